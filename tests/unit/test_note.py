@@ -210,6 +210,6 @@ def test_what_is_empty_is_an_empty_note() -> None:
 def test_no_field_of_a_work_is_html_in_a_notebook() -> None:
     hostile = "<img src=x onerror=alert(1)>"
     works = {"a": Entry("a", hostile, (f"{hostile} B.",), hostile, hostile, "https://example.org/")}
-    prose = Prose(bibliography=works, known={}, elsewhere={}, levels={}, numbers={})
+    prose = Prose(bibliography=works, headings={}, elsewhere={}, levels={}, numbers={})
     told = prose.note("As was said [@a].") + prose.reference("a")
     assert told.count("onerror") == 6 and "<" not in told

@@ -62,7 +62,10 @@ def parse(text: str, where: str = "references.bib") -> dict[str, Entry]:
     logger.setLevel(logging.CRITICAL + 1)
     try:
         library = parse_string(text)
-        raw = {it.key: {field.key.lower(): str(field.value) for field in it.fields} for it in library.entries}
+        raw = {
+            work.key: {field.key.lower(): str(field.value) for field in work.fields}
+            for work in library.entries
+        }
         decoded = LatexDecodingMiddleware(allow_inplace_modification=False).transform(library)
     finally:
         logger.setLevel(before)
@@ -82,7 +85,7 @@ def parse(text: str, where: str = "references.bib") -> dict[str, Entry]:
         raise BibliographyError(f"{where}:{line + 1}: not BibTeX: {why}\n    {shown}\n    {WAY_OUT}")
     entries: dict[str, Entry] = {}
     for work in decoded.entries:
-        fields = {it.key.lower(): " ".join(str(it.value).split()) for it in work.fields}
+        fields = {field.key.lower(): " ".join(str(field.value).split()) for field in work.fields}
         if not fields.get("title"):
             raise BibliographyError(f"{where}: the entry {work.key!r} has no title")
         authors = tuple(

@@ -28,7 +28,7 @@ class Misbelief:
     """What is commonly said, and what the machine says."""
 
     line: int
-    said: str
+    common: str
     run: str
 
 

@@ -48,13 +48,13 @@ class Book:
     @cached_property
     def hidden(self) -> dict[int, list[tuple[int, int]]]:
         """By file, the first and last lines of statements that no page shows."""
-        found: dict[int, list[tuple[int, int]]] = {}
+        spans: dict[int, list[tuple[int, int]]] = {}
         entries: list[Entry] = [*self.record.sections, *self.record.definitions]
         for entry in entries:
-            if any(it.kind == "hidden" for it in entry.statements):
-                of_file = found.setdefault(entry.file, [])
+            if any(s.kind == "hidden" for s in entry.statements):
+                of_file = spans.setdefault(entry.file, [])
                 of_file += [(s.first, max(s.end, s.last)) for s in statements(entry) if s.kind == "hidden"]
-        return found
+        return spans
 
     @cached_property
     def numbers(self) -> dict[str, numbers.Numbered]:
@@ -68,7 +68,7 @@ class Book:
 
     def page(self, part: Section) -> str:
         """The Markdown file of a part's page: by its name, or by its key where two parts have one name."""
-        alone = [it.name for it in self.parts].count(part.name) == 1
+        alone = [other.name for other in self.parts].count(part.name) == 1
         name = re.sub(r"[^\w-]", "-", part.name if alone else part.key).replace("_", "-").strip("-")
         return f"{'part-index' if name == 'index' else name}.md"
 
@@ -80,17 +80,17 @@ class Book:
     @cached_property
     def preambles(self) -> dict[str, list[Section]]:
         """Page -> the modules whose own lines, imports and constants, stand there."""
-        modules = (it for it in self.record.sections if it.kind == "module")
-        return grouped(modules, lambda it: self._page_of_file(it.file))
+        modules = (module for module in self.record.sections if module.kind == "module")
+        return grouped(modules, lambda module: self._page_of_file(module.file))
 
     def _page_of_file(self, file: int) -> str:
         """The first page that this is the file of, else the first that has something of it."""
         definitions = (
             page for key, page in self.defined.items() if self.record.definition_of[key].file == file
         )
-        own = (page for page in self.pages if self.file[page] == file)
+        pages = (page for page in self.pages if self.file[page] == file)
         some = min(definitions, key=self.pages.index, default=INDEX)
-        return next(own, some)
+        return next(pages, some)
 
     @cached_property
     def _often(self) -> Counter[str]:
@@ -98,17 +98,19 @@ class Book:
         definitions = [self.record.definition_of[key].name for key in self.defined]
         return Counter([*(section.name for section in self.record.sections), *definitions])
 
-    def anchor(self, it: Entry) -> str:
+    def anchor(self, entry: Entry) -> str:
         """The id of a section or definition on its page: its name; its key where several have one name."""
-        return anchor(it.name if self._often[it.name] < 2 else re.sub(r"[^\w-]", "-", it.key))
+        return anchor(entry.name if self._often[entry.name] < 2 else re.sub(r"[^\w-]", "-", entry.key))
 
     @cached_property
     def _spellings(self) -> dict[str, str]:
         """How headings write what has capitals inside or stands as code: `flops` -> `FLOPs`."""
-        headings = [it.heading for it in self.record.sections]
-        words = {word for it in headings for word in re.findall(r"\w+", it) if word[1:] != word[1:].lower()}
+        headings = [section.heading for section in self.record.sections]
+        words = {
+            word for text in headings for word in re.findall(r"\w+", text) if word[1:] != word[1:].lower()
+        }
         words |= {
-            word for it in headings for code in it.split("`")[1::2] for word in re.findall(r"\w+", code)
+            word for text in headings for code in text.split("`")[1::2] for word in re.findall(r"\w+", code)
         }
         return {word.lower(): word for word in sorted(words)}
 
@@ -123,16 +125,16 @@ class Book:
     def files(self, page: str) -> set[int]:
         """The files of which a page shows something."""
         shown = [*self.sections(page), *self.definitions(page), *self.preambles.get(page, ())]
-        return {self.file[page], *(it.file for it in shown)}
+        return {self.file[page], *(entry.file for entry in shown)}
 
     def sections(self, page: str) -> list[Section]:
         """The sections of a page, in the order of the book."""
-        return [it for it in self.record.sections if self.place.get(it.key) == page]
+        return [section for section in self.record.sections if self.place.get(section.key) == page]
 
     def definitions(self, page: str) -> list[Definition]:
         """The definitions that stand on a page, in the order of their lines."""
-        found = [self.record.definition_of[key] for key, where in self.defined.items() if where == page]
-        return sorted(found, key=lambda it: (it.file, it.first))
+        definitions = [self.record.definition_of[key] for key, where in self.defined.items() if where == page]
+        return sorted(definitions, key=lambda definition: (definition.file, definition.first))
 
     def line(self, page: str, file: int, line: int) -> str:
         """The id of a line on a page: `L12` of the page's own file, `models-L12` of another one."""
@@ -146,9 +148,9 @@ class Book:
         """What a file of the lecture is called in ids: `models` for `models.py`."""
         return re.sub(r"[^\w-]", "-", PurePosixPath(self.record.sources[file].path).stem)
 
-    def path(self, it: Entry) -> str:
+    def path(self, entry: Entry) -> str:
         """The file that a section or definition stands in, as messages name it."""
-        return self.record.sources[it.file].path
+        return self.record.sources[entry.file].path
 
 
 def of(
@@ -161,27 +163,27 @@ def of(
         for section in record.tree(child):
             book.place[section.key] = book.page(child) if book.parts else INDEX
     # Each definition goes to the page of the first part that names it, perhaps through another one.
-    here = [it for it in outermost(record) if not it.hidden]
+    here = [definition for definition in outermost(record) if not definition.hidden]
     numbers_at = grouped(range(len(here)), lambda i: (here[i].file, here[i].name))
     # What of the lecture each file means by a name, and its mentions by their lines.
     means = meanings(_texts(record))
     mentioned = [_mentions(record, file) for file in range(len(record.sources))]
-    waiting: list[Entry] = [record.main, *(it for part in record.inside() for it in record.tree(part))]
+    waiting: list[Entry] = [record.main, *(s for part in record.inside() for s in record.tree(part))]
     while waiting:
-        it = waiting.pop(0)
-        page = book.defined[it.key] if isinstance(it, Definition) else book.place[it.key]
+        entry = waiting.pop(0)
+        page = book.defined[entry.key] if isinstance(entry, Definition) else book.place[entry.key]
         # What it names by its text: prose that says "train" does not.
-        lines = mentioned[it.file]
-        start = bisect_left(lines, it.first, key=lambda mention: mention.line)
-        inside = takewhile(lambda mention, last=it.last: mention.line <= last, islice(lines, start, None))  # type: ignore[misc]
-        named = {means[it.file][mention.name] for mention in inside}
+        lines = mentioned[entry.file]
+        start = bisect_left(lines, entry.first, key=lambda mention: mention.line)
+        inside = takewhile(lambda mention, last=entry.last: mention.line <= last, islice(lines, start, None))  # type: ignore[misc]
+        named = {means[entry.file][mention.name] for mention in inside}
         named_here = sorted(i for place in named & numbers_at.keys() for i in numbers_at[place])
         for definition in map(here.__getitem__, named_here):
             if definition.key not in book.defined:
                 book.defined[definition.key] = book.pages[1] if page == INDEX and book.parts else page
                 waiting.insert(0, definition)
     for definition in here:  # what no section names stands on its own file's page, else on the last one
-        pages = [it for it in book.pages if book.file[it] == definition.file and len(record.sources) > 1]
+        pages = [p for p in book.pages if book.file[p] == definition.file and len(record.sources) > 1]
         book.defined.setdefault(definition.key, [*pages, book.pages[-1]][0])
     return book
 
@@ -195,14 +197,14 @@ def outline(record: Record) -> Book:
 
 def outermost(record: Record) -> list[Definition]:
     """The definitions that stand in no section and in no other definition, in the order of the text."""
-    found: list[Definition] = []
+    outer: list[Definition] = []
     last: dict[int, int] = {}
-    entries: list[Entry] = [it for it in record.sections if it.kind != "module"]
-    for it in sorted([*entries, *record.definitions], key=lambda it: (it.file, it.first, -it.lines)):
-        if isinstance(it, Definition) and it.first > last.get(it.file, 0):
-            found.append(it)
-        last[it.file] = max(last.get(it.file, 0), it.last)
-    return found
+    entries: list[Entry] = [section for section in record.sections if section.kind != "module"]
+    for entry in sorted([*entries, *record.definitions], key=lambda e: (e.file, e.first, -e.lines)):
+        if isinstance(entry, Definition) and entry.first > last.get(entry.file, 0):
+            outer.append(entry)
+        last[entry.file] = max(last.get(entry.file, 0), entry.last)
+    return outer
 
 
 # ---------------------------------------------------------------------------- who names whom
@@ -231,21 +233,23 @@ def links(book: Book, page: str) -> Links:
     record = book.record
     definitions = map(record.definition_of.__getitem__, book.defined)
     defined = {(definition.file, definition.name): definition for definition in definitions}
-    found: dict[int, dict[int, list[code.Link]]] = {}
+    by_file: dict[int, dict[int, list[code.Link]]] = {}
     for file in book.files(page):
-        of_file = found[file] = {}
+        of_file = by_file[file] = {}
         places = meanings(_texts(record))[file]
-        for it in _mentions(record, file):
-            definition = defined.get(places[it.name])
-            if it.column is None or definition is None:
+        for mention in _mentions(record, file):
+            definition = defined.get(places[mention.name])
+            if mention.column is None or definition is None:
                 continue
-            if definition.file == file and definition.first <= it.line <= definition.last:
+            if definition.file == file and definition.first <= mention.line <= definition.last:
                 continue  # inside of a definition its own name leads nowhere
             where = book.defined[definition.key]
             line = book.line(where, definition.file, definition.first)
             address = ("" if where == page else way(page, where)) + f"#{line}"
-            of_file.setdefault(it.line, []).append((it.column, len(it.name.rpartition(".")[2]), address))
-    return found
+            of_file.setdefault(mention.line, []).append(
+                (mention.column, len(mention.name.rpartition(".")[2]), address)
+            )
+    return by_file
 
 
 # ---------------------------------------------------------------------------- addresses
@@ -267,8 +271,8 @@ def address(book: Book, page: str, name: str) -> str | None:
         *((record.by_key[key], where) for key, where in book.place.items()),
         *((record.definition_of[key], where) for key, where in book.defined.items()),
     ]
-    found = [(it, where) for it, where in every if name in (it.key, it.name)]
-    if not found:
+    places = [(entry, where) for entry, where in every if name in (entry.key, entry.name)]
+    if not places:
         file, _, line = name.partition(".py:")
         if line.isdecimal() and "." not in file:
             return _line(book, page, file, int(line))
@@ -277,8 +281,8 @@ def address(book: Book, page: str, name: str) -> str | None:
         there = None if other is None else address(other, INDEX, rest) if rest else ""
         up = f"{way(page, INDEX)}../{lecture}/{there}".replace("/./", "/").removeprefix("./")
         return None if there is None else up
-    it, where = min(found, key=lambda found: (found[0].key != name, found[1] != page))
-    return ("" if where == page else way(page, where)) + f"#{book.anchor(it)}"
+    entry, where = min(places, key=lambda place: (place[0].key != name, place[1] != page))
+    return ("" if where == page else way(page, where)) + f"#{book.anchor(entry)}"
 
 
 def _line(book: Book, page: str, name: str, line: int) -> str | None:
@@ -287,10 +291,8 @@ def _line(book: Book, page: str, name: str, line: int) -> str | None:
         if book.name(file) == name and 0 < line <= len(lines) and lines[line - 1].text.strip():
             around = {**book.place, **book.defined}
             entries: list[Entry] = [*book.record.sections, *book.record.definitions]
-            inside = [
-                it for it in entries if it.file == file and it.first <= line <= it.last and it.key in around
-            ]
-            innermost = min(inside, key=lambda it: it.lines, default=None)
+            inside = [e for e in entries if e.file == file and e.first <= line <= e.last and e.key in around]
+            innermost = min(inside, key=lambda entry: entry.lines, default=None)
             where = around[innermost.key] if innermost else book._page_of_file(file)
             return ("" if where == page else way(page, where)) + f"#{book.line(where, file, line)}"
     return None
@@ -298,11 +300,11 @@ def _line(book: Book, page: str, name: str, line: int) -> str | None:
 
 def numbered(book: Book, page: str, label: str) -> tuple[str, str] | None:
     """`fig:rate` -> `Figure 2` and, if it is shown, its address from `page`; None for an unknown name."""
-    if (found := book.numbers.get(label)) is None:
+    if (item := book.numbers.get(label)) is None:
         return None
-    where = book.place.get(found.section, page)
+    where = book.place.get(item.section, page)
     address = ("" if where == page else way(page, where)) + f"#{labels.anchor(label)}"
-    return labels.named(label, found.number), address if found.shown else ""
+    return labels.named(label, item.number), address if item.shown else ""
 
 
 def way(page: str, other: str) -> str:

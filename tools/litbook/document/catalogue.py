@@ -44,8 +44,8 @@ _language = Language()
 def use(language: str) -> None:
     """From now on words and numbers are those of `language`, if anybody has its words."""
     global _language
-    known = (find(language) for find in LANGUAGES)
-    _language = next(filter(None, known), Language())
+    languages = (find(language) for find in LANGUAGES)
+    _language = next(filter(None, languages), Language())
 
 
 def _(text: str, **values: object) -> str:

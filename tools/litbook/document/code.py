@@ -66,7 +66,7 @@ def lines(source: str, cuts: Cuts = ()) -> list[Line]:
         pieces[-1].append(line)
         quotes += line.count('"""') + line.count("'''")
     rows = [row for piece in pieces for row in _color_piece("\n".join(piece))]
-    found = []
+    coloured = []
     for number, (runs, inside) in enumerate(rows, 1):
         text = "".join(text for _, text in runs)
         kept, left = list[tuple[str, str]](), len(text)
@@ -75,8 +75,8 @@ def lines(source: str, cuts: Cuts = ()) -> list[Line]:
         for name, text in runs:
             kept += [(name, text[:left])] if left > 0 else []
             left -= len(text)
-        found.append(Line(number, tuple(kept), inside, not raw[number - 1].strip()))
-    return found
+        coloured.append(Line(number, tuple(kept), inside, not raw[number - 1].strip()))
+    return coloured
 
 
 @functools.lru_cache(maxsize=2000)  # of a lecture that is edited, all definitions but one are known

@@ -16,13 +16,13 @@ class Edition:
     """One lecture: the folder of its pages, its record, and the recordings beside it.
 
     `recordings` are those of other devices, and of this one the sections that this build leaves to it;
-    `own` is all of this device's.
+    `recorded` is all of this device's.
     """
 
     folder: str
     record: Record
     recordings: Sequence[Record] = ()
-    own: Record | None = None
+    recorded: Record | None = None
 
     @cached_property
     def book(self) -> Book:
@@ -31,10 +31,10 @@ class Edition:
 
     def runs(self) -> list[Record]:
         """This build, then every recording, this device's first."""
-        return [self.record, *([self.own] if self.own else []), *self.elsewhere()]
+        return [self.record, *([self.recorded] if self.recorded else []), *self.elsewhere()]
 
     def elsewhere(self) -> list[Record]:
         """The recordings of other devices, newest first."""
         here = self.record.environment.device.slug
-        found = [it for it in self.recordings if it.environment.device.slug != here]
-        return sorted(found, key=lambda it: it.environment.date, reverse=True)
+        others = [recording for recording in self.recordings if recording.environment.device.slug != here]
+        return sorted(others, key=lambda recording: recording.environment.date, reverse=True)

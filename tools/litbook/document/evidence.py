@@ -57,23 +57,21 @@ class Evidence:
     @cached_property
     def values(self) -> list[Value]:
         """What was shown in the section's own lines."""
-        found = self.entry.values_of.get(self.calls[0], ()) if self.calls else ()
-        return [replace(value, line=value.line + self.first) for value in found if value.kind != "clear"]
+        shown = self.entry.values_of.get(self.calls[0], ()) if self.calls else ()
+        return [replace(value, line=value.line + self.first) for value in shown if value.kind != "clear"]
 
     @cached_property
     def series(self) -> list[Series]:
         """The numbers that were watched over loops in the section's own lines."""
         loops = {i for i, loop in enumerate(self.entry.loops) if loop.frame in self.calls[:1]}
-        return [replace(it, line=it.line + self.first) for it in self.entry.series if it.loop in loops]
+        return [replace(s, line=s.line + self.first) for s in self.entry.series if s.loop in loops]
 
     @cached_property
     def pieces(self) -> list[Piece]:
         """What the section handed over, itself or through a helper."""
         call_of = calls_of_frames(self.entry)
-        found = (
-            it for it in self.entry.pieces if it.frame < 0 or call_of[it.frame] in (None, *self.calls[:1])
-        )
-        return [replace(piece, line=piece.line + self.first) for piece in found]
+        handed = (p for p in self.entry.pieces if p.frame < 0 or call_of[p.frame] in (None, *self.calls[:1]))
+        return [replace(piece, line=piece.line + self.first) for piece in handed]
 
     @cached_property
     def claims(self) -> list[Claim]:
@@ -91,8 +89,8 @@ class Evidence:
     @cached_property
     def errors(self) -> list[Error]:
         """What went wrong; nothing of a recording, whose errors nobody here can mend."""
-        found = () if self.stamp else self.entry.errors
-        return [replace(error, line=error.line + self.first) for error in found]
+        raised = () if self.stamp else self.entry.errors
+        return [replace(error, line=error.line + self.first) for error in raised]
 
     @cached_property
     def dimmed(self) -> frozenset[int]:
@@ -128,28 +126,28 @@ def here(record: Record, section: Section) -> Evidence:
 def origin(record: Record, section: Section, error: Error) -> tuple[int, int]:
     """The file and line of the lecture where an error of a section came up: the innermost of its trace."""
     files = {source.path: file for file, source in enumerate(record.sources)}
-    own = [(files[path], line) for path, line, *_ in error.trace if path in files]
-    return own[-1] if own else (section.file, section.first + error.line)
+    lines = [(files[path], line) for path, line, *_ in error.trace if path in files]
+    return lines[-1] if lines else (section.file, section.first + error.line)
 
 
 def gather(record: Record, section: Section, recordings: Sequence[Record] = ()) -> Evidence:
     """The evidence for a section: from this run, else from the newest recording that is current."""
-    own = here(record, section)
-    if own.calls or section.requires is None:
-        return own
+    fresh = here(record, section)
+    if fresh.calls or section.requires is None:
+        return fresh
     for other in others(section, recordings):
         if other.current and other.entry.ran:
             return other.at(section.first)
-    return own
+    return fresh
 
 
 def others(section: Section, recordings: Sequence[Record]) -> list[Other]:
     """This section in each recording that has it, newest first."""
     newest = sorted(recordings, key=lambda r: r.environment.date, reverse=True)
-    found = [(recording, recording.by_key.get(section.key)) for recording in newest]
+    entries = [(recording, recording.by_key.get(section.key)) for recording in newest]
     return [
         Other(recording, entry, entry.depends == section.depends)
-        for recording, entry in found
+        for recording, entry in entries
         if entry is not None
     ]
 
@@ -157,8 +155,8 @@ def others(section: Section, recordings: Sequence[Record]) -> list[Other]:
 def statements(entry: Section | Definition) -> list[Statement]:
     """The statements of a section or definition at their lines of its file."""
     return [
-        replace(it, first=it.first + entry.first, last=it.last + entry.first, end=it.end + entry.first)
-        for it in entry.statements
+        replace(s, first=s.first + entry.first, last=s.last + entry.first, end=s.end + entry.first)
+        for s in entry.statements
     ]
 
 
@@ -174,11 +172,11 @@ def calls(section: Section) -> list[int]:
 
 def calls_of_frames(section: Section) -> list[int | None]:
     """For every frame of a section the call in which it ran; None where its caller is not known."""
-    found: list[int | None] = []
+    calls: list[int | None] = []
     for i, frame in enumerate(section.frames):
-        known = None if frame.called else i
-        found.append(known if frame.parent is None else found[frame.parent])
-    return found
+        call = None if frame.called else i
+        calls.append(call if frame.parent is None else calls[frame.parent])
+    return calls
 
 
 def stamp(run: Environment) -> str:
@@ -196,10 +194,10 @@ def _unreached(evidence: Evidence) -> list[int]:
         return []
     loops = {loop.line for loop in entry.loops if not entry.frames[loop.frame].called}
     folded = [(s.first, max(s.end, s.last)) for s in entry.statements if entry.dropped and s.first in loops]
-    found: list[int] = []
+    lines: list[int] = []
     for i, s in enumerate(entry.statements):
         if i in ran or s.kind not in ("code", "claim", "piece") or any(a < s.first <= b for a, b in folded):
             continue
-        found += range(s.first, s.last + 1)
+        lines += range(s.first, s.last + 1)
     reached = {n for i, s in enumerate(entry.statements) if i in ran for n in range(s.first, s.last + 1)}
-    return [line for line in found if line not in reached]
+    return [line for line in lines if line not in reached]

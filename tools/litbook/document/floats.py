@@ -56,19 +56,23 @@ class Float:
     @property
     def fields(self) -> tuple[str, str, str]:
         """Sign, exponent and fraction as they are stored, in zeros and ones."""
-        it = self.format
-        return str(int(self.negative)), f"{self.exponent:0{it.exponent}b}", f"{self.fraction:0{it.fraction}b}"
+        form = self.format
+        return (
+            str(int(self.negative)),
+            f"{self.exponent:0{form.exponent}b}",
+            f"{self.fraction:0{form.fraction}b}",
+        )
 
     @property
     def kind(self) -> Kind:
         """What the fields say before one calculates."""
-        it = self.format
-        highest, full = 2**it.exponent - 1, 2**it.fraction - 1
+        layout = self.format
+        highest, full = 2**layout.exponent - 1, 2**layout.fraction - 1
         if not self.exponent:
             return "subnormal" if self.fraction else "zero"
         if self.exponent < highest:
             return "normal"
-        if not it.infinities:
+        if not layout.infinities:
             return "not a number" if self.fraction == full else "normal"
         return "not a number" if self.fraction else "infinite"
 
@@ -90,15 +94,15 @@ class Float:
 
 def read(pattern: str, dtype: str) -> Float | None:
     """The float whose bits are the hexadecimal `pattern`; None where `dtype` is no known format."""
-    it = FORMATS.get(dtype)
-    if it is None or len(pattern) * 4 != it.bits:
+    layout = FORMATS.get(dtype)
+    if layout is None or len(pattern) * 4 != layout.bits:
         return None
     whole = int(pattern, 16)
     return Float(
-        it,
-        bool(whole >> (it.bits - 1)),
-        whole >> it.fraction & (2**it.exponent - 1),
-        whole & (2**it.fraction - 1),
+        layout,
+        bool(whole >> (layout.bits - 1)),
+        whole >> layout.fraction & (2**layout.exponent - 1),
+        whole & (2**layout.fraction - 1),
     )
 
 
@@ -107,11 +111,11 @@ def text(value: Fraction, digits: int = 10) -> str:
     with decimal.localcontext() as context:
         context.prec = 1200  # 1 / 2**1074 has 751 digits; nothing here is rounded
         exact = decimal.Decimal(value.numerator) / value.denominator
-    sign, found, exponent = exact.normalize().as_tuple()
+    sign, figures, exponent = exact.normalize().as_tuple()
     assert isinstance(exponent, int), "finite"
-    cut = len(found) > digits + 3
-    lead = "".join(map(str, found[:digits] if cut else found))
-    place = len(found) + exponent  # digits before the point
+    cut = len(figures) > digits + 3
+    lead = "".join(map(str, figures[:digits] if cut else figures))
+    place = len(figures) + exponent  # digits before the point
     dots = "…" if cut else ""
     minus = "−" if sign else ""
     if not -4 <= place <= 15:

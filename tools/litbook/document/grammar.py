@@ -158,7 +158,7 @@ def _box(state: StateBlock, first: int, end: int, silent: bool) -> bool:
             indent, last = 0, end
     token = state.push("box_open", "", 1)
     token.map, token.meta = [first, last], {"match": match}
-    title = next((match[it] for it in ("title", "name", "tab") if match[it] is not None), None)
+    title = next((match[group] for group in ("title", "name", "tab") if match[group] is not None), None)
     words = state.push("inline", "", 0)
     words.map, words.children, words.content = [first, first + 1], [], title or ""
     token.meta["titled"] = title is not None
@@ -367,7 +367,7 @@ def _bare(state: StateInline, silent: bool) -> bool:
     """An address written out is a link, without the full stop or bracket of the sentence around it."""
     if not state.src.startswith("://", state.pos) or state.linkLevel:
         return False
-    scheme = next((it for it in ("https", "http") if state.src.endswith(it, 0, state.pos)), "")
+    scheme = next((name for name in ("https", "http") if state.src.endswith(name, 0, state.pos)), "")
     start = state.pos - len(scheme)
     if not scheme or re.match(r"[\w/\"'<]", state.src[start - 1 : start] if start else ""):
         return False
@@ -489,29 +489,29 @@ class _Tree:
         """These blocks, `depth` of which lie around them."""
         if depth > DEEPEST:
             raise _TooDeep
-        found: list[Block] = []
+        blocks: list[Block] = []
         for node in nodes:
             block = self.block(node, depth)
             if block is None:
                 continue
-            above = found[-1] if found else None
+            above = blocks[-1] if blocks else None
             match above, block:
                 case Tabs(tabs=tabs), Tabs() if not node.meta["match"]["set"].startswith("!"):
-                    found[-1] = replace(above, tabs=(*tabs, *block.tabs))
+                    blocks[-1] = replace(above, tabs=(*tabs, *block.tabs))
                     continue
                 case Terms(parts=parts), Terms():
-                    found[-1] = replace(above, parts=(*parts, *block.parts))
+                    blocks[-1] = replace(above, parts=(*parts, *block.parts))
                     continue
                 case Paragraph(children=(Name(label=label), *_)), Table() if label.startswith("tab:"):
-                    found[-1] = replace(block, caption=above.children)
+                    blocks[-1] = replace(block, caption=above.children)
                     continue
-            found.append(block)
-        for block in found:
+            blocks.append(block)
+        for block in blocks:
             match block:
                 case Paragraph(children=(Name(label=label), *_)) if label.startswith("tab:"):
                     what = f"Table {label.partition(':')[2]} has a caption and no table"
                     self.refuse(what, "put the caption above the table", "[@tab:")
-        return tuple(found)
+        return tuple(blocks)
 
     def block(self, node: SyntaxTreeNode, depth: int) -> Block | None:  # noqa: PLR0911 (a case for each)
         """One block; None for the text of a footnote, which has its place below the note."""
@@ -527,10 +527,10 @@ class _Tree:
                 return Quote(at, self.blocks(node.children, depth + 1))
             case "bullet_list" | "ordered_list":
                 start = int(node.attrs.get("start", 1)) if node.type == "ordered_list" else None
-                items = tuple(self.item(it, depth + 1) for it in node.children)
+                items = tuple(self.item(child, depth + 1) for child in node.children)
                 return List(at, items, start, node.markup)
             case "terms":
-                return Terms(at, tuple(self.term(it, depth + 1) for it in node.children))
+                return Terms(at, tuple(self.term(child, depth + 1) for child in node.children))
             case "fence" | "code_block":
                 return self.fence(at, node)
             case "display":
@@ -585,7 +585,7 @@ class _Tree:
             tuple(Cell(self.last, self.words(cell.children[0], cell=True)) for cell in row.children)
             for row in rows
         ]
-        edges = tuple(str(it.attrs.get("style", "")).removeprefix("text-align:") for it in rows[0].children)
+        edges = tuple(str(c.attrs.get("style", "")).removeprefix("text-align:") for c in rows[0].children)
         return Table(at, cells[0], edges, tuple(cells[1:]))
 
     def box(self, at: int, node: SyntaxTreeNode, depth: int) -> Block:
@@ -630,13 +630,13 @@ class _Tree:
             line = bisect.bisect_right(starts, offset) - 1
             return offsets[line] + offset - starts[line]
 
-        found = tuple(self.inline(node.children, place))
-        for run in _runs(found):
+        nodes = tuple(self.inline(node.children, place))
+        for run in _runs(nodes):
             for mark, what, way_out in _MARKS if _SIGN.search(run) else ():
                 if match := mark.search(run):
-                    said = match[0].replace(_OTHER, "…")
-                    self.refuse(f"a note cannot hold {what}: {said[:60]!r}", way_out, match[0])
-        return found
+                    written = match[0].replace(_OTHER, "…")
+                    self.refuse(f"a note cannot hold {what}: {written[:60]!r}", way_out, match[0])
+        return nodes
 
     def inline(self, nodes: Iterable[SyntaxTreeNode], place: Callable[[int], int]) -> Iterator[Inline]:
         """Inline nodes; text that markdown-it has cut is one again, and cut where the run puts something."""

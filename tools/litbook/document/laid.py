@@ -44,12 +44,12 @@ class _Text:
     def told(self) -> dict[str, list[list[tuple[str, dict[str, str]]]]]:
         """Key -> for each statement of that section what its words say, as far as it stands there."""
         lecture = parse_sources(self.record.sources)
-        found: dict[str, list[list[tuple[str, dict[str, str]]]]] = {}
+        by_key: dict[str, list[list[tuple[str, dict[str, str]]]]] = {}
         for node, number in lecture.statement_of.items():
             key = lecture.key(lecture.statements[number].function)
             words = words_in(lecture.file_of_statement(number).tree)
-            found.setdefault(key, []).append(told(node, words))
-        return found
+            by_key.setdefault(key, []).append(told(node, words))
+        return by_key
 
 
 class _Laid:
@@ -65,10 +65,10 @@ class _Laid:
             return was
         both = zip(was.statements, now.statements, strict=True)
         frames = (
-            it if it.parent is None or was.frames[it.parent].called else replace(it, line=self.line(it.line))
-            for it in was.frames
+            f if f.parent is None or was.frames[f.parent].called else replace(f, line=self.line(f.line))
+            for f in was.frames
         )
-        own = {number for number, it in enumerate(was.loops) if not was.frames[it.frame].called}
+        local = {number for number, loop in enumerate(was.loops) if not was.frames[loop.frame].called}
         return replace(
             was,
             lines=now.lines,
@@ -79,10 +79,10 @@ class _Laid:
             pieces=tuple(self.pieces()),
             values=tuple(map(self.value, was.values)),
             loops=tuple(
-                replace(it, line=self.line(it.line)) if number in own else it
-                for number, it in enumerate(was.loops)
+                replace(loop, line=self.line(loop.line)) if number in local else loop
+                for number, loop in enumerate(was.loops)
             ),
-            series=tuple(replace(it, line=self.line(it.line)) if it.loop in own else it for it in was.series),
+            series=tuple(replace(s, line=self.line(s.line)) if s.loop in local else s for s in was.series),
             claims=tuple(
                 replace(there, line=here.line, last=here.last, caption=here.caption or there.caption)
                 for there, here in zip(was.claims, now.claims, strict=True)
@@ -91,7 +91,7 @@ class _Laid:
 
     def at(self, line: int) -> int | None:
         """The number of the innermost statement on a recorded line."""
-        around = [i for i, it in enumerate(self.was.statements) if it.first <= line <= it.last]
+        around = [i for i, s in enumerate(self.was.statements) if s.first <= line <= s.last]
         return max(around, key=lambda i: self.was.statements[i].first, default=None)
 
     def line(self, line: int) -> int:
@@ -105,22 +105,22 @@ class _Laid:
 
     def value(self, value: Value) -> Value:
         """A value of the section's own lines at its line."""
-        own = not self.was.frames[value.frame].called
-        return replace(value, line=self.line(value.line)) if own else value
+        direct = not self.was.frames[value.frame].called
+        return replace(value, line=self.line(value.line)) if direct else value
 
     def pieces(self) -> list[Piece]:
         """The pieces at their lines; a text that stands in a statement is that of today."""
-        said, often = self.text.told[self.now.key], Counter[tuple[int | None, str]]()
-        found = list[Piece]()
+        told, often = self.text.told[self.now.key], Counter[tuple[int | None, str]]()
+        pieces = list[Piece]()
         for piece in self.was.pieces:
             number = self.at(piece.line)
             direct = piece.frame < 0 or not self.was.frames[piece.frame].called
             texts = (
-                [fields for kind, fields in said[number] if kind == piece.kind]
+                [fields for kind, fields in told[number] if kind == piece.kind]
                 if number is not None and direct
                 else []
             )
             now = texts[often[number, piece.kind] % len(texts)] if texts else {}
             often[number, piece.kind] += 1
-            found.append(replace(piece, line=self.line(piece.line), **now))
-        return found
+            pieces.append(replace(piece, line=self.line(piece.line), **now))
+        return pieces

@@ -51,12 +51,12 @@ def entries(
 
     A claim whose line is not among those of `code` says its caption here.
     """
-    found = defaultdict[int, list[Entry]](list)
+    by_line = defaultdict[int, list[Entry]](list)
     badges = sharing(evidence)
     for group in groups(evidence.values):
-        found[group[0].line].append(_shown(group, evidence, others, badges))
+        by_line[group[0].line].append(_shown(group, evidence, others, badges))
     for claim in evidence.claims:
-        beside = found[claim.line]
+        beside = by_line[claim.line]
         kept = claim.kind == "axes" and claim.verdict == "holds"
         if kept and beside and isinstance(beside[0], Shown):
             # The promise of an annotation belongs to the variable, which is the first value of its line.
@@ -80,13 +80,13 @@ def entries(
         beside.insert(1 if claim.kind == "axes" else len(beside), Promise(claim.text) if kept else judged)
     for error in evidence.errors:
         if error.kind != "inspect":  # of an inspection its value says so already
-            found[error.line].append(Raised(error.message[:LONGEST]))
-    return found
+            by_line[error.line].append(Raised(error.message[:LONGEST]))
+    return by_line
 
 
-def groups(found: Sequence[Value]) -> list[list[Value]]:
+def groups(values: Sequence[Value]) -> list[list[Value]]:
     """Values of one expression on one line: several where a loop or a second inspection shows it again."""
-    return list(grouped(found, lambda value: (value.line, value.text, value.kind, value.unit)).values())
+    return list(grouped(values, lambda value: (value.line, value.text, value.kind, value.unit)).values())
 
 
 # ---------------------------------------------------------------------------- values
@@ -112,7 +112,7 @@ def _shown(group: Sequence[Value], evidence: Evidence, others: Sequence[Other], 
     series: Series | None = None
     if turns:
         place = value.loop, value.line, value.text
-        series = next((it for it in evidence.series if (it.loop, it.line, it.text) == place), None)
+        series = next((s for s in evidence.series if (s.loop, s.line, s.text) == place), None)
 
     device = evidence.record.environment.device.name
     measured = value.kind == "measure"
@@ -170,7 +170,7 @@ def sharing(evidence: Evidence) -> Badges:
     badges: Badges = {}
     fresh: list[tuple[int, str]] = []
     for value, storage in tensors:
-        latest |= {text: (own, value) for (step, text), own in now.items() if step == value.step}
+        latest |= {text: (storage, value) for (step, text), storage in now.items() if step == value.step}
         sharers = names.setdefault(storage, [])
         others = [name for name in sharers if name != value.text]
         if not sharers:
@@ -183,8 +183,8 @@ def sharing(evidence: Evidence) -> Badges:
                 names_ = set(seen.reads or [seen.text])
                 since = evidence.entry.steps[seen.step + 1 : value.step + 1]
                 if shared == storage and not any(
-                    frame == value.frame and not names_.isdisjoint(evidence.entry.statements[it].binds)
-                    for frame, it in since
+                    frame == value.frame and not names_.isdisjoint(evidence.entry.statements[number].binds)
+                    for frame, number in since
                 ):
                     name = other
                     break

@@ -58,8 +58,8 @@ class Plain:
 
     def markdown(self, note: Note) -> str:
         """The whole note."""
-        self.calls = [it.name for it in note.footnotes]
-        footnotes = (f"{_raised(i)} {self.blocks(it.children)}" for i, it in enumerate(note.footnotes, 1))
+        self.calls = [footnote.name for footnote in note.footnotes]
+        footnotes = (f"{_raised(i)} {self.blocks(f.children)}" for i, f in enumerate(note.footnotes, 1))
         return "\n\n".join(filter(None, [self.blocks(note.blocks), *footnotes]))
 
     # -- what a note refers to
@@ -97,15 +97,15 @@ class Plain:
                 return quoted(self.blocks(children))
             case List(items=items, start=start, mark=mark):
                 signs = [mark if start is None else f"{start + i}{mark}" for i in range(len(items))]
-                tight = all(getattr(it, "tight", True) for item in items for it in item.children)
+                tight = all(getattr(child, "tight", True) for item in items for child in item.children)
                 rows = [self.item(item, sign, tight) for item, sign in zip(items, signs, strict=True)]
                 return ("\n" if tight else "\n\n").join(rows)
             case Terms(parts=parts):
                 return "\n\n".join(
-                    f"**{self.line(it.children)}**"
-                    if isinstance(it, Term)
-                    else indented(self.blocks(it.children), "- ")
-                    for it in parts
+                    f"**{self.line(part.children)}**"
+                    if isinstance(part, Term)
+                    else indented(self.blocks(part.children), "- ")
+                    for part in parts
                 )
             case Fence(text=text, language=language):
                 ticks = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))

@@ -318,7 +318,7 @@ def _walk(values: Iterable[object]) -> Iterator[Node]:
     for value in values:
         if isinstance(value, Node):
             yield value
-            yield from _walk(getattr(value, it.name) for it in fields(value))
+            yield from _walk(getattr(value, field.name) for field in fields(value))
         elif isinstance(value, tuple):
             yield from _walk(value)
 

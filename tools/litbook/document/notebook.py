@@ -129,10 +129,10 @@ Cell = Words | Program
 class Notebook:
     """One notebook: its cells, and what its prose may refer to.
 
-    `levels` are those of the headings of its sections, by number of their function; `known` are the headings
-    of the sections that are here, by their names, `elsewhere` the titles of the parts that others stand in,
-    `addresses` where these stand in the lecture's pages, from its folder. `said` has the names and citations
-    of notes that code hands over, as they are written, and in words.
+    `levels` are those of the headings of its sections, by number of their function; `headings` are those of
+    the sections that are here, by their names, `elsewhere` the titles of the parts that others stand in,
+    `addresses` where these stand in the lecture's pages, from its folder. `wordings` has the names and
+    citations of notes that code hands over, as they are written, and in words.
     """
 
     lecture: str
@@ -141,11 +141,11 @@ class Notebook:
     cells: tuple[Cell, ...]
     bibliography: Bibliography
     levels: Mapping[int, int]
-    known: Mapping[str, str]
+    headings: Mapping[str, str]
     elsewhere: Mapping[str, str]
     addresses: Mapping[str, str]
     numbers: Mapping[str, int]
-    said: Mapping[str, str]
+    wordings: Mapping[str, str]
 
 
 # ---------------------------------------------------------------------------- making them
@@ -161,17 +161,17 @@ class _Run:
 
     def __post_init__(self) -> None:
         places: dict[tuple[int, str, str], model.Section]
-        places = {(it.file, it.kind, it.name): it for it in self.record.sections}
-        self._section = [places.get((it.file, it.kind, it.name)) for it in self.functions]
+        places = {(section.file, section.kind, section.name): section for section in self.record.sections}
+        self._section = [places.get((f.file, f.kind, f.name)) for f in self.functions]
         self._of = functools.cache(
             lambda key: evidence.gather(self.record, self.record.by_key[key], self.recordings)
         )
 
     def section(self, function: int) -> model.Section:
         """The section, or module, that a function of the text is."""
-        found = self._section[function]
-        assert found is not None
-        return found
+        section = self._section[function]
+        assert section is not None
+        return section
 
     def function(self, section: model.Section) -> int:
         """The number of a section in the lecture's text."""
@@ -184,12 +184,12 @@ class _Run:
     @cached_property
     def order(self) -> dict[tuple[str, int, bool], int]:
         """When a step of a section came, and when what was shown after it."""
-        found: dict[tuple[str, int, bool], int] = {}
+        order: dict[tuple[str, int, bool], int] = {}
         for number, moment in enumerate(moments(self.record)):
             place = moment.section.key, moment.step
-            found[*place, True] = number
-            found.setdefault((*place, False), number)
-        return found
+            order[*place, True] = number
+            order.setdefault((*place, False), number)
+        return order
 
 
 @dataclass
@@ -264,17 +264,17 @@ def _notebook(
 ) -> Notebook:
     made, record, root = _Making(run, layout), run.record, run.section(layout.root)
     _opening(made, shelf, book, {_top(name) for name in modules})
-    numbers = {label: it.number for label, it in shelf.numbers.items()}
+    numbers = {label: item.number for label, item in shelf.numbers.items()}
     head, made.cells = made.cells, []
     _items(made)
     body, made.cells = made.cells, head
-    said = _said(body, numbers, shelf.bibliography)
-    _setup(made, modules, said)
+    wordings = _wordings(body, numbers, shelf.bibliography)
+    _setup(made, modules, wordings)
     made.cells += body
 
     # For what stands in another notebook: the title of its part.
     here = [run.section(item.function) for item in layout.items if isinstance(item, cells.Section)]
-    keys, titles = {it.key for it in here}, {shelf.page(part): books.plain(part) for part in shelf.parts}
+    keys, titles = {s.key for s in here}, {shelf.page(part): books.plain(part) for part in shelf.parts}
     others: list[tuple[books.Entry, str]]
     others = [(record.by_key[key], page) for key, page in shelf.place.items() if key not in keys]
     others += [(record.definition_of[key], page) for key, page in shelf.defined.items()]
@@ -284,21 +284,23 @@ def _notebook(
         record.title if root.kind == "main" else root.heading or root.name,
         tuple(made.cells),
         shelf.bibliography,
-        {it.function: it.level for it in reversed(layout.items) if isinstance(it, cells.Section)},
-        {it.name: it.heading or it.name for it in here},
-        {it.name: titles.get(page, record.title) for it, page in others},
-        {it.name: f"{books.way(books.INDEX, page)}#{shelf.anchor(it)}" for it, page in others},
+        {item.function: item.level for item in reversed(layout.items) if isinstance(item, cells.Section)},
+        {section.name: section.heading or section.name for section in here},
+        {entry.name: titles.get(page, record.title) for entry, page in others},
+        {entry.name: f"{books.way(books.INDEX, page)}#{shelf.anchor(entry)}" for entry, page in others},
         numbers,
-        said,
+        wordings,
     )
 
 
-def _said(cells: Sequence[Cell], numbers: Mapping[str, int], bibliography: Bibliography) -> dict[str, str]:
+def _wordings(
+    cells: Sequence[Cell], numbers: Mapping[str, int], bibliography: Bibliography
+) -> dict[str, str]:
     """The names and citations of notes that code hands over: each as it is written, and in words."""
-    said = {f"[@{label}]:": f"**{named(label, number)}.**" for label, number in numbers.items()}
-    said |= {f"[@{label}]": named(label, number) for label, number in numbers.items()}
-    results = (it for cell in cells if isinstance(cell, Program) for it in cell.results)
-    for block in (it.block for it in results if isinstance(it, Handed)):
+    wordings = {f"[@{label}]:": f"**{named(label, number)}.**" for label, number in numbers.items()}
+    wordings |= {f"[@{label}]": named(label, number) for label, number in numbers.items()}
+    results = (result for cell in cells if isinstance(cell, Program) for result in cell.results)
+    for block in (result.block for result in results if isinstance(result, Handed)):
         match block:
             case Prose(_, text) | Question(_, text) | Link(_, text) | Figure(caption=text):
                 texts = [text]
@@ -309,12 +311,12 @@ def _said(cells: Sequence[Cell], numbers: Mapping[str, int], bibliography: Bibli
             case _:
                 assert_never(block)
         for note in map(grammar.read, texts):
-            for citation in (it for it in walk(note) if isinstance(it, Citation)):
+            for citation in (node for node in walk(note) if isinstance(node, Citation)):
                 works = [(key, bibliography.get(key)) for key in citation.keys]
-                words = [f"{names(it)} {it.year}".strip() if it else f"@{key}?" for key, it in works]
+                words = [f"{names(work)} {work.year}".strip() if work else f"@{key}?" for key, work in works]
                 mark = note.text[citation.at : note.text.index("]", citation.at) + 1]
-                said[mark] = f"({'; '.join(map(escaped, words))})"
-    return said
+                wordings[mark] = f"({'; '.join(map(escaped, words))})"
+    return wordings
 
 
 # ---------------------------------------------------------------------------- the opening
@@ -351,12 +353,12 @@ def _opening(made: _Making, shelf: books.Book, book: str, beside: set[str]) -> N
     made.prose("opening", Title(title, 1, root.name), Remark(what), Remark(how))
 
 
-def _setup(made: _Making, modules: Mapping[str, str], said: Mapping[str, str]) -> None:
+def _setup(made: _Making, modules: Mapping[str, str], wordings: Mapping[str, str]) -> None:
     """The files that come along, the lecture's imports and constants."""
     layout, fold = made.layout, ("hide-input",)
     # What stands in for the engine, and what is so in this notebook alone.
     ours = inspect.getsource(standin)
-    ours += f"\nSEED = {made.run.record.environment.seed}\nSAID.update({dict(said)!r})"
+    ours += f"\nSEED = {made.run.record.environment.seed}\nSAID.update({dict(wordings)!r})"
     files = {"litbook_amounts.py": inspect.getsource(amounts), "litbook.py": ours}
     # The modules beside the lecture that the notebook imports, and those that they import.
     waiting = list(layout.modules)
@@ -369,7 +371,7 @@ def _setup(made: _Making, modules: Mapping[str, str], said: Mapping[str, str]) -
     title = _("A folder of its own, for the files that come along and for what the cells write")
     lines = [f"# {title}", "import os", "import sys", "import tempfile", ""]
     lines += ['os.chdir(tempfile.mkdtemp(prefix="notebook-"))', "sys.path.insert(0, os.getcwd())"]
-    lines += [f"os.makedirs({folder!r})" for folder in sorted({it.rpartition("/")[0] for it in files} - {""})]
+    lines += [f"os.makedirs({folder!r})" for folder in sorted({f.rpartition("/")[0] for f in files} - {""})]
     if "matplotlib" in layout.modules:
         lines.append('os.environ["MPLBACKEND"] = "Agg"  # ' + _("figures are kept and shown once"))
     made.code("setup", lines, tags=fold, title=title)
@@ -377,7 +379,7 @@ def _setup(made: _Making, modules: Mapping[str, str], said: Mapping[str, str]) -
         title = _("What stands in for the book’s engine here") if name == "litbook.py" else name
         title = _("How numbers are written") if name == "litbook_amounts.py" else title
         made.code("module", [f"%%writefile {name}", text], [Printed(f"Writing {name}\n")], fold, title)
-    words = [it if made.word(it) == it else f"{it} as {made.word(it)}" for it in OURS]
+    words = [word if made.word(word) == word else f"{word} as {made.word(word)}" for word in OURS]
     future = [line for line in layout.imports if line.startswith("from __future__")]
     lines = ["# " + _("Imports"), *future, f"from litbook import {', '.join(words)}"]
     lines += [*layout.imports[len(future) :], f"{made.word('reseed')}()"]
@@ -423,18 +425,18 @@ def _items(made: _Making) -> None:
 
 def _heading(made: _Making, item: cells.Section) -> None:
     """A section begins: its title, and why its cells may do nothing or stand as a function."""
-    section, known = made.run.section(item.function), made.run.of(made.run.section(item.function))
-    stamp = escaped(known.stamp)
+    section, seen = made.run.section(item.function), made.run.of(made.run.section(item.function))
+    stamp = escaped(seen.stamp)
     parts: list[Part] = []
     if item.function != made.layout.root:
         title = (section.heading or section.name) + _(" (aside)") * section.aside
         parts.append(Title(title, min(6, item.level), section.name))
     if item.device:
         why = _("This section needs {device}: without it, its cells do nothing.", device=item.device)
-        outputs = _("The outputs are from {stamp}.", stamp=stamp) if known.stamp else ""
-        missing = "" if known.stamp or known.calls else _("It is not recorded on a GPU yet.")
+        outputs = _("The outputs are from {stamp}.", stamp=stamp) if seen.stamp else ""
+        missing = "" if seen.stamp or seen.calls else _("It is not recorded on a GPU yet.")
         parts.append(Remark(f"*{why} {outputs or missing}*"))
-    elif known.stamp:
+    elif seen.stamp:
         parts.append(Remark(_("*This section takes minutes. The outputs are from {stamp}.*", stamp=stamp)))
     if item.why and not item.device:
         why, mark, name = item.why.partition(": ")
@@ -444,15 +446,15 @@ def _heading(made: _Making, item: cells.Section) -> None:
         made.prose(f"heading of {section.name}", *parts)
 
 
-def _cells(made: _Making, found: Sequence[Code], role: str, starts: list[str], title: str = "") -> None:
+def _cells(made: _Making, several: Sequence[Code], role: str, starts: list[str], title: str = "") -> None:
     """Neighbouring pieces of code as one cell; a claim that failed ends its cell: there a run stops.
 
     With a `title` the cells are folded.
     """
     group: list[Code] = []
-    for i, code in enumerate(found):
+    for i, code in enumerate(several):
         group.append(code)
-        if i == len(found) - 1 or _failed(made, code) is not None:
+        if i == len(several) - 1 or _failed(made, code) is not None:
             _cell(made, group, role, starts, title)
             group = []
 
@@ -474,7 +476,7 @@ def _cell(made: _Making, group: Sequence[Code], role: str, starts: list[str], ti
     results = _results(made, group)
     hidden = all(code.hidden for code in group)
     tags = ["hide-input"] if title or hidden else []
-    tags += ["raises-exception"] if any(isinstance(it, Ended) for it in results) else []
+    tags += ["raises-exception"] if any(isinstance(result, Ended) for result in results) else []
     tags += [f"needs-{device}"] if device else []
     tags += ["definition"] if definition else []
     made.code(role, lines, results, tags, title or (_("Code that the page folds, too") if hidden else ""))
@@ -495,10 +497,10 @@ def _text(made: _Making, code: Code) -> list[str]:
 
 def _call(made: _Making, code: Code, watch: Watch) -> str:
     """`show("size", size, "B")`, or a comment where the recorded expression could not be shown."""
-    found = made.run.of(made.run.section(code.function))
-    for value in found.values if watch.kind != "answer" else ():
+    seen = made.run.of(made.run.section(code.function))
+    for value in seen.values if watch.kind != "answer" else ():
         if (value.line, value.text) == (watch.line, watch.text):
-            snapshot = found.snapshot_of(value)
+            snapshot = seen.snapshot_of(value)
             why = snapshot.why if isinstance(snapshot, model.Opaque) and not snapshot.text else ""
             if why := value.error or why:
                 return "pass  # " + _("{name} is not shown: {why}", name=watch.text, why=one_line(why))
@@ -524,25 +526,25 @@ def _results(made: _Making, group: Sequence[Code]) -> list[Result]:
     """What these lines printed and showed when they were recorded, and the failure that ended them."""
     events: list[Event] = []
     for code in (code for code in group if not code.definition):
-        found, lines = made.run.of(made.run.section(code.function)), range(code.first, code.last + 1)
-        events += _told_events(made, found, [it for it in found.pieces if it.line in lines])
-        events += _shown_events(made, found, [it for it in found.values if it.line in lines])
+        seen, lines = made.run.of(made.run.section(code.function)), range(code.first, code.last + 1)
+        events += _told_events(made, seen, [p for p in seen.pieces if p.line in lines])
+        events += _shown_events(made, seen, [v for v in seen.values if v.line in lines])
         for section, once in _called(made, code):
             inner = made.run.of(section)
             pieces, shown = inner.pieces, inner.values
             if not (once or inner.stamp):  # what every call of the section said, not only its first
                 calls = {number for number, frame in enumerate(section.frames) if not frame.called}
-                pieces = [it for it in section.pieces if it.frame in calls]
-                shown = [it for it in section.values if it.frame in calls and it.kind != "clear"]
+                pieces = [piece for piece in section.pieces if piece.frame in calls]
+                shown = [value for value in section.values if value.frame in calls and value.kind != "clear"]
             events += [*_told_events(made, inner, pieces), *_shown_events(made, inner, shown)]
     results: list[Result] = []
-    for result in (it for event in sorted(events, key=lambda event: event[:2]) for it in event[2]):
+    for result in (result for event in sorted(events, key=lambda event: event[:2]) for result in event[2]):
         last = results[-1] if results else None
         if isinstance(last, Printed) and isinstance(result, Printed):
             results[-1] = Printed(last.text + result.text)
         else:
             results.append(result)
-    return results + [it for it in (_failed(made, code) for code in group) if it is not None]
+    return results + [end for end in (_failed(made, code) for code in group) if end is not None]
 
 
 def _called(made: _Making, code: Code) -> Iterator[tuple[model.Section, bool]]:
@@ -552,47 +554,47 @@ def _called(made: _Making, code: Code) -> Iterator[tuple[model.Section, bool]]:
         if call.kind == "section" and code.first <= call.first <= code.last and call.target != section.key:
             below = _with_sections(made.run.record, made.run.record.by_key[call.target])
             once = (call.first, call.last) == (code.first, code.last)
-            yield from ((it, once and it is below[0]) for it in below)
+            yield from ((inner, once and inner is below[0]) for inner in below)
 
 
 def _with_sections(record: model.Record, section: model.Section) -> list[model.Section]:
     """A section, and those that it calls."""
-    found = {section.key: section}
+    sections = {section.key: section}
     for statement in section.statements:
         if statement.kind == "section" and statement.target != section.key:
-            found |= {it.key: it for it in _with_sections(record, record.by_key[statement.target])}
-    return list(found.values())
+            sections |= {s.key: s for s in _with_sections(record, record.by_key[statement.target])}
+    return list(sections.values())
 
 
-def _moment(made: _Making, found: evidence.Evidence, step: int, shown: bool) -> int:
+def _moment(made: _Making, seen: evidence.Evidence, step: int, shown: bool) -> int:
     """When in the run a step came, or what was shown after it; of a recording, when in its section."""
-    return step if found.stamp else made.run.order.get((found.entry.key, step, shown), step)
+    return step if seen.stamp else made.run.order.get((seen.entry.key, step, shown), step)
 
 
-def _told_events(made: _Making, found: evidence.Evidence, told: Sequence[model.Piece]) -> Iterator[Event]:
+def _told_events(made: _Making, seen: evidence.Evidence, told: Sequence[model.Piece]) -> Iterator[Event]:
     """What code handed over, as the stand-in for the engine shows it."""
     for piece in told:
         results: list[Result] = []
         if piece.kind == "output":
             results = [Printed(piece.text)]
         elif piece.kind in STATED or piece.kind == "figure":
-            results = [Handed(pieces.block(piece)), *_answered(piece, found)]
-        yield _moment(made, found, piece.step, shown=False), 0, results
+            results = [Handed(pieces.block(piece)), *_answered(piece, seen)]
+        yield _moment(made, seen, piece.step, shown=False), 0, results
 
 
-def _answered(piece: model.Piece, found: evidence.Evidence) -> list[Result]:
+def _answered(piece: model.Piece, seen: evidence.Evidence) -> list[Result]:
     """What computing a question's answer prints."""
     if piece.answer is None:
         return []
-    text = bounded(in_words(found.snapshot(piece.answer), piece.unit or ""))
+    text = bounded(in_words(seen.snapshot(piece.answer), piece.unit or ""))
     return [Printed(_("answer") + f" = {text}\n")]
 
 
-def _shown_events(made: _Making, found: evidence.Evidence, shown: Sequence[model.Value]) -> Iterator[Event]:
+def _shown_events(made: _Making, seen: evidence.Evidence, shown: Sequence[model.Value]) -> Iterator[Event]:
     """As `show` prints them: three times at most from one place, then an ellipsis."""
-    seen: dict[tuple[int, str, str], int] = {}
+    times: dict[tuple[int, str, str], int] = {}
     for value in shown:
-        snapshot = found.snapshot_of(value)
+        snapshot = seen.snapshot_of(value)
         if (
             value.error
             or snapshot is None
@@ -600,16 +602,16 @@ def _shown_events(made: _Making, found: evidence.Evidence, shown: Sequence[model
         ):
             continue
         key = (value.line, value.text, value.kind)
-        seen[key] = seen.get(key, 0) + 1
-        if seen[key] <= FIRST + 1:
+        times[key] = times.get(key, 0) + 1
+        if times[key] <= FIRST + 1:
             text = bounded(in_words(snapshot, value.unit or ""))
             line = f"{value.text} = {text}\n"
             if value.kind == "measure":
-                run = found.record.environment
+                run = seen.record.environment
                 where = _("(measured on {machine}, {day})", machine=run.machine_name, day=day(run.date))
                 line = f"{value.text} = {one_line(text)}   {where}\n"
-            text = line if seen[key] <= FIRST else f"{value.text} …\n"
-            yield _moment(made, found, value.step, shown=True), 1, [Printed(text)]
+            text = line if times[key] <= FIRST else f"{value.text} …\n"
+            yield _moment(made, seen, value.step, shown=True), 1, [Printed(text)]
 
 
 def _failed(made: _Making, code: Code) -> Ended | None:
@@ -617,18 +619,18 @@ def _failed(made: _Making, code: Code) -> Ended | None:
     if code.definition:
         return None
     record, section = made.run.record, made.run.section(code.function)
-    below = _with_sections(record, section) if code.call else [it for it, _ in _called(made, code)]
-    for it in below:
-        for error in evidence.here(record, it).errors:
+    below = _with_sections(record, section) if code.call else [called for called, _ in _called(made, code)]
+    for inner in below:
+        for error in evidence.here(record, inner).errors:
             if error.kind in ENDS:
                 name, _mark, rest = error.message.partition(": ")
                 lines = tuple(f"{path}:{line}: {text.strip()}" for path, line, _, text in error.trace)
                 return Ended(name if name.isidentifier() else "Exception", rest or error.message, lines)
-    for it in [section, *below]:
-        for claim in evidence.here(record, it).claims:
-            here = it is not section or code.first <= claim.line <= code.last
+    for inner in [section, *below]:
+        for claim in evidence.here(record, inner).claims:
+            here = inner is not section or code.first <= claim.line <= code.last
             if here and claim.verdict == "fails" and claim.kind == "assert":
-                sides = values.claim(claim, it.snapshots)
+                sides = values.claim(claim, inner.snapshots)
                 return Ended("AssertionError", claim.caption, (f"assert {claim.text}", sides))
     return None
 
@@ -639,9 +641,9 @@ def _failed(made: _Making, code: Code) -> Ended | None:
 def _tell(made: _Making, item: cells.Told) -> None:
     """Prose, pictures and links of one statement; of a note that never ran, what it says anyway."""
     section = made.run.section(item.function)
-    known, name = made.run.of(section), section.name
-    told = [p for p in known.pieces if item.first <= p.line <= item.last and p.kind in STATED]
-    if not told and not known.stamp:
+    seen, name = made.run.of(section), section.name
+    told = [p for p in seen.pieces if item.first <= p.line <= item.last and p.kind in STATED]
+    if not told and not seen.stamp:
         for statement in evidence.statements(section):
             if statement.prose and item.first <= statement.first <= item.last:
                 block = pieces.silent(statement.first, statement.prose, _("Not run"))
@@ -649,7 +651,7 @@ def _tell(made: _Making, item: cells.Told) -> None:
     for piece in told:
         answer = None
         if piece.answer is not None:
-            answer = Answer(known.snapshot(piece.answer), piece.unit, stamp=known.stamp)
+            answer = Answer(seen.snapshot(piece.answer), piece.unit, stamp=seen.stamp)
         made.prose(name, pieces.block(piece, answer), function=item.function)
         if item.answer is not None and piece.kind not in ("link", "image"):
             # A folded cell that computes the answer.
@@ -657,5 +659,5 @@ def _tell(made: _Making, item: cells.Told) -> None:
             if device:
                 lines = [f"if {made.word('has_cuda')}():", *lines]
             tags = ["hide-cell", *([f"needs-{device}"] if device else [])]
-            results = [] if piece.frame < 0 else _answered(piece, known)
+            results = [] if piece.frame < 0 else _answered(piece, seen)
             made.code(name, lines, results, tags, _("How the answer is computed"))

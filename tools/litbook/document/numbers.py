@@ -28,12 +28,12 @@ class Numbered:
 
 def find(record: Record, recordings: Sequence[Record], problems: list[Problem]) -> dict[str, Numbered]:
     """By its name, `fig:rate`, everything that is numbered. A name that is given twice is a problem."""
-    found: dict[str, Numbered] = {}
+    numbered: dict[str, Numbered] = {}
     counts: Counter[str] = Counter()
     for section, line, text, shown in _prose(record, record.main, recordings, set()):
         note = grammar.read(text.replace(DRAWING, "")) if "[@" in text else None
         for label in labels.given(note) if note else ():
-            if label in found:
+            if label in numbered:
                 source = record.sources[section.file]
                 code = source.text.split("\n")[line - 1]
                 place = Place(source.path, line, len(code) - len(code.lstrip()) + 1, code)
@@ -42,8 +42,8 @@ def find(record: Record, recordings: Sequence[Record], problems: list[Problem]) 
                 continue
             kind = label.partition(":")[0]
             counts[kind] += 1
-            found[label] = Numbered(counts[kind], section.key, shown)
-    return found
+            numbered[label] = Numbered(counts[kind], section.key, shown)
+    return numbered
 
 
 def _prose(
@@ -52,14 +52,14 @@ def _prose(
     """Prose and captions with their lines: of a section, and of those that it calls, where it calls them."""
     done.add(section.key)
     pieces = gather(record, section, recordings).pieces
-    texts = [(it.line, it.text, True) for it in pieces if it.kind in ("note", "figure", "image")]
+    texts = [(piece.line, piece.text, True) for piece in pieces if piece.kind in ("note", "figure", "image")]
     spoken = {line for line, *_ in texts}
     texts += [
-        (it.first, it.prose, not it.prose.startswith(DRAWING))
-        for it in statements(section)
-        if it.prose and spoken.isdisjoint(range(it.first, it.last + 1))
+        (s.first, s.prose, not s.prose.startswith(DRAWING))
+        for s in statements(section)
+        if s.prose and spoken.isdisjoint(range(s.first, s.last + 1))
     ]
-    calls = {it.first: it.target for it in statements(section) if it.kind == "section"}
+    calls = {s.first: s.target for s in statements(section) if s.kind == "section"}
     for line in sorted({*calls, *(line for line, *_ in texts)}):
         yield from ((section, *text) for text in texts if text[0] == line)
         target = record.by_key.get(calls.get(line, ""))

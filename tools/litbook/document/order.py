@@ -35,7 +35,7 @@ class _Walk:
     def __init__(self, record: Record) -> None:
         self.record = record
         self.told: dict[str, int] = {}  # key -> how many of its calls
-        self.known: dict[str, list[list[int]]] = {}  # key -> the steps of each call
+        self.steps_of: dict[str, list[list[int]]] = {}  # key -> the steps of each call
 
     def waits(self, section: Section) -> bool:
         """Whether there is a call of the section that was not told yet."""
@@ -43,14 +43,14 @@ class _Walk:
 
     def steps(self, section: Section) -> list[list[int]]:
         """The steps of each call of a section, with those of the helpers that it called."""
-        if section.key not in self.known:
+        if section.key not in self.steps_of:
             call_of = calls_of_frames(section)
-            found: dict[int | None, list[int]] = {call: [] for call in call_of}
+            by_call: dict[int | None, list[int]] = {call: [] for call in call_of}
             for step, (frame, _) in enumerate(section.steps):
-                found[call_of[frame]].append(step)
-            found.pop(None, None)  # of helpers that were called from elsewhere, such as a thread
-            self.known[section.key] = list(found.values())
-        return self.known[section.key]
+                by_call[call_of[frame]].append(step)
+            by_call.pop(None, None)  # of helpers that were called from elsewhere, such as a thread
+            self.steps_of[section.key] = list(by_call.values())
+        return self.steps_of[section.key]
 
     def call(self, section: Section) -> Iterator[Moment]:
         """The next call of a section, with the calls of sections in it."""
@@ -62,8 +62,8 @@ class _Walk:
         for step in self.steps(section)[number]:
             frame, statement = section.steps[step]
             yield Moment(section, step)
-            it = self.record.called(section, frame).statements[statement]
-            if it.kind == "section":
-                yield from self.call(self.record.by_key[it.target])
+            row = self.record.called(section, frame).statements[statement]
+            if row.kind == "section":
+                yield from self.call(self.record.by_key[row.target])
             for value in after.get(step, ()):
                 yield Moment(section, step, value)

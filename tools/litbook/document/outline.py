@@ -46,8 +46,8 @@ def outline(
 
     `tells(first, last)` says whether prose or a picture came from there; what has nothing to tell stays code.
     """
-    in_order = sorted(statements(section), key=lambda it: (it.first, -_end(it)))
-    calls = [Call(it.first, it.target) for it in in_order if it.kind == "section"]
+    in_order = sorted(statements(section), key=lambda s: (s.first, -_end(s)))
+    calls = [Call(s.first, s.target) for s in in_order if s.kind == "section"]
     unseen = [(a, b) for a, b in hidden if a <= section.last and section.first <= b]
     items: list[Item] = []
     block: list[int] = []  # the lines of code since the last item

@@ -40,16 +40,16 @@ def beside(folder: Path) -> Callable[[str], Book | None]:
         # The lecture as it is before any run: where its sections and definitions stand.
         keys = [lecture.key(number) for number in range(len(lecture.functions))]
         sections, definitions = list[Section](), list[Definition]()
-        for key, it in zip(keys, lecture.functions, strict=True):
-            place = it.file, it.first, it.last - it.first + 1
-            if it.kind in ("module", "main", "part", "section"):
-                parent = "" if it.parent is None else keys[it.parent]
-                sections.append(Section(key, it.kind, *place, it.name, it.heading, parent))
+        for key, function in zip(keys, lecture.functions, strict=True):
+            place = function.file, function.first, function.last - function.first + 1
+            if function.kind in ("module", "main", "part", "section"):
+                parent = "" if function.parent is None else keys[function.parent]
+                sections.append(Section(key, function.kind, *place, function.name, function.heading, parent))
             else:
-                kind: Literal["class", "helper"] = "class" if it.kind == "class" else "helper"
-                definitions.append(Definition(key, kind, *place, it.heading, hidden=it.hidden))
+                kind: Literal["class", "helper"] = "class" if function.kind == "class" else "helper"
+                definitions.append(Definition(key, kind, *place, function.heading, hidden=function.hidden))
         order = {keys[number]: place for place, number in enumerate(lecture.order)}  # as main reaches them
-        sections.sort(key=lambda it: order.get(it.key, -1))
+        sections.sort(key=lambda section: order.get(section.key, -1))
         texts = lecture.sources()
         parts = _NOWHERE, texts, tuple(definitions), tuple(sections)
         return books.of(Record(SCHEMA, lecture.name, lecture.title, *parts), NOTHING_CITED, (), [])
@@ -98,6 +98,6 @@ def lost(record: Record, folder: Path, bibliography: Bibliography | None) -> lis
                     case Reference(label=label):
                         setting.refer(label)
     told = ["broken-link"] if bibliography is None else ["broken-link", "unknown-citation"]
-    if all(it.ran or it.requires for it in record.sections):  # else a name may be in what did not run
+    if all(s.ran or s.requires for s in record.sections):  # else a name may be in what did not run
         told.append("unknown-name")
-    return [it for it in problems if it.slug in told]
+    return [problem for problem in problems if problem.slug in told]

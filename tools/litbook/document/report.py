@@ -57,34 +57,34 @@ def problems(record: Record) -> list[str]:
 
 def remarks(record: Record) -> list[str]:
     """What is no error: pictures that take readers long to load, each with its place."""
-    found = []
+    lines = []
     for section in record.sections:
         path, its = record.sources[section.file].path, here(record, section)
-        for it in its.pieces if its.calls else ():
-            size = len(it.data.partition(",")[2].rstrip("=")) * 3 // 4
-            if it.kind == "image" and size > LARGE_IMAGE:
-                head = f"{path}:{it.line}: a picture of {size:,} bytes: {it.alt[:60]}"
-                found.append(
+        for piece in its.pieces if its.calls else ():
+            size = len(piece.data.partition(",")[2].rstrip("=")) * 3 // 4
+            if piece.kind == "image" and size > LARGE_IMAGE:
+                head = f"{path}:{piece.line}: a picture of {size:,} bytes: {piece.alt[:60]}"
+                lines.append(
                     harmless(f"{head}\n    every reader loads it: fewer pixels, JPEG or WebP take less")
                 )
-    return found
+    return lines
 
 
 def older(record: Record, recordings: Sequence[Record]) -> list[str]:
     """The sections of each recording that something has changed since, and how they are recorded anew."""
-    found = list[str]()
+    lines = list[str]()
     for recording, pairs in itertools.groupby(compare.older(record, recordings), lambda pair: pair[0]):
         keys, device = [key for _, key in pairs], recording.environment.device
         some = f"{_number(len(keys), 'section')} recorded from an older text: {', '.join(keys[:NAMED])}"
         some += f" and {len(keys) - NAMED} more" if len(keys) > NAMED else ""
         file, anew = f"{record.lecture}.{device.slug}.json", record_anew(record.lecture, device.kind)
-        found.append(harmless(f"{file}: {some}\n    to record anew: {anew}"))
-    return found
+        lines.append(harmless(f"{file}: {some}\n    to record anew: {anew}"))
+    return lines
 
 
 def failed(record: Record, recordings: Sequence[Record]) -> list[str]:
     """The claims that fail as they were recorded: no run leaves such a recording."""
-    found = list[str]()
+    lines = list[str]()
     for recording in recordings:
         device = recording.environment.device
         file, anew = f"{record.lecture}.{device.slug}.json", record_anew(record.lecture, device.kind)
@@ -93,8 +93,8 @@ def failed(record: Record, recordings: Sequence[Record]) -> list[str]:
                 if claim.verdict == "fails":
                     place = f"{recording.sources[section.file].path}:{claim.line}"
                     what = f"{file}: {place}: claim fails: {claim.caption or claim.text}"
-                    found.append(harmless(f"{what}\n    assert {claim.text}\n    to record anew: {anew}"))
-    return found
+                    lines.append(harmless(f"{what}\n    assert {claim.text}\n    to record anew: {anew}"))
+    return lines
 
 
 def record_anew(lecture: str, device: str) -> str:
@@ -104,10 +104,13 @@ def record_anew(lecture: str, device: str) -> str:
 
 def refers(record: Record) -> bool:
     """Whether any prose of the run cites a work, or links to something in the book."""
-    said = (
-        text for section in record.sections for it in section.pieces for text in (it.text, it.data, it.why)
+    texts = (
+        text
+        for section in record.sections
+        for piece in section.pieces
+        for text in (piece.text, piece.data, piece.why)
     )
-    return any("[@" in text or "](#" in text or text.startswith(("cite:", "function:")) for text in said)
+    return any("[@" in text or "](#" in text or text.startswith(("cite:", "function:")) for text in texts)
 
 
 def harmless(text: str) -> str:
@@ -119,8 +122,8 @@ def harmless(text: str) -> str:
 
 def summary(record: Record) -> str:
     """The last line of every run: `212 claims hold, 0 fail, 14 not run`."""
-    found, names = record.count(), ("holds", "fails", "needs-device", "not-reached")
-    hold, fail, elsewhere, unreached = (found[name] for name in names)
+    counts, names = record.count(), ("holds", "fails", "needs-device", "not-reached")
+    hold, fail, elsewhere, unreached = (counts[name] for name in names)
     text = f"{_number(hold, 'claim')} {'holds' if hold == 1 else 'hold'}"
     text += f", {fail} {'fails' if fail == 1 else 'fail'}, {elsewhere} not run"
     if unreached:
@@ -134,12 +137,12 @@ def longest(records: Sequence[Record]) -> str:
     """Which sections took longest, each without those inside it; "" where all together were quick."""
     took: list[tuple[float, str]] = []
     for record in records:
-        inside = dict.fromkeys((it.parent for it in record.sections), 0.0)
-        for it in record.sections:
-            inside[it.parent] += it.seconds
+        inside = dict.fromkeys((section.parent for section in record.sections), 0.0)
+        for section in record.sections:
+            inside[section.parent] += section.seconds
         lecture = f"{record.lecture} " * (len(records) > 1)
-        its = [it for it in record.sections if it.kind not in ("module", "main")]
-        took += [(it.seconds - inside.get(it.key, 0.0), lecture + it.key) for it in its]
+        its = [section for section in record.sections if section.kind not in ("module", "main")]
+        took += [(section.seconds - inside.get(section.key, 0.0), lecture + section.key) for section in its]
     if sum(seconds for seconds, _ in took) < LONG:
         return ""
     first = [
@@ -148,9 +151,9 @@ def longest(records: Sequence[Record]) -> str:
     return "longest: " * bool(first) + ", ".join(first)
 
 
-def releases(own: Record, there: Record, name: str = "this run") -> str:
+def releases(fresh: Record, there: Record, name: str = "this run") -> str:
     """That a recording was made by another release of PyTorch than what is compared with it; "" where not."""
-    was, now = (r.environment.versions.get("torch", "") for r in (there, own))
+    was, now = (r.environment.versions.get("torch", "") for r in (there, fresh))
     if was.partition("+")[0] == now.partition("+")[0]:
         return ""
     return harmless(
@@ -158,9 +161,9 @@ def releases(own: Record, there: Record, name: str = "this run") -> str:
     )
 
 
-def interpreters(own: Record, there: Record) -> str:
+def interpreters(fresh: Record, there: Record) -> str:
     """That a recording was made by another release of Python than this run; "" where both are, say, 3.12."""
-    was, now = (r.environment.python for r in (there, own))
+    was, now = (r.environment.python for r in (there, fresh))
     if was.split(".")[:2] == now.split(".")[:2]:
         return ""
     return harmless(f"recorded by Python {was}, run by Python {now}: a value may depend on that")

@@ -59,9 +59,9 @@ def passages(book: Book, page: str) -> Iterator[Passage]:
     margins = [
         book.lines[module.file][number - 1]
         for module in book.preambles.get(page, ())
-        for it in statements(module)
-        if it.kind in ("code", "claim")
-        for number in range(it.first, max(it.end, it.last) + 1)
+        for s in statements(module)
+        if s.kind in ("code", "claim")
+        for number in range(s.first, max(s.end, s.last) + 1)
     ]
     for i, section in enumerate(book.sections(page)):
         title = book.record.title if section is book.record.main else section.heading or section.name
@@ -70,7 +70,7 @@ def passages(book: Book, page: str) -> Iterator[Passage]:
         lines += [] if i else margins
         yield Passage(book.anchor(section) if i else "", title, tuple(_words(blocks)), _names(lines))
     if definitions := book.definitions(page):
-        lines = [line for it in definitions for line in book.lines[it.file][it.first - 1 : it.last]]
+        lines = [line for e in definitions for line in book.lines[e.file][e.first - 1 : e.last]]
         yield Passage("definitions", _("Definitions"), names=_names(lines))
 
 
@@ -113,8 +113,8 @@ def _paragraphs(text: str) -> Iterator[str]:
 
 def _readable(line: Sequence[note.Inline]) -> str:
     """A line's words. LaTeX that a reader would have to spell out, a fraction's, is no word."""
-    spelled = (isinstance(it, note.Math) and "\\" in it.latex for it in line)
-    return "".join("…" if skip else note.plain([it]) for it, skip in zip(line, spelled, strict=True))
+    spelled = (isinstance(node, note.Math) and "\\" in node.latex for node in line)
+    return "".join("…" if skip else note.plain([node]) for node, skip in zip(line, spelled, strict=True))
 
 
 def _code(blocks: Iterable[Block]) -> Iterator[int]:

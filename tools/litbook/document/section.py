@@ -30,7 +30,7 @@ def blocks(book: Book, section: Section) -> list[Block]:
 
 def waits(book: Book, section: Section) -> bool:
     """Whether nothing of a section has been seen, for want of a device; of a part, its sections say so."""
-    inside = any(it.parent == section.key for it in book.record.sections)
+    inside = any(other.parent == section.key for other in book.record.sections)
     return (
         bool(section.requires)
         and not inside
@@ -49,50 +49,50 @@ class _Section:
         self.evidence = gather(book.record, section, book.recordings)
         self.waits = waits(book, section)
         # Of a recording the prose is the recording's; else of a note that never ran what it says anyway.
-        self.silent = [] if self.evidence.stamp else [it for it in statements(section) if it.prose]
+        self.silent = [] if self.evidence.stamp else [s for s in statements(section) if s.prose]
         hidden = book.hidden.get(section.file, ())
         self.items = outline.outline(section, self.lines, hidden, self._tells)
         self.code = sorted(n for item in self.items if isinstance(item, outline.Code) for n in item.lines)
         self.shelves = Shelves(self.evidence, book.path(section))
         # By the shown line that they stand beside; none where all of them wait.
         self.beside: dict[int, list[Entry]] = {}
-        found = {} if self.waits else margin.entries(self.evidence, self.others, section, self.code)
-        for line in sorted(found):
-            self.beside.setdefault(self._home(line), []).extend(found[line])
+        entries = {} if self.waits else margin.entries(self.evidence, self.others, section, self.code)
+        for line in sorted(entries):
+            self.beside.setdefault(self._home(line), []).extend(entries[line])
 
     def blocks(self) -> list[Block]:
         section, device = self.section, self.section.requires
-        found: list[Block] = []
+        blocks: list[Block] = []
         if device and not (self.evidence.calls and not self.evidence.stamp) and not self.waits:
-            found.append(Absence(margin.absence(device, self.evidence, self.others)))
+            blocks.append(Absence(margin.absence(device, self.evidence, self.others)))
         if not self.code:  # values and failures have no line to stand at
-            found += [Loose(tuple(self.beside[0]))] if 0 in self.beside else []
-            found += self.shelves.below(lambda line: self._home(line) == 0)
+            blocks += [Loose(tuple(self.beside[0]))] if 0 in self.beside else []
+            blocks += self.shelves.below(lambda line: self._home(line) == 0)
 
         # What is shown as prose, or not at all, leaves the numbers of its lines behind, for links.
         shown, at = set(self.code), section.first - 1
 
         def unshown(end: int) -> None:
             if numbers := tuple(n for n in range(at + 1, end + 1) if n not in shown):
-                found.append(Unshown(numbers))
+                blocks.append(Unshown(numbers))
 
         for item in self.items:
             match item:
                 case outline.Code(lines):
                     unshown(lines[-1])
-                    found.append(self._rows(lines))
-                    found += self.shelves.below(lambda line, lines=lines: self._home(line) in lines)  # type: ignore[misc]
+                    blocks.append(self._rows(lines))
+                    blocks += self.shelves.below(lambda line, lines=lines: self._home(line) in lines)  # type: ignore[misc]
                     at = max(at, lines[-1])
                 case outline.Told(first, last):
                     unshown(last)
-                    found += self._told(first, last)
+                    blocks += self._told(first, last)
                     at = max(at, last)
                 case outline.Call(line, target):
                     unshown(line)
-                    found.append(Call(target))
+                    blocks.append(Call(target))
                     at = max(at, line)
         unshown(section.last)
-        return [self._fold(found)] if self.waits else found
+        return [self._fold(blocks)] if self.waits else blocks
 
     def _home(self, line: int) -> int:
         """The shown line beside which a line's values stand: at or above it, else the first; 0 for none."""
@@ -106,7 +106,7 @@ class _Section:
 
     def _told(self, first: int, last: int) -> list[Told]:
         """The prose and pictures of these lines; of a note that never ran, what it says anyway."""
-        seen = [it for it in self.evidence.pieces if it.kind in SEEN and first <= it.line <= last]
+        seen = [piece for piece in self.evidence.pieces if piece.kind in SEEN and first <= piece.line <= last]
         if not seen:
             device = self.section.requires
             why = margin.not_run(device) if device else _("Not reached")
@@ -117,7 +117,7 @@ class _Section:
             ]
         told = []
         for piece in pieces.joined(seen):
-            spans = (range(it.first, it.last + 1) for it in self.evidence.statements)
+            spans = (range(s.first, s.last + 1) for s in self.evidence.statements)
             numbers = next((span for span in spans if piece.line in span), range(0))
             source = "\n".join(self.lines[n - 1].text for n in numbers)  # the statement that handed it over
             told.append(pieces.block(piece, pieces.answer(piece, self.evidence, source)))
@@ -127,25 +127,25 @@ class _Section:
         """A block of code: lines, and what stands beside them."""
         lines, evidence = self.lines, self.evidence
         texts = (lines[n - 1] for n in numbers)
-        dedent = min((it.indent for it in texts if it.text.strip() and not it.in_string), default=0)
+        dedent = min((line.indent for line in texts if line.text.strip() and not line.in_string), default=0)
         failed = {n for c in evidence.claims if c.verdict == "fails" for n in range(c.line, c.last + 1)}
-        last = {n: it.last for it in evidence.statements for n in range(it.first, it.last + 1)}
+        last = {n: s.last for s in evidence.statements for n in range(s.first, s.last + 1)}
         rows = []
         for i, number in enumerate(numbers):
             # Its entries may take the rows of the statement's own lines, and blank ones after it, up to the
             # next line that has entries.
             following = itertools.takewhile(lambda n: n not in self.beside, numbers[i + 1 :])
             end = last.get(number, number)
-            own = itertools.takewhile(lambda n, end=end: n <= end or not lines[n - 1].text.strip(), following)  # type: ignore[misc]
+            gap = itertools.takewhile(lambda n, end=end: n <= end or not lines[n - 1].text.strip(), following)  # type: ignore[misc]
             entries = tuple(self.beside.get(number, ()))
-            count = 1 + len(list(own)) if entries else 1
+            count = 1 + len(list(gap)) if entries else 1
             rows.append(Row(number, entries, count, number not in evidence.dimmed, number in failed))
         return Code(tuple(rows), dedent)
 
     def _fold(self, inside: Sequence[Block]) -> Fold:
         """A section that waits for a device: what it will show, and how to run it."""
         section = self.section
-        prose = [it.prose for it in section.statements]
+        prose = [s.prose for s in section.statements]
         tables = [names for text in prose for names in columns(text)]
         drawn = sum(text.startswith(DRAWING) for text in prose)
         promise = [

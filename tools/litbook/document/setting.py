@@ -76,8 +76,8 @@ class Setting:
 
     def refuse(self, note: Note) -> None:
         """Keep what a note holds and no page can."""
-        for it in note.refusals:
-            self.report(it.slug, it.what, it.way_out, it.about)
+        for refusal in note.refusals:
+            self.report(refusal.slug, refusal.what, refusal.way_out, refusal.about)
 
     def address(self, written: str) -> str:
         """Where a link leads from the page in hand; "" and a problem where a note cannot lead there."""
@@ -103,13 +103,13 @@ class Setting:
 
     def refer(self, label: str) -> tuple[str, str]:
         """`Figure 2`, and where it stands; without an address and with a problem for an unknown name."""
-        found = self.number(label)
-        if found is None:
+        target = self.number(label)
+        if target is None:
             what = f"no figure, table or equation of this lecture is named {label!r}"
             self.report("unknown-name", what, f"begin its caption with [@{label}]:", f"[@{label}]")
-        return found or (named(label), "")
+        return target or (named(label), "")
 
     def name(self, label: str) -> str:
         """`Figure 2` for what has this name here."""
-        found = self.number(label)
-        return found[0] if found else named(label)
+        target = self.number(label)
+        return target[0] if target else named(label)

@@ -56,29 +56,27 @@ class Shelves:
                     for side in claim.operands
                 ]
                 # What each was, where that says more than its source.
-                said = tuple(side for side in sides if side.value != side.text)
-                blocks.append(Failure(claim, self.path, said))
+                differing = tuple(side for side in sides if side.value != side.text)
+                blocks.append(Failure(claim, self.path, differing))
         blocks += [Trouble(error, self.path) for error in evidence.errors if mine(error.line)]
         pairs = [(value, evidence.snapshot_of(value)) for value in evidence.values]
-        here = [(v, it) for v, it in pairs if it is not None and mine(v.line) and v.loop is None]
+        here = [(v, s) for v, s in pairs if s is not None and mine(v.line) and v.loop is None]
         # Floats under each other, so that formats can be compared.
-        floats = [(v.text, it) for v, it in here if isinstance(it, Tensor) and has_bits(it)]
+        floats = [(v.text, s) for v, s in here if isinstance(s, Tensor) and has_bits(s)]
         things: list[Shelved] = [Bits(tuple(floats))] if floats else []
         things += [
-            Card(v.text, it)
-            for v, it in here
-            if isinstance(it, Tensor) and has_card(it) and not has_bits(it) and self._new(v)
+            Card(v.text, s)
+            for v, s in here
+            if isinstance(s, Tensor) and has_card(s) and not has_bits(s) and self._new(v)
         ]
-        things += [
-            Display(v.text, it) for v, it in here if isinstance(it, Opaque) and it.form and self._new(v)
-        ]
+        things += [Display(v.text, s) for v, s in here if isinstance(s, Opaque) and s.form and self._new(v)]
         things += [*self._tables(here), *self._storages(here), *self._wholes(here)]
         if things:
             blocks.append(Shelf(tuple(things)))
-        printed = [it for it in evidence.pieces if it.kind == "output" and mine(it.line) and it.text.strip()]
+        printed = [p for p in evidence.pieces if p.kind == "output" and mine(p.line) and p.text.strip()]
         if printed:
-            text = "".join(it.text if it.text.endswith("\n") else it.text + "\n" for it in printed)
-            blocks.append(Output(tuple(sorted({it.line for it in printed})), text))
+            text = "".join(p.text if p.text.endswith("\n") else p.text + "\n" for p in printed)
+            blocks.append(Output(tuple(sorted({piece.line for piece in printed})), text))
         return blocks
 
     def _new(self, value: Value) -> bool:
@@ -88,10 +86,10 @@ class Shelves:
         self.held.add(key)
         return fresh
 
-    def _tables(self, found: Values) -> list[Table]:
+    def _tables(self, shown: Values) -> list[Table]:
         """Mappings: those with the same keys and the same unit become one table."""
         tables: list[tuple[str | None, list[tuple[str, Mapping]]]] = []
-        for value, mapping in found:
+        for value, mapping in shown:
             if not isinstance(mapping, Mapping) or not mapping.items:
                 continue
             if len(values.line(mapping, value.unit)) <= SHORT or values.measurement(mapping):
@@ -106,15 +104,15 @@ class Shelves:
                 tables.append((value.unit, [(value.text, mapping)]))
         return [Table(tuple(rows), unit) for unit, rows in tables]
 
-    def _storages(self, found: Values) -> list[Storage]:
+    def _storages(self, shown: Values) -> list[Storage]:
         """A small storage stands where a further view of it appears: with the first view and the new ones."""
         fresh: dict[int, list[View]] = {}
-        for value, tensor in found:
+        for value, tensor in shown:
             if not isinstance(tensor, Tensor) or tensor.storage is None or not has_storage(tensor):
                 continue
             views = self.views.setdefault(tensor.storage, [])
             walk = tensor.shape, tensor.strides, tensor.offset
-            if all((it.shape, it.strides, it.offset) != walk for _, it in views):
+            if all((view.shape, view.strides, view.offset) != walk for _, view in views):
                 views.append((value.text, tensor))
                 fresh.setdefault(tensor.storage, []).append((value.text, tensor))
         storages = []
@@ -125,14 +123,14 @@ class Shelves:
                 storages.append(Storage(tuple(views)))
         return storages
 
-    def _wholes(self, found: Values) -> list[Whole]:
+    def _wholes(self, shown: Values) -> list[Whole]:
         """What is too long for any line: all that the record has of it."""
         wholes = []
-        for value, it in found:
-            if isinstance(it, Tensor | Mapping) or (isinstance(it, Opaque) and it.form):
+        for value, snapshot in shown:
+            if isinstance(snapshot, Tensor | Mapping) or (isinstance(snapshot, Opaque) and snapshot.form):
                 continue
-            if (text := values.whole(it, value.unit)) and self._new(value):
-                wholes.append(Whole(value.text, text, values.is_cut(it)))
+            if (text := values.whole(snapshot, value.unit)) and self._new(value):
+                wholes.append(Whole(value.text, text, values.is_cut(snapshot)))
         return wholes
 
 

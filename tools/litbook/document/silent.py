@@ -44,8 +44,8 @@ def unspoken(prose: str) -> str:
     cuts: dict[int, tuple[int, str]] = {}  # where a stretch begins, where it ends, and what is left of it
     above = 0, 0, ""  # the block above, its beginning and end
     for block in blocks:
-        start = max(it for it in starts if it <= block.at)
-        end = min((it for it in starts if it > block.at), default=len(note.text))
+        start = max(place for place in starts if place <= block.at)
+        end = min((place for place in starts if place > block.at), default=len(note.text))
         match block:
             case Paragraph(children=children) | Heading(children=children) | Term(children=children):
                 text = note.text[:end].rstrip("> \n")
@@ -75,7 +75,7 @@ def columns(prose: str) -> list[list[str]]:
     return [
         [plain(cell.children) for cell in table.head]
         for table in tables
-        if all(any(isinstance(it, Hole) for cell in row for it in cell.children) for row in table.rows)
+        if all(any(isinstance(child, Hole) for cell in row for child in cell.children) for row in table.rows)
     ]
 
 

@@ -213,13 +213,13 @@ def measurement(snapshot: Snapshot, unit: str | None = None) -> str:
     """
     if not isinstance(snapshot, Mapping):
         return ""
-    known = {_key(k): v for k, v in zip(snapshot.keys, snapshot.items, strict=False)}
-    if not {"seconds", "spread", "repeats", "method"} <= set(known):
+    fields = {_key(k): v for k, v in zip(snapshot.keys, snapshot.items, strict=False)}
+    if not {"seconds", "spread", "repeats", "method"} <= set(fields):
         return ""
-    seconds, spread = _line(known["seconds"], unit or "s"), _line(known["spread"], "%")
-    method = _key(known["method"]).strip("'\"")
+    seconds, spread = _line(fields["seconds"], unit or "s"), _line(fields["spread"], "%")
+    method = _key(fields["method"]).strip("'\"")
     varied = _("spread {percent}", percent=spread)
-    return f"{seconds} · {varied} · {_line(known['repeats'], None)} × {method}"
+    return f"{seconds} · {varied} · {_line(fields['repeats'], None)} × {method}"
 
 
 def _pairs(mapping: Mapping, items: list[str]) -> str:
@@ -250,7 +250,7 @@ def _visible(text: str) -> str:
     if text.isprintable():
         return text
     signs = {"\n": "⏎", "\t": " ", "\r": "␍"}
-    return "".join(signs.get(it) or spell(it) for it in text[:MOST]) + text[MOST:][:1]
+    return "".join(signs.get(c) or spell(c) for c in text[:MOST]) + text[MOST:][:1]
 
 
 def _exact(snapshot: Snapshot) -> str:

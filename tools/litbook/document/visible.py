@@ -7,7 +7,7 @@ import unicodedata
 
 def visible(text: str) -> list[str]:
     """What is read for each character of a text: lines end alike, tabs are spaces, what hides is spelled."""
-    found: list[str] = []
+    signs: list[str] = []
     column = 0
     for i, character in enumerate(text):
         if character == "\r":
@@ -19,9 +19,9 @@ def visible(text: str) -> list[str]:
             read = f"⟨U+{ord(character):04X}⟩" if hidden else character
         else:
             read = spell(character)
-        found.append(read)
+        signs.append(read)
         column = 0 if read == "\n" else column + len(read)
-    return found
+    return signs
 
 
 def spell(character: str, kept: str = "\u200d") -> str:

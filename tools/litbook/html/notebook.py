@@ -73,7 +73,7 @@ class _Walk:
 
     def address(self, name: str) -> str | None:
         """Where a section or definition stands: here, or on a page of the lecture."""
-        if name in self.notebook.known:
+        if name in self.notebook.headings:
             return f"#{books.anchor(name)}"
         address = self.notebook.addresses.get(name)
         return address and UP + address.removeprefix("./")

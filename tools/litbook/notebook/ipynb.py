@@ -54,7 +54,7 @@ class _File:
     def __init__(self, notebook: document.Notebook) -> None:
         self.notebook = notebook
         self.prose = Prose(
-            notebook.bibliography, notebook.known, notebook.elsewhere, notebook.levels, notebook.numbers
+            notebook.bibliography, notebook.headings, notebook.elsewhere, notebook.levels, notebook.numbers
         )
         self.counts: Counter[str] = Counter()
 
@@ -174,7 +174,7 @@ class _File:
     def display(self, text: str) -> Any:
         """Markdown that a cell shows."""
         data = {
-            "text/markdown": whole(standin.told(text, dict(self.notebook.said))),
+            "text/markdown": whole(standin.told(text, dict(self.notebook.wordings))),
             "text/plain": "<IPython.core.display.Markdown object>",
         }
         return _node(output_type="display_data", metadata={}, data=data)

@@ -20,7 +20,7 @@ class Prose(Plain):
     """Writes the prose of one notebook; `cited` are the keys of the works that it has named so far."""
 
     bibliography: Bibliography
-    known: Mapping[str, str]  # names of functions here -> the headings that a link can lead to
+    headings: Mapping[str, str]  # names of functions here -> the headings that a link can lead to
     elsewhere: Mapping[str, str]  # names of functions of other notebooks -> their part
     levels: Mapping[int, int]  # a section -> the level of its heading
     numbers: Mapping[str, int]  # of figures, tables and equations, by name
@@ -45,9 +45,9 @@ class Prose(Plain):
         if not link.address.startswith("#"):
             return written(words, link) if _SAFE.fullmatch(link.address) else words
         name = link.address[1:]
-        if name in self.known:
+        if name in self.headings:
             # As Jupyter names a heading: by its words.
-            heading = plain(grammar.phrase(self.known[name]).line)
+            heading = plain(grammar.phrase(self.headings[name]).line)
             return f"[{words}](#{heading.replace(' ', '-')})"
         part = self.elsewhere.get(name)
         return _("{label} (in the part “{part}”)", label=words, part=escaped(part)) if part else words

@@ -97,7 +97,7 @@ def question(
     Raises `AuthorError` for a blank text, for an answer that is no value yet (a function, a generator), for
     one that its `check` disagrees with, and for a `within` that is no number from 0 on.
     """
-    asked, helped, because = (_text("question", it) for it in (text, hint, why))
+    asked, helped, because = (_text("question", words) for words in (text, hint, why))
     if not asked.strip():
         raise AuthorError("question() needs a text: ask something that this section answers")
     if unit is not None and not _text("question", unit).strip():
@@ -186,8 +186,8 @@ def image(path: str | Path, *, alt: str, caption: str = "", width: int | None = 
         raise AuthorError(f"{message}\nsave it with fewer pixels, or as JPEG or WebP")
     kind = _IMAGES[file.suffix.lower()]
     if not re.match(PICTURES[kind], content, re.DOTALL):
-        known = (it for it, begins in PICTURES.items() if re.match(begins, content, re.DOTALL))
-        holds = next(known, "no picture that image() knows")
+        kinds = (name for name, begins in PICTURES.items() if re.match(begins, content, re.DOTALL))
+        holds = next(kinds, "no picture that image() knows")
         raise AuthorError(
             f"image() finds no {kind} in {str(path)!r}: it holds {holds}\nsave it anew, or rename it"
         )
@@ -229,15 +229,15 @@ def output_of(command: Sequence[str], timeout: float = 10.0) -> str:
     Raises `AuthorError` for what is no list of texts, cannot be run, takes more than `timeout` seconds, or
     ends with another status than 0. A command that prints more than is shown is ended there.
     """
-    if isinstance(command, str) or not command or not all(isinstance(it, str) for it in command):
+    if isinstance(command, str) or not command or not all(isinstance(word, str) for word in command):
         raise AuthorError(f"system_text() takes a list, ['git', '--version'], not {command!r:.60}")
     shown = shlex.join(command)[:80]
     try:
-        status, said = _asked(command, timeout)
+        status, output = _asked(command, timeout)
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
         raise AuthorError(f"system_text() cannot run {shown!r}: {why}") from None
-    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", said.decode(errors="replace"))
+    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", output.decode(errors="replace"))
     if status is None:
         raise AuthorError(f"system_text() waited {timeout:g} s for {shown!r}\nallow it more: timeout=60")
     if status:
@@ -248,19 +248,19 @@ def output_of(command: Sequence[str], timeout: float = 10.0) -> str:
 
 def _asked(command: Sequence[str], timeout: float) -> tuple[int | None, bytes]:
     """The status of a command, None where it took too long, and the beginning of what it prints."""
-    until, said, piece = time.monotonic() + timeout, b"", b"."
+    until, output, piece = time.monotonic() + timeout, b"", b"."
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=-1, stderr=subprocess.STDOUT) as process:
         out = process.stdout
-        while out and piece and len(said) <= MOST_BYTES:
+        while out and piece and len(output) <= MOST_BYTES:
             if not select.select([out], [], [], max(0.0, until - time.monotonic()))[0]:
                 break
             piece = os.read(out.fileno(), MOST_BYTES)
-            said += piece
+            output += piece
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(0 if piece else max(0.0, until - time.monotonic()))
         status = process.poll()
         process.kill()
-    return 0 if len(said) > MOST_BYTES else status, said
+    return 0 if len(output) > MOST_BYTES else status, output
 
 
 def requires(need: str) -> Callable[[Callable[P, None]], Callable[P, None]]:

@@ -100,8 +100,8 @@ def instrument_files(lecture: Lecture, probes: Probes, sections: Iterable[int] =
     """
     nonce = secrets.token_hex(8)
     keys = {name: f"litbook probe {name} {nonce}".encode() for name in (*NAMES, *CAUGHT)}
-    known: dict[object, object] = {keys[name]: getattr(probes, name) for name in NAMES}
-    known |= {keys[name]: getattr(builtins, name) for name in CAUGHT}
+    probe_of: dict[object, object] = {keys[name]: getattr(probes, name) for name in NAMES}
+    probe_of |= {keys[name]: getattr(builtins, name) for name in CAUGHT}
     untouched = lecture.untouched
     if wanted := {*sections}:
         calls = [(row.function, row.target) for row in lecture.statements if row.target is not None]
@@ -112,17 +112,17 @@ def instrument_files(lecture: Lecture, probes: Probes, sections: Iterable[int] =
             for node, number in lecture.function_of.items()
             if lecture.functions[number].kind in ("part", "section") and number not in wanted
         }
-    found, problems = list[types.CodeType](), list[Problem]()
+    codes, problems = list[types.CodeType](), list[Problem]()
     for file in lecture.files:
         if file.warns:
             compile(file.tree, file.filename, "exec", dont_inherit=True, optimize=0)
         try:
-            found.append(_with_probes(_compiled(lecture, file, keys, untouched), known))
+            codes.append(_with_probes(_compiled(lecture, file, keys, untouched), probe_of))
         except UnusableLecture as error:
             problems += error.problems
     if problems:
         raise UnusableLecture(problems)
-    return found
+    return codes
 
 
 def _compiled(
@@ -141,14 +141,14 @@ def _compiled(
     raise UnusableLecture([problem])
 
 
-def _with_probes(code: types.CodeType, found: dict[object, object]) -> types.CodeType:
+def _with_probes(code: types.CodeType, probe_of: dict[object, object]) -> types.CodeType:
     """`code` with the stand-in constants replaced, in nested functions and classes too."""
     constants: list[object] = []
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
-            constants.append(_with_probes(constant, found))
+            constants.append(_with_probes(constant, probe_of))
         elif type(constant) is bytes:
-            constants.append(found.get(constant, constant))
+            constants.append(probe_of.get(constant, constant))
         else:
             constants.append(constant)
     return code.replace(co_consts=tuple(constants))
@@ -233,13 +233,13 @@ class _Writer:
 
     def _block(self, body: list[ast.stmt]) -> list[ast.stmt]:
         """The statements with their probes. Claims that follow one another share a `try`, which is long."""
-        found = list[ast.stmt]()
+        written = list[ast.stmt]()
         for claims, several in groupby(body, self._is_claim):
             run = [*several]
             for some in [run[i : i + TOGETHER] for i in range(0, len(run), TOGETHER)] if claims else [run]:
                 write = partial(self._in_order, some)
-                found += [self._stumbling(some, write)] if claims else write()
-        return found
+                written += [self._stumbling(some, write)] if claims else write()
+        return written
 
     def _in_order(self, body: list[ast.stmt]) -> list[ast.stmt]:
         return [new for statement in body for new in self._statement(statement)]
@@ -303,8 +303,8 @@ class _Writer:
         if isinstance(statement, ast.AnnAssign) and claim is not None:
             return [statement, self._axes(statement, claim)]
         if isinstance(statement, ast.AnnAssign) and self._may_promise(statement, number):
-            said = self._probe("annotated", statement, number, unquoted(statement.annotation))
-            return [statement, self._guarded(statement, said, _at(statement, ast.Pass()))]
+            promise = self._probe("annotated", statement, number, unquoted(statement.annotation))
+            return [statement, self._guarded(statement, promise, _at(statement, ast.Pass()))]
         if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call) and target is not None:
             return [self._probe("section", statement, target, statement.value.func)]
         if isinstance(statement, Definition):
@@ -317,12 +317,12 @@ class _Writer:
         """Whether a section's annotation may mean one of axes by another name; a call is not tried for it."""
         kind = self.lecture.functions[self.lecture.statements[number].function].kind
         empty = isinstance(node.value, ast.Constant) and node.value.value is None
-        said = unquoted(node.annotation)
+        annotation = unquoted(node.annotation)
         return (
             kind in ("main", "part", "section")
             and not empty
-            and dotted(said) not in vars(builtins)
-            and not any(isinstance(it, ast.Call) for it in ast.walk(said))
+            and dotted(annotation) not in vars(builtins)
+            and not any(isinstance(node, ast.Call) for node in ast.walk(annotation))
         )
 
     def _definition(self, node: Definition) -> ast.stmt:

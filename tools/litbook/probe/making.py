@@ -169,7 +169,7 @@ class Making:
             parent, statement = self._steps[-1]
             called = self._frames[parent].called
             caller = self.called[called - 1] if called else self.function
-            first = self.lecture.statements[self.numbering.own[caller][statement]].first
+            first = self.lecture.statements[self.numbering.statements_of[caller][statement]].first
             line = self.numbering.line(caller, first)
         self._frame_at[number] = len(self._frames)
         self._frames.append(model.Frame(self._number_of(function), parent, line))
@@ -177,11 +177,11 @@ class Making:
 
     def _own_frame(self) -> int:
         """A frame of the section itself, for what it was handed while none was recorded."""
-        own = next((i for i, frame in enumerate(self._frames) if not frame.called), None)
-        if own is None:
-            own = len(self._frames)
+        frame = next((i for i, frame in enumerate(self._frames) if not frame.called), None)
+        if frame is None:
+            frame = len(self._frames)
             self._frames.append(model.Frame())
-        return own
+        return frame
 
     # -- values
 

@@ -30,10 +30,10 @@ class Numbering:
         self.is_section = [function.kind in SECTIONS for function in lecture.functions]
         self.keys = [lecture.key(number) for number in range(len(lecture.functions))]
         self.within: list[int] = []  # statement -> its number in its own section or definition
-        self.own: list[list[int]] = [[] for _ in lecture.functions]  # function -> its statements
+        self.statements_of: list[list[int]] = [[] for _ in lecture.functions]  # function -> its statements
         for number, statement in enumerate(lecture.statements):
-            self.within.append(len(self.own[statement.function]))
-            self.own[statement.function].append(number)
+            self.within.append(len(self.statements_of[statement.function]))
+            self.statements_of[statement.function].append(number)
         self.scale = max(1, len(lecture.statements))  # a step is its frame's number times this, plus its own
         self._names = {function.name for function in lecture.functions}
         self.spoken: set[int] = set()  # statements of code that turn out to be words
@@ -59,17 +59,17 @@ class Numbering:
     @cached_property
     def statement_at(self) -> dict[tuple[int, int], int]:
         """File and line -> the innermost statement there."""
-        found: dict[tuple[int, int], int] = {}
+        innermost: dict[tuple[int, int], int] = {}
         for number, statement in enumerate(self.lecture.statements):
             file = self.lecture.functions[statement.function].file
             for line in range(statement.first, statement.end + 1):
-                found[file, line] = number
-        return found
+                innermost[file, line] = number
+        return innermost
 
     @cached_property
     def module_of(self) -> dict[int, int]:
         """File -> the function that stands for its own lines."""
-        return {it.file: number for number, it in enumerate(self.lecture.functions) if it.kind == "module"}
+        return {f.file: number for number, f in enumerate(self.lecture.functions) if f.kind == "module"}
 
     def order(self) -> list[int]:
         """The functions that are sections, in the order of the book: modules, `main`, parts and theirs."""
@@ -79,16 +79,16 @@ class Numbering:
 
     def definition(self, function: int, reached: Container[int]) -> model.Definition:
         """A helper or class as the record has it; also a section that was called as a helper is."""
-        it = self.lecture.functions[function]
+        spec = self.lecture.functions[function]
         return model.Definition(
             key=self.keys[function],
-            kind="class" if it.kind == "class" else "helper",
-            file=it.file,
-            first=it.first,
-            lines=it.last - it.first + 1,
-            heading=it.heading,
-            body=self.line(function, it.body) if it.body else 0,
-            hidden=it.hidden,
+            kind="class" if spec.kind == "class" else "helper",
+            file=spec.file,
+            first=spec.first,
+            lines=spec.last - spec.first + 1,
+            heading=spec.heading,
+            body=self.line(function, spec.body) if spec.body else 0,
+            hidden=spec.hidden,
             digest=self.digests[self.keys[function]].text,
             statements=self.statements(function, reached),
         )
@@ -96,7 +96,7 @@ class Numbering:
     def statements(self, function: int, reached: Container[int]) -> tuple[model.Statement, ...]:
         """A function's statements; a note that was not `reached` carries its text, which pages show."""
         made = list[model.Statement]()
-        for number in self.own[function]:
+        for number in self.statements_of[function]:
             statement, node = self.lecture.statements[number], self.node_of[number]
             silent = statement.kind == "piece" and number not in reached
             made.append(
@@ -126,7 +126,7 @@ class Numbering:
         return tuple(
             (place, self.within[number])
             for place, function in entered.items()
-            for number in self.own[function]
+            for number in self.statements_of[function]
             if number not in reached
             and self.lecture.statements[number].kind != "doc"
             and number not in self._silent

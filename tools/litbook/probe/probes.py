@@ -210,8 +210,8 @@ def hot_probes(recorder: Recording, asserts: Asserts) -> HotProbes:  # noqa: C90
         if seen < GLIMPSES:
             return glimpse(value, log.storages)
         kind = type(value)
-        known, alone = types.get(id(kind), (None, None))
-        if alone is None or known is None or known() is not kind:
+        kept, alone = types.get(id(kind), (None, None))
+        if alone is None or kept is None or kept() is not kind:
             alone = type_alone(value, f"only the first {GLIMPSES} calls were looked at")
             types[id(kind)] = weakref.ref(kind), alone
         return alone

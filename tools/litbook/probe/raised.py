@@ -41,20 +41,20 @@ def trace(lecture: Lecture, error: BaseException) -> tuple[Line, ...]:
     They are the lecture's, and what that calls of the files in its folder. Of a syntax error in such a file
     the last one is the line that cannot be read: that ran nothing, and so has no place in a traceback.
     """
-    own: list[Line] = []
+    lines: list[Line] = []
     for frame, line in walk_tb(error.__traceback__):
         code = frame.f_code
         number = lecture.file_of(code.co_filename)
         if number is not None:
             place = lecture.files[number].place(line)
-            own.append((place.path, line, code.co_name, place.text.strip()))
-        elif own and (shown := _beside(lecture, code.co_filename)):
-            own.append((shown, line, code.co_name, _text_of(code.co_filename, line)))
-    if own and isinstance(error, SyntaxError):
+            lines.append((place.path, line, code.co_name, place.text.strip()))
+        elif lines and (shown := _beside(lecture, code.co_filename)):
+            lines.append((shown, line, code.co_name, _text_of(code.co_filename, line)))
+    if lines and isinstance(error, SyntaxError):
         file, at = error.filename, error.lineno
         if isinstance(file, str) and isinstance(at, int) and (shown := _beside(lecture, file)):
-            own.append((shown, at, "<module>", _text_of(file, at)))
-    return tuple(own if len(own) <= TRACE else [*own[: TRACE // 2], *own[-TRACE // 2 :]])
+            lines.append((shown, at, "<module>", _text_of(file, at)))
+    return tuple(lines if len(lines) <= TRACE else [*lines[: TRACE // 2], *lines[-TRACE // 2 :]])
 
 
 def behind(error: BaseException) -> Iterator[BaseException]:
@@ -70,15 +70,15 @@ def behind(error: BaseException) -> Iterator[BaseException]:
 
 def surfaced(lecture: Lecture, function: int, error: BaseException) -> int | None:
     """The line of a function through which an exception came: the outermost."""
-    spec, found = lecture.functions[function], own_lines(lecture, walk_tb(error.__traceback__))
-    return next((line for file, line in found if file == spec.file and spec.first <= line <= spec.last), None)
+    spec, lines = lecture.functions[function], own_lines(lecture, walk_tb(error.__traceback__))
+    return next((line for file, line in lines if file == spec.file and spec.first <= line <= spec.last), None)
 
 
 def statements(numbering: Numbering, error: BaseException) -> Iterator[int]:
     """The lecture's statements in a traceback, outermost first."""
     for place in own_lines(numbering.lecture, walk_tb(error.__traceback__)):
-        if (found := numbering.statement_at.get(place)) is not None:
-            yield found
+        if (number := numbering.statement_at.get(place)) is not None:
+            yield number
 
 
 def own_lines(lecture: Lecture, frames: Iterable[tuple[FrameType, int]]) -> Iterator[tuple[int, int]]:
@@ -94,7 +94,7 @@ def way_out(lecture: Lecture, error: BaseException) -> str:
         return f"\npip install {error.name}"
     if isinstance(error, FileNotFoundError) and (_folder(lecture) / str(error.filename)).exists():
         return "\nit lies beside the lecture, which reads a copy of what its text quotes, up to 1 GiB"
-    places = [(lecture.file_of(it.f_code.co_filename), line) for it, line in walk_tb(error.__traceback__)]
+    places = [(lecture.file_of(f.f_code.co_filename), line) for f, line in walk_tb(error.__traceback__)]
     if not places or places[-1][0] is None or not _AMBIGUOUS.match(text_of(error)):
         return ""
     for asked in lecture.claims:

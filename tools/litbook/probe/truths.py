@@ -67,7 +67,7 @@ def equals_everything(value: Any) -> bool:
     equal = next((names["__eq__"] for names in map(_names, _bases(kind)) if "__eq__" in names), None)
     if not isinstance(equal, types.FunctionType):
         return False
-    code = [(it.opname, it.argval) for it in dis.get_instructions(equal)]
+    code = [(step.opname, step.argval) for step in dis.get_instructions(equal)]
     ends = code[-2:] == [("LOAD_CONST", True), ("RETURN_VALUE", None)] or code[-1] == ("RETURN_CONST", True)
     return ends and {name for name, _ in code[:-1]} <= _PROBING
 

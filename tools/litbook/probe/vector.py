@@ -87,7 +87,7 @@ def _tidy(element: ET.Element, used: set[str]) -> None:
         kept += list(child) if bare and element.tag != f"{{{_SVG}}}svg" else [child]
         if bare and element.tag == f"{{{_SVG}}}svg":
             continue
-    element[:] = [it for it in kept if not (it.tag == f"{{{_SVG}}}defs" and not len(it))]
+    element[:] = [child for child in kept if not (child.tag == f"{{{_SVG}}}defs" and not len(child))]
     if not _is_text(element):
         element.text = None
     element.attrib = {

@@ -132,9 +132,9 @@ def compare(fresh: model.Record, recording: model.Record) -> Comparison:
         differences += [difference for pair in pairs for difference in pair.compare()]
     except RecursionError:
         raise RecordError("a value in the recording is nested too deep\n    record it again") from None
-    told = {it.section for it in differences}
-    differences += [it for it in changed if it.section not in told]
-    differences.sort(key=lambda it: (paths.index(it.place.path), it.place.line))
+    told = {change.section for change in differences}
+    differences += [change for change in changed if change.section not in told]
+    differences.sort(key=lambda change: (paths.index(change.place.path), change.place.line))
     values, claims = sum(pair.values for pair in pairs), sum(pair.claims for pair in pairs)
     return Comparison(tuple(differences), values, claims)
 
@@ -145,13 +145,13 @@ def older(fresh: model.Record, recordings: Sequence[model.Record]) -> Iterator[t
     Of this device's recording all; of others the sections that wait here for a device or for time, and that
     no recording has as they are now.
     """
-    known = {(section.key, section.depends) for it in recordings for section in it.sections}
+    current = {(section.key, section.depends) for recording in recordings for section in recording.sections}
     for recording in recordings:
         alike = recording.environment.device.slug == fresh.environment.device.slug
         for now in filter(fresh.was_asked, fresh.sections):
             was, waits = recording.by_key.get(now.key), now.requires and not now.ran
             if was is not None and was.ran and was.depends != now.depends:
-                if alike or (waits and (now.key, now.depends) not in known):
+                if alike or (waits and (now.key, now.depends) not in current):
                     yield recording, now.key
 
 
@@ -172,21 +172,21 @@ class _Run:
 
 def _runs(section: Section) -> dict[Shown, list[_Run]]:
     """What is compared of a section's values: neither what is measured nor an address."""
-    found: dict[Shown, list[_Run]] = {}
+    by_text: dict[Shown, list[_Run]] = {}
     for value in section.values:
         if value.kind != "inspect" or value.address:
             continue
-        runs = found.setdefault((_shower(section, value.frame), value.text), [])
+        runs = by_text.setdefault((_shower(section, value.frame), value.text), [])
         place = value.frame, value.loop
         same = runs and value.loop is not None and (runs[-1].frame, runs[-1].loop) == place
         if not same or value.turn in runs[-1].turns:
             runs.append(_Run(*place))
         runs[-1].turns[value.turn] = value
-    return found
+    return by_text
 
 
 def _series(section: Section) -> dict[Shown, list[model.Series]]:
-    return grouped(section.series, lambda it: (_shower(section, section.loops[it.loop].frame), it.text))
+    return grouped(section.series, lambda s: (_shower(section, section.loops[s.loop].frame), s.text))
 
 
 def _shower(section: Section, frame: int) -> str:
@@ -196,7 +196,7 @@ def _shower(section: Section, frame: int) -> str:
 
 
 def _questions(section: Section) -> dict[str, list[model.Piece]]:
-    return grouped((it for it in section.pieces if it.kind == "question"), lambda it: it.text)
+    return grouped((piece for piece in section.pieces if piece.kind == "question"), lambda piece: piece.text)
 
 
 class _Pair:
@@ -215,7 +215,7 @@ class _Pair:
         self.compare_series(runs.keys())
         self.compare_answers()
         self.compare_claims()
-        return sorted(self.differences, key=lambda it: it.place.line)
+        return sorted(self.differences, key=lambda change: change.place.line)
 
     def add(
         self, kind: Literal["value", "claim"], frame: int | None, line: int, what: str, changes: list[Change]
@@ -262,11 +262,11 @@ class _Pair:
                     at = f"turn {turn}" if now.loop is not None and len(now.turns) > 1 else ""
                     value, recorded = now.turns[turn], was.turns[turn]
                     if value.value is not None and recorded.value is not None:
-                        found = self.changes(recorded.value, value.value, at)
+                        changes = self.changes(recorded.value, value.value, at)
                     else:
-                        errors = [it.error or "a value" for it in (recorded, value)]
-                        found = [Change(at, *map(_bounded, errors))] if errors[0] != errors[1] else []
-                    self.add("value", value.frame, value.line, what, found)
+                        errors = [shown.error or "a value" for shown in (recorded, value)]
+                        changes = [Change(at, *map(_bounded, errors))] if errors[0] != errors[1] else []
+                    self.add("value", value.frame, value.line, what, changes)
 
     def compare_series(self, inspected: Collection[Shown]) -> None:
         """Numbers watched over a loop, unless they are measured, where both kept the same turns."""
@@ -286,15 +286,15 @@ class _Pair:
             )
             name = next(held, "float")
             self.values += len(series.at)
-            found = [
+            changes = [
                 Change(f"turn {turn}", _text(a), _text(b), by)
                 for turn, a, b in zip(series.at, before.values, series.values, strict=False)
                 if (by := apart(a, b, name)) is not None
             ]
-            told = [change for it in self.differences if it.what == series.text for change in it.changes]
+            told = [change for d in self.differences if d.what == series.text for change in d.changes]
             frame = self.now.loops[series.loop].frame
-            found = [change for change in found if change not in told]
-            self.add("value", frame, series.line, series.text, found)
+            changes = [change for change in changes if change not in told]
+            self.add("value", frame, series.line, series.text, changes)
 
     def compare_answers(self) -> None:
         """What the machine answers to a question of the author's."""
@@ -303,12 +303,12 @@ class _Pair:
             for question, before in zip(several, earlier.get(text, []), strict=False):
                 if question.answer is not None and before.answer is not None:
                     self.values += 1
-                    found = self.changes(before.answer, question.answer)
-                    self.add("value", None, question.line, "the answer to a question", found)
+                    changes = self.changes(before.answer, question.answer)
+                    self.add("value", None, question.line, "the answer to a question", changes)
 
     def compare_claims(self) -> None:
         """Verdicts, and both sides of every comparison where the claim mentions nothing measured."""
-        claims, earlier = (grouped(it.claims, lambda claim: claim.text) for it in (self.now, self.was))
+        claims, earlier = (grouped(s.claims, lambda claim: claim.text) for s in (self.now, self.was))
         for text, here in claims.items():
             there = earlier.get(text, [])
             if len(here) != len(there):  # the text of the section is the same: somebody edited the recording
@@ -373,14 +373,14 @@ _EXACT = "dtype shape strides offset device bytes storage_bytes contiguous requi
 
 def _tensor_changes(was: model.Tensor, now: model.Tensor, at: str) -> list[Change]:
     """Metadata exactly (but never the storage's number), then statistics, then the values that both kept."""
-    found = []
+    changes = []
     for name in _EXACT:
         a, b = getattr(was, name), getattr(now, name)
         if a != b:
             whole = type(a) is int and type(b) is int
-            found.append(_change(f"{at}.{name}", a, b) if whole else Change(f"{at}.{name}", str(a), str(b)))
+            changes.append(_change(f"{at}.{name}", a, b) if whole else Change(f"{at}.{name}", str(a), str(b)))
     if was.dtype != now.dtype or was.shape != now.shape:
-        return found  # the values are others, then
+        return changes  # the values are others, then
 
     # the largest finite magnitude in both
     numbers = (
@@ -395,7 +395,7 @@ def _tensor_changes(was: model.Tensor, now: model.Tensor, at: str) -> list[Chang
     if was.stats is None or now.stats is None:
         if was.stats is not now.stats:
             some = ("none" if tensor.stats is None else "some" for tensor in (was, now))
-            found.append(Change(f"{at} statistics", *some))
+            changes.append(Change(f"{at} statistics", *some))
     else:
         for name in ("min", "max", "mean", "std", "nan", "inf"):
             a, b = getattr(was.stats, name), getattr(now.stats, name)
@@ -404,7 +404,7 @@ def _tensor_changes(was: model.Tensor, now: model.Tensor, at: str) -> list[Chang
             missing = None if a is b else "one is missing"
             by = missing if a is None or b is None else apart(a, b, of, largest)
             if by is not None:
-                found.append(Change(f"{at}.{name}", _text(a), _text(b), by))
+                changes.append(Change(f"{at}.{name}", _text(a), _text(b), by))
 
     if was.corner == now.corner and len(was.values) == len(now.values):
         # indices of the elements, row by row: `[0, 0]`, `[0, 1]` ...
@@ -414,10 +414,10 @@ def _tensor_changes(was: model.Tensor, now: model.Tensor, at: str) -> list[Chang
             by = apart(a, b, was.dtype, largest)
             if by is not None:
                 place = f"[{', '.join(map(str, index))}]" if shape else ""
-                found.append(Change(f"{at}{place}", _text(a), _text(b), by))
+                changes.append(Change(f"{at}{place}", _text(a), _text(b), by))
     elif was.values or now.values:
-        found.append(Change(f"{at} values kept", f"{len(was.values):,}", f"{len(now.values):,}"))
-    return found
+        changes.append(Change(f"{at} values kept", f"{len(was.values):,}", f"{len(now.values):,}"))
+    return changes
 
 
 # ---------------------------------------------------------------------------- comparing two numbers

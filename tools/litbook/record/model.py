@@ -432,10 +432,10 @@ class Section(Part, frozen=True, dict=True):
     @functools.cached_property
     def ran_in(self) -> dict[int, set[int]]:
         """Frame -> the statements that ran in it."""
-        found: dict[int, set[int]] = {}
+        ran: dict[int, set[int]] = {}
         for frame, statement in self.steps:
-            found.setdefault(frame, set()).add(statement)
-        return found
+            ran.setdefault(frame, set()).add(statement)
+        return ran
 
 
 class Record(Part, frozen=True, dict=True):
@@ -491,11 +491,11 @@ class Record(Part, frozen=True, dict=True):
 
     def was_asked(self, section: Section) -> bool:
         """Whether the section was to run: always, or because it or a part above it was asked for."""
-        found: Section | None = section
-        while self.asked and found is not None:
-            if found.key in self.asked:
+        above: Section | None = section
+        while self.asked and above is not None:
+            if above.key in self.asked:
                 return True
-            found = self.by_key.get(found.parent)
+            above = self.by_key.get(above.parent)
         return not self.asked
 
     def claims(self) -> Iterator[tuple[Section, Claim]]:
@@ -520,10 +520,10 @@ Item = TypeVar("Item")
 
 def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:
     """The items of each key, in their order."""
-    found: dict[Key, list[Item]] = {}
+    groups: dict[Key, list[Item]] = {}
     for item in items:
-        found.setdefault(key(item), []).append(item)
-    return found
+        groups.setdefault(key(item), []).append(item)
+    return groups
 
 
 # ---------------------------------------------------------------------------- numbers

@@ -76,7 +76,7 @@ def as_of(recording: model.Record, depends: Mapping[str, str]) -> model.Record:
 
 
 def _not_run(claim: model.Claim) -> model.Claim:
-    operands = tuple(model.Operand(it.text, None, it.address) for it in claim.operands)
+    operands = tuple(model.Operand(operand.text, None, operand.address) for operand in claim.operands)
     return replace(claim, verdict="needs-device", count=0, operands=operands, why="")
 
 
@@ -117,12 +117,12 @@ def renewed(recording: model.Record | None, record: model.Record, name: str) -> 
                 "    record the whole lecture: leave the sections out"
             )
     definitions = recording.definition_of | {key: record.definition_of[key] for key in fresh}
-    asserts = [*(it for it in recording.asserts if it.key not in new), *record.asserts]
+    asserts = [*(check for check in recording.asserts if check.key not in new), *record.asserts]
     return replace(
         record,
         environment=recording.environment,
         definitions=tuple(definitions.values()),
-        sections=tuple((new | kept)[it.key] for it in record.sections if it.key in new | kept),
+        sections=tuple((new | kept)[section.key] for section in record.sections if section.key in new | kept),
         seconds=recording.seconds,
         asked=(),
         asserts=tuple(dict.fromkeys(asserts)),

@@ -32,7 +32,7 @@ def find_namesakes(lecture: Lecture, folder: Path, imported: Iterable[str]) -> l
     """
     problems = list[Problem]()
     for name in sorted({*imported} & {*sys.stdlib_module_names, *LIBRARIES, "litbook", "msgspec", "rich"}):
-        beside = next((it for it in (f"{name}.py", f"{name}/__init__.py") if (folder / it).is_file()), None)
+        beside = next((at for at in (f"{name}.py", f"{name}/__init__.py") if (folder / at).is_file()), None)
         if beside is not None:
             nodes = ((file, node) for file in lecture.files for node in blocks(file.tree))
             imports = (

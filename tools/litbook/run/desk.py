@@ -121,5 +121,5 @@ def with_late(record: model.Record, folder: Path) -> model.Record:
             asserts[model.Assert(*fields)] = None
         else:
             errors.setdefault(fields[0], {})[model.Error(*fields[1:])] = None
-    sections = (replace(it, errors=(*it.errors, *errors.get(it.key, ()))) for it in record.sections)
+    sections = (replace(s, errors=(*s.errors, *errors.get(s.key, ()))) for s in record.sections)
     return replace(record, sections=tuple(sections), asserts=tuple(asserts))

@@ -22,11 +22,11 @@ def ran_out(error: BaseException) -> OutOfMemoryError | None:
 
     PyTorch has a type for a GPU's memory, and reports the machine's as a `RuntimeError`.
     """
-    said = " ".join(str(error).split())
+    message = " ".join(str(error).split())
     full = isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
-    if not full and not (isinstance(error, RuntimeError) and "can't allocate memory" in said):
+    if not full and not (isinstance(error, RuntimeError) and "can't allocate memory" in message):
         return None
-    words = f"{said[:LONGEST]}{'…' if len(said) > LONGEST else ''}" or type(error).__name__
+    words = f"{message[:LONGEST]}{'…' if len(message) > LONGEST else ''}" or type(error).__name__
     return OutOfMemoryError(
         f"out of memory: {words}\n"
         "    this section ends here, its memory is given back, and the others run; close what else uses the "

@@ -56,8 +56,8 @@ def end(recorder: Recorder, modules: list[ModuleType]) -> None:
                     names.popitem()
             gc.collect()
         # What is suspended and never closed: a generator that something beyond the lecture holds.
-        kinds = ((it, _FRAMES.get(type(it), "")) for it in gc.get_objects())
-        suspended = (getattr(it, name) for it, name in kinds if name)
+        kinds = ((thing, _FRAMES.get(type(thing), "")) for thing in gc.get_objects())
+        suspended = (getattr(thing, name) for thing, name in kinds if name)
         by = "the end of the run: nothing has resumed it"
         recorder.asserts.left_behind(filter(None, suspended), by)
 
@@ -73,11 +73,11 @@ def _end_threads() -> None:
 
 def _busy(recorder: Recorder) -> list[tuple[threading.Thread, list[FrameType]]]:
     """The other threads that are in code of the lecture, with their frames there, the innermost first."""
-    threads = {it.ident: it for it in threading.enumerate() if it is not threading.current_thread()}
+    threads = {t.ident: t for t in threading.enumerate() if t is not threading.current_thread()}
     busy = []
     for ident, innermost in sys._current_frames().items():
         frames = (frame for frame, _ in walk_stack(innermost))
-        own = [it for it in frames if recorder.lecture.file_of(it.f_code.co_filename) is not None]
-        if own and ident in threads:
-            busy.append((threads[ident], own))
+        inside = [frame for frame in frames if recorder.lecture.file_of(frame.f_code.co_filename) is not None]
+        if inside and ident in threads:
+            busy.append((threads[ident], inside))
     return busy

@@ -194,9 +194,9 @@ class Warm:
                 if asked["sections"]:
                     self.in_parts.add(path)
                 urgent = asked["sections"] or path not in self.in_parts
-                ready = [it for it in self.waiting if it.path == path and urgent]
+                ready = [process for process in self.waiting if process.path == path and urgent]
                 waiting = ready[0] if ready else self._start(path)
-                self.waiting = [it for it in self.waiting if it is not waiting]
+                self.waiting = [process for process in self.waiting if process is not waiting]
             with contextlib.suppress(OSError):  # it was ended from elsewhere while it waited
                 waiting.line.send(asked)
                 waiting.line.close()
@@ -206,7 +206,7 @@ class Warm:
     def _prepare(self, path: Path) -> None:
         """Let as many processes wait for the lecture as are asked in a short time."""
         with self.lock:
-            while not self.ended and sum(it.path == path for it in self.waiting) < AT_ONCE:
+            while not self.ended and sum(process.path == path for process in self.waiting) < AT_ONCE:
                 self.waiting.append(self._start(path))
                 if len(self.waiting) > MOST_WAITING:
                     self.waiting.pop(0).leave()

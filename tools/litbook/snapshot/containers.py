@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from litbook.record.limits import ITEMS, SORTED_SET
-from litbook.snapshot.kinds import is_one_of, own, static
+from litbook.snapshot.kinds import dict_of, is_one_of, static
 from litbook.snapshot.plain import FieldName
 
 
@@ -67,7 +67,7 @@ def attributes(value: Any, kind: type) -> Contents | None:
     """The attributes of an object that has no text of its own; None for any other, or where it has none."""
     if static(kind, "__repr__") is not object.__repr__:
         return None
-    pairs = [(name, item) for name, item in own(value).items() if type(name) is str]
+    pairs = [(name, item) for name, item in dict_of(value).items() if type(name) is str]
     return _named(pairs[:ITEMS], len(pairs)) if pairs else None
 
 
@@ -107,7 +107,7 @@ def _fields(value: Any, kind: type) -> Contents:
 
     A field that is not set is left out, and so is one that is a property: that is not asked.
     """
-    held, fields = own(value), static(kind, "__dataclass_fields__")
+    held, fields = dict_of(value), static(kind, "__dataclass_fields__")
     kept = (f for f in fields.values() if type(f) is dataclasses.Field and f._field_type is _FIELD)  # type: ignore[attr-defined]
     names = [f.name for f in kept if type(f.name) is str]
     pairs = []

@@ -22,29 +22,29 @@ _MODULE = type.__dict__["__module__"].__get__
 def static(kind: type, attribute: str) -> Any:
     """The class attribute, found without any descriptor or metaclass running; None where there is none."""
     for base in MRO(kind):
-        found = NAMESPACE(base)
-        if attribute in found:
-            return found[attribute]
+        namespace = NAMESPACE(base)
+        if attribute in namespace:
+            return namespace[attribute]
     return None
 
 
-def own(value: object) -> dict[str, Any]:
+def dict_of(value: object) -> dict[str, Any]:
     """The instance's own `__dict__`, to read from; empty where there is none but a pretended one."""
     for base in MRO(type(value)):
         getter = NAMESPACE(base).get("__dict__")
         if type(getter) in (types.GetSetDescriptorType, types.MemberDescriptorType):  # the latter: of modules
-            found = getter.__get__(value)
-            if type(found) is dict:
-                return found
-            return dict.copy(found) if isinstance(found, dict) else {}
+            fields = getter.__get__(value)
+            if type(fields) is dict:
+                return fields
+            return dict.copy(fields) if isinstance(fields, dict) else {}
     return {}
 
 
-def is_one_of(kind: type, known: dict[str, str]) -> bool:
-    """Whether `kind` is one of the classes that `known` names by module, found without importing it."""
-    for module, names in known.items():
+def is_one_of(kind: type, classes: dict[str, str]) -> bool:
+    """Whether `kind` is one of the classes that `classes` names by module, found without importing it."""
+    for module, names in classes.items():
         there = sys.modules.get(module)
-        if there is not None and any(own(there).get(name) is kind for name in names.split()):
+        if there is not None and any(dict_of(there).get(name) is kind for name in names.split()):
             return True
     return False
 

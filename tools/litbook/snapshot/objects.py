@@ -17,7 +17,7 @@ from litbook.record import model
 from litbook.record.limits import ITEMS, ONE_TEXT
 from litbook.snapshot import libraries
 from litbook.snapshot.foreign import Clock
-from litbook.snapshot.kinds import QUALNAME, cleaned, is_one_of, name_of, own, qualified, static
+from litbook.snapshot.kinds import QUALNAME, cleaned, dict_of, is_one_of, name_of, qualified, static
 
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]{4,}")  # differs from run to run and tells a reader nothing
 
@@ -35,7 +35,7 @@ def described(value: Any, kind: type, clock: Clock) -> model.Opaque:
     elif _is_code(kind):
         text = _code_name(value)
     elif issubclass(kind, types.ModuleType):
-        text = qualified(None, own(value).get("__name__"))
+        text = qualified(None, dict_of(value).get("__name__"))
     elif is_one_of(kind, {"torch": "UntypedStorage TypedStorage"}):
         text = f"{value.nbytes()} bytes on {value.device}"
     elif static(kind, "__repr__") is object.__repr__:
@@ -98,7 +98,7 @@ def _network(torch: libraries.Torch, value: Any, kind: Any, clock: Clock) -> mod
     """`Linear(in_features=4, out_features=2, bias=True), 10 parameters`, without calling `__repr__`."""
     extra, _ = called(kind.extra_repr, value, clock, "extra_repr")
     parts = [extra] if isinstance(extra, str) and extra else []
-    children = own(value).get("_modules") or {}
+    children = dict_of(value).get("_modules") or {}
     for name, child in itertools.islice(dict.items(children), ITEMS):
         parts.append(f"{name}: {QUALNAME(type(child))}")
     if len(children) > ITEMS:
@@ -111,11 +111,11 @@ def _parameters(torch: libraries.Torch, network: Any) -> str:
     """How many parameters a network has, shared ones once; nothing where some have no shape yet."""
     seen, tensors, queue = set[int](), dict[int, Any](), [network]
     while queue:
-        known = own(queue.pop())
-        for tensor in dict.values(known.get("_parameters") or {}):
+        fields = dict_of(queue.pop())
+        for tensor in dict.values(fields.get("_parameters") or {}):
             if issubclass(type(tensor), torch.Tensor):
                 tensors[id(tensor)] = tensor
-        for child in dict.values(known.get("_modules") or {}):
+        for child in dict.values(fields.get("_modules") or {}):
             if id(child) not in seen:
                 seen.add(id(child))
                 queue.append(child)

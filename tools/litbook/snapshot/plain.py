@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from litbook.record import model
 from litbook.record.limits import ONE_TEXT, TYPE_NAME
 from litbook.snapshot import libraries
-from litbook.snapshot.kinds import QUALNAME, cleaned, is_one_of, name_of, own
+from litbook.snapshot.kinds import QUALNAME, cleaned, dict_of, is_one_of, name_of
 from litbook.snapshot.moments import numbers
 
 SAFE_BITS = 2000  # int -> decimal text is never refused below 640 digits (sys.int_info)
@@ -88,14 +88,16 @@ def scalar(value: Any, kind: type) -> model.Scalar | None:
     """Numbers, texts and the like whose exact type is not among the plain ones; None for anything else."""
     numpy, name = libraries.numpy(), name_of(kind)
     if numpy is not None and issubclass(kind, numpy.generic) and not issubclass(kind, (str, bytes)):
-        if own(numpy).get(QUALNAME(kind)) is kind:  # numpy's own, and no subclass: `np.float32(0.1)`, and 0.1
+        if (
+            dict_of(numpy).get(QUALNAME(kind)) is kind
+        ):  # numpy's own, and no subclass: `np.float32(0.1)`, and 0.1
             letter, width = value.dtype.kind, value.dtype.itemsize
             if letter not in "biuf":
                 return _repr(value)
             item = float(value) if letter == "f" else value.item()  # item() of a longdouble is one still
             return replace(_repr(value), number=numbers([item], letter == "f" and width <= 4)[0])
     if issubclass(kind, enum.Enum):  # by its name; a flag without one is left to its `repr`
-        member = own(value).get("_name_")
+        member = dict_of(value).get("_name_")
         return (
             _cleaned(name, f"{QUALNAME(kind).rpartition('.')[2]}.{member}") if type(member) is str else None
         )

@@ -137,13 +137,13 @@ class _Seen(ABC):
         """A piece of `_sliceable`, where the reader can read it."""
         return piece
 
-    def seen(self, **known: Any) -> model.Tensor:
-        """The metadata with what else is `known`, values, and statistics."""
+    def seen(self, **more: Any) -> model.Tensor:
+        """The metadata with `more` of it, values, and statistics."""
         values, corner, statistics = self._values()
         memory = _or(None, self._memory, values if corner is None else ())
         bits = _or(None, self._bits) if self.allowance.bits else None
         return replace(
-            self.meta, **known, stats=statistics, corner=corner, values=values, memory=memory, bits=bits
+            self.meta, **more, stats=statistics, corner=corner, values=values, memory=memory, bits=bits
         )
 
     def _values(self) -> tuple[tuple[model.Number, ...], tuple[int, ...] | None, model.Stats | None]:
@@ -218,18 +218,18 @@ class _Seen(ABC):
         return stats(joined(parts), repeat, self.narrow)
 
 
-def _pieces(it: Any) -> Iterator[Any]:
-    """`it` in pieces of at most `BLOCK` elements, split along its outermost axes."""
-    inner = math.prod(it.shape[1:])
-    if math.prod(it.shape) <= BLOCK:
-        yield it
+def _pieces(array: Any) -> Iterator[Any]:
+    """`array` in pieces of at most `BLOCK` elements, split along its outermost axes."""
+    inner = math.prod(array.shape[1:])
+    if math.prod(array.shape) <= BLOCK:
+        yield array
     elif inner > BLOCK:
-        for row in it:
+        for row in array:
             yield from _pieces(row)
     else:
         step = BLOCK // inner
-        for i in range(0, it.shape[0], step):
-            yield it[i : i + step]
+        for i in range(0, array.shape[0], step):
+            yield array[i : i + step]
 
 
 # ---------------------------------------------------------------------------- torch
@@ -238,54 +238,54 @@ def _pieces(it: Any) -> Iterator[Any]:
 class _Tensor(_Seen):
     """A torch tensor. What its kind does not have is left at its default, field by field."""
 
-    def __init__(self, torch: libraries.Torch, it: Any, allowance: Allowance) -> None:
-        self.torch, self.it, self.allowance = torch, it, allowance
-        base, dtype = torch.base, torch.dtype(it)
+    def __init__(self, torch: libraries.Torch, tensor: Any, allowance: Allowance) -> None:
+        self.torch, self.tensor, self.allowance = torch, tensor, allowance
+        base, dtype = torch.base, torch.dtype(tensor)
         self.itemsize = dtype.itemsize
         self.is_float, self.is_complex = dtype.is_floating_point, dtype.is_complex
         self.narrow = dtype.itemsize <= (8 if self.is_complex else 4 if self.is_float else 0)
-        self.alike = not (base.is_conj(it) or base.is_neg(it))
+        self.alike = not (base.is_conj(tensor) or base.is_neg(tensor))
         name = str(dtype).removeprefix("torch.")
         # Torch has no reductions of the unsigned integers that it took over from numpy.
         self.library = libraries.numpy() if name in ("uint16", "uint32", "uint64") else torch.module
-        is_strided = torch.layout(it) is torch.module.strided
+        is_strided = torch.layout(tensor) is torch.module.strided
         self.storage = _or(None, self._storage) if is_strided else None
         self.strides = self._strides() if is_strided else None
-        shape = tuple(torch.shape(it))
+        shape = tuple(torch.shape(tensor))
         self.meta = model.Tensor(
             type="",
             dtype=name,
             shape=shape,
             strides=self.strides,
-            offset=_or(0, base.storage_offset, it),
-            device=str(torch.device(it)),
+            offset=_or(0, base.storage_offset, tensor),
+            device=str(torch.device(tensor)),
             bytes=self._bytes(),
             storage=_or(None, allowance.storages.number, self.storage),
             storage_bytes=self.storage.nbytes() if self.storage is not None else None,
-            contiguous=self.strides is not None and _or(False, base.is_contiguous, it),
+            contiguous=self.strides is not None and _or(False, base.is_contiguous, tensor),
             axes=allowance.axes_of(len(shape)),
         )
 
     def _strides(self) -> tuple[int, ...] | None:
-        strides = _or((None,), self.torch.base.stride, self.it)
+        strides = _or((None,), self.torch.base.stride, self.tensor)
         return strides if all(type(s) is int for s in strides) else None
 
     def _storage(self) -> Any:
-        storage = self.torch.base.untyped_storage(self.it)
+        storage = self.torch.base.untyped_storage(self.tensor)
         storage.data_ptr()  # raises for what only looks like a storage, in wrappers around other tensors
         return storage
 
     def _bytes(self) -> int:
         """Elements times their width; of a sparse tensor, what its parts take."""
-        parts = _SPARSE.get(str(self.torch.layout(self.it)))
+        parts = _SPARSE.get(str(self.torch.layout(self.tensor)))
         if not parts:
-            return int(self.torch.base.numel(self.it)) * self.itemsize
-        tensors = [getattr(self.torch.base, part)(self.it) for part in parts]
+            return int(self.torch.base.numel(self.tensor)) * self.itemsize
+        tensors = [getattr(self.torch.base, part)(self.tensor) for part in parts]
         return sum(int(t.numel()) * int(t.element_size()) for t in tensors)
 
     def _readable(self) -> bool:
         """Whether there is memory behind this tensor, and all of it is there."""
-        if self.storage is None or self.strides is None or self.torch.is_quantized(self.it):
+        if self.storage is None or self.strides is None or self.torch.is_quantized(self.tensor):
             return False
         device = self.storage.device.type
         if device == "meta" or not self.storage.data_ptr():
@@ -297,11 +297,11 @@ class _Tensor(_Seen):
 
     def _sliceable(self) -> tuple[Any, tuple[int, ...]]:
         strides = self.strides or ()
-        return self.torch.module.as_strided(self.it, self.meta.shape, strides, self.meta.offset), strides
+        return self.torch.module.as_strided(self.tensor, self.meta.shape, strides, self.meta.offset), strides
 
     def _stored(self) -> Any:
         count = (self.meta.storage_bytes or 0) // self.itemsize
-        return self.torch.module.as_strided(self.it, (count,), (1,), 0)
+        return self.torch.module.as_strided(self.tensor, (count,), (1,), 0)
 
     def _list(self, piece: Any) -> list[Any]:
         return list(self._here(piece).reshape(-1).tolist())
@@ -365,36 +365,39 @@ class _Array(_Seen):
         owner = value
         while issubclass(type(within := base.base.__get__(owner)), base):
             owner = within
-        self.it, self.owner = it, whole = base.view(value, base), base.view(owner, base)  # sheds subclasses
-        letter, self.itemsize = it.dtype.kind, it.itemsize
-        self.is_number = letter in "biufc" and it.dtype.fields is None
+        self.array, self.owner = array, whole = (
+            base.view(value, base),
+            base.view(owner, base),
+        )  # sheds subclasses
+        letter, self.itemsize = array.dtype.kind, array.itemsize
+        self.is_number = letter in "biufc" and array.dtype.fields is None
         self.is_float, self.is_complex = letter == "f", letter == "c"
-        self.narrow = it.itemsize <= {"f": 4, "c": 8}.get(letter, 0)
-        self.alike = whole.dtype == it.dtype and (whole.flags.c_contiguous or whole.flags.f_contiguous)
-        (start, size), (origin, storage_size) = libraries.placed(it), libraries.placed(whole)
+        self.narrow = array.itemsize <= {"f": 4, "c": 8}.get(letter, 0)
+        self.alike = whole.dtype == array.dtype and (whole.flags.c_contiguous or whole.flags.f_contiguous)
+        (start, size), (origin, storage_size) = libraries.placed(array), libraries.placed(whole)
         self.meta = model.Tensor(
             type="",
-            dtype=cleaned(str(it.dtype.name), TYPE_NAME)[0],
-            shape=it.shape,
+            dtype=cleaned(str(array.dtype.name), TYPE_NAME)[0],
+            shape=array.shape,
             strides=self._strides(),
-            offset=(start - origin) // self.itemsize if it.size and self.itemsize else 0,
+            offset=(start - origin) // self.itemsize if array.size and self.itemsize else 0,
             bytes=size,
             storage=_or(None, allowance.storages.number, owner),
             storage_bytes=storage_size,
-            contiguous=it.flags.c_contiguous,
-            axes=allowance.axes_of(it.ndim),
+            contiguous=array.flags.c_contiguous,
+            axes=allowance.axes_of(array.ndim),
         )
 
     def _strides(self) -> tuple[int, ...] | None:
-        if not self.itemsize or any(s % self.itemsize for s in self.it.strides):
+        if not self.itemsize or any(s % self.itemsize for s in self.array.strides):
             return None  # a field of a record array, say
-        return tuple(s // self.itemsize for s in self.it.strides)
+        return tuple(s // self.itemsize for s in self.array.strides)
 
     def _readable(self) -> bool:
         return self.is_number
 
     def _sliceable(self) -> tuple[Any, tuple[int, ...]]:
-        return self.it, self.it.strides
+        return self.array, self.array.strides
 
     def _stored(self) -> Any:
         return self.owner.ravel(order="K")
