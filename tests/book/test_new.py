@@ -265,9 +265,10 @@ def test_without_mkdocs_the_site_names_its_extra(book: Path, tmp_path: Path) -> 
         )  # fmt: skip
 
 
-def test_the_module_of_the_command_line_is_a_command(tmp_path: Path) -> None:
+@pytest.mark.parametrize("module", ["litbook", "litbook.cli"])
+def test_the_module_of_the_command_line_is_a_command(tmp_path: Path, module: str) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "litbook.cli"],
+        [sys.executable, "-m", module],
         cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(REPO / "tools")}, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 2

@@ -3,11 +3,14 @@ is in `test_failures.py`."""
 
 from __future__ import annotations
 
+import json
 import os
+import sys
+import tomllib
 from pathlib import Path
 
 import pytest
-from tests.running import HEAD, SAMPLES, section, write
+from tests.running import HEAD, REPO, SAMPLES, section, write
 
 from litbook import cli
 from litbook.record import encoding
@@ -180,14 +183,13 @@ def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ([], "the following arguments are required: COMMAND"),
         (
             ["ruin"],
             "no command named 'ruin'; did you mean 'run'?\n    there are: new, run, record, compare, ",
         ),
     ],
 )
-def test_no_command_and_a_wrong_one_name_those_there_are(
+def test_a_wrong_command_names_those_there_are(
     words: list[str], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as caught:
@@ -266,3 +268,98 @@ def test_check_looks_for_all_that_no_claim_guards(book: Path, capfd: pytest.Capt
     said = capfd.readouterr().out
     assert "1 unbacked number\n" in said
     assert "\nlecture_02b: no unbacked numbers\n" in said
+
+
+def test_without_a_command_there_is_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.litbook([]) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.partition("\n")[0]) == ("", "usage: litbook COMMAND [-h] ...")
+    assert "\n  new      begin a book" in err
+
+
+def test_the_version_says_where_litbook_is_and_which_python_runs_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    version = tomllib.loads((REPO / "pyproject.toml").read_text())["project"]["version"]
+    with pytest.raises(SystemExit) as caught:
+        cli.litbook(["--version"])
+    assert caught.value.code == 0
+    python = sys.version.partition(" ")[0]
+    assert capsys.readouterr().out == f"litbook {version} ({REPO / 'tools'}, Python {python})\n"
+
+
+# ------------------------------------------------------------------------------- for programs
+
+
+def test_what_is_listed_as_json_is_all_that_a_list_says(
+    book: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.litbook(["list", "--json"]) == 0
+    lectures = json.loads(capsys.readouterr().out)
+    assert [(it["lecture"], it["title"]) for it in lectures] == [
+        ("lecture_01", "Tensors"), ("lecture_02b", "Resources"),
+    ]  # fmt: skip
+    assert cli.litbook(["list", "lecture_01", "--json"]) == 0
+    (one,) = json.loads(capsys.readouterr().out)["sections"]
+    assert (one["name"], one["heading"], one["file"], one["line"]) == (
+        "one", "One", "lectures/lecture_01.py", 9,
+    )  # fmt: skip
+    assert (one["kind"], one["aside"], one["requires"], one["parent"]) == ("section", False, None, None)
+
+
+def test_a_run_as_json_has_each_claim_and_what_is_wrong(
+    book: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    write(
+        book, section('x = 3  # @inspect x\nassert x == 3, "three"\nassert x == 4, "four"'), "lecture_01.py"
+    )
+    assert cli.litbook(["run", "lecture_01", "--json", "--device", "cpu"]) == 1
+    answer = json.loads(capfd.readouterr().out)
+    assert answer["counts"] == {"holds": 1, "fails": 1, "needs-device": 0, "not-reached": 0}
+    assert [(it["line"], it["caption"], it["verdict"]) for it in answer["claims"]] == [
+        (12, "three", "holds"), (13, "four", "fails"),
+    ]  # fmt: skip
+    assert [it.splitlines()[0] for it in answer["problems"]] == [
+        "lectures/lecture_01.py:13: claim fails: four"
+    ]
+    assert (answer["status"], answer["differences"], answer["recorded"]) == (1, [], False)
+
+
+def test_a_check_as_json_is_one_list_for_all_lectures(book: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    write(book, section('note("Of 16 bytes.")'), "lecture_01.py")
+    assert cli.litbook(["check", "--json", "--unbacked"]) == 1
+    first, second = json.loads(capfd.readouterr().out)
+    assert (first["lecture"], first["check"], first["wrong"], first["summary"]) == (
+        "lecture_01", "unbacked", True, "1 unbacked number",
+    )  # fmt: skip
+    assert "the number '16' in prose" in first["problems"][0]
+    assert (second["lecture"], second["wrong"], second["problems"]) == ("lecture_02b", False, [])
+
+
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("litbook r", ["run", "record"]),
+        ("litbook --v", ["--version"]),
+        ("litbook run ", ["lecture_01", "lecture_02b"]),
+        ("litbook run lecture_02b ", ["one"]),
+        ("litbook run --out file lecture_01 --de", ["--device"]),
+        ("litbook run --device ", ["auto", "cpu", "cuda"]),
+        ("litbook record lecture_01 --ap", ["--approve"]),
+        ("litbook check lecture_01 --un", ["--unbacked", "--unchecked", "--unrun"]),
+        ("litbook serve --port ", []),
+        ("litbook run 'lec", ["lecture_01", "lecture_02b"]),
+        ("litbook run nowhere ", []),
+    ],
+)
+def test_a_shell_is_told_what_the_last_word_may_become(
+    book: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    line: str,
+    offered: list[str],
+) -> None:
+    monkeypatch.setenv("COMP_LINE", line)
+    with pytest.raises(SystemExit) as caught:
+        cli.litbook(["--complete", "litbook", "", ""])
+    assert (caught.value.code, capsys.readouterr().out.split()) == (0, offered)

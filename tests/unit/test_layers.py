@@ -61,7 +61,15 @@ BOXES = {
     ),
 }
 # Modules and packages that share another one's row.
-SHARED = {"project": "errors", "optional": "errors", "files": "errors", "origin": "errors", "checks": "cli"}
+SHARED = {
+    "project": "errors",
+    "optional": "errors",
+    "files": "errors",
+    "origin": "errors",
+    "checks": "cli",
+    "completion": "cli",
+    "__main__": "cli",
+}
 OPTIONAL = {  # what nothing in the boxes imports, and what each of these may import of them
     "edtrace": Box({"errors", "record", "text", "probe"}, FORMATS, "it formats nothing"),
     "display": Box(

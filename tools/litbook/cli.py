@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import importlib.util
+import json
 import os
 import shlex
 import subprocess
@@ -21,10 +22,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from litbook import optional
+from litbook import completion, optional
 from litbook.errors import LitbookError, NotFound
 from litbook.files import replace_whole
-from litbook.project import CHECKOUT, WORDS, NoBook, Project, name_of, recording_of
+from litbook.project import CHECKOUT, WORDS, NoBook, Project, name_of, recording_of, shown
 from litbook.record import encoding, model
 from litbook.text import source
 
@@ -73,6 +74,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def litbook(arguments: Sequence[str] | None = None) -> int:
     """`litbook` with `arguments` (default: the process's own), the first of which is the command."""
     words = list(sys.argv[1:] if arguments is None else arguments)
+    if words[:1] == ["--complete"]:
+        completion.complete(
+            {name: act for name, (act, _) in COMMANDS.items()}, os.environ.get("COMP_LINE", "")
+        )
+        return 0
     commands = "\n".join(f"  {name:8} {text}" for name, (_, text) in COMMANDS.items())
     parser = argparse.ArgumentParser(
         prog="litbook",
@@ -81,10 +87,27 @@ def litbook(arguments: Sequence[str] | None = None) -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("command", metavar="COMMAND", help="what to do; -h behind it says more")
+    parser.add_argument("--version", action=_Version, help="say which litbook this is, and where it is")
+    if not words:
+        parser.print_help(sys.stderr)
+        return 2
     name = parser.parse_args(words[:1]).command
     if name not in COMMANDS:
         parser.error(str(NotFound("command", name, list(COMMANDS))))
     return _status("litbook", lambda: COMMANDS[name][0](words[1:]))
+
+
+class _Version(argparse.Action):
+    """`--version`: what a report of an error begins with."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, help: str) -> None:  # noqa: A002 argparse's name
+        super().__init__(option_strings, dest, nargs=0, help=help)
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from litbook import origin
+
+        _say(f"litbook {origin.version()} ({TOOLS}, Python {sys.version.partition(' ')[0]})")
+        parser.exit()
 
 
 def _status(program: str, answer: Callable[[], int]) -> int:
@@ -139,12 +162,13 @@ CHECKS = {
     "mutants": "claims that cannot fail",
     "code": "changes of the code that no claim and no shown value of the section notices (minutes)",
 }
+JSON = "print one JSON value for programs, and nothing else"
 LECTURE = "a name (lecture_01) or the path of any lecture"
 
 
-def _parser(program: str, text: str) -> argparse.ArgumentParser:
+def _parser(program: str, text: str) -> completion.Parser:
     """What every command that runs a lecture takes."""
-    parser = argparse.ArgumentParser(
+    parser = completion.Parser(
         prog=program, description=text, epilog=EXIT, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.set_defaults(program=program.partition(" ")[0], record=False, approve=False)
@@ -155,6 +179,7 @@ def _parser(program: str, text: str) -> argparse.ArgumentParser:
     add("--quiet", action="store_true", help="print only what went wrong, and the count of claims")
     add("--out", metavar="FILE", type=Path, help="write the record of the run to FILE, as JSON")
     add("--timeout", metavar="S", type=_seconds, help="stop after S seconds, naming the line reached")
+    add("--json", action="store_true", help=JSON)
     tools, whose = WORDS or None, "in whose words it is written (default: as its book says)"
     add("--words", choices=tools, default="", help=whose)
     return parser
@@ -194,7 +219,7 @@ def _record_command(words: list[str]) -> int:
 
 
 def _compare_command(words: list[str]) -> int:
-    parser = argparse.ArgumentParser(prog="litbook compare", description=COMPARES.capitalize() + ".")
+    parser = completion.Parser(prog="litbook compare", description=COMPARES.capitalize() + ".")
     for name in ("old", "new"):
         parser.add_argument(name, metavar=name.upper(), type=Path)
     asked = parser.parse_args(words)
@@ -202,9 +227,19 @@ def _compare_command(words: list[str]) -> int:
 
 
 def _list_command(words: list[str]) -> int:
-    parser = argparse.ArgumentParser(prog="litbook list", description="List lectures, or one's sections.")
+    parser = completion.Parser(prog="litbook list", description="List lectures, or one's sections.")
     parser.add_argument("lecture", metavar="LECTURE", nargs="?", help=LECTURE)
+    parser.add_argument("--json", action="store_true", help=JSON)
     asked = parser.parse_args(words)
+    if asked.json:
+        from litbook.terminal import data
+
+        paths = [_lecture(asked.lecture)] if asked.lecture else Project.find(Path.cwd()).lectures()
+        outlines = [
+            data.outline(name_of(path), source.outline(path), str(Path(shown(path)).parent)) for path in paths
+        ]
+        _say(json.dumps(outlines[0] if asked.lecture else outlines, ensure_ascii=False))
+        return 0
     if asked.lecture:
         return _list_sections(_lecture(asked.lecture))
     return _list_lectures(Project.find(Path.cwd()))
@@ -212,7 +247,7 @@ def _list_command(words: list[str]) -> int:
 
 def _check_command(words: list[str]) -> int:
     """All that guards a book's truth beside its claims; of several lectures each in a process of its own."""
-    parser = argparse.ArgumentParser(
+    parser = completion.Parser(
         prog="litbook check",
         description="Look for what no claim guards; the first five options are the default.",
         epilog="exit status: 0 nothing is found; 1 something is, or the lecture fails; 2 it cannot be used",
@@ -225,6 +260,7 @@ def _check_command(words: list[str]) -> int:
     add("--sample", metavar="N", type=int, help="of the claims, change only N, drawn at random")
     add("--seed", metavar="S", type=int, default=0, help="of the draw (default: 0)")
     add("--all", action="store_true", help="try every change of the code, not what five minutes allow")
+    add("--json", action="store_true", help=JSON)
     asked = parser.parse_intermixed_args(words)
     if asked.lecture is None:
         project = Project.find(Path.cwd())
@@ -235,27 +271,42 @@ def _check_command(words: list[str]) -> int:
             f"import sys; sys.path.insert(0, {TOOLS!r}); from litbook.cli import litbook; sys.exit(litbook())"
         )
         command = [sys.executable, "-c", again, "check"]
-        every = [subprocess.run([*command, name, *words], check=False) for name in names]
+        out = subprocess.PIPE if asked.json else None
+        every = [subprocess.run([*command, name, *words], check=False, stdout=out) for name in names]
+        if asked.json:
+            _say(
+                json.dumps(
+                    [it for done in every for it in json.loads(done.stdout or "[]")], ensure_ascii=False
+                )
+            )
         return max([bool(overlooked), *(done.returncode for done in every)])
     path = _lecture(asked.lecture).resolve()
     from litbook import checks
 
     optional.bring_in("mutants")
+    results = list[dict[str, object]]()
     wrong, wanted = False, checks.Wanted(asked.sections, asked.sample, asked.seed, asked.all)
     for name in asked.checks or (["mutants"] if asked.sections else [*CHECKS][:5]):
         if name in checks.CHECKS:
             checked = checks.CHECKS[name](path, wanted)
-            _say("\n\n".join([*map(harmless, checked.said), f"{asked.lecture}: {checked.summary}"]))
+            results.append(
+                {"lecture": asked.lecture, "check": name, "wrong": checked.wrong}
+                | {"summary": checked.summary, "problems": checked.said}
+            )
+            if not asked.json:
+                _say("\n\n".join([*map(harmless, checked.said), f"{asked.lecture}: {checked.summary}"]))
             wrong |= checked.wrong
         elif asked.checks or asked.sections:
             raise optional.Missing("mutants")
         else:
             _complain(str(optional.Missing("mutants")))
+    if asked.json:
+        _say(json.dumps(results, ensure_ascii=False))
     return int(wrong)
 
 
 def _new_command(words: list[str]) -> int:
-    parser = argparse.ArgumentParser(prog="litbook new", description="Begin a book, in a folder of its own.")
+    parser = completion.Parser(prog="litbook new", description="Begin a book, in a folder of its own.")
     parser.add_argument("folder", metavar="DIR", type=Path, help="a folder that is empty, or not there yet")
     folder = parser.parse_args(words).folder
     from litbook.site import new
@@ -265,6 +316,9 @@ def _new_command(words: list[str]) -> int:
     _say("\n    ".join([f"{harmless(str(folder))} holds a book of one lecture:", *files]))
     _say(f"\nTo see it, and each change when you save it:\n    {harmless(go)}litbook serve")
     return 0
+
+
+QUIET = "NO_MKDOCS_2_WARNING", "true"  # Material's notice of its own end; the README says what comes then
 
 
 def _needs_mkdocs(command: str) -> None:
@@ -278,25 +332,25 @@ def _needs_mkdocs(command: str) -> None:
 
 
 def _build_command(words: list[str]) -> int:
-    parser = argparse.ArgumentParser(
-        prog="litbook build", description="Build the site; every problem fails it."
-    )
+    parser = completion.Parser(prog="litbook build", description="Build the site; every problem fails it.")
     parser.add_argument("--site-dir", metavar="DIR", help="where to (default: as mkdocs.yml says)")
     asked, project = parser.parse_args(words), Project.find(Path.cwd())
     _needs_mkdocs("build")
+    os.environ.setdefault(*QUIET)
     command = [sys.executable, *"-m mkdocs build --strict --config-file".split(), str(project.config)]
     command += ["--site-dir", asked.site_dir] if asked.site_dir else []
     return subprocess.run(command, check=False).returncode
 
 
 def _serve_command(words: list[str]) -> int:
-    parser = argparse.ArgumentParser(prog="litbook serve", description="Show the site and what is saved.")
+    parser = completion.Parser(prog="litbook serve", description="Show the site and what is saved.")
     parser.add_argument("--port", type=_port, default=8000, help="of localhost (default: 8000)")
     parser.add_argument("--config-file", type=Path, help="of the site (default: the mkdocs.yml of this book)")
     parser.add_argument("--timeout", type=_seconds, default=300.0, help="seconds that a lecture may take")
     asked = parser.parse_args(words)
     config = asked.config_file or Project.find(Path.cwd()).config
     _needs_mkdocs("serve")
+    os.environ.setdefault(*QUIET)
     from litbook.run import process
 
     # It imports what lectures need while this process imports MkDocs.
@@ -307,7 +361,7 @@ def _serve_command(words: list[str]) -> int:
 
 
 def _badge_command(words: list[str]) -> int:
-    parser = argparse.ArgumentParser(prog="litbook badge", description="Draw the badge of the recordings.")
+    parser = completion.Parser(prog="litbook badge", description="Draw the badge of the recordings.")
     parser.add_argument("file", metavar="FILE.svg", type=Path, help="where to: docs/images/claims.svg")
     asked = parser.parse_args(words)
     from litbook.site.editions import badge
@@ -398,7 +452,7 @@ def _run(path: Path, asked: argparse.Namespace) -> int:
         timeout=asked.timeout,
         slow=keep or bool(asked.sections),
         words=asked.words,
-        listener=f"litbook.terminal.transcript:{'quiet' if asked.quiet else 'loud'}",
+        listener=f"litbook.terminal.transcript:{'quiet' if asked.quiet or asked.json else 'loud'}",
     )
     device = record.environment.device
     against = Against(recording_of(path, device.slug or device.kind))
@@ -440,8 +494,6 @@ def _close(
 
     holds, differing = report.holds(record), against.differing(record)
     contradicting = [it for it in differing if it.contradicts]
-    if not asked.quiet:
-        _say()
     said = [*report.problems(record), *map(harmless, lost), *report.remarks(record)]
     said += [harmless(str(it)) for it in differing]
     if differing and against.recording and (releases := report.releases(record, against.recording)):
@@ -454,6 +506,19 @@ def _close(
         said.append(harmless(f"If the new values are the right ones: {command}"))
     if kept:
         said.append(kept)
+    # What is wrong with the lecture comes before what is wrong with its recording.
+    wrong = bool(lost or not holds or (contradicting and not kept))
+    status = 1 if wrong else trouble.exit_status if trouble else 0
+    if asked.json:
+        from litbook.terminal import data
+
+        more = {"lost": lost, "differences": [*map(str, differing)], "recorded": bool(kept)}
+        _say(json.dumps(data.run(record) | more | {"status": status}, ensure_ascii=False))
+        if trouble:
+            _complain(str(trouble), asked.program)
+        return status
+    if not asked.quiet:
+        _say()
     if not asked.quiet and (took := report.longest([record])):
         said.append(harmless(took))
     summary = report.summary(record)
@@ -466,10 +531,7 @@ def _close(
     _say("\n\n".join([*said, summary]))
     if trouble:
         _complain(str(trouble), asked.program)
-    # What is wrong with the lecture comes before what is wrong with its recording.
-    if lost or not holds or (contradicting and not kept):
-        return 1
-    return trouble.exit_status if trouble else 0
+    return status
 
 
 def _lost(path: Path, record: model.Record) -> list[str]:
