@@ -38,8 +38,12 @@ class Taker:
     def __init__(self) -> None:
         self.pieces: list[tuple[Any, ...]] = []
 
-    def piece(self, kind: Any, text: str, data: str = "", alt: str = "", width: int = 0) -> None:
-        self.pieces.append((kind, text, data, alt))
+    def piece(self, piece: model.Piece) -> None:
+        self.pieces.append((piece.kind, piece.text, piece.data, piece.alt))
+
+    def pause(self) -> None: ...
+
+    def resume(self) -> None: ...
 
     def question(self, asked: model.Piece, answer: object) -> None:
         self.pieces.append((asked.kind, asked.text, answer, asked.unit, asked.data, asked.why, asked.within))
@@ -66,6 +70,7 @@ def fig():
 def test_the_words_are_those_of_the_package() -> None:
     assert sorted(litbook.__all__) == [
         "aside",
+        "explore",
         "figure",
         "image",
         "link",

@@ -57,6 +57,18 @@ def brief(value: complex, unit: str = "") -> str:
     return rest.partition(" · ")[0] if rest and len(exact) > SHORT else exact
 
 
+def short(value: int | float, unit: str = "") -> str:
+    """A number in one form of at most four digits or so: `1,024`, `16.38 GB`, `7.8 ms`, `0.3333`."""
+    if unit == "B":
+        return _with_prefix(value, "B") if abs(value) >= 1000 else f"{plain(value)} B"
+    known = unit in ("s", "FLOP", "FLOP/s", "B/s")
+    if not known and (isinstance(value, float) or unit):
+        exact = float(f"{value * (100 if unit == '%' else 1):.4g}")
+        text = plain(int(exact) if exact.is_integer() and abs(exact) < HUGE else exact)
+        return f"{text} {unit}".rstrip()
+    return brief(value, unit)
+
+
 def size(count: int) -> str:
     """A number of bytes in one short form: `24 B`, `2.25 GiB`."""
     power = _power(count, 1024, len(BINARY))

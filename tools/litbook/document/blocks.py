@@ -10,7 +10,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from litbook.record.model import WITHIN, Claim, Error, Mapping, Opaque, Series, Snapshot, Tensor, Verdict
+from litbook.record.model import (
+    WITHIN,
+    Claim,
+    Error,
+    Grid,
+    Mapping,
+    Opaque,
+    Series,
+    Snapshot,
+    Tensor,
+    Verdict,
+)
 
 # ---------------------------------------------------------------------------- what the author handed over
 
@@ -70,6 +81,18 @@ class Figure:
 
 
 @dataclass(frozen=True, slots=True)
+class Explore:
+    """A picture with sliders; `do` says what to try, `see` what one should have seen then."""
+
+    line: int
+    grid: Grid
+    alt: str
+    caption: str = ""
+    do: str = ""
+    see: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Image:
     """A picture of the author's, as a data URI, and how many pixels of the page it takes; 0: its own."""
 
@@ -105,7 +128,7 @@ class Speech:
     text: str
 
 
-Told = Prose | Misbelief | Question | Figure | Image | Link | Output | Speech
+Told = Prose | Misbelief | Question | Figure | Explore | Image | Link | Output | Speech
 """What an author's word has come to."""
 
 

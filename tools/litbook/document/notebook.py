@@ -24,6 +24,7 @@ from litbook.document import amounts, books, evidence, grammar, pieces, standin,
 from litbook.document.bibliography import Bibliography, names
 from litbook.document.blocks import (
     Answer,
+    Explore,
     Figure,
     Image,
     Link,
@@ -306,6 +307,8 @@ def _wordings(
                 texts = [text]
             case Misbelief(_, claim, run):
                 texts = [claim, run]
+            case Explore(caption=caption, do=do, see=see):
+                texts = [do, caption, see]
             case Image() | Output() | Speech():
                 texts = []
             case _:
@@ -577,7 +580,7 @@ def _told_events(made: _Making, seen: evidence.Evidence, told: Sequence[model.Pi
         results: list[Result] = []
         if piece.kind == "output":
             results = [Printed(piece.text)]
-        elif piece.kind in STATED or piece.kind == "figure":
+        elif piece.kind in STATED or piece.kind in ("figure", "explore"):
             results = [Handed(pieces.block(piece)), *_answered(piece, seen)]
         yield _moment(made, seen, piece.step, shown=False), 0, results
 

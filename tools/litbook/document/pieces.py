@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from litbook.document import grammar, note
 from litbook.document.blocks import (
     Answer,
+    Explore,
     Figure,
     Image,
     Link,
@@ -44,6 +45,9 @@ def block(piece: Piece, answer: Answer | None = None) -> Told:
             return Question(piece.line, piece.text, piece.data, answer, piece.why)
         case "figure":
             return Figure(piece.line, piece.data, piece.alt, piece.text)
+        case "explore":
+            assert piece.grid is not None, "explore() hands one over"
+            return Explore(piece.line, piece.grid, piece.alt, piece.text, piece.data, piece.why)
         case "image":
             return Image(piece.line, piece.data, piece.alt, piece.text, piece.width)
         case "link":

@@ -18,6 +18,7 @@ from litbook.document.blocks import (
     Block,
     Call,
     Code,
+    Explore,
     Failure,
     Figure,
     Fold,
@@ -82,7 +83,7 @@ def _words(blocks: Iterable[Block]) -> Iterator[str]:
             case Misbelief(_line, said, run):
                 yield _("Commonly said:") + " “" + " ".join(_paragraphs(said)) + "”"
                 yield _("Run:") + " " + " ".join(_paragraphs(run))
-            case Figure(caption=caption) | Image(caption=caption):
+            case Figure(caption=caption) | Image(caption=caption) | Explore(caption=caption):
                 yield from _paragraphs(caption)
             case Fold(inside=inside):
                 yield from _words(inside)

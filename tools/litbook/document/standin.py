@@ -7,10 +7,12 @@ run of the notebook prints the same text.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 import enum
 import functools
 import io
+import itertools
 import math
 import random
 import re
@@ -23,12 +25,12 @@ from inspect import cleandoc
 from typing import Any
 
 if __name__ == "litbook":  # in a notebook, which brings that file along, too
-    from litbook_amounts import amount, brief  # type: ignore[import-not-found, unused-ignore]
+    from litbook_amounts import amount, brief, short  # type: ignore[import-not-found, unused-ignore]
 else:
-    from litbook.document.amounts import amount, brief
+    from litbook.document.amounts import amount, brief, short
 
-__all__ = ["aside", "figure", "image", "link", "misbelief", "note", "question", "recording", "requires",
-           "speaker_note", "system_text", "word"]  # fmt: skip
+__all__ = ["aside", "explore", "figure", "image", "link", "misbelief", "note", "question", "recording",
+           "requires", "speaker_note", "system_text", "word"]  # fmt: skip
 
 
 def show(name: str, value: Any, unit: str = "", *, measured: bool = False) -> None:
@@ -295,6 +297,61 @@ def figure(fig: Any, *, caption: str, alt: str) -> None:
     file = io.StringIO()
     fig.savefig(file, format="svg", bbox_inches="tight")
     display(("SVG", file.getvalue()), *([("Markdown", f"*{told(cleandoc(caption))}*")] if caption else []))
+
+
+def explore(
+    function: Any, *, over: Any, at: Any, caption: str, alt: str, do: str = "", see: str = "", **options: Any
+) -> dict[Any, Any]:
+    """A picture with sliders: its numbers where the author starts and at both ends, as widgets too."""
+    unit = options.get("unit") or ""
+    places = [dict(zip(over, several, strict=True)) for several in itertools.product(*over.values())]
+
+    def told_at(place: Any) -> dict[str, str]:
+        numbers = function(**place)
+        numbers = numbers if isinstance(numbers, dict) else {"": numbers}
+        return {
+            str(name): short(getattr(it, "item", lambda it=it: it)(), unit) for name, it in numbers.items()
+        }
+
+    columns = []
+    for place in (at, places[0], places[-1]):
+        head = ", ".join(f"{name} {place_text(it)}" for name, it in place.items())
+        with contextlib.suppress(Exception):  # a point at which the function raises is a gap
+            columns.append((head, told_at(place)))
+    note(explored(columns, *map(cleandoc, (do, caption, see))))
+    with contextlib.suppress(ImportError):
+        import ipywidgets  # type: ignore[import-not-found, unused-ignore]
+
+        sliders = {
+            name: ipywidgets.SelectionSlider(
+                options=[(place_text(it), it) for it in values],
+                value=at[name],
+                description=name,
+            )
+            for name, values in over.items()
+        }
+        ipywidgets.interact(lambda **place: print(told_at(place)), **sliders)
+    grid = {}
+    for place in places:
+        with contextlib.suppress(Exception):
+            grid[(*place.values(),) if len(over) > 1 else place[next(iter(over))]] = function(**place)
+    return grid
+
+
+def place_text(place: Any) -> str:
+    """A place of a slider."""
+    return place if isinstance(place, str) else short(place)
+
+
+def explored(columns: list[tuple[str, dict[str, str]]], do: str, caption: str, see: str) -> str:
+    """What a picture with sliders shows at some of its points, as Markdown."""
+    columns = [it for i, it in enumerate(columns) if it not in columns[:i]]
+    rows = [["", *(head for head, _ in columns)]]
+    rows += [[name, *(texts[name] for _, texts in columns)] for name in columns[0][1]]
+    cells = [[re.sub(r"([\\`*_<>|$[])", r"\\\1", it) for it in row] for row in rows]
+    lines = [f"| {' | '.join(row)} |" for row in cells]
+    table = "\n".join([lines[0], "|---" * len(rows[0]) + "|", *lines[1:]])
+    return "\n\n".join(filter(None, [do, table, caption and f"*{caption}*", see]))
 
 
 def image(path: object, *, alt: str, caption: str = "", width: int | None = None) -> None:

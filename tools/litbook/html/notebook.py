@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Iterator
 from typing import assert_never
 
-from litbook.document import blocks, books, labels, pieces, values
+from litbook.document import blocks, books, explored, labels, pieces, values
 from litbook.document import notebook as document
 from litbook.document.catalogue import _
 from litbook.document.setting import Citations, Setting
@@ -145,6 +145,8 @@ class _Walk:
                     "figure", _drawn(figures.inline, svg, alt, f"n{self.drawn}-"), class_="lb-figure"
                 )
                 return [figure, *(note.blocks(f"*{caption}*", setting) if caption else [])]
+            case blocks.Explore():
+                return note.blocks(explored.told(block), setting)
             case blocks.Output() | blocks.Speech():
                 return []
         assert_never(block)

@@ -181,7 +181,9 @@ def _page(book: Book, name: str, way: Html) -> Page:
     head += [*text, *imports] if book.parts else [*imports, *text]
     head += _definitions(sheet)
     scripts = {"player": steps, "answers": sheet.answers, "beside": any(sheet.links.values())}
+    sliders = tag("script", src=f"{sheet.up}../../assets/litbook/explore.js", defer=True)
     foot = [
+        sliders if sheet.explored else markup.NOTHING,
         questions.answers(sheet.answers),
         below,
         way,

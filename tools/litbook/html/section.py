@@ -8,7 +8,7 @@ from typing import assert_never
 from litbook.document import blocks, pieces
 from litbook.document import section as document
 from litbook.document.catalogue import _, number
-from litbook.html import bits, cards, drawings, figures, margin, markup, note, pictures, questions
+from litbook.html import bits, cards, drawings, explored, figures, margin, markup, note, pictures, questions
 from litbook.html.markup import Html, tag
 from litbook.html.sheet import Sheet
 from litbook.record.model import Section
@@ -67,6 +67,9 @@ class _Walk:
                 return [tag("p", note.inline(pieces.link(text, target), setting), class_="lb-link")]
             case blocks.Figure() | blocks.Image():
                 return [self.picture(block)]
+            case blocks.Explore():
+                sheet.explored += 1
+                return [explored.figure(block, f"explore-{sheet.explored}", setting)]
             case blocks.Output():
                 return [_output(block)]
             case blocks.Speech():

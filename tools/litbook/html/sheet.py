@@ -26,6 +26,7 @@ class Sheet:
     follow: Callable[[Sheet, Section, int], list[Html]]  # what stands where a section is called
     links: books.Links = field(default_factory=dict)
     pictures: int = 0
+    explored: int = 0  # pictures with sliders
     answers: list[Html] = field(default_factory=list)  # to the questions so far, for the end on paper
     anchored: bool = True  # False: what is made here is shown on another page, to which no address leads
 

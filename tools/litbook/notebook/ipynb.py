@@ -11,7 +11,7 @@ from typing import Any, assert_never
 
 import nbformat
 
-from litbook.document import blocks, pieces, standin, values
+from litbook.document import blocks, explored, pieces, standin, values
 from litbook.document import notebook as document
 from litbook.document.catalogue import _
 from litbook.document.markdown import escaped
@@ -122,7 +122,7 @@ class _File:
                 if _embedded(part) is None:
                     words = _("*Picture: {alt}*", alt=escaped(alt))
                 return f"{words}\n\n*{self.prose.phrase(caption)}*" if caption else words
-            case blocks.Figure() | blocks.Output() | blocks.Speech():
+            case blocks.Figure() | blocks.Explore() | blocks.Output() | blocks.Speech():
                 return ""
         assert_never(part)
 
@@ -166,6 +166,8 @@ class _File:
                     yield _node(output_type="display_data", metadata={}, data=data)
                 if caption:
                     yield self.display(f"*{caption}*")
+            case blocks.Explore():
+                yield self.display(explored.told(block))
             case blocks.Output() | blocks.Speech():
                 return
             case _:

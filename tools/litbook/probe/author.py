@@ -13,19 +13,19 @@ import shlex
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from inspect import cleandoc
 from pathlib import Path
 from types import CodeType
 from typing import Any, ParamSpec, Protocol, TypeVar
 
 from litbook.errors import AuthorError
-from litbook.probe import vector
+from litbook.probe import exploring, vector
 from litbook.record.limits import IMAGE, OUTPUT
-from litbook.record.model import PICTURES, WITHIN, Piece, PieceKind
+from litbook.record.model import PICTURES, WITHIN, ChartKind, Piece, PieceKind
 
-__all__ = ["aside", "figure", "image", "link", "misbelief", "note", "question", "recording", "requires",
-           "speaker_note", "system_text", "word"]  # fmt: skip
+__all__ = ["aside", "explore", "figure", "image", "link", "misbelief", "note", "question", "recording",
+           "requires", "speaker_note", "system_text", "word"]  # fmt: skip
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -40,8 +40,14 @@ _IMAGES = {".png": "png", ".jpg": "jpeg", ".jpeg": "jpeg", ".svg": "svg+xml", ".
 class Recorder(Protocol):
     """What the words need of a running recorder; `run` provides it."""
 
-    def piece(self, kind: PieceKind, text: str, data: str = "", alt: str = "", width: int = 0) -> None:
+    def piece(self, piece: Piece) -> None:
         """Take one piece, made by the statement that is running now."""
+
+    def pause(self) -> None:
+        """What runs from here on is not stepped through."""
+
+    def resume(self) -> None:
+        """What runs from here on is, again."""
 
     def question(self, asked: Piece, answer: object) -> None:
         """Take a question with its answer as it is now."""
@@ -159,6 +165,57 @@ def figure(fig: Any, *, caption: str, alt: str) -> None:
         name = type(fig).__name__
         raise AuthorError(f"figure() takes a Matplotlib figure, not {name}: pass `fig`, not `plt`")
     hand("figure", _text("figure", caption), data=vector.svg(fig), alt=cleandoc(alt))
+
+
+def explore(  # noqa: PLR0913  (all but the first by name)
+    function: Callable[..., exploring.Amounts],
+    *,
+    over: Mapping[str, Sequence[exploring.Place]],
+    at: Mapping[str, exploring.Place],
+    caption: str,
+    alt: str,
+    do: str = "",
+    see: str = "",
+    kind: ChartKind = "bars",
+    unit: str | None = None,
+    limit: tuple[str, int | float] | None = None,
+) -> dict[Any, exploring.Amounts]:
+    """A figure with one slider or two: what `function` gives at every place of `over` is computed here.
+
+    `function` is called with the place of each slider, by name, and gives a number in `unit`, or up to six by
+    name. `over` has the places of each slider: numbers from the smallest to the largest, or texts to choose
+    from. `at` is the point that readers meet first. "bars" stand side by side, a "stack" adds up, a "curve"
+    runs over the first slider; `limit`, a name and a number, is drawn across. `do` says what to try, `see`
+    what one should have seen then.
+
+    Returns what the function gave, by place, so that claims may speak of any point: `grid[8]["weights"]`,
+    with two sliders `grid[8, 1024]`. A point at which it raises is a gap, and not among them. Nobody reads
+    what it prints. Raises `AuthorError` for an empty `alt`, over 2,000 points or 60 kB, places that are
+    neither sorted numbers nor texts, a function that gives no numbers, other names elsewhere, or something
+    else the second time.
+    """
+    global _recorder
+    if not _text("explore", alt).strip():
+        raise AuthorError("explore() needs an alt text: say what the picture shows, in a sentence")
+    title, task, insight = (_text("explore", text) for text in (caption, do, see))
+    recorder, _recorder = _recorder, None
+    if recorder is not None:
+        recorder.pause()
+    try:
+        # What each point prints, or hands over, nobody would read a thousand times.
+        with Path(os.devnull).open("w") as nowhere, contextlib.redirect_stdout(nowhere):
+            grid, given = exploring.explored(function, over, at, kind, unit, limit)
+    finally:
+        _recorder = recorder
+        if recorder is not None:
+            recorder.resume()
+    piece = Piece("explore", 0, 0, 0, title, task, cleandoc(alt), why=insight, grid=grid)
+    if recorder is not None:
+        recorder.piece(piece)
+    else:
+        start = dict(zip(grid.names, grid.points[grid.index(grid.at)], strict=True))
+        print(f"[explore: {title or cleandoc(alt)}]\n{dict(at)}: {_bounded_repr(start.get('', start))}\n")
+    return given
 
 
 def image(path: str | Path, *, alt: str, caption: str = "", width: int | None = None) -> None:
@@ -329,7 +386,7 @@ def has_cuda() -> bool:
 def hand(kind: PieceKind, text: str, data: str = "", alt: str = "", width: int = 0) -> None:
     """Hand a piece over as it is, to the running recorder; without one it is printed."""
     if _recorder is not None:
-        _recorder.piece(kind, text, data, alt, width)
+        _recorder.piece(Piece(kind, 0, 0, 0, text, data, alt, width=width))
     else:
         forms = {
             "note": text,

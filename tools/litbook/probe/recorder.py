@@ -131,13 +131,13 @@ class Recorder(Judge):
 
     # -- the author's words
 
-    def piece(self, kind: model.PieceKind, text: str, data: str = "", alt: str = "", width: int = 0) -> None:
+    def piece(self, given: model.Piece) -> None:
         """Take a piece of prose, a figure ... from the statement that is running."""
         frame, line = self.site(_getframe(1))
         if frame is None:
             return  # from another thread, or from stepped-over code
         self.spoken.hear(_getframe(1))
-        piece = model.Piece(kind, 0, frame, self._line(line), text, data, alt, width=width)
+        piece = replace(given, frame=frame, line=self._line(line))
         self.log.events.append(Handed(piece))
         if self.listener is not None:
             self.listener.piece(piece)

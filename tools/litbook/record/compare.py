@@ -195,8 +195,9 @@ def _shower(section: Section, frame: int) -> str:
     return section.calls[number - 1] if number else ""
 
 
-def _questions(section: Section) -> dict[str, list[model.Piece]]:
-    return grouped((piece for piece in section.pieces if piece.kind == "question"), lambda piece: piece.text)
+def _pieces(section: Section, kind: model.PieceKind) -> dict[str, list[model.Piece]]:
+    """Pieces of a kind by their text."""
+    return grouped((piece for piece in section.pieces if piece.kind == kind), lambda piece: piece.text)
 
 
 class _Pair:
@@ -214,6 +215,7 @@ class _Pair:
         self.compare_values(runs, _runs(self.was))
         self.compare_series(runs.keys())
         self.compare_answers()
+        self.compare_grids()
         self.compare_claims()
         return sorted(self.differences, key=lambda change: change.place.line)
 
@@ -298,13 +300,37 @@ class _Pair:
 
     def compare_answers(self) -> None:
         """What the machine answers to a question of the author's."""
-        questions, earlier = _questions(self.now), _questions(self.was)
+        questions, earlier = _pieces(self.now, "question"), _pieces(self.was, "question")
         for text, several in questions.items():
             for question, before in zip(several, earlier.get(text, []), strict=False):
                 if question.answer is not None and before.answer is not None:
                     self.values += 1
                     changes = self.changes(before.answer, question.answer)
                     self.add("value", None, question.line, "the answer to a question", changes)
+
+    def compare_grids(self) -> None:
+        """What readers explore, point by point, where both have the same sliders and names."""
+        pictures, earlier = _pieces(self.now, "explore"), _pieces(self.was, "explore")
+        for caption, several in pictures.items():
+            for picture, before in zip(several, earlier.get(caption, []), strict=False):
+                now, was = picture.grid, before.grid
+                if now is None or was is None:
+                    continue
+                if (now.sliders, now.names) != (was.sliders, was.names):
+                    changes = [Change("", *(_bounded(str((it.sliders, it.names))) for it in (was, now)))]
+                    self.add("value", None, picture.line, "the sliders of what is explored", changes)
+                    continue
+                self.values += len(now.points)
+                for place, there, here in zip(now.places(), was.points, now.points, strict=True):
+                    if isinstance(there, str) or isinstance(here, str):
+                        changes = [Change(place, str(there), str(here))] if there != here else []
+                    else:
+                        changes = [
+                            Change(f"{place} {name}".strip(), _text(a), _text(b), by)
+                            for name, a, b in zip(now.names, there, here, strict=True)
+                            if (by := apart(a, b, "float")) is not None
+                        ]
+                    self.add("value", None, picture.line, "what is explored", changes)
 
     def compare_claims(self) -> None:
         """Verdicts, and both sides of every comparison where the claim mentions nothing measured."""

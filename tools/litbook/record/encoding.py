@@ -12,6 +12,7 @@ import errno
 import json
 import os
 import stat
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import cache, partial
@@ -158,6 +159,12 @@ def _check(record: Record) -> None:
             above, steps = record.by_key[above.parent], steps + 1
             if steps > len(record.sections):
                 raise ValueError(f"section {section.key!r} is a part of itself")
+        for grid in (piece.grid for piece in section.pieces if piece.grid is not None):
+            sizes = [len(slider.places) for slider in grid.sliders]
+            at = len(grid.at) == len(sizes) and all(0 <= i < n for i, n in zip(grid.at, sizes, strict=True))
+            rows = all(isinstance(it, str) or len(it) == len(grid.names) for it in grid.points)
+            if not (sizes and at and rows and len(grid.points) == math.prod(sizes)):
+                raise ValueError(f"points and places of what {section.key!r} explores do not fit")
         for what, index, size in _references(record, section):
             if index is not None and not 0 <= index < size:
                 raise ValueError(f"{what} {index} of {section.key!r} does not exist")

@@ -48,6 +48,12 @@ VALUES = 192  # tensor values within one snapshot
 NESTED_READ = 2**26  # elements that statistics of tensors inside containers may read, all together
 BLOCK = 2**21  # elements read at a time for statistics: fits a cache, at most 48 MiB of scratch
 
+# ---------------------------------------------------------------------------- one picture to play with
+
+POINTS = 2000  # of its grid
+GRID = 60_000  # bytes of its JSON
+REPEATED = 24  # points that are computed a second time, in another order: what differs is refused
+
 # ---------------------------------------------------------------------------- one file
 
 IMAGE, LARGE_IMAGE = 5_000_000, 1_000_000  # bytes that a picture may have, and from which on a run says so

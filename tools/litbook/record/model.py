@@ -8,6 +8,7 @@ torch, no `ast` and no HTML. `docs/record.md` explains every field.
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -248,7 +249,45 @@ PICTURES = {  # how the files begin of the kinds of picture that a record may ho
     "svg+xml": rb"[^\x00]{0,4000}?<svg\b",
 }
 WITHIN = 0.01  # how far off an answer may be, unless its author says
-PieceKind = Literal["note", "misbelief", "question", "figure", "image", "link", "output", "speaker"]
+PieceKind = Literal[
+    "note", "misbelief", "question", "figure", "image", "link", "output", "speaker", "explore"
+]
+ChartKind = Literal["bars", "stack", "curve"]
+
+
+class Slider(Part, frozen=True):
+    """What a reader moves: its name, and the places it has, in order. Texts make a choice."""
+
+    name: str
+    places: tuple[Number, ...]
+
+
+class Grid(Part, frozen=True):
+    """What a function came to at every place of one slider or two; the second moves fastest.
+
+    `points` holds at each place one number for each of `names`, or in words why there is none. `at` is the
+    author's place, counted along each slider; `limit` a name and a number that is drawn across.
+    """
+
+    kind: ChartKind
+    sliders: tuple[Slider, ...]
+    at: tuple[int, ...]
+    names: tuple[str, ...]
+    points: tuple[tuple[Number, ...] | str, ...]
+    unit: str | None = None
+    limit: tuple[str, Number] | None = None
+
+    def index(self, at: Iterable[int]) -> int:
+        """Where in `points` a place is."""
+        index = 0
+        for slider, place in zip(self.sliders, at, strict=True):
+            index = index * len(slider.places) + place
+        return index
+
+    def places(self) -> Iterator[str]:
+        """Each point in words, `batch=8, context=1024`, in the order of `points`."""
+        for several in itertools.product(*(slider.places for slider in self.sliders)):
+            yield ", ".join(f"{s.name}={place}" for s, place in zip(self.sliders, several, strict=True))
 
 
 class Piece(Part, frozen=True):
@@ -262,13 +301,16 @@ class Piece(Part, frozen=True):
     frame: int  # -1: a question of a section that did not run, and whose answer needs nothing of it
     line: int
     text: str  # prose, question, caption, link text or output
-    data: str = ""  # SVG of a figure, target of a link, "run" of a misbelief, hint, data URI of an image
+    data: str = (
+        ""  # SVG of a figure, target of a link, "run" of a misbelief, hint or what to try, image's data URI
+    )
     alt: str = ""
     answer: int | None = None  # of a question: index into `snapshots`
     unit: str | None = None  # of that answer
-    why: str = ""  # it is so, in a sentence
+    why: str = ""  # it is so, in a sentence; of a grid: what one should have seen
     width: int = 0  # of an image, in pixels of the page; 0: its own
     within: float = WITHIN  # right is what is at most 1 + this times too large or too small
+    grid: Grid | None = None  # of what readers explore
 
 
 class Value(Row, frozen=True):

@@ -14,7 +14,7 @@ from rich.rule import Rule
 from rich.syntax import Syntax
 from rich.text import Text
 
-from litbook.document import blocks, grammar, margin, pieces, values
+from litbook.document import blocks, explored, grammar, margin, pieces, values
 from litbook.document.markdown import Plain
 from litbook.document.report import harmless
 from litbook.errors import Place
@@ -170,6 +170,13 @@ class Terminal:
                 kind = type(block).__name__.lower()
                 words = plain(harmless(caption)) or harmless(alt)
                 self._say(Text(f"[{kind}: {words}]", style="magenta"))
+            case blocks.Explore(_, grid, alt, caption, do):
+                chart = explored.chart(grid)
+                self._say(Text(f"[explore: {plain(harmless(caption or alt))}]", style="magenta"))
+                if do:
+                    self._speak("Try: ", "bold blue", do)
+                for place, point in chart.ends():
+                    self._say(Text(harmless(f"{MARGIN}{place}: {chart.said(point)}")))
             case blocks.Link(_, text, target):
                 address = target.removeprefix("function:").replace("cite:", "@", 1)
                 self._say(f"[{plain(harmless(text))}] {address}")

@@ -31,11 +31,14 @@ WORDS = {
     "misbelief": Word((0, 1), ("said", "run")),
     "question": Word((0,), ("text", "hint", "why")),
     "figure": Word(names=("caption", "alt"), stated=False),
+    "explore": Word(names=("caption", "alt", "do", "see"), stated=False),
     "image": Word(names=("caption", "alt")),
     "link": Word((1,), ("text",)),
     "speaker_note": Word((0,), ("text",), seen=False),
 }
-UNKNOWN = Word((0, 1), ("text", "said", "run", "caption", "alt", "hint", "why"))  # called by another name
+UNKNOWN = Word(
+    (0, 1), ("text", "said", "run", "caption", "alt", "hint", "why", "do", "see")
+)  # called by another name
 ASKED = later("**Check yourself.**")  # how the prose of a question begins
 
 # Module -> its words, and which of ours each is. Other tools' are there once their package is brought in.
@@ -54,6 +57,7 @@ FIELDS: dict[str, dict[int | str | None, str]] = {
     "misbelief": {0: "text", "said": "text", 1: "data", "run": "data"},
     "question": {0: "text", "text": "text", "hint": "data", "why": "why"},
     "figure": {"caption": "text", "alt": "alt"},
+    "explore": {"caption": "text", "alt": "alt", "do": "data", "see": "why"},
     "image": {"caption": "text", "alt": "alt"},
     "link": {1: "text", "text": "text"},
 }
@@ -97,7 +101,7 @@ def unspoken(statement: ast.stmt, defined: Container[str] | None = None) -> str:
                 told.append(f"{ASKED} {text}")
             case "misbelief", [claim, run, *_]:
                 told.append(f"**Commonly said:** “{claim}”\n\n**Run:** {run}")
-            case "figure" | "image", _:
+            case "figure" | "image" | "explore", _:
                 caption = named.get("caption") or named.get("alt") or ast.Constant("…")
                 told.append(f"**A drawing:** {inspect.cleandoc(_unspoken_text(caption))}")
             case "link", [target, *rest]:

@@ -1,0 +1,254 @@
+"""Pictures with sliders: what is computed, what is refused, and what is drawn of it."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+from tests.running import command, record
+
+from litbook.document.blocks import Explore
+from litbook.document.explored import WHOLE, Chart, chart
+from litbook.errors import AuthorError, RecordError
+from litbook.probe.exploring import explored
+from litbook.record.compare import compare
+from litbook.record.encoding import dumps, loads
+from litbook.record.limits import POINTS
+from litbook.record.model import Grid, Record
+
+HEAD = '"""Sliders."""\nfrom litbook import explore, note\n'
+
+
+def grid(function: Any, at: dict[str, Any] | None = None, **over: Any) -> Grid:
+    start = at or {name: places[0] for name, places in over.items()}
+    return explored(function, over, start)[0]
+
+
+def refused(function: Any, over: Any, at: Any, **more: Any) -> str:
+    with pytest.raises(AuthorError) as caught:
+        explored(function, over, at, **more)
+    return str(caught.value)
+
+
+def made(folder: Path, call: str, before: str = "") -> Record:
+    text = f"{HEAD}{before}\n\ndef main():\n    one()\n\n\ndef one():\n    '''One.'''\n    {call}\n"
+    return record(folder, text)
+
+
+# ---------------------------------------------------------------------------- what is computed
+
+
+def test_a_function_is_asked_at_every_place_and_claims_may_speak_of_any() -> None:
+    kept, given = explored(
+        lambda a, b: {"sum": a + b, "product": a * b}, {"a": [1, 2, 3], "b": [10, 20]}, {"a": 2, "b": 10}
+    )
+    assert kept.points[kept.index((2, 1))] == (23, 60) and kept.names == ("sum", "product")
+    assert kept.at == (1, 0) and given[3, 20] == {"sum": 23, "product": 60}
+    assert explored(lambda a: a**2, {"a": range(5)}, {"a": 3})[1] == {0: 0, 1: 1, 2: 4, 3: 9, 4: 16}
+
+
+def test_a_point_without_a_value_is_a_gap_and_says_why() -> None:
+    def inverse(x: int) -> float:
+        return 1 / (x - 2) if x != 4 else float("nan")
+
+    kept, given = explored(inverse, {"x": [1, 2, 3, 4]}, {"x": 3}, kind="curve")
+    assert kept.points == ((-1.0,), "ZeroDivisionError: division by zero", (1.0,), "nan")
+    assert given == {1: -1.0, 3: 1.0}
+    drawn = chart(kept)
+    assert drawn.points[1].gap and not drawn.points[1].marks
+    assert drawn.said(drawn.points[1]) == "no value: ZeroDivisionError: division by zero"
+
+
+def test_tensors_and_scalars_of_numpy_count_as_their_number() -> None:
+    torch, numpy = pytest.importorskip("torch"), pytest.importorskip("numpy")
+    kept = grid(lambda x: {"t": torch.tensor(x), "n": numpy.float32(x)}, x=[1, 2])
+    assert kept.points == ((1, 1.0), (2, 2.0))
+
+
+def test_the_steps_of_the_function_are_not_kept_and_its_asserts_are_judged(tmp_path: Path) -> None:
+    before = "def f(x):\n    note('never')\n    print('never')\n    assert x < 100\n    return x\n"
+    call = "explore(f, over={'x': range(90)}, at={'x': 7}, caption='c', alt='a')"
+    kept = made(tmp_path, call, before)
+    section = kept.by_key["one"]
+    assert [piece.kind for piece in section.pieces] == ["explore"]
+    assert len(section.steps) == 1 and section.pieces[0].grid is not None
+    assert section.pieces[0].grid.points[7] == (7,) and not section.errors
+    wrong = made(tmp_path, call, before.replace("< 100", "< 50"))
+    assert "f" in str(wrong.by_key["one"].errors) or wrong.asserts
+
+
+# ---------------------------------------------------------------------------- what is refused
+
+
+def test_what_differs_the_second_time_is_refused_with_both_values() -> None:
+    calls: list[int] = []
+
+    def counts(x: int) -> int:
+        calls.append(x)
+        return len(calls)
+
+    said = refused(counts, {"x": [1, 2, 3]}, {"x": 1})
+    assert "explore() got 3 at x=3, and then 4" in said and "from the sliders' places alone" in said
+    assert "and then" in refused(lambda x: random.random(), {"x": [1, 2]}, {"x": 1})
+
+
+@pytest.mark.parametrize(
+    ("over", "at", "says"),
+    [
+        ({}, {}, "one slider or two"),
+        ({"a": [1], "b": [1], "c": [1]}, {}, "one slider or two"),
+        ({"x": []}, {"x": 1}, "a list of places for 'x'"),
+        ({"x": "abc"}, {"x": "a"}, "a list of places for 'x'"),
+        ({"x": 3}, {"x": 3}, "a list of places for 'x'"),
+        ({"x": [1, float("nan")]}, {"x": 1}, "over numbers or over texts"),
+        ({"x": [1, float("inf")]}, {"x": 1}, "over numbers or over texts"),
+        ({"x": [1, "a"]}, {"x": 1}, "over numbers or over texts"),
+        ({"x": [True, False]}, {"x": True}, "over numbers or over texts"),
+        ({"x": [1, 1]}, {"x": 1}, "each once"),
+        ({"x": [2, 1]}, {"x": 1}, "sort them"),
+        ({"x": [1, 2]}, {"x": 3}, "none of its places\nthese are [1, 2]"),
+        ({"x": [1, 2]}, {}, 'at={"x": 1}'),
+        ({"x": [1, 2]}, {"y": 1}, 'at={"x": 1}'),
+        ({"x": range(10**6)}, {"x": 1}, f"up to {POINTS:,} points; these sliders have 1,000,000\ngive them fewer"),
+    ],
+)  # fmt: skip
+def test_sliders_that_cannot_be_moved_are_refused_with_the_way_out(over: Any, at: Any, says: str) -> None:
+    assert says in refused(lambda **_: 1, over, at)
+
+
+@pytest.mark.parametrize(
+    ("function", "more", "says"),
+    [
+        (3, {}, "takes a function of the sliders' places, not int"),
+        (lambda x: "one", {}, "gives a number, or numbers by name, not str"),
+        (lambda x: True, {}, "gives a number, or numbers by name, not bool"),
+        (lambda x: {}, {}, "one number or up to 6 by name, not 0"),
+        (lambda x: dict.fromkeys("abcdefg", 1), {}, "not 7"),
+        (lambda x: {"a": 1} if x == 1 else {"b": 1}, {}, "got b at x=2, and a at x=1"),
+        (lambda x: 1 - x, {}, "draws bars from zero on, and got less at x=2"),
+        (lambda x: 1 / (x - 1), {}, "no value at its own point, x=1: ZeroDivisionError"),
+        (lambda x: x, {"kind": "pie"}, "draws bars, stack, curve, not 'pie'"),
+        (lambda x: x, {"limit": 3}, 'limit=("the card", 80e9)'),
+        (lambda x: x, {"limit": ("", -1)}, 'limit=("the card", 80e9)'),
+    ],
+)
+def test_a_function_that_cannot_be_drawn_is_refused_with_the_way_out(
+    function: Any, more: Any, says: str
+) -> None:
+    assert says in refused(function, {"x": [1, 2]}, {"x": 1}, **more)
+
+
+def test_a_grid_too_large_for_a_page_is_refused() -> None:
+    over = {"x": [*range(POINTS)]}
+    assert "up to 60,000 bytes" in refused(lambda x: dict.fromkeys("abcd", x / 3), over, {"x": 1})
+
+
+def test_a_refusal_stands_at_its_line(tmp_path: Path) -> None:
+    text = f"{HEAD}\ndef main():\n    explore(len, over={{}}, at={{}}, caption='', alt='a')\n"
+    (tmp_path / "lecture_95.py").write_text(text, encoding="utf-8")
+    done = command(tmp_path / "lecture_95.py", "--device", "cpu")
+    assert (
+        done.returncode == 1
+        and "lecture_95.py:5: AuthorError: explore() has one slider or two" in done.stdout
+    )
+    assert 'over={"batch": [1, 2, 4, 8]}' in done.stdout
+
+
+# ---------------------------------------------------------------------------- what is drawn
+
+
+def drawn(function: Any, at: dict[str, Any], over: dict[str, Any], **more: Any) -> Chart:
+    return chart(explored(function, over, at, **more)[0])
+
+
+def test_bars_are_to_one_scale_and_begin_at_zero() -> None:
+    got = drawn(lambda x: {"a": x, "b": 2 * x}, {"x": 1}, {"x": [1, 2, 4]}, unit="B")
+    assert [point.marks for point in got.points] == [(125, 250), (250, 500), (500, WHOLE)]
+    assert got.start.texts == ("1 B", "2 B")
+
+
+def test_with_a_limit_both_are_seen_at_every_point() -> None:
+    got = drawn(lambda x: {"a": x, "b": x}, {"x": 1}, {"x": [1, 100]}, kind="stack", limit=("card", 10))
+    assert [(point.marks, point.limit) for point in got.points] == [((100, 100), 1000), ((500, 500), 50)]
+    assert got.points[1].total == "200" and got.limit == "card: 10"
+
+
+def test_a_curve_is_logarithmic_only_where_numbers_are_far_apart() -> None:
+    near = drawn(lambda x: x, {"x": 1}, {"x": [1, 2, 3]}, kind="curve")
+    far = drawn(lambda x: x, {"x": 1}, {"x": [1, 10, 100]}, kind="curve")
+    assert near.across == far.across == (0, 500, 1000) and (near.far, far.far) == (
+        (False, False),
+        (True, True),
+    )
+    assert drawn(lambda x: 5, {"x": 1}, {"x": [1]}, kind="curve").points[0].marks == (500,)
+
+
+def test_a_recorded_grid_is_compared_point_by_point(tmp_path: Path) -> None:
+    call = "explore(f, over={'x': [1, 2]}, at={'x': 1}, caption='c', alt='a', unit='B')"
+    was = made(tmp_path, call, "def f(x):\n    return 2 * x\n")
+    assert not compare(was, was).differences
+    (section,) = (section for section in was.sections if section.key == "one")
+    (piece,) = section.pieces
+    assert piece.grid is not None
+    for points, expected in (
+        (((2,), (6,)), ("4", "6")),
+        (((2,), "ValueError: no"), ("(4,)", "ValueError: no")),
+    ):
+        changed = replace(section, pieces=(replace(piece, grid=replace(piece.grid, points=points)),))
+        now = replace(was, sections=tuple(changed if it is section else it for it in was.sections))
+        (difference,) = compare(now, was).differences
+        assert difference.what == "what is explored"
+        (change,) = difference.changes
+        assert (change.at, change.was, change.now) == ("x=2", *expected)
+
+
+def test_hostile_names_are_text_wherever_they_stand(tmp_path: Path) -> None:
+    from litbook.html import page
+
+    evil = "</script><img src=x onerror=alert(1)>'\"&"
+    call = f"explore(lambda x: {{{evil!r}: 1}}, over={{'x': ['<b>', {evil!r}]}}, at={{'x': '<b>'}}, caption='c', alt='a')"
+    html = page.pages(made(tmp_path, call))["index.md"]
+    figure = html.split('class="lb-explore"')[1].split("</figure>")[0]
+    assert "<img" not in figure and "<script" not in figure and "&lt;img" in figure and "onerror" in figure
+
+
+def test_what_is_explored_tells_itself_in_the_terminal(tmp_path: Path) -> None:
+    text = f"{HEAD}\ndef main():\n    explore(lambda x: x * 2, over={{'x': [1, 2, 3]}}, at={{'x': 2}}, caption='Twice.', alt='a', do='Move it.', unit='s')\n"
+    (tmp_path / "lecture_95.py").write_text(text, encoding="utf-8")
+    said = command(tmp_path / "lecture_95.py", "--device", "cpu").stdout
+    assert "[explore: Twice.]" in said and "Try: Move it." in said
+    assert "x 2: 4 s" in said and "x 1: 2 s" in said and "x 3: 6 s" in said
+
+
+def test_a_record_holds_a_grid_through_json(tmp_path: Path) -> None:
+    kept = made(
+        tmp_path,
+        "explore(lambda x: {'a': x / 3, 'b': 2**60}, over={'x': [1, 2]}, at={'x': 1}, caption='c', alt='a')",
+    )
+    again = loads(dumps(kept))
+    assert again.by_key["one"].pieces == kept.by_key["one"].pieces
+    sliders = [["points"], ["at"], ["points", 0]]
+    for path, damaged in zip(sliders, ([[1, 2]], [7], [1, 2, 3]), strict=True):
+        text = json.loads(dumps(kept))
+        (entry,) = (section for section in text["sections"] if section["key"] == "one")
+        inside = entry["pieces"][0]["grid"]
+        for name in path[:-1]:
+            inside = inside[name]
+        inside[path[-1]] = damaged
+        with pytest.raises(RecordError, match="of what 'one' explores"):
+            loads(json.dumps(text))
+
+
+def test_the_block_of_a_piece_is_its_picture(tmp_path: Path) -> None:
+    from litbook.document.pieces import block
+
+    kept = made(
+        tmp_path,
+        "explore(abs, over={}, at={}, caption='c', alt='a') if 0 else explore(lambda x: x, over={'x': [1]}, at={'x': 1}, caption='c', alt='a', do='d', see='s')",
+    )
+    shown = block(kept.by_key["one"].pieces[0])
+    assert isinstance(shown, Explore) and (shown.do, shown.see, shown.alt) == ("d", "s", "a")

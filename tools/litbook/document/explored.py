@@ -1,0 +1,172 @@
+"""What readers explore, as data: where each mark stands at every point, and what is said there.
+
+Scales and texts are made here alone. A back end draws one point, and the page's script draws another by
+putting its marks in place of these: it computes nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from litbook.document import amounts, standin
+from litbook.document.blocks import Explore
+from litbook.document.catalogue import _
+from litbook.record.model import Grid, Number, Slider, python_number
+
+WHOLE = 1000  # marks are counted in thousandths of the picture's width or height
+FAR = 100  # where the largest number is so many times the smallest, a curve's axis is logarithmic
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One point: a mark and a text for each name; where there is no value, why, and neither.
+
+    `limit` is where the limit stands, -1 without one; `total` is what a stack adds up to.
+    """
+
+    marks: tuple[int, ...] = ()
+    texts: tuple[str, ...] = ()
+    limit: int = -1
+    total: str = ""
+    gap: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """All points of a grid as they are drawn, in its order.
+
+    Of a curve `across` has the place of each column, `bottom` and `top` are what its upright axis reaches,
+    and `far` says which axis is logarithmic, the level one or the upright one.
+    """
+
+    grid: Grid
+    points: tuple[Point, ...]
+    limit: str = ""  # its name and number
+    across: tuple[int, ...] = ()
+    bottom: str = ""
+    top: str = ""
+    far: tuple[bool, bool] = (False, False)
+
+    @property
+    def start(self) -> Point:
+        """The author's point."""
+        return self.points[self.grid.index(self.grid.at)]
+
+    def ends(self) -> list[tuple[str, Point]]:
+        """The author's point, and both ends of all sliders together, each with its place in words."""
+        last = [len(slider.places) - 1 for slider in self.grid.sliders]
+        chosen = dict.fromkeys([self.grid.at, (0,) * len(last), (*last,)])
+        return [(place(self.grid, at), self.points[self.grid.index(at)]) for at in chosen]
+
+    def said(self, point: Point) -> str:
+        """A point in words."""
+        if point.gap:
+            return _("no value: {why}", why=point.gap)
+        pairs = zip(self.grid.names, point.texts, strict=True)
+        texts = [f"{name} {text}".strip() for name, text in pairs]
+        return ", ".join([*texts, *([_("together {amount}", amount=point.total)] if point.total else [])])
+
+
+def chart(grid: Grid) -> Chart:
+    """The chart of a grid."""
+    rows = [None if isinstance(point, str) else [*map(_float, point)] for point in grid.points]
+    highest = max((sum(row) if grid.kind == "stack" else max(row) for row in rows if row), default=0.0)
+    limit = None if grid.limit is None else _float(grid.limit[1])
+    named = "" if grid.limit is None else f"{grid.limit[0]}: {said(grid.limit[1], grid.unit)}"
+    if grid.kind == "curve":
+        return _curve(grid, rows, limit, named)
+    points = []
+    for row, kept in zip(rows, grid.points, strict=True):
+        if row is None or isinstance(kept, str):
+            points.append(Point(gap=str(kept)))
+            continue
+        # A limit is a size to compare with: each point is drawn so large that both are seen.
+        total = sum(row) if grid.kind == "stack" else max(row)
+        widest = highest if limit is None else max(total, limit)
+        scale = WHOLE / widest if widest else 0.0
+        whole = said(_sum(kept), grid.unit) if grid.kind == "stack" and len(kept) > 1 else ""
+        points.append(
+            Point(
+                (*(round(number * scale) for number in row),),
+                (*(said(number, grid.unit) for number in kept),),
+                -1 if limit is None else round(limit * scale),
+                whole,
+            )
+        )
+    return Chart(grid, (*points,), named)
+
+
+def _curve(grid: Grid, rows: Sequence[list[float] | None], limit: float | None, named: str) -> Chart:
+    numbers = [number for row in rows if row for number in row]
+    numbers += [] if limit is None else [limit]
+    up = _scale(numbers)
+    columns = grid.sliders[0].places
+    numeric = not any(isinstance(place, str) for place in columns)
+    positions = [_float(place) for place in columns] if numeric else [*map(float, range(len(columns)))]
+    across = _scale(positions)
+    points = (
+        Point(gap=kept)
+        if isinstance(kept, str)
+        else Point(
+            (*map(up, map(_float, kept)),),
+            (*(said(number, grid.unit) for number in kept),),
+            -1 if limit is None else up(limit),
+        )
+        for kept in grid.points
+    )
+    bottom, top = (said(bound(numbers, default=0.0), grid.unit) for bound in (min, max))
+    far = _far(positions), _far(numbers)
+    return Chart(grid, (*points,), named, (*map(across, positions),), bottom, top, far)
+
+
+def _far(numbers: Sequence[float]) -> bool:
+    return min(numbers, default=0.0) > 0 and max(numbers) / min(numbers) >= FAR
+
+
+def _scale(numbers: Sequence[float]) -> Callable[[float], int]:
+    """Where a number stands between the least and the greatest of these."""
+    low, high = min(numbers, default=0.0), max(numbers, default=1.0)
+    turn: Callable[[float], float] = math.log if _far(numbers) else float
+    low, span = turn(low), turn(high) - turn(low)
+    return lambda number: round((turn(number) - low) / span * WHOLE) if span else WHOLE // 2
+
+
+def told(block: Explore) -> str:
+    """The block as a notebook tells it: where the author starts, and at both ends."""
+    columns = [
+        (place, dict(zip(block.grid.names, point.texts, strict=True)))
+        for place, point in chart(block.grid).ends()
+        if not point.gap
+    ]
+    return standin.explored(columns, block.do, block.caption, block.see)
+
+
+def place(grid: Grid, at: Sequence[int]) -> str:
+    """A place of the sliders in words: `batch 8, context 1,024`."""
+    return ", ".join(f"{s.name} {label(s, index)}" for s, index in zip(grid.sliders, at, strict=True))
+
+
+def label(slider: Slider, index: int) -> str:
+    """One place of a slider as it is read."""
+    return said(slider.places[index], None)
+
+
+def said(value: Number, unit: str | None) -> str:
+    """A number in one short form, a text as it is."""
+    number = python_number(value)
+    if isinstance(value, str) or not isinstance(number, int | float):
+        return str(value)
+    return amounts.short(number, unit or "")
+
+
+def _float(value: Number) -> float:
+    number = python_number(value)
+    return float(number) if isinstance(number, int | float) else math.nan
+
+
+def _sum(numbers: Sequence[Number]) -> float:
+    """The sum of numbers; an integer where all are."""
+    plain = (python_number(number) for number in numbers)
+    return sum(number for number in plain if isinstance(number, int | float))

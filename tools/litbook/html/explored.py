@@ -1,0 +1,186 @@
+"""A picture with sliders: drawn at the author's point, with a table of both ends.
+
+`assets/explore.js` draws the other points: it moves what stands here to the marks that `document.explored`
+has made, and computes nothing. Without it the picture is complete.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from litbook.document.blocks import Explore
+from litbook.document.catalogue import _
+from litbook.document.explored import Chart, Point, chart, label
+from litbook.document.setting import Setting
+from litbook.html import markup, note
+from litbook.html.markup import Html, tag
+from litbook.record.model import Slider
+
+COLOURS = 6  # of lines and bars, in the style sheet
+
+
+def figure(block: Explore, name: str, setting: Setting) -> Html:
+    """The picture with all that belongs to it; `name` is its id."""
+    drawn = chart(block.grid)
+    if not block.alt.strip():
+        setting.report("no-alt", "this picture has no alt text", "say what it shows in a sentence")
+    fields = [
+        _field(slider, at, f"{name}-{i}")
+        for i, (slider, at) in enumerate(zip(block.grid.sliders, block.grid.at, strict=True))
+    ]
+    inside = _curve(drawn) if block.grid.kind == "curve" else _bars(drawn)
+    picture = tag("div", *inside, class_=f"lb-chart lb-{block.grid.kind}", role="img", aria_label=block.alt)
+    do = (
+        [tag("p", tag("b", _("Try:")), " ", note.inline(block.do, setting), class_="lb-try")]
+        if block.do
+        else []
+    )
+    see = []
+    if block.see:
+        title = tag("summary", _("What you should have seen"))
+        see.append(tag("details", title, note.passage(block.see, setting), class_="lb-open lb-seen"))
+    caption = [tag("figcaption", note.inline(block.caption, setting))] if block.caption else []
+    parts = [*do, tag("div", *fields, class_="lb-sliders"), picture, _table(drawn), *see, *caption]
+    data = _data(drawn).replace("&", "&amp;").replace("'", "&#39;").replace("<", "&lt;")
+    opening = markup.opening("figure", class_="lb-explore", id=name)
+    # JSON in ASCII: inside single quotes nothing else can end the attribute.
+    return Html(f"{opening[:-1]} data-grid='{data}'>{markup.join(parts)}</figure>")
+
+
+def _field(slider: Slider, at: int, name: str) -> Html:
+    """What moves one slider: a range over its places, of texts a choice."""
+    if any(isinstance(place, str) for place in slider.places):
+        options = (
+            tag("option", label(slider, i), value=i, selected=i == at) for i in range(len(slider.places))
+        )
+        field: Html = tag("select", *options, id=name)
+        shown = markup.NOTHING
+    else:
+        last, text = len(slider.places) - 1, label(slider, at)
+        field = tag(
+            "input", type="range", id=name, min=0, max=last, value=at, aria_valuetext=text, disabled=not last
+        )
+        shown = tag("output", text, for_=name)
+    return tag("label", tag("span", slider.name), field, shown, class_="lb-slider", for_=name)
+
+
+def _bars(drawn: Chart) -> Iterator[Html]:
+    """A bar for each name; of a stack one bar with a part for each, and below it what they are."""
+    point, stacked = drawn.start, drawn.grid.kind == "stack"
+    bars = [
+        tag("span", class_=f"lb-bar lb-hue{i % COLOURS}", style=f"--w:{mark / 10:g}%")
+        for i, mark in enumerate(point.marks)
+    ]
+    mark = [tag("span", class_="lb-limit", style=f"--x:{point.limit / 10:g}%")] if point.limit >= 0 else []
+    labels = [
+        [
+            tag("span", class_=f"lb-key lb-hue{i % COLOURS}"),
+            tag("span", name, class_="lb-of"),
+            " ",
+            tag("b", text, class_="lb-text"),
+        ]
+        for i, (name, text) in enumerate(zip(drawn.grid.names, point.texts, strict=True))
+    ]
+    if stacked:
+        total = [tag("b", point.total, class_="lb-total")] if point.total else []
+        yield tag("div", *bars, *mark, class_="lb-track")
+        yield tag(
+            "p", *total, *(tag("span", *parts, class_="lb-part-of") for parts in labels), class_="lb-keys"
+        )
+    else:
+        for bar, parts in zip(bars, labels, strict=True):
+            yield tag("p", *parts[1:], class_="lb-keys")
+            yield tag("div", bar, *mark, class_="lb-track")
+    if drawn.limit:
+        yield tag("p", tag("span", tag("span", class_="lb-limitkey"), drawn.limit), class_="lb-keys")
+    yield tag("p", class_="lb-gap", hidden=True)
+
+
+def _curve(drawn: Chart) -> Iterator[Html]:
+    """Lines over the first slider, and a dot on each where it stands."""
+    grid, point = drawn.grid, drawn.start
+    lines = [
+        tag("path", d=_path(drawn, i), class_=f"lb-line lb-hue{i % COLOURS}") for i in range(len(grid.names))
+    ]
+    box = {"viewBox": "0 0 1000 1000", "preserveAspectRatio": "none", "aria_hidden": "true"}
+    x = drawn.across[grid.at[0]] / 10
+    dots = [
+        tag("span", class_=f"lb-dot lb-hue{i % COLOURS}", style=f"--x:{x:g}%;--y:{mark / 10:g}%")
+        for i, mark in enumerate(point.marks)
+    ]
+    if point.limit >= 0:
+        dots.append(tag("span", class_="lb-roof", style=f"--y:{point.limit / 10:g}%"))
+    top = _("{top}, on a logarithmic scale", top=drawn.top) if drawn.far[1] else drawn.top
+    yield tag("p", top, class_="lb-keys lb-axis")
+    yield tag("div", tag("svg", *lines, **box), *dots, class_="lb-plane")
+    first, last = label(grid.sliders[0], 0), label(grid.sliders[0], len(grid.sliders[0].places) - 1)
+    middle = (
+        _("{name}, on a logarithmic scale", name=grid.sliders[0].name)
+        if drawn.far[0]
+        else grid.sliders[0].name
+    )
+    ends = tag("span", first), tag("span", middle), tag("span", last)
+    yield tag("p", drawn.bottom, class_="lb-keys lb-axis")
+    yield tag("p", *ends, class_="lb-keys lb-axis lb-ends")
+    labels = (
+        tag(
+            "span",
+            tag("span", class_=f"lb-key lb-hue{i % COLOURS}"),
+            tag("span", name, class_="lb-of"),
+            " ",
+            tag("b", text, class_="lb-text"),
+            class_="lb-part-of",
+        )
+        for i, (name, text) in enumerate(zip(grid.names, point.texts, strict=True))
+    )
+    yield tag("p", *labels, class_="lb-keys")
+    if drawn.limit:
+        yield tag("p", tag("span", tag("span", class_="lb-limitkey"), drawn.limit), class_="lb-keys")
+    yield tag("p", class_="lb-gap", hidden=True)
+
+
+def _path(drawn: Chart, index: int) -> str:
+    """One line of a curve at the author's place of the second slider; gaps are left open."""
+    grid, path, apart = drawn.grid, "", True
+    for column, x in enumerate(drawn.across):
+        point = drawn.points[grid.index((column, *grid.at[1:]))]
+        if point.marks:
+            path += f"{'M' if apart else 'L'}{x} {1000 - point.marks[index]}"
+        apart = not point.marks
+    return path
+
+
+def _table(drawn: Chart) -> Html:
+    """The author's point and both ends in numbers: what paper has of the others."""
+    ends = drawn.ends()
+    names = [name or _("value") for name in drawn.grid.names]
+    head = tag("tr", tag("td"), *(tag("th", place, scope="col") for place, _point in ends))
+    rows = [
+        tag("tr", tag("th", name, scope="row"), *(tag("td", _cell(point, i)) for _place, point in ends))
+        for i, name in enumerate(names)
+    ]
+    table = tag("table", tag("thead", head), tag("tbody", *rows))
+    return tag("details", tag("summary", _("In numbers")), table, class_="lb-open lb-innumbers")
+
+
+def _cell(point: Point, index: int) -> str:
+    return point.gap if point.gap else point.texts[index]
+
+
+def _data(drawn: Chart) -> str:
+    """All points for the script: marks, texts, the limit, what a stack adds up to; of a gap its words."""
+    points = [
+        drawn.said(point) if point.gap else [*point.marks, point.limit, *point.texts, point.total]
+        for point in drawn.points
+    ]
+    places = [[label(slider, i) for i in range(len(slider.places))] for slider in drawn.grid.sliders]
+    data: dict[str, object] = {
+        "kind": drawn.grid.kind,
+        "names": drawn.grid.names,
+        "places": places,
+        "points": points,
+    }
+    if drawn.across:
+        data["across"] = drawn.across
+    return json.dumps(data, separators=(",", ":"))

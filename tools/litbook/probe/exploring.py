@@ -1,0 +1,191 @@
+"""A function over one slider or two -> its values at every place, before anybody moves anything.
+
+A function that gives something else the second time would show what no run can show again: some points are
+computed once more, in another order, and where one differs the whole grid is refused.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, get_args
+
+import msgspec
+
+from litbook.errors import AuthorError
+from litbook.probe.captions import bounded
+from litbook.record.limits import GRID, POINTS, REPEATED
+from litbook.record.model import ChartKind, Grid, Number, Slider, number
+
+Place = int | float | str
+Amounts = Mapping[str, int | float] | int | float
+"""What a function gives at a point: a number, or several by name."""
+
+MOST_SLIDERS, MOST_NAMES = 2, 6
+WHY = 80  # characters of the reason why a point has no value
+EXAMPLE = 'over={"batch": [1, 2, 4, 8]}'
+
+
+def explored(
+    function: Callable[..., Any],
+    over: Mapping[str, Sequence[Place]],
+    at: Mapping[str, Place],
+    kind: ChartKind = "bars",
+    unit: str | None = None,
+    limit: tuple[str, int | float] | None = None,
+) -> tuple[Grid, dict[Any, Amounts]]:
+    """The grid of `function`, and what it gave, by place: by a tuple of places where there are two sliders.
+
+    A point at which it raises has none; the author's own has to have one.
+    Raises `AuthorError` for all that `litbook.explore` refuses.
+    """
+    if not callable(function):
+        raise AuthorError(
+            f"explore() takes a function of the sliders' places, not {type(function).__name__}: "
+            "pass it without calling it"
+        )
+    if kind not in get_args(ChartKind):
+        raise AuthorError(f"explore() draws {', '.join(get_args(ChartKind))}, not {kind!r:.40}")
+    sliders = (*_sliders(over),)
+    start = _start(sliders, over, at)
+    count = math.prod(len(slider.places) for slider in sliders)
+    if count > POINTS:
+        raise AuthorError(
+            f"explore() keeps up to {POINTS:,} points; these sliders have {count:,}\n"
+            "give them fewer places: powers of two, say, [2**i for i in range(13)]"
+        )
+    names = [slider.name for slider in sliders]
+    places = [
+        dict(zip(names, place, strict=True)) for place in itertools.product(*(over[it] for it in names))
+    ]
+    results = [_point(function, place) for place in places]
+    grid = Grid(kind, sliders, start, (), ())
+    own, here = results[grid.index(start)], _said(at)
+    if isinstance(own, str):
+        raise AuthorError(f"explore() has no value at its own point, {here}: {own}")
+    for place, result in zip(places, results, strict=True):
+        if isinstance(result, str):
+            continue
+        if (*result,) != (*own,):
+            raise AuthorError(
+                f"explore() got {_list(result)} at {_said(place)}, and {_list(own)} at {here}\n"
+                "give the same names everywhere, in one order"
+            )
+        if kind != "curve" and min(result.values()) < 0:
+            raise AuthorError(
+                f"explore() draws {kind} from zero on, and got less at {_said(place)}\n"
+                'draw a curve: kind="curve"'
+            )
+    for i in reversed(range(0, count, -(-count // REPEATED))):
+        again = _point(function, places[i])
+        if repr(again) != repr(results[i]):
+            raise AuthorError(
+                f"explore() got {_brief(results[i])} at {_said(places[i])}, and then {_brief(again)}\n"
+                "compute it from the sliders' places alone: not from the clock, nor from chance, nor from "
+                "what an earlier point has left behind"
+            )
+    points = (*(it if isinstance(it, str) else (*map(number, it.values()),) for it in results),)
+    grid = Grid(kind, sliders, start, (*own,), points, unit, _limit(limit))
+    size = len(msgspec.json.encode(grid))
+    if size > GRID:
+        raise AuthorError(
+            f"explore() keeps up to {GRID:,} bytes of a grid; this one has {size:,}\n"
+            "give its sliders fewer places, or round what the function gives"
+        )
+    keys = [(*place.values(),) if len(place) > 1 else next(iter(place.values())) for place in places]
+    return grid, {
+        key: result.get("", result)
+        for key, result in zip(keys, results, strict=True)
+        if not isinstance(result, str)
+    }
+
+
+def _sliders(over: Mapping[str, Sequence[Place]]) -> Iterator[Slider]:
+    if not isinstance(over, Mapping) or not 1 <= len(over) <= MOST_SLIDERS:
+        raise AuthorError(f"explore() has one slider or two, {EXAMPLE}, not {_brief(over)}")
+    for name, given in over.items():
+        places = [*given] if isinstance(given, Sequence) and not isinstance(given, str) else []
+        if not places:
+            raise AuthorError(
+                f"explore() needs a list of places for {name!r}, {EXAMPLE}, not {_brief(given)}"
+            )
+        texts = [isinstance(place, str) for place in places]
+        plain = all(
+            isinstance(it, str)
+            or (isinstance(it, int | float) and not isinstance(it, bool) and abs(it) <= 2**53)
+            for it in places
+        )  # NaN and infinity compare as false
+        if not plain or any(texts) != all(texts) or len(set(places)) < len(places):
+            raise AuthorError(
+                f"explore() moves {name!r} over numbers or over texts, each once, not over {_brief(places)}"
+            )
+        if not any(texts) and places != sorted(places):
+            raise AuthorError(f"explore() moves {name!r} from its smallest place to its largest: sort them")
+        yield Slider(str(name), (*places,))
+
+
+def _start(
+    sliders: Sequence[Slider], over: Mapping[str, Sequence[Place]], at: Mapping[str, Place]
+) -> tuple[int, ...]:
+    """The author's point: where each slider stands."""
+    if not isinstance(at, Mapping) or {*at} != {*over}:
+        names = ", ".join(f'"{slider.name}": {slider.places[0]!r}' for slider in sliders)
+        raise AuthorError(f"explore() starts at a place of each slider, at={{{names}}}, not {_brief(at)}")
+    for slider in sliders:
+        if at[slider.name] not in slider.places:
+            raise AuthorError(
+                f"explore() starts {slider.name!r} at {_brief(at[slider.name])}, which is none of its places"
+                f"\nthese are {_brief([*slider.places])}"
+            )
+    return (*(slider.places.index(at[slider.name]) for slider in sliders),)
+
+
+def _point(function: Callable[..., Any], place: Mapping[str, Place]) -> dict[str, int | float] | str:
+    """The numbers at one point by name, or why there are none."""
+    try:
+        result = function(**place)
+    except Exception as error:
+        return bounded(f"{type(error).__name__}: {error}")[:WHY]
+    amounts = {str(name): it for name, it in result.items()} if isinstance(result, Mapping) else {"": result}
+    for name, amount in amounts.items():
+        item = getattr(amount, "item", None)  # of a tensor with one element, a scalar of numpy
+        with contextlib.suppress(Exception):
+            amounts[name] = item() if item is not None else amount
+        if isinstance(amounts[name], bool) or not isinstance(amounts[name], int | float):
+            given = type(amount).__name__
+            raise AuthorError(
+                f"explore() takes a function that gives a number, or numbers by name, not {given}"
+            )
+    if not 1 <= len(amounts) <= MOST_NAMES:
+        raise AuthorError(f"explore() draws one number or up to {MOST_NAMES} by name, not {len(amounts)}")
+    if bad := [it for it in amounts.values() if not math.isfinite(it)]:
+        return str(bad[0])
+    return amounts
+
+
+def _limit(limit: tuple[str, int | float] | None) -> tuple[str, Number] | None:
+    if limit is None:
+        return None
+    match limit:
+        case (str(name), int() | float() as most) if not isinstance(most, bool) and 0 < most < math.inf:
+            return name, number(most)
+    raise AuthorError(
+        f'explore() takes a limit as a name and a number, limit=("the card", 80e9), not {_brief(limit)}'
+    )
+
+
+def _said(place: Mapping[str, Place]) -> str:
+    return ", ".join(f"{name}={at!r}" for name, at in place.items())
+
+
+def _list(amounts: Mapping[str, object]) -> str:
+    return ", ".join(amounts) if (*amounts,) != ("",) else "a number without a name"
+
+
+def _brief(value: object) -> str:
+    if isinstance(value, dict) and (*value,) == ("",):
+        value = value[""]
+    text = repr(value)
+    return text if len(text) <= WHY else text[:WHY] + " …"
