@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import errno
 import json
+import math
 import os
 import stat
-import math
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import cache, partial
