@@ -231,8 +231,9 @@ def test_a_record_holds_a_grid_through_json(tmp_path: Path) -> None:
     )
     again = loads(dumps(kept))
     assert again.by_key["one"].pieces == kept.by_key["one"].pieces
-    sliders = [["points"], ["at"], ["points", 0]]
-    for path, damaged in zip(sliders, ([[1, 2]], [7], [1, 2, 3]), strict=True):
+    paths: list[list[Any]] = [["points"], ["at"], ["points", 0]]
+    damage: list[Any] = [[[1, 2]], [7], [1, 2, 3]]
+    for path, damaged in zip(paths, damage, strict=True):
         text = json.loads(dumps(kept))
         (entry,) = (section for section in text["sections"] if section["key"] == "one")
         inside = entry["pieces"][0]["grid"]
