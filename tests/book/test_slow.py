@@ -49,9 +49,9 @@ def recording(place: Place) -> model.Record:
     return recordings.read(place.file, "lecture_sample")
 
 
-def built(place: Place) -> tuple[str, editions.Found]:
+def built(place: Place) -> tuple[str, editions.Findings]:
     """The page of a build on this machine, and what is wrong with it."""
-    found = editions.Found()
+    found = editions.Findings()
     it = editions.edition(place.lecture, process.record_of(place.lecture, device="cpu"), found)
     editions.problems(it, found)
     return "\n".join(page.pages(it.record, recordings=it.recordings).values()), found

@@ -340,7 +340,7 @@ def test_a_page_shows_it_beside_its_line_and_a_strict_build_counts_it(tmp_path: 
         f"An assert is wrong here.</strong> <small>lecture_sample.py:{line_of(text, 'FALSE')}</small>" in body
     )
     assert "✗ error</strong> never judged: the assert 1 / 0 was left by ZeroDivisionError" in body
-    found = editions.Found()
+    found = editions.Findings()
     editions.problems(Edition("lecture_sample", made), found)
     assert [line.split(": ")[1] for line in found.wrong] == ["never judged", "assert fails"]
 

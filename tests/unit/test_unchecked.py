@@ -72,7 +72,7 @@ def test_it_is_listed_with_its_place_and_refused_where_the_book_says_so(
 def test_the_strict_build_takes_it_as_the_book_does(
     tmp_path: Path, severity: str, wrong: int, remarks: int
 ) -> None:
-    found = editions.Found()
+    found = editions.Findings()
     made = record(tmp_path, section("n = 6\nquestion('?', answer=2 * n)"))
     editions.problems(Edition("lecture_sample", made), found, answers=severity)
     assert (len(found.wrong), len(found.remarks)) == (wrong, remarks)

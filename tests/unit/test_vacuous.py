@@ -85,7 +85,7 @@ def test_it_is_an_error_in_the_strict_build_and_listed_by_the_command(
 ) -> None:
     text = section("seen = 0\nassert seen == 0")
     made = record(tmp_path, text)
-    found = editions.Found()
+    found = editions.Findings()
     editions.problems(Edition("lecture_sample", made, [], None), found)
     (wrong,) = found.wrong
     file = write(tmp_path, text)

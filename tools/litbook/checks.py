@@ -28,7 +28,7 @@ from litbook.text import vacuous as nothing
 class Checked:
     """What one check of one lecture has found."""
 
-    said: list[str]
+    lines: list[str]
     summary: str
     wrong: bool
 
@@ -58,21 +58,21 @@ def unrun(path: Path, _: Wanted) -> Checked:
     kept = [recordings.read(file, project.name_of(path)) for file in project.recordings_of(path)]
     record = process.record_of(path)
     unreached, older = reached.unrun(record, kept), report.older(record, kept)
-    dead = sum(it.dead for it in unreached)
+    dead = sum(never.dead for never in unreached)
     summary = f"{dead} of no known device, {len(unreached) - dead} that wait for a recording"
     if not report.holds(record):
         summary += f"; this run: {report.summary(record)}"
-    said = [*report.problems(record), *older, *(str(it.problem) for it in unreached)]
-    return Checked(said, summary, bool(dead or older) or not report.holds(record))
+    lines = [*report.problems(record), *older, *(str(never.problem) for never in unreached)]
+    return Checked(lines, summary, bool(dead or older) or not report.holds(record))
 
 
 def vacuous(path: Path, _: Wanted) -> Checked:
     """The claims that hold and say nothing."""
     record = process.record_of(path)
     problems = nothing.vacuous(record)
-    said = [*report.problems(record), *map(str, problems)]
+    lines = [*report.problems(record), *map(str, problems)]
     count = f"{len(problems)} claim{' says' if len(problems) == 1 else 's say'} nothing"
-    return Checked(said, count, bool(problems) or not report.holds(record))
+    return Checked(lines, count, bool(problems) or not report.holds(record))
 
 
 def unchecked(path: Path, _: Wanted) -> Checked:

@@ -291,10 +291,10 @@ def _check_command(words: list[str]) -> int:
             checked = checks.CHECKS[name](path, wanted)
             results.append(
                 {"lecture": asked.lecture, "check": name, "wrong": checked.wrong}
-                | {"summary": checked.summary, "problems": checked.said}
+                | {"summary": checked.summary, "problems": checked.lines}
             )
             if not asked.json:
-                _say("\n\n".join([*map(harmless, checked.said), f"{asked.lecture}: {checked.summary}"]))
+                _say("\n\n".join([*map(harmless, checked.lines), f"{asked.lecture}: {checked.summary}"]))
             wrong |= checked.wrong
         elif asked.checks or asked.sections:
             raise optional.Missing("mutants")
@@ -493,19 +493,19 @@ def _close(
     from litbook.document import report, values
 
     holds, differing = report.holds(record), against.differing(record)
-    contradicting = [it for it in differing if it.contradicts]
-    said = [*report.problems(record), *map(harmless, lost), *report.remarks(record)]
-    said += [harmless(str(it)) for it in differing]
+    contradicting = [difference for difference in differing if difference.contradicts]
+    lines = [*report.problems(record), *map(harmless, lost), *report.remarks(record)]
+    lines += [harmless(str(d)) for d in differing]
     if differing and against.recording and (releases := report.releases(record, against.recording)):
-        said.append(releases)
+        lines.append(releases)
     if contradicting and against.recording and (other := report.interpreters(record, against.recording)):
-        said.append(other)
+        lines.append(other)
     if differing and not kept and holds:  # else --approve would refuse
         program = "litbook record" if asked.program == "litbook" else "python tools/run_lecture.py"
         command = f"{program} {asked.lecture} --device {record.environment.device.kind} --approve"
-        said.append(harmless(f"If the new values are the right ones: {command}"))
+        lines.append(harmless(f"If the new values are the right ones: {command}"))
     if kept:
-        said.append(kept)
+        lines.append(kept)
     # What is wrong with the lecture comes before what is wrong with its recording.
     wrong = bool(lost or not holds or (contradicting and not kept))
     status = 1 if wrong else trouble.exit_status if trouble else 0
@@ -520,7 +520,7 @@ def _close(
     if not asked.quiet:
         _say()
     if not asked.quiet and (took := report.longest([record])):
-        said.append(harmless(took))
+        lines.append(harmless(took))
     summary = report.summary(record)
     if lost:
         summary += f"; {values.many(len(lost), 'reference')} to nothing"
@@ -528,7 +528,7 @@ def _close(
         summary += f"; {values.many(len(contradicting), 'difference')} from {against.shown}"
     elif differing and not kept:
         summary += f"; {values.many(len(differing), 'section')} newer than {against.shown}"
-    _say("\n\n".join([*said, summary]))
+    _say("\n\n".join([*lines, summary]))
     if trouble:
         _complain(str(trouble), asked.program)
     return status
@@ -608,12 +608,12 @@ def _compare(files: Sequence[Path]) -> int:
     from litbook.terminal import differences
 
     old, new = map(encoding.read, files)
-    found = compare.compare(new, old)
-    _say(harmless("\n".join(differences.lines(old, new, [*map(str, files)], found))))
-    counted = f"{values.many(found.values, 'value')} and {values.many(found.claims, 'claim')} were compared"
-    differing = values.many(len(found.differences), "difference") if found.differences else "no difference"
+    result = compare.compare(new, old)
+    _say(harmless("\n".join(differences.lines(old, new, [*map(str, files)], result))))
+    counted = f"{values.many(result.values, 'value')} and {values.many(result.claims, 'claim')} were compared"
+    differing = values.many(len(result.differences), "difference") if result.differences else "no difference"
     _say(f"{differing}; {counted}")
-    return 1 if found.differences else 0
+    return 1 if result.differences else 0
 
 
 # ---------------------------------------------------------------------------- the record in a file

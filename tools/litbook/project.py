@@ -86,7 +86,7 @@ class Project:
 
         Raises `LitbookError` for words that nobody knows, where there are any.
         """
-        config = next((it / CONFIG for it in lecture.parents if (it / CONFIG).is_file()), None)
+        config = next((folder / CONFIG for folder in lecture.parents if (folder / CONFIG).is_file()), None)
         if config is None or "words:" not in _text(config):
             return ""
         words = str(_settings(config)[1].get("words") or "")
@@ -237,8 +237,8 @@ def _settings(config: Path) -> tuple[dict[str, Any], dict[str, Any]]:
         raise LitbookError(f"{config.name} cannot be read: {error}") from None
     settings = settings if isinstance(settings, dict) else {}
     plugins = settings.get("plugins") or []
-    named = [it for it in ([plugins] if isinstance(plugins, dict) else plugins) if isinstance(it, dict)]
-    return settings, next((it["litbook"] for it in named if isinstance(it.get("litbook"), dict)), {})
+    named = [p for p in ([plugins] if isinstance(plugins, dict) else plugins) if isinstance(p, dict)]
+    return settings, next((p["litbook"] for p in named if isinstance(p.get("litbook"), dict)), {})
 
 
 def is_lecture(path: Path) -> bool:

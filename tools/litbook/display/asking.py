@@ -39,22 +39,22 @@ def form(value: Any, kind: type, clock: Clock) -> tuple[Form | None, str]:
             # All of it is foreign code: the method, and the texts of what it gives.
             shown = method.__get__(value, kind)()
             bundle = {media: shown} if media else shown[0] if isinstance(shown, tuple) else shown
-            for known in (SVG, PNG, LATEX, HTML) if isinstance(bundle, dict) else ():
-                if text := _text(known, dict.get(bundle, known)):
-                    return known, text
+            for media_type in (SVG, PNG, LATEX, HTML) if isinstance(bundle, dict) else ():
+                if text := _text(media_type, dict.get(bundle, media_type)):
+                    return media_type, text
             return None
 
-        found, missed = called(ask, value, clock, name)
-        if found is None or missed:
+        kept, missed = called(ask, value, clock, name)
+        if kept is None or missed:
             why = why or missed
             continue
-        size = len(found[1].encode())
-        if found[0] == HTML and "<script" in found[1].lower():
+        size = len(kept[1].encode())
+        if kept[0] == HTML and "<script" in kept[1].lower():
             why = why or f"{name} {SCRIPT}"
         elif size > SHOWN:
             why = why or f"{name} gave {size:,} bytes; up to {SHOWN:,} are kept"
         else:
-            return found, ""
+            return kept, ""
     return None, why
 
 

@@ -28,12 +28,12 @@ def _installed(tool: str, lecture: Path) -> AbstractContextManager[None]:
 
 def _link(call: ast.Call) -> ast.Call:
     """`link(title="…", url="…")` as `link("https://…", "…")`; an ellipsis for what only a run knows."""
-    given = {it.arg: it.value for it in call.keywords}
+    given = {keyword.arg: keyword.value for keyword in call.keywords}
     if call.args or "url" not in given:
         return call
     texts = (given["url"], given.get("title", given["url"]))
     shown: list[ast.expr] = [
-        it if isinstance(it, ast.Constant | ast.JoinedStr) else ast.Constant("…") for it in texts
+        text if isinstance(text, ast.Constant | ast.JoinedStr) else ast.Constant("…") for text in texts
     ]
     return ast.Call(call.func, shown, [])
 

@@ -142,7 +142,7 @@ def table(
         rows = [*rows[:first], *gap, *rows[every - last :]]
     lines = [headers, ["---"] * len(headers), *rows]
     cell = partial(re.sub, r"([|\\])", r"\\\1")
-    drawn = ("| " + " | ".join(cell(" ".join(str(it).split())) for it in row) + " |" for row in lines)
+    drawn = ("| " + " | ".join(cell(" ".join(str(value).split())) for value in row) + " |" for row in lines)
     author.note("\n".join([f"*{caption}*\n"] * bool(caption) + [*drawn]))
 
 
@@ -155,13 +155,13 @@ def graph(spec: Any, style: object = None) -> None:  # noqa: ARG001  as theirs
     """The edges of a graph, a line each, and nodes that have none. Nothing for None."""
     if spec is None:
         return
-    nodes = [it.get("data", it) for it in spec["nodes"]]
-    edges = [it.get("data", it) for it in spec["edges"]]
-    names = {str(it["id"]): str(it.get("label", it["id"])) for it in nodes}
-    ends = [(str(it["source"]), str(it["target"]), it.get("label")) for it in edges]
-    lines = [f"- {names.get(a, a)} → {names.get(b, b)}{f': {said}' if said else ''}" for a, b, said in ends]
-    alone = names.keys() - {end for it in ends for end in it[:2]}
-    author.note("\n".join([*lines, *(f"- {names[it]}" for it in names if it in alone)]))
+    nodes = [node.get("data", node) for node in spec["nodes"]]
+    edges = [edge.get("data", edge) for edge in spec["edges"]]
+    names = {str(node["id"]): str(node.get("label", node["id"])) for node in nodes}
+    ends = [(str(edge["source"]), str(edge["target"]), edge.get("label")) for edge in edges]
+    lines = [f"- {names.get(a, a)} → {names.get(b, b)}{f': {text}' if text else ''}" for a, b, text in ends]
+    alone = names.keys() - {end for edge in ends for end in edge[:2]}
+    author.note("\n".join([*lines, *(f"- {names[name]}" for name in names if name in alone)]))
 
 
 # ---------------------------------------------------------------------------- links
@@ -215,7 +215,7 @@ def link(arg: object = None, style: object = None, **kwargs: Any) -> None:  # no
 def _label(reference: Any) -> str:
     """`A title (Author+ 2020)`, of as much as is known."""
     authors, date = getattr(reference, "authors", None) or [], getattr(reference, "date", None) or ""
-    names = " ".join([*(it.split()[-1] + "+" * (len(authors) > 1) for it in authors[:1]), date[:4]]).strip()
+    names = " ".join([*(who.split()[-1] + "+" * (len(authors) > 1) for who in authors[:1]), date[:4]]).strip()
     title = str(getattr(reference, "title", None) or "").strip()
     return f"{title} ({names})" if title and names else title or names or str(reference.url or "")
 
@@ -234,15 +234,15 @@ def arxiv_reference(url: str, **kwargs: Any) -> Reference:
     """The reference to a paper, with title, authors and date where edtrace has left them in its cache."""
     paper = re.search(r"arxiv\.org/\w+/([\w.-]+?)(v\d+)?(\.pdf)?$", url)
     number = paper[1] if paper else url
-    known: dict[str, Any] = {"title": f"arXiv:{number}", "url": url}
+    facts: dict[str, Any] = {"title": f"arXiv:{number}", "url": url}
     with contextlib.suppress(AuthorError, OSError, ET.ParseError):
         place = _place(cached(f"http://export.arxiv.org/api/query?id_list={number}", "arxiv"))
         entry, atom = ET.parse(place).getroot(), "{http://www.w3.org/2005/Atom}"
-        said = {it: entry.findtext(f"{atom}entry/{atom}{it}") for it in ("title", "published")}
-        names = [it.text or "" for it in entry.iterfind(f"{atom}entry/{atom}author/{atom}name")]
-        if said["title"]:
-            known |= {"title": " ".join(said["title"].split()), "authors": names, "date": said["published"]}
-    return Reference(**known | kwargs)
+        told = {tag: entry.findtext(f"{atom}entry/{atom}{tag}") for tag in ("title", "published")}
+        names = [element.text or "" for element in entry.iterfind(f"{atom}entry/{atom}author/{atom}name")]
+        if told["title"]:
+            facts |= {"title": " ".join(told["title"].split()), "authors": names, "date": told["published"]}
+    return Reference(**facts | kwargs)
 
 
 # ---------------------------------------------------------------------------- pictures
@@ -253,7 +253,7 @@ def image(url: str, style: object = None, width: object = None) -> None:  # noqa
     alt = re.sub(r"[\W_]+", " ", Path(url.partition("?")[0]).stem).strip() or "a picture"
     place = _file("image", cached(url, "image") if _is_url(url) else url)
     content = place.read_bytes()
-    kind = next((it for it, begins in PICTURES.items() if re.match(begins, content, re.DOTALL)), "")
+    kind = next((kind for kind, begins in PICTURES.items() if re.match(begins, content, re.DOTALL)), "")
     ending = f".{kind.partition('+')[0]}"
     if kind and place.suffix.lower().replace("jpg", "jpeg") != ending:  # a copy has none
         named = Path(_links().name) / f"{place.stem}{ending}"

@@ -47,12 +47,12 @@ def stack(values: Sequence[tuple[str, Tensor]]) -> Html:
     return tag("figure", *rows, caption, class_="lb-bits")
 
 
-def _cells(it: floats.Float, width: float, label: str, *, named: bool) -> Html:
+def _cells(number: floats.Float, width: float, label: str, *, named: bool) -> Html:
     """One square for each bit; rows of 32. The first drawing of a stack has the names of the fields."""
     top = HEAD if named else 1
     parts: list[Html] = []
     at = 0
-    for index, (name, digits) in enumerate(zip(FIELDS, it.fields, strict=True)):
+    for index, (name, digits) in enumerate(zip(FIELDS, number.fields, strict=True)):
         for i, digit in enumerate(digits):
             line, column = divmod(at, ROW)
             x, y = 1 + column * CELL + (0 if line else index * GAP), top + line * (HEIGHT + 5)
@@ -61,56 +61,56 @@ def _cells(it: floats.Float, width: float, label: str, *, named: bool) -> Html:
             parts.append(tag("rect", x=x, y=y, width=CELL, height=HEIGHT, class_=f"lb-{name} lb-{digit}"))
             parts.append(tag("text", digit, x=x + CELL / 2, y=y + 14))
             at += 1
-    lines = -(-it.format.bits // ROW)
+    lines = -(-number.format.bits // ROW)
     return svg(width, top + lines * (HEIGHT + 5), label, *parts, class_="lb-cells")
 
 
 # ---------------------------------------------------------------------------- words
 
 
-def sum_(it: floats.Float) -> Html:
+def sum_(number: floats.Float) -> Html:
     """`+1 × 2^(123 − 127) × 1.6 = 0.1` as HTML; of what is no number, why."""
-    if it.kind in ("infinite", "not a number"):
-        return markup.text(_special(it))
-    sign = "−1" if it.negative else "+1"
-    power = tag("sup", f"{max(it.exponent, 1)} − {it.format.bias}")
-    value = ("−" if it.negative else "") + _decimal(it, it.magnitude)
+    if number.kind in ("infinite", "not a number"):
+        return markup.text(_special(number))
+    sign = "−1" if number.negative else "+1"
+    power = tag("sup", f"{max(number.exponent, 1)} − {number.format.bias}")
+    value = ("−" if number.negative else "") + _decimal(number, number.magnitude)
     note = {
         "subnormal": _("subnormal: no leading 1"),
-        "zero": _("zero has a sign, too") if it.negative else "",
+        "zero": _("zero has a sign, too") if number.negative else "",
     }
-    rest = f" × {_decimal(it, it.significand)} = {value}"
-    rest += f" · {note[it.kind]}" if note.get(it.kind) else ""
+    rest = f" × {_decimal(number, number.significand)} = {value}"
+    rest += f" · {note[number.kind]}" if note.get(number.kind) else ""
     return markup.join([f"{sign} × 2", power, rest])
 
 
-def spoken(it: floats.Float) -> str:
+def spoken(number: floats.Float) -> str:
     """The fields and what they come to, for those who do not see them."""
-    sign, exponent, fraction = it.fields
+    sign, exponent, fraction = number.fields
     fields = _(
         "sign {sign}, exponent {exponent}, fraction {fraction}",
         sign=sign, exponent=exponent, fraction=fraction,
     )  # fmt: skip
-    if it.kind in ("infinite", "not a number"):
-        return f"{fields}. {_special(it)}"
-    value = _decimal(it, it.magnitude)
-    value = _("minus {number}", number=value) if it.negative else value
+    if number.kind in ("infinite", "not a number"):
+        return f"{fields}. {_special(number)}"
+    value = _decimal(number, number.magnitude)
+    value = _("minus {number}", number=value) if number.negative else value
     product = _(
         "2 to the power of {power}, times {number}, is {value}",
-        power=it.power, number=_decimal(it, it.significand), value=value,
+        power=number.power, number=_decimal(number, number.significand), value=value,
     )  # fmt: skip
-    kind = _(KINDS[it.kind])
+    kind = _(KINDS[number.kind])
     return f"{fields}. {kind}: {product}"
 
 
-def _decimal(it: floats.Float, value: Fraction) -> str:
+def _decimal(number: floats.Float, value: Fraction) -> str:
     """Enough digits to tell a value from its neighbours and from the decimal that it was meant to be."""
-    return floats.text(value, 10 if it.format.bits <= 32 else 19)
+    return floats.text(value, 10 if number.format.bits <= 32 else 19)
 
 
-def _special(it: floats.Float) -> str:
-    if it.kind == "infinite":
-        return _("exponent all ones, fraction zero: {number}", number="−∞" if it.negative else "∞")
-    if it.format.infinities:
+def _special(number: floats.Float) -> str:
+    if number.kind == "infinite":
+        return _("exponent all ones, fraction zero: {number}", number="−∞" if number.negative else "∞")
+    if number.format.infinities:
         return _("exponent all ones, fraction not zero: not a number")
     return _("exponent and fraction all ones: not a number")

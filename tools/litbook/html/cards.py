@@ -70,44 +70,44 @@ def _bare(cell: Snapshot, unit: str | None = None) -> str:
 # ---------------------------------------------------------------------------- a tensor
 
 
-def tensor(name: str, it: Tensor) -> Html:
+def tensor(name: str, snapshot: Tensor) -> Html:
     """The card of one tensor: what it is called, how it lies in memory, and a corner of its values."""
     facts = [
-        f"{it.dtype} {values.shape(it)}",
-        amounts.size(it.bytes),
-        "" if it.strides is None else _("strides {strides}", strides=it.strides),
-        _("offset {n}", n=it.offset) if it.offset else "",
-        "" if it.contiguous else _("not contiguous"),
-        "" if it.device == "cpu" else it.device,
-        _("requires grad") if it.requires_grad else "",
+        f"{snapshot.dtype} {values.shape(snapshot)}",
+        amounts.size(snapshot.bytes),
+        "" if snapshot.strides is None else _("strides {strides}", strides=snapshot.strides),
+        _("offset {n}", n=snapshot.offset) if snapshot.offset else "",
+        "" if snapshot.contiguous else _("not contiguous"),
+        "" if snapshot.device == "cpu" else snapshot.device,
+        _("requires grad") if snapshot.requires_grad else "",
     ]
     head = tag("figcaption", tag("b", name), *(markup.text(f" · {fact}") for fact in filter(None, facts)))
-    parts = [head, markup.SPACE, _grids(name, it)]
+    parts = [head, markup.SPACE, _grids(name, snapshot)]
     # What reading the whole tensor told, where the card shows only a corner of it.
-    if (stats := it.stats) is not None and len(it.values) != math.prod(it.shape):
+    if (stats := snapshot.stats) is not None and len(snapshot.values) != math.prod(snapshot.shape):
         named = [("min", stats.min), ("mean", stats.mean), ("max", stats.max), ("std", stats.std)]
         told = [f"{what} {values.number(value)}" for what, value in named if value is not None]
         told += [f"{count:,} {what}" for what, count in (("nan", stats.nan), ("inf", stats.inf)) if count]
         parts += [tag("div", " · ".join(told), class_="lb-stats"), markup.SPACE] if told else []
-    many = math.prod(it.shape[:-2]) > 1
+    many = math.prod(snapshot.shape[:-2]) > 1
     return tag("figure", *parts, class_="lb-card lb-many" if many else "lb-card")
 
 
 _DOTS = tag("td", "…", class_="cut")
 
 
-def _grids(name: str, it: Tensor) -> Html:
+def _grids(name: str, snapshot: Tensor) -> Html:
     """The corner as one table, or the first few two-dimensional slices of it; dots where it goes on."""
-    corner = it.corner or it.shape
-    if len(corner) != len(it.shape) or math.prod(corner) != len(it.values):
+    corner = snapshot.corner or snapshot.shape
+    if len(corner) != len(snapshot.shape) or math.prod(corner) != len(snapshot.values):
         return markup.NOTHING
-    cells = _cells(it.values)
+    cells = _cells(snapshot.values)
     if len(corner) == 1 and corner[0] > ONE_ROW:  # many values of one dimension are read like text
-        cells += [_DOTS] if len(cells) < it.shape[0] else []
+        cells += [_DOTS] if len(cells) < snapshot.shape[0] else []
         lines = [tag("tr", *cells[start : start + ROW]) for start in range(0, len(cells), ROW)]
         return _slices([_grid(_("{name}, {n} a row", name=name, n=ROW), lines)])
     rows, columns = (1, corner[0]) if len(corner) == 1 else corner[-2:]
-    wide, tall = columns < it.shape[-1], len(it.shape) > 1 and rows < it.shape[-2]
+    wide, tall = columns < snapshot.shape[-1], len(snapshot.shape) > 1 and rows < snapshot.shape[-2]
     below = [*[tag("td", "⋮", class_="cut")] * columns, tag("td", "⋱", class_="cut") if wide else ""]
     grids = []
     places = itertools.islice(itertools.product(*map(range, corner[:-2])), MOST_SLICES)
@@ -117,7 +117,7 @@ def _grids(name: str, it: Tensor) -> Html:
         lines += [tag("tr", *below)] if tall else []
         label = f"{[*place]}" if place else ""
         grids.append(_grid(f"{name}{label}", lines, tag("caption", label) if label else markup.NOTHING))
-    if hidden := math.prod(it.shape[:-2]) - len(grids):
+    if hidden := math.prod(snapshot.shape[:-2]) - len(grids):
         grids.append(tag("span", _("… {n} more", n=number(hidden)), class_="lb-more"))
     return _slices(grids)
 

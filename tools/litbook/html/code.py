@@ -14,13 +14,13 @@ from litbook.html import markup
 from litbook.html.markup import Html, tag
 
 
-def line(it: Line, dedent: int = 0, links: Sequence[Link] = ()) -> Html:
+def line(source: Line, dedent: int = 0, links: Sequence[Link] = ()) -> Html:
     """One line, `dedent` spaces further left unless it begins inside a string.
 
     `links` are in order; what is cut off the line is no longer linked.
     """
-    runs = _cut_at_links(it.runs, links) if links else [(name, text, "") for name, text in it.runs]
-    if runs and not it.in_string:
+    runs = _cut_at_links(source.runs, links) if links else [(name, text, "") for name, text in source.runs]
+    if runs and not source.in_string:
         first = runs[0][1]
         lost = min(dedent, len(first) - len(first.lstrip(" ")))
         runs[0] = (runs[0][0], first[lost:], runs[0][2])

@@ -57,9 +57,9 @@ def _machines(edition: Edition) -> Html:
     """A column for each machine, a row for each thing that is known of one of them."""
     runs = [edition.record, *edition.elsewhere()]
     columns = [_facts(run) for run in runs]
-    own = {it.key: it.depends for it in edition.record.sections}
+    depends = {s.key: s.depends for s in edition.record.sections}
     for run, column in zip(runs, columns, strict=True):
-        older = sum(own.get(it.key, it.depends) != it.depends for it in run.sections)
+        older = sum(depends.get(s.key, s.depends) != s.depends for s in run.sections)
         column[_("sections of an older text")] = "" if run is edition.record else str(older)
     heads = [_("what"), _("this build"), *[_("recording")] * len(runs[1:])]
     rows = []
@@ -101,7 +101,7 @@ def _facts(run: Record) -> dict[str, str]:
 def _missing(edition: Edition) -> Html:
     """What waits for a device that nobody has recorded on."""
     ran = {"slow", *(run.environment.device.kind for run in edition.runs())}
-    needed = sorted({it.requires for it in edition.record.sections if it.requires} - ran)
+    needed = sorted({s.requires for s in edition.record.sections if s.requires} - ran)
     waiting = [
         section.key
         for section, claim in edition.record.claims()
@@ -135,10 +135,10 @@ def _differing(edition: Edition, recording: Record, differences: Sequence[Differ
     words = filter(None, [report.releases(edition.record, recording, _("this build")), told])
     parts = [markup.heading(3, title, f"{edition.folder}-{device.slug}"), tag("p", " ".join(words))]
     rows = []
-    for it in differences[:SHOWN]:
-        where = _("{section}, line {line}", section=it.section, line=it.place.line)
-        for change in it.changes[:1]:
-            cells = where, tag("code", f"{it.what}{change.at}"), change.was, change.now, change.by
+    for difference in differences[:SHOWN]:
+        where = _("{section}, line {line}", section=difference.section, line=difference.place.line)
+        for change in difference.changes[:1]:
+            cells = where, tag("code", f"{difference.what}{change.at}"), change.was, change.now, change.by
             rows.append(tag("tr", *(tag("td", cell) for cell in cells)))
     if count:
         label = _("Differences of {lecture} on {device}", lecture=edition.folder, device=device.name)

@@ -68,7 +68,7 @@ def _element(element: ET.Element, prefix: str) -> Html:
     name = _name(element)
     if name not in ELEMENTS:
         return markup.NOTHING
-    attributes = dict(filter(None, (_attribute(*it, prefix, name) for it in element.attrib.items())))
+    attributes = dict(filter(None, (_attribute(*pair, prefix, name) for pair in element.attrib.items())))
     words = name in ("text", "tspan")
     inside = [markup.text(element.text or "")] if words else []
     for child in element:

@@ -68,13 +68,13 @@ class Entry:
     @property
     def verdict(self) -> str:
         """That of this build, or of a recording of the same text where this build could not run it."""
-        current = [it.claim.verdict for it in self.verdicts if it.current]
+        current = [judged.claim.verdict for judged in self.verdicts if judged.current]
         return next((verdict for verdict in ("fails", "holds") if verdict in current), current[0])
 
 
 def page(lectures: Sequence[Edition]) -> Page:
     """The ledger's first page as Markdown. It stands beside the lectures' folders."""
-    rulings = [ruling for it in lectures for ruling in verdicts.rulings(it.record, it.recordings)]
+    rulings = [ruling for e in lectures for ruling in verdicts.rulings(e.record, e.recordings)]
     words = _("Every claim of every section, a list for each page of a lecture; as data: ")
     lead = tag("p", words, tag("a", "claims.json", href="../claims.json"), ".")
     parts = [markup.heading(1, _("Ledger")), verdicts.summary(rulings), lead]
@@ -158,15 +158,15 @@ def data(lectures: Sequence[Edition]) -> str:
             claim = entry.claim
             judged = [
                 {
-                    "run": first + it.run,
-                    "verdict": it.claim.verdict,
-                    "current": it.current,
+                    "run": first + v.run,
+                    "verdict": v.claim.verdict,
+                    "current": v.current,
                     "operands": [
                         {"text": side.text, "value": None if side.value is None else
-                         values.line(it.evidence.snapshot(side.value))} for side in it.claim.operands
+                         values.line(v.evidence.snapshot(side.value))} for side in v.claim.operands
                     ],
                 }
-                for it in entry.verdicts
+                for v in entry.verdicts
             ]  # fmt: skip
             claims.append({
                 "lecture": edition.folder,
@@ -179,7 +179,7 @@ def data(lectures: Sequence[Edition]) -> str:
                 "kind": claim.kind,
                 "verdicts": judged,
             })  # fmt: skip
-    counts = _counts([claim for it in lectures for _, claim in it.record.claims()])
+    counts = _counts([claim for e in lectures for _, claim in e.record.claims()])
     lines = [f'"schema": {SCHEMA}', f'"counts": {_json(counts)}']
     for name, rows in (("runs", runs), ("claims", claims)):
         lines.append(f'"{name}": [\n' + ",\n".join(map(_json, rows)) + "\n]")
@@ -228,7 +228,7 @@ def tally(lectures: Sequence[Edition]) -> str:
 
     What a recording says of an older text counts nowhere: see `recordings.as_of`.
     """
-    often = Counter(entry.verdict for it in lectures for entry in _entries(it))
+    often = Counter(entry.verdict for e in lectures for entry in _entries(e))
     every, holding, failing = number(often.total()), number(often["holds"]), often["fails"]
     if failing:
         return badge(_("claims"), _("{n} of {all} fail", n=number(failing), all=every), BAD)
@@ -311,7 +311,7 @@ def _table(edition: Edition, book: Book, entries: Sequence[Entry], up: str) -> H
 
 def _cells(entry: Entry, runs: int) -> Iterator[Html]:
     """What each run says of a claim; what this build says stands there once."""
-    by_run = {it.run: it for it in entry.verdicts}
+    by_run = {verdict.run: verdict for verdict in entry.verdicts}
     for run in range(runs):
         if run not in by_run:
             yield tag("td", "–")

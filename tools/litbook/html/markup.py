@@ -135,11 +135,11 @@ _EMPTY = frozenset("br hr img path rect circle polyline line".split())
 
 def tag(name: str, /, *children: object, **attributes: object) -> Html:
     """An element with its attributes, as in `opening`, and what stands in it: HTML, all else as its text."""
-    start, own = opening(name, **attributes), attributes.get("id")
+    start, ident = opening(name, **attributes), attributes.get("id")
     inside = [*map(html, children)]
     ids = [name for part in inside for name in part.ids]
-    if isinstance(own, str):
-        ids.insert(0, own)
+    if isinstance(ident, str):
+        ids.insert(0, ident)
     if name in _EMPTY:
         return _named(f"{start[:-1]} />", ids)
     return _named(start if name == "input" else f"{start}{''.join(inside)}</{name}>", ids)

@@ -48,8 +48,8 @@ def page(lectures: Sequence[Edition], bibliography: Bibliography = books.NOTHING
             if misbeliefs:
                 place = f"{folder}-{name.removesuffix('.md')}"
                 groups += [*heads, markup.heading(level, note.inline(title, setting), place)]
-                misbeliefs.sort(key=lambda it: (it[0].file, it[1].line))
-                entries = [_entry(book, folder, name, setting, *it) for it in misbeliefs]
+                misbeliefs.sort(key=lambda m: (m[0].file, m[1].line))
+                entries = [_entry(book, folder, name, setting, *misbelief) for misbelief in misbeliefs]
                 groups.append(tag("ul", *entries, class_="lb-sayings"))
                 total, heads = total + len(misbeliefs), []
     summary = ngettext(

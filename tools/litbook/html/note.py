@@ -29,11 +29,11 @@ _AMOUNT = re.compile(r"[-−–]?|[-−+±~≈<>≤≥ ]*\d[\d,._ ]*(e[-+]?\d+)?
 def blocks(text: str | tree.Note, setting: Setting) -> list[Html]:
     """Headings of the page, and between them HTML blocks of one line each."""
     note = _read(text, setting)
-    writer, found, waiting = _Writer(note, setting), list[Html](), list[Html]()
+    writer, made, waiting = _Writer(note, setting), list[Html](), list[Html]()
 
     def flush() -> None:
         if waiting:
-            found.append(tag("div", markup.join(waiting, NEW_LINE), class_="lb-prose"))
+            made.append(tag("div", markup.join(waiting, NEW_LINE), class_="lb-prose"))
             waiting.clear()
 
     for block in note.blocks:
@@ -42,12 +42,12 @@ def blocks(text: str | tree.Note, setting: Setting) -> list[Html]:
             if words := writer.line(block.children):
                 setting.headings += 1
                 level, name = setting.level + block.level, f"{setting.ids}-{setting.headings}"
-                found.append(markup.heading(level, words, name))
+                made.append(markup.heading(level, words, name))
         else:
             waiting.append(writer.block(block))
     waiting += writer.footnotes()
     flush()
-    return found
+    return made
 
 
 def passage(text: str | tree.Note, setting: Setting) -> Html:
@@ -91,11 +91,11 @@ class _Writer:
         self.note, self.setting = note, setting
         first = setting.footnotes + 1
         setting.footnotes += len(note.footnotes)
-        self.number = {it.name: first + i for i, it in enumerate(note.footnotes)}
+        self.number = {footnote.name: first + i for i, footnote in enumerate(note.footnotes)}
 
     def blocks(self, children: Iterable[tree.Block]) -> Html:
         """Blocks inside another one, each between line ends."""
-        return markup.join([NEW_LINE, *(it for block in children for it in (self.block(block), NEW_LINE))])
+        return markup.join([NEW_LINE, *(row for block in children for row in (self.block(block), NEW_LINE))])
 
     def block(self, block: tree.Block) -> Html:  # noqa: PLR0911 (a case for each kind)
         """One block; a heading is bold: no contents lead into a box or list."""
@@ -108,10 +108,10 @@ class _Writer:
                 return tag("blockquote", self.blocks(children))
             case tree.List(items=items, start=start):
                 name, first = ("ul", None) if start is None else ("ol", start if start != 1 else None)
-                rows = [it for item in items for it in (self.item(item), NEW_LINE)]
+                rows = [row for item in items for row in (self.item(item), NEW_LINE)]
                 return tag(name, NEW_LINE, *rows, start=first)
             case tree.Terms(parts=parts):
-                rows = [it for part in parts for it in (self.part(part), NEW_LINE)]
+                rows = [row for part in parts for row in (self.part(part), NEW_LINE)]
                 return tag("dl", NEW_LINE, *rows)
             case tree.Fence(text=text, language=language):
                 return code.fence(text, language)
@@ -138,8 +138,8 @@ class _Writer:
         """An item of a list; of a task a sign that can be read aloud."""
         task: Sequence[Html] = ()
         if item.done is not None:
-            sign, said = _TASKS[item.done]
-            task = tag("span", sign, aria_label=_(said), class_="lb-task", role="img"), markup.SPACE
+            sign, label = _TASKS[item.done]
+            task = tag("span", sign, aria_label=_(label), class_="lb-task", role="img"), markup.SPACE
         match item.children:
             case (tree.Paragraph(tight=True, children=children), *others):
                 rest = [self.blocks(others)] if others else []
@@ -202,7 +202,7 @@ class _Writer:
 
         caption = [NEW_LINE, tag("caption", self.line(table.caption))] if table.caption else []
         head = tag("thead", NEW_LINE, row("th", table.head), NEW_LINE)
-        body = tag("tbody", NEW_LINE, *(it for cells in table.rows for it in (row("td", cells), NEW_LINE)))
+        body = tag("tbody", NEW_LINE, *(p for cells in table.rows for p in (row("td", cells), NEW_LINE)))
         whole = tag("table", *caption, NEW_LINE, head, NEW_LINE, body, NEW_LINE)
         return tag("div", whole, class_="lb-scroll", tabindex=0, role="group", aria_label=_("table"))
 
@@ -211,7 +211,7 @@ class _Writer:
         if not self.note.footnotes:
             return []
         start = self.number[self.note.footnotes[0].name]
-        rows = [it for footnote in self.note.footnotes for it in (self.footnote(footnote), NEW_LINE)]
+        rows = [row for footnote in self.note.footnotes for row in (self.footnote(footnote), NEW_LINE)]
         return [tag("div", NEW_LINE, tag("ol", NEW_LINE, *rows, start=start), NEW_LINE, class_="footnote")]
 
     def footnote(self, footnote: tree.Footnote) -> Html:
@@ -226,7 +226,7 @@ class _Writer:
                 rows = [*map(self.block, others), tag("p", self.line(children), Html("&#160;"), *ways)]
             case others:
                 rows = [*map(self.block, others), tag("p", *([] if others else ["…"]), *ways)]
-        return tag("li", NEW_LINE, *(it for row in rows for it in (row, NEW_LINE)), id=f"fn-{number}")
+        return tag("li", NEW_LINE, *(part for row in rows for part in (row, NEW_LINE)), id=f"fn-{number}")
 
     # -- what stands in a line
 
@@ -268,8 +268,8 @@ class _Writer:
                 )
                 return tag("span", "[", markup.join(links, ", "), "]", class_="lb-cite")
             case tree.Reference(label=label):
-                said, address = self.setting.refer(label)
-                return tag("a", said, href=address) if address else markup.text(said)
+                wording, address = self.setting.refer(label)
+                return tag("a", wording, href=address) if address else markup.text(wording)
             case tree.Name(label=label):
                 return tag("span", f"{self.setting.name(label)}.", id=labels.anchor(label), class_="lb-name")
             case tree.Call(name=name, nth=nth):
@@ -303,9 +303,9 @@ class _Writer:
         if label:
             counted = re.search(r"\d+", self.setting.name(label))
             number = f"({counted[0] if counted else label.partition(':')[2]})"
-        said = tag("span", number, class_="lb-eqno") if number else markup.NOTHING
+        mark = tag("span", number, class_="lb-eqno") if number else markup.NOTHING
         name = {"id": labels.anchor(label)} if label else {}
-        return tag("span", body, said, class_="lb-math" + " lb-numbered" * bool(number), **name)
+        return tag("span", body, mark, class_="lb-math" + " lb-numbered" * bool(number), **name)
 
 
 def _call(number: int, nth: int) -> str:

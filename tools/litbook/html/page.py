@@ -73,7 +73,7 @@ def titles(record: Record) -> list[tuple[str, str]]:
 
 def shelf(lectures: Sequence[Edition]) -> Page:
     """The page that lists all lectures, each with its title, parts and claims."""
-    rulings = [ruling for it in lectures for ruling in verdicts.rulings(it.record, it.recordings)]
+    rulings = [ruling for e in lectures for ruling in verdicts.rulings(e.record, e.recordings)]
     blocks = [markup.heading(1, _("Lectures")), verdicts.summary(rulings)]
     for edition in lectures:
         record, recordings = edition.record, edition.recordings
@@ -111,7 +111,7 @@ def _links(book: Book, folder: str, sections: Sequence[Section]) -> list[Html]:
 def drawing(record: Record, name: str) -> Html:
     """The first storage that the section `name` draws; else empty."""
     book = books.of(record, books.NOTHING_CITED, (), [])
-    for section in (it for it in record.sections if it.name == name):
+    for section in (section for section in record.sections if section.name == name):
         for block in document.blocks(book, section):
             for thing in block.things if isinstance(block, Shelf) else ():
                 if isinstance(thing, Storage):
@@ -126,13 +126,13 @@ def excerpt(record: Record) -> Html:
     """
     sheet = _sheet(books.of(record, books.NOTHING_CITED, (), []), books.INDEX)
     sheet.links, sheet.anchored = {}, False
-    for section in (it for it in record.sections if it.kind == "section"):
+    for section in (section for section in record.sections if section.kind == "section"):
         for block in document.blocks(sheet.book, section):
             if not isinstance(block, Code) or len(block.rows) > EXCERPT:
                 continue
             beside = [entry for row in block.rows for entry in row.entries]
-            verdicts_ = {it.verdict for it in beside if isinstance(it, Judged)}
-            if verdicts_ == {"holds"} and any(isinstance(it, Shown) for it in beside):
+            verdicts_ = {entry.verdict for entry in beside if isinstance(entry, Judged)}
+            if verdicts_ == {"holds"} and any(isinstance(entry, Shown) for entry in beside):
                 return show(sheet, section, 2, [block])[0]
     return markup.NOTHING
 
@@ -177,7 +177,7 @@ def _page(book: Book, name: str, way: Html) -> Page:
         steps,
         verdicts.alarm(book, name, mine),
     ]
-    text, imports = body(sheet, part, 1), _preambles(sheet, own=True)
+    text, imports = body(sheet, part, 1), _preambles(sheet, same_file=True)
     head += [*text, *imports] if book.parts else [*imports, *text]
     head += _definitions(sheet)
     scripts = {"player": steps, "answers": sheet.answers, "beside": any(sheet.links.values())}
@@ -242,16 +242,16 @@ def _entry(book: Book, part: Section) -> Html:
 # ---------------------------------------------------------------------------- definitions, references, foot
 
 
-def _preambles(sheet: Sheet, *, own: bool) -> list[Html]:
+def _preambles(sheet: Sheet, *, same_file: bool) -> list[Html]:
     """Imports and constants of the page's own file, folded; or else of the others that it shows."""
     book, blocks = sheet.book, []
     for module in book.preambles.get(sheet.page, ()):
         text = sheet.source(module.file)
-        lines = [n for it in statements(module) if it.kind in ("code", "claim") for n in it.whole]
+        lines = [n for s in statements(module) if s.kind in ("code", "claim") for n in s.whole]
         title = markup.text(_("Imports and constants"))
-        if not own:
+        if not same_file:
             title = markup.join([title, markup.text(_(" of ")), tag("code", text.path.rpartition("/")[2])])
-        if lines and own == (module.file == book.file[sheet.page]):
+        if lines and same_file == (module.file == book.file[sheet.page]):
             blocks.append(_fold(text, lines, title, None))
     return blocks
 
@@ -266,7 +266,7 @@ def _definitions(sheet: Sheet) -> list[Html]:
             title = markup.join([title, ": ", note.inline(definition.heading, sheet.setting)])
         lines = range(definition.first, definition.last + 1)
         blocks.append(_fold(sheet.source(definition.file), lines, title, sheet.book.anchor(definition)))
-    return [*blocks, *_preambles(sheet, own=False), *references(sheet.setting.citations)]
+    return [*blocks, *_preambles(sheet, same_file=False), *references(sheet.setting.citations)]
 
 
 def _fold(text: Text, numbers: Sequence[int], title: Html, name: str | None) -> Html:

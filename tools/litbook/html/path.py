@@ -78,11 +78,11 @@ def _counted(book: Book, core: Sequence[Section]) -> tuple[int, int, int]:
     words = code = asked = 0
     for section in core:
         seen = gather(book.record, section, book.recordings)
-        told = [it for it in seen.pieces if it.kind in SEEN]
-        texts = [f"{it.text} {it.data if len(it.data) < _TAGS else ''}" for it in told]
-        texts += [] if seen.entry.ran else [it.prose for it in statements(seen.entry) if it.prose]
+        told = [piece for piece in seen.pieces if piece.kind in SEEN]
+        texts = [f"{piece.text} {piece.data if len(piece.data) < _TAGS else ''}" for piece in told]
+        texts += [] if seen.entry.ran else [s.prose for s in statements(seen.entry) if s.prose]
         words += len(" ".join([seen.entry.heading, *texts]).split())
-        shown = (it for it in statements(section) if it.kind in ("code", "claim", "def"))
-        code += len({line for it in shown for line in it.whole})
+        shown = (s for s in statements(section) if s.kind in ("code", "claim", "def"))
+        code += len({line for s in shown for line in s.whole})
         asked += sum(piece.kind == "question" for piece in seen.pieces)
     return words, code, asked

@@ -35,8 +35,8 @@ def files(records: Sequence[Record]) -> dict[str, bytes]:
     kept: dict[str, bytes] = {}
     for section in (section for record in records for section in record.sections):
         # What authors handed over, and in what values showed themselves.
-        shown = (it for it in section.snapshots if isinstance(it, Opaque) and it.media == "image/png")
-        embedded = [it.data for it in section.pieces if it.kind == "image"]
+        shown = (s for s in section.snapshots if isinstance(s, Opaque) and s.media == "image/png")
+        embedded = [piece.data for piece in section.pieces if piece.kind == "image"]
         for data in embedded + [of_png(value.form) for value in shown]:
             with contextlib.suppress(NotAPicture):
                 name, content = _file(data)
@@ -58,7 +58,7 @@ def _file(data: str) -> tuple[str, bytes]:
         content = base64.b64decode(data[match.end() :])
     except binascii.Error:
         raise NotAPicture("the picture is damaged") from None
-    kind = next((it for it, begins in PICTURES.items() if re.match(begins, content, re.DOTALL)), None)
+    kind = next((kind for kind, begins in PICTURES.items() if re.match(begins, content, re.DOTALL)), None)
     if kind is None:
         raise NotAPicture("it is no picture")
     if kind == "svg+xml":

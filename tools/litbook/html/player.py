@@ -81,7 +81,7 @@ def file_of(page: str) -> str:
 
 def host(book: Book, page: str) -> Html:
     """Where the player is opened. Hidden until its script comes, so that nothing dead is shown."""
-    steps = ((it, *step) for it in book.sections(page) for step in it.steps)
+    steps = ((section, *step) for section in book.sections(page) for step in section.steps)
     if page not in _pages(book) or not any(_is_shown(book.record, *step) for step in steps):
         return markup.NOTHING
     way = ("" if page == books.INDEX else "../") + file_of(page)
@@ -100,12 +100,12 @@ def script(page: str, track: Track) -> str:
 
 def differences(rows: Iterable[Row]) -> list[int]:
     """Rows of one width in one list: for each number, the difference to the one above it."""
-    found: list[int] = []
+    numbers: list[int] = []
     above: Row = ()
     for row in rows:
-        found += (b - a for a, b in zip(above or (0,) * len(row), row, strict=True))
+        numbers += (b - a for a, b in zip(above or (0,) * len(row), row, strict=True))
         above = row
-    return found
+    return numbers
 
 
 def _pages(book: Book) -> list[str]:
@@ -334,6 +334,6 @@ class _Maker:
                 return
 
 
-def _lines(it: Entry) -> Iterator[tuple[int, int]]:
+def _lines(entry: Entry) -> Iterator[tuple[int, int]]:
     """Its lines, each with the number of their file."""
-    return ((it.file, line) for line in range(it.first, it.last + 1))
+    return ((entry.file, line) for line in range(entry.first, entry.last + 1))

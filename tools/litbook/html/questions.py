@@ -35,7 +35,7 @@ def box(question: Question, section: Section, setting: Setting, paper: list[Html
     parts = [note.passage(question.text, setting)]
     if question.hint:
         parts.append(_opening("hint", _("Hint"), note.passage(question.hint, setting)))
-    own: dict[str, str | None] = {}
+    attributes: dict[str, str | None] = {}
     if answer := question.answer:
         n = len(paper) + 1
         steps = (markup.join([tag("code", step), " = "]) for step in answer.working)
@@ -47,13 +47,13 @@ def box(question: Question, section: Section, setting: Setting, paper: list[Html
         if isinstance(answer.value, Tensor) and has_card(answer.value):
             drawn = tag("section", cards.tensor(_("answer"), answer.value), class_="lb-shelf")
         parts.append(_opening("answer", _("Answer"), tag("p", reply, class_="lb-reply"), why, drawn))
-        own = {"id": f"question-{n}", **_typed(answer)}
+        attributes = {"id": f"question-{n}", **_typed(answer)}
         title.append(tag("a", " · ", _("answer {n}", n=n), href=f"#answer-{n}", class_="lb-onpaper"))
         heading = tag("a", note.inline(section.heading, setting), href=f"#question-{n}")
         paper.append(tag("li", tag("p", heading, ": ", reply), why, id=f"answer-{n}"))
     name = _("Check yourself, line {n}", n=question.line)
     head = tag("p", *title, class_="lb-asktitle")
-    return tag("div", head, *parts, class_="lb-ask", role="group", aria_label=name, **own)
+    return tag("div", head, *parts, class_="lb-ask", role="group", aria_label=name, **attributes)
 
 
 def answers(paper: list[Html]) -> Html:

@@ -84,8 +84,8 @@ def data(scripts: Collection[str]) -> Html:
     """The words of these scripts, the ones that have something to do on a page; nothing where none has."""
     if not scripts:
         return markup.NOTHING
-    own = {name: {key: _(text) for key, text in SCRIPTS[name].items()} for name in scripts}
-    text = json.dumps({"lang": catalogue.language(), **own}, ensure_ascii=False, separators=(",", ":"))
+    words = {name: {key: _(text) for key, text in SCRIPTS[name].items()} for name in scripts}
+    text = json.dumps({"lang": catalogue.language(), **words}, ensure_ascii=False, separators=(",", ":"))
     text = text.replace("&", "&amp;").replace("'", "&#39;").replace("<", "&lt;")
     # No script element: what navigates without loading pages would run it.
     return Html(f"<div id=\"lb-words\" hidden data-words='{text}'></div>")

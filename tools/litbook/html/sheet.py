@@ -50,7 +50,7 @@ class Sheet:
         lines = self.book.lines[file]
         text = lines[line - 1].text if 0 < line <= len(lines) else ""
         self.setting.place = Place(self.record.sources[file].path, line, 1, text)
-        self.setting.ahead = [it.text for it in lines[max(0, line - 1) : line + FAR]]
+        self.setting.ahead = [below.text for below in lines[max(0, line - 1) : line + FAR]]
 
 
 @dataclass(frozen=True)

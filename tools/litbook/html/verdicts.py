@@ -46,7 +46,7 @@ def rulings(
             there = other.entry.claims
             ran = any(claim.verdict != "needs-device" for claim in there)
             if other.current and ran and len(there) == len(here):
-                elsewhere = [Ruling(it.verdict, other.record.environment.device.name) for it in there]
+                elsewhere = [Ruling(claim.verdict, other.record.environment.device.name) for claim in there]
                 break
         made += (
             there if verdict == "needs-device" else Ruling(verdict)
@@ -73,8 +73,8 @@ def counts(rulings: Sequence[Ruling]) -> Html:
 
     often = Counter(rulings)
     parts = [
-        tag("span", f"{SIGNS[it.verdict]} {_words(it, often[it])}", class_=f"lb-tally lb-{it.verdict}")
-        for it in sorted(often, key=rank)
+        tag("span", f"{SIGNS[r.verdict]} {_words(r, often[r])}", class_=f"lb-tally lb-{r.verdict}")
+        for r in sorted(often, key=rank)
     ]
     return markup.join([ngettext("{n} claim", "{n} claims", len(rulings)), ": ", markup.join(parts, " · ")])
 
@@ -95,8 +95,8 @@ def _words(ruling: Ruling, count: int) -> str:
 def alarm(book: Book, page: str, mine: Sequence[Section]) -> Html:
     """A box at the top that names every failure, with links to the lines."""
     ours = [(section, here(book.record, section)) for section in mine]
-    failing = [(section, claim) for section, it in ours for claim in it.claims if claim.verdict == "fails"]
-    errors = [(section, error) for section, it in ours for error in it.errors]
+    failing = [(section, claim) for section, e in ours for claim in e.claims if claim.verdict == "fails"]
+    errors = [(section, error) for section, e in ours for error in e.errors]
     if not failing and not errors:
         return markup.NOTHING
     items = []
@@ -129,7 +129,7 @@ def tick(record: Record, section: Section, recordings: Sequence[Record] = ()) ->
 
 def tally(lectures: Sequence[Edition]) -> Html:
     """One line on all lectures, how many claims hold, where and when they ran."""
-    every = [ruling for it in lectures for ruling in rulings(it.record, it.recordings)]
+    every = [ruling for e in lectures for ruling in rulings(e.record, e.recordings)]
     if not every:
         return markup.NOTHING
     environment = lectures[0].record.environment

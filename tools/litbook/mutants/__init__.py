@@ -17,10 +17,10 @@ from litbook.run import process
 
 
 def _asked(function: str, path: Path, wanted: Wanted) -> Checked:
-    found = process.answer(
+    answer = process.answer(
         path, f"litbook.mutants.findings:{function}", path=str(path), wanted=asdict(wanted)
     )
-    return Checked(**found)
+    return Checked(**answer)
 
 
 checks.CHECKS |= {"mutants": partial(_asked, "of_claims"), "code": partial(_asked, "of_code")}

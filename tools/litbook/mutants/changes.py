@@ -64,7 +64,7 @@ class Change:
         tree = lecture.file_of_statement(self.statement).tree
         for inside in (vars(block) for block in (tree, *blocks(tree))):
             for name in inside.keys() & {"body", "orelse", "finalbody"}:
-                inside[name][:] = [self.value if it is self.node else it for it in inside[name]]
+                inside[name][:] = [self.value if s is self.node else s for s in inside[name]]
 
 
 def changes(lecture: Lecture, function: int) -> list[Change]:
@@ -105,7 +105,7 @@ class _Maker:
                     yield self.change(cast, f".{name}() -> .{CASTS[name]}()", "attr", CASTS[name])
                 case ast.Call():
                     for keyword in node.keywords:
-                        left_over = [it for it in node.keywords if it is not keyword]
+                        left_over = [other for other in node.keywords if other is not keyword]
                         if keyword.arg is not None:
                             what = f"{keyword.arg}= dropped"
                             yield self.change(node, what, "keywords", left_over, keyword.value)
@@ -137,8 +137,8 @@ def _parts(node: ast.AST) -> list[ast.AST]:
         case ast.Call(ast.Attribute(value)):  # `x.bfloat16()` names no dtype
             return [value, *node.args, *node.keywords]
         case ast.AnnAssign():
-            return [it for it in (node.target, node.value) if it is not None]
-    return [it for it in ast.iter_child_nodes(node) if not isinstance(it, ast.stmt)]
+            return [part for part in (node.target, node.value) if part is not None]
+    return [child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.stmt)]
 
 
 def _is_text(node: ast.expr) -> bool:

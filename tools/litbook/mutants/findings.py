@@ -104,10 +104,10 @@ def of_code(owner: run.Owner, path: str, wanted: dict[str, Any]) -> dict[str, An
             at = f"{file.path}:{change.line}:{change.column}"
             code = file.lines[change.line - 1].strip()
             lines.append(f"{at}: nothing in {section.section} notices: {change.change}\n    {code}")
-    count, made = sum(it.count for it in sections), sum(it.made for it in sections)
+    count, made = sum(s.count for s in sections), sum(s.made for s in sections)
     heard = count - len(lines)
     text = f"{count:,} of {made:,} changes in {len(sections)} section{'s' * (len(sections) != 1)} tried: "
     text += f"{heard:,} noticed" + (f" ({heard / count:.1%})" if count else "") + f", {len(lines):,} not"
-    if alone := sum(not it.again for it in sections):
+    if alone := sum(not s.again for s in sections):
         text += f"; {alone} section{'s' * (alone != 1)} cannot be run again"
     return asdict(Checked([*report.problems(record), *lines], text, bool(lines) or not report.holds(record)))

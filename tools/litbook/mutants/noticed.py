@@ -116,7 +116,7 @@ class _Changing(Recorder):
         every, key = changes(self.lecture, function), self.numbering.keys[function]
         tried, was = Tried(key, len(every)), self.alone(function)
         steady = self._differing(function, None, was, patience) if every else set()
-        if steady is None or any(it.startswith(RAISED) for it in steady):
+        if steady is None or any(text.startswith(RAISED) for text in steady):
             tried.again = False
             return tried
         for change in random.Random(f"{self.plan.seed} {key}").sample(every, len(every)):
@@ -126,7 +126,7 @@ class _Changing(Recorder):
             tried.count += 1
             if differing is not None and differing <= steady:
                 tried.unnoticed.append(change)
-        tried.unnoticed.sort(key=lambda it: (it.line, it.column))
+        tried.unnoticed.sort(key=lambda change: (change.line, change.column))
         return tried
 
     def _differing(
@@ -142,8 +142,8 @@ class _Changing(Recorder):
             del self.makings[function]
             Recorder.section(self, function, call)
             now = self.alone(function)
-            differing = {f"{it.place.line} {it.what}" for it in compare.compare(now, was).differences}
-            before, after = ({f"{RAISED}{e.line} {e.message}" for _, e in it.errors()} for it in (was, now))
+            differing = {f"{d.place.line} {d.what}" for d in compare.compare(now, was).differences}
+            before, after = ({f"{RAISED}{e.line} {e.message}" for _, e in r.errors()} for r in (was, now))
             yield sorted(differing | (before ^ after))
 
         lines = forks.asked(work, patience, MEMORY)
@@ -152,11 +152,11 @@ class _Changing(Recorder):
     def _compile(self, function: int) -> Callable[[], object]:
         """The section as the tree is now. It leaves nothing else of its file, and so is for a fork."""
         name, file = self.lecture.functions[function].name, self.lecture.file_of_function(function)
-        futures = [it for it in file.tree.body if getattr(it, "module", "") == "__future__"]
-        sections = [it for it in file.tree.body if self.lecture.function_of.get(it) == function]
+        futures = [node for node in file.tree.body if getattr(node, "module", "") == "__future__"]
+        sections = [node for node in file.tree.body if self.lecture.function_of.get(node) == function]
         file.tree.body = [*futures, *sections]
         [module] = instrument_files(replace(self.lecture, files=[file]), self)
-        code = next(it for it in module.co_consts if isinstance(it, CodeType) and it.co_name == name)
+        code = next(c for c in module.co_consts if isinstance(c, CodeType) and c.co_name == name)
         return FunctionType(code, vars(sys.modules[file.module or Path(file.filename).stem]))
 
     def alone(self, function: int) -> model.Record:
@@ -169,6 +169,6 @@ class _Changing(Recorder):
             title=self.lecture.title,
             environment=self.plan.place,
             sources=self.lecture.sources(),
-            definitions=tuple(self.numbering.definition(it, making.reached) for it in making.called),
+            definitions=tuple(self.numbering.definition(number, making.reached) for number in making.called),
             sections=(entry,),
         )

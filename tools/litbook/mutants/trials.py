@@ -172,7 +172,7 @@ class _Trying(Recorder):
         if outcome is None:
             comments = _comments(_file(self.lecture, number).text)
             at_claim = (comments.get(line, (0, ""))[1] for line in _lines(self.lecture, number))
-            excuses = tuple(said["text"].strip() for it in at_claim if (said := _COMMENT.match(it)))
+            excuses = tuple(excuse["text"].strip() for text in at_claim if (excuse := _COMMENT.match(text)))
             outcome = Outcome(number, mutants.trials(self.lecture, number), comments=excuses)
             self.outcomes[number] = outcome
         outcome.turns += 1
@@ -196,8 +196,8 @@ def unreadable(lecture: Lecture) -> list[Problem]:
         for line, (column, comment) in _comments(file.text).items():
             if not _MEANT.match(comment):
                 continue
-            said = _COMMENT.match(comment)
-            if not (said and _EXCUSE.fullmatch(said["text"])):
+            excuse = _COMMENT.match(comment)
+            if not (excuse and _EXCUSE.fullmatch(excuse["text"])):
                 what = "this excuse cannot be read"
                 way_out = "write # survives: CHANGE: REASON, the change as it is listed: 100 -> 90"
             elif (file.number, line) not in at_claims:
@@ -248,7 +248,7 @@ def _try(outcome: Outcome, lecture: Lecture, frame: FrameType) -> None:
         codes = [compile(ast.Expression(test), path, "eval", dont_inherit=True, optimize=0) for test in tests]
     # A test that calls nothing changes nothing: all its mutants share a child.
     verdicts = []
-    if not any(isinstance(it, _CALLS) for it in ast.walk(node.test)):
+    if not any(isinstance(inner, _CALLS) for inner in ast.walk(node.test)):
         verdicts = _in_child(codes, names)
     if len(verdicts) < len(codes):  # it calls something, or the child did not come to its end
         verdicts = [next(iter(_in_child([code], names)), TOO_LONG) for code in codes]
@@ -257,7 +257,7 @@ def _try(outcome: Outcome, lecture: Lecture, frame: FrameType) -> None:
         return
     outcome.passed |= {i for i, verdict in zip(left, verdicts[1:], strict=True) if verdict != HOLDS}
     if outcome.left:  # for the list of survivors: the data that the test names
-        used = {it.id: names.get(it.id) for it in ast.walk(node.test) if isinstance(it, ast.Name)}
+        used = {name.id: names.get(name.id) for name in ast.walk(node.test) if isinstance(name, ast.Name)}
         outcome.names = {
             name: snapshot(value)
             for name, value in used.items()

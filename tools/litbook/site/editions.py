@@ -26,38 +26,38 @@ LET_WAIT = f"or let them wait: `recordings: {MAY_BE_OLDER}` below litbook, in mk
 
 
 @dataclass
-class Found:
+class Findings:
     """What is wrong with an edition, and what is only worth a word."""
 
     wrong: list[str] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
 
 
-def edition(path: Path, record: model.Record, found: Found | None) -> Edition:
-    """The edition of a lecture whose run gave `record`. What its recordings say against it goes into `found`.
+def edition(path: Path, record: model.Record, findings: Findings | None) -> Edition:
+    """The edition of a lecture whose run gave `record`. What its recordings say against it joins `findings`.
 
     Without one nothing is compared, and a recording that cannot be read is left out. A section that something
     has changed since it was recorded contradicts nothing: see `problems`.
     """
-    own, others, now = None, [], {section.key: section.depends for section in record.sections}
+    recorded, others, now = None, [], {section.key: section.depends for section in record.sections}
     for file in recordings_of(path):
         try:
             recording = _recording(file, name_of(path), file.stat().st_mtime_ns)
             if recording.environment.device.slug != record.environment.device.slug:
                 others.append(laid.onto(recordings.as_of(recording, now), record))
                 continue
-            own = laid.onto(recordings.as_of(recording, now), record)
-            others += _left_to(own, record)
-            if found is None:
+            recorded = laid.onto(recordings.as_of(recording, now), record)
+            others += _left_to(recorded, record)
+            if findings is None:
                 continue
             for difference in compare.compare(record, recording).differences:
-                into = found.wrong if difference.contradicts else found.remarks
+                into = findings.wrong if difference.contradicts else findings.remarks
                 if difference.kind != "text":
                     into.append("\n    ".join([str(difference), *_ways_out(path, record, recording)]))
         except (LitbookError, OSError) as error:
-            if found:
-                found.wrong.append(str(error))
-    return Edition(name_of(path), record, others, own)
+            if findings:
+                findings.wrong.append(str(error))
+    return Edition(name_of(path), record, others, recorded)
 
 
 @functools.lru_cache(maxsize=8)  # the preview asks at every save
@@ -65,11 +65,11 @@ def _recording(file: Path, lecture: str, _changed: int) -> model.Record:
     return recordings.read(file, lecture)
 
 
-def _left_to(own: model.Record, here: model.Record) -> list[model.Record]:
+def _left_to(recorded: model.Record, here: model.Record) -> list[model.Record]:
     """Of this device's recording the sections that a build leaves to it, because they are slow."""
-    left = [it for it in own.sections if it.ran and it.key in here.by_key and not here.by_key[it.key].ran]
-    left = [it for it in left if here.by_key[it.key].requires]
-    return [replace(own, sections=tuple(left))] if left else []
+    left = [s for s in recorded.sections if s.ran and s.key in here.by_key and not here.by_key[s.key].ran]
+    left = [s for s in left if here.by_key[s.key].requires]
+    return [replace(recorded, sections=tuple(left))] if left else []
 
 
 def _ways_out(path: Path, here: model.Record, recording: model.Record) -> list[str]:
@@ -78,32 +78,32 @@ def _ways_out(path: Path, here: model.Record, recording: model.Record) -> list[s
 
 
 def problems(
-    it: Edition,
-    found: Found,
+    edition: Edition,
+    findings: Findings,
     numbers: str = "error",
     older: str = CURRENT,
     prose: Sequence[Problem] = (),
     answers: str = "off",
 ) -> None:
-    """What is wrong with the record, with its `prose`, and with the text behind it, goes into `found`.
+    """What is wrong with the record, with its `prose`, and with the text behind it, goes into `findings`.
 
     `numbers` that nothing backs are an "error", a remark ("warn"), or nothing ("off"), and so are `answers`
     that nothing checks. Recordings that something has changed since are wrong, or where `older` is
     `MAY_BE_OLDER` a remark.
     """
-    kept = it.runs()[1:]
-    into = found.remarks if older == MAY_BE_OLDER else found.wrong
-    into += (f"{text}\n    {LET_WAIT}" for text in report.older(it.record, kept))
-    found.wrong += report.problems(it.record)  # the command line prints the same
-    found.wrong += report.failed(it.record, kept)
-    found.remarks += report.remarks(it.record)
-    found.wrong += map(str, prose)
-    found.wrong += [str(never.problem) for never in unrun.unrun(it.record, kept) if never.dead]
-    found.wrong += map(str, vacuous.vacuous(it.record))
+    kept = edition.runs()[1:]
+    into = findings.remarks if older == MAY_BE_OLDER else findings.wrong
+    into += (f"{text}\n    {LET_WAIT}" for text in report.older(edition.record, kept))
+    findings.wrong += report.problems(edition.record)  # the command line prints the same
+    findings.wrong += report.failed(edition.record, kept)
+    findings.remarks += report.remarks(edition.record)
+    findings.wrong += map(str, prose)
+    findings.wrong += [str(never.problem) for never in unrun.unrun(edition.record, kept) if never.dead]
+    findings.wrong += map(str, vacuous.vacuous(edition.record))
     for severity, of in ((numbers, unbacked.in_sources), (answers, unchecked.in_sources)):
         if severity != "off":
-            into = found.wrong if severity == "error" else found.remarks
-            into += map(str, of(it.record.sources))
+            into = findings.wrong if severity == "error" else findings.remarks
+            into += map(str, of(edition.record.sources))
 
 
 def differing(editions: Sequence[Edition]) -> devices.Differences:
@@ -131,11 +131,11 @@ def badge(project: Project) -> str:
     for path in project.lectures():
         files = recordings_of(path)
         digests = depends.digests(source.read(path), path.resolve().parent) if files else {}
-        now = {key: it.all for key, it in digests.items()}
-        found = sorted(
+        now = {key: digest.all for key, digest in digests.items()}
+        kept = sorted(
             (recordings.as_of(recordings.read(file, name_of(path)), now) for file in files),
             key=lambda record: (record.environment.device.slug != "cpu", record.environment.date),
         )
-        if found:
-            editions.append(Edition(name_of(path), found[0], found[1:]))
+        if kept:
+            editions.append(Edition(name_of(path), kept[0], kept[1:]))
     return ledger.tally(editions)

@@ -30,7 +30,7 @@ NAMED = {"docs/index.md", "mkdocs.yml"}  # they say what the book is called
 
 def begin(folder: Path) -> list[str]:
     """Write a book into the folder; what was written comes back. Raises `LitbookError` where anything is."""
-    if folder.is_dir() and (there := sorted(it.name for it in folder.iterdir())):
+    if folder.is_dir() and (there := sorted(entry.name for entry in folder.iterdir())):
         held = ", ".join(there[:3]) + (f" and {len(there) - 3} more" if len(there) > 3 else "")
         raise LitbookError(
             f"{folder} is not empty, and nothing was written: it holds {held}\n    name another folder"

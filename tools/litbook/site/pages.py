@@ -21,7 +21,7 @@ from litbook.html.markup import Html, Page
 from litbook.notebook import ipynb
 from litbook.project import Project
 from litbook.record.model import Record
-from litbook.site.editions import CURRENT, Found, differing
+from litbook.site.editions import CURRENT, Findings, differing
 from litbook.site.editions import problems as problems_of
 
 PLACE = "lectures"
@@ -62,23 +62,23 @@ class Pages:
 
     def titles(self) -> list[tuple[str, list[tuple[str, str]]]]:
         """For every lecture its folder, and its pages with their titles: what a menu is made of."""
-        return [(it.folder, page.titles(it.record)) for it in self.editions]
+        return [(edition.folder, page.titles(edition.record)) for edition in self.editions]
 
     def places(self) -> list[str]:
         """Every page that there is."""
         if not self.editions:
             return []
-        own = [f"{PLACE}/{folder}/{name}" for folder, titles in self.titles() for name, _ in titles]
-        return [f"{PLACE}/{books.INDEX}", *own, *self._ends(), *self._ledger()]
+        of_lectures = [f"{PLACE}/{folder}/{name}" for folder, titles in self.titles() for name, _ in titles]
+        return [f"{PLACE}/{books.INDEX}", *of_lectures, *self._ends(), *self._ledger()]
 
     def notebooks(self) -> list[str]:
         """The page of every notebook that there is; the nav does not show them."""
         if "notebooks" in self.choices.without:
             return []
         return [
-            f"{PLACE}/{it.folder}/{FOLDER}/{name.removesuffix('.ipynb')}.md"
-            for it in self.editions
-            for name in notebook.pages(it.record).values()
+            f"{PLACE}/{edition.folder}/{FOLDER}/{name.removesuffix('.ipynb')}.md"
+            for edition in self.editions
+            for name in notebook.pages(edition.record).values()
         ]
 
     def entries(self) -> list[NavEntry]:
@@ -104,14 +104,16 @@ class Pages:
             case ["ledger.md"]:
                 return ledger.page(self.editions)
             case ["ledger", folder, name]:
-                return ledger.part(next(it for it in self.editions if it.folder == folder), name)
+                return ledger.part(next(e for e in self.editions if e.folder == folder), name)
             case ["devices.md"]:
                 return devices.page(self.editions, differing(self.editions))
             case [folder, name]:
-                it = next(it for it in self.editions if it.folder == folder)
-                ways = {} if "notebooks" in self.choices.without else _ways(it)
+                edition = next(e for e in self.editions if e.folder == folder)
+                ways = {} if "notebooks" in self.choices.without else _ways(edition)
                 way = ways.get(name, markup.NOTHING)
-                return page.one(it.record, name, self.bibliography, it.recordings, problems, self.others, way)
+                return page.one(
+                    edition.record, name, self.bibliography, edition.recordings, problems, self.others, way
+                )
             case [folder, "notebooks", _] if isinstance(made := self._notebook(folder)[place], Page):
                 return made
         raise LookupError(place)
@@ -126,33 +128,33 @@ class Pages:
             case [folder, "notebooks", name] if name.endswith(".ipynb"):
                 return self._notebook(folder).get(place)
             case [folder, *rest]:
-                for it in self.editions:
-                    if it.folder == folder:
-                        return player.data(it.record, it.recordings).get("/".join(rest))
+                for edition in self.editions:
+                    if edition.folder == folder:
+                        return player.data(edition.record, edition.recordings).get("/".join(rest))
         return None
 
     def pictures(self, folder: str) -> Iterator[tuple[str, bytes]]:
         """Every picture of the lecture in `folder`, with its content."""
         records = [
-            record for it in self.editions if it.folder == folder for record in (it.record, *it.recordings)
+            record for e in self.editions if e.folder == folder for record in (e.record, *e.recordings)
         ]
-        return ((f"{PLACE}/{folder}/{name}", it) for name, it in pictures.files(records).items())
+        return ((f"{PLACE}/{folder}/{name}", content) for name, content in pictures.files(records).items())
 
     # -- all of them
 
-    def of(self, it: Edition, found: Found) -> Iterator[tuple[str, str | bytes]]:
-        """Every file of one lecture, with its content; what is wrong with it goes into `found`."""
+    def of(self, edition: Edition, findings: Findings) -> Iterator[tuple[str, str | bytes]]:
+        """Every file of one lecture, with its content; what is wrong with it goes into `findings`."""
         problems: list[Problem] = []
-        notebooks = self.notebooks_of(it, late := Found())
-        ways = _ways(it) if notebooks else {}
-        made = page.pages(it.record, self.bibliography, it.recordings, problems, self.others, ways)
+        notebooks = self.notebooks_of(edition, late := Findings())
+        ways = _ways(edition) if notebooks else {}
+        made = page.pages(edition.record, self.bibliography, edition.recordings, problems, self.others, ways)
         strict = self.choices
-        problems_of(it, found, strict.unbacked, strict.recordings, problems, strict.unchecked)
-        found.wrong += late.wrong
-        for name, text in (made | player.data(it.record, it.recordings)).items():
-            yield f"{PLACE}/{it.folder}/{name}", text
+        problems_of(edition, findings, strict.unbacked, strict.recordings, problems, strict.unchecked)
+        findings.wrong += late.wrong
+        for name, text in (made | player.data(edition.record, edition.recordings)).items():
+            yield f"{PLACE}/{edition.folder}/{name}", text
         yield from notebooks.items()
-        yield from self.pictures(it.folder)
+        yield from self.pictures(edition.folder)
 
     def ends(self) -> Iterator[tuple[str, str | bytes]]:
         """Every file that is of no one lecture, with its text."""
@@ -161,8 +163,8 @@ class Pages:
         for name in DATA if self.editions else ():
             yield f"{PLACE}/{name}", self.data(f"{PLACE}/{name}") or ""
 
-    def notebooks_of(self, it: Edition, found: Found) -> dict[str, str]:
-        """The lecture's notebooks and their pages, by place; where none can be made, a word in `found`."""
+    def notebooks_of(self, edition: Edition, findings: Findings) -> dict[str, str]:
+        """The lecture's notebooks and their pages, by place; where none can be made, a word in `findings`."""
         if "notebooks" in self.choices.without:
             return {}
         folder = self.project.folder
@@ -175,26 +177,26 @@ class Pages:
         }
         try:
             made = notebook.notebooks(
-                it.record,
+                edition.record,
                 modules=modules,
                 bibliography=self.bibliography,
-                recordings=it.recordings,
+                recordings=edition.recordings,
                 book=self.book,
             )
         except LitbookError as error:
-            found.wrong.append(f"{it.folder} has no notebooks: {error}")
+            findings.wrong.append(f"{edition.folder} has no notebooks: {error}")
             return {}
         files = dict[str, str]()
-        for name, it_ in made.items():
-            place = f"{PLACE}/{it.folder}/{FOLDER}/{name}"
-            files[place] = ipynb.text(it_)
-            files[f"{place.removesuffix('.ipynb')}.md"] = notebook_page.page(it_, place, self.colab)
+        for name, whole in made.items():
+            place = f"{PLACE}/{edition.folder}/{FOLDER}/{name}"
+            files[place] = ipynb.text(whole)
+            files[f"{place.removesuffix('.ipynb')}.md"] = notebook_page.page(whole, place, self.colab)
         return files
 
     def _notebook(self, folder: str) -> dict[str, str]:
         """The same of the lecture in `folder`; nothing where there is none."""
-        it = next((it for it in self.editions if it.folder == folder), None)
-        return self.notebooks_of(it, Found()) if it else {}
+        edition = next((edition for edition in self.editions if edition.folder == folder), None)
+        return self.notebooks_of(edition, Findings()) if edition else {}
 
     def _ends(self) -> list[str]:
         return [f"{PLACE}/{name}.md" for name in ENDS if name not in self.choices.without]
@@ -202,21 +204,21 @@ class Pages:
     def _ledger(self) -> list[str]:
         """The ledger's pages below its first; no menu has them."""
         there = () if "ledger" in self.choices.without else self.editions
-        return [f"{PLACE}/ledger/{it.folder}/{name}" for it in there for name, _ in ledger.titles(it)]
+        return [f"{PLACE}/ledger/{e.folder}/{name}" for e in there for name, _ in ledger.titles(e)]
 
 
-def _ways(it: Edition) -> dict[str, Html]:
+def _ways(edition: Edition) -> dict[str, Html]:
     """For every page that has a notebook the link to it."""
     return {
-        name: notebook_page.way(name, file, _takes(it.record, name))
-        for name, file in notebook.pages(it.record).items()
+        name: notebook_page.way(name, file, _takes(edition.record, name))
+        for name, file in notebook.pages(edition.record).items()
     }
 
 
 def _takes(record: Record, name: str) -> str:
     """What it took to run a page of a lecture: time, on which machine, memory, and packages."""
     book, where = books.outline(record), record.environment
-    part = next((it for it in book.parts if book.page(it) == name), None)
+    part = next((part for part in book.parts if book.page(part) == name), None)
     held, of = record.peak / 2**30, where.memory / 2**30
     took = _(
         "took {seconds} s on {machine}",

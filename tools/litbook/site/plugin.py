@@ -131,7 +131,7 @@ class LitbookPlugin(BasePlugin[Options]):
             for name in options
             if name not in names
         ]
-        return errors, [it for it in warnings if it[0] not in options]
+        return errors, [warning for warning in warnings if warning[0] not in options]
 
     # -- what MkDocs calls, in its order
 
@@ -160,21 +160,21 @@ class LitbookPlugin(BasePlugin[Options]):
             _write(project.assets / path.name, rjsmin.jsmin(content) if path.suffix == ".js" else content)
         if config["nav"] is not None:
             title = _(self.config.title)
-            nav = [{title: self.entries} if self._is_place(it) else it for it in config["nav"]]
-            config["nav"] = [it for it in nav if self.entries or not self._is_place(it)]
+            nav = [{title: self.entries} if self._is_place(entry) else entry for entry in config["nav"]]
+            config["nav"] = [entry for entry in nav if self.entries or not self._is_place(entry)]
         return config
 
     def on_files(self, files: Any, *, config: Any) -> Any:
         """No menu has notebooks and the ledger's parts: pages link to them. A book without a nav gets one."""
         pages = list(files.documentation_pages())
         for file in pages:
-            if any(Path(file.src_uri).match(f"{PLACE}/{it}") for it in ("*/notebooks/*", "ledger/*/*")):
+            if any(Path(file.src_uri).match(f"{PLACE}/{glob}") for glob in ("*/notebooks/*", "ledger/*/*")):
                 file.inclusion = InclusionLevel.NOT_IN_NAV
         if config["nav"] is None:
-            own = [file.src_uri for file in pages if not file.src_uri.startswith(f"{PLACE}/")]
-            own.sort(key=lambda uri: (uri != "index.md", uri))
+            uris = [file.src_uri for file in pages if not file.src_uri.startswith(f"{PLACE}/")]
+            uris.sort(key=lambda uri: (uri != "index.md", uri))
             config["nav"] = [
-                *nest_paths(own),
+                *nest_paths(uris),
                 *([{_(self.config.title): self.entries}] if self.entries else []),
             ]
         return files
@@ -200,14 +200,14 @@ class LitbookPlugin(BasePlugin[Options]):
                 block if isinstance(block, Heading) else f"<!--litbook {i}-->"
                 for i, block in enumerate(made.blocks)
             )
-        found = self.preview.whole() if self.preview else self.editions
-        if not found or not PLACES.search(markdown):
+        whole = self.preview.whole() if self.preview else self.editions
+        if not whole or not PLACES.search(markdown):
             return markdown
         make: dict[str, Callable[[str], str]] = {
-            "claims": lambda _: verdicts.tally(found),
-            "parts": lambda _: front.strip(found),
-            "excerpt": lambda _: front.excerpt(found[0].record),
-            "drawing": lambda name: front.drawing(found[0].record, name),
+            "claims": lambda _: verdicts.tally(whole),
+            "parts": lambda _: front.strip(whole),
+            "excerpt": lambda _: front.excerpt(whole[0].record),
+            "drawing": lambda name: front.drawing(whole[0].record, name),
         }
         return PLACES.sub(lambda place: make[place[1]](place[2] or ""), markdown)
 
@@ -263,8 +263,8 @@ class LitbookPlugin(BasePlugin[Options]):
 
     def project(self, config: Any) -> Project:
         """Where this book is."""
-        root, own = Path(config["config_file_path"]).parent, self.config
-        return Project(root, own.lectures, config["docs_dir"], own.bibliography)
+        root, options = Path(config["config_file_path"]).parent, self.config
+        return Project(root, options.lectures, config["docs_dir"], options.bibliography)
 
     def choices(self) -> Choices:
         """Which pages exist, and how severe a number is that nothing backs."""
@@ -277,25 +277,25 @@ class LitbookPlugin(BasePlugin[Options]):
 
         `book` is the title of the whole, which the notebooks name, `colab` where GitHub has the built site.
         """
-        found = editions.Found()
+        findings = editions.Findings()
         self.editions, bibliography = [], books.NOTHING_CITED
         if project.bibliography.exists():  # else a citation says that its key is unknown
             try:
                 bibliography = read_bibliography(project.bibliography)
             except LitbookError as error:
-                found.wrong.append(str(error))
+                findings.wrong.append(str(error))
         pages = Pages(project, self.editions, bibliography, book, colab, self.choices())
         files: dict[str, str | bytes] = {}
-        for edition in self._editions(project, run, found):  # its pages are drawn while the next lecture runs
+        for edition in self._editions(project, run, findings):  # drawn while the next one runs
             self.editions.append(edition)
-            files |= pages.of(edition, found)
+            files |= pages.of(edition, findings)
         files |= pages.ends()
         written = {_write(project.docs / place, content) for place, content in files.items()}
         self.made = {place: content for place, content in files.items() if isinstance(content, Page)}
-        for text in found.wrong:
+        for text in findings.wrong:
             self.wrong(text)
-        found.remarks += filter(None, [failures.longest([it.record for it in self.editions])])
-        for text in found.remarks:
+        findings.remarks += filter(None, [failures.longest([edition.record for edition in self.editions])])
+        for text in findings.remarks:
             log.info("%s", failures.harmless(text))
         # What an earlier build has left, and folders that are empty now.
         for path in sorted(project.pages.rglob("*"), reverse=True):
@@ -311,7 +311,7 @@ class LitbookPlugin(BasePlugin[Options]):
         self.problems.append(text)
         log.warning("%s", text)
 
-    def _editions(self, project: Project, run: Runner, found: editions.Found) -> Iterator[Edition]:
+    def _editions(self, project: Project, run: Runner, findings: editions.Findings) -> Iterator[Edition]:
         """Run every lecture that is not as it was; those that can be shown, in turn."""
         paths, now = project.lectures(), dict[Path, str]()
         for folder in {path.parent for path in paths}:
@@ -324,14 +324,14 @@ class LitbookPlugin(BasePlugin[Options]):
                 try:
                     if path in changed:
                         self.records[path] = (now[path], next(records)())
-                    yield editions.edition(path, self.records[path][1], found)
+                    yield editions.edition(path, self.records[path][1], findings)
                 except LitbookError as error:
                     if error.exit_status == INTERRUPTED:
                         raise KeyboardInterrupt from None
-                    found.wrong.append(f"{path.name} cannot be run: {error}")
-        found.wrong += map(str, project.overlooked())
+                    findings.wrong.append(f"{path.name} cannot be run: {error}")
+        findings.wrong += map(str, project.overlooked())
         if not paths:
-            found.wrong.append(
+            findings.wrong.append(
                 f"there are no lectures in {shown(project.folder)}: a build of nothing has no verdict"
             )
 
@@ -343,7 +343,7 @@ class LitbookPlugin(BasePlugin[Options]):
                 config["theme"].name,
             )
         at = "assets/litbook"
-        config["extra_css"][:0] = [it for n in STYLES if (it := f"{at}/{n}") not in config["extra_css"]]
+        config["extra_css"][:0] = [style for n in STYLES if (style := f"{at}/{n}") not in config["extra_css"]]
         scripts = [kinds.ExtraScriptValue(f"{at}/{name}") for name in SCRIPTS]
         for script in scripts:
             script.defer = True

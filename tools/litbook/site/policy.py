@@ -36,15 +36,15 @@ _RULES = (
 def scripts(folders: Iterable[str]) -> re.Pattern[str]:
     """What the templates in the theme's folders write as scripts; holes take an address of this site."""
     files = sorted(file for folder in folders for file in Path(folder).rglob("*.html"))
-    found = {text for file in files for text in _SCRIPT.findall(file.read_text(encoding="utf-8"))}
-    return re.compile("|".join(r"[\w./-]*".join(map(re.escape, _HOLE.split(text))) for text in sorted(found)))
+    texts = {text for file in files for text in _SCRIPT.findall(file.read_text(encoding="utf-8"))}
+    return re.compile("|".join(r"[\w./-]*".join(map(re.escape, _HOLE.split(text))) for text in sorted(texts)))
 
 
-def guarded(page: str, known: re.Pattern[str]) -> str:
+def guarded(page: str, ours: re.Pattern[str]) -> str:
     """The page with its policy, before anything that it could hold."""
-    own = sorted({text for text in _SCRIPT.findall(page) if known.fullmatch(text)})
+    inline = sorted({text for text in _SCRIPT.findall(page) if ours.fullmatch(text)})
     hashes = "".join(
-        f" 'sha256-{base64.b64encode(hashlib.sha256(it.encode()).digest()).decode()}'" for it in own
+        f" 'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'" for text in inline
     )
     rules = "; ".join(_RULES).format(hashes)
     policy = markup.opening("meta", http_equiv="Content-Security-Policy", content=rules)

@@ -89,7 +89,7 @@ class Draft:
     path: Path
     last: Shown | None = None
     ahead: dict[str, Shown] = field(default_factory=dict)  # of a part alone, until the whole has run
-    found: editions.Found = field(default_factory=editions.Found)  # in the last
+    findings: editions.Findings = field(default_factory=editions.Findings)  # in the last
     trouble: str = ""  # why the text of now has no record
     generation: int = 0
     saves: int = 0  # of its text, and of what it may read
@@ -100,7 +100,7 @@ class Draft:
         if self.trouble:
             last = self.last and f"\nBelow: the run of {self.last.when}, the last that could be shown."
             return [self.trouble + (last or "")]
-        return self.found.wrong
+        return self.findings.wrong
 
     def behind(self, page: str) -> Shown | None:
         """What this page of the lecture is made of."""
@@ -214,15 +214,15 @@ class Preview:
             self.tidings.tell()
 
     def _show(self, draft: Draft, record: model.Record, saves: int) -> None:
-        draft.found = editions.Found()
-        edition = editions.edition(draft.path, record, draft.found)
+        draft.findings = editions.Findings()
+        edition = editions.edition(draft.path, record, draft.findings)
         strict = self.choices
         editions.problems(
-            edition, draft.found, strict.unbacked, editions.MAY_BE_OLDER, answers=strict.unchecked
+            edition, draft.findings, strict.unbacked, editions.MAY_BE_OLDER, answers=strict.unchecked
         )
         draft.last = Shown(edition, time.strftime("%H:%M:%S"), saves)
         draft.generation += 1
-        for text in [*draft.found.wrong, *draft.found.remarks]:
+        for text in [*draft.findings.wrong, *draft.findings.remarks]:
             log.warning("%s", harmless(text))
         if self.pages().titles() != self.titles:
             self.refresh()
@@ -238,15 +238,15 @@ class Preview:
 
     def pages(self) -> Pages:
         """Every page that there is now; the hook asks, too."""
-        found = (draft.newest() for _, draft in sorted(self.drafts.items()))
-        return self._pages([it for it in found if it])
+        newest = (draft.newest() for _, draft in sorted(self.drafts.items()))
+        return self._pages([edition for edition in newest if edition])
 
     def whole(self) -> list[Edition]:
         """The lectures of which a whole run can be shown."""
         return [draft.last.edition for _, draft in sorted(self.drafts.items()) if draft.last]
 
-    def _pages(self, found: list[Edition]) -> Pages:
-        return Pages(self.project, found, self.bibliography(), self.book, self.colab, self.choices)
+    def _pages(self, newest: list[Edition]) -> Pages:
+        return Pages(self.project, newest, self.bibliography(), self.book, self.colab, self.choices)
 
     def refresh(self) -> None:
         """Collect the pages anew: a page of the docs, the configuration or a part's name has changed."""
@@ -288,7 +288,9 @@ class Preview:
         files = config.plugins.on_files(files, config=config)
         set_exclusions(files, config)
         nav = config.plugins.on_nav(get_navigation(files, config), config=config, files=files)
-        named = {f"{PLACE}/{lecture}/{name}": said for lecture, it in pages.titles() for name, said in it}
+        named = {
+            f"{PLACE}/{lecture}/{name}": title for lecture, rows in pages.titles() for name, title in rows
+        }
         addresses: dict[str, Page] = {}
         for file in files.documentation_pages():
             made = file.page or Page(None, file, config)
@@ -319,7 +321,7 @@ class Preview:
             asked = self._asked(f"/{file.src_uri.removesuffix('.md')}/")
             if asked and (made := asked[0].behind(asked[1])):
                 now = made.edition
-                pages = self._pages([now if now.folder == it.folder else it for it in pages.editions])
+                pages = self._pages([now if now.folder == e.folder else e for e in pages.editions])
             file.content_string = self.plugin.made[file.src_uri] = pages.text(file.src_uri, problems)
             for uri, content in pages.pictures(file.src_uri.split("/")[1]):
                 self._put(uri, content)
@@ -329,8 +331,8 @@ class Preview:
         """The lecture and the name of its page at an address, which need not be there; None for others."""
         match address.strip("/").split("/"):
             case [place, folder, *rest] if place == PLACE and len(rest) < 2:
-                drafts = (it for it in self.drafts.values() if name_of(it.path) == folder)
-                return next(((it, f"{(rest or ['index'])[0].partition('.')[0]}.md") for it in drafts), None)
+                drafts = (draft for draft in self.drafts.values() if name_of(draft.path) == folder)
+                return next(((d, f"{(rest or ['index'])[0].partition('.')[0]}.md") for d in drafts), None)
         return None
 
     def make(self, address: str) -> str:
@@ -348,7 +350,7 @@ class Preview:
             )  # these come with a page
             shown = [asked[0]] if asked else [*self.drafts.values()] * every
             name = asked[1] if asked else ""
-            if waiting := [it.path.name for it in shown if not it.trouble and not it.behind(name)]:
+            if waiting := [d.path.name for d in shown if not d.trouble and not d.behind(name)]:
                 return _(
                     "This page is not ready: {lectures} is running. It comes by itself.",
                     lectures=", ".join(waiting),
@@ -357,7 +359,7 @@ class Preview:
             if page is None:
                 self._data(address)
                 return ""
-            now = (self.generation, *(it.generation for it in self.drafts.values()))
+            now = (self.generation, *(draft.generation for draft in self.drafts.values()))
             if self.made.get(address) == now:
                 return ""
             for problem in self._fill(page.file):
@@ -412,9 +414,9 @@ class Preview:
             for path in gone:
                 log.info("%s is gone", path.name)
                 del self.drafts[path]
-        saved = [path for path in there if path not in self.drafts or any(_is_of(it, path) for it in inside)]
-        others = {it for it in inside if not any(_is_of(it, path) for path in (*there, *gone))}
-        if folder in paths or any(it.suffix != ".bib" and "recordings" not in it.parts for it in others):
+        saved = [path for path in there if path not in self.drafts or any(_is_of(f, path) for f in inside)]
+        others = {f for f in inside if not any(_is_of(f, path) for path in (*there, *gone))}
+        if folder in paths or any(f.suffix != ".bib" and "recordings" not in f.parts for f in others):
             saved = there  # a file that lectures may import or read
         for path in saved:
             self.drafts.setdefault(path, Draft(path)).saves += 1
@@ -515,12 +517,12 @@ class Saves(FileSystemEventHandler):
 
     def settled(self, patience: float) -> set[Path]:
         """What was saved since the last time, once no more follows; nothing where that takes too long."""
-        found = set[Path]()
+        paths = set[Path]()
         with contextlib.suppress(queue.Empty):
-            found.add(self.seen.get(timeout=patience))
+            paths.add(self.seen.get(timeout=patience))
             while True:
-                found.add(self.seen.get(timeout=SETTLED))
-        return found
+                paths.add(self.seen.get(timeout=SETTLED))
+        return paths
 
 
 def serve(config_file: Path, port: int, warm: Warm, timeout: float) -> int:

@@ -89,7 +89,7 @@ def _theirs(docs: Iterable[dict[str, Any]]) -> dict[str, list[Entry]]:
 def _add(pages: dict[str, list[Entry]], lectures: Mapping[str, Sequence[Passage]]) -> None:
     """Add lectures' pages. A passage has the names that stand in its code, in no prose, and not above it."""
     texts = [text for entries in pages.values() for entry in entries for text in entry[1:3]]
-    texts += [text for passages in lectures.values() for it in passages for text in (it.title, *it.words)]
+    texts += [text for passages in lectures.values() for p in passages for text in (p.title, *p.words)]
     words = {*re.findall(r"\w+", " ".join(texts))}
     often: Counter[str] = Counter()
     for page, passages in lectures.items():

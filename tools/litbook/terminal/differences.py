@@ -21,7 +21,7 @@ def lines(old: Record, new: Record, names: Sequence[str], comparison: Comparison
 
     rows = [("line", "what", "was", "is", "by")]
     heads: dict[int, str] = {}  # above which row the name of a section stands
-    for section, differences in grouped(comparison.differences, lambda it: it.section).items():
+    for section, differences in grouped(comparison.differences, lambda d: d.section).items():
         heads[len(rows)] = section[:WIDE]
         for difference in differences:
             what = difference.what[:WIDE]

@@ -123,7 +123,7 @@ class Terminal:
         opener = range(spec.opener, spec.first) if spec.opener > self.printed else ()
         code = [self._code(number, indent) for number in (*opener, *range(spec.first, last + 1))]
         self._release()
-        self.held = statement, [it for it in code if it.plain]
+        self.held = statement, [line for line in code if line.plain]
         if statement not in self.bare:
             self._release()
         self.printed = last
