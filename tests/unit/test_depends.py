@@ -213,3 +213,24 @@ def test_the_digest_of_a_text_is_of_that_alone(tmp_path: Path) -> None:
     before = digests(tmp_path)
     after = digests(tmp_path, LECTURE.replace("return x * x", 'return x + x  # "A remark."'))
     assert {key for key in before if before[key].text != after[key].text} == {"square"}
+
+
+def test_what_is_kept_of_an_unchanged_file_knows_what_its_calls_have_become(tmp_path: Path) -> None:
+    """`step()` is a section's call or a helper's, as the other file has it."""
+    section, helper = "def step():\n    assert 1 < 2\n", "def step(size=1):\n    assert size < 2\n"
+
+    def written(name: str, other: str) -> dict[str, depends.Digests]:
+        texts = {
+            "__init__": '"""X."""\nfrom .a import first\n\ndef main():\n    first()\n',
+            "a": "from .b import step\n\ndef first():\n    step()\n    assert len(__name__) > 2\n",
+            "b": other,
+        }
+        (tmp_path / name).mkdir(exist_ok=True)
+        for file, text in texts.items():
+            (tmp_path / name / f"{file}.py").write_text(text)
+        return depends.digests(source.read(tmp_path / name), tmp_path)
+
+    before, after = written("lecture_x", section), written("lecture_x", helper)
+    assert before["first"].all != after["first"].all
+    assert after == written("lecture_y", helper)  # read for the first time
+    assert before == written("lecture_x", section)

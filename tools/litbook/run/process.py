@@ -236,13 +236,12 @@ class _Waiting:
 
 def _wait(path: str, line: Connection) -> None:
     """In the fork: read the lecture, which `read` and its like then know; do as `child` what one is asked."""
-    from litbook.run import child
-    from litbook.text import source
+    from litbook.run import child, run
 
     os.setpgid(0, 0)
     if not line.poll():  # else it is too late for that
         with contextlib.suppress(Exception):  # what is wrong with the text is said when it is to run
-            source.usable(Path(path))
+            run.read_ahead(Path(path))
     try:
         asked = line.recv()
     except EOFError:  # whoever would have asked is gone

@@ -35,6 +35,7 @@ from litbook.run.modules import Modules, watch_copies
 from litbook.snapshot.foreign import alarm
 from litbook.text import depends, nearby, source
 from litbook.text.lecture import INSTALLED, Lecture
+from litbook.text.scopes import binds
 from litbook.text.tree import frozen, modules_in
 
 _END = os._exit  # what really ends this process, also while a lecture runs
@@ -124,6 +125,17 @@ def run(  # noqa: PLR0913  all that one may ask of a run
             Execution(recorder, path, sections, device, seed, slow, owner).whole(path)
         asked = dict.fromkeys(lecture.section_name(lecture.section(name)) for name in sections)
         return recorder.finish(place, tuple(asked))
+
+
+def read_ahead(path: Path) -> None:
+    """Ask of a lecture's text what a run asks of it; one that follows reads anew only what was saved since.
+
+    Raises what a run raises before anything runs.
+    """
+    lecture = source.usable(path)
+    depends.digests(lecture, path.parent)
+    for statement in lecture.statement_of:
+        binds(statement)
 
 
 # ---------------------------------------------------------------------------- executing

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
-from functools import cached_property
+from functools import cached_property, lru_cache
 from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
@@ -21,7 +21,17 @@ from litbook.text.imports import Names
 from litbook.text.lecture import SECTIONS, Lecture
 from litbook.text.program import Key, Program, Unit
 from litbook.text.sections import words_in
-from litbook.text.tree import Definition, FunctionNode, blocks, body_of, documented, dotted, head_of, mark_of
+from litbook.text.tree import (
+    Anchor,
+    Definition,
+    FunctionNode,
+    blocks,
+    body_of,
+    documented,
+    dotted,
+    head_of,
+    mark_of,
+)
 from litbook.text.words import UNKNOWN, WORDS, calls
 
 # What finds names or files that no text says, or reads the text itself: then all that there is counts.
@@ -64,10 +74,16 @@ def digests(lecture: Lecture, folder: Path | None = None) -> dict[str, Digests]:
 
 
 class _Wording:
-    """Statements of one file without their prose: a digest of them, and what they mention."""
+    """Statements of one file without their prose: a digest of them, and what they mention.
 
-    def __init__(self, lecture: Lecture, words: dict[str, str], nodes: Iterable[ast.AST]) -> None:
-        self.lecture, self.words = lecture, words
+    It is the same whatever the other files say: `calling` are those of the file's statements that are a
+    section's call, and of `lecture` it asks for directives alone.
+    """
+
+    def __init__(
+        self, lecture: Lecture, words: dict[str, str], calling: frozenset[ast.AST], nodes: Iterable[ast.AST]
+    ) -> None:
+        self.words, self.calling = words, calling
         self.quoted: set[str] = set()  # texts that may name files
         self.imports: list[ast.Import | ast.ImportFrom] = []
         self.hides = False  # whether it may read what no text says
@@ -78,7 +94,7 @@ class _Wording:
         self._watched: set[str] = set()  # names in what directives show
         self._nodes = list(nodes)
         for node in self._nodes:
-            self._add(node)
+            self._add(lecture, node)
         self.is_empty = not self._text
         self.digest = sha256("\0".join(self._text).encode(errors="backslashreplace")).hexdigest()[:16]
 
@@ -106,7 +122,7 @@ class _Wording:
             todo += [base.value] if isinstance(base, ast.Attribute | ast.Subscript) else []
         return {name.id for name in self._meant if id(name) in bases or not isinstance(name.ctx, ast.Load)}
 
-    def _add(self, root: ast.AST) -> None:
+    def _add(self, lecture: Lecture, root: ast.AST) -> None:
         text, todo = self._text, list[ast.AST | str]([root])  # no recursion: expressions are of any depth
         while todo:
             node = todo.pop()
@@ -121,7 +137,7 @@ class _Wording:
                 text.append(hex(node.value) if type(node.value) is int else repr(node.value))  # of any length
                 self._quote(node.value)
                 continue
-            if isinstance(node, ast.stmt | ast.ExceptHandler | ast.match_case) and self._directed(node):
+            if isinstance(node, Anchor) and self._directed(lecture, node):
                 continue
             self._look(node)
             parts: list[ast.AST | str] = [type(node).__name__]
@@ -168,13 +184,12 @@ class _Wording:
             self._silent.update(id(node) for node in ast.walk(decorator))
         return bool(mark_of(decorator))
 
-    def _directed(self, node: ast.stmt | ast.ExceptHandler | ast.match_case) -> bool:
+    def _directed(self, lecture: Lecture, node: Anchor) -> bool:
         """Add what directives say of a statement, and of prose what is computed; True where that is all."""
-        lecture = self.lecture
         for number in lecture.watches_of.get(node, ()):
             watch = lecture.watches[number]
             self._text += [watch.kind, watch.unit or ""]
-            self._add(watch.node)
+            self._add(lecture, watch.node)
             self._watched |= scopes.reads(watch.node)
         self._text += ["stepover"] * (node in lecture.stepover) + ["fails"] * (node in lecture.fails)
         match node:
@@ -183,23 +198,19 @@ class _Wording:
                 return True
             case ast.Assert(test=test, msg=ast.Constant()):
                 self._text.append("Assert")
-                self._add(test)
+                self._add(lecture, test)
                 return True
-            case ast.Expr(ast.Call(func=called)) if self._is_section(node):
+            case ast.Expr(ast.Call(func=called)) if node in self.calling:
                 self._silent.add(id(head_of(called)))
             case ast.Expr():
                 told = calls(node)
                 if told and all(dotted(call.func) in self.words for call in told):
                     for call in told:
-                        self._tell(call)
+                        self._tell(lecture, call)
                     return True
         return False
 
-    def _is_section(self, node: ast.stmt) -> bool:
-        number = self.lecture.statement_of.get(node)
-        return number is not None and self.lecture.statements[number].target is not None
-
-    def _tell(self, call: ast.Call) -> None:
+    def _tell(self, lecture: Lecture, call: ast.Call) -> None:
         """A call of an author's word. A text that stands there is prose; one that is computed is code."""
         name = self.words[dotted(call.func)]
         word = WORDS.get(name, UNKNOWN)
@@ -210,7 +221,13 @@ class _Wording:
                 self._silent.update(id(node) for node in ast.walk(argument))
             if not (isinstance(argument, ast.Constant) and {place} & {*word.positions, *word.names}):
                 self._text.append(str(place))
-                self._add(argument)
+                self._add(lecture, argument)
+
+
+@lru_cache(maxsize=128)
+def _kept(_tree: ast.Module, _calling: frozenset[ast.AST]) -> dict[ast.AST, _Wording]:
+    """What is known of statements of a file. A save changes one file; what the others say, stays."""
+    return {}
 
 
 class _Grounds:
@@ -222,7 +239,13 @@ class _Grounds:
         self.files = with_modules([*lecture.files, *beside])
         self.program = Program(Names(self.files), lambda _: frozenset())
         self.words = [words_in(file.tree) for file in self.files]
-        self._wordings: dict[ast.AST, _Wording] = {}
+        calling = [set[ast.AST]() for _ in self.files]
+        for node, number in lecture.statement_of.items():
+            row = lecture.statements[number]
+            if row.target is not None and isinstance(node, ast.Expr):
+                calling[lecture.functions[row.function].file].add(node)
+        self._calling = [*map(frozenset, calling)]
+        self._wordings = [*map(_kept, (file.tree for file in self.files), self._calling)]
         self._steps: dict[Unit, tuple[list[str], list[Unit]]] = {}
         self._units: dict[ast.AST, Unit] = {unit.node: unit for unit in self.program.units}
         self._node_of = {number: node for node, number in lecture.function_of.items()}
@@ -233,9 +256,13 @@ class _Grounds:
 
     def worded(self, file: int, node: ast.AST) -> _Wording:
         """A statement without its prose."""
-        if node not in self._wordings:
-            self._wordings[node] = _Wording(self.lecture, self.words[file], [node])
-        return self._wordings[node]
+        kept = self._wordings[file]
+        if node not in kept:
+            kept[node] = self._wording(file, [node])
+        return kept[node]
+
+    def _wording(self, file: int, nodes: Iterable[ast.AST]) -> _Wording:
+        return _Wording(self.lecture, self.words[file], self._calling[file], nodes)
 
     def of_section(self, index: int, node: ast.AST) -> str:
         """The digest of all that a section depends on."""
@@ -265,8 +292,9 @@ class _Grounds:
         count = calls_at.get(index, len(done))
         if (parent, count) not in self._lead:
             at = self.lecture.functions[parent].file
-            wording = _Wording(self.lecture, self.words[at], done[:count])
-            self._lead[parent, count] = self._led(at, wording, scopes.local_names(node))
+            self._lead[parent, count] = self._led(
+                at, self._wording(at, done[:count]), scopes.local_names(node)
+            )
         return self._lead[parent, count]
 
     def _doing(self, node: FunctionNode) -> tuple[list[ast.stmt], dict[int, int]]:
@@ -366,10 +394,15 @@ class _Grounds:
             yield self._everything
         for text in wording.quoted:
             if text not in self._contents:
-                places = sorted(nearby.named([text], self.folder))
+                places = sorted(nearby.named([text], self.folder, self._there))
                 self._contents[text] = "".join(f"{at} {nearby.content(self.folder / at)}\n" for at in places)
             if self._contents[text]:
                 yield self._contents[text]
+
+    @cached_property
+    def _there(self) -> list[Path]:
+        assert self.folder is not None
+        return [*self.folder.iterdir()]
 
     @cached_property
     def _everything(self) -> str:

@@ -12,7 +12,7 @@ import functools
 import os
 import re
 import tokenize
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from hashlib import file_digest, sha256
 from pathlib import Path
 
@@ -47,14 +47,15 @@ def _parsed(text: str) -> ast.Module:
     return ast.parse(text)
 
 
-def named(quoted: Iterable[str], folder: Path) -> set[Path]:
+def named(quoted: Iterable[str], folder: Path, entries: Sequence[Path] = ()) -> set[Path]:
     """The files and folders in `folder` that quoted texts name, by their paths from there; nothing hidden.
 
-    Of `"a/{b}.c"` the folder `a`, and of `"{b}.c"` every file that ends so.
+    Of `"a/{b}.c"` the folder `a`, and of `"{b}.c"` every file that ends so. `entries` are those of the
+    folder, for who asks again and again.
     """
     texts = {*quoted}
     endings = {Path(text).suffix for text in texts} - {"", ".py"}
-    there = [*folder.iterdir()]
+    there = entries or [*folder.iterdir()]
     names = {entry.name for entry in there}
     places = {Path(entry.name) for entry in there if entry.suffix in endings and entry.is_file()}
     for text in texts:

@@ -12,6 +12,7 @@ is seen by its own statements and not by its methods.
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
@@ -94,6 +95,7 @@ def outer(node: ast.AST) -> Iterator[ast.Name]:
 # ---------------------------------------------------------------------------- what is given a value
 
 
+@functools.lru_cache(maxsize=32768)  # a save changes one file of a lecture, which may have 6,000 statements
 def binds(statement: ast.AST) -> tuple[str, ...]:
     """The names that a statement gives another value, or deletes, in order; not what statements inside it do.
 
