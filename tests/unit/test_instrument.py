@@ -30,7 +30,8 @@ FILE = "program.py"
 
 
 # Which of its arguments a probe hands back.
-HANDED_BACK = {"claim": 0, "operand": 1, "message": 1, "truth": 1, "tolerance": 1, "element": 2}
+HANDED_BACK = {"claim": 0, "operand": 1, "message": 1, "truth": 1, "tolerance": 1, "element": 2,
+               "side": 2, "given": 2}  # fmt: skip
 
 
 class Notes:

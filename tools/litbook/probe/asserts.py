@@ -21,19 +21,25 @@ from itertools import islice
 from sys import _getframe
 from traceback import walk_stack
 from types import FrameType
+from typing import Any
 
 from msgspec.structs import astuple
 
 from litbook.probe import raised
 from litbook.probe.captions import caption_of, names_in
 from litbook.probe.recording import Recording
-from litbook.probe.truths import always_true, is_boundless
+from litbook.probe.truths import always_true, equals_everything, is_boundless
 from litbook.record import model
+from litbook.snapshot.snapshot import as_snapshot, glimpse, is_immediate
+from litbook.text.claims import claim_of_assert
+from litbook.text.lecture import Assertion
 from litbook.text.tree import segment
+from litbook.text.vacuous import why_nothing
 
 WAY_OUT = "if it is meant to fail, mark its line: # @fails"
 WAY_OUT_LEFT = "let it be judged, or mark its line @fails if it is meant to raise"
 WAY_OUT_TRUE = "claim something that can be false"
+MISSING = object()  # stands for an operand that was not asked for
 
 Site = tuple[int, int, tuple[raised.Line, ...]]
 """The section that shows an assert, the line of its file there, and the assert's own where it is another."""
@@ -69,6 +75,9 @@ class Asserts:
         # Memory that forks share: what one of them could not say, as it could open or write no file.
         self._unsaid = mmap.mmap(-1, len(self.lecture.statements) + 1)
         self._began = set[int]()  # those without a step
+        self._sides: dict[int, dict[int, Any]] = {}  # of those that are no claims, operands as they were once
+        self._again, self._given = set[int](), set[tuple[int, int]]()  # see `side`, `given`
+        self._odd: dict[int, str] = {}  # what decides an assert, where it is true whatever it holds
         self._before = set[int]()  # in a fork: ids of the frames in which the parent's asserts go on
         self._process, self._thread = os.getpid, threading.get_ident  # a lecture may replace them
         self._home_process, self._home_thread = os.getpid(), threading.get_ident()
@@ -140,11 +149,37 @@ class Asserts:
         what = f"never judged: the assert {self._text(statement)} was left by {by}\n{WAY_OUT_LEFT}"
         self._left[statement] = self._noticed(statement, what, frame)
 
-    def truth(self, statement: int, value: object) -> object:
-        """What decides an assert, handed back as it came."""
-        if type(value) is not bool and (kind := always_true(value)):
+    def truth(self, statement: int, value: object, named: str) -> object:
+        """What decides an assert, handed back as it came. It is `named` so where it comes from."""
+        kind, sure = ("", False) if type(value) is bool else always_true(value, named)
+        if kind and sure:
             self.cannot_fail(statement, f"it asserts {kind}", _getframe(1))
+        elif kind != self._odd.setdefault(statement, kind):
+            self._odd[statement] = ""  # it may be something else, as this time
         return value
+
+    def side(self, statement: int, number: int, value: Any) -> Any:
+        """An operand of an assert that is no claim, handed back as it came; of one time it is kept."""
+        if statement not in self._again:
+            sides = self._sides.setdefault(statement, {})
+            if number in sides:
+                self._again.add(statement)
+            else:
+                sides[number] = value if is_immediate(value) else glimpse(value)
+                self.equal(statement, number, value, _getframe(1))
+        return value
+
+    def given(self, statement: int, number: int, value: Any) -> Any:
+        """`all` or `any` asks for one of the elements that this operand, a generator, has."""
+        self._given.add((statement, number))
+        return value
+
+    def equal(self, statement: int, number: int, value: Any, frame: FrameType) -> None:
+        """An assert whose operand equals everything cannot fail."""
+        asked = self._asked(statement)
+        beside = asked.form[number].strip().endswith("=="), asked.form[number + 1].strip().startswith("==")
+        if any(beside) and equals_everything(value):
+            self.cannot_fail(statement, f"everything equals {asked.operand_texts[number]}", frame)
 
     def tolerance(self, statement: int, value: object) -> object:
         """A tolerance in the test of an assert, handed back as it came."""
@@ -215,6 +250,7 @@ class Asserts:
         """What the record keeps of them: those that ran and are no claims, or were left."""
         claims = {claim.statement for claim in self.lecture.claims}
         there = {i for i in self.nodes if self._unsaid[i]} | self._began | self._left.keys()
+        there |= {i for i in self._odd if self._nothing(i)}
         return tuple(map(self._entry, sorted(self.nodes.keys() & reached - claims | there)))
 
     def unfinished(self, thread: str, file: int | None, line: int) -> None:
@@ -227,10 +263,31 @@ class Asserts:
         error = self.recorder.error(site[0], "assert", site[1], f"{what}\njoin it in its section", site[2])
         self.recorder.keep(site[0], error)
 
+    def _asked(self, statement: int) -> Assertion:
+        return claim_of_assert(self.lecture.file_of_statement(statement).text, self.nodes[statement])
+
+    def _nothing(self, statement: int) -> str:
+        """Why an assert holds and says nothing, as its values tell; "" of one that may say something."""
+        wrong = (*self._false, *self._left, *self._true)
+        if statement in wrong or self.nodes[statement] in self.lecture.zeros:
+            return ""
+        if kind := self._odd.get(statement):
+            return f"it asserts {kind}"
+        if (sides := self._sides.get(statement)) is None:
+            return ""
+        asked, shots = self._asked(statement), list[model.Snapshot | None]()
+        for number, node in enumerate(asked.operands):
+            value = sides.get(number, node.value if isinstance(node, ast.Constant) else MISSING)
+            if isinstance(node, ast.GeneratorExp) and (statement, number) not in self._given:
+                value = [] if number in sides else value  # it gave nothing
+            shots.append(None if value is MISSING else as_snapshot(value))
+        return next(why_nothing(asked.form, asked.operand_texts, shots, statement not in self._again), "")
+
     def _entry(self, statement: int) -> model.Assert:
         shown, column = self.lecture.statements[statement], self.nodes[statement].col_offset
         line = self.recorder.numbering.line(shown.function, shown.first)
-        return model.Assert(self.lecture.key(shown.function), line, self._text(statement), column)
+        key, nothing = self.lecture.key(shown.function), self._nothing(statement)
+        return model.Assert(key, line, self._text(statement), column, nothing)
 
     def _tell_wrong(self, statement: int, failure: _Wrong) -> None:
         """Where no record will say so, say at once what is wrong."""

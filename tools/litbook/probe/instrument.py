@@ -21,13 +21,14 @@ their line numbers.
     a claim                    verdict(step(statement), claim(n), not test)   with operand(i, value) inside
     one of more parts          step(statement); claim(n); if test: holds(n, caption) else: fails(n, caption)
     any other assert           assert test or false(statement), message(statement, message)
+                               with side(statement, n, value) inside
     around any, around claims  try: ...  except BaseException: stumbled(first, last); raise
     an axes annotation         try: axes(n, annotation, name)  except Exception: unread(n)
     an assert without a step   began(statement); assert ...
     any other annotation       try: annotated(statement, annotation)  except Exception: pass
 
 Functions in `Lecture.untouched` (compiled ones, and those marked `@stepover`) keep their own code, but for
-the asserts of those that no compiler reads. An assert that holds costs what it costs in plain Python.
+the asserts of those that no compiler reads.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ from itertools import groupby
 from typing import Any, Protocol, TypeVar
 
 from litbook.errors import Problem, UnusableLecture
+from litbook.text.claims import claim_of_assert
 from litbook.text.file import File
 from litbook.text.lecture import Lecture
 from litbook.text.tree import Definition, dotted, own_nodes, parameters, uncollected, unquoted
@@ -75,7 +77,9 @@ class Probes(Protocol):
     def began(self, statement: int) -> None: ...
     def false(self, statement: int) -> None: ...
     def message(self, statement: int, given: Any) -> Any: ...
-    def truth(self, statement: int, value: Any) -> Any: ...
+    def truth(self, statement: int, value: Any, named: str) -> Any: ...
+    def side(self, statement: int, number: int, value: Any) -> Any: ...
+    def given(self, statement: int, number: int, value: Any) -> Any: ...
     def tolerance(self, statement: int, value: Any) -> Any: ...
     def element(self, claim: int, operand: int, value: Any) -> Any: ...
     def stumbled(self, first: int, last: int) -> None: ...
@@ -392,7 +396,9 @@ class _Writer:
     def _assert(self, node: ast.Assert) -> ast.stmt:
         """It raises as in plain Python. Only one that is false runs anything of ours."""
         number, message = self.lecture.statement_of[node], node.msg
-        asked = self._tested(node.test, number, {}, 0)
+        operands = {it: i for i, it in enumerate(claim_of_assert(self.file.text, node).operands)}
+        quiet = node in self.lecture.zeros or node in self.lecture.fails
+        asked = self._tested(node.test, number, {} if quiet else operands, None)
         test = _at(node.test, ast.BoolOp(ast.Or(), [asked, self._call("false", node.test, number)]))
         if message is not None and not isinstance(message, ast.Constant):
             message = self._call("message", message, number, message)
@@ -430,15 +436,23 @@ class _Writer:
         return self._guarded(node, self._probe(name, node, number, caption), plain)
 
     def _tested(
-        self, node: ast.expr, statement: int, operands: dict[ast.expr, int], claim: int, decides: bool = True
+        self,
+        node: ast.expr,
+        statement: int,
+        operands: dict[ast.expr, int],
+        claim: int | None,
+        decides: bool = True,
     ) -> ast.expr:
-        """A copy of the test in which every operand hands its value over, then on.
+        """A copy of the test in which every operand hands its value over, then on; of a `claim`, or of none.
 
         So does what `decides`, as its truth is that of the test: of some values that is always the same.
         """
         tested = partial(self._tested, statement=statement, operands=operands, claim=claim)
         new: Any = copy.copy(node)
-        if node in operands:
+        if node in operands and claim is None:
+            seen = not isinstance(node, ast.Constant)
+            new = self._call("side", node, statement, operands[node], node) if seen else node
+        elif node in operands:
             new = self._call("operand", node, operands[node], node)
         else:
             match node:
@@ -455,13 +469,18 @@ class _Writer:
                     match node.func, node.args:
                         case ast.Name("all" | "any"), [ast.GeneratorExp() as drawn] if drawn in operands:
                             each = copy.copy(drawn)
-                            each.elt = self._call("element", drawn.elt, claim, operands[drawn], drawn.elt)
-                            new.args = [self._call("operand", drawn, operands[drawn], each)]
+                            at, i = drawn.elt, operands[drawn]
+                            if claim is None:
+                                each.elt = self._call("given", at, statement, i, at)
+                                new.args = [self._call("side", drawn, statement, i, each)]
+                            else:
+                                each.elt = self._call("element", at, claim, i, at)
+                                new.args = [self._call("operand", drawn, i, each)]
                 case ast.Starred():
                     new.value = tested(node.value, decides=False)
         if not decides or isinstance(node, ast.Compare | ast.BoolOp | ast.UnaryOp | ast.Constant):
             return new  # type: ignore[no-any-return]
-        return self._call("truth", node, statement, new)
+        return self._call("truth", node, statement, new, _at(node, ast.Constant(_named(node))))
 
     def _bounded(self, keyword: ast.keyword, statement: int) -> ast.keyword:
         """A tolerance hands its value over: of an infinite one everything is within."""
@@ -476,6 +495,18 @@ class _Writer:
         value = _at(node, ast.Name(node.target.id, ast.Load()))
         probe = self._probe("axes", node, number, unquoted(node.annotation), value)
         return self._guarded(node, probe, self._probe("unread", node, number))
+
+
+def _named(node: ast.expr) -> str:
+    """The last name of what decides an assert: `contiguous` of `x.contiguous`, and with `()` of a call."""
+    match node:
+        case ast.NamedExpr(value=value):
+            return _named(value)
+        case ast.Call(func=called):
+            return f"{_named(called)}()" if isinstance(called, ast.Name | ast.Attribute) else ""
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return name
+    return ""
 
 
 def _has_block(node: ast.AST) -> bool:

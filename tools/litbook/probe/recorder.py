@@ -61,6 +61,7 @@ class Recorder(Judge):
         self.false, self.message = self.asserts.false, self.asserts.message
         self.began = self.asserts.began
         self.truth, self.tolerance = self.asserts.truth, self.asserts.tolerance
+        self.side, self.given = self.asserts.side, self.asserts.given
         self.log = Log(0, self.making(0).storages)  # of the module's own lines
         hot = hot_probes(self, self.asserts)
         self.step, self.enter, self.loop, self.turn = hot.step, hot.enter, hot.loop, hot.turn

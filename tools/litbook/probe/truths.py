@@ -1,7 +1,7 @@
 """Values whose truth is the same whatever they hold: what they are, said of a test that comes to one.
 
-In goes the value of an assert's test, out comes what it is; "" for a value that may be false. Nothing of the
-value runs.
+In goes the value of an assert's test, out comes what it is; "" for a value that may be false, and whether the
+text says that no other could stand there: `d.get("f")` may be None another time. Nothing of the value runs.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ import types
 from typing import Any
 
 FUNCTION, METHOD = "a function, which is not called", "a method, which is not called"
+TAKEN = "an iterator, from which nothing was taken"
+TUPLE, UNAWAITED = "a tuple that begins with a truth", "what nobody awaits"
 _KINDS: tuple[tuple[type | tuple[type, ...], str], ...] = (
     (type, "a class"),
     ((types.FunctionType, functools.partial, type(functools.cache(len))), FUNCTION),
@@ -25,7 +27,9 @@ _KINDS: tuple[tuple[type | tuple[type, ...], str], ...] = (
     ((subprocess.CompletedProcess, subprocess.Popen), "a process, however it ended"),
     ((type(...), type(NotImplemented)), "a placeholder"),
 )
-_NAMES = {"__await__": "what nobody awaits", "__next__": "an iterator, from which nothing was taken"}
+_ALWAYS = ("a mock", "a placeholder", TUPLE, UNAWAITED)  # wherever they come from, nobody meant them
+_MADE_BY = {"CompletedProcess": "run()"}  # what makes one, where that is not called like its type
+_NAMES = {"__await__": UNAWAITED, "__next__": TAKEN}
 # What Python and the probes of a function put around its statements, whatever these do.
 _PROBING = {
     "RESUME", "PUSH_NULL", "PRECALL", "CALL", "POP_TOP", "NOP", "COPY_FREE_VARS", "LOAD_CONST",
@@ -36,11 +40,45 @@ _bases = type.__dict__["__mro__"].__get__
 _names = type.__dict__["__dict__"].__get__
 
 
-def always_true(value: Any) -> str:
-    """What a value is that no `if` would ever take for false: "a function, which is not called"."""
+def always_true(value: Any, named: str = "") -> tuple[str, bool]:
+    """What a value is that no `if` would ever take for false: "a function, which is not called"; else "".
+
+    `named` is the last name of the text that it comes from, with `()` where that is a call. The second says
+    whether the text can give nothing else: `x.is_contiguous` and `Linear(2, 2)` cannot, `re.match("a", x)`
+    and `functions.get("a")` may give None.
+    """
+    kind, what = type(value), _kind(value)
+    if what in _ALWAYS or not named:
+        return what, what in _ALWAYS
+    if not named.endswith("()"):
+        return what, bool(what) and not named.startswith("__") and _name(value).rpartition(".")[2] == named
+    made_by = {_name(base) for base in _bases(kind)} | ({_name(value)} if what == TAKEN else set())
+    sure = named[:-2] in made_by or named == _MADE_BY.get(_name(kind))
+    return what or ("an object, which is always true" if sure and not _asked(kind) else ""), sure
+
+
+def _asked(kind: type) -> bool:
+    """Whether an instance has a say in its truth."""
+    return any("__bool__" in names or "__len__" in names for names in map(_names, _bases(kind)))
+
+
+def _name(value: Any) -> str:
+    """The `__name__` of a function, class or module; nothing of a library's object runs."""
+    if isinstance(value, type):
+        return str(type.__dict__["__name__"].__get__(value))
+    if type(value) is types.MethodType:
+        return _name(value.__func__)
+    name = inspect.getattr_static(value, "__name__", "")
+    if isinstance(name, types.GetSetDescriptorType | types.MemberDescriptorType):
+        name = name.__get__(value, type(value))
+    return name if isinstance(name, str) else ""
+
+
+def _kind(value: Any) -> str:
+    """What a value is whose truth is the same whatever it holds."""
     kind = type(value)
     if kind is tuple:  # a test and its message, or `return True, why`
-        return "a tuple that begins with a truth" if value and type(value[0]) is bool else ""
+        return TUPLE if value and type(value[0]) is bool else ""
     if issubclass(kind, types.BuiltinFunctionType):  # `len`, and `[].append`
         return FUNCTION if isinstance(value.__self__, types.ModuleType | None) else METHOD
     for kinds, what in _KINDS:
@@ -49,9 +87,9 @@ def always_true(value: Any) -> str:
     mock = sys.modules.get("unittest.mock")
     if mock is not None and issubclass(kind, mock.NonCallableMock):
         return "a mock"
-    bases = [_names(base) for base in _bases(kind)]
-    if any("__bool__" in names or "__len__" in names for names in bases):
+    if _asked(kind):
         return ""
+    bases = [_names(base) for base in _bases(kind)]
     if what := next((what for name, what in _NAMES.items() if any(name in names for names in bases)), ""):
         return what
     # What is called and has a name of its own: a function of numpy, an operator of torch.

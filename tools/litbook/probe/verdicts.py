@@ -21,7 +21,6 @@ from litbook.probe.making import Judged, Kept, Making, claim_of
 from litbook.probe.numbering import Numbering
 from litbook.probe.raised import text_of
 from litbook.probe.recording import Listener
-from litbook.probe.truths import equals_everything
 from litbook.record import model
 from litbook.snapshot.snapshot import snapshot
 from litbook.text.lecture import Lecture
@@ -91,10 +90,7 @@ class Judge:
             judged.failed = failed
             judged.caption = claim.caption if caption is None else caption_of(caption)
             for i, value in seen.items():
-                beside = claim.form[i].strip().endswith("=="), claim.form[i + 1].strip().startswith("==")
-                if any(beside) and equals_everything(value):
-                    why = f"everything equals {claim.operand_texts[i]}"
-                    self.asserts.cannot_fail(claim.statement, why, frame)
+                self.asserts.equal(claim.statement, i, value, frame)
             storages = self._making_of(number).storages
             for i, node in enumerate(claim.operands):
                 if isinstance(node, ast.GeneratorExp) and i in seen and (number, i) not in self.drawn:

@@ -386,7 +386,7 @@ class Claim(Part, frozen=True):
 
 
 class Assert(Part, frozen=True):
-    """An assert that ran and is no claim, or any whose test was left.
+    """An assert that ran and is no claim, or any whose test was left, or is true whatever it is about.
 
     `key` is that of the section or definition it stands in, from whose first line `line` counts; `column`
     counts the bytes before it in its line.
@@ -396,6 +396,7 @@ class Assert(Part, frozen=True):
     line: int
     text: str
     column: int = 0
+    nothing: str = ""  # why it holds and says nothing
 
 
 class Error(Part, frozen=True):

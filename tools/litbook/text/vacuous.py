@@ -9,56 +9,89 @@ from __future__ import annotations
 
 import ast
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from litbook.errors import Place, Problem
 from litbook.record import model
-from litbook.record.model import Claim, Record, Section, Snapshot
+from litbook.record.model import Record, Section, Snapshot
 
 WAY_OUT = "claim also that there was something to see; where zero is the point, say so: # @zero: why"
+WAY_OUT_THERE = "call it, or claim that it is there: … is not None"
 _EQUAL = ("==", "is", "<=", ">=")  # what holds between a thing and itself
 _CALLS = (ast.Call, ast.Await, ast.Yield, ast.YieldFrom, ast.NamedExpr)
 
 
 def vacuous(record: Record) -> list[Problem]:
-    """The claims that hold and say nothing, in the order of the book, each with its line and why."""
+    """The claims and asserts that hold and say nothing, in the order of the book, each with why."""
     problems = list[Problem]()
     for section, claim in record.claims():
         if claim.verdict == "holds" and claim.kind == "assert" and not claim.zero:
-            if why := next(_reasons(section, claim), ""):
-                source, number = record.sources[section.file], section.first + claim.line
-                line = source.text.split("\n")[number - 1]
-                place = Place(source.path, number, len(line) - len(line.lstrip()) + 1, line)
-                problems.append(Problem("vacuous", f"this claim says nothing: {why}", place, WAY_OUT))
-    return problems
+            texts = tuple(it.text for it in claim.operands)
+            shots = [None if it.value is None else section.snapshots[it.value] for it in claim.operands]
+            if why := next(why_nothing(claim.form, texts, shots, claim.count == 1), ""):
+                problems.append(_problem(record, section, claim.line, f"this claim says nothing: {why}"))
+    # One that ran in several processes says something where it does in any.
+    says = {(it.key, it.line, it.column) for it in record.asserts if not it.nothing}
+    for it in record.asserts:
+        if it.nothing and (it.key, it.line, it.column) not in says:
+            stands_in = record.by_key.get(it.key) or record.definition_of[it.key]
+            what, there = f"this assert says nothing: {it.nothing}", it.nothing.startswith("it asserts")
+            problems.append(_problem(record, stands_in, it.line, what, WAY_OUT_THERE if there else WAY_OUT))
+    files = [source.path for source in record.sources]
+    at = {(it.place.path, it.place.line, it.what): it for it in problems if it.place}
+    return [at[place] for place in sorted(at, key=lambda place: (files.index(place[0]), place[1]))]
 
 
-def _reasons(section: Section, claim: Claim) -> Iterator[str]:
-    """Why a claim says nothing, of each of its comparisons."""
-    for i, operand in enumerate(claim.operands):
-        of_all = claim.form[i].endswith("all(") or claim.form[i].endswith("not any(")
-        if of_all and operand.value is not None and claim.count == 1:
-            if claim.form[i + 1][:1] == ")" and _is_empty(section.snapshots[operand.value]):
-                yield f"{claim.form[i].split()[-1]}…) looked at nothing"
-    for i, (left, right) in enumerate(zip(claim.operands, claim.operands[1:], strict=False)):
-        before, between = claim.form[i].split(), claim.form[i + 1].strip(" ()")
-        ends = claim.form[i + 2][:1] == ")" or "=" in claim.form[i + 2]  # of a call, perhaps with keywords
-        called = between == "," and claim.form[i].endswith("(") and ends
-        if left.value is None or right.value is None or not (called or between):
+def _problem(
+    record: Record, stands_in: Section | model.Definition, line: int, what: str, way_out: str = WAY_OUT
+) -> Problem:
+    source, number = record.sources[stands_in.file], stands_in.first + line
+    text = source.text.split("\n")[number - 1]
+    place = Place(source.path, number, len(text) - len(text.lstrip()) + 1, text)
+    return Problem("vacuous", what, place, way_out)
+
+
+def why_nothing(
+    form: Sequence[str], texts: Sequence[str], shots: Sequence[Snapshot | None], once: bool
+) -> Iterator[str]:
+    """Why an assert that held says nothing, of each of its comparisons.
+
+    `form` is its text around the operands, `shots` are what these were, None where nobody asked for one; and
+    whether it ran `once`.
+    """
+    for i, shot in enumerate(shots):
+        of_all = form[i].endswith("all(") or form[i].endswith("not any(")
+        if of_all and shot is not None and once and form[i + 1][:1] == ")" and _is_empty(shot):
+            yield f"{form[i].split()[-1]}…) looked at nothing"
+    for i, (a, b) in enumerate(pairwise(shots)):
+        left, right = texts[i : i + 2]
+        before, between = form[i].split(), form[i + 1].strip(" ()")
+        ends = form[i + 2][:1] == ")" or "=" in form[i + 2]  # of a call, perhaps with keywords
+        called = between == "," and form[i].endswith("(") and ends
+        if a is None or b is None or not (called or between):
             continue
-        a, b = section.snapshots[left.value], section.snapshots[right.value]
         if between in _EQUAL or called:
-            if left.text == right.text and not _calls(left.text):
-                yield f"both sides are {left.text}"
-            if claim.count == 1 and _number(a) == _number(b) == 0:
+            if left == right and not _calls(left):
+                yield f"both sides are {left}"
+            if once and _number(a) == _number(b) == 0 and not (_is_rest(left) or _is_rest(right)):
                 yield "both sides are zero"
-            if claim.count == 1 and _is_empty(a) and _is_empty(b):
+            if once and _is_empty(a) and _is_empty(b):
                 yield "both sides are empty"
-            if called and claim.count == 1 and _is_nan(a) and _is_nan(b):
+            if called and once and _is_nan(a) and _is_nan(b):
                 yield "both sides are nan"
         denied = between == "!=" or (before[-1:] == ["not"] and not called)
-        if denied and claim.count == 1 and left.text != right.text and "nan" in (_number(a), _number(b)):
+        if denied and once and left != right and "nan" in (_number(a), _number(b)):
             yield "it compares with nan, which equals nothing and has no order"
+
+
+def _is_rest(text: str) -> bool:
+    """Whether it is what a division leaves: that this is zero says much."""
+    with contextlib.suppress(SyntaxError, ValueError):
+        match ast.parse(text, mode="eval").body:
+            case ast.BinOp(left, ast.Mod(), _):
+                return not isinstance(left, ast.Constant)
+    return False
 
 
 def _calls(text: str) -> bool:
