@@ -11,6 +11,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+import yaml
 from tests.running import LITBOOK, REPO, section
 
 from litbook import origin
@@ -53,7 +54,7 @@ def files(folder: Path) -> list[str]:
     return sorted(it.relative_to(folder).as_posix() for it in folder.rglob("*") if it.is_file())
 
 
-def test_a_new_book_is_six_files_and_the_next_command(tmp_path: Path) -> None:
+def test_a_new_book_is_seven_files_and_the_next_command(tmp_path: Path) -> None:
     done = litbook(tmp_path, "new", "my book")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.endswith(
@@ -119,7 +120,7 @@ def test_the_workflow_of_a_new_book_uses_the_actions_of_this_one(book: Path) -> 
 
 
 COMMIT = "0123456789" * 4
-LITBOOK_AT = re.compile(r"^  LITBOOK: (.*)$", re.MULTILINE)
+LITBOOK_AT = re.compile(r"^litbook.*$", re.MULTILINE)
 
 
 @pytest.mark.parametrize(
@@ -134,7 +135,7 @@ LITBOOK_AT = re.compile(r"^  LITBOOK: (.*)$", re.MULTILINE)
         ("", True, ""),
     ],
 )
-def test_the_workflow_takes_the_litbook_that_began_the_book_from_where_its_clone_came_from(
+def test_a_book_needs_the_litbook_that_began_it_from_where_its_clone_came_from(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, remote: str, pushed: bool, place: str
 ) -> None:
     said = {"rev-parse": COMMIT, "remote": remote, "branch": "  origin/main" if pushed else ""}
@@ -142,16 +143,11 @@ def test_the_workflow_takes_the_litbook_that_began_the_book_from_where_its_clone
     assert origin.elsewhere() == place
     assert origin.here("site") == f"{REPO}[site]"
     new.begin(tmp_path / "mybook")
-    text = (tmp_path / "mybook" / ".github" / "workflows" / "pages.yml").read_text()
-    (at,) = LITBOOK_AT.findall(text)
-    assert at == (
-        place
-        or "${{ vars.LITBOOK }}  # a variable of the repository: git+https://HOST/OWNER/REPOSITORY@COMMIT"
-    )
+    text = (tmp_path / "mybook" / "requirements.txt").read_text()
+    assert LITBOOK_AT.findall(text) == [f"litbook[site] @ {place or '${LITBOOK}'}"]
+    assert ("git+https://HOST/OWNER/REPOSITORY@COMMIT" in text) == (not place)
     version = tomllib.loads((REPO / "pyproject.toml").read_text())["project"]["version"]
-    assert f"# Where litbook {version} is, which began this book." in text
-    (install,) = re.findall(r"pip install .*", text)
-    assert install.startswith('pip install "litbook[site] @ ${LITBOOK:?say above where it is}"')
+    assert f"# litbook {version} began this book." in text
     assert "secret" not in text
 
 
@@ -179,15 +175,76 @@ def test_an_installed_litbook_is_installed_again_from_where_pip_had_it(
     assert (origin.here("site"), origin.elsewhere(), origin.version()) == (here, elsewhere, "1.0")
 
 
-def test_a_workflow_that_does_not_know_where_litbook_is_installs_nothing(book: Path) -> None:
-    text = (book / ".github" / "workflows" / "pages.yml").read_text()
-    (install,) = re.findall(r"run: (pip install .*)", text)
+@pytest.mark.parametrize("place", ["", "git+https://example.org/o/book@0123"])
+def test_the_workflow_installs_what_the_book_lists_and_asks_where_litbook_is(
+    book: Path, tmp_path: Path, place: str
+) -> None:
+    workflow = yaml.safe_load((book / ".github" / "workflows" / "pages.yml").read_text())
+    assert workflow["env"] == {"LITBOOK": "${{ vars.LITBOOK }}"}
+    steps = workflow["jobs"]["build"]["steps"]
+    (python,) = (it["with"]["python-version"] for it in steps if "setup-python" in it.get("uses", ""))
+    assert python == ".".join(map(str, sys.version_info[:2])), "that of the recordings"
+    install, build = (it["run"] for it in steps if "run" in it)
+    assert build == "litbook build"
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "pip").write_text("#!/bin/sh\necho pip $*\n")
+    (tmp_path / "bin" / "pip").chmod(0o755)
     done = subprocess.run(
-        ["sh", "-c", install.replace("pip install", "echo", 1)],
-        env={**os.environ, "LITBOOK": ""}, capture_output=True, text=True, check=False,
+        ["sh", "-ec", install], cwd=book, capture_output=True, text=True, check=False,
+        env={**os.environ, "LITBOOK": place, "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"},
     )  # fmt: skip
-    assert (done.returncode != 0, done.stdout) == (True, "")
-    assert "LITBOOK: say above where it is" in done.stderr
+    if place:
+        assert (done.returncode, done.stdout) == (0, "pip install -r requirements.txt\n")
+    else:
+        assert (done.returncode != 0, done.stdout) == (True, "")
+        assert "LITBOOK: requirements.txt says what to set" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "imported, listed, way_out",
+    [
+        ("nosuchlib", "", "pip install nosuchlib\n        and list it in requirements.txt, from which others install"),
+        ("skimage.io", "", "pip install scikit-image\n        and list it in requirements.txt, from which others install"),
+        ("nosuch_lib", "Nosuch.Lib >= 2", "requirements.txt lists it: pip install -r requirements.txt"),
+        ("shopp", "", "did you mean shop, which lies beside the lecture?"),
+    ],
+)  # fmt: skip
+def test_an_import_that_fails_is_said_once_and_contradicts_no_recording(
+    book: Path, imported: str, listed: str, way_out: str
+) -> None:
+    (book / "lectures" / "shop.py").write_text("X = 1\n")
+    lecture = book / "lectures" / "lecture_01.py"
+    assert litbook(book, "record").returncode == 0
+    with (book / "requirements.txt").open("a") as file:
+        file.write(f"{listed}\n")
+    lecture.write_text(lecture.read_text().replace("\n\n", f"\n\nimport {imported}\n", 1))
+    name = imported.partition(".")[0]
+    said = f"lectures/lecture_01.py:3: ModuleNotFoundError: No module named '{name}'\n        {way_out}\n    import {imported}\n"
+    done = litbook(book, "run", "lecture_01", "--quiet")
+    assert done.returncode == 1
+    assert done.stdout == f"{said}\n0 claims hold, 0 fail, 0 not run, 3 were not reached; 1 error\n"
+    done = litbook(book, "build")
+    assert done.returncode == 1
+    printed = done.stderr + done.stdout
+    assert said in printed and "\n1 problem in the lectures:\n" in printed
+    assert "approve" not in printed and "is not what was recorded" not in printed
+
+
+def test_what_several_sections_import_and_is_missing_is_said_once(book: Path) -> None:
+    text = "".join(f'def {n}():\n    "{n.title()}."\n    import nosuchlib\n\n\n' for n in ("one", "two"))
+    (book / "lectures" / "lecture_01.py").write_text(f"def main():\n    one()\n    two()\n\n\n{text}")
+    done = litbook(book, "run", "lecture_01", "--quiet")
+    assert done.stdout.count("No module named") == 1
+    assert "    import nosuchlib\n    and at lectures/lecture_01.py:13\n" in done.stdout
+
+
+def test_the_versions_of_all_that_a_lecture_imports_are_recorded(book: Path) -> None:
+    (book / "lectures" / "shop.py").write_text("import json, yaml\n")
+    text = section("import numpy, shop\nx = numpy.ones(2)\nassert x.sum() == 2")
+    (book / "lectures" / "lecture_01.py").write_text(text)
+    assert litbook(book, "run", "lecture_01", "--out", "record.json").returncode == 0
+    versions = json.loads((book / "record.json").read_text())["environment"]["versions"]
+    assert {name: bool(version) for name, version in versions.items()} == {"PyYAML": True, "numpy": True}
 
 
 # ---------------------------------------------------------------------------- without the extra

@@ -22,6 +22,7 @@ NAMED = 5  # sections that a line names; the rest is counted
 def problems(record: Record) -> list[str]:
     """Every failed claim and every error, in line order; each names its place and repeats the user's line."""
     texts: list[tuple[int, int, list[str]]] = []
+    missing = dict[str, list[str]]()  # what several imports miss, said once
     for section in record.sections:
         path, evidence = record.sources[section.file].path, here(record, section)
         for claim in evidence.claims:
@@ -48,9 +49,14 @@ def problems(record: Record) -> list[str]:
         for kept, error in zip(section.errors, evidence.errors, strict=True):
             message = error.message.replace("\n", "\n        ")
             file, line, _name, inner = error.trace[-1] if error.trace else (path, error.line, "", error.text)
+            if message.startswith("ModuleNotFoundError") and message in missing:
+                missing[message].append(f"    and at {file}:{line}")
+                continue
             lines = [f"{file}:{line}: {message}", *([f"    {inner.strip()}"] if inner.strip() else [])]
             for file, line, function, _text in reversed(error.trace[:-1]):
                 lines.append(f"    called from {file}:{line} in {function}")
+            if message.startswith("ModuleNotFoundError"):
+                missing[message] = lines
             texts.append((*origin(record, section, kept), lines))
     return [harmless("\n".join(lines)) for _, _, lines in sorted(texts, key=lambda text: text[:2])]
 
@@ -154,7 +160,7 @@ def longest(records: Sequence[Record]) -> str:
 def releases(fresh: Record, there: Record, name: str = "this run") -> str:
     """That a recording was made by another release of PyTorch than what is compared with it; "" where not."""
     was, now = (r.environment.versions.get("torch", "") for r in (there, fresh))
-    if was.partition("+")[0] == now.partition("+")[0]:
+    if was.partition("+")[0] == now.partition("+")[0] or not (was and now):
         return ""
     return harmless(
         _("This recording was made by torch {was}, {run} by torch {now}.", was=was, run=name, now=now)

@@ -6,7 +6,7 @@ elsewhere; this module shows it, and knows no tolerances.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from litbook.document import amounts, books, margin, report
 from litbook.document.catalogue import _, day, later, ngettext, number
@@ -16,7 +16,7 @@ from litbook.document.setting import Citations, Setting
 from litbook.html import markup, note
 from litbook.html.markup import Html, Page, tag
 from litbook.record.compare import Difference
-from litbook.record.model import LIBRARIES, Record
+from litbook.record.model import Record
 
 TITLE = later("Devices")
 SHOWN = 40  # differences listed for one recording; the rest is counted
@@ -56,7 +56,8 @@ def _scrolling(label: str, heads: Sequence[str], rows: Sequence[Html]) -> Html:
 def _machines(edition: Edition) -> Html:
     """A column for each machine, a row for each thing that is known of one of them."""
     runs = [edition.record, *edition.elsewhere()]
-    columns = [_facts(run) for run in runs]
+    libraries = dict.fromkeys(name for run in runs for name in run.environment.versions)
+    columns = [_facts(run, libraries) for run in runs]
     depends = {s.key: s.depends for s in edition.record.sections}
     for run, column in zip(runs, columns, strict=True):
         older = sum(depends.get(s.key, s.depends) != s.depends for s in run.sections)
@@ -70,7 +71,7 @@ def _machines(edition: Edition) -> Html:
     return _scrolling(_("Machines that ran {lecture}", lecture=edition.folder), heads, rows)
 
 
-def _facts(run: Record) -> dict[str, str]:
+def _facts(run: Record, libraries: Iterable[str]) -> dict[str, str]:
     """What is known of the machine of one run, and what came out; "" where nothing is."""
     where, claims = run.environment, run.count()
     device = where.device
@@ -87,7 +88,7 @@ def _facts(run: Record) -> dict[str, str]:
         _("threads of torch"): where.threads or "",
         _("operating system"): f"{where.os}, {where.machine}",
         "Python": where.python,
-        **{name: where.versions.get(name) for name in LIBRARIES},
+        **{name: where.versions.get(name) for name in libraries},
         _("date"): day(where.date),
         _("commit"): where.commit,
         _("time taken"): f"{number(run.seconds)} s" if run.seconds else "",

@@ -7,14 +7,15 @@ import itertools
 import re
 import tokenize
 from collections.abc import Iterable, Iterator
+from difflib import get_close_matches
 from pathlib import Path
 from traceback import walk_tb
 from types import FrameType
 
 from litbook.probe.captions import bounded
 from litbook.probe.numbering import Numbering
+from litbook.project import CONFIG
 from litbook.record.limits import LONGEST_LINE, TRACE
-from litbook.record.model import LIBRARIES
 from litbook.text.lecture import INSTALLED, Lecture
 
 
@@ -28,6 +29,18 @@ def text_of(error: BaseException | None) -> str:
     return bounded(f"{name}: {text}") if text else name
 
 
+REQUIREMENTS = "requirements.txt"  # of a book, beside its mkdocs.yml
+# Packages that are called otherwise than what one imports of them.
+PACKAGES = {
+    "bs4": "beautifulsoup4",
+    "cv2": "opencv-python",
+    "dateutil": "python-dateutil",
+    "PIL": "pillow",
+    "skimage": "scikit-image",
+    "sklearn": "scikit-learn",
+    "yaml": "pyyaml",
+}
+_NAME = re.compile(r"[A-Za-z0-9][\w.-]*")
 _AMBIGUOUS = re.compile(r"RuntimeError: Boolean value of Tensor with more than one value is ambiguous")
 _ENGINE = Path(__file__).resolve().parents[1]
 
@@ -90,8 +103,8 @@ def own_lines(lecture: Lecture, frames: Iterable[tuple[FrameType, int]]) -> Iter
 
 def way_out(lecture: Lecture, error: BaseException) -> str:
     """Of a tensor of many truths that was asked for one: how to ask for all. Of a library: what brings it."""
-    if isinstance(error, ModuleNotFoundError) and error.name in LIBRARIES:
-        return f"\npip install {error.name}"
+    if isinstance(error, ModuleNotFoundError) and error.name and "." not in error.name:
+        return _installing(_folder(lecture), error.name)
     if isinstance(error, FileNotFoundError) and (_folder(lecture) / str(error.filename)).exists():
         return "\nit lies beside the lecture, which reads a copy of what its text quotes, up to 1 GiB"
     places = [(lecture.file_of(f.f_code.co_filename), line) for f, line in walk_tb(error.__traceback__)]
@@ -106,6 +119,24 @@ def way_out(lecture: Lecture, error: BaseException) -> str:
             if not isinstance(test, ast.BoolOp | ast.UnaryOp):
                 return f"\nwrite: assert {inner}.all()"
     return "\nsay which are meant: (…).all() or (…).any()"
+
+
+def _installing(folder: Path, name: str) -> str:
+    """How a module comes that is not here, and where its package is listed."""
+    # Before anything is installed: a stranger may have registered a name that is misspelt.
+    beside = {path.stem for path in folder.iterdir() if path.suffix == ".py" or path.is_dir()}
+    if near := get_close_matches(name, beside, n=1, cutoff=0.7):
+        return f"\ndid you mean {near[0]}, which lies beside the lecture?"
+    package = PACKAGES.get(name, name)
+    root = next((above for above in (folder, *folder.parents) if (above / CONFIG).is_file()), folder)
+    listing = root / REQUIREMENTS
+    if not listing.is_file():
+        return f"\npip install {package}"
+    lines = listing.read_text(encoding="utf-8", errors="replace").splitlines()
+    listed = {re.sub(r"[-_.]+", "-", found[0]).lower() for line in lines if (found := _NAME.match(line))}
+    if package.lower().replace("_", "-") in listed:
+        return f"\n{REQUIREMENTS} lists it: pip install -r {REQUIREMENTS}"
+    return f"\npip install {package}\nand list it in {REQUIREMENTS}, from which others install"
 
 
 def _beside(lecture: Lecture, file: str) -> str:

@@ -111,6 +111,8 @@ def compare(fresh: model.Record, recording: model.Record) -> Comparison:
             "    compare two records of one lecture"
         )
     paths = [source.path for source in fresh.sources] or [fresh.lecture]
+    # What stopped before its sections, at an import that fails, says nothing of them.
+    stopped = any(section.errors for section in fresh.sections if section.kind in ("module", "main"))
     differences, pairs, changed = list[Difference](), list[_Pair](), list[Difference]()
     for now in filter(fresh.was_asked, fresh.sections):
         was, place = recording.by_key.get(now.key), Place(paths[now.file], now.first)
@@ -122,7 +124,7 @@ def compare(fresh: model.Record, recording: model.Record) -> Comparison:
             if was.ran and was.depends != now.depends:
                 what = "was recorded before a change of what it calls or reads"
                 changed.append(Difference("text", now.key, place, what))
-            if now.ran or not now.requires:  # else there is nothing of this run to compare
+            if now.ran or not (now.requires or stopped):  # else there is nothing of this run to compare
                 pairs.append(_Pair(fresh, now, was))
     if not fresh.asked:
         gone = (section.key for section in recording.sections if section.key not in fresh.by_key)
@@ -341,6 +343,8 @@ class _Pair:
                 self.add("claim", None, here[0].line, text, [_change("times shown", len(there), len(here))])
             for claim, before in zip(here, there, strict=False):
                 self.claims += 1
+                if claim.verdict == "not-reached" and self.now.errors:
+                    continue  # the error says why
                 if claim.verdict != before.verdict:
                     change = Change("verdict", before.verdict, claim.verdict)
                     self.add("claim", None, claim.line, text, [change])

@@ -10,18 +10,22 @@ import re
 import resource
 import subprocess
 import sys
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
 
-from litbook.record.model import LIBRARIES, Device, Environment
+from litbook.record.model import Device, Environment
 
 
-def environment(lecture: Path, device: str, seed: int) -> Environment:
-    """The environment of a run of the file `lecture` that starts now."""
+def environment(lecture: Path, device: str, seed: int, imported: Collection[str] = ()) -> Environment:
+    """The environment of a run of the file `lecture` that starts now, with versions of what it imports."""
     torch = sys.modules.get("torch")
-    versions = dict(_installed())
-    if torch:  # the one that is imported, with its build
+    beside = {path.stem for path in lecture.parent.iterdir()}
+    names = {*imported, *(["torch"] if torch and device == "cuda" else [])}
+    packages = filter(None, map(_package, sorted(names - sys.stdlib_module_names - beside - {"litbook"})))
+    versions = dict(packages)
+    if torch and "torch" in versions:  # with its build
         versions["torch"] = str(torch.__version__)
     # The commit that the lecture's folder is at, with a `+` where the working tree has changes.
     commit = _first_line(["git", "rev-parse", "--short=12", "HEAD"], lecture.parent)
@@ -81,14 +85,20 @@ def why_no_cuda() -> str:
     return f"torch {torch.__version__} sees none{seen}\n    look at nvidia-smi, and at CUDA_VISIBLE_DEVICES"
 
 
-@functools.cache  # the packages' own files are searched for it: a third of a small lecture's time
-def _installed() -> dict[str, str]:
-    """Versions of the libraries that are installed."""
-    versions = {}
-    for name in LIBRARIES:
+@functools.cache  # packages' own files are searched for it
+def _package(module: str) -> tuple[str, str] | None:
+    """The package that a module comes from, and its version; None where none is installed."""
+    with contextlib.suppress(metadata.PackageNotFoundError):
+        return module, metadata.version(module)
+    for package in _packages().get(module, ()):  # one that is called otherwise: `PIL` is of pillow
         with contextlib.suppress(metadata.PackageNotFoundError):
-            versions[name] = metadata.version(name)
-    return versions
+            return package, metadata.version(package)
+    return None
+
+
+@functools.cache  # a tenth of a second: asked only where a module is not called as its package
+def _packages() -> Mapping[str, list[str]]:
+    return metadata.packages_distributions()
 
 
 def _cpu() -> str:

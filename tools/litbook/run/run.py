@@ -110,7 +110,7 @@ def run(  # noqa: PLR0913  all that one may ask of a run
             )
         recorder = recorded_by(lecture, listener)
         recorder.numbering.digests = digests
-        place = environment(path, device, seed)
+        place = environment(path, device, seed, imported)
         if listener is not None:
             listener.begin(lecture, place)
         with (

@@ -1,4 +1,4 @@
-"""A new book: one lecture, its bibliography, a front page, the configuration, a workflow that publishes.
+"""A new book: one lecture, its bibliography, a front page, the configuration, what it needs, a workflow.
 
 In goes the path of a folder that is empty or not there; out come its files, of the texts in `new/`. It knows
 nothing of what a lecture says.
@@ -7,6 +7,7 @@ nothing of what a lecture says.
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from string import Template
 
@@ -14,14 +15,20 @@ from litbook import origin
 from litbook.errors import LitbookError
 
 WORKFLOW = ".github/workflows/pages.yml"
+REQUIREMENTS = "requirements.txt"
 # Nobody has registered the name litbook with an index: whoever did would run code in each book's workflow.
-ASKS = "${{ vars.LITBOOK }}  # a variable of the repository: git+https://HOST/OWNER/REPOSITORY@COMMIT"
+# pip takes ${LITBOOK} from the environment, where the workflow puts the repository's variable of that name.
+ASKS = """\
+# This one came from a place that no other machine has. Say where it is in a variable LITBOOK: of the
+# environment, and on GitHub of the repository: git+https://HOST/OWNER/REPOSITORY@COMMIT
+litbook[site] @ ${LITBOOK}"""
 TEXTS = Path(__file__).with_name("new")
 FILES = {  # in the book -> its text
     "lectures/lecture_01.py": "lecture_01.py.txt",
     "lectures/references.bib": "references.bib.txt",
     "docs/index.md": "index.md.txt",
     "mkdocs.yml": "mkdocs.yml.txt",
+    REQUIREMENTS: "requirements.txt.txt",
     WORKFLOW: "pages.yml.txt",
     ".gitignore": "gitignore.txt",
 }
@@ -42,9 +49,11 @@ def begin(folder: Path) -> list[str]:
             if name in NAMED:
                 content = Template(content).substitute(name=json.dumps(title), title=title)
             if name == WORKFLOW:
-                content = content.replace("VERSION", origin.version()).replace(
-                    "PLACE", origin.elsewhere() or ASKS
-                )
+                content = content.replace("PYTHON", f"{sys.version_info.major}.{sys.version_info.minor}")
+            if name == REQUIREMENTS:
+                place = origin.elsewhere()
+                place = f"litbook[site] @ {place}" if place else ASKS
+                content = content.replace("VERSION", origin.version()).replace("PLACE", place)
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(content, encoding="utf-8")
     except OSError as error:

@@ -60,7 +60,7 @@ def unrun(record: Record, recordings: Sequence[Record] = ()) -> list[Unrun]:
         what, way_out = f"never ran: {kind} {text}", WAY_OUT_DEAD
         if device is not None:
             what = f"has not run yet: {kind} {text}: it needs {device}"
-            way_out = "record the lecture where there is one: run_lecture.py --record"
+            way_out = f"record the lecture where there is one: litbook record {record.lecture}"
         result.append(Unrun(Problem("never-ran", what, place, way_out), device is None))
     return result
 
