@@ -95,7 +95,20 @@ class Evidence:
     @cached_property
     def dimmed(self) -> frozenset[int]:
         """Lines that the run did not reach; none of a recording."""
-        return frozenset() if self.stamp else frozenset(self.first + line for line in _unreached(self))
+        entry, ran = self.entry, self.entry.ran_in.get(self.calls[0], set()) if self.calls else set[int]()
+        if self.stamp or not ran:
+            return frozenset()
+        # Nor those of loops, where the run may have folded away what ran.
+        loops = {loop.line for loop in entry.loops if not entry.frames[loop.frame].called}
+        folded = [s for s in entry.statements if entry.dropped and s.first in loops]
+        inside = {n for s in folded for n in range(s.first + 1, max(s.end, s.last) + 1)}
+        lines, reached = set[int](), set[int]()
+        for i, s in enumerate(entry.statements):
+            if i in ran:
+                reached |= {*range(s.first, s.last + 1)}
+            elif s.kind in ("code", "claim", "piece") and s.first not in inside:
+                lines |= {*range(s.first, s.last + 1)}
+        return frozenset(self.first + line for line in lines - reached)
 
 
 @dataclass(frozen=True)
@@ -184,20 +197,3 @@ def stamp(run: Environment) -> str:
     torch = run.versions.get("torch", "").partition("+")[0]
     parts = [run.device.name, day(run.date), f"torch {torch}" if torch else ""]
     return ", ".join(filter(None, parts))
-
-
-def _unreached(evidence: Evidence) -> list[int]:
-    """Lines, from 0, of statements that never ran; none where the run may have folded them away."""
-    entry, frame = evidence.entry, evidence.calls[0] if evidence.calls else None
-    ran = entry.ran_in.get(frame, set()) if frame is not None else set()
-    if not ran:
-        return []
-    loops = {loop.line for loop in entry.loops if not entry.frames[loop.frame].called}
-    folded = [(s.first, max(s.end, s.last)) for s in entry.statements if entry.dropped and s.first in loops]
-    lines: list[int] = []
-    for i, s in enumerate(entry.statements):
-        if i in ran or s.kind not in ("code", "claim", "piece") or any(a < s.first <= b for a, b in folded):
-            continue
-        lines += range(s.first, s.last + 1)
-    reached = {n for i, s in enumerate(entry.statements) if i in ran for n in range(s.first, s.last + 1)}
-    return [line for line in lines if line not in reached]

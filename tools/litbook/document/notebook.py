@@ -264,7 +264,27 @@ def _notebook(
     run: _Run, shelf: books.Book, layout: cells.Layout, modules: Mapping[str, str], book: str
 ) -> Notebook:
     made, record, root = _Making(run, layout), run.record, run.section(layout.root)
-    _opening(made, shelf, book, {_top(name) for name in modules})
+    # Title, where it comes from, what it needs.
+    title = record.title if root.kind == "main" else root.heading or root.name
+    place = _("A lecture")
+    if root.kind != "main":
+        number = shelf.parts.index(root) + 1
+        place = _("Part {n} of {all} of **{lecture}**", n=number, all=len(shelf.parts), lecture=record.title)
+    if book:
+        place = _("{place} from *{book}*", place=place, book=book)
+    strangers = sorted(
+        {*made.layout.modules} - {_top(name) for name in modules} - sys.stdlib_module_names - {"litbook"}
+    )
+    versions = record.environment.versions
+    packages = [f"{name} {versions.get(name, '').partition('+')[0]}".strip() for name in strangers]
+    needs = _("It needs Python 3.11 or later.")
+    if packages:
+        needs = _("It needs Python 3.11 or later with {packages}.", packages=", ".join(packages))
+    if missing := [name for name in strangers if name not in ON_COLAB]:
+        needs += " " + _("On Colab, run `{command}` first.", command=f"%pip install {' '.join(missing)}")
+    what = _("{place}. This notebook runs on its own, from top to bottom. {needs}", place=place, needs=needs)
+    how = _(_HOW, machine=escaped(record.environment.machine_name))
+    made.prose("opening", Title(title, 1, root.name), Remark(what), Remark(how))
     numbers = {label: item.number for label, item in shelf.numbers.items()}
     head, made.cells = made.cells, []
     _items(made)
@@ -282,7 +302,7 @@ def _notebook(
     return Notebook(
         record.lecture,
         root.name,
-        record.title if root.kind == "main" else root.heading or root.name,
+        title,
         tuple(made.cells),
         shelf.bibliography,
         {item.function: item.level for item in reversed(layout.items) if isinstance(item, cells.Section)},
@@ -331,29 +351,6 @@ _HOW = later(
     'Annotations such as `Float[Tensor, "row col"]` were checked in that run; here they only say what is '
     "meant."
 )
-
-
-def _opening(made: _Making, shelf: books.Book, book: str, beside: set[str]) -> None:
-    """Title, where it comes from, what it needs."""
-    record, root = made.run.record, made.run.section(made.layout.root)
-    title = record.title if root.kind == "main" else root.heading or root.name
-    place = _("A lecture")
-    if root.kind != "main":
-        number = shelf.parts.index(root) + 1
-        place = _("Part {n} of {all} of **{lecture}**", n=number, all=len(shelf.parts), lecture=record.title)
-    if book:
-        place = _("{place} from *{book}*", place=place, book=book)
-    strangers = sorted({*made.layout.modules} - beside - sys.stdlib_module_names - {"litbook"})
-    versions = record.environment.versions
-    packages = [f"{name} {versions.get(name, '').partition('+')[0]}".strip() for name in strangers]
-    needs = _("It needs Python 3.11 or later.")
-    if packages:
-        needs = _("It needs Python 3.11 or later with {packages}.", packages=", ".join(packages))
-    if missing := [name for name in strangers if name not in ON_COLAB]:
-        needs += " " + _("On Colab, run `{command}` first.", command=f"%pip install {' '.join(missing)}")
-    what = _("{place}. This notebook runs on its own, from top to bottom. {needs}", place=place, needs=needs)
-    how = _(_HOW, machine=escaped(record.environment.machine_name))
-    made.prose("opening", Title(title, 1, root.name), Remark(what), Remark(how))
 
 
 def _setup(made: _Making, modules: Mapping[str, str], wordings: Mapping[str, str]) -> None:
@@ -458,31 +455,29 @@ def _cells(made: _Making, several: Sequence[Code], role: str, starts: list[str],
     for i, code in enumerate(several):
         group.append(code)
         if i == len(several) - 1 or _failed(made, code) is not None:
-            _cell(made, group, role, starts, title)
+            lines: list[str] = []
+            device, definition = group[0].device, group[0].definition and not title
+            if starts and not definition:
+                lines += [("    " if device else "") + text for text in starts]
+                starts.clear()
+            for nth, part in enumerate(group):
+                if nth and (part.spaced or part.definition):
+                    lines += [""] * (1 + part.definition)
+                lines += _text(made, part)
+            if group[-1].quiet:
+                lines[-1] = group[-1].quiet
+            if device:
+                lines = [f"if {made.word('has_cuda')}():", *lines]
+            results = _results(made, group)
+            hidden = all(part.hidden for part in group)
+            tags = ["hide-input"] if title or hidden else []
+            tags += ["raises-exception"] if any(isinstance(result, Ended) for result in results) else []
+            tags += [f"needs-{device}"] if device else []
+            tags += ["definition"] if definition else []
+            made.code(
+                role, lines, results, tags, title or (_("Code that the page folds, too") if hidden else "")
+            )
             group = []
-
-
-def _cell(made: _Making, group: Sequence[Code], role: str, starts: list[str], title: str) -> None:
-    lines: list[str] = []
-    device, definition = group[0].device, group[0].definition and not title
-    if starts and not definition:
-        lines += [("    " if device else "") + text for text in starts]
-        starts.clear()
-    for i, code in enumerate(group):
-        if i and (code.spaced or code.definition):
-            lines += [""] * (1 + code.definition)
-        lines += _text(made, code)
-    if group[-1].quiet:
-        lines[-1] = group[-1].quiet
-    if device:
-        lines = [f"if {made.word('has_cuda')}():", *lines]
-    results = _results(made, group)
-    hidden = all(code.hidden for code in group)
-    tags = ["hide-input"] if title or hidden else []
-    tags += ["raises-exception"] if any(isinstance(result, Ended) for result in results) else []
-    tags += [f"needs-{device}"] if device else []
-    tags += ["definition"] if definition else []
-    made.code(role, lines, results, tags, title or (_("Code that the page folds, too") if hidden else ""))
 
 
 def _text(made: _Making, code: Code) -> list[str]:

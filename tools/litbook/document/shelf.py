@@ -70,7 +70,12 @@ class Shelves:
             if isinstance(s, Tensor) and has_card(s) and not has_bits(s) and self._new(v)
         ]
         things += [Display(v.text, s) for v, s in here if isinstance(s, Opaque) and s.form and self._new(v)]
-        things += [*self._tables(here), *self._storages(here), *self._wholes(here)]
+        things += [*self._tables(here), *self._storages(here)]
+        # What is too long for any line: all that the record has of it.
+        for v, s in here:
+            drawn = isinstance(s, Tensor | Mapping) or (isinstance(s, Opaque) and s.form)
+            if not drawn and (whole := values.whole(s, v.unit)) and self._new(v):
+                things.append(Whole(v.text, whole, values.is_cut(s)))
         if things:
             blocks.append(Shelf(tuple(things)))
         printed = [p for p in evidence.pieces if p.kind == "output" and mine(p.line) and p.text.strip()]
@@ -122,16 +127,6 @@ class Shelves:
             if len(views) > 1:
                 storages.append(Storage(tuple(views)))
         return storages
-
-    def _wholes(self, shown: Values) -> list[Whole]:
-        """What is too long for any line: all that the record has of it."""
-        wholes = []
-        for value, snapshot in shown:
-            if isinstance(snapshot, Tensor | Mapping) or (isinstance(snapshot, Opaque) and snapshot.form):
-                continue
-            if (text := values.whole(snapshot, value.unit)) and self._new(value):
-                wholes.append(Whole(value.text, text, values.is_cut(snapshot)))
-        return wholes
 
 
 def same_keys(a: Mapping, b: Mapping) -> bool:

@@ -36,7 +36,25 @@ def page(lectures: Sequence[Edition], differences: Differences) -> Page:
     parts = [markup.heading(1, _(TITLE)), tag("p", _(INTRODUCTION))]
     for edition in lectures:
         title = note.inline(edition.record.title, Setting(Citations(books.NOTHING_CITED)))
-        parts += [markup.heading(2, title, edition.folder), _machines(edition), _missing(edition)]
+        # A column for each machine, a row for each thing that is known of one of them.
+        runs = [edition.record, *edition.elsewhere()]
+        libraries = dict.fromkeys(name for run in runs for name in run.environment.versions)
+        columns = [_facts(run, libraries) for run in runs]
+        depends = {s.key: s.depends for s in edition.record.sections}
+        for run, column in zip(runs, columns, strict=True):
+            older = sum(depends.get(s.key, s.depends) != s.depends for s in run.sections)
+            column[_("sections of an older text")] = "" if run is edition.record else str(older)
+        heads = [_("what"), _("this build"), *[_("recording")] * len(runs[1:])]
+        rows = []
+        for name in columns[0]:
+            cells = [column[name] for column in columns]
+            if any(cells):
+                rows.append(tag("tr", tag("th", name, scope="row"), *(tag("td", cell) for cell in cells)))
+        parts += [
+            markup.heading(2, title, edition.folder),
+            _scrolling(_("Machines that ran {lecture}", lecture=edition.folder), heads, rows),
+            _missing(edition),
+        ]
         for recording in edition.elsewhere():
             slug = recording.environment.device.slug
             parts += _differing(edition, recording, differences.get((edition.folder, slug), ()))
@@ -51,24 +69,6 @@ def _scrolling(label: str, heads: Sequence[str], rows: Sequence[Html]) -> Html:
 
 
 # ---------------------------------------------------------------------------- the machines
-
-
-def _machines(edition: Edition) -> Html:
-    """A column for each machine, a row for each thing that is known of one of them."""
-    runs = [edition.record, *edition.elsewhere()]
-    libraries = dict.fromkeys(name for run in runs for name in run.environment.versions)
-    columns = [_facts(run, libraries) for run in runs]
-    depends = {s.key: s.depends for s in edition.record.sections}
-    for run, column in zip(runs, columns, strict=True):
-        older = sum(depends.get(s.key, s.depends) != s.depends for s in run.sections)
-        column[_("sections of an older text")] = "" if run is edition.record else str(older)
-    heads = [_("what"), _("this build"), *[_("recording")] * len(runs[1:])]
-    rows = []
-    for name in columns[0]:
-        cells = [column[name] for column in columns]
-        if any(cells):
-            rows.append(tag("tr", tag("th", name, scope="row"), *(tag("td", cell) for cell in cells)))
-    return _scrolling(_("Machines that ran {lecture}", lecture=edition.folder), heads, rows)
 
 
 def _facts(run: Record, libraries: Iterable[str]) -> dict[str, str]:

@@ -300,26 +300,23 @@ def _table(edition: Edition, book: Book, entries: Sequence[Entry], up: str) -> H
                 words = note.inline(margin.caption(entry.claim), setting)
             link = tag("a", words, href=f"{up}/{_address(edition, book, entry)}")
             claim = tag("td", link, *([markup.SPACE, test] if entry.claim.caption else []))
-            cells = _cells(entry, len(names) - 1)
+            # What each run says of the claim; what this build says stands there once.
+            cells, by_run = list[Html](), {one.run: one for one in entry.verdicts}
+            for nth in range(len(names) - 1):
+                if nth not in by_run:
+                    cells.append(tag("td", "–"))
+                    continue
+                ruling, spoken = by_run[nth].claim.verdict, by_run[nth].words
+                sign = tag("b", margin.SIGNS[ruling], aria_hidden="true")
+                same = nth and spoken == by_run[0].words
+                says = _("the same") if same else spoken
+                cells.append(tag("td", sign, " ", says, class_=f"lb-ruling lb-{ruling}"))
             rows.append(tag("tr", claim, *cells, class_=f"lb-entry lb-{entry.verdict}"))
         bodies.append(tag("tbody", *rows))
     heads = tag("thead", tag("tr", *(tag("th", name, scope="col") for name in names)))
     label = _("claims of {title}", title=edition.record.title)
     table = tag("table", heads, *bodies, class_="lb-ledger")
     return tag("div", table, class_="lb-scroll", tabindex="0", role="region", aria_label=label)
-
-
-def _cells(entry: Entry, runs: int) -> Iterator[Html]:
-    """What each run says of a claim; what this build says stands there once."""
-    by_run = {verdict.run: verdict for verdict in entry.verdicts}
-    for run in range(runs):
-        if run not in by_run:
-            yield tag("td", "–")
-            continue
-        verdict, words = by_run[run].claim.verdict, by_run[run].words
-        sign = tag("b", margin.SIGNS[verdict], aria_hidden="true")
-        same = run and words == by_run[0].words
-        yield tag("td", sign, " ", _("the same") if same else words, class_=f"lb-ruling lb-{verdict}")
 
 
 def _way(edition: Edition, name: str) -> str:

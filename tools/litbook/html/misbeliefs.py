@@ -59,10 +59,17 @@ def page(lectures: Sequence[Edition], bibliography: Bibliography = books.NOTHING
         "Under each: what the machine says, and the line that shows it.",
         total,
     )
+    # A box to filter with; it appears where the script runs.
+    field = tag("input", type="search", id="lb-find", autocomplete="off", spellcheck="false", maxlength="80")
+    label = tag("label", markup.text(_("Show only statements with these words")), for_="lb-find")
+    pattern = _("{n} of {all}")
+    shown = pattern.format(n=total, all=total)
+    count = tag("span", shown, class_="lb-shown", role="status", data_words=pattern)
+    script = tag("script", type="module", src="../../assets/litbook/misbeliefs.js")
     parts = [
         markup.heading(1, _(TITLE)),
         tag("p", summary if total else _("No lecture has marked a statement yet."), class_="lb-summary"),
-        *(_finder(total) if total else []),
+        *([tag("div", label, field, count, class_="lb-find", hidden=True), script] if total else []),
         *groups,
         *references(citations),
     ]
@@ -73,17 +80,6 @@ def _address(book: Book, folder: str, name: str) -> str | None:
     """Where a function of the lecture stands, from this page."""
     address = books.address(book, books.INDEX, name)
     return None if address is None else f"../{folder}/{address.removeprefix('./')}"
-
-
-def _finder(total: int) -> list[Html]:
-    """A box to filter with; it appears where the script runs."""
-    field = tag("input", type="search", id="lb-find", autocomplete="off", spellcheck="false", maxlength="80")
-    label = tag("label", markup.text(_("Show only statements with these words")), for_="lb-find")
-    pattern = _("{n} of {all}")
-    shown = pattern.format(n=total, all=total)
-    count = tag("span", shown, class_="lb-shown", role="status", data_words=pattern)
-    script = tag("script", type="module", src="../../assets/litbook/misbeliefs.js")
-    return [tag("div", label, field, count, class_="lb-find", hidden=True), script]
 
 
 def _entry(

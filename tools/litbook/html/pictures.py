@@ -62,22 +62,18 @@ def _file(data: str) -> tuple[str, bytes]:
     if kind is None:
         raise NotAPicture("it is no picture")
     if kind == "svg+xml":
-        content = _inert(content.decode("utf-8", "replace"))
+        # SVG without anything that runs, or asks for something elsewhere.
+        root = parsed(content.decode("utf-8", "replace"))
+        for element in [*root.iter()]:
+            for child in [*element]:
+                if not isinstance(child.tag, str) or child.tag.rpartition("}")[2] not in _DRAWS:
+                    element.remove(child)
+            for name, value in [*element.attrib.items()]:
+                local = name.rpartition("}")[2]
+                leads = local == "href" and not re.match(r"#|data:image/(png|jpeg|gif|webp);", value)
+                if leads or local.lower().startswith("on") or (local != "href" and ELSEWHERE.search(value)):
+                    del element.attrib[name]
+            if element.tag.rpartition("}")[2] == "style" and ELSEWHERE.search(element.text or ""):
+                element.text = ""
+        content = ET.tostring(root)
     return f"{FOLDER}/{hashlib.sha256(content).hexdigest()[:16]}.{kind.partition('+')[0]}", content
-
-
-def _inert(svg: str) -> bytes:
-    """SVG without anything that runs, or asks for something elsewhere."""
-    root = parsed(svg)
-    for element in [*root.iter()]:
-        for child in [*element]:
-            if not isinstance(child.tag, str) or child.tag.rpartition("}")[2] not in _DRAWS:
-                element.remove(child)
-        for name, value in [*element.attrib.items()]:
-            local = name.rpartition("}")[2]
-            leads = local == "href" and not re.match(r"#|data:image/(png|jpeg|gif|webp);", value)
-            if leads or local.lower().startswith("on") or (local != "href" and ELSEWHERE.search(value)):
-                del element.attrib[name]
-        if element.tag.rpartition("}")[2] == "style" and ELSEWHERE.search(element.text or ""):
-            element.text = ""
-    return ET.tostring(root)

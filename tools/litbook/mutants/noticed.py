@@ -138,7 +138,14 @@ class _Changing(Recorder):
             self.again = True
             if change is not None:
                 change.make(self.lecture)
-            call = self._compile(function)
+            # The section as the tree is now. It leaves nothing else of its file, and so is for a fork.
+            name, file = self.lecture.functions[function].name, self.lecture.file_of_function(function)
+            futures = [node for node in file.tree.body if getattr(node, "module", "") == "__future__"]
+            sections = [node for node in file.tree.body if self.lecture.function_of.get(node) == function]
+            file.tree.body = [*futures, *sections]
+            [module] = instrument_files(replace(self.lecture, files=[file]), self)
+            code = next(c for c in module.co_consts if isinstance(c, CodeType) and c.co_name == name)
+            call = FunctionType(code, vars(sys.modules[file.module or Path(file.filename).stem]))
             del self.makings[function]
             Recorder.section(self, function, call)
             now = self.alone(function)
@@ -148,16 +155,6 @@ class _Changing(Recorder):
 
         lines = forks.asked(work, patience, MEMORY)
         return set(lines[0]) if lines else None
-
-    def _compile(self, function: int) -> Callable[[], object]:
-        """The section as the tree is now. It leaves nothing else of its file, and so is for a fork."""
-        name, file = self.lecture.functions[function].name, self.lecture.file_of_function(function)
-        futures = [node for node in file.tree.body if getattr(node, "module", "") == "__future__"]
-        sections = [node for node in file.tree.body if self.lecture.function_of.get(node) == function]
-        file.tree.body = [*futures, *sections]
-        [module] = instrument_files(replace(self.lecture, files=[file]), self)
-        code = next(c for c in module.co_consts if isinstance(c, CodeType) and c.co_name == name)
-        return FunctionType(code, vars(sys.modules[file.module or Path(file.filename).stem]))
 
     def alone(self, function: int) -> model.Record:
         """The record of a section alone, as it is now."""

@@ -112,7 +112,16 @@ def question(
         raise AuthorError(
             f"question() takes within=0.05 for five percent, 1 for a factor of two, not {within!r:.60}"
         )
-    _refuse_unfinished(answer)
+    # What would have to run before it is an answer.
+    kind = type(answer)
+    if callable(answer):
+        name = str(getattr(answer, "__name__", kind.__name__))[:60]
+        raise AuthorError(f"question() takes the answer itself, not {name}: call it and pass what comes back")
+    if issubclass(kind, Iterator | AsyncIterator | Awaitable):
+        raise AuthorError(
+            f"question() takes the answer itself, not a {kind.__name__}: a record cannot hold what has not "
+            "been computed; pass a number, or a list of what it gives"
+        )
     if check is not None and not _agree(answer, check):
         ways = f"answer: {_bounded_repr(answer)}\ncheck:  {_bounded_repr(check)}"
         raise AuthorError(f"question() has an answer that its check disagrees with: correct one\n{ways}")
@@ -131,19 +140,6 @@ def _agree(answer: object, check: object) -> bool:
     if isinstance(answer, int | float) and isinstance(check, int | float):
         return answer == check or math.isclose(answer, check, rel_tol=1e-9)
     return bool(answer == check)
-
-
-def _refuse_unfinished(answer: Any) -> None:
-    """Raise `AuthorError` for what would have to run before it is an answer."""
-    kind = type(answer)
-    if callable(answer):
-        name = str(getattr(answer, "__name__", kind.__name__))[:60]
-        raise AuthorError(f"question() takes the answer itself, not {name}: call it and pass what comes back")
-    if issubclass(kind, Iterator | AsyncIterator | Awaitable):
-        raise AuthorError(
-            f"question() takes the answer itself, not a {kind.__name__}: a record cannot hold what has not "
-            "been computed; pass a number, or a list of what it gives"
-        )
 
 
 def _bounded_repr(value: object) -> str:
@@ -290,34 +286,32 @@ def output_of(command: Sequence[str], timeout: float = 10.0) -> str:
         raise AuthorError(f"system_text() takes a list, ['git', '--version'], not {command!r:.60}")
     shown = shlex.join(command)[:80]
     try:
-        status, output = _asked(command, timeout)
+        until, output, piece = time.monotonic() + timeout, b"", b"."
+        with subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=-1, stderr=subprocess.STDOUT
+        ) as process:
+            out = process.stdout
+            while out and piece and len(output) <= MOST_BYTES:
+                if not select.select([out], [], [], max(0.0, until - time.monotonic()))[0]:
+                    break
+                piece = os.read(out.fileno(), MOST_BYTES)
+                output += piece
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(0 if piece else max(0.0, until - time.monotonic()))
+            status = process.poll()  # None where it took too long
+            process.kill()
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
         raise AuthorError(f"system_text() cannot run {shown!r}: {why}") from None
     text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", output.decode(errors="replace"))
+    if len(output) > MOST_BYTES:
+        status = 0
     if status is None:
         raise AuthorError(f"system_text() waited {timeout:g} s for {shown!r}\nallow it more: timeout=60")
     if status:
         last = (text.strip().splitlines() or ["it printed nothing"])[-1]
         raise AuthorError(f"system_text(): {shown!r} ended with status {status}: {last[:200]}")
     return text if len(text) <= OUTPUT else f"{text[:OUTPUT]} …"
-
-
-def _asked(command: Sequence[str], timeout: float) -> tuple[int | None, bytes]:
-    """The status of a command, None where it took too long, and the beginning of what it prints."""
-    until, output, piece = time.monotonic() + timeout, b"", b"."
-    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=-1, stderr=subprocess.STDOUT) as process:
-        out = process.stdout
-        while out and piece and len(output) <= MOST_BYTES:
-            if not select.select([out], [], [], max(0.0, until - time.monotonic()))[0]:
-                break
-            piece = os.read(out.fileno(), MOST_BYTES)
-            output += piece
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(0 if piece else max(0.0, until - time.monotonic()))
-        status = process.poll()
-        process.kill()
-    return 0 if len(output) > MOST_BYTES else status, output
 
 
 def requires(need: str) -> Callable[[Callable[P, None]], Callable[P, None]]:

@@ -45,7 +45,27 @@ class Numbering:
             for node, number in lecture.function_of.items()
             if isinstance(node, FunctionNode)
         }
-        self.loop_of_watch, self.owner_of_watch = _around_watches(lecture)
+        # For every watch, the innermost loop around it in its own function, or -1; and that function.
+        loops, owners = [-1] * len(lecture.watches), [0] * len(lecture.watches)
+
+        def walk(node: ast.AST, loop: int, owner: int) -> None:
+            inside = (
+                lecture.statement_of[node] if isinstance(node, ast.For | ast.AsyncFor | ast.While) else loop
+            )
+            within = lecture.function_of[node] if isinstance(node, FunctionNode) else owner
+            for number in lecture.watches_of.get(node, []):
+                loops[number], owners[number] = inside, within
+            within = lecture.function_of.get(node, owner)
+            for name, value in ast.iter_fields(node):
+                around = loop if name == "orelse" else inside
+                for child in value if isinstance(value, list) else [value]:
+                    # No statement is in an expression.
+                    if isinstance(child, ast.AST) and not isinstance(child, ast.expr):
+                        walk(child, -1 if isinstance(child, Definition) else around, within)
+
+        for file in lecture.files:
+            walk(file.tree, -1, 0)
+        self.loop_of_watch, self.owner_of_watch = loops, owners
 
     @cached_property
     def digests(self) -> Mapping[str, depends.Digests]:
@@ -139,24 +159,3 @@ class Numbering:
             child for anchor in self.lecture.untouched for child in ast.walk(anchor) if child is not anchor
         }
         return {number for statement, number in self.lecture.statement_of.items() if statement in inside}
-
-
-def _around_watches(lecture: Lecture) -> tuple[list[int], list[int]]:
-    """For every watch, the innermost loop around it in its own function, or -1; and that function."""
-    loops, owners = [-1] * len(lecture.watches), [0] * len(lecture.watches)
-
-    def walk(node: ast.AST, loop: int, owner: int) -> None:
-        inside = lecture.statement_of[node] if isinstance(node, ast.For | ast.AsyncFor | ast.While) else loop
-        within = lecture.function_of[node] if isinstance(node, FunctionNode) else owner
-        for number in lecture.watches_of.get(node, []):
-            loops[number], owners[number] = inside, within
-        within = lecture.function_of.get(node, owner)
-        for name, value in ast.iter_fields(node):
-            around = loop if name == "orelse" else inside
-            for child in value if isinstance(value, list) else [value]:
-                if isinstance(child, ast.AST) and not isinstance(child, ast.expr):  # where no statement is
-                    walk(child, -1 if isinstance(child, Definition) else around, within)
-
-    for file in lecture.files:
-        walk(file.tree, -1, 0)
-    return loops, owners

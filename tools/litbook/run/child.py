@@ -38,7 +38,20 @@ def work(asked: dict[str, Any]) -> NoReturn:
     """Run what is asked for, leave what came of it, and end the process."""
     desk = Desk(asked["folder"], asked["key"])
     try:
-        _prepare()
+        # A process that ends with its parent, hears Ctrl-C once, and has nobody at its stdin.
+        signal.signal(signal.SIGINT, _interrupt)  # a background job of a shell inherits it as ignored
+        if hasattr(signal, "SIGTTOU"):
+            signal.signal(signal.SIGTTOU, signal.SIG_IGN)  # it prints to a terminal that another group has
+        nowhere = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(nowhere, 0)
+        os.close(nowhere)
+        for stream in (sys.stdout, sys.stderr):
+            if hasattr(stream, "reconfigure"):
+                stream.reconfigure(errors="backslashreplace")
+        if sys.platform == "linux":
+            import ctypes
+
+            ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
         desk.at("")
         if "function" in asked:
             answer = _find(asked["function"])(desk, **asked["given"])
@@ -68,23 +81,6 @@ def work(asked: dict[str, Any]) -> NoReturn:
         what = f"litbook failed while it ran the lecture: {type(error).__name__}: {error}"
         desk.trouble("failed", what, 2)
     desk.end()
-
-
-def _prepare() -> None:
-    """Make the process one that ends with its parent, hears Ctrl-C once, and has nobody at its stdin."""
-    signal.signal(signal.SIGINT, _interrupt)  # a background job of a shell inherits it as ignored
-    if hasattr(signal, "SIGTTOU"):
-        signal.signal(signal.SIGTTOU, signal.SIG_IGN)  # it prints to a terminal that another group has
-    nowhere = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nowhere, 0)
-    os.close(nowhere)
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")
-    if sys.platform == "linux":
-        import ctypes
-
-        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
 
 
 def _interrupt(_: int, __: FrameType | None) -> NoReturn:

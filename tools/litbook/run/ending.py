@@ -13,7 +13,7 @@ import inspect
 import sys
 import threading
 from traceback import walk_stack
-from types import AsyncGeneratorType, CoroutineType, FrameType, GeneratorType, ModuleType
+from types import AsyncGeneratorType, CoroutineType, GeneratorType, ModuleType
 from typing import Any
 
 from litbook.probe.recorder import Recorder
@@ -35,7 +35,16 @@ def end(recorder: Recorder, modules: list[ModuleType]) -> None:
     with contextlib.suppress(Exception):
         atexit._run_exitfuncs()
     with contextlib.suppress(Exception):
-        busy = _busy(recorder)
+        # The other threads that are in code of the lecture, with their frames there, the innermost first.
+        threads = {t.ident: t for t in threading.enumerate() if t is not threading.current_thread()}
+        busy = []
+        for ident, innermost in sys._current_frames().items():
+            frames = (frame for frame, _ in walk_stack(innermost))
+            inside = [
+                frame for frame in frames if recorder.lecture.file_of(frame.f_code.co_filename) is not None
+            ]
+            if inside and ident in threads:
+                busy.append((threads[ident], inside))
         for thread, inside in busy:
             if not thread.daemon:
                 at = recorder.lecture.file_of(inside[0].f_code.co_filename)
@@ -69,15 +78,3 @@ def _end_threads() -> None:
     for thread in threading.enumerate():
         if not thread.daemon and thread is not threading.main_thread():
             thread.join()
-
-
-def _busy(recorder: Recorder) -> list[tuple[threading.Thread, list[FrameType]]]:
-    """The other threads that are in code of the lecture, with their frames there, the innermost first."""
-    threads = {t.ident: t for t in threading.enumerate() if t is not threading.current_thread()}
-    busy = []
-    for ident, innermost in sys._current_frames().items():
-        frames = (frame for frame, _ in walk_stack(innermost))
-        inside = [frame for frame in frames if recorder.lecture.file_of(frame.f_code.co_filename) is not None]
-        if inside and ident in threads:
-            busy.append((threads[ident], inside))
-    return busy

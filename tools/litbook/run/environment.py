@@ -36,7 +36,11 @@ def environment(lecture: Path, device: str, seed: int, imported: Collection[str]
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (ValueError, OSError, AttributeError):  # the system does not say
         memory = 0
-    cpu = _cpu()
+    processors = list[str]()  # of the processor, as the system gives it
+    with contextlib.suppress(OSError):
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
+        processors = re.findall(r"^model name\s*:\s*(.+)$", text, re.MULTILINE)
+    cpu = next(filter(None, map(str.strip, processors)), platform.processor() or platform.machine())
     place = Device("cpu", "cpu", cpu, memory)
     if torch and device != "cpu" and has_cuda():
         command = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
@@ -99,16 +103,6 @@ def _package(module: str) -> tuple[str, str] | None:
 @functools.cache  # a tenth of a second: asked only where a module is not called as its package
 def _packages() -> Mapping[str, list[str]]:
     return metadata.packages_distributions()
-
-
-def _cpu() -> str:
-    """The processor's name as the system gives it."""
-    try:
-        text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return platform.processor() or platform.machine()
-    match = re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE)
-    return match[1].strip() if match else platform.processor() or platform.machine()
 
 
 def peak() -> int:

@@ -47,13 +47,22 @@ def edition(path: Path, record: model.Record, findings: Findings | None) -> Edit
                 others.append(laid.onto(recordings.as_of(recording, now), record))
                 continue
             recorded = laid.onto(recordings.as_of(recording, now), record)
-            others += _left_to(recorded, record)
+            # What a build leaves to it, because it is slow.
+            left = [
+                s
+                for s in recorded.sections
+                if s.ran and s.key in record.by_key and not record.by_key[s.key].ran
+            ]
+            left = [s for s in left if record.by_key[s.key].requires]
+            others += [replace(recorded, sections=tuple(left))] if left else []
             if findings is None:
                 continue
+            anew = report.record_anew(name_of(path), record.environment.device.kind)
+            ways_out = [report.interpreters(record, recording), f"if that is right: {anew}"]
             for difference in compare.compare(record, recording).differences:
                 into = findings.wrong if difference.contradicts else findings.remarks
                 if difference.kind != "text":
-                    into.append("\n    ".join([str(difference), *_ways_out(path, record, recording)]))
+                    into.append("\n    ".join([str(difference), *filter(None, ways_out)]))
         except (LitbookError, OSError) as error:
             if findings:
                 findings.wrong.append(str(error))
@@ -63,18 +72,6 @@ def edition(path: Path, record: model.Record, findings: Findings | None) -> Edit
 @functools.lru_cache(maxsize=8)  # the preview asks at every save
 def _recording(file: Path, lecture: str, _changed: int) -> model.Record:
     return recordings.read(file, lecture)
-
-
-def _left_to(recorded: model.Record, here: model.Record) -> list[model.Record]:
-    """Of this device's recording the sections that a build leaves to it, because they are slow."""
-    left = [s for s in recorded.sections if s.ran and s.key in here.by_key and not here.by_key[s.key].ran]
-    left = [s for s in left if here.by_key[s.key].requires]
-    return [replace(recorded, sections=tuple(left))] if left else []
-
-
-def _ways_out(path: Path, here: model.Record, recording: model.Record) -> list[str]:
-    ways = [f"if that is right: {report.record_anew(name_of(path), here.environment.device.kind)}"]
-    return [*filter(None, [report.interpreters(here, recording)]), *ways]
 
 
 def problems(

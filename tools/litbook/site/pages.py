@@ -20,7 +20,6 @@ from litbook.html import notebook as notebook_page
 from litbook.html.markup import Html, Page
 from litbook.notebook import ipynb
 from litbook.project import Project
-from litbook.record.model import Record
 from litbook.site.editions import CURRENT, Findings, differing
 from litbook.site.editions import problems as problems_of
 
@@ -209,25 +208,24 @@ class Pages:
 
 def _ways(edition: Edition) -> dict[str, Html]:
     """For every page that has a notebook the link to it."""
-    return {
-        name: notebook_page.way(name, file, _takes(edition.record, name))
-        for name, file in notebook.pages(edition.record).items()
-    }
-
-
-def _takes(record: Record, name: str) -> str:
-    """What it took to run a page of a lecture: time, on which machine, memory, and packages."""
-    book, where = books.outline(record), record.environment
-    part = next((part for part in book.parts if book.page(part) == name), None)
-    held, of = record.peak / 2**30, where.memory / 2**30
-    took = _(
-        "took {seconds} s on {machine}",
-        seconds=f"{max(1, (part or record).seconds):.0f}",
-        machine=where.machine_name,
-    )
-    if held >= 0.1 and of:  # less is nothing to plan for
-        memory = _(
-            "the whole lecture at most {held} of its {of} GiB of memory", held=f"{held:.1f}", of=f"{of:.0f}"
+    ways = dict[str, Html]()
+    record, where = edition.record, edition.record.environment
+    book, held, of = books.outline(record), record.peak / 2**30, where.memory / 2**30
+    for name, file in notebook.pages(record).items():
+        # What it took to run the page: time, on which machine, memory, and packages.
+        part = next((part for part in book.parts if book.page(part) == name), None)
+        took = _(
+            "took {seconds} s on {machine}",
+            seconds=f"{max(1, (part or record).seconds):.0f}",
+            machine=where.machine_name,
         )
-        took += f", {memory}"
-    return took + (_("; needs {packages}", packages=", ".join(where.versions)) if where.versions else "")
+        if held >= 0.1 and of:  # less is nothing to plan for
+            memory = _(
+                "the whole lecture at most {held} of its {of} GiB of memory",
+                held=f"{held:.1f}",
+                of=f"{of:.0f}",
+            )
+            took += f", {memory}"
+        took += _("; needs {packages}", packages=", ".join(where.versions)) if where.versions else ""
+        ways[name] = notebook_page.way(name, file, took)
+    return ways

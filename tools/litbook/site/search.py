@@ -12,7 +12,7 @@ import html
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +51,19 @@ def split(site: Path, synonyms: Mapping[str, str], lectures: Mapping[str, Sequen
     if not small.is_file() or not workers:
         return
     index = json.loads(small.read_text(encoding="utf-8"))
-    pages = _theirs(index["docs"])
+    # By page what Material has indexed, without the marks that each of its lines would repeat.
+    pages: dict[str, list[Entry]] = {}
+    for doc in index["docs"]:
+        page, mark, anchor = doc["location"].partition("#")
+        rest = {key: doc[key] for key in doc.keys() - {"location", "title", "text"}}
+        content = doc["text"]
+        for name in MARKS:
+            content = content.replace(f"<{name}>", "").replace(f"</{name}>", "")
+        for name in ("p", "li"):
+            content = content.replace(f"<{name}>", "\n").replace(f"</{name}>", "")
+        lines = "\n".join(filter(None, map(str.strip, content.split("\n"))))
+        entry = [mark + anchor, doc["title"], lines, *(["", rest] if rest else [])]
+        pages.setdefault(page, []).append(entry)
     _add(pages, lectures)
     large.write_text(f"self.__litbook = {_line(list(pages.items()))}\n", encoding="utf-8")
     index["config"] |= {
@@ -69,23 +81,6 @@ Entry = list[Any]
 """A passage in the index: its anchor with `#`, title and lines of text as HTML, names, what else there is."""
 
 
-def _theirs(docs: Iterable[dict[str, Any]]) -> dict[str, list[Entry]]:
-    """By page what Material has indexed, without the marks that each of its lines would repeat."""
-    pages: dict[str, list[Entry]] = {}
-    for doc in docs:
-        page, mark, anchor = doc["location"].partition("#")
-        rest = {key: doc[key] for key in doc.keys() - {"location", "title", "text"}}
-        text = doc["text"]
-        for name in MARKS:
-            text = text.replace(f"<{name}>", "").replace(f"</{name}>", "")
-        for name in ("p", "li"):
-            text = text.replace(f"<{name}>", "\n").replace(f"</{name}>", "")
-        lines = "\n".join(filter(None, map(str.strip, text.split("\n"))))
-        entry = [mark + anchor, doc["title"], lines, *(["", rest] if rest else [])]
-        pages.setdefault(page, []).append(entry)
-    return pages
-
-
 def _add(pages: dict[str, list[Entry]], lectures: Mapping[str, Sequence[Passage]]) -> None:
     """Add lectures' pages. A passage has the names that stand in its code, in no prose, and not above it."""
     texts = [text for entries in pages.values() for entry in entries for text in entry[1:3]]
@@ -98,18 +93,13 @@ def _add(pages: dict[str, list[Entry]], lectures: Mapping[str, Sequence[Passage]
             names = [name for name in passage.names if name not in words | above and often[name] < OFTEN]
             above.update(passage.names)
             anchor, text = passage.anchor and f"#{passage.anchor}", "\n".join(passage.words)
-            entry = [anchor, _title(passage.title), html.escape(text, quote=False), " ".join(names)]
+            # The title as results show it: its code as code.
+            nodes = grammar.phrase(passage.title).line
+            parts = [(node, html.escape(note.plain([node]), quote=False)) for node in nodes]
+            title = "".join(f"<code>{t}</code>" if isinstance(n, note.Code) else t for n, t in parts)
+            entry = [anchor, title, html.escape(text, quote=False), " ".join(names)]
             pages.setdefault(page, []).append(entry if names else entry[:-1])
         often.update(above)
-
-
-def _title(title: str) -> str:
-    """A title as results show it: its code as code."""
-    parts = (
-        (isinstance(node, note.Code), html.escape(note.plain([node]), quote=False))
-        for node in grammar.phrase(title).line
-    )
-    return "".join(f"<code>{text}</code>" if is_code else text for is_code, text in parts)
 
 
 def _line(thing: object) -> str:

@@ -42,7 +42,14 @@ def contents(value: Any, kind: type) -> Contents | None:
     if type(static(kind, "__dataclass_fields__")) is dict:
         return _fields(value, kind)
     if issubclass(kind, dict):
-        return _pairs(value)
+        length = dict.__len__(value)
+        keys, items = _first(iter(dict.keys(value))), _first(iter(dict.values(value)))
+        if issubclass(type(value), collections.OrderedDict) and length <= SORTED_SET:
+            # Only its own iterator knows of move_to_end; it hashes the keys, which is harmless for texts.
+            if all(type(key) is str for key in dict.keys(value)):
+                keys = _first(collections.OrderedDict.__iter__(value))
+                items = [dict.__getitem__(value, key) for key in keys]
+        return Contents(length, items, keys)
     if is_one_of(kind, {"torch": "finfo iinfo"}):  # always in the same order, so that several make one table
         limits = [(name, getattr(value, name)) for name in _LIMITS if hasattr(value, name)]
         return _named(limits, len(limits))
@@ -77,17 +84,6 @@ def _first(members: Iterator[Any]) -> list[Any]:
 
 def _named(pairs: list[tuple[str, Any]], length: int) -> Contents:
     return Contents(length, [item for _, item in pairs], [FieldName(name) for name, _ in pairs])
-
-
-def _pairs(value: Any) -> Contents:
-    length = dict.__len__(value)
-    keys, items = _first(iter(dict.keys(value))), _first(iter(dict.values(value)))
-    if issubclass(type(value), collections.OrderedDict) and length <= SORTED_SET:
-        # Only its own iterator knows of move_to_end; it hashes the keys, which is harmless for texts.
-        if all(type(key) is str for key in dict.keys(value)):
-            keys = _first(collections.OrderedDict.__iter__(value))
-            items = [dict.__getitem__(value, key) for key in keys]
-    return Contents(length, items, keys)
 
 
 def _tuple(value: tuple[Any, ...], kind: type) -> Contents:

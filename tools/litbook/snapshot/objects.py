@@ -22,13 +22,22 @@ from litbook.snapshot.kinds import QUALNAME, cleaned, dict_of, is_one_of, name_o
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]{4,}")  # differs from run to run and tells a reader nothing
 
 
-def described(value: Any, kind: type, clock: Clock) -> model.Opaque:
+def described(value: Any, kind: Any, clock: Clock) -> model.Opaque:
     """`value` in a text; foreign code is called by `clock` only."""
     torch = libraries.torch()
     if issubclass(kind, BaseException):
         return _told(value, kind, clock, str)
     if torch is not None and issubclass(kind, torch.Module):
-        return _network(torch, value, kind, clock)
+        # `Linear(in_features=4, out_features=2, bias=True), 10 parameters`, without calling `__repr__`.
+        extra, _ = called(kind.extra_repr, value, clock, "extra_repr")
+        parts = [extra] if isinstance(extra, str) and extra else []
+        children = dict_of(value).get("_modules") or {}
+        for name, child in itertools.islice(dict.items(children), ITEMS):
+            parts.append(f"{name}: {QUALNAME(type(child))}")
+        if len(children) > ITEMS:
+            parts.append("…")
+        text, cut = cleaned(f"{QUALNAME(kind)}({', '.join(parts)})")
+        return model.Opaque(name_of(kind), text + _parameters(torch, value), cut)
     # What can be said without asking it.
     if issubclass(kind, type):
         text = name_of(value)
@@ -92,19 +101,6 @@ def _code_name(value: Any) -> str:
 
 
 # ---------------------------------------------------------------------------- networks
-
-
-def _network(torch: libraries.Torch, value: Any, kind: Any, clock: Clock) -> model.Opaque:
-    """`Linear(in_features=4, out_features=2, bias=True), 10 parameters`, without calling `__repr__`."""
-    extra, _ = called(kind.extra_repr, value, clock, "extra_repr")
-    parts = [extra] if isinstance(extra, str) and extra else []
-    children = dict_of(value).get("_modules") or {}
-    for name, child in itertools.islice(dict.items(children), ITEMS):
-        parts.append(f"{name}: {QUALNAME(type(child))}")
-    if len(children) > ITEMS:
-        parts.append("…")
-    text, cut = cleaned(f"{QUALNAME(kind)}({', '.join(parts)})")
-    return model.Opaque(name_of(kind), text + _parameters(torch, value), cut)
 
 
 def _parameters(torch: libraries.Torch, network: Any) -> str:

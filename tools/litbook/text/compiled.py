@@ -90,7 +90,12 @@ def _read_by_compilers(lecture: Lecture, file: File, every: list[Named]) -> Iter
         for node in everything(statement):
             if isinstance(node, Definition) and any(map(compiles, node.decorator_list)):
                 yield node
-            elif isinstance(node, ast.Call) and (compiles(node.func) or _compiles_itself(node)):
+            elif isinstance(node, ast.Call):
+                # `model.compile()`, as `torch.nn.Module` has it: on some object, with nothing but options.
+                options = not node.args and {keyword.arg for keyword in node.keywords} <= _OPTIONS
+                itself = isinstance(node.func, ast.Attribute) and node.func.attr == "compile"
+                if not (compiles(node.func) or (itself and options)):
+                    continue
                 match [*node.args[:1], *(k.value for k in node.keywords if k.arg == "model")]:
                     case [ast.Name() | ast.Attribute() as given] if dotted(given) in named:
                         yield from named[dotted(given)]
@@ -147,12 +152,6 @@ def _compiles(origins: dict[str, str], node: ast.expr) -> bool:
 
 
 _OPTIONS = {"backend", "disable", "dynamic", "fullgraph", "mode", "options"}  # of `torch.compile`
-
-
-def _compiles_itself(node: ast.Call) -> bool:
-    """`model.compile()`, as `torch.nn.Module` has it: on some object, with nothing but options."""
-    options = not node.args and {keyword.arg for keyword in node.keywords} <= _OPTIONS
-    return options and isinstance(node.func, ast.Attribute) and node.func.attr == "compile"
 
 
 def _may_be_module(lecture: Lecture, named: list[Named], node: ast.AST) -> bool:

@@ -351,7 +351,10 @@ class _Grounds:
             for node in wording.imports:
                 borrowed = {((other, name), "") for _, other, name in names.imports(file, node)}
                 keys |= borrowed
-                lines += () if borrowed else filter(None, map(self._package, _tops(node)))
+                if not borrowed:  # the full names of what it brings, of a relative one with its dots
+                    start = "" if isinstance(node, ast.Import) else "." * node.level + (node.module or "")
+                    fulls = (start if start.strip(".") else f"{start}{alias.name}" for alias in node.names)
+                    lines += filter(None, map(self._package, fulls))
         for key, member in keys:
             source = program.source(*key)
             home, name = names.source(*source)
@@ -365,12 +368,10 @@ class _Grounds:
             whole = name in ("", "*")
             leads = [unit for unit in program.units if unit.file == home] if whole else program.about(source)
             leads = [*leads, *self.changers.get(source, ())] if leads else []
-            lines += [f"{wording.digest} {key[1]}.{member} {self._said(lead)}" for lead in leads]
+            digests = (unit.text or self.worded(unit.file, unit.node).digest for unit in leads)
+            lines += [f"{wording.digest} {key[1]}.{member} {digest}" for digest in digests]
             units += leads
         return [*lines, *self._read(wording)], units
-
-    def _said(self, unit: Unit) -> str:
-        return unit.text or self.worded(unit.file, unit.node).digest
 
     def _package(self, full: str) -> str:
         """What lies beside the lecture under the name of an import that is no module of one file."""
@@ -414,13 +415,6 @@ class _Grounds:
         beside = [path for path in beside if path.stat().st_size <= _UNNAMED]
         named = [self.folder / place for place in nearby.named(quoted, self.folder)]
         return " ".join(sorted(f"{path.name} {nearby.content(path)}" for path in {*files, *beside, *named}))
-
-
-def _tops(node: ast.Import | ast.ImportFrom) -> list[str]:
-    """The full names of what an import brings, of a relative one with its dots."""
-    if isinstance(node, ast.Import):
-        return [alias.name for alias in node.names]
-    return [f"{'.' * node.level}{node.module or alias.name}" for alias in node.names]
 
 
 def _defines(unit: Unit) -> bool:

@@ -42,9 +42,7 @@ def modules(lecture: Lecture, folder: Path) -> list[File]:
     return files
 
 
-@functools.lru_cache(maxsize=64)  # a save changes one of them
-def _parsed(text: str) -> ast.Module:
-    return ast.parse(text)
+_parsed = functools.lru_cache(maxsize=64)(ast.parse)  # a save changes one of them
 
 
 def named(quoted: Iterable[str], folder: Path, entries: Sequence[Path] = ()) -> set[Path]:

@@ -41,7 +41,23 @@ def unrun(record: Record, recordings: Sequence[Record] = ()) -> list[Unrun]:
     except (LitbookError, IndexError):  # somebody has changed it into no lecture
         return []
     reached, result = _Reached(lecture, record), list[Unrun]()
-    elsewhere = set[Key]().union(*(_elsewhere(record, other) for other in recordings))
+    # What ran in a recording, for want of its device or time here, and stands on the same as it did then.
+    elsewhere = set[Key]()
+    for other, section in ((kept, section) for kept in recordings for section in kept.sections):
+        here, another = record.by_key.get(section.key), other.environment.device.slug
+        if here is None or here.depends != section.depends:
+            continue
+        if here.ran and another == record.environment.device.slug:
+            continue
+        elsewhere.update((section.key, claim.text) for claim in section.claims if claim.count)
+        elsewhere.update((other.called(section, value.frame).key, value.text) for value in section.values)
+        # Asserts that are no claims stand together; which of them this section reached, its statements say.
+        for nth, key in enumerate((section.key, *section.calls)):
+            called = other.definition_of[key] if nth else section
+            missed = {number for where, number in section.unreached if where == nth}
+            lines = {row.first for number, row in enumerate(called.statements) if number not in missed}
+            asserts = (one for one in other.asserts if one.key == key)
+            elsewhere.update((key, one.text) for one in asserts if not called.statements or one.line in lines)
     # Statements that stand behind a `return`, `raise`, `break` or `continue` of their own block.
     dead = set[int]()
     for node in (node for file in lecture.files for node in (file.tree, *blocks(file.tree))):
@@ -63,24 +79,6 @@ def unrun(record: Record, recordings: Sequence[Record] = ()) -> list[Unrun]:
             way_out = f"record the lecture where there is one: litbook record {record.lecture}"
         result.append(Unrun(Problem("never-ran", what, place, way_out), device is None))
     return result
-
-
-def _elsewhere(record: Record, other: Record) -> Iterator[Key]:
-    """What ran in a recording, for want of its device or time here, and stands on the same as it did then."""
-    another = record.environment.device.slug != other.environment.device.slug
-    for section in other.sections:
-        here = record.by_key.get(section.key)
-        if here is None or here.depends != section.depends or (here.ran and not another):
-            continue
-        yield from ((section.key, claim.text) for claim in section.claims if claim.count)
-        yield from ((other.called(section, value.frame).key, value.text) for value in section.values)
-        # Asserts that are no claims stand together; which of them this section reached, its statements say.
-        for place, key in enumerate((section.key, *section.calls)):
-            called = other.definition_of[key] if place else section
-            missed = {number for where, number in section.unreached if where == place}
-            reached = {row.first for number, row in enumerate(called.statements) if number not in missed}
-            asserts = (one for one in other.asserts if one.key == key)
-            yield from ((key, one.text) for one in asserts if not called.statements or one.line in reached)
 
 
 def _promises(lecture: Lecture) -> list[tuple[int, Place, str, str]]:
