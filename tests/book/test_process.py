@@ -333,6 +333,7 @@ def test_a_time_out_is_reported_with_the_line(tmp_path: Path) -> None:
     with pytest.raises(LitbookError) as caught:
         process.record_of(write(tmp_path, text), timeout=0.5)
     assert str(caught.value) == (
-        f"timed out after 0.5 s; it had reached lecture_sample.py:{line_of(text, 'sleep')}\n    time.sleep(600)"
+        f"timed out after 0.5 s; it had reached lecture_sample.py:{line_of(text, 'sleep')}\n    time.sleep(600)\n"
+        "    if it needs longer: --timeout 2"
     )
     assert (caught.value.slug, caught.value.exit_status) == ("timed-out", 1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import sys
+import textwrap
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,11 +18,17 @@ from tests.unit.test_terminal import printed
 import litbook
 import litbook.edtrace.words as edtrace
 from litbook import cli
+from litbook.document import grammar
+from litbook.document.edition import Edition
+from litbook.document.markdown import Plain
+from litbook.document.setting import Citations, Setting
+from litbook.edtrace.markup import as_markdown
 from litbook.errors import AuthorError, LitbookError
+from litbook.html import note as note_html
 from litbook.html import page
 from litbook.project import Project
 from litbook.record import model
-from litbook.site import plugin
+from litbook.site import editions, plugin
 
 HEAD = "import sys\nfrom edtrace import image, link, note, plot, system_text, text\n"
 
@@ -103,7 +110,10 @@ def test_what_no_word_can_show_is_an_error_of_its_line(tmp_path: Path) -> None:
 
 def test_without_the_words_a_lecture_imports_the_library_itself(tmp_path: Path) -> None:
     [message] = messages(record(tmp_path, lecture("pass")))
-    assert message.endswith("ModuleNotFoundError: No module named 'edtrace'")
+    assert message.endswith(
+        "ModuleNotFoundError: No module named 'edtrace'\n"
+        "its words are here: litbook run --words edtrace, or words: edtrace in mkdocs.yml"
+    )
     assert "edtrace" not in sys.modules
 
 
@@ -400,3 +410,163 @@ def test_a_site_in_other_words_has_no_notebooks_and_names_the_words_there_are() 
 def test_the_table_of_words_names_each() -> None:
     for name in ("text", "note", "link", "image", "video", "plot", "system_text"):
         assert f"`{name}(" in str(edtrace.__doc__)
+
+
+# ------------------------------------------------------------------------ habits of other people's lectures
+
+
+@pytest.mark.parametrize(
+    ("html", "markdown"),
+    [
+        ("a <b>bold </b>word, <EM>slanted</EM>", "a **bold** word, *slanted*"),
+        ('BT<font color="red">D</font> x', "BT[D]{.red} x"),
+        ('<span style="color: grey"><b>B</b></span>', "[**B**]{.gray}"),
+        ('<font color="teal">t</font> <u>u</u>', "t u"),
+        ("- one<br>(two)", "- one\\\n(two)"),
+        ("| a<br/>b |\n|---|", "| a b |\n|---|"),
+        ('<a href="https://example.org/?a=1&amp;b=2">there</a>', "[there](https://example.org/?a=1&amp;b=2)"),
+        ("the token <img>, </s> and <ref> x", r"the token \<img>, \</s> and \<ref> x"),
+        ("`<b>` stays, $a<b$ and <https://example.org>", "`<b>` stays, $a<b$ and <https://example.org>"),
+        ("```\n<b>code</b>\n```\n<i>x</i>", "```\n<b>code</b>\n```\n*x*"),
+        ("a<script>alert('x')</script>b<!-- c -->", "ab"),
+        ('<b onclick="run()">x</b><iframe src="https://example.org"></iframe>', "**x**"),
+        ("1 < 2 and <3", "1 < 2 and <3"),
+    ],
+)
+def test_html_in_a_text_is_what_a_note_has_for_it(html: str, markdown: str) -> None:
+    assert as_markdown(html) == markdown
+    assert [it.what for it in grammar.read(markdown).refusals] == []
+
+
+def test_coloured_words_have_their_colour_on_a_page_and_are_words_elsewhere() -> None:
+    made = "".join(note_html.blocks("BT[*D*]{.red} and [x]{.pink}", setting := Setting(Citations({}))))
+    assert 'BT<span class="lb-red"><em>D</em></span>' in made
+    assert [it.what for it in setting.problems] == ["a note cannot hold an attribute: '{.pink}'"]
+    assert Plain().markdown(grammar.read("BT[D]{.red}")) == "BTD"
+
+
+def test_a_picture_in_a_text_stands_between_its_words(tmp_path: Path) -> None:
+    (tmp_path / "a.png").write_bytes(PIXEL)
+    made = record(
+        tmp_path, lecture('text(\'Before <img src="a.png" width="9"> and <b>after</b>\')'), words="edtrace"
+    )
+    assert [(it.kind, it.text, it.alt) for it in one(made).pieces] == [
+        ("note", "Before ", ""), ("image", "", "a"), ("note", "and **after**", "")
+    ]  # fmt: skip
+
+
+def test_prose_with_html_that_never_ran_is_shown_the_same(tmp_path: Path) -> None:
+    text = f'{HEAD}\ndef main():\n    one()\n\ndef one():\n    if len(sys.argv) > 99:\n        text("a <b>word</b>")\n'
+    made = record(tmp_path, text, words="edtrace")
+    text_of_page = "\n".join(page.pages(made).values())
+    assert "<strong>word</strong>" in text_of_page
+    assert "<p>a &lt;b" not in text_of_page
+
+
+PAPER = """<html><head><meta name="citation_title" content="On sheep &amp;
+  goats" /><meta name="citation_author" content="Lee, Ann" /><meta name="citation_author" content="Chi, Bo" />
+<meta name="citation_date" content="2020/05/06" /></head><body><meta name="citation_title" content="no"></body>"""
+
+
+@pytest.mark.parametrize(
+    ("content", "label"),
+    [
+        (PAPER, "On sheep & goats (Lee+ 2020)"),
+        (PAPER.replace("Lee, Ann", "Sheep Team"), "On sheep & goats (Sheep Team 2020)"),
+        ("<html><head></head>", "arXiv:2005.00001"),
+    ],
+)
+def test_a_paper_has_the_title_of_its_page_that_edtrace_keeps_by_now(
+    tmp_path: Path, content: str, label: str
+) -> None:
+    address = "https://arxiv.org/abs/2005.00001"
+    name = hashlib.md5(address.encode(), usedforsecurity=False).hexdigest()
+    copy = tmp_path / f"var/files/arxiv-{name}-https_arxiv_org_abs_2005_00001.00001"
+    copy.parent.mkdir(parents=True)
+    copy.write_text(content, encoding="utf-8")
+    made = record(tmp_path, lecture('link("https://arxiv.org/pdf/2005.00001v3.pdf")'), words="edtrace")
+    assert said(made) == [("link", label, "https://arxiv.org/pdf/2005.00001v3.pdf")]
+
+
+def test_a_file_that_is_to_be_downloaded_is_the_one_beside_the_lecture_or_an_error(tmp_path: Path) -> None:
+    head = HEAD + "from edtrace.file_util import cached, download_file, relativize\nimport os\n"
+    (tmp_path / "var").mkdir()
+    (tmp_path / "var" / "a.txt").write_text("here", encoding="utf-8")
+    body = 'download_file("https://example.org/a.txt", os.path.join("var", "a.txt"))\n'
+    body += (
+        'size, here = os.path.getsize(os.path.join("var", "a.txt")), relativize(os.getcwd())  # @inspect\n'
+    )
+    body += 'download_file("https://example.org/b.txt", "b.txt")'
+    made = record(tmp_path, lecture(body, head), words="edtrace")
+    [message] = errors(made)
+    assert message.startswith(
+        "AuthorError: nothing is fetched while a lecture runs, and of 'https://example.org/b.txt'"
+    )
+    assert message.endswith("curl --create-dirs -Lo 'b.txt' 'https://example.org/b.txt'")
+
+
+def test_inspect_alone_shows_what_its_line_assigns_and_of_a_function_its_parameters(tmp_path: Path) -> None:
+    body = """
+        a, (b, *c) = 1, (2, 3)  # @inspect
+        d = [0]
+        d[0] += f(a, y=4)  # @inspect
+        for e in (5,):  # @inspect
+            pass
+    """
+    text = lecture(textwrap.dedent(body)) + "\n\ndef f(x, *, y):  # @inspect\n    return x + y\n"
+    made = record(tmp_path, text, words="edtrace")
+    assert sorted({it.text for entry in made.sections for it in entry.values}) == [
+        "a",
+        "b",
+        "c",
+        "d[0]",
+        "e",
+        "x",
+        "y",
+    ]
+    assert shown(made, "d[0]") == [5] and shown(made, "e") == [5] and shown(made, "y") == [4]
+
+
+def test_a_class_says_what_is_shown_in_the_place_of_its_objects(tmp_path: Path) -> None:
+    body = """
+        class Node:
+            def __lectrace__(self):
+                return {"val": 3}
+        class Loop:
+            def __lectrace__(self):
+                return self
+        class Bad:
+            def __lectrace__(self):
+                raise ValueError("no")
+        node, loop, bad = Node(), Loop(), Bad()  # @inspect
+    """
+    made = record(tmp_path, lecture(textwrap.dedent(body)), words="edtrace")
+    node, loop, bad = (one(made).snapshots[it.value] for it in one(made).values if it.value is not None)
+    assert isinstance(node, model.Mapping)
+    assert isinstance(loop, model.Opaque) and loop.why == "__lectrace__ gives another such object"
+    assert isinstance(bad, model.Opaque) and bad.why == "__lectrace__ raised ValueError"
+
+
+def test_a_lecture_may_begin_with_its_number(tmp_path: Path) -> None:
+    (tmp_path / "mkdocs.yml").write_text("plugins: [litbook: {words: lectrace}]\n", encoding="utf-8")
+    folder = tmp_path / "lectures"
+    folder.mkdir()
+    (folder / "01_sheep.py").write_text(lecture('text("one")'), encoding="utf-8")
+    (folder / "02_helpers.py").write_text("x = 1\n", encoding="utf-8")
+    assert Project.find(tmp_path).names() == ["01_sheep"]
+    assert Project.find(tmp_path).overlooked() == []
+    assert record(tmp_path, lecture('text("one")'), words="edtrace").title == "Lecture sample"
+
+
+@pytest.mark.parametrize("foreign", [False, True])
+def test_what_never_ran_and_zero_against_zero_are_remarks_in_foreign_words(
+    tmp_path: Path, foreign: bool
+) -> None:
+    body = "peak = 0\nassert peak == 0\nif peak:\n    x = 1  # @inspect x"
+    made = record(tmp_path, lecture(body), words="edtrace")
+    found = editions.Findings()
+    editions.problems(Edition("lecture_sample", made, []), found, "off", foreign=foreign)
+    about = found.remarks if foreign else found.wrong
+    assert sum("never ran: @inspect x" in it for it in about) == 1
+    assert sum("both sides are zero" in it for it in about) == 1
+    assert (found.wrong == []) == foreign

@@ -71,7 +71,10 @@ SHARED = {
     "__main__": "cli",
 }
 OPTIONAL = {  # what nothing in the boxes imports, and what each of these may import of them
-    "edtrace": Box({"errors", "record", "text", "probe"}, FORMATS, "it formats nothing"),
+    # It reads HTML, that of pages which edtrace has kept, and writes none.
+    "edtrace": Box(
+        {"errors", "record", "text", "probe", "snapshot"}, FORMATS - {"html"}, "it formats nothing"
+    ),
     "display": Box(
         {"errors", "record", "snapshot", "document", "html"}, LIBRARIES | {"ast"}, "it executes no lecture"
     ),

@@ -86,7 +86,6 @@ THERE = "lectures stand in lectures/ itself: move it there"
         ("lecture5.py", RENAME + "lecture_5.py"),
         ("lecture_b.pyw", RENAME + "lecture_b.py"),
         ("lecture.py", RENAME + "lecture_NAME.py"),
-        ("02_b.py", RENAME + "lecture_02_b.py"),
         ("week2/lecture_b.py", THERE),
         ("week2/deep/b.py", THERE),
         ("week2/lecture_b/__init__.py", THERE),

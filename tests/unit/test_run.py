@@ -382,7 +382,8 @@ def test_a_time_out_is_raised_with_the_line_reached_and_all_is_restored(tmp_path
     with pytest.raises(TimedOut) as caught:
         record(tmp_path, text, timeout=1)
     assert str(caught.value) == (
-        f"timed out after 1 s; it had reached lecture_sample.py:{line_of(text, 'sleep')}\n    time.sleep(60)"
+        f"timed out after 1 s; it had reached lecture_sample.py:{line_of(text, 'sleep')}\n    time.sleep(60)\n"
+        "    if it needs longer: --timeout 4"
     )
     assert (sys.stdout, Path.cwd(), dict(os.environ), signal.getsignal(signal.SIGALRM)) == before
     assert author.hand_to(None) is None

@@ -310,11 +310,11 @@ def problem(text: str) -> Problem:
                 write Python expressions, separated by commas, each with an optional `as UNIT`""",
         ),
         (
-            "x = 1  # @inspect",
+            "print(1)  # @inspect",
             """\
-            lecture.py:1:8: @inspect names no expression
-                x = 1  # @inspect
-                       ^
+            lecture.py:1:11: @inspect names no expression
+                print(1)  # @inspect
+                          ^
                 write what to show: # @inspect x.shape""",
         ),
         (
@@ -654,7 +654,7 @@ def test_headings_are_the_docstring_without_its_full_stop_or_the_name():
     assert headings["single"] == "A thesis"
     assert headings["helper"] == ""
     assert lecture(TREE).title == "The title of it all"
-    assert lecture("x = 1").title == "lecture"
+    assert lecture("x = 1").title == "Lecture"
 
 
 @pytest.mark.parametrize(
@@ -678,14 +678,11 @@ def test_words_on_one_line_are_prose(line, kind):
     assert found.statements[3].kind == kind
 
 
-def test_without_a_docstring_the_title_is_the_first_heading_in_the_prose():
+def test_without_a_docstring_the_title_is_the_heading_that_main_begins_with():
     text = """
         from litbook import figure, note
         def main():
-            note("No heading, # but a remark.")
-            note("#no heading either")
-            first()
-        def first():
+            first = 1
             note('''
                 ## What a tensor costs ##
                 # Not this one''')
@@ -694,6 +691,21 @@ def test_without_a_docstring_the_title_is_the_first_heading_in_the_prose():
     found = lecture(text)
     assert found.title == found.functions[0].heading == "What a tensor costs"
     assert lecture('"""Its own title."""\n' + textwrap.dedent(text)).title == "Its own title"
+
+
+@pytest.mark.parametrize(
+    "first", ['note("No heading, # but a remark.")', 'note("#no heading either")', "first()"]
+)
+def test_a_heading_in_the_middle_is_no_title_and_the_name_is_one(first):
+    text = f"""
+        from litbook import note
+        def main():
+            {first}
+            note("# fp32")
+        def first():
+            note("# fp16")
+    """
+    assert lecture(text).title == "Lecture"
 
 
 def test_what_a_part_is_for_its_sections_are_for():

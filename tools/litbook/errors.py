@@ -118,16 +118,16 @@ class RecordError(LitbookError):
 
 
 class Stopped(LitbookError):
-    """A run ended before the lecture did. `where` is the line it had reached."""
+    """A run ended before the lecture did. `where` is the line it had reached, `way_out` what may help."""
 
     slug = "stopped"
     exit_status = 1
 
-    def __init__(self, why: str, where: Place | None) -> None:
+    def __init__(self, why: str, where: Place | None, way_out: str = "") -> None:
         self.where = where
         at = f"; it had reached {where.path}:{where.line}" if where else " before the first line ran"
         code = f"\n    {where.text.strip()}" if where and where.text.strip() else ""
-        super().__init__(f"{why}{at}{code}")
+        super().__init__(f"{why}{at}{code}" + f"\n    {way_out}" * bool(way_out))
 
 
 class TimedOut(Stopped):

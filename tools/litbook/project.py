@@ -21,6 +21,7 @@ from litbook.errors import LitbookError, NotFound, Problem
 
 CONFIG = "mkdocs.yml"
 PATTERN = "lecture_*"
+NUMBERED = re.compile(r"\d+_\w+\.py")  # 02_vectors.py, as other tools' courses call theirs
 INSIDE = "__init__.py"  # where a lecture that is a folder begins
 RECORDINGS = "recordings"
 # What is meant as a lecture's name, or as its text: that imports our words, and begins at `main()`.
@@ -34,6 +35,9 @@ WORDS: dict[str, Callable[[Path], AbstractContextManager[None]]] = {}
 CHECKOUT = (
     Path(__file__).resolve().parents[2]
 )  # the tree that this litbook stands in, where it is not installed
+
+
+_MAIN = re.compile(r"^\s*(async\s+)?def\s+main\b", re.MULTILINE)
 
 
 class NoBook(LitbookError):
@@ -133,10 +137,12 @@ class Project:
     def lectures(self) -> list[Path]:
         """Every lecture, by its file or its folder. Also one that cannot run: whoever runs it says so.
 
-        A file without `main()` that another lecture imports is a module. Raises `LitbookError` where a file
-        and a folder have one name.
+        A file without `main()` that another lecture imports is a module, and so is one without that is called
+        `02_vectors.py`. Raises `LitbookError` where a file and a folder have one name.
         """
-        paths = sorted((path for path in self.folder.glob(PATTERN) if is_lecture(path)), key=name_of)
+        numbered = (path for path in self.folder.glob("*.py") if NUMBERED.fullmatch(path.name))
+        paths = [*self.folder.glob(PATTERN), *(path for path in numbered if _MAIN.search(_text(path)))]
+        paths = sorted((path for path in paths if is_lecture(path)), key=name_of)
         for one, other in pairwise(paths):
             if name_of(one) == name_of(other):
                 both = " and ".join(sorted(shown(path) + "/" * path.is_dir() for path in (one, other)))
@@ -147,7 +153,7 @@ class Project:
             imports = re.compile(rf"^\s*(from|import)\s[^#\n]*\b{re.escape(name_of(path))}\b", re.MULTILINE)
             others = (other for other in paths if other != path)
             files = (file for other in others for file in (other.glob("*.py") if other.is_dir() else [other]))
-            has_main = path.is_dir() or re.search(r"^\s*(async\s+)?def\s+main\b", _text(path), re.MULTILINE)
+            has_main = path.is_dir() or _MAIN.search(_text(path))
             if has_main or not any(imports.search(_text(file)) for file in files):
                 lectures.append(path)
         return lectures

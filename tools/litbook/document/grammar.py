@@ -65,6 +65,7 @@ from litbook.document.note import (
     plain,
 )
 from litbook.document.visible import visible
+from litbook.text.words import COLOURS
 
 # Degenerate notes take markdown-it-py quadratic time: within these bounds it is never long about one.
 LONGEST = 20_000  # characters of a note
@@ -268,6 +269,7 @@ _CALL = re.compile(r"\[\^([^\]\s]+)\]")
 _MATH = re.compile(r"\$(?![\s$])((?:[^$\\\n]|\\.|\n(?!\n))+)(?<!\s)\$(?![\d$])")
 _MATHS = re.compile(r"\$\$(.+?)\$\$", re.DOTALL)
 _LATEX = re.compile(r"\\\([^\n]{1,200}?\\\)|\\\[[^\n]{1,200}?\\\]|\\begin\{\w+\*?\}")
+_COLOURED = re.compile(rf"\[([^\[\]\n]+)\]\{{\.({'|'.join(COLOURS)})\}}")
 _ADDRESS = re.compile(r"https?://[^\s<>\"'`]*")
 
 
@@ -326,6 +328,22 @@ def _latex(state: StateInline, silent: bool) -> bool:
         what = f"{match[0][:80]} is no mathematics here"
         _refuse(state, what, "write $…$, or $$…$$ on its own", match[0])
     return _put(state, silent, "code_inline", match, match[0])
+
+
+def _coloured(state: StateInline, silent: bool) -> bool:
+    """`[text]{.red}`."""
+    match = _COLOURED.match(state.src, state.pos, state.posMax) if state.src[state.pos] == "[" else None
+    if match is None:
+        return False
+    if not silent:
+        end = state.posMax
+        state.push("em_open", "em", 1).markup = match[2]
+        state.pos, state.posMax = match.span(1)
+        state.md.inline.tokenize(state)
+        state.push("em_close", "em", -1).markup = match[2]
+        state.posMax = end
+    state.pos = match.end()
+    return True
 
 
 def _bracket(state: StateInline, silent: bool) -> bool:
@@ -436,6 +454,7 @@ def _markdown() -> MarkdownIt:
         ("newline", "bare", _bare),
         ("escape", "latex", _latex),
         ("emphasis", "math", _math),
+        ("link", "coloured", _coloured),
         ("link", "bracket", _bracket),
     ):
         inline.ruler.before(before, name, rule)

@@ -45,6 +45,7 @@ from litbook.document.note import (
     Text,
 )
 from litbook.document.visible import one_line
+from litbook.text.words import COLOURS
 
 _RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 _RULES = {"": "---", "left": ":--", "center": ":-:", "right": "--:"}
@@ -170,6 +171,8 @@ class Plain:
                 return f"**{self.refer(label)}.**"
             case Call(name=name):
                 return _raised(self.calls.index(name) + 1)
+            case Emphasis(children=children, mark=mark) if mark in COLOURS:
+                return self.line(children)
             case Emphasis(children=children, mark=mark) | Strong(children=children, mark=mark):
                 return f"{mark}{self.line(children)}{mark}"
             case Break(hard=hard):

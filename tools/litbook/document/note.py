@@ -102,7 +102,7 @@ class Call(Node):
 
 @dataclass(frozen=True, slots=True)
 class Emphasis(Node):
-    """`*text*` or `_text_`; `mark` is which."""
+    """`*text*`, `_text_` or `[text]{.red}`; `mark` is which: a sign, or one of `COLOURS`."""
 
     children: tuple[Inline, ...]
     mark: str = "*"

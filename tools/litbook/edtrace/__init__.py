@@ -7,11 +7,13 @@ word does.
 from __future__ import annotations
 
 import ast
+import copy
 from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
 
 from litbook import project
+from litbook.snapshot import snapshot
 from litbook.text import directives
 from litbook.text.words import HOMES, OURS
 
@@ -38,7 +40,19 @@ def _link(call: ast.Call) -> ast.Call:
     return ast.Call(call.func, shown, [])
 
 
+def _text(call: ast.Call) -> ast.Call:
+    """`text("a <b>word</b>")` as `note("a **word**")`."""
+    from litbook.edtrace.markup import as_markdown  # where such a lecture is drawn
+
+    class Marked(ast.NodeTransformer):
+        def visit_Constant(self, node: ast.Constant) -> ast.Constant:
+            return ast.Constant(as_markdown(node.value)) if isinstance(node.value, str) else node
+
+    return ast.Call(ast.Name("note"), [Marked().visit(copy.deepcopy(it)) for it in call.args[:1]], [])
+
+
+snapshot.INSTEAD.append("__lectrace__")
 project.WORDS |= {tool: partial(_installed, tool) for tool in ("edtrace", "lectrace")}
 directives.FOREIGN |= {"invisible": "hide", "animate": ""}
 HOMES.update(dict.fromkeys(MODULES, WORDS))
-OURS.update(text=lambda call: ast.Call(ast.Name("note"), call.args, call.keywords), link=_link)
+OURS.update(text=_text, link=_link)

@@ -7,19 +7,23 @@
 | theirs | here |
 |---|---|
 | `text("…")` | `note("…")` |
+| `<b>`, `<font color="red">`, `<br>`, `<img src="…">` in it | the same in Markdown; other tags are left out |
 | `text("…", verbatim=True)`, `language="c"`, `system_text(["date"])` | a note of one block of code |
 | `table(rows, headers)` | a note of one table |
 | `note("…")` | `speaker_note("…")` |
 | `image("images/a.png")` | `image()`, with the file's name as `alt` |
 | `image("https://…")` | its copy in `var/files` beside the lecture; else an error that says how to get it |
+| `download_file(url, file)`, `cached(url, "x")` | the file beside the lecture, else such an error |
 | `video(…)` | a link; of a file beside the lecture its name |
 | `link("https://…")`, `link(title=…, url=…)`, `link(Reference(…))` | `link()`, with title, authors and year |
 | `link(function)` | `link()`; of what is not the lecture's own its name |
 | `graph(make_graph(nodes, edges))` | a note with its edges |
 | `plot(spec)` | `figure()`, where Altair can draw the Vega-Lite; else its data |
 | `width=600` | the same; `style=`, and a width in other units, are let be: the page has one style |
-| `# @inspect`, `@clear`, `@hide`, `@stepover` | the same |
+| `# @inspect` alone | the same: what the line assigns; of a function its parameters |
+| `# @inspect x`, `@clear`, `@hide`, `@stepover` | the same |
 | `# @invisible`, `# @animate` | `@hide`; nothing: a page shows all at once |
+| `__lectrace__()` of a class | the same: what it returns is shown in the object's place |
 | `sys.gettrace()` | true in the lecture and beside it; in new code ask `litbook.recording()` |
 """
 
@@ -28,14 +32,17 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
+import html.parser
 import importlib
 import inspect
 import io
 import json
+import os
 import re
 import sys
 import tempfile
 import xml.etree.ElementTree as ET
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -43,17 +50,18 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from litbook.edtrace import markup
 from litbook.errors import AuthorError
 from litbook.probe import author
 from litbook.record.model import PICTURES
 
-__all__ = ["Reference", "arxiv_reference", "cached", "graph", "image", "is_arxiv_link", "join", "link",
-           "make_graph", "note", "plot", "system_text", "table", "text", "url_reference",
-           "video"]  # fmt: skip
+__all__ = ["Reference", "arxiv_reference", "cached", "download_file", "graph", "image", "is_arxiv_link",
+           "join", "link", "make_graph", "note", "plot", "relativize", "system_text", "table", "text",
+           "url_reference", "video"]  # fmt: skip
 
 NAMES = {  # what lectures import: edtrace began as two files beside the lectures
-    "edtrace": ("edtrace", "edtrace.execute_util", "edtrace.reference", "edtrace.arxiv_util", "execute_util",
-                "arxiv_util"),
+    "edtrace": ("edtrace", "edtrace.execute_util", "edtrace.reference", "edtrace.arxiv_util",
+                "edtrace.file_util", "execute_util", "arxiv_util"),
     "lectrace": ("lectrace", "lectrace.reference", "lectrace.renderings"),
 }  # fmt: skip
 ROWS = 5  # of a long table, how many of its beginning and of its end are shown
@@ -80,6 +88,7 @@ def installed(words: str, lecture: Path) -> Iterator[None]:
         for name in NAMES[words]:
             sys.modules[name] = module = ModuleType(name)
             module.__dict__.update({word: globals()[word] for word in __all__})
+            module.__path__ = []  # a package: what it lacks is named in the error
             above, _, last = name.rpartition(".")
             if above:
                 setattr(sys.modules[above], last, module)
@@ -97,11 +106,18 @@ def installed(words: str, lecture: Path) -> Iterator[None]:
 
 
 def text(message: str, style: object = None, verbatim: bool = False, language: str = "") -> None:  # noqa: ARG001  as theirs
-    """Prose, as Markdown; what is `verbatim`, or code of a `language`, keeps every character and line."""
+    """Prose, as Markdown with HTML in it; what is `verbatim`, or code of a `language`, stays as it is."""
     if verbatim or language:
         fence = "`" * max(3, 1 + max(map(len, re.findall("`+", message)), default=0))
-        message = f"{fence}{language}\n{message.rstrip()}\n{fence}"
-    author.note(message)
+        author.note(f"{fence}{language}\n{message.rstrip()}\n{fence}")
+        return
+    *above, last = markup.IMAGE.split(message)  # between two texts the address of a picture
+    for before, address in zip(above[::2], above[1::2], strict=True):
+        if before.strip():
+            author.note(markup.as_markdown(before))
+        image(address)
+    if last.strip() or not above:
+        author.note(markup.as_markdown(last))
 
 
 def note(message: str) -> None:
@@ -215,7 +231,11 @@ def link(arg: object = None, style: object = None, **kwargs: Any) -> None:  # no
 def _label(reference: Any) -> str:
     """`A title (Author+ 2020)`, of as much as is known."""
     authors, date = getattr(reference, "authors", None) or [], getattr(reference, "date", None) or ""
-    names = " ".join([*(who.split()[-1] + "+" * (len(authors) > 1) for who in authors[:1]), date[:4]]).strip()
+    first = [
+        name if re.search(r"\bTeam\b", name) else name.split()[-1] + "+" * (len(authors) > 1)
+        for name in authors[:1]
+    ]
+    names = " ".join([*first, date[:4]]).strip()
     title = str(getattr(reference, "title", None) or "").strip()
     return f"{title} ({names})" if title and names else title or names or str(reference.url or "")
 
@@ -235,6 +255,14 @@ def arxiv_reference(url: str, **kwargs: Any) -> Reference:
     paper = re.search(r"arxiv\.org/\w+/([\w.-]+?)(v\d+)?(\.pdf)?$", url)
     number = paper[1] if paper else url
     facts: dict[str, Any] = {"title": f"arXiv:{number}", "url": url}
+    with contextlib.suppress(AuthorError, OSError):  # the page of the paper, which edtrace keeps by now
+        page, copy = _Page(), _place(cached(f"https://arxiv.org/abs/{number}", "arxiv"))
+        page.feed(copy.read_text("utf-8").partition("</head>")[0])
+        if page.facts["title"]:
+            authors = [" ".join(reversed(name.split(", ", 1))) for name in page.facts["author"]]
+            date = "".join(page.facts["date"][:1]).replace("/", "-")
+            facts |= {"title": page.facts["title"][0], "authors": authors, "date": date}
+            return Reference(**facts | kwargs)
     with contextlib.suppress(AuthorError, OSError, ET.ParseError):
         place = _place(cached(f"http://export.arxiv.org/api/query?id_list={number}", "arxiv"))
         entry, atom = ET.parse(place).getroot(), "{http://www.w3.org/2005/Atom}"
@@ -243,6 +271,21 @@ def arxiv_reference(url: str, **kwargs: Any) -> Reference:
         if told["title"]:
             facts |= {"title": " ".join(told["title"].split()), "authors": names, "date": told["published"]}
     return Reference(**facts | kwargs)
+
+
+class _Page(html.parser.HTMLParser):
+    """What an arXiv page says of its paper: all values of `citation_title`, `_author` and `_date`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.facts = defaultdict[str, list[str]](list)
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        """One tag of the page."""
+        given = dict(attributes)
+        front, _, name = (given.get("name") or "").partition("_")
+        if tag == "meta" and front == "citation":
+            self.facts[name].append(" ".join((given.get("content") or "").split()))
 
 
 # ---------------------------------------------------------------------------- pictures
@@ -278,12 +321,36 @@ def cached(url: str, prefix: str) -> str:
     """
     name = f"{prefix}-{hashlib.md5(url.encode(), usedforsecurity=False).hexdigest()}"
     path = "var/files/" + name + "-" + re.sub(r"[^\w_-]+", "_", url)
+    ending = Path(re.sub(r"[?#].*", "", url).partition("://")[2].partition("/")[2]).suffix
+    path = next(
+        (it for it in (path, path + ending) if _place(it).is_file()), path
+    )  # newer copies have an ending
     if not _place(path).is_file():
-        raise AuthorError(
-            f"nothing is fetched while a lecture runs, and of {url!r} there is no copy\n"
-            f"in the lecture's folder: curl --create-dirs -Lo {path!r} {url!r}"
-        )
+        raise _no_copy(url, path)
     return path
+
+
+def _no_copy(url: str, path: str) -> AuthorError:
+    return AuthorError(
+        f"nothing is fetched while a lecture runs, and of {url!r} there is no copy\n"
+        f"in the lecture's folder: curl --create-dirs -Lo {path!r} {url!r}"
+    )
+
+
+def download_file(url: str, filename: str) -> None:
+    """The file that is there, or beside the lecture. Raises `AuthorError` without one: see `cached`."""
+    place = Path(filename)
+    if not place.exists():
+        copy = _place(filename)
+        if not copy.is_file():
+            raise _no_copy(url, filename)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.symlink_to(copy)
+
+
+def relativize(path: str) -> str:
+    """The path from where the lecture runs."""
+    return os.path.relpath(path)
 
 
 def _file(word: str, path: str) -> Path:

@@ -18,6 +18,7 @@ from litbook.document.catalogue import _, later
 from litbook.document.setting import Setting
 from litbook.html import bibliography, code, formulas, markup
 from litbook.html.markup import Html, tag
+from litbook.text.words import COLOURS
 
 NEW_LINE = Html("&#10;")  # a block of a page stays on one line
 _TASKS = {True: ("☑", later("done")), False: ("☐", later("to do"))}
@@ -276,6 +277,8 @@ class _Writer:
                 number = self.number[name]
                 link = tag("a", number, class_="footnote-ref", href=f"#fn-{number}")
                 return tag("sup", link, id=_call(number, nth))
+            case tree.Emphasis(children=children, mark=mark) if mark in COLOURS:
+                return tag("span", self.line(children), class_=f"lb-{mark}")
             case tree.Emphasis(children=children):
                 return tag("em", self.line(children))
             case tree.Strong(children=children):

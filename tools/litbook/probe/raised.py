@@ -14,7 +14,7 @@ from types import FrameType
 
 from litbook.probe.captions import bounded
 from litbook.probe.numbering import Numbering
-from litbook.project import CONFIG
+from litbook.project import CONFIG, WORDS
 from litbook.record.limits import LONGEST_LINE, TRACE
 from litbook.text.lecture import INSTALLED, Lecture
 
@@ -127,6 +127,8 @@ def _installing(folder: Path, name: str) -> str:
     beside = {path.stem for path in folder.iterdir() if path.suffix == ".py" or path.is_dir()}
     if near := get_close_matches(name, beside, n=1, cutoff=0.7):
         return f"\ndid you mean {near[0]}, which lies beside the lecture?"
+    if name in WORDS:
+        return f"\nits words are here: litbook run --words {name}, or words: {name} in {CONFIG}"
     package = PACKAGES.get(name, name)
     root = next((above for above in (folder, *folder.parents) if (above / CONFIG).is_file()), folder)
     listing = root / REQUIREMENTS

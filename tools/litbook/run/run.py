@@ -7,6 +7,7 @@ import ctypes
 import faulthandler
 import importlib
 import io
+import math
 import os
 import random
 import signal
@@ -330,6 +331,7 @@ class _Deadline(BaseException):
 def _deadline(timeout: float | None, recorder: Recorder, owner: Owner | None) -> Iterator[None]:
     """Turns the time-out and Ctrl-C into errors that name the line reached."""
     stop, runner = threading.Event(), threading.get_ident()
+    longer = f"if it needs longer: --timeout {math.ceil(4 * (timeout or 0))}"
 
     def ring(*_: object) -> None:
         raise _Deadline
@@ -340,7 +342,9 @@ def _deadline(timeout: float | None, recorder: Recorder, owner: Owner | None) ->
             return
         frame = sys._current_frames().get(runner)
         stack = [*walk_stack(frame)][::-1] if frame is not None else []
-        error = TimedOut(f"timed out after {timeout:g} s and would not stop", _reached(recorder, stack))
+        error = TimedOut(
+            f"timed out after {timeout:g} s and would not stop", _reached(recorder, stack), longer
+        )
         if recorder.listener is not None:  # in a thread, because the one that we end may hold its lock
             last_words = threading.Thread(target=recorder.listener.end, daemon=True)
             last_words.start()
@@ -358,9 +362,8 @@ def _deadline(timeout: float | None, recorder: Recorder, owner: Owner | None) ->
         with alarm(timeout or 0, ring) if rings else contextlib.nullcontext():
             yield
     except _Deadline as error:
-        raise TimedOut(
-            f"timed out after {timeout:g} s", _reached(recorder, walk_tb(error.__traceback__))
-        ) from None
+        reached = _reached(recorder, walk_tb(error.__traceback__))
+        raise TimedOut(f"timed out after {timeout:g} s", reached, longer) from None
     except KeyboardInterrupt as error:
         raise Interrupted("interrupted", _reached(recorder, walk_tb(error.__traceback__))) from None
     finally:

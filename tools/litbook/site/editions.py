@@ -81,12 +81,15 @@ def problems(
     older: str = CURRENT,
     prose: Sequence[Problem] = (),
     answers: str = "off",
+    *,
+    foreign: bool = False,
 ) -> None:
     """What is wrong with the record, with its `prose`, and with the text behind it, goes into `findings`.
 
     `numbers` that nothing backs are an "error", a remark ("warn"), or nothing ("off"), and so are `answers`
     that nothing checks. Recordings that something has changed since are wrong, or where `older` is
-    `MAY_BE_OLDER` a remark.
+    `MAY_BE_OLDER` a remark. So is what never ran or says nothing in a lecture in `foreign` words, whose
+    author has meant no assert for a claim.
     """
     kept = edition.runs()[1:]
     into = findings.remarks if older == MAY_BE_OLDER else findings.wrong
@@ -95,8 +98,9 @@ def problems(
     findings.wrong += report.failed(edition.record, kept)
     findings.remarks += report.remarks(edition.record)
     findings.wrong += map(str, prose)
-    findings.wrong += [str(never.problem) for never in unrun.unrun(edition.record, kept) if never.dead]
-    findings.wrong += map(str, vacuous.vacuous(edition.record))
+    into = findings.remarks if foreign else findings.wrong
+    into += [str(never.problem) for never in unrun.unrun(edition.record, kept) if never.dead]
+    into += map(str, vacuous.vacuous(edition.record))
     for severity, of in ((numbers, unbacked.in_sources), (answers, unchecked.in_sources)):
         if severity != "off":
             into = findings.wrong if severity == "error" else findings.remarks

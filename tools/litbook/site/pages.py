@@ -40,6 +40,7 @@ class Choices:
     unbacked: str = "error"  # or "warn" or "off": what a number is that nothing backs
     unchecked: str = "off"  # the same, of an answer that nothing checks
     recordings: str = CURRENT  # or `MAY_BE_OLDER`
+    foreign: bool = False  # the lectures are in another tool's words
 
 
 @dataclass
@@ -148,7 +149,8 @@ class Pages:
         ways = _ways(edition) if notebooks else {}
         made = page.pages(edition.record, self.bibliography, edition.recordings, problems, self.others, ways)
         strict = self.choices
-        problems_of(edition, findings, strict.unbacked, strict.recordings, problems, strict.unchecked)
+        how = (strict.unbacked, strict.recordings, problems, strict.unchecked)
+        problems_of(edition, findings, *how, foreign=strict.foreign)
         findings.wrong += late.wrong
         for name, text in (made | player.data(edition.record, edition.recordings)).items():
             yield f"{PLACE}/{edition.folder}/{name}", text

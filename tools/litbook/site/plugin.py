@@ -270,7 +270,8 @@ class LitbookPlugin(BasePlugin[Options]):
         """Which pages exist, and how severe a number is that nothing backs."""
         without = frozenset(name for name in (*ENDS, "notebooks") if not self.config[name])
         without |= {"notebooks"} if self.config.words else set()  # they know none of these words
-        return Choices(without, self.config.unbacked, self.config.unchecked, self.config.recordings)
+        severe, kept = (self.config.unbacked, self.config.unchecked), self.config.recordings
+        return Choices(without, *severe, kept, bool(self.config.words))
 
     def build(self, project: Project, run: Runner, book: str = "", colab: str = "") -> list[NavEntry]:
         """Write the pages of every lecture of the project; the nav's entries come back.

@@ -217,9 +217,8 @@ class Preview:
         draft.findings = editions.Findings()
         edition = editions.edition(draft.path, record, draft.findings)
         strict = self.choices
-        editions.problems(
-            edition, draft.findings, strict.unbacked, editions.MAY_BE_OLDER, answers=strict.unchecked
-        )
+        how = (strict.unbacked, editions.MAY_BE_OLDER)
+        editions.problems(edition, draft.findings, *how, answers=strict.unchecked, foreign=strict.foreign)
         draft.last = Shown(edition, time.strftime("%H:%M:%S"), saves)
         draft.generation += 1
         for text in [*draft.findings.wrong, *draft.findings.remarks]:

@@ -36,7 +36,7 @@ from litbook.record.limits import (
 from litbook.snapshot import libraries, objects, tensors
 from litbook.snapshot.containers import BUILTIN, attributes, contents
 from litbook.snapshot.foreign import Clock
-from litbook.snapshot.kinds import name_of
+from litbook.snapshot.kinds import name_of, static
 from litbook.snapshot.plain import PLAIN, scalar
 from litbook.snapshot.storages import Storages
 
@@ -45,6 +45,7 @@ Form = tuple[str, str]
 
 # What asks a value, of this type and on a clock, for the form in which it shows itself: that form, and where
 # one was to be had and is not kept, why.
+INSTEAD: list[str] = []  # names of methods that give what is shown in the place of an object
 FORMS: list[Callable[[Any, type, Clock], tuple[Form | None, str]]] = []
 
 
@@ -162,10 +163,21 @@ class _Walk:
             return tensors.array(value, kind, self.allowance)
         return (
             scalar(value, kind)
+            or self._instead(value, kind)
             or self._shown(value, kind)
             or self._container(value, kind)
             or objects.described(value, kind, self.clock)
         )
+
+    def _instead(self, value: object, kind: type) -> model.Snapshot | None:
+        """What a method of `INSTEAD` gives to be shown in the place of `value`; None where it has none."""
+        for name in INSTEAD:
+            if method := static(kind, name):
+                given, why = self.clock.call(method, value, name)
+                if why or static(type(given), name):  # that would never end
+                    return model.Opaque(name_of(kind), "", why=why or f"{name} gives another such object")
+                return self.see(given)
+        return None
 
     def _shown(self, value: object, kind: type) -> model.Snapshot | None:
         """`value` with the form in which it shows itself, or why there is none; None where it never shows."""

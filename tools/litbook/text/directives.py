@@ -24,7 +24,7 @@ from litbook.text.lecture import SECTIONS, Lecture, Watch
 from litbook.text.tree import Anchor, Definition, blocks, documented, own_nodes
 
 DIRECTIVES = {  # each with what it says: of this the reference in the docs is made
-    "inspect": "show these expressions, after the line has run: `x, f(y) as B`",
+    "inspect": "show these expressions, after the line has run: `x, f(y) as B`; alone, what the line assigns",
     "measure": "the same, for what depends on the machine or the clock: it is never compared",
     "clear": "the player stops showing these expressions",
     "hide": "the line, block or definition runs and is not shown; behind the docstring of a file, all of it",
@@ -205,6 +205,8 @@ def _with_watches(file: File, directive: Directive, problems: list[Problem]) -> 
         if not content:
             return directive
         what, way_out = f"@{name} takes nothing, but {content!r} follows it", "remove what follows it"
+    elif not content and name == "inspect" and not directive.in_remark:
+        return directive  # what its statement assigns: see `attach`
     elif not content:
         what = f"@{name} names no expression"
         way_out = f"write what to show: # @{name} x.shape"
@@ -293,9 +295,41 @@ def attach(
             continue
         anchor = anchors[after - 1][2]
         _mark(lecture, file, directive, anchor, problems)
-        for watch in directive.watches:
+        watches = directive.watches
+        if directive.name == "inspect" and not directive.content and not directive.in_remark:
+            watches = tuple(
+                Watch("inspect", it, None, directive.line, _parsed(it)) for it in _assigned(anchor)
+            )
+            if not watches:
+                what, way_out = "@inspect names no expression", "write what to show: # @inspect x.shape"
+                problems.append(directive.problem(file, "bad-directive", what, way_out))
+        for watch in watches:
             lecture.watches_of.setdefault(anchor, []).append(len(lecture.watches))
             lecture.watches.append(replace(watch, file=file.number))
+
+
+def _assigned(anchor: Anchor) -> list[str]:
+    """What a statement gives a value, as expressions that show it; of a function its parameters."""
+    match anchor:
+        case ast.Assign(targets=given):
+            targets = [*given]
+        case ast.AnnAssign(target=target) | ast.AugAssign(target=target) | ast.For(target=target):
+            targets = [target]
+        case ast.With(items=items):
+            targets = [it.optional_vars for it in items if it.optional_vars]
+        case ast.FunctionDef(args=given) | ast.AsyncFunctionDef(args=given):
+            every = (*given.posonlyargs, *given.args, given.vararg, *given.kwonlyargs, given.kwarg)
+            return [it.arg for it in every if it]
+        case _:
+            return []
+    names = list[str]()
+    while targets:
+        match targets.pop(0):
+            case ast.Tuple(elts=several) | ast.List(elts=several):
+                targets = [*several, *targets]
+            case ast.Starred(value=target) | target:
+                names.append(ast.unparse(target))
+    return names
 
 
 def _mark(

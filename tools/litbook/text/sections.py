@@ -42,7 +42,7 @@ _DEEPEST = 900  # levels of statements: what walks them may call itself 1,000 ti
 def number_definitions(lecture: Lecture) -> None:
     """Number every file's module, and every function and class in it."""
     tree = lecture.files[0].tree
-    lecture.title = heading_of(tree) or first_heading(tree) or lecture.name
+    lecture.title = heading_of(tree) or first_heading(tree) or lecture.name.replace("_", " ").capitalize()
     keys: Counter[str] = Counter()
     for file in lecture.files:
         title = lecture.title if file.number == 0 else heading_of(tree := file.tree) or file.name

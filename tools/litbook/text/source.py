@@ -93,7 +93,8 @@ def read(path: Path, shown: str | None = None) -> Lecture:
 
 def _texts(path: Path, shown: str, problems: list[Problem]) -> dict[Text, Path]:
     """The text of every file that can be read, and where that lies: one text may lie in several places."""
-    if not name_of(path).isidentifier():  # it becomes the names of pages, recordings and modules
+    # It becomes the names of pages and recordings, and of a folder the name that is imported.
+    if not (name_of(path) if path.is_dir() else f"_{name_of(path)}").isidentifier():
         what, kind = f"{shown} has no plain name", "folder" if path.is_dir() else "file"
         way_out = f"call the {kind} by letters, digits and _ alone"
         problems.append(Problem("no-name", what, None, way_out))

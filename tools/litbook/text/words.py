@@ -36,6 +36,7 @@ WORDS = {
     "link": Word((1,), ("text",)),
     "speaker_note": Word((0,), ("text",), seen=False),
 }
+COLOURS = ("red", "green", "blue", "gray", "orange", "purple")  # that a text may have: `[a word]{.red}`
 UNKNOWN = Word(
     (0, 1), ("text", "said", "run", "caption", "alt", "hint", "why", "do", "see")
 )  # called by another name
@@ -130,12 +131,14 @@ def calls(statement: ast.stmt) -> list[ast.Call]:
 
 
 def first_heading(tree: ast.Module) -> str:
-    """The first heading in the prose of a file, by its lines; "" where no note begins with one."""
-    notes = sorted(
-        (node for node in ast.walk(tree) if isinstance(node, ast.Expr)), key=lambda node: node.lineno
-    )
-    headings = (re.match(r"#{1,6}[ \t]+(.*?)[ \t#]*(\n|$)", unspoken(note)) for note in notes)
-    return next((heading[1] for heading in headings if heading and heading[1]), "")
+    """The heading that the prose of `main()` begins with; "" where it begins otherwise.
+
+    The first heading anywhere would be one of the lecture's middle.
+    """
+    mains = (it for it in tree.body if isinstance(it, ast.FunctionDef) and it.name == "main")
+    calls_in_it = (it for main in mains for it in main.body if calls(it))
+    heading = re.match(r"#{1,6}[ \t]+(.*?)[ \t#]*(\n|$)", next(map(unspoken, calls_in_it), ""))
+    return heading[1] if heading else ""
 
 
 def _unspoken_text(node: ast.expr) -> str:

@@ -1,0 +1,70 @@
+"""HTML in a text of edtrace's -> what a note has in its place; what a note has nothing for loses its tags.
+
+In goes Markdown with HTML in it, as a course wrote it, out comes Markdown without. Nothing of it can run or
+load: no tag and no attribute is kept. A tag that opens nothing, such as the token `<img>`, is text.
+"""
+
+from __future__ import annotations
+
+import re
+
+from litbook.text.words import COLOURS
+
+IMAGE = re.compile(r"<img\b[^<>]*\bsrc\s*=\s*[\"']?(?P<src>[^\s\"'<>]+)[^<>]*>", re.IGNORECASE)
+_KEPT = re.compile(
+    r"(^(?:```|~~~).*?^(?:```|~~~)|`+[^`]*`+|\$\$.*?\$\$|\$(?!\s)[^$\n]+(?<!\s)\$)", re.DOTALL | re.MULTILINE
+)  # code, formulas
+_DROPPED = re.compile(
+    r"<(script|style|iframe|object)\b.*?(</\1\s*>|\Z)|<!--.*?(-->|\Z)", re.DOTALL | re.IGNORECASE
+)
+_ELEMENT = re.compile(
+    r"<(?P<name>a|abbr|b|big|center|code|del|div|em|font|h[1-6]|i|ins|kbd|mark|p|s|samp|small|span|strong|"
+    r"sub|sup|tt|u|var)\b(?P<attributes>[^<>]*)>(?P<inside>(?:(?!<(?P=name)\b).)*?)</(?P=name)\s*>",
+    re.DOTALL | re.IGNORECASE,
+)
+_BREAK = re.compile(r"[ \t]*<br\s*/?>[ \t]*\n?", re.IGNORECASE)
+_TAG = re.compile(r"(?<!\\)<(?=[/!]?[A-Za-z])(?!https?://)")
+_MARKS = dict.fromkeys(("b", "strong"), "**") | dict.fromkeys(("i", "em", "var"), "*")
+_MARKS |= dict.fromkeys(("code", "kbd", "samp", "tt"), "`")
+
+
+def as_markdown(text: str) -> str:
+    """The same text without HTML."""
+    if "<" not in text:
+        return text
+    parts = _KEPT.split(text)
+    parts[::2] = map(_without, parts[::2])
+    return "".join(parts)
+
+
+def _without(text: str) -> str:
+    """A text in which no code and no formula stands."""
+    text, changed = _DROPPED.sub("", text), 1
+    while changed:  # from the innermost outwards
+        text, changed = _ELEMENT.subn(_element, text)
+    text = _BREAK.sub(lambda it: " " if _in_table(it) else "\\\n", text)
+    return _TAG.sub(r"\\<", text)
+
+
+def _element(match: re.Match[str]) -> str:
+    """One element without its tags, in the marks of a note where there are any."""
+    name, inside = match["name"].lower(), match["inside"]
+    words = inside.strip()
+    before, after = inside[: len(inside) - len(inside.lstrip())], inside[len(inside.rstrip()) :]
+    given = dict(re.findall(r"([\w-]+)\s*=\s*[\"']?([^\"'<>]+)", match["attributes"]))
+    colour = given.get("color") or "".join(re.findall(r"(?:^|;)\s*color:\s*(\w+)", given.get("style", "")))
+    colour = colour.strip().lower().replace("grey", "gray")
+    if not words or "\n\n" in words:
+        return inside
+    if mark := _MARKS.get(name, ""):
+        return f"{before}{mark}{words}{mark}{after}"
+    if name == "a" and "href" in given:
+        return f"{before}[{words}]({given['href']}){after}"
+    if colour in COLOURS and not re.search(r"[\[\]\n]", words):
+        return f"{before}[{words}]{{.{colour}}}{after}"
+    return inside
+
+
+def _in_table(match: re.Match[str]) -> bool:
+    """Whether it stands in a row of a table, which is one line."""
+    return match.string[: match.start()].rpartition("\n")[2].lstrip().startswith("|")
