@@ -8,7 +8,7 @@ from jaxtyping import BFloat16, Float
 from torch import Tensor, nn
 from units import DAY, GB, TERA, MiB
 
-from litbook import aside, figure, misbelief, note, question
+from litbook import aside, explore, figure, misbelief, note, question
 
 from .figures import days_figure, plot_roofline
 from .measure import adamw_step, dense_peak, intensity
@@ -395,6 +395,19 @@ def pooled_memory_needs_sharded_state() -> None:
     assert sum(held) == 16 * 8000, "together they hold it once"
     per_gpu = max(held) / 8000  # @inspect per_gpu as B
     assert per_gpu == 2.0, "per parameter, on each GPU"
+
+    def state(billions: int, cards: int) -> dict[str, float]:
+        each = billions * 1e9 / cards
+        return {"parameters": 4 * each, "gradients": 4 * each, "moments": 8 * each}
+
+    enough = next(c for c in range(1, 99) if sum(state(70, c).values()) < memory)  # @inspect enough
+    assert enough == 15, "cards for the state of 70 billion"
+    explore(state, over={"billions": [1, 3, 8, 13, 34, 70, 405], "cards": [2**i for i in range(11)]},
+        at={"billions": 8, "cards": 1}, kind="stack", unit="B", limit=("memory of one H100", memory),
+        do="Choose `70` billion parameters. How many cards make their state fit, sharded?",
+        see=f"It takes {enough} at least, so `16`. On `1024` cards each holds a gigabyte.",
+        caption="What each card keeps of the state of AdamW in `float32`, when it is sharded.",
+        alt="A bar of parameters, gradients and moments beside the memory of one card.")
     misbelief(f"{gpus} H100s can train a model of {pooled / 1e9:.0f} billion parameters.", rf"""
         The pool could hold its state, and nothing else. Without sharding the limit stays
         {replicated / 1e9:.0f} billion, however many GPUs there are; with it, {pooled / 1e9:.0f}
@@ -522,6 +535,24 @@ def the_roofline_tells_waiting_from_working() -> None:
         bandwidth and turns flat at the peak. On the slope lie dots for {', '.join(waiting)}; on the
         flat part one for {', '.join(set(shapes) - set(waiting))}.
     """)
+
+    def waits(tokens: int, card: str) -> dict[str, float]:
+        moved = 2 * (tokens * n + n * n + tokens * n)
+        return {"moving bytes": moved / CARDS[card].bandwidth,
+                "arithmetic": 2 * tokens * n * n / dense_peak(card, "bfloat16")}
+
+    grid = explore(waits, over={"tokens": [2**i for i in range(13)], "card": ["A100 SXM 80GB", "H100 SXM"]},
+        at={"tokens": 16, "card": "H100 SXM"}, kind="curve", unit="s",
+        do="Raise the number of tokens until both take the same time.",
+        see=rf"""
+            Up to some hundred tokens the longer of the two hardly grows: one reading of the weights
+            serves them all. On an H100 they meet at {tokens} tokens, and from there on arithmetic
+            is what one waits for.
+        """,
+        caption="A layer of `8192` by `8192` in bfloat16, at best: moving its bytes, and its arithmetic.",
+        alt="Two lines over the number of tokens: moving bytes, flat at first, and arithmetic, which crosses it.")  # @hide
+    assert grid[256, "H100 SXM"]["moving bytes"] > grid[256, "H100 SXM"]["arithmetic"], "waits for bytes"
+    assert grid[512, "H100 SXM"]["moving bytes"] < grid[512, "H100 SXM"]["arithmetic"], "and no longer"
     card = CARDS["A100 SXM 80GB"]
     older = dense_peak(card.name, "bfloat16")
     question(rf"""

@@ -12,7 +12,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from litbook import aside, figure, misbelief, note, question
+from litbook import aside, explore, figure, misbelief, note, question
 
 from .block import (
     Attention,
@@ -28,7 +28,7 @@ from .block import (
     turns,
     written_attention,
 )
-from .counts import Config, attention_flops, block_weights, forward_flops, matrices, parameter_count
+from .counts import Config, attention_flops, block_weights, cache_bytes, forward_flops, matrices, parameter_count
 from .figures import plot_matrices
 from .published import LLAMA_2_7B, LLAMA_3_8B, LLAMA_3_70B, MISTRAL_7B, QWEN_25_HALF_B, SMALL
 
@@ -282,6 +282,32 @@ def heads_of_queries_share_keys() -> None:
 
     assert key_weights(SMALL) == 64 * 16, "weights with sharing"
     assert key_weights(alone) == 64 * 64, "and without"
+
+    def share(key_heads: int) -> dict[str, float]:
+        few, all_ = (replace(LLAMA_3_8B, kv_heads=heads) for heads in (key_heads, 32))
+        weights = [sum(math.prod(matrices(c)[m]) for m in ("query", "key", "value", "out"))
+                   for c in (few, all_)]
+        return {
+            "weights of attention": weights[0] / weights[1],
+            "cache of a token": cache_bytes(few, 1) / cache_bytes(all_, 1),
+            "FLOPs over the cache": attention_flops(few, 1, 1024) / attention_flops(all_, 1, 1024),
+        }
+
+    note(r"""
+        Llama-3-8B has `32` heads of queries. Here it gets other numbers of heads of keys, and each
+        part is compared with what it would be if no head shared.
+    """)
+    grid = explore(share, over={"key_heads": [1, 2, 4, 8, 16, 32]}, at={"key_heads": 32}, unit="%",
+        do="Go from `32` heads of keys to `8`, as Llama-3-8B has them, and on to `1`. What stays?",
+        see=r"""
+            The cache shrinks as the heads of keys do. The FLOPs over it stay. Of the weights more
+            than half remain, since the matrices of queries and of the output are as large as ever.
+        """,
+        caption="Llama-3-8B with fewer heads of keys, against one head of keys for each of queries.",
+        alt="Three bars: of the cache, which shrinks, of FLOPs, which stay, and of weights, between.")  # @hide
+    assert grid[8]["cache of a token"] == 0.25, "a quarter"
+    assert grid[1]["FLOPs over the cache"] == 1, "as ever"
+    assert 0.5 < grid[1]["weights of attention"] < 0.52, "more than half"
     with torch.device("meta"):
         layer = Attention(LLAMA_3_8B, "fused")
     question(r"""

@@ -11,7 +11,7 @@ from timing import SLACK, Timing, quickest, time_graph
 from torch import Tensor
 from units import GB, MICRO, GiB, KiB, MiB
 
-from litbook import aside, figure, misbelief, note, question, requires
+from litbook import aside, explore, figure, misbelief, note, question, requires
 
 from .block import Cache, Transformer, written_attention
 from .counts import Config, attention_flops, block_weights, cache_bytes, forward_flops, parameter_count
@@ -365,6 +365,28 @@ def a_batch_shares_the_weights() -> None:
             sequences; the others bend and level off, the longest first, and become thin where
             memory ends.
         """)
+
+    def paces(sequences: int, context: int) -> dict[str, float]:
+        if sequences > room_for(LLAMA_3_8B, context):
+            raise ValueError("the caches do not fit beside the weights")
+        pace = pace_of(LLAMA_3_8B, sequences, context)
+        return {"all together": pace, "each text": pace / sequences}
+
+    grid = explore(paces, over={"sequences": more, "context": [128, 512, 2048, 8192, 32768]},
+        at={"sequences": 8, "context": 2048}, kind="curve", unit="tokens/s",
+        do="Set the context to `8192` and go from one sequence to as many as fit. Then go back to `128`.",
+        see=r"""
+            With long texts both lines bend: what all write together levels off, and each text waits
+            for the caches of the others. With short ones it is nearly a straight line, up to
+            hundreds of sequences.
+        """,
+        caption=f"Llama-3-8B on an {H100.name}, at best, while the caches fit beside the weights.",
+        alt=r"""
+            Two lines over the number of sequences: the tokens per second of all together, which
+            rises, and of each text, which falls.
+        """)  # @hide
+    assert grid[64, 8192]["all together"] < 13 * grid[1, 8192]["all together"], "long: levels off"
+    assert max(s for s, c in grid if c == 8192) == 64, "and ends where the card is full"
     waits = [64 * alone[0] / alone[3] for alone in (short, long)]  # @inspect waits as times
     assert 1.06 < waits[0] < 1.08, "short texts: hardly longer"
     assert 5.2 < waits[1] < 5.3, "long texts: several times as long"

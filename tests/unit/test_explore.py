@@ -56,11 +56,11 @@ def test_a_point_without_a_value_is_a_gap_and_says_why() -> None:
         return 1 / (x - 2) if x != 4 else float("nan")
 
     kept, given = explored(inverse, {"x": [1, 2, 3, 4]}, {"x": 3}, kind="curve")
-    assert kept.points == ((-1.0,), "ZeroDivisionError: division by zero", (1.0,), "nan")
+    assert kept.points == ((-1.0,), "division by zero", (1.0,), "nan")
     assert given == {1: -1.0, 3: 1.0}
     drawn = chart(kept)
     assert drawn.points[1].gap and not drawn.points[1].marks
-    assert drawn.said(drawn.points[1]) == "no value: ZeroDivisionError: division by zero"
+    assert drawn.said(drawn.points[1]) == "no value: division by zero"
 
 
 def test_tensors_and_scalars_of_numpy_count_as_their_number() -> None:
@@ -130,7 +130,7 @@ def test_sliders_that_cannot_be_moved_are_refused_with_the_way_out(over: Any, at
         (lambda x: dict.fromkeys("abcdefg", 1), {}, "not 7"),
         (lambda x: {"a": 1} if x == 1 else {"b": 1}, {}, "got b at x=2, and a at x=1"),
         (lambda x: 1 - x, {}, "draws bars from zero on, and got less at x=2"),
-        (lambda x: 1 / (x - 1), {}, "no value at its own point, x=1: ZeroDivisionError"),
+        (lambda x: 1 / (x - 1), {}, "no value at its own point, x=1: division by zero"),
         (lambda x: x, {"kind": "pie"}, "draws bars, stack, curve, not 'pie'"),
         (lambda x: x, {"limit": 3}, 'limit=("the card", 80e9)'),
         (lambda x: x, {"limit": ("", -1)}, 'limit=("the card", 80e9)'),

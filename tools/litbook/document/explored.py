@@ -145,7 +145,12 @@ def told(block: Explore) -> str:
 
 def place(grid: Grid, at: Sequence[int]) -> str:
     """A place of the sliders in words: `batch 8, context 1,024`."""
-    return ", ".join(f"{s.name} {label(s, index)}" for s, index in zip(grid.sliders, at, strict=True))
+    return ", ".join(f"{named(s)} {label(s, index)}" for s, index in zip(grid.sliders, at, strict=True))
+
+
+def named(slider: Slider) -> str:
+    """What a reader calls a slider: its name is that of a parameter."""
+    return slider.name.replace("_", " ")
 
 
 def label(slider: Slider, index: int) -> str:

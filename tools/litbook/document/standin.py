@@ -315,7 +315,7 @@ def explore(
 
     columns = []
     for place in (at, places[0], places[-1]):
-        head = ", ".join(f"{name} {place_text(it)}" for name, it in place.items())
+        head = ", ".join(f"{name.replace('_', ' ')} {place_text(it)}" for name, it in place.items())
         with contextlib.suppress(Exception):  # a point at which the function raises is a gap
             columns.append((head, told_at(place)))
     note(explored(columns, *map(cleandoc, (do, caption, see))))

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from litbook.document.blocks import Explore
 from litbook.document.catalogue import _
-from litbook.document.explored import Chart, Point, chart, label
+from litbook.document.explored import Chart, Point, chart, label, named
 from litbook.document.setting import Setting
 from litbook.html import markup, note
 from litbook.html.markup import Html, tag
@@ -62,7 +62,7 @@ def _field(slider: Slider, at: int, name: str) -> Html:
             "input", type="range", id=name, min=0, max=last, value=at, aria_valuetext=text, disabled=not last
         )
         shown = tag("output", text, for_=name)
-    return tag("label", tag("span", slider.name), field, shown, class_="lb-slider", for_=name)
+    return tag("label", tag("span", named(slider)), field, shown, class_="lb-slider", for_=name)
 
 
 def _bars(drawn: Chart) -> Iterator[Html]:
@@ -115,11 +115,8 @@ def _curve(drawn: Chart) -> Iterator[Html]:
     yield tag("p", top, class_="lb-keys lb-axis")
     yield tag("div", tag("svg", *lines, **box), *dots, class_="lb-plane")
     first, last = label(grid.sliders[0], 0), label(grid.sliders[0], len(grid.sliders[0].places) - 1)
-    middle = (
-        _("{name}, on a logarithmic scale", name=grid.sliders[0].name)
-        if drawn.far[0]
-        else grid.sliders[0].name
-    )
+    middle = named(grid.sliders[0])
+    middle = _("{name}, on a logarithmic scale", name=middle) if drawn.far[0] else middle
     ends = tag("span", first), tag("span", middle), tag("span", last)
     yield tag("p", drawn.bottom, class_="lb-keys lb-axis")
     yield tag("p", *ends, class_="lb-keys lb-axis lb-ends")

@@ -147,7 +147,7 @@ def _point(function: Callable[..., Any], place: Mapping[str, Place]) -> dict[str
     try:
         result = function(**place)
     except Exception as error:
-        return bounded(f"{type(error).__name__}: {error}")[:WHY]
+        return bounded(f"{error}" or type(error).__name__)[:WHY]
     amounts = {str(name): it for name, it in result.items()} if isinstance(result, Mapping) else {"": result}
     for name, amount in amounts.items():
         item = getattr(amount, "item", None)  # of a tensor with one element, a scalar of numpy
