@@ -405,7 +405,7 @@ def pooled_memory_needs_sharded_state() -> None:
     explore(state, over={"billions": [1, 3, 8, 13, 34, 70, 405], "cards": [2**i for i in range(11)]},
         at={"billions": 8, "cards": 1}, kind="stack", unit="B", limit=("memory of one H100", memory),
         do="Choose `70` billion parameters. How many cards make their state fit, sharded?",
-        see=f"It takes {enough} at least, so `16`. On `1024` cards each holds a gigabyte.",
+        see=f"It takes {enough} at least, so `16` of the slider. With all of its cards each holds a gigabyte.",
         caption="What each card keeps of the state of AdamW in `float32`, when it is sharded.",
         alt="A bar of parameters, gradients and moments beside the memory of one card.")
     misbelief(f"{gpus} H100s can train a model of {pooled / 1e9:.0f} billion parameters.", rf"""
