@@ -164,7 +164,7 @@ def figure(fig: Any, *, caption: str, alt: str) -> None:
 
 
 def explore(  # noqa: PLR0913  (all but the first by name)
-    function: Callable[..., exploring.Amounts],
+    function: Callable[..., exploring.Given],
     *,
     over: Mapping[str, Sequence[exploring.Place]],
     at: Mapping[str, exploring.Place],
@@ -175,7 +175,7 @@ def explore(  # noqa: PLR0913  (all but the first by name)
     kind: ChartKind = "bars",
     unit: str | None = None,
     limit: tuple[str, int | float] | None = None,
-) -> dict[Any, exploring.Amounts]:
+) -> dict[Any, exploring.Given]:
     """A figure with one slider or two: what `function` gives at every place of `over` is computed here.
 
     `function` is called with the place of each slider, by name, and gives a number in `unit`, or up to six by

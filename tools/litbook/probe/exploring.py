@@ -10,7 +10,7 @@ import contextlib
 import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, get_args
+from typing import Any, TypeVar, cast, get_args
 
 import msgspec
 
@@ -20,7 +20,7 @@ from litbook.record.limits import GRID, POINTS, REPEATED
 from litbook.record.model import ChartKind, Grid, Number, Slider, number
 
 Place = int | float | str
-Amounts = Mapping[str, int | float] | int | float
+Given = TypeVar("Given", bound=Mapping[str, int | float] | int | float)
 """What a function gives at a point: a number, or several by name."""
 
 MOST_SLIDERS, MOST_NAMES = 2, 6
@@ -29,13 +29,13 @@ EXAMPLE = 'over={"batch": [1, 2, 4, 8]}'
 
 
 def explored(
-    function: Callable[..., Any],
+    function: Callable[..., Given],
     over: Mapping[str, Sequence[Place]],
     at: Mapping[str, Place],
     kind: ChartKind = "bars",
     unit: str | None = None,
     limit: tuple[str, int | float] | None = None,
-) -> tuple[Grid, dict[Any, Amounts]]:
+) -> tuple[Grid, dict[Any, Given]]:
     """The grid of `function`, and what it gave, by place: by a tuple of places where there are two sliders.
 
     A point at which it raises has none; the author's own has to have one.
@@ -95,10 +95,9 @@ def explored(
             "give its sliders fewer places, or round what the function gives"
         )
     keys = [(*place.values(),) if len(place) > 1 else next(iter(place.values())) for place in places]
+    numbers = (it if isinstance(it, str) else it.get("", it) for it in results)
     return grid, {
-        key: result.get("", result)
-        for key, result in zip(keys, results, strict=True)
-        if not isinstance(result, str)
+        key: cast("Given", it) for key, it in zip(keys, numbers, strict=True) if not isinstance(it, str)
     }
 
 
