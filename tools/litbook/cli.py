@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 from litbook import completion, optional
 from litbook.errors import LitbookError, NotFound
-from litbook.files import replace_whole
+from litbook.files import NotWritten, replace_whole, way_out
 from litbook.project import CHECKOUT, WORDS, NoBook, Project, name_of, recording_of, shown
 from litbook.record import encoding, model
 from litbook.text import source
@@ -127,7 +127,8 @@ def _status(program: str, answer: Callable[[], int]) -> int:
         _complain("interrupted", program)
         return 130
     except (OSError, ValueError) as error:  # a full disk behind `>`; a lecture that closed the real stdout
-        _complain(f"cannot print: {getattr(error, 'strerror', None) or error}", program)
+        file = getattr(error, "filename", None)
+        _complain(f"{file or 'cannot print'}: {getattr(error, 'strerror', None) or error}", program)
         _leave_stdout()
         return 2
 
@@ -366,7 +367,11 @@ def _badge_command(words: list[str]) -> int:
     asked = parser.parse_args(words)
     from litbook.site.editions import badge
 
-    replace_whole(asked.file, badge(Project.find(Path.cwd())).encode())
+    drawn = badge(Project.find(Path.cwd())).encode()
+    try:
+        replace_whole(asked.file, drawn)
+    except OSError as error:
+        raise NotWritten(asked.file, error) from None
     return 0
 
 
@@ -631,7 +636,7 @@ def _write(out: Path, record: model.Record) -> None:
         else:
             replace_whole(out, content)
     except OSError as error:
-        raise LitbookError(f"--out {out}: {error.strerror}; nothing was written") from None
+        raise LitbookError(f"--out {out}: {error.strerror}; nothing was written{way_out(error)}") from None
 
 
 def harmless(text: str) -> str:

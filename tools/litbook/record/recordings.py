@@ -13,7 +13,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from litbook.errors import RecordError
-from litbook.files import replace_whole
+from litbook.files import replace_whole, way_out
 from litbook.record import encoding, model
 
 PLAIN = re.compile("[a-z0-9-]+")  # what a device is called in a file's name, and in addresses of pages
@@ -89,7 +89,7 @@ def write(file: Path, record: model.Record) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
         replace_whole(file, dumps(record).encode())
     except OSError as error:
-        raise RecordError(f"{_short(file)}: {error.strerror}; nothing was written") from None
+        raise RecordError(f"{_short(file)}: {error.strerror}; nothing was written{way_out(error)}") from None
 
 
 def renewed(recording: model.Record | None, record: model.Record, name: str) -> model.Record:

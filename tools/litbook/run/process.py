@@ -33,6 +33,7 @@ from pathlib import Path
 from typing import Any
 
 from litbook.errors import LitbookError
+from litbook.files import NotWritten
 from litbook.project import shown
 from litbook.record import encoding, model
 from litbook.run import desk
@@ -142,7 +143,10 @@ class Warm:
         os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [TOOLS, os.environ.get("PYTHONPATH")]))
         os.environ.setdefault("MPLBACKEND", "Agg")  # read when it is imported
         os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // 2)))  # two run at once
-        self.context = multiprocessing.get_context("forkserver")
+        self.context, self.folder = multiprocessing.get_context("forkserver"), contextlib.ExitStack()
+        # Its sockets lie where also those of a process that was killed are swept; nothing else says where.
+        config: dict[str, Any] = multiprocessing.current_process()._config  # type: ignore[attr-defined]
+        config["tempdir"] = str(self.folder.enter_context(private_folder()))
         files = (file for file in lectures.rglob("*.py") if ".venv" not in file.parts)
         texts = "\n".join(file.read_text(encoding="utf-8", errors="replace") for file in files)
         imported = set(re.findall(r"\b(?:import|from)\s+(\w+)", texts))
@@ -186,6 +190,7 @@ class Warm:
             self.ended = True
             while self.waiting:
                 self.waiting.pop().leave()
+        self.folder.close()
 
     def _asked(self, path: Path, asked: dict[str, Any]) -> BaseProcess:
         """The process that has been asked: one that waits for this lecture, else a new one."""
@@ -250,6 +255,7 @@ def _wait(path: str, line: Connection) -> None:
     if not asked["sections"]:
         os.nice(10)  # a reader waits for the other
     os.environ["TMPDIR"] = tempfile.tempdir = _temporary(Path(asked["folder"]))
+    multiprocessing.current_process()._config.pop("tempdir", None)  # type: ignore[attr-defined]
     child.work(asked)
 
 
@@ -376,13 +382,19 @@ def _died(asked: dict[str, Any], status: int) -> Died:
 
 @contextlib.contextmanager
 def private_folder() -> Iterator[Path]:
-    """A temporary folder, gone afterwards. Those of processes that were killed go first."""
+    """A temporary folder, gone afterwards. Those of processes that were killed go first.
+
+    Raises `NotWritten` where there can be none.
+    """
     with contextlib.suppress(OSError):
         for lock in Path(tempfile.gettempdir()).glob(f"{PREFIX}*/{LOCK}"):
             with contextlib.suppress(OSError), lock.open("r+") as file:  # whose process holds it no more
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 shutil.rmtree(lock.parent, ignore_errors=True)
-    folder = Path(tempfile.mkdtemp(prefix=PREFIX))
+    try:
+        folder = Path(tempfile.mkdtemp(prefix=PREFIX))
+    except OSError as error:
+        raise NotWritten("a temporary folder", error) from None
     try:
         with (folder / "new").open("w") as lock_of_ours:
             fcntl.flock(lock_of_ours, fcntl.LOCK_EX)

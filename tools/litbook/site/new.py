@@ -13,6 +13,7 @@ from string import Template
 
 from litbook import origin
 from litbook.errors import LitbookError
+from litbook.files import way_out
 
 WORKFLOW = ".github/workflows/pages.yml"
 REQUIREMENTS = "requirements.txt"
@@ -57,5 +58,5 @@ def begin(folder: Path) -> list[str]:
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(content, encoding="utf-8")
     except OSError as error:
-        raise LitbookError(f"no book can be begun in {folder}: {error.strerror}") from None
+        raise LitbookError(f"no book can be begun in {folder}: {error.strerror}{way_out(error)}") from None
     return list(FILES)

@@ -34,6 +34,7 @@ from litbook.document.catalogue import _
 from litbook.document.edition import Edition
 from litbook.document.search import Passage
 from litbook.errors import LitbookError, NotFound
+from litbook.files import WAYS_OUT, NotWritten, write
 from litbook.html import frame, verdicts
 from litbook.html import notebook as notebook_page
 from litbook.html import page as front
@@ -113,6 +114,7 @@ class LitbookPlugin(BasePlugin[Options]):
         self.records: dict[Path, tuple[str, model.Record]] = {}
         self.problems: list[str] = []  # what is wrong with the lectures of this build: see `wrong`
         self.turn: IO[str] | None = None  # the book's configuration, locked while this process builds
+        self.site = ""  # where the site is built
         self.command = ""  # `build` or `serve`: what MkDocs was started for
         self.editions: list[Edition] = []  # what the last build has shown: the front page counts it
         self.entries: list[NavEntry] = []
@@ -141,7 +143,7 @@ class LitbookPlugin(BasePlugin[Options]):
 
     def on_config(self, config: Any) -> Any:
         """MkDocs is about to collect files: make the lectures' pages and list them in the nav."""
-        project = self.project(config)
+        project, self.site = self.project(config), config["site_dir"]
         self.problems.clear()
         catalogue.use(str(config["theme"].get("language") or "en"))
         self._dress(config)
@@ -250,9 +252,13 @@ class LitbookPlugin(BasePlugin[Options]):
         if config["strict"] and self.problems:
             raise Abort(verdict(self.problems))
 
-    def on_build_error(self, *, error: Exception) -> None:  # noqa: ARG002 (MkDocs' signature)
-        """A build that fails ends, too."""
+    def on_build_error(self, *, error: Exception) -> None:
+        """A build that fails ends, too: with a sentence where a file, MkDocs' own too, cannot be written."""
         self._end()
+        if isinstance(error, OSError) and error.errno in WAYS_OUT:
+            error = NotWritten(error.filename2 or error.filename or self.site, error)
+        if isinstance(error, NotWritten) and not self.preview:
+            raise Abort(str(error)) from None
 
     def on_serve(self, server: Any, *, config: Any, builder: Any) -> Any:  # noqa: ARG002 (MkDocs' signature)
         """`mkdocs serve` also watches the lectures."""
@@ -417,6 +423,5 @@ def _write(path: Path, text: str | bytes) -> Path:
     """Write only what changed: `mkdocs serve` watches these files."""
     content = text.encode() if isinstance(text, str) else text
     if not path.exists() or path.read_bytes() != content:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
+        write(path, content)
     return path

@@ -43,6 +43,7 @@ from litbook.document.catalogue import _
 from litbook.document.edition import Edition
 from litbook.document.report import harmless
 from litbook.errors import LitbookError, Problem
+from litbook.files import write
 from litbook.html import markup, pictures
 from litbook.project import CONFIG, Project, name_of, shown
 from litbook.record import model
@@ -254,7 +255,8 @@ class Preview:
                 self._collect()
                 self.trouble = ""
             except (Exception, SystemExit) as error:  # an error in a file that somebody is editing
-                self.trouble = f"{type(error).__name__}: {error}"
+                ours = isinstance(error, LitbookError)
+                self.trouble = str(error) if ours else f"{type(error).__name__}: {error}"
                 log.error("%s", harmless(self.trouble))
             self.generation += 1
         self.tidings.tell()
@@ -379,9 +381,7 @@ class Preview:
                 self._put(uri, content.encode())
 
     def _put(self, uri: str, content: bytes) -> None:
-        target = self.folder / uri
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(content)
+        write(self.folder / uri, content)
 
     def banner(self) -> str:
         """What is wrong, as HTML; "" where nothing is."""

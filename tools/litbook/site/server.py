@@ -20,6 +20,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import unquote, urlsplit
 
+from litbook.errors import LitbookError
+
 log = logging.getLogger("litbook.site.preview")
 
 # Asks for news: shows a new notice, and reloads where the page is another. Then it goes back to where the
@@ -156,7 +158,10 @@ class Handler(http.server.SimpleHTTPRequestHandler):
                 path if path.endswith("/") or "." in path.rpartition("/")[2] else f"{path}/"
             )
         except (Exception, SystemExit) as error:
-            log.exception("%s cannot be made", path)
+            if isinstance(error, LitbookError):
+                log.error("%s", error)
+            else:
+                log.exception("%s cannot be made", path)
             self._page(f"<body><pre>{html.escape(str(error))}</pre></body>".encode(), news, 500)
             return
         if late:
