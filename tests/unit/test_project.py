@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from tests.running import section, write
 
+from litbook.cli import litbook
 from litbook.errors import LitbookError, NotFound
 from litbook.project import NoBook, Project, name_of, recording_of, recordings_of, shown
 
@@ -128,6 +129,32 @@ def test_a_module_a_draft_and_what_is_no_python_are_left_alone(book: Project, na
     (book.folder / name).parent.mkdir(parents=True, exist_ok=True)
     write(book.folder, text, name)
     assert book.overlooked() == []
+
+
+def test_asserts_in_a_folder_within_a_lectures_folder_are_named(
+    book: Project, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They run as plain Python: `litbook list`, `check` and a strict build say so."""
+    inner = book.folder / "lecture_03" / "tools"
+    (inner / "deep").mkdir(parents=True)
+    (book.folder / "lecture_03" / "_kept").mkdir()
+    for at, text in {
+        "tools/plain.py": "def checked(x):\n    return x\n",
+        "tools/told.py": "TEXT = 'we assert'  # assert\n",
+        "_kept/check.py": "assert 1 == 2\n",
+    }.items():
+        (book.folder / "lecture_03" / at).write_text(text)
+    assert book.overlooked() == []
+    (inner / "deep" / "check.py").write_text("try:\n    assert 1 == 2\nexcept AssertionError:\n    pass\n")
+    (problem,) = book.overlooked()
+    assert str(problem) == (
+        "lectures/lecture_03/tools/deep/check.py asserts something, and is no text of lecture_03: it runs as plain"
+        " Python, and nobody hears of an assert there that is caught\n"
+        "    move it into lectures/lecture_03/ itself\n    what begins with _ is left alone"
+    )
+    monkeypatch.chdir(book.root)
+    litbook(["list"])
+    assert str(problem) in capsys.readouterr().err
 
 
 def test_a_module_may_be_called_like_a_lecture_where_one_imports_it(book: Project) -> None:

@@ -29,6 +29,7 @@ LIKE_ONE = re.compile(r"lecture(?![a-z])", re.IGNORECASE)
 WORDS_AND_MAIN = re.compile(
     r"(?=.*^(from|import) litbook\b)(?=.*^(async )?def main\b)", re.MULTILINE | re.DOTALL
 )
+ASSERTS = re.compile(r"^[ \t]*assert\b", re.MULTILINE)
 # In whose words, but ours, lectures may be written, and what is there while such a lecture runs: packages of
 # other tools' words fill it.
 WORDS: dict[str, Callable[[Path], AbstractContextManager[None]]] = {}
@@ -161,7 +162,8 @@ class Project:
     def overlooked(self) -> list[Problem]:
         """What looks like a lecture and is none, so that nobody runs it and its claims say nothing.
 
-        What a file here imports is a module, and what begins with `_` or `.` is left alone.
+        So do asserts in a folder within a lecture's folder, which is plain Python. What a file here imports is
+        a module, and what begins with `_` or `.` is left alone.
         """
         if not self.folder.is_dir():
             return []
@@ -187,6 +189,13 @@ class Project:
             what = f"{shown(path)}{'/' * path.is_dir()} looks like a lecture and is none: nothing in it runs"
             way_out += "\n    what begins with _ is left alone, and so is a module that a lecture imports"
             problems.append(Problem("overlooked", what, way_out=way_out))
+        for folder in filter(Path.is_dir, lectures):  # of which only the files in it are the lecture's text
+            for path in _walk(folder):
+                if path.suffix == ".py" and path.parent != folder and ASSERTS.search(_text(path)):
+                    what = f"{shown(path)} asserts something, and is no text of {name_of(folder)}: it runs as"
+                    what += " plain Python, and nobody hears of an assert there that is caught"
+                    way_out = f"move it into {shown(folder)}/ itself\n    what begins with _ is left alone"
+                    problems.append(Problem("overlooked", what, way_out=way_out))
         return problems
 
     def names(self) -> list[str]:
