@@ -80,7 +80,10 @@ def test_a_folder_that_is_not_empty_is_refused_and_stays_as_it_is(tmp_path: Path
     assert files(tmp_path) == []
     (tmp_path / "file").touch()
     done = litbook(tmp_path, "new", "file")
-    assert (done.returncode, done.stderr) == (2, "litbook: no book can be begun in file: Not a directory\n")
+    assert (done.returncode, done.stderr) == (
+        2,
+        "litbook: no book can be begun in file: Not a directory\n    a file stands where a folder belongs: move it away\n",
+    )
 
 
 def test_an_empty_folder_that_is_there_will_do(tmp_path: Path) -> None:
@@ -141,7 +144,7 @@ def test_a_book_needs_the_litbook_that_began_it_from_where_its_clone_came_from(
     said = {"rev-parse": COMMIT, "remote": remote, "branch": "  origin/main" if pushed else ""}
     monkeypatch.setattr(origin, "_git", lambda *words: said[words[0]])
     assert origin.elsewhere() == place
-    assert origin.here("site") == f"{REPO}[site]"
+    assert origin.here("site") == [f"{REPO}[site]"]
     new.begin(tmp_path / "mybook")
     text = (tmp_path / "mybook" / "requirements.txt").read_text()
     assert LITBOOK_AT.findall(text) == [f"litbook[site] @ {place or '${LITBOOK}'}"]
@@ -157,7 +160,7 @@ def test_a_book_needs_the_litbook_that_began_it_from_where_its_clone_came_from(
         ({"url": "https://h.org/o/b", "vcs_info": {"vcs": "git", "commit_id": COMMIT}}, f"litbook[site] @ git+https://h.org/o/b@{COMMIT}", f"git+https://h.org/o/b@{COMMIT}"),
         ({"url": "file:///a%20clone", "dir_info": {}}, "/a clone[site]", ""),
         ({"url": "file:///dist/litbook-1.0-py3-none-any.whl", "archive_info": {}}, "/dist/litbook-1.0-py3-none-any.whl[site]", ""),
-        (None, "litbook[site]==1.0", ""),
+        (None, "mkdocs<2,>=1.6 nh3", ""),
     ],
     ids=["a repository", "a folder", "a file", "an index"],
 )  # fmt: skip
@@ -166,13 +169,14 @@ def test_an_installed_litbook_is_installed_again_from_where_pip_had_it(
 ) -> None:
     (tmp_path / "litbook-1.0.dist-info").mkdir()
     (tmp_path / "litbook-1.0.dist-info" / "METADATA").write_text(
-        "Metadata-Version: 2.1\nName: litbook\nVersion: 1.0\n"
+        "Metadata-Version: 2.1\nName: litbook\nVersion: 1.0\nRequires-Dist: rich\nRequires-Dist: numpy; extra == 'torch'\n"
+        "Requires-Dist: mkdocs<2,>=1.6; extra == 'site'\nRequires-Dist: nh3; extra == 'site'\n"
     )
     if note:
         (tmp_path / "litbook-1.0.dist-info" / "direct_url.json").write_text(json.dumps(note))
     monkeypatch.setattr(origin, "PROJECT", tmp_path / "none")
     monkeypatch.syspath_prepend(str(tmp_path))
-    assert (origin.here("site"), origin.elsewhere(), origin.version()) == (here, elsewhere, "1.0")
+    assert (" ".join(origin.here("site")), origin.elsewhere(), origin.version()) == (here, elsewhere, "1.0")
 
 
 @pytest.mark.parametrize("place", ["", "git+https://example.org/o/book@0123"])

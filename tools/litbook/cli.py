@@ -328,7 +328,7 @@ def _needs_mkdocs(command: str) -> None:
         from litbook import origin
 
         raise LitbookError(
-            f"litbook {command} needs MkDocs\n    pip install {shlex.quote(origin.here('site'))}"
+            f"litbook {command} needs MkDocs\n    pip install {shlex.join(origin.here('site'))}"
         )
 
 

@@ -25,12 +25,19 @@ def version() -> str:
     return metadata.version("litbook")
 
 
-def here(extra: str) -> str:
-    """What pip on this machine installs the same litbook from, with what the extra brings."""
+def here(extra: str) -> list[str]:
+    """What to give pip on this machine for the same litbook with what the extra brings.
+
+    Of one from an index that is what the extra brings alone: nobody knows which index had it, and on another
+    the name may be somebody else's.
+    """
     place = urlsplit(PROJECT.parent.as_uri() if PROJECT.is_file() else str(_noted().get("url", "")))
     if place.scheme == "file":
-        return f"{unquote(place.path)}[{extra}]"
-    return f"litbook[{extra}] @ {at}" if (at := elsewhere()) else f"litbook[{extra}]=={version()}"
+        return [f"{unquote(place.path)}[{extra}]"]
+    if at := elsewhere():
+        return [f"litbook[{extra}] @ {at}"]
+    needed = (it.partition(";") for it in metadata.requires("litbook") or ())
+    return [name.strip() for name, _, when in needed if re.search(rf"\bextra == ['\"]{extra}['\"]", when)]
 
 
 def elsewhere() -> str:

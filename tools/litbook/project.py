@@ -162,8 +162,8 @@ class Project:
     def overlooked(self) -> list[Problem]:
         """What looks like a lecture and is none, so that nobody runs it and its claims say nothing.
 
-        So do asserts in a folder within a lecture's folder, which is plain Python. What a file here imports is
-        a module, and what begins with `_` or `.` is left alone.
+        So do asserts in a folder within a lecture's folder, which is plain Python. What a file here imports
+        is a module, and what begins with `_` or `.` is left alone.
         """
         if not self.folder.is_dir():
             return []
