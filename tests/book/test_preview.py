@@ -565,6 +565,29 @@ def test_the_preview_offers_the_pages_of_a_build_and_they_say_the_same(tmp_path:
             assert nav(shown) == nav(unescape(expected)), address
         for file in data:
             assert not made.page(file.relative_to(site).as_posix()).startswith("status"), file
+        for name in ("search/search_index.json", "search/index.js"):
+            assert searched(made.page(name)) == searched((site / name).read_text(encoding="utf-8")), name
+
+
+def searched(text: str) -> object:
+    """What a file of the search says; a page is found wherever it stands in it."""
+    content = json.loads(unescape(text).partition("self.__litbook = ")[2] or unescape(text))
+    return sorted(content) if isinstance(content, list) else content
+
+
+def test_a_link_to_a_lecture_that_has_not_run_yet_is_no_wrong_link_and_a_wrong_one_is(tmp_path: Path) -> None:
+    for name in ("docs", "lectures"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "mkdocs.yml").write_text(CONFIG)
+    (tmp_path / "docs" / "index.md").write_text("# Start\n\n[All](lectures/index.md)\n")
+    slow = "import time\ntime.sleep(2)\nfrom litbook"
+    (tmp_path / "lectures" / "lecture_01.py").write_text(lecture().replace("from litbook", slow, 1))
+    with serving(tmp_path) as made:
+        made.until(lambda text: "Start" in text, "")
+        assert "is not found" not in made.printed
+        (tmp_path / "docs" / "index.md").write_text("# Start\n\n[All](lectures/nowhere.md)\n")
+        made.until(lambda text: "nowhere" in text, "")
+        made.until(lambda _: "'lectures/nowhere.md', but the target is not found" in made.printed, "")
 
 
 def test_the_page_asked_for_is_there_before_its_lecture_has_run_and_others_say_that_they_are_not(

@@ -39,16 +39,19 @@ from litbook.document import report
 from litbook.document.bibliography import Bibliography
 from litbook.document.bibliography import read as read_bibliography
 from litbook.document.books import INDEX
+from litbook.document.books import of as book_of
 from litbook.document.catalogue import _
 from litbook.document.edition import Edition
 from litbook.document.report import harmless
+from litbook.document.search import Passage
+from litbook.document.search import passages as passages_of
 from litbook.errors import LitbookError, Problem
 from litbook.files import write
 from litbook.html import markup, pictures
 from litbook.project import CONFIG, Project, name_of, shown
 from litbook.record import model
 from litbook.run.process import Warm, private_folder
-from litbook.site import editions
+from litbook.site import editions, search
 from litbook.site.pages import PLACE, Choices, Pages
 from litbook.site.plugin import LitbookPlugin
 from litbook.site.server import Server, Tidings
@@ -136,6 +139,7 @@ class Preview:
         self.lock = threading.RLock()  # held while pages are made, and while what they are made of changes
         self.tidings = Tidings(POLL)
         self.made: dict[str, tuple[int, ...]] = {}  # by address: of which generations
+        self.searched: dict[str, tuple[int, ...]] = {}  # of the search's files: of which generations
         self.addresses: dict[str, Page] = {}
         self.generation = 0  # of everything but the lectures
         self.trouble = ""  # why there is no site at all
@@ -365,20 +369,55 @@ class Preview:
                 return ""
             for problem in self._fill(page.file):
                 log.warning("%s", harmless(str(problem)))
-            build._populate_page(page, self.config, self.files)
+            self._populate(page)
             build._build_page(page, self.config, list(self.files.documentation_pages()), self.nav, self.env)
             self.made[address] = now
             return ""
 
+    def _populate(self, page: Page) -> None:
+        """Read and render a page. A link to a page of a lecture that has not run yet is no wrong link."""
+        waiting = any(draft.newest() is None for draft in self.drafts.values())
+        self.config.validation.links.not_found = logging.INFO if waiting else logging.WARNING
+        build._populate_page(page, self.config, self.files)
+
     def _data(self, address: str) -> None:
-        """The steps of a player, a notebook, the claims as JSON, the badge."""
+        """The steps of a player, a notebook, the claims as JSON, the badge, what is searched."""
         uri = address.lstrip("/")
+        if uri in (search.WHERE, search.INDEX):
+            self._index(uri)
         if uri.startswith(f"{PLACE}/") and not uri.endswith("/"):
             asked = self._asked(address)
             made = asked and asked[0].behind(asked[1])
             content = (self._pages([made.edition]) if made else self.pages()).data(uri)
             if content is not None:
                 self._put(uri, content.encode())
+
+    def _index(self, uri: str) -> None:
+        """The two files of the search: where its index is, which each page asks, and the index itself."""
+        now = (self.generation, *(draft.generation for draft in self.drafts.values()))
+        plugins = [it for name, it in self.config.plugins.items() if name.rpartition("/")[2] == "search"]
+        if self.searched.get(uri) == now or not plugins or not hasattr(plugins[0], "search_index"):
+            return
+        index, passages = type(plugins[0].search_index)(**plugins[0].config), dict[str, Sequence[Passage]]()
+        if uri == search.INDEX:
+            for page in self.addresses.values():
+                if page.file.generated_by is None:
+                    self._populate(page)
+                    page.content = search.quiet(page.content or "")
+                    index.add_entry_from_context(page)
+            urls, pages = {page.file.src_uri: page.url for page in self.addresses.values()}, self.pages()
+            sources = self.bibliography()
+            books = {e.folder: book_of(e.record, sources, e.recordings, []) for e in pages.editions}
+            for place in pages.places():
+                match place.split("/"):
+                    case [_, folder, name] if folder in books:  # no page of a lecture is drawn for it
+                        found = [*passages_of(books[folder], name)]
+                    case _:
+                        found = [*pages.text(place, []).passages]
+                passages[urls.get(place, "")] = found
+        self._put(search.WHERE, index.generate_search_index(None).encode())
+        search.split(self.folder, self.plugin.config.synonyms, passages)
+        self.searched = dict.fromkeys({search.WHERE, uri}, now)
 
     def _put(self, uri: str, content: bytes) -> None:
         write(self.folder / uri, content)

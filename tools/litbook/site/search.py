@@ -20,6 +20,7 @@ from litbook.document import grammar, note
 from litbook.document.search import Passage
 
 WORKER = "assets/litbook/search.js"
+WHERE, INDEX = "search/search_index.json", "search/index.js"  # what every page asks for, and the index itself
 IN_FOLDERS = "assets/litbook/folder.js"  # to run before Material's script, which looks for a `Worker`
 _THEIRS = re.compile(r'("search": ?"[./]*)assets/javascripts/workers/search\.\w+\.min\.js"')
 
@@ -46,7 +47,7 @@ def split(site: Path, synonyms: Mapping[str, str], lectures: Mapping[str, Sequen
 
     A site without a search, or with another theme's, stays as it is.
     """
-    small, large = site / "search" / "search_index.json", site / "search" / "index.js"
+    small, large = site / WHERE, site / INDEX
     workers = sorted((site / "assets" / "javascripts" / "workers").glob("search.*.min.js"))
     if not small.is_file() or not workers:
         return
@@ -68,7 +69,7 @@ def split(site: Path, synonyms: Mapping[str, str], lectures: Mapping[str, Sequen
     large.write_text(f"self.__litbook = {_line(list(pages.items()))}\n", encoding="utf-8")
     index["config"] |= {
         "worker": f"../javascripts/workers/{workers[-1].name}",  # from our own
-        "index": "../../search/index.js",
+        "index": f"../../{INDEX}",
         "synonyms": {key.lower(): words for key, words in synonyms.items()},
     }
     text = _line(index | {"docs": []})
