@@ -60,7 +60,7 @@ def test_a_point_without_a_value_is_a_gap_and_says_why() -> None:
     assert given == {1: -1.0, 3: 1.0}
     drawn = chart(kept)
     assert drawn.points[1].gap and not drawn.points[1].marks
-    assert drawn.said(drawn.points[1]) == "no value: division by zero"
+    assert drawn.in_words(drawn.points[1]) == "no value: division by zero"
 
 
 def test_tensors_and_scalars_of_numpy_count_as_their_number() -> None:

@@ -277,7 +277,7 @@ def _check_command(words: list[str]) -> int:
         if asked.json:
             _say(
                 json.dumps(
-                    [it for done in every for it in json.loads(done.stdout or "[]")], ensure_ascii=False
+                    [row for done in every for row in json.loads(done.stdout or "[]")], ensure_ascii=False
                 )
             )
         return max([bool(overlooked), *(done.returncode for done in every)])

@@ -97,6 +97,6 @@ def _lectures() -> Sequence[str]:
 def _sections(lecture: str) -> Sequence[str]:
     with contextlib.suppress(LitbookError, OSError):
         project = Project.find(Path.cwd())
-        path = next((it for it in project.lectures() if name_of(it) == lecture), Path(lecture))
+        path = next((path for path in project.lectures() if name_of(path) == lecture), Path(lecture))
         return source.outline(path).section_names()
     return ()

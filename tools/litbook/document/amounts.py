@@ -61,8 +61,8 @@ def short(value: int | float, unit: str = "") -> str:
     """A number in one form of at most four digits or so: `1,024`, `16.38 GB`, `7.8 ms`, `0.3333`."""
     if unit == "B":
         return _with_prefix(value, "B") if abs(value) >= 1000 else f"{plain(value)} B"
-    known = unit in ("s", "FLOP", "FLOP/s", "B/s")
-    if not known and (isinstance(value, float) or unit):
+    prefixed = unit in ("s", "FLOP", "FLOP/s", "B/s")
+    if not prefixed and (isinstance(value, float) or unit):
         exact = float(f"{value * (100 if unit == '%' else 1):.4g}")
         text = plain(int(exact) if exact.is_integer() and abs(exact) < HUGE else exact)
         return f"{text} {unit}".rstrip()

@@ -60,7 +60,7 @@ class Chart:
         chosen = dict.fromkeys([self.grid.at, (0,) * len(last), (*last,)])
         return [(place(self.grid, at), self.points[self.grid.index(at)]) for at in chosen]
 
-    def said(self, point: Point) -> str:
+    def in_words(self, point: Point) -> str:
         """A point in words."""
         if point.gap:
             return _("no value: {why}", why=point.gap)
@@ -74,7 +74,7 @@ def chart(grid: Grid) -> Chart:
     rows = [None if isinstance(point, str) else [*map(_float, point)] for point in grid.points]
     highest = max((sum(row) if grid.kind == "stack" else max(row) for row in rows if row), default=0.0)
     limit = None if grid.limit is None else _float(grid.limit[1])
-    named = "" if grid.limit is None else f"{grid.limit[0]}: {said(grid.limit[1], grid.unit)}"
+    named = "" if grid.limit is None else f"{grid.limit[0]}: {spelled(grid.limit[1], grid.unit)}"
     if grid.kind == "curve":
         return _curve(grid, rows, limit, named)
     points = []
@@ -86,11 +86,11 @@ def chart(grid: Grid) -> Chart:
         total = sum(row) if grid.kind == "stack" else max(row)
         widest = highest if limit is None else max(total, limit)
         scale = WHOLE / widest if widest else 0.0
-        whole = said(_sum(kept), grid.unit) if grid.kind == "stack" and len(kept) > 1 else ""
+        whole = spelled(_sum(kept), grid.unit) if grid.kind == "stack" and len(kept) > 1 else ""
         points.append(
             Point(
                 (*(round(number * scale) for number in row),),
-                (*(said(number, grid.unit) for number in kept),),
+                (*(spelled(number, grid.unit) for number in kept),),
                 -1 if limit is None else round(limit * scale),
                 whole,
             )
@@ -111,12 +111,12 @@ def _curve(grid: Grid, rows: Sequence[list[float] | None], limit: float | None, 
         if isinstance(kept, str)
         else Point(
             (*map(up, map(_float, kept)),),
-            (*(said(number, grid.unit) for number in kept),),
+            (*(spelled(number, grid.unit) for number in kept),),
             -1 if limit is None else up(limit),
         )
         for kept in grid.points
     )
-    bottom, top = (said(bound(numbers, default=0.0), grid.unit) for bound in (min, max))
+    bottom, top = (spelled(bound(numbers, default=0.0), grid.unit) for bound in (min, max))
     far = _far(positions), _far(numbers)
     return Chart(grid, (*points,), named, (*map(across, positions),), bottom, top, far)
 
@@ -155,10 +155,10 @@ def named(slider: Slider) -> str:
 
 def label(slider: Slider, index: int) -> str:
     """One place of a slider as it is read."""
-    return said(slider.places[index], None)
+    return spelled(slider.places[index], None)
 
 
-def said(value: Number, unit: str | None) -> str:
+def spelled(value: Number, unit: str | None) -> str:
     """A number in one short form, a text as it is."""
     number = python_number(value)
     if isinstance(value, str) or not isinstance(number, int | float):

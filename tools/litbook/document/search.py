@@ -80,8 +80,8 @@ def _words(blocks: Iterable[Block]) -> Iterator[str]:
         match block:
             case Prose(_line, text) | Link(_line, text):
                 yield from _paragraphs(text)
-            case Misbelief(_line, said, run):
-                yield _("Commonly said:") + " “" + " ".join(_paragraphs(said)) + "”"
+            case Misbelief(_line, common, run):
+                yield _("Commonly common:") + " “" + " ".join(_paragraphs(common)) + "”"
                 yield _("Run:") + " " + " ".join(_paragraphs(run))
             case Figure(caption=caption) | Image(caption=caption) | Explore(caption=caption):
                 yield from _paragraphs(caption)

@@ -168,7 +168,7 @@ def _cell(point: Point, index: int) -> str:
 def _data(drawn: Chart) -> str:
     """All points for the script: marks, texts, the limit, what a stack adds up to; of a gap its words."""
     points = [
-        drawn.said(point) if point.gap else [*point.marks, point.limit, *point.texts, point.total]
+        drawn.in_words(point) if point.gap else [*point.marks, point.limit, *point.texts, point.total]
         for point in drawn.points
     ]
     places = [[label(slider, i) for i in range(len(slider.places))] for slider in drawn.grid.sliders]

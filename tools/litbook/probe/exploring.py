@@ -58,19 +58,19 @@ def explored(
         )
     names = [slider.name for slider in sliders]
     places = [
-        dict(zip(names, place, strict=True)) for place in itertools.product(*(over[it] for it in names))
+        dict(zip(names, place, strict=True)) for place in itertools.product(*(over[name] for name in names))
     ]
     results = [_point(function, place) for place in places]
     grid = Grid(kind, sliders, start, (), ())
-    own, here = results[grid.index(start)], _said(at)
-    if isinstance(own, str):
-        raise AuthorError(f"explore() has no value at its own point, {here}: {own}")
+    central, here = results[grid.index(start)], _said(at)
+    if isinstance(central, str):
+        raise AuthorError(f"explore() has no value at its own point, {here}: {central}")
     for place, result in zip(places, results, strict=True):
         if isinstance(result, str):
             continue
-        if (*result,) != (*own,):
+        if (*result,) != (*central,):
             raise AuthorError(
-                f"explore() got {_list(result)} at {_said(place)}, and {_list(own)} at {here}\n"
+                f"explore() got {_list(result)} at {_said(place)}, and {_list(central)} at {here}\n"
                 "give the same names everywhere, in one order"
             )
         if kind != "curve" and min(result.values()) < 0:
@@ -86,8 +86,10 @@ def explored(
                 "compute it from the sliders' places alone: not from the clock, nor from chance, nor from "
                 "what an earlier point has left behind"
             )
-    points = (*(it if isinstance(it, str) else (*map(number, it.values()),) for it in results),)
-    grid = Grid(kind, sliders, start, (*own,), points, unit, _limit(limit))
+    points = (
+        *(result if isinstance(result, str) else (*map(number, result.values()),) for result in results),
+    )
+    grid = Grid(kind, sliders, start, (*central,), points, unit, _limit(limit))
     size = len(msgspec.json.encode(grid))
     if size > GRID:
         raise AuthorError(
@@ -112,9 +114,9 @@ def _sliders(over: Mapping[str, Sequence[Place]]) -> Iterator[Slider]:
             )
         texts = [isinstance(place, str) for place in places]
         plain = all(
-            isinstance(it, str)
-            or (isinstance(it, int | float) and not isinstance(it, bool) and abs(it) <= 2**53)
-            for it in places
+            isinstance(place, str)
+            or (isinstance(place, int | float) and not isinstance(place, bool) and abs(place) <= 2**53)
+            for place in places
         )  # NaN and infinity compare as false
         if not plain or any(texts) != all(texts) or len(set(places)) < len(places):
             raise AuthorError(
@@ -147,7 +149,11 @@ def _point(function: Callable[..., Any], place: Mapping[str, Place]) -> dict[str
         result = function(**place)
     except Exception as error:
         return bounded(f"{error}" or type(error).__name__)[:WHY]
-    amounts = {str(name): it for name, it in result.items()} if isinstance(result, Mapping) else {"": result}
+    amounts = (
+        {str(name): amount for name, amount in result.items()}
+        if isinstance(result, Mapping)
+        else {"": result}
+    )
     for name, amount in amounts.items():
         item = getattr(amount, "item", None)  # of a tensor with one element, a scalar of numpy
         with contextlib.suppress(Exception):
@@ -159,7 +165,7 @@ def _point(function: Callable[..., Any], place: Mapping[str, Place]) -> dict[str
             )
     if not 1 <= len(amounts) <= MOST_NAMES:
         raise AuthorError(f"explore() draws one number or up to {MOST_NAMES} by name, not {len(amounts)}")
-    if bad := [it for it in amounts.values() if not math.isfinite(it)]:
+    if bad := [amount for amount in amounts.values() if not math.isfinite(amount)]:
         return str(bad[0])
     return amounts
 

@@ -396,7 +396,7 @@ class _Writer:
     def _assert(self, node: ast.Assert) -> ast.stmt:
         """It raises as in plain Python. Only one that is false runs anything of ours."""
         number, message = self.lecture.statement_of[node], node.msg
-        operands = {it: i for i, it in enumerate(claim_of_assert(self.file.text, node).operands)}
+        operands = {operand: i for i, operand in enumerate(claim_of_assert(self.file.text, node).operands)}
         quiet = node in self.lecture.zeros or node in self.lecture.fails
         asked = self._tested(node.test, number, {} if quiet else operands, None)
         test = _at(node.test, ast.BoolOp(ast.Or(), [asked, self._call("false", node.test, number)]))

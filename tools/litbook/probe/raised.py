@@ -135,7 +135,7 @@ def _installing(folder: Path, name: str) -> str:
     if not listing.is_file():
         return f"\npip install {package}"
     lines = listing.read_text(encoding="utf-8", errors="replace").splitlines()
-    listed = {re.sub(r"[-_.]+", "-", found[0]).lower() for line in lines if (found := _NAME.match(line))}
+    listed = {re.sub(r"[-_.]+", "-", match[0]).lower() for line in lines if (match := _NAME.match(line))}
     if package.lower().replace("_", "-") in listed:
         return f"\n{REQUIREMENTS} lists it: pip install -r {REQUIREMENTS}"
     return f"\npip install {package}\nand list it in {REQUIREMENTS}, from which others install"

@@ -319,7 +319,9 @@ class _Pair:
                 if now is None or was is None:
                     continue
                 if (now.sliders, now.names) != (was.sliders, was.names):
-                    changes = [Change("", *(_bounded(str((it.sliders, it.names))) for it in (was, now)))]
+                    changes = [
+                        Change("", *(_bounded(str((grid.sliders, grid.names))) for grid in (was, now)))
+                    ]
                     self.add("value", None, picture.line, "the sliders of what is explored", changes)
                     continue
                 self.values += len(now.points)

@@ -162,7 +162,7 @@ def _check(record: Record) -> None:
         for grid in (piece.grid for piece in section.pieces if piece.grid is not None):
             sizes = [len(slider.places) for slider in grid.sliders]
             at = len(grid.at) == len(sizes) and all(0 <= i < n for i, n in zip(grid.at, sizes, strict=True))
-            rows = all(isinstance(it, str) or len(it) == len(grid.names) for it in grid.points)
+            rows = all(isinstance(point, str) or len(point) == len(grid.names) for point in grid.points)
             if not (sizes and at and rows and len(grid.points) == math.prod(sizes)):
                 raise ValueError(f"points and places of what {section.key!r} explores do not fit")
         for what, index, size in _references(record, section):

@@ -176,7 +176,7 @@ class Terminal:
                 if do:
                     self._speak("Try: ", "bold blue", do)
                 for place, point in chart.ends():
-                    self._say(Text(harmless(f"{MARGIN}{place}: {chart.said(point)}")))
+                    self._say(Text(harmless(f"{MARGIN}{place}: {chart.in_words(point)}")))
             case blocks.Link(_, text, target):
                 address = target.removeprefix("function:").replace("cite:", "@", 1)
                 self._say(f"[{plain(harmless(text))}] {address}")

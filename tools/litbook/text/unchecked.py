@@ -67,7 +67,7 @@ def _compared(lecture: Lecture, function: int) -> Iterator[ast.expr]:
                     tests = [test]
             for part in tests:
                 match part:
-                    case ast.Compare(left, ops, others) if all(isinstance(it, ast.Eq) for it in ops):
+                    case ast.Compare(left, ops, others) if all(isinstance(op, ast.Eq) for op in ops):
                         yield from (left, *others)
                     case ast.Call(func, [one, other, *_]):
                         if ast.unparse(func).rpartition(".")[2] in ("isclose", "allclose", "equal"):

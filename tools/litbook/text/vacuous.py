@@ -27,19 +27,21 @@ def vacuous(record: Record) -> list[Problem]:
     problems = list[Problem]()
     for section, claim in record.claims():
         if claim.verdict == "holds" and claim.kind == "assert" and not claim.zero:
-            texts = tuple(it.text for it in claim.operands)
-            shots = [None if it.value is None else section.snapshots[it.value] for it in claim.operands]
+            texts = tuple(side.text for side in claim.operands)
+            shots = [None if side.value is None else section.snapshots[side.value] for side in claim.operands]
             if why := next(why_nothing(claim.form, texts, shots, claim.count == 1), ""):
                 problems.append(_problem(record, section, claim.line, f"this claim says nothing: {why}"))
     # One that ran in several processes says something where it does in any.
-    says = {(it.key, it.line, it.column) for it in record.asserts if not it.nothing}
-    for it in record.asserts:
-        if it.nothing and (it.key, it.line, it.column) not in says:
-            stands_in = record.by_key.get(it.key) or record.definition_of[it.key]
-            what, there = f"this assert says nothing: {it.nothing}", it.nothing.startswith("it asserts")
-            problems.append(_problem(record, stands_in, it.line, what, WAY_OUT_THERE if there else WAY_OUT))
+    says = {(check.key, check.line, check.column) for check in record.asserts if not check.nothing}
+    for check in record.asserts:
+        if check.nothing and (check.key, check.line, check.column) not in says:
+            stands_in = record.by_key.get(check.key) or record.definition_of[check.key]
+            what, there = f"this assert says nothing: {check.nothing}", check.nothing.startswith("it asserts")
+            problems.append(
+                _problem(record, stands_in, check.line, what, WAY_OUT_THERE if there else WAY_OUT)
+            )
     files = [source.path for source in record.sources]
-    at = {(it.place.path, it.place.line, it.what): it for it in problems if it.place}
+    at = {(p.place.path, p.place.line, p.what): p for p in problems if p.place}
     return [at[place] for place in sorted(at, key=lambda place: (files.index(place[0]), place[1]))]
 
 
