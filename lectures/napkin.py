@@ -65,6 +65,10 @@ LIMITS = {
     "hidden": Limit(1, 1e7, whole=True),
     "vocabulary": Limit(1, 1e8, whole=True),
     "context": Limit(1, 1e9, whole=True),
+    "head_size": Limit(1, 1e6, whole=True),
+    "experts": Limit(1, 1e5, whole=True),
+    "active": Limit(1, 1e5, whole=True),
+    "window": Limit(1, 1e9, whole=True),
 }
 
 

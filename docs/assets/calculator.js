@@ -66,7 +66,7 @@ const form = document.getElementById("lb-calc");
 const fields = Object.fromEntries([...form.elements].filter((it) => it.name).map((it) => [it.name, it]));
 const take = document.getElementById("lb-take");
 const label = (field) => field.labels[0].textContent.split(",")[0];
-const choices = { device: CARDS.map((c) => c.name), format: FORMATS, recipe: [...RECIPES.map((r) => r.key), "own"], model: [...Object.keys(MODELS), "own"], tied: ["no", "yes"], bias: ["no", "yes"] };
+const choices = { device: CARDS.map((c) => c.name), format: FORMATS, recipe: [...RECIPES.map((r) => r.key), "own"], model: [...Object.keys(MODELS), "own"], tied: ["no", "yes"], bias: ["no", "yes"], normed: ["no", "yes"] };
 const titles = { recipe: [...RECIPES.map((r) => r.name), "a number of my own"], model: [...Object.keys(MODELS), "numbers of my own"] };
 // What a choice sets in other fields; whoever changes one of those has made a choice of one's own.
 const PRESETS = {
@@ -105,14 +105,16 @@ function compute() {
     else wrong[name] = value;
     complain(name, wrong[name] ?? "");
   }
-  for (const [name, of] of [["heads", "width"], ["kv_heads", "heads"]]) {
-    if (name in wrong || !(given[of] % given[name])) continue;
-    wrong[name] = `${fields[name].value} does not divide ${fields[of].value}, the ${label(fields[of]).toLowerCase()}.`;
-    complain(name, wrong[name]);
+  if (!("kv_heads" in wrong) && given.heads % given.kv_heads) {
+    wrong.kv_heads = `${fields.kv_heads.value} does not divide ${fields.heads.value}, the heads of queries.`;
   }
+  if (!("active" in wrong) && given.active > given.experts) {
+    wrong.active = `${fields.active.value} is more than ${fields.experts.value}, the experts in a layer.`;
+  }
+  for (const name of ["kv_heads", "active"]) complain(name, wrong[name] ?? "");
   const card = CARDS.find((it) => it.name === fields.device.value);
   const peak = card.peaks[fields.format.value];
-  Object.assign(given, { peak, memory: card.memory, tied: Number(fields.tied.value === "yes"), bias: Number(fields.bias.value === "yes") });
+  Object.assign(given, { peak, memory: card.memory, tied: Number(fields.tied.value === "yes"), bias: Number(fields.bias.value === "yes"), normed: Number(fields.normed.value === "yes") });
   const result = (name, text, remark) => {
     const [needs, formula] = FORMULAS[name];
     if (needs.includes("peak") && peak === null) {
@@ -139,12 +141,13 @@ function compute() {
   result("largest-replicated", words, () => `parameters; ${size(card.memory)} ÷ ${digits(bytes)} B (${card.source})`);
   result("largest-sharded", words, () => `parameters, over ${words(devices)} device${devices === 1 ? "" : "s"}`);
   const own = result("block-parameters", (v) => (v < 1e15 ? exact.format(v) : power(v)), (v) => words(v));
-  result("block-forward", flop, (v) => `with attention over all ${words(context)} tokens${own ? `; ${digits(v / own)} per parameter` : ""}`);
+  const met = result("block-active", (v) => (v < 1e15 ? exact.format(v) : power(v)), (v) => (v === own ? "all of them" : `${digits((v / own) * 100)} % of all; the rest are experts that other tokens meet`));
+  result("block-forward", flop, (v) => `with attention over all ${words(context)} tokens${met ? `; ${digits(v / met)} per parameter that it meets` : ""}`);
   result("block-training", flop, () => "three times as much: forward once, backward twice");
   result("block-activations", size, () => `${words(context)} tokens, all layers, bfloat16, norms in one kernel`);
   result("block-written", size, () => "with a weight for each head and pair of tokens");
   result("block-token", size, () => "in bfloat16, all layers");
-  result("block-cache", size, () => `for ${words(context)} tokens of one sequence`);
+  result("block-cache", size, () => `for ${words(Math.min(context, given.window))} tokens of one sequence`);
   take.disabled = own === undefined || own > LIMITS.parameters.most;
 }
 

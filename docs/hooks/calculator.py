@@ -70,7 +70,7 @@ def _read(lectures: Path) -> str:
     formulas = (lectures / "napkin.py").read_text(encoding="utf-8").partition("# --- the formulas\n")[2]
     bibliography = _bibliography(lectures / "references.bib")
     counts, published = _of_the_block(lectures)
-    models = {name: asdict(config) for name, config in published["MODELS"].items()}
+    models = {name: shape(config) for name, config in published["MODELS"].items()}
     script = data(cards, recipes, limits, bibliography) + block_script(models, formulas_of(napkin, counts))
     _shown.update(
         {
@@ -87,7 +87,14 @@ def _of_the_block(lectures: Path) -> list[dict[str, Any]]:
     package = ModuleType("calculated")
     package.__path__ = [str(lectures / BLOCK)]
     with patch.dict(sys.modules, {package.__name__: package}):  # and forgets both afterwards
-        return [vars(import_module(f"{package.__name__}.{name}")) for name in ("counts", "published")]
+        names = [vars(import_module(f"{package.__name__}.{name}")) for name in ("counts", "published")]
+    names[0]["min"] = least
+    return names
+
+
+def shape(config: Any) -> Row:
+    """What the fields of the page say of a model: the size of its heads is there, also where it follows."""
+    return {**asdict(config), "head_size": config.head}
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,6 +124,9 @@ class Term:
     def __radd__(self, other: object) -> Term:
         return self if other == 0 else self._with("({1} + {0})", other)  # a sum begins with zero
 
+    def __sub__(self, other: object) -> Term:
+        return self._with("({} - {})", other)
+
     def __rsub__(self, other: object) -> Term:
         return self._with("({1} - {0})", other)
 
@@ -141,6 +151,9 @@ class Term:
     def __ceil__(self) -> Term:
         return Term(f"Math.ceil({self.text})", self.names)
 
+    def __gt__(self, other: object) -> Term:
+        return self._with("Number({} > {})", other)
+
     def __ge__(self, other: object) -> bool:
         return True
 
@@ -151,6 +164,13 @@ class Term:
         return False
 
 
+def least(one: Any, other: Any) -> Any:
+    """The smaller of two numbers, also of such that are not known yet."""
+    if isinstance(one, Term) or not isinstance(other, Term):
+        return one._with("Math.min({}, {})", other) if isinstance(one, Term) else min(one, other)
+    return other._with("Math.min({1}, {0})", one)
+
+
 def formulas_of(napkin: Row, counts: Row) -> dict[str, Term]:
     """What the page shows, each under the name of its output."""
     n, tokens, devices, within, mfu, bytes_, peak, memory = map(
@@ -159,7 +179,7 @@ def formulas_of(napkin: Row, counts: Row) -> dict[str, Term]:
     config = counts["Config"](*map(Term.named, counts["Config"].__match_args__))
     context, layers = config.context, config.layers
     held, largest, kept = napkin["memory_per_device"], napkin["largest_model"], counts["activation_bytes"]
-    forward = counts["forward_flops"](config, 1, context)
+    forward, parameters = counts["forward_flops"](config, 1, context), counts["parameter_count"](config)
     return {
         "work": napkin["work"](n, tokens),
         "days": napkin["days"](n, tokens, devices, peak, mfu),
@@ -168,7 +188,8 @@ def formulas_of(napkin: Row, counts: Row) -> dict[str, Term]:
         "sharded": held(n, bytes_, devices, sharded=True),
         "largest-replicated": largest(memory, bytes_, sharded=False),
         "largest-sharded": largest(memory, bytes_, devices, sharded=True),
-        "block-parameters": counts["parameter_count"](config),
+        "block-parameters": parameters,
+        "block-active": parameters - counts["idle_weights"](config),
         "block-forward": forward,
         "block-training": 3 * forward,
         "block-activations": context * layers * kept(config, context),

@@ -4,6 +4,7 @@ from litbook import note
 from .activations import the_activations_of_a_block
 from .anatomy import a_block_of_today
 from .generate import generating
+from .later import later_models
 from .regimes import three_regimes
 from .utilization import which_flops_enter_mfu
 from .whole import the_whole_model
@@ -33,5 +34,7 @@ def main() -> None:
     three_regimes()
     note("**Writing.** What is kept for each token, what is read for the next, and how fast that can be:")
     generating()
+    note("**Since then.** Heads of any size, experts, a compressed cache, windows, and what each costs:")
+    later_models()
     note("**All of it.** The tables at both ends, and a run that is predicted before it starts:")
     the_whole_model()

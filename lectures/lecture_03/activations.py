@@ -1,11 +1,12 @@
 """What a block keeps for the backward pass, in bytes per token, and what recomputing saves."""
 import math
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import torch
 import torch.nn.functional as F
-from counters import flops, flops_by_operation, saved_bytes_of
+from counters import Alive, Watching, flops, flops_by_operation, saved_bytes_of
 from einops import rearrange
 from jaxtyping import Float
 from timing import one_thread
@@ -33,6 +34,7 @@ def the_activations_of_a_block() -> None:
     a_norm_in_pieces_keeps_float32_copies()
     written_attention_keeps_a_weight_per_pair()
     checkpointing_keeps_the_input_alone()
+    memory_can_grow_with_the_root_of_the_depth()
     recomputing_attention_alone_is_nearly_free()
     logits_weigh_as_much_as_layers()
 
@@ -218,6 +220,9 @@ def with_lean_norms(block: Block) -> Block:
     """The same block with norms that keep their input and one number a token."""
     block.before_attention = Lean(len(block.before_attention.gain))
     block.before_feed_forward = Lean(len(block.before_feed_forward.gain))
+    if isinstance(block.attention.query_norm, RMSNorm):
+        head = block.attention.head
+        block.attention.query_norm, block.attention.key_norm = Lean(head), Lean(head)
     return block
 
 
@@ -298,6 +303,8 @@ def written_attention_keeps_a_weight_per_pair() -> None:
         "fused": [activation_bytes(LLAMA_3_8B, n) for n in lengths],
         "only the input": [2 * LLAMA_3_8B.width for _ in lengths],
     }
+    least = lines["fused"][0] / lines["only the input"][0]  # @inspect least as times
+    assert 20 < least < 21, "what the input alone would take"
     figure(plot_lines(lengths, lines, "tokens in the sequence", "bytes per token and layer", log=True),
         caption=r"""
             What a token leaves in a layer of Llama-3-8B. Written-out attention keeps what grows
@@ -368,6 +375,99 @@ def checkpointing_keeps_the_input_alone() -> None:
     """, answer=32 * 2 * 4096 * 8192, check=2 * 2**30, unit="B", why="A number takes `2` bytes, and each block keeps its input.")
 
 
+def kept_all(layers: int, x: Tensor) -> Tensor:  # @stepover
+    """A row of layers as they are: each keeps its input."""
+    for _ in range(layers):
+        x = x.sin()
+    return x
+
+
+def kept_in_segments(layers: int, x: Tensor) -> Tensor:
+    """The same row in as many segments as each has layers; a segment keeps its input alone."""
+    size = math.isqrt(layers)
+    for _ in range(layers // size):
+        x = checkpoint(kept_all, size, x, use_reentrant=False)
+    return x
+
+
+class KeptNone(torch.autograd.Function):
+    """The same row; on the way back each layer's input is computed anew from the very first one."""
+
+    @staticmethod
+    def forward(ctx: Any, layers: int, x: Tensor) -> Tensor:
+        ctx.layers = layers
+        ctx.save_for_backward(x)
+        return kept_all(layers, x)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[None, Tensor]:
+        x, = ctx.saved_tensors
+        for before in reversed(range(ctx.layers)):
+            grad = grad * kept_all(before, x).cos()
+        return None, grad
+
+
+class Forwards(Watching):
+    """Counts how often a layer of these rows runs forward."""
+
+    count = 0
+
+    def see(self, operation: Any, args: Any, kwargs: Any, made: Any) -> None:
+        self.count += operation is torch.ops.aten.sin.default
+
+
+def peak_and_forwards(row: Callable[[int, Tensor], Tensor], layers: int) -> tuple[float, int]:  # @stepover
+    """Of a step through a row of layers: tensors alive at once, at most, and forward passes of a layer."""
+    x = torch.randn(1000, requires_grad=True)
+    with Alive() as alive:
+        row(layers, x).sum().backward()
+    with Forwards() as forwards:
+        row(layers, x).sum().backward()
+    return alive.most / x.nbytes, forwards.count
+
+
+@aside
+def memory_can_grow_with_the_root_of_the_depth() -> None:
+    """What layers keep can grow with their number, with its root, or not at all."""
+    note(r"""
+        How little memory can a deep model do with? Take a row of $L$ equal layers, here sines, each
+        of which needs its input for the backward pass. There are three ways:
+
+        - keep every input: memory grows with $L$, and each layer runs once;
+        - keep the input of every $\sqrt{L}$-th layer: on the way back, one segment of $\sqrt{L}$
+          layers at a time runs again [@chen2016]. Memory grows with $\sqrt{L}$, and each layer runs
+          about twice;
+        - keep the first input alone: for each layer everything before it runs again. Memory does
+          not grow, and the row runs about $L^2/2$ layers.
+    """)
+    x = torch.randn(1000).double().requires_grad_()
+    rows = kept_all, kept_in_segments, KeptNone.apply
+    gradients = [torch.autograd.grad(row(16, x).sum(), x)[0] for row in rows]
+    assert all(torch.allclose(g, gradients[0]) for g in gradients), "the same gradient"
+    note("The most tensors alive at once, and how often a layer runs forward, for `4`, `16` and `64` layers:")
+    depths = [4, 16, 64]
+    every, segments, none = ([peak_and_forwards(row, n) for n in depths] for row in rows)
+    peaks = {name: [round(peak) for peak, _ in row]
+             for name, row in (("every", every), ("segments", segments), ("none", none))}  # @inspect peaks
+    assert 3.5 < every[2][0] / every[1][0] < 4.1, "four times the layers: four times the memory"
+    assert 1.7 < segments[2][0] / segments[1][0] < 2.1, "in segments: twice"
+    assert none[2][0] == none[0][0] < 5, "and nothing kept: as much as ever"
+    runs = [row[2][1] for row in (every, segments, none)]  # @inspect runs
+    assert runs[0] == 64, "once each"
+    assert runs[1] == 2 * 64 - 8, "once more, but for the last of each segment"
+    assert runs[2] == 64 + 64 * 63 // 2, "and all that comes before, each time"
+    note(r"""
+        Checkpointing every block of a Transformer is in between. What it keeps grows with the
+        number of layers. But a block's input is small against what the block makes, so the root is
+        seldom needed.
+    """)
+    question(r"""
+        A row of `100` layers is cut into segments of `10`. How many inputs does it keep at most, at
+        the segments' starts and within the one that runs again?
+    """, answer=10 + 10, check=100 // math.isqrt(100) + math.isqrt(100), unit="inputs", within=0.1,
+        why="Longer segments would have fewer starts and more within: with the root both are equal.")
+
+
 def recomputing_attention_alone_is_nearly_free() -> None:
     """Recomputing attention alone gives back most of the bytes for few of the FLOPs."""
     note(r"""
@@ -408,6 +508,7 @@ def recomputing_attention_alone_is_nearly_free() -> None:
     of_step = again / (3 * forward)  # @inspect of_step as %
     assert round(of_step, 3) == 0.009, "of a step"
     published = 2048 / (6 * 12288)  # @inspect published as %
+    assert round(published, 3) == 0.028, "by the appendix"
     assert round(published / of_step) == 3, "times too much"
     note(rf"""
         So `{of_forward:.1%}` is right for a forward pass, and a step has three passes' worth. For a

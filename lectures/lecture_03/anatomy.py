@@ -46,10 +46,8 @@ def a_block_of_today() -> None:
         - the feed-forward part has a gate;
         - dropout is gone, and so are nearly all biases.
 
-        Each is a few lines of code. Together they decide every number in this lecture. Later models
-        change more: some give heads a size that is not width over heads, normalize queries and
-        keys, or let most layers look no further than a *window* of the last tokens. Mistral-7B has
-        such a window. The formulas here leave these out.
+        Each is a few lines of code. Together they decide every number in this lecture.
+        [Later models](#later_models) change more, and have a part of their own.
     """)
     note(r"""
         A token is a row of $d$ numbers. A block adds to it twice, `x + attention(norm(x))` and then
@@ -120,7 +118,7 @@ def rmsnorm_forgets_the_scale() -> None:
     x: Float[Tensor, "b t d"] = torch.randn(2, 5, 64).double()
     root = x.square().mean(dim=-1, keepdim=True).sqrt()
     y: Float[Tensor, "b t d"] = norm(x)
-    assert torch.allclose(y, x / root), "divided, no more"
+    assert torch.allclose(y, x / root, rtol=1e-12), "divided, no more"
     lengths = y.norm(dim=-1)  # @inspect lengths
     eight = torch.full_like(lengths, 8)
     assert torch.allclose(lengths, eight), "8, the root of 64"
@@ -134,7 +132,7 @@ def rmsnorm_forgets_the_scale() -> None:
     spread = learned(x).norm(dim=-1)  # @inspect spread
     assert spread.max() > 1.02 * spread.min(), "lengths differ"
     loud = 100 * x
-    assert torch.allclose(learned(loud), learned(x)), "the scale is gone"
+    assert torch.allclose(learned(loud), learned(x), rtol=1e-12), "the scale is gone"
     note(r"""
         So far a small number was left out, `eps`. It is added to the mean square, so that a token
         of zeros is not divided by zero, and it is felt where numbers are small. Of the size with
@@ -180,6 +178,8 @@ def rotary_embedding_tells_distances() -> None:
     model, tokens = Transformer(config, "written").double(), torch.arange(8)
     still = torch.zeros(2, 8, 4).double()
     still[0] = 1  # cosines and sines of no angle
+    head = torch.randn(1, 8, 1, 8).double()
+    assert torch.equal(rotate(head, still), head), "turned by nothing"
 
     def last(order: list[int], layers: int, turn: Turns) -> Tensor:
         x: Tensor = model.embedding(tokens[[*order, 5, 6, 7]])[None]
@@ -195,6 +195,7 @@ def rotary_embedding_tells_distances() -> None:
     assert not torch.allclose(*both(2, still)), "two layers under a mask: it is"
     usual, mixed = both(2, still)
     change = ((mixed - usual).norm() / usual.norm()).item()  # @inspect change as %
+    assert 0.1 < change < 2, "by much"
     turn = turns(8, 8).double()
     assert not torch.allclose(*both(1, turn)), "and with rotation"
     note(r"""
@@ -259,8 +260,8 @@ def heads_of_queries_share_keys() -> None:
     k: Float[Tensor, "b t g n"] = torch.randn(b, t, g, n).double()
     v: Float[Tensor, "b t g n"] = torch.randn(b, t, g, n).double()
     shared = written_attention(q, k, v)  # @inspect shared.shape
-    repeated = [x.repeat_interleave(h // g, dim=2) for x in (k, v)]
-    plain = written_attention(q, *repeated)
+    keys, values = (x.repeat_interleave(h // g, dim=2) for x in (k, v))
+    plain = written_attention(q, keys, values)
     assert torch.allclose(shared, plain), "the same result"
     assert torch.allclose(shared, fused_attention(q, k, v)), "fused as well"
     alone = replace(SMALL, kv_heads=8)  # every head has keys of its own
@@ -370,6 +371,7 @@ def each_matrix_costs_two_flops_per_weight() -> None:
     assert [found[n] for n in by_hand] == [*by_hand.values()], "all seven"
     note("A product and a sum for each of these weights, then:")
     weights = {n: by_hand[n] // (2 * tokens) for n in by_hand}  # @inspect weights
+    assert sum(weights.values()) == block_weights(config), "those of the block"
     note(r"""
         Attention's own products, scores and weighted sums, belong to no matrix. They are the rest
         of the count, nearly half of which the mask then throws away:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Literal
 
 import torch
@@ -15,7 +16,7 @@ from einops import einsum, rearrange
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from .counts import Config
+from .counts import ALL, Config
 
 How = Literal["written", "fused"]
 Turns = Float[Tensor, "2 t half"]  # cosines and sines
@@ -79,13 +80,16 @@ def written_attention(
     q: Float[Tensor, "b t h c"],
     k: Float[Tensor, "b s g c"],
     v: Float[Tensor, "b s g c"],
+    window: int = ALL,
 ) -> Float[Tensor, "b t h c"]:
-    """Attention as products and a softmax; the last query may look at every key, the one before at one less."""
+    """Attention as products and a softmax; the last query may look at the last `window` keys, and so on back."""
     t, s, g = q.shape[1], k.shape[1], k.shape[2]
     q = rearrange(q, "b t (g r) c -> b g r t c", g=g)
     scores = einsum(q, k, "b g r t c, b s g c -> b g r t s")
     scores = scores / math.sqrt(q.shape[-1])
     later = scores.new_full((t, s), -torch.inf).triu(s - t + 1)
+    if window < s:
+        later = later + scores.new_full((t, s), -torch.inf).tril(s - t - window)
     weights = (scores + later).softmax(dim=-1)
     mixed = einsum(weights, v, "b g r t s, b s g c -> b g r t c")
     return rearrange(mixed, "b g r t c -> b t (g r) c")
@@ -95,13 +99,15 @@ def fused_attention(
     q: Float[Tensor, "b t h c"],
     k: Float[Tensor, "b s g c"],
     v: Float[Tensor, "b s g c"],
+    window: int = ALL,
 ) -> Float[Tensor, "b t h c"]:
     """The same in one call, which never holds all scores at once."""
     t, s, shared = q.shape[1], k.shape[1], q.shape[2] > k.shape[2]
     q, k, v = (x.transpose(1, 2) for x in (q, k, v))
     causal, seen = t == s > 1, None
-    if 1 < t < s:
-        seen = q.new_ones(t, s, dtype=torch.bool).tril(s - t)
+    if 1 < t < s or window < s:
+        causal, seen = False, q.new_ones(t, s, dtype=torch.bool).tril(s - t)
+        seen = seen.triu(s - t - window + 1)
     mixed = F.scaled_dot_product_attention(
         q, k, v, seen, is_causal=causal, enable_gqa=shared
     )
@@ -113,13 +119,16 @@ class Attention(nn.Module):
 
     def __init__(self, config: Config, how: How) -> None:
         super().__init__()
-        d, kv = config.width, config.kv_width
-        self.query = nn.Linear(d, d, bias=config.bias)
+        d, kv, q = config.width, config.kv_width, config.query_width
+        self.query = nn.Linear(d, q, bias=config.bias)
         self.key = nn.Linear(d, kv, bias=config.bias)
         self.value = nn.Linear(d, kv, bias=config.bias)
-        self.out = nn.Linear(d, d, bias=False)
+        self.out = nn.Linear(q, d, bias=False)
         self.head = config.head
-        self.attend = written_attention if how == "written" else fused_attention
+        norms = (RMSNorm(config.head) if config.normed else nn.Identity() for _ in range(2))
+        self.query_norm, self.key_norm = norms
+        attend = written_attention if how == "written" else fused_attention
+        self.attend = partial(attend, window=config.window)
 
     def forward(
         self, x: Float[Tensor, "b t d"], turn: Turns, cache: Cache | None = None
@@ -127,7 +136,7 @@ class Attention(nn.Module):
         made = self.query(x), self.key(x), self.value(x)
         split, c = "b t (h c) -> b t h c", self.head
         q, k, v = (rearrange(y, split, c=c) for y in made)
-        q, k = rotate(q, turn), rotate(k, turn)
+        q, k = rotate(self.query_norm(q), turn), rotate(self.key_norm(k), turn)
         if cache is not None:
             k, v = cache.extended(k, v)
         mixed = rearrange(self.attend(q, k, v), "b t h c -> b t (h c)")
@@ -149,6 +158,27 @@ class SwiGLU(nn.Module):
         return y
 
 
+class Experts(nn.Module):
+    """Several feed-forward parts: a router picks the best few for each token and weighs what they return."""
+
+    def __init__(self, config: Config) -> None:
+        super().__init__()
+        self.router = nn.Linear(config.width, config.experts, bias=False)
+        self.experts = nn.ModuleList(SwiGLU(config) for _ in range(config.experts))
+        self.active = config.active
+
+    def forward(self, x: Float[Tensor, "b t d"]) -> Float[Tensor, "b t d"]:
+        flat = x.flatten(0, 1)
+        scores, chosen = self.router(flat).topk(self.active)
+        shares = scores.softmax(dim=-1)
+        y = torch.zeros_like(flat)
+        for i, expert in enumerate(self.experts):
+            token, place = (chosen == i).nonzero(as_tuple=True)
+            result = expert(flat[token]) * shares[token, place, None]
+            y.index_put_((token,), result, accumulate=True)
+        return y.view_as(x)
+
+
 class Block(nn.Module):
     """Attention, then a feed-forward part; each reads a normalized copy and adds to what was there."""
 
@@ -157,7 +187,7 @@ class Block(nn.Module):
         self.before_attention = RMSNorm(config.width)
         self.attention = Attention(config, how)
         self.before_feed_forward = RMSNorm(config.width)
-        self.feed_forward = SwiGLU(config)
+        self.feed_forward = Experts(config) if config.experts > 1 else SwiGLU(config)
 
     def forward(
         self, x: Float[Tensor, "b t d"], turn: Turns, cache: Cache | None = None

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+ALL = 10**9  # tokens: no text is as long, so such a window hides nothing
+
 
 @dataclass(frozen=True)
 class Config:
@@ -20,22 +22,35 @@ class Config:
     vocabulary: int
     context: int     # tokens of the longest sequence
     tied: bool = False  # whether the head's matrix is the embedding's
-    bias: bool = False  # whether queries, keys and values have one, as in Qwen
+    bias: bool = False  # whether queries, keys and values have one, as in Qwen2.5
+    head_size: int = 0  # numbers in one query, key or value; 0: the width divided among the heads
+    normed: bool = False  # whether each query and key goes through a norm
+    experts: int = 1    # feed-forward parts side by side
+    active: int = 1     # of them, those that a token goes through
+    window: int = ALL   # tokens that a token looks at, itself included
 
     def __post_init__(self) -> None:
         """Heads divide the width, and heads of keys those of queries, or there is no such model."""
         width, heads, keys = self.width, self.heads, self.kv_heads
-        if width % heads:
+        if not self.head_size and width % heads:
             raise ValueError(
                 f"a width of {width} is no multiple of {heads} heads")
         if heads % keys:
             raise ValueError(
                 f"{heads} heads are no multiple of {keys} heads of keys")
+        if not self.active <= self.experts:
+            raise ValueError(
+                f"{self.active} experts for a token are more than {self.experts}")
 
     @property
     def head(self) -> int:
         """Numbers in one query, key or value."""
-        return self.width // self.heads
+        return self.head_size or self.width // self.heads
+
+    @property
+    def query_width(self) -> int:
+        """Numbers in all queries of one token."""
+        return self.heads * self.head
 
     @property
     def kv_width(self) -> int:
@@ -44,30 +59,49 @@ class Config:
 
 
 def matrices(config: Config) -> dict[str, tuple[int, int]]:
-    """Rows and columns of each matrix of one block; a token's numbers go in by the rows."""
-    d, kv, h = config.width, config.kv_width, config.hidden
+    """Rows and columns of each matrix of one block, with one expert; a token's numbers go in by the rows."""
+    d, q, kv, h = config.width, config.query_width, config.kv_width, config.hidden
     return {
-        "query": (d, d), "key": (d, kv), "value": (d, kv), "out": (d, d),
+        "query": (d, q), "key": (d, kv), "value": (d, kv), "out": (q, d),
         "gate": (d, h), "up": (d, h), "down": (h, d),
     }
 
 
 def block_weights(config: Config) -> int:
-    """Weights in the matrices of one block."""
-    return sum(rows * cols for rows, cols in matrices(config).values())
+    """Weights in the matrices of one block that a token meets: with experts, the router and the active ones."""
+    dense = sum(rows * cols for rows, cols in matrices(config).values())
+    more = (config.active - 1) * expert_weights(config)
+    router = config.width * config.experts * (config.experts > 1)
+    return dense + more + router
+
+
+def expert_weights(config: Config) -> int:
+    """Weights of one feed-forward part."""
+    return 3 * config.width * config.hidden
+
+
+def idle_weights(config: Config) -> int:
+    """Weights of the experts of all layers that a token does not go through."""
+    return config.layers * (config.experts - config.active) * expert_weights(config)
 
 
 def parameter_count(config: Config) -> int:
     """All parameters: matrices and gains of the blocks, the last gain, embedding and head."""
     d = config.width
-    biases = (d + 2 * config.kv_width) * config.bias
+    biases = (config.query_width + 2 * config.kv_width) * config.bias
+    gains = 2 * d + 2 * config.head * config.normed
     tables = config.vocabulary * d * (2 - config.tied)
-    return config.layers * (block_weights(config) + 2 * d + biases) + d + tables
+    blocks = config.layers * (block_weights(config) + gains + biases)
+    return blocks + idle_weights(config) + d + tables
 
 
 def attention_flops(config: Config, tokens: int, context: int) -> int:
-    """FLOPs of scores and weighted sums in all layers where each token is scored against `context` others."""
-    return config.layers * 2 * (2 * tokens * context * config.width)
+    """FLOPs of scores and weighted sums in all layers where each token is scored against `context` others.
+
+    Of these it looks at no more than the window.
+    """
+    seen = min(context, config.window)
+    return config.layers * 2 * (2 * tokens * seen * config.query_width)
 
 
 def forward_flops(config: Config, tokens: int, context: int) -> int:
@@ -85,18 +119,24 @@ def activation_bytes(
 
     Each norm keeps its input, `norm` bytes a number, and one float32 a token: 2 bytes in a kernel of its own, 8 where
     PyTorch writes it out in float32. Fused attention keeps a float32 for each head, written-out attention a weight
-    for each head and each of the `context` tokens.
+    for each head and each of the `context` tokens. Each active expert keeps a copy of its tokens, what it returns, and
+    28 bytes of choices and shares.
     """
-    d, kv, hidden = config.width, config.kv_width, config.hidden
-    norms = 2 * (norm * d + 4)
-    # Inputs: of the projections, of `out`, of gate and up, of `down`.
-    inputs = 2 * (d + d + d + hidden)
-    # Queries, keys, values; gate, its SiLU, and up.
-    products = 2 * (d + 2 * kv + 3 * hidden)
+    d, q, kv, hidden = config.width, config.query_width, config.kv_width, config.hidden
+    routed = config.experts > 1
+    heads = config.heads + config.kv_heads
+    norms = 2 * (norm * d + 4) + config.normed * (norm * (q + kv) + 4 * heads)
+    # Input of the projections; queries, keys and values; input of `out`.
+    attention = 2 * (d + q + 2 * kv + q)
     weights = config.heads * (4 if fused else 2 * context)
-    return norms + inputs + products + weights
+    # Input of gate and up; gate, its SiLU, up, and input of `down`; of experts also the router's input, and a result.
+    expert = 2 * (d + 4 * hidden + d * routed) + 28 * routed
+    return norms + attention + weights + config.active * expert + 2 * d * routed
 
 
 def cache_bytes(config: Config, tokens: int, width: int = 2) -> int:
-    """Bytes of the keys and values of `tokens` tokens in all layers, `width` bytes a number."""
-    return 2 * config.layers * config.kv_width * tokens * width
+    """Bytes of the keys and values of `tokens` tokens of one text in all layers, `width` bytes a number.
+
+    Of them no more are kept than a token looks at.
+    """
+    return 2 * config.layers * config.kv_width * min(tokens, config.window) * width

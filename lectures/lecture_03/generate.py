@@ -34,6 +34,7 @@ def generating() -> None:
     reading_is_work_and_writing_is_waiting()
     bandwidth_sets_the_pace()
     a_batch_shares_the_weights()
+    beyond_some_context_no_batch_helps()
     attention_over_a_cache_gains_nothing_from_a_batch()
     a_guess_is_cheap_to_check()
     writing_is_timed_on_the_card()
@@ -141,7 +142,7 @@ def decoding_bytes(config: Config, batch: int, context: int) -> int:
     """Bytes to read for one token in each of `batch` sequences: all weights once, every cache once."""
     head = config.vocabulary * config.width
     weights = config.layers * block_weights(config) + head
-    return 2 * weights + cache_bytes(config, batch * context)
+    return 2 * weights + batch * cache_bytes(config, context)
 
 
 def full_caches(model: Transformer, batch: int, tokens: int) -> list[Cache]:
@@ -258,11 +259,10 @@ def bandwidth_sets_the_pace() -> None:
         at_once = quickest(lambda: model(tokens), 5)  # @measure at_once as s
         calls = quickest(lambda: light(tokens[:, :1]))  # @measure calls as s
     assert calls < reading, "it is not the calls that take the time"
-    expected = reading / SLACK, SLACK * reading
-    assert expected[0] < single < expected[1], "about as long as reading"
-    apart = 16 * single
-    gain = apart / at_once  # @measure gain as times
-    assert single < at_once < apart, "together: less than one after the other"
+    alike = single / reading  # @measure alike as times
+    assert 1 / SLACK < alike < SLACK, "about as long as reading"
+    gain = 16 * single / at_once  # @measure gain as times
+    assert 1 < gain < 16, "together: less than one after the other"
     question(r"""
         Llama-3-8B with half a byte for each weight, on an H100 with `3.35` TB/s: how many tokens a
         second, at best? It reads `7504658432` weights for each.
@@ -277,7 +277,7 @@ def step_seconds(config: Config, batch: int, context: int) -> float:
     """Seconds of a decoding step on an H100 at best: products with weights, then attention over the caches."""
     weights = decoding_bytes(config, 1, 0) / BANDWIDTH
     products = max(weights, forward_flops(config, batch, 0) / PEAK)
-    caches = cache_bytes(config, batch * context) / BANDWIDTH
+    caches = batch * cache_bytes(config, context) / BANDWIDTH
     attention = attention_flops(config, batch, context) / PEAK
     return products + max(caches, attention)
 
@@ -403,6 +403,51 @@ def a_batch_shares_the_weights() -> None:
         check=room_for(LLAMA_3_70B, 8192, cards=4), unit="contexts", within=0.02)
 
 
+@aside
+def beyond_some_context_no_batch_helps() -> None:
+    """Beyond a few hundred tokens of context, no batch makes decoding compute-bound."""
+    note(r"""
+        Can a batch always be made large enough for decoding to wait for arithmetic? A larger batch
+        shares the weights among more texts. It does not share their caches. In the limit of a very
+        large batch, reading the weights costs each token nothing. What is left for each token are
+        its FLOPs, and its own cache of $T$ tokens to read:
+
+        [@eq:limit]: $$
+        \text{FLOPs per byte} \to \frac{2N + 4\,L\,a\,c\,T}{4\,L\,d_{kv}\,T}
+        $$
+
+        ($a c$ is the number of heads times the numbers in each, $d_{kv}$ the numbers in all keys of
+        a token, each of `2` bytes.) The quotient falls with the context. Where it is below the
+        ridge of the card, no batch helps. For Llama-3-8B on an H100:
+    """)
+    ridge = PEAK / BANDWIDTH
+
+    def intensity(batch: int, context: int) -> float:
+        work = forward_flops(LLAMA_3_8B, batch, context)
+        return work / decoding_bytes(LLAMA_3_8B, batch, context)
+
+    huge = 10**9
+    last = max(t for t in range(1, 9999) if intensity(huge, t) > ridge)  # @inspect last
+    assert last == 393, "tokens: from the next one on every batch waits for memory"
+    pairs, numbers = 4 * 32 * 32 * 128, 4 * 32 * 8 * 128
+    by_hand = 2 * 7504658432 / (ridge * numbers - pairs)  # @inspect by_hand
+    assert math.floor(by_hand) == last, "the limit, solved for T"
+    reach = intensity(huge, 8192) / ridge  # @inspect reach as %
+    assert 0.06 < reach < 0.07, "of the peak, with full contexts"
+    note(rf"""
+        So a long context decides before the batch does. With `8192` tokens in each text, an H100
+        reaches at most {reach:.0%} of its peak, however many texts it writes. Only a smaller cache
+        helps: fewer heads of keys, fewer bytes a number, a window, or a latent.
+    """)
+    question(r"""
+        Keep the cache in `1` byte a number. Up to how many tokens of context can a batch then make
+        decoding compute-bound? A token takes `15009316864` FLOPs in matrices.
+    """, answer=15009316864 / (ridge * numbers / 2 - pairs),
+        check=2 * 7504658432 / (PEAK / BANDWIDTH * cache_bytes(LLAMA_3_8B, 1, width=1)
+                                - attention_flops(LLAMA_3_8B, 1, 1)),
+        unit="tokens", within=0.05, why="A little more than twice as many: half the bytes, and as many FLOPs.")
+
+
 def cache_intensity(heads: int, kv_heads: int, batch: int) -> float:
     """FLOPs of attention over a cache for each byte of the cache, for one new token, in bfloat16."""
     with torch.device("meta"):
@@ -427,7 +472,7 @@ def attention_over_a_cache_gains_nothing_from_a_batch() -> None:
     by_sharing = [cache_intensity(32, g, 1) for g in (32, 8, 1)]  # @inspect by_sharing as FLOP/B
     assert by_sharing == [1, 4, 32], "no head shared, four share, all share"
     ridge = PEAK / BANDWIDTH
-    assert max(by_sharing) < ridge, "all of them wait for memory"
+    assert 9 < ridge / max(by_sharing) < 10, "even that one waits for memory by far"
     note(r"""
         This is what sharing heads was made for [@gqa]: the cache is smaller, and attention over it
         faster, by one factor. A larger batch, the remedy for weights, does nothing here.

@@ -115,7 +115,7 @@ def one_table_costs_flops_and_the_other_none() -> None:
     assert lookup.flops == 0, "looked up"  # @zero: a lookup multiplies nothing
     assert scores.flops == 2 * rows * d, "two for each number of the table"
     assert lookup.read == lookup.written + token.nbytes, "one row moves"
-    assert scores.read > table.nbytes, "the whole table does"
+    assert scores.read == 2 * (rows + 1) * d, "the whole table does, and a token"
     share = scores.flops / forward_flops(LLAMA_32_1B, 1, 0)  # @inspect share as %
     assert 0.21 < share < 0.22, "of all FLOPs of a forward pass"
     note(r"""
@@ -197,6 +197,7 @@ def a_text_with_a_known_entropy() -> None:
         for w in sorted(different)
     ]
     by_letter = [sum(s[i] for s in surprise) / WORDS for i in range(4)]  # @inspect by_letter
+    assert math.isclose(sum(by_letter), math.log(WORDS)), "of a word"
     assert by_letter[3] == 0, "the space is certain"  # @zero: what is certain surprises nobody
     totals = {round(sum(s), 9) for s in surprise}  # @inspect totals
     assert totals == {round(math.log(WORDS), 9)}, "the same for every word"
@@ -283,6 +284,7 @@ def the_run_is_predicted() -> None:
         the text. How close it comes, nothing here predicts.
     """)
     start, floor = math.log(RUN.vocabulary), math.log(WORDS) / 4  # @inspect start, floor
+    assert round(floor, 2) == 0.87, "as counted above"
     held_out = write_text(lexicon(), 64, torch.Generator().manual_seed(9))
     with torch.no_grad():
         untrained = loss_of(model, held_out).item()  # @inspect untrained
@@ -310,6 +312,7 @@ def the_run_is_predicted() -> None:
     view = saved_bytes_of(lambda: loss_of(model, part), known)
     assert view - kept == held_out.nbytes - text.nbytes, "more, with a view"
     bound = state + kept  # @inspect bound as B
+    assert state < bound < 2 * state, "more than half of it for the state"
     note(r"""
         **Seconds.** A processor does one operation after the other, and each costs a call besides.
         `operations_of_a_step` lists them, and `prices` measures, on this machine and one thread,
@@ -523,6 +526,8 @@ def the_formulas_of_a_transformer() -> None:
     assert cache == cache_bytes(config, tokens), "of KV cache"
     sequences = 16
     reading, working = 2 * weights / BANDWIDTH, 2 * sequences * weights / PEAK
+    waits_for = reading / working  # @inspect waits_for as times
+    assert 18 < waits_for < 19, "as long for weights as for arithmetic"
     step = max(reading, working) + sequences * cache / BANDWIDTH  # @inspect step as s
     expected = step_seconds(config, sequences, tokens)
     assert math.isclose(step, expected), "for a token in each of them"

@@ -35,14 +35,15 @@ def small(counts: Any, **changes: Any) -> Any:
     return counts.Config(**{**usual, **changes})
 
 
+@pytest.mark.parametrize("window", [5, 10**9])
 @pytest.mark.parametrize("how", ["written", "fused"])
 @pytest.mark.parametrize("pieces", [[24], [1] * 24, [7, 1, 16]])
 def test_a_text_read_in_pieces_with_a_cache_has_the_logits_of_the_whole(
-    parts: tuple[Any, Any], how: str, pieces: list[int]
+    parts: tuple[Any, Any], how: str, pieces: list[int], window: int
 ) -> None:
     block, counts = parts
     torch.manual_seed(0)
-    model = block.Transformer(small(counts), how).double()
+    model = block.Transformer(small(counts, window=window), how).double()
     tokens = torch.randint(0, 50, (2, 24))
     with torch.no_grad():
         caches = model.caches(2)
@@ -55,8 +56,9 @@ def test_each_number_of_a_configuration_changes_a_count_and_the_model_agrees(par
     block, counts = parts
     usual = small(counts)
     other = {"layers": 3, "width": 64, "heads": 8, "kv_heads": 4, "hidden": 64, "vocabulary": 60,
-             "context": 25, "tied": True, "bias": True}  # fmt: skip
-    assert set(other) == {field.name for field in fields(usual)}
+             "context": 25, "tied": True, "bias": True, "head_size": 16, "normed": True, "experts": 2,
+             "window": 4}  # fmt: skip
+    assert {*other, "active"} == {field.name for field in fields(usual)}
     for name, value in other.items():
         config = replace(usual, **{name: value})
         with torch.device("meta"):
@@ -64,6 +66,10 @@ def test_each_number_of_a_configuration_changes_a_count_and_the_model_agrees(par
         assert sum(p.numel() for p in model.parameters()) == counts.parameter_count(config)
         seen = [outcome(counts, it) for it in (usual, config)]
         assert (seen[0] != seen[1]) == (name != "context"), name  # the context is the longest that is allowed
+    experts = [small(counts, experts=4, active=active) for active in (1, 2)]
+    assert counts.parameter_count(experts[0]) == counts.parameter_count(experts[1])
+    assert counts.idle_weights(experts[0]) - counts.idle_weights(experts[1]) == 2 * 3 * 32 * 48
+    assert counts.forward_flops(experts[0], 1, 5) < counts.forward_flops(experts[1], 1, 5)
 
 
 def outcome(counts: Any, config: Any) -> tuple[int, ...]:
@@ -98,6 +104,9 @@ def test_a_configuration_that_no_model_can_have_is_refused(parts: tuple[Any, Any
         small(counts, heads=3)
     with pytest.raises(ValueError, match=r"^4 heads are no multiple of 3 heads of keys$"):
         small(counts, kv_heads=3)
+    with pytest.raises(ValueError, match=r"^3 experts for a token are more than 2$"):
+        small(counts, experts=2, active=3)
+    assert small(counts, heads=3, kv_heads=3, head_size=8).head == 8
 
 
 def test_the_published_models_have_their_published_sizes(parts: tuple[Any, Any]) -> None:
@@ -105,7 +114,7 @@ def test_the_published_models_have_their_published_sizes(parts: tuple[Any, Any])
     _, counts = parts
     models = importlib.import_module("lecture_03.published").MODELS
     assert {name: counts.parameter_count(config) for name, config in models.items()} == {
-        "Qwen2.5-0.5B": 494_032_768, "Llama-3.2-1B": 1_235_814_400, "Llama-3.2-3B": 3_212_749_824,
+        "Qwen2.5-0.5B": 494_032_768, "Qwen3-0.6B": 596_049_920, "Mixtral-8x7B": 46_702_792_704, "Llama-3.2-1B": 1_235_814_400, "Llama-3.2-3B": 3_212_749_824,
         "Llama-2-7B": 6_738_415_616, "Mistral-7B": 7_241_732_096, "Llama-3-8B": 8_030_261_248,
         "Llama-3-70B": 70_553_706_496, "Llama-3-405B": 405_853_388_800,
     }  # fmt: skip

@@ -256,7 +256,11 @@ def shapes(draw: st.DrawFn) -> dict[str, Any]:
     row: dict[str, Any] = {name: draw(st.integers(1, most)) for name, most in SHAPE.items()}
     row["heads"] = row["kv_heads"] * draw(st.integers(1, 32))
     row["width"] = row["heads"] * draw(st.integers(1, 256))
-    return {**row, "tied": draw(st.booleans()), "bias": draw(st.booleans())}
+    row["head_size"] = draw(st.integers(1, 512))
+    row["experts"] = draw(st.integers(1, 512))
+    row["active"] = draw(st.integers(1, row["experts"]))
+    row["window"] = draw(st.integers(1, 10**7))
+    return {**row, **{name: draw(st.booleans()) for name in ("tied", "bias", "normed")}}
 
 
 def block(row: dict[str, Any]) -> dict[str, float]:
@@ -265,6 +269,7 @@ def block(row: dict[str, Any]) -> dict[str, float]:
     context, layers = config.context, config.layers
     return {
         "block-parameters": COUNTS["parameter_count"](config),
+        "block-active": COUNTS["parameter_count"](config) - COUNTS["idle_weights"](config),
         "block-forward": COUNTS["forward_flops"](config, 1, context),
         "block-training": 3 * COUNTS["forward_flops"](config, 1, context),
         "block-activations": context * layers * COUNTS["activation_bytes"](config, context),
@@ -277,14 +282,14 @@ def block(row: dict[str, Any]) -> dict[str, float]:
 class Math:
     """What the page's formulas know besides arithmetic: so they are Python, too."""
 
-    floor, ceil = math.floor, math.ceil
+    floor, ceil, min = math.floor, math.ceil, min
 
 
 @given(row=shapes())
 def test_the_formulas_of_the_block_on_the_page_are_those_of_lecture_03(row: dict[str, Any]) -> None:
     for name, value in block(row).items():
         known = {key: row[key] for key in FORMULAS[name].names}  # no more than the page is told to wait for
-        assert eval(FORMULAS[name].text, {"Math": Math}, known) == value, name
+        assert eval(FORMULAS[name].text, {"Math": Math, "Number": int}, known) == value, name
 
 
 @given(
@@ -307,7 +312,7 @@ def test_the_other_formulas_on_the_page_are_those_of_napkin(
         "largest-sharded": napkin.largest_model(memory, per, k, sharded=True),
     }.items():
         known = {key: told[key] for key in FORMULAS[name].names}
-        assert eval(FORMULAS[name].text, {"Math": Math}, known) == value, name
+        assert eval(FORMULAS[name].text, {"Math": Math, "Number": int}, known) == value, name
 
 
 def test_each_output_of_the_page_has_a_formula_and_each_formula_an_output(repo: Path) -> None:
@@ -439,12 +444,16 @@ def test_each_published_model_fills_the_fields_and_has_its_published_size(opened
 
 
 def test_heads_that_do_not_divide_are_refused_as_in_python(opened: Page) -> None:
-    usual = dict.fromkeys(SHAPE, 2)
+    usual = {**dict.fromkeys(SHAPE, 2), "head_size": 8}
     for change, field, said in (
-        ({"width": 64, "heads": 6}, "heads", "6 does not divide 64, the width."),
         ({"width": 64, "heads": 8, "kv_heads": 3}, "kv_heads", "3 does not divide 8, the heads of queries."),
+        (
+            {"width": 64, "heads": 8, "experts": 2, "active": 3},
+            "active",
+            "3 is more than 2, the experts in a layer.",
+        ),
     ):
-        with pytest.raises(ValueError, match=r"(is|are) no multiple of"):
+        with pytest.raises(ValueError, match=r"are (no multiple of|more than)"):
             COUNTS["Config"](**{**usual, **change})
         outputs, wrong = told(opened, **{**usual, **change})
         assert wrong == {field: said}
@@ -563,9 +572,10 @@ def test_impossible_input_is_said_at_its_field_and_gives_no_number(
 
 def test_what_is_out_of_bounds_here_is_out_of_bounds_in_python(opened: Page) -> None:
     for name, limit in napkin.LIMITS.items():
-        one = dict.fromkeys(("heads", "kv_heads"), "1")
+        one = {**dict.fromkeys(("heads", "kv_heads", "active"), "1"), "experts": "100000"}
         for value in (limit.least, limit.most, limit.least / 2, limit.most * 2, 0.0, -1.0):
             told(opened, width="1000000", **one if name != "kv_heads" else {"heads": "1000000"})
+            told(opened, experts="1" if name != "active" else "100000", active="1")
             _, wrong = told(opened, **{name: repr(value)})
             try:
                 napkin.checked(name, value)
