@@ -776,7 +776,7 @@ def test_a_reader_that_goes_away_from_a_list_gets_no_traceback(lecture, words: t
 
 
 def test_closed_streams_do_not_change_the_verdict(tmp_path: Path, lecture) -> None:
-    path, out = lecture("print('x')\nassert 1 == 1"), tmp_path / "record.json"
+    path, out = lecture("print('x')\nassert 1 < 2"), tmp_path / "record.json"
     line = f"{' '.join(COMMAND)} {path} --out {out} <&- >&- 2>&-"
     done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0
@@ -785,7 +785,7 @@ def test_closed_streams_do_not_change_the_verdict(tmp_path: Path, lecture) -> No
 
 def test_a_full_disk_behind_stdout_is_no_success(lecture) -> None:
     with Path("/dev/full").open("w") as full:
-        done = process(lecture("print('x')\nassert 1 == 1"), stdout=full)
+        done = process(lecture("print('x')\nassert 1 < 2"), stdout=full)
     assert done.returncode == 2
     assert done.stderr == "run_lecture.py: cannot print: No space left on device\n"
 
@@ -799,7 +799,7 @@ def test_a_full_disk_behind_stdout_is_no_success(lecture) -> None:
     ids=["ascii", "posix"],
 )
 def test_a_terminal_without_utf_8_shows_what_it_can(lecture, env: dict[str, str]) -> None:
-    done = process(lecture("note('Größe → μ')\nassert 1 == 1, 'ε'"), env=env)
+    done = process(lecture("note('Größe → μ')\nassert 1 < 2, 'ε'"), env=env)
     assert done.returncode == 0, done.stderr
     assert "1 claim holds" in done.stdout
 
@@ -818,13 +818,13 @@ def test_a_narrow_terminal_gets_everything(lecture, columns: str) -> None:
 
 def test_a_lecture_outside_the_repository_runs_by_path_with_py(tmp_path: Path) -> None:
     for name in ("lecture_sample.py", "sample.py"):
-        path = write(tmp_path, section("import math\nassert 1 == 1"), name)
+        path = write(tmp_path, section("import math\nassert 1 < 2"), name)
         done = command(path.name, cwd=tmp_path)
         assert (done.returncode, last_line(done)[:13]) == (0, "1 claim holds"), done.stdout + done.stderr
 
 
 def test_a_lecture_that_imports_a_module_of_its_own_name_is_refused(tmp_path: Path) -> None:
-    path = write(tmp_path, section("import math\nassert 1 == 1"), "math.py")
+    path = write(tmp_path, section("import math\nassert 1 < 2"), "math.py")
     done = command(path.name, cwd=tmp_path)
     assert done.returncode == 2
     assert "math.py beside the lecture is named like a module that is there already" in done.stderr

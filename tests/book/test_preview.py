@@ -668,7 +668,7 @@ class Fixed:
     def make(self, address: str) -> str:
         return ""
 
-    def banner(self) -> str:
+    def banner(self, address: str) -> str:
         return ""
 
     notice = make

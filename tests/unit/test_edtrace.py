@@ -18,7 +18,7 @@ from tests.unit.test_terminal import printed
 import litbook
 import litbook.edtrace.words as edtrace
 from litbook import cli
-from litbook.document import grammar
+from litbook.document import grammar, verdict
 from litbook.document.edition import Edition
 from litbook.document.markdown import Plain
 from litbook.document.setting import Citations, Setting
@@ -28,7 +28,7 @@ from litbook.html import note as note_html
 from litbook.html import page
 from litbook.project import Project
 from litbook.record import model
-from litbook.site import editions, plugin
+from litbook.site import plugin
 
 HEAD = "import sys\nfrom edtrace import image, link, note, plot, system_text, text\n"
 
@@ -564,8 +564,8 @@ def test_what_never_ran_and_zero_against_zero_are_remarks_in_foreign_words(
 ) -> None:
     body = "peak = 0\nassert peak == 0\nif peak:\n    x = 1  # @inspect x"
     made = record(tmp_path, lecture(body), words="edtrace")
-    found = editions.Findings()
-    editions.problems(Edition("lecture_sample", made, []), found, "off", foreign=foreign)
+    found = verdict.Findings()
+    verdict.problems(Edition("lecture_sample", made, []), found, verdict.Strict("off", foreign=foreign))
     about = found.remarks if foreign else found.wrong
     assert sum("never ran: @inspect x" in it for it in about) == 1
     assert sum("both sides are zero" in it for it in about) == 1

@@ -106,7 +106,7 @@ def test_a_run_tells_links_and_citations_that_lead_nowhere(book: Path) -> None:
         "lecture_sample.py:11:35: no page shows a section, helper, class or line 'lecture_other.a_stop' to link to\n"
         f"{MARKED}{'^':>35}\n"
         "    link to a function or class that this lecture defines, without @hide, or name its module in __beside__\n\n"
-        "0 claims hold, 0 fail, 0 not run; 2 references to nothing\n"
+        "0 claims hold, 0 fail, 0 not run; 2 problems beside claims\n"
     )
 
 
@@ -153,6 +153,10 @@ def test_a_run_whose_references_are_there_says_nothing_of_them(book: Path) -> No
     assert (done.returncode, done.stdout) == (0, "0 claims hold, 0 fail, 0 not run\n")
 
 
-def test_a_run_without_a_bibliography_leaves_citations_to_the_build(tmp_path: Path) -> None:
-    done = command("--quiet", write(tmp_path, section('note("As in [@glue].")')))
+def test_outside_a_book_citations_need_a_bibliography_and_in_one_it_may_be_missing(tmp_path: Path) -> None:
+    lecture = write(tmp_path, section('note("As in [@glue].")'))
+    done = command("--quiet", lecture)
     assert (done.returncode, done.stdout) == (0, "0 claims hold, 0 fail, 0 not run\n")
+    (tmp_path / "mkdocs.yml").write_text("site_name: A book\nplugins: [litbook: {lectures: .}]\n")
+    done = command("--quiet", lecture)
+    assert done.returncode == 1 and "[@glue] is in no bibliography" in done.stdout

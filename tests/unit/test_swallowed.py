@@ -17,12 +17,11 @@ import pytest
 from tests.running import HEAD, claims, line_of, messages, record, section, write
 from tests.running import process as command
 
-from litbook.document import report
+from litbook.document import report, verdict
 from litbook.document.edition import Edition
 from litbook.html import page
 from litbook.record import model
 from litbook.run import process
-from litbook.site import editions
 from litbook.text import unrun
 
 FALSE = "assert 1 == 2, 'HERE'"
@@ -340,8 +339,8 @@ def test_a_page_shows_it_beside_its_line_and_a_strict_build_counts_it(tmp_path: 
         f"An assert is wrong here.</strong> <small>lecture_sample.py:{line_of(text, 'FALSE')}</small>" in body
     )
     assert "✗ error</strong> never judged: the assert 1 / 0 was left by ZeroDivisionError" in body
-    found = editions.Findings()
-    editions.problems(Edition("lecture_sample", made), found)
+    found = verdict.Findings()
+    verdict.problems(Edition("lecture_sample", made), found)
     assert [line.split(": ")[1] for line in found.wrong] == ["never judged", "assert fails"]
 
 

@@ -8,8 +8,8 @@ import pytest
 from tests.running import record, section, write
 
 from litbook.cli import litbook
+from litbook.document import verdict
 from litbook.document.edition import Edition
-from litbook.site import editions
 from litbook.text import source
 from litbook.text.unchecked import unchecked
 
@@ -72,7 +72,7 @@ def test_it_is_listed_with_its_place_and_refused_where_the_book_says_so(
 def test_the_strict_build_takes_it_as_the_book_does(
     tmp_path: Path, severity: str, wrong: int, remarks: int
 ) -> None:
-    found = editions.Findings()
+    found = verdict.Findings()
     made = record(tmp_path, section("n = 6\nquestion('?', answer=2 * n)"))
-    editions.problems(Edition("lecture_sample", made), found, answers=severity)
+    verdict.problems(Edition("lecture_sample", made), found, verdict.Strict(unchecked=severity))
     assert (len(found.wrong), len(found.remarks)) == (wrong, remarks)

@@ -8,9 +8,9 @@ import pytest
 from tests.running import record, section, write
 
 from litbook.cli import litbook
+from litbook.document import verdict
 from litbook.document.edition import Edition
 from litbook.errors import UnusableLecture
-from litbook.site import editions
 from litbook.text import source
 from litbook.text.vacuous import vacuous
 
@@ -85,8 +85,8 @@ def test_it_is_an_error_in_the_strict_build_and_listed_by_the_command(
 ) -> None:
     text = section("seen = 0\nassert seen == 0")
     made = record(tmp_path, text)
-    found = editions.Findings()
-    editions.problems(Edition("lecture_sample", made, [], None), found)
+    found = verdict.Findings()
+    verdict.problems(Edition("lecture_sample", made, [], None), found)
     (wrong,) = found.wrong
     file = write(tmp_path, text)
     assert litbook(["check", "--vacuous", str(file)]) == 1

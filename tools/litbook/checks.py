@@ -1,5 +1,5 @@
-"""What guards a book beside its claims: numbers that nothing backs, answers that nothing
-checks, claims that never ran or say nothing.
+"""What guards a book: the verdict of a build; numbers that nothing backs, answers that nothing checks, claims
+that never ran or say nothing.
 
 In goes a lecture, out come lines for people and whether something is wrong. It prints nothing. `CHECKS` names
 the checks; each takes a lecture, and what is wanted of it. A lecture runs in a process of its own. Changes of
@@ -8,20 +8,53 @@ claims and of code are checks of the package `mutants`, which adds them.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
 
 from litbook import project
-from litbook.document import report
+from litbook.document import bibliography, prose, report
 from litbook.document import unbacked as numbers
+from litbook.document import verdict as whole
+from litbook.errors import LitbookError
 from litbook.project import NoBook, Project
-from litbook.record import recordings
+from litbook.record import model, recordings
 from litbook.run import process
 from litbook.text import source
 from litbook.text import unchecked as answers
 from litbook.text import unrun as reached
 from litbook.text import vacuous as nothing
+
+
+def judged(path: Path, record: model.Record, *, writing: bool = False, words: str = "") -> whole.Findings:
+    """The verdict on a run of the lecture at `path`: what a build refuses in it, in the same words.
+
+    Of its prose as much as can be read with what is installed. Outside a book citations need a
+    bibliography beside the lecture. Who is `writing` has recordings that are older than the text, and in
+    another tool's `words` numbers that nothing backs, unless the book says otherwise.
+    """
+    folder = path.resolve().parent
+    try:
+        book = project.Project.find(folder)
+    except project.NoBook:
+        book = project.Project(folder, "")
+    findings, library, formula = whole.Findings(), None, None
+    if find_spec("bibtexparser") and (book.bibliography.exists() or book.config.exists()):
+        try:
+            library = bibliography.read(book.bibliography) if book.bibliography.exists() else {}
+        except LitbookError as error:
+            findings.wrong.append(str(error))
+    if find_spec("latex2mathml"):
+        from litbook.html import formulas
+
+        formula = formulas.mathml
+    edition = whole.edition(path, record, None)
+    strict = whole.Strict.of(({"words": words, "unbacked": "off"} if words else {}) | {**book.options})
+    strict = replace(strict, recordings=whole.UNSAID) if writing else strict
+    whole.problems(edition, findings, strict, prose.problems(edition, folder, library, formula))
+    return findings
 
 
 @dataclass(frozen=True)
@@ -33,7 +66,7 @@ class Checked:
     wrong: bool
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Wanted:
     """What to look at: the claims and code of some sections, and how much of it, drawn by a seed."""
 
@@ -41,6 +74,21 @@ class Wanted:
     sample: int | None = None  # claims
     seed: int = 0
     everything: bool = False  # all changes of the code, however long it takes
+
+
+@functools.lru_cache(maxsize=1)
+def record_of(path: Path, _: Wanted) -> model.Record:
+    """The record of a run of the lecture, which runs once for all that is wanted of it."""
+    return process.record_of(path)
+
+
+def verdict(path: Path, wanted: Wanted) -> Checked:
+    """All that a strict build refuses, but for what differs from a recording, which a run tells."""
+    record = record_of(path, wanted)
+    findings = judged(path, record)
+    count = len(findings.wrong)
+    text = f"{count or 'nothing'} that a strict build refuses; this run: {report.summary(record)}"
+    return Checked([*findings.wrong, *findings.remarks], text, bool(findings.wrong))
 
 
 def unbacked(path: Path, _: Wanted) -> Checked:
@@ -53,11 +101,12 @@ def unbacked(path: Path, _: Wanted) -> Checked:
     return Checked(list(map(str, problems)), text, bool(problems))
 
 
-def unrun(path: Path, _: Wanted) -> Checked:
+def unrun(path: Path, wanted: Wanted) -> Checked:
     """The claims and `@inspect`s that no run on this machine has reached, nor a recording that is current."""
     kept = [recordings.read(file, project.name_of(path)) for file in project.recordings_of(path)]
-    record = process.record_of(path)
-    unreached, older = reached.unrun(record, kept), report.older(record, kept)
+    record = record_of(path, wanted)
+    unreached = reached.unrun(record, kept)
+    older = [f"{text}\n    {whole.LET_WAIT}" for text in report.older(record, kept)]
     dead = sum(never.dead for never in unreached)
     summary = f"{dead} of no known device, {len(unreached) - dead} that wait for a recording"
     if not report.holds(record):
@@ -67,9 +116,9 @@ def unrun(path: Path, _: Wanted) -> Checked:
     return Checked(lines, summary, bool((dead and not foreign) or older) or not report.holds(record))
 
 
-def vacuous(path: Path, _: Wanted) -> Checked:
+def vacuous(path: Path, wanted: Wanted) -> Checked:
     """The claims that hold and say nothing."""
-    record = process.record_of(path)
+    record = record_of(path, wanted)
     problems = nothing.vacuous(record)
     lines = [*report.problems(record), *map(str, problems)]
     count = f"{len(problems)} claim{' says' if len(problems) == 1 else 's say'} nothing"
@@ -82,7 +131,7 @@ def unchecked(path: Path, _: Wanted) -> Checked:
     lecture = source.read(path, project.shown(path))
     problems, asked = answers.unchecked(lecture), answers.count(lecture)
     try:
-        refused = Project.find(path.parent).unchecked == "error"
+        refused = whole.Strict.of(Project.find(path.parent).options).unchecked == "error"
     except NoBook:
         refused = False
     summary = f"{len(problems)} of {asked} answer{'' if asked == 1 else 's'} computed in one way only"
@@ -90,5 +139,5 @@ def unchecked(path: Path, _: Wanted) -> Checked:
 
 
 CHECKS: dict[str, Callable[[Path, Wanted], Checked]] = {
-    "unbacked": unbacked, "unchecked": unchecked, "unrun": unrun, "vacuous": vacuous
+    "verdict": verdict, "unbacked": unbacked, "unchecked": unchecked, "unrun": unrun, "vacuous": vacuous
 }  # fmt: skip

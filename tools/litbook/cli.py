@@ -30,11 +30,13 @@ from litbook.record import encoding, model
 from litbook.text import source
 
 if TYPE_CHECKING:
+    from litbook.document import verdict
     from litbook.record import compare
 
 EXIT = """\
-exit status: 0 every claim holds; 1 a claim failed, a value differs from its recording, or the lecture
-raised; 2 the lecture, its recording or the command line cannot be used; 130 interrupted"""
+exit status: 0 every claim holds; 1 a claim failed, a value differs from its recording, the lecture
+raised, or a strict build would refuse something else; 2 the lecture, its recording or the command line
+cannot be used; 130 interrupted"""
 
 
 optional.bring_in("edtrace")
@@ -156,6 +158,7 @@ KEEPS = "keep the run as the recording of this kind of device"
 APPROVES = "as --record, also where values differ from the recording there is"
 COMPARES = "list what differs between two files written with --out"
 CHECKS = {
+    "verdict": "all that a strict build refuses of a lecture: claims, prose, links, citations, recordings",
     "unbacked": "numbers that nothing backs",
     "unchecked": "questions whose answer is computed in one way only",
     "unrun": "claims that no run has reached",
@@ -287,15 +290,18 @@ def _check_command(words: list[str]) -> int:
     optional.bring_in("mutants")
     results = list[dict[str, object]]()
     wrong, wanted = False, checks.Wanted(asked.sections, asked.sample, asked.seed, asked.all)
-    for name in asked.checks or (["mutants"] if asked.sections else [*CHECKS][:5]):
+    told = set[str]()  # what is wrong with the run is told once
+    for name in asked.checks or (["mutants"] if asked.sections else [*CHECKS][:6]):
         if name in checks.CHECKS:
             checked = checks.CHECKS[name](path, wanted)
             results.append(
                 {"lecture": asked.lecture, "check": name, "wrong": checked.wrong}
                 | {"summary": checked.summary, "problems": checked.lines}
             )
+            lines = [text for text in checked.lines if text not in told]
+            told.update(lines)
             if not asked.json:
-                _say("\n\n".join([*map(harmless, checked.lines), f"{asked.lecture}: {checked.summary}"]))
+                _say("\n\n".join([*map(harmless, lines), f"{asked.lecture}: {checked.summary}"]))
             wrong |= checked.wrong
         elif asked.checks or asked.sections:
             raise optional.Missing("mutants")
@@ -475,7 +481,10 @@ def _run(path: Path, asked: argparse.Namespace) -> int:
             kept, trouble = _keep(against, record, asked.approve), None
         except LitbookError as error:
             trouble = error
-    status = _close(record, against, kept, trouble, asked, _lost(path, record))
+    from litbook import checks
+
+    findings = checks.judged(path, record, writing=True, words=asked.words)
+    status = _close(record, against, kept, trouble, asked, findings)
     if out is not None:
         _write(out, record)
     return status
@@ -487,7 +496,7 @@ def _close(
     kept: str,
     trouble: LitbookError | None,
     asked: argparse.Namespace,
-    lost: list[str],
+    findings: verdict.Findings,
 ) -> int:
     """Say what a run came to, and return its exit status.
 
@@ -499,7 +508,7 @@ def _close(
 
     holds, differing = report.holds(record), against.differing(record)
     contradicting = [difference for difference in differing if difference.contradicts]
-    lines = [*report.problems(record), *map(harmless, lost), *report.remarks(record)]
+    lines = list(map(harmless, [*findings.wrong, *findings.remarks]))
     lines += [harmless(str(d)) for d in differing]
     if differing and against.recording and (releases := report.releases(record, against.recording)):
         lines.append(releases)
@@ -512,12 +521,13 @@ def _close(
     if kept:
         lines.append(kept)
     # What is wrong with the lecture comes before what is wrong with its recording.
-    wrong = bool(lost or not holds or (contradicting and not kept))
+    wrong = bool(findings.wrong or not holds or (contradicting and not kept))
     status = 1 if wrong else trouble.exit_status if trouble else 0
     if asked.json:
         from litbook.terminal import data
 
-        more = {"lost": lost, "differences": [*map(str, differing)], "recorded": bool(kept)}
+        more: dict[str, object] = {"problems": findings.wrong, "remarks": findings.remarks}
+        more |= {"differences": [*map(str, differing)], "recorded": bool(kept)}
         _say(json.dumps(data.run(record) | more | {"status": status}, ensure_ascii=False))
         if trouble:
             _complain(str(trouble), asked.program)
@@ -527,8 +537,9 @@ def _close(
     if not asked.quiet and (took := report.longest([record])):
         lines.append(harmless(took))
     summary = report.summary(record)
-    if lost:
-        summary += f"; {values.many(len(lost), 'reference')} to nothing"
+    beside = findings.wrong[len(report.problems(record)) :]
+    if beside:
+        summary += f"; {values.many(len(beside), 'problem')} beside claims"
     if contradicting and not kept:  # else the recording is this run
         summary += f"; {values.many(len(contradicting), 'difference')} from {against.shown}"
     elif differing and not kept:
@@ -537,25 +548,6 @@ def _close(
     if trouble:
         _complain(str(trouble), asked.program)
     return status
-
-
-def _lost(path: Path, record: model.Record) -> list[str]:
-    """What the prose cites or links to that is not there, as far as what reads prose is installed."""
-    from litbook.document import report
-
-    if not report.refers(record) or not importlib.util.find_spec("bibtexparser"):
-        return []
-    from litbook.document import bibliography, references
-
-    try:
-        cited = Project.find(path.parent).bibliography
-    except NoBook:
-        cited = path.parent / "references.bib"
-    try:
-        entries = bibliography.read(cited) if cited.is_file() else None
-    except LitbookError as error:
-        return [str(error)]
-    return list(map(str, references.lost(record, path.resolve().parent, entries)))
 
 
 # ---------------------------------------------------------------------------- recordings

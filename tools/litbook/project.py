@@ -10,9 +10,9 @@ import contextlib
 import glob
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -62,7 +62,7 @@ class Project:
     lectures_at: str | Path = "lectures"
     docs_at: str | Path = "docs"
     bibliography_at: str | Path = ""
-    unchecked: str = "off"  # or "warn" or "error": what an answer is that nothing checks
+    options: Mapping[str, Any] = field(default_factory=dict)  # what stands below `litbook:` in `mkdocs.yml`
 
     @classmethod
     def find(cls, start: Path) -> Project:
@@ -82,7 +82,7 @@ class Project:
             str(options.get("lectures") or cls.lectures_at),
             str(settings.get("docs_dir") or cls.docs_at),
             str(options.get("bibliography") or cls.bibliography_at),
-            str(options.get("unchecked") or cls.unchecked),
+            options,
         )
 
     @staticmethod

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from litbook.document.bibliography import Bibliography, BibliographyError, Entry, find
 from litbook.document.labels import named
@@ -18,6 +19,8 @@ from litbook.errors import Place, Problem
 LINKED = (
     "link to a function or class that this lecture defines, without @hide, or name its module in __beside__"
 )
+
+T = TypeVar("T")
 
 FAR = 200  # lines of a note in which a problem's place is looked for
 
@@ -108,6 +111,19 @@ class Setting:
             what = f"no figure, table or equation of this lecture is named {label!r}"
             self.report("unknown-name", what, f"begin its caption with [@{label}]:", f"[@{label}]")
         return target or (named(label), "")
+
+    def formula(self, latex: str, display: str, make: Callable[[str, str], T], label: str = "") -> T | None:
+        """What `make` makes of LaTeX; None and a problem where that cannot be shown."""
+        source = latex.strip()
+        try:
+            if label and r"\tag" in source:
+                raise ValueError(rf"it has a \tag and is named [@{label}]:, which numbers it, too")
+            return make(source, display)
+        except Exception as error:  # who writes LaTeX in other words raises whatever it likes
+            why = str(error) or type(error).__name__
+            what = f"this is not LaTeX that can be shown: ${source[:80]}$ ({why})"
+            self.report("bad-math", what, "write it in other words, or cut it into several formulas", source)
+            return None
 
     def name(self, label: str) -> str:
         """`Figure 2` for what has this name here."""

@@ -290,17 +290,10 @@ class _Writer:
 
     def formula(self, latex: str, display: str, label: str = "") -> Html:
         """LaTeX as MathML on one line; where that fails, the source as code and a problem."""
-        source = latex.strip()
-        try:
-            body, number = formulas.mathml(source, display)
-            if label and number:
-                raise ValueError(rf"it has a \tag and is named [@{label}]:, which numbers it, too")
-        except Exception as error:
-            why = str(error) or type(error).__name__
-            what = f"this is not LaTeX that can be shown: ${source[:80]}$ ({why})"
-            way_out = "write it in other words, or cut it into several formulas"
-            self.setting.report("bad-math", what, way_out, source)
-            return tag("code", _text(f"${source}$"), class_="lb-badmath")
+        made = self.setting.formula(latex, display, formulas.mathml, label)
+        if made is None:
+            return tag("code", _text(f"${latex.strip()}$"), class_="lb-badmath")
+        body, number = made
         if display != "block":
             return body
         if label:

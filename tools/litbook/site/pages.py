@@ -10,18 +10,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from litbook.document import books, notebook, references
+from litbook.document import books, notebook, prose, references
 from litbook.document.bibliography import Bibliography
 from litbook.document.catalogue import _, later
 from litbook.document.edition import Edition
+from litbook.document.verdict import Findings, Strict
+from litbook.document.verdict import problems as problems_of
 from litbook.errors import LitbookError, Problem
-from litbook.html import devices, ledger, markup, misbeliefs, page, pictures, player
+from litbook.html import devices, formulas, ledger, markup, misbeliefs, page, pictures, player
 from litbook.html import notebook as notebook_page
 from litbook.html.markup import Html, Page
 from litbook.notebook import ipynb
 from litbook.project import Project
-from litbook.site.editions import CURRENT, Findings, differing
-from litbook.site.editions import problems as problems_of
+from litbook.site.editions import differing
 
 PLACE = "lectures"
 FOLDER = notebook_page.FOLDER  # of a lecture's notebooks
@@ -37,10 +38,7 @@ class Choices:
     """What an author has chosen: which of `ENDS` and "notebooks" not to have, and what is strict."""
 
     without: frozenset[str] = frozenset()
-    unbacked: str = "error"  # or "warn" or "off": what a number is that nothing backs
-    unchecked: str = "off"  # the same, of an answer that nothing checks
-    recordings: str = CURRENT  # or `MAY_BE_OLDER`
-    foreign: bool = False  # the lectures are in another tool's words
+    strict: Strict = field(default_factory=Strict)
 
 
 @dataclass
@@ -148,14 +146,19 @@ class Pages:
         notebooks = self.notebooks_of(edition, late := Findings())
         ways = _ways(edition) if notebooks else {}
         made = page.pages(edition.record, self.bibliography, edition.recordings, problems, self.others, ways)
-        strict = self.choices
-        how = (strict.unbacked, strict.recordings, problems, strict.unchecked)
-        problems_of(edition, findings, *how, foreign=strict.foreign)
+        self.judge(edition, findings, problems)
         findings.wrong += late.wrong
         for name, text in (made | player.data(edition.record, edition.recordings)).items():
             yield f"{PLACE}/{edition.folder}/{name}", text
         yield from notebooks.items()
         yield from self.pictures(edition.folder)
+
+    def judge(self, edition: Edition, findings: Findings, drawn: Sequence[Problem] = ()) -> None:
+        """What is wrong with the lecture goes into `findings`; `drawn` is what drawing its pages has told."""
+        told = prose.problems(edition, self.project.folder, self.bibliography, formulas.mathml)
+        known = {(problem.slug, problem.what) for problem in told}
+        told += [problem for problem in drawn if (problem.slug, problem.what) not in known]
+        problems_of(edition, findings, self.choices.strict, told)
 
     def ends(self) -> Iterator[tuple[str, str | bytes]]:
         """Every file that is of no one lecture, with its text."""

@@ -27,7 +27,7 @@ from mkdocs.structure.files import InclusionLevel
 from mkdocs.utils import nest_paths
 
 from litbook import optional
-from litbook.document import books, catalogue
+from litbook.document import books, catalogue, verdict
 from litbook.document import report as failures
 from litbook.document.bibliography import read as read_bibliography
 from litbook.document.catalogue import _
@@ -42,7 +42,7 @@ from litbook.html.markup import Heading, Page
 from litbook.project import WORDS, Project, shown
 from litbook.record import model
 from litbook.run import process
-from litbook.site import editions, policy, search
+from litbook.site import policy, search
 from litbook.site.pages import ENDS, PLACE, Choices, NavEntry, Pages
 
 Records = Generator[Callable[[], model.Record], None, None]
@@ -95,7 +95,7 @@ class Options(base.Config):
     words = kinds.Choice(("", *WORDS), default="") if WORDS else kinds.Type(str, default="")
     unbacked = Severity()  # what a number is that nothing backs
     unchecked = Severity("off")  # what an answer is that nothing checks
-    recordings = kinds.Choice((editions.CURRENT, editions.MAY_BE_OLDER), default=editions.CURRENT)
+    recordings = kinds.Choice((verdict.CURRENT, verdict.MAY_BE_OLDER), default=verdict.CURRENT)
 
 
 class Preview(Protocol):
@@ -250,7 +250,7 @@ class LitbookPlugin(BasePlugin[Options]):
         search.split(Path(config["site_dir"]), self.config.synonyms, self.passages)
         self._end()
         if config["strict"] and self.problems:
-            raise Abort(verdict(self.problems))
+            raise Abort(refusal(self.problems))
 
     def on_build_error(self, *, error: Exception) -> None:
         """A build that fails ends, too: with a sentence where a file, MkDocs' own too, cannot be written."""
@@ -276,15 +276,16 @@ class LitbookPlugin(BasePlugin[Options]):
         """Which pages exist, and how severe a number is that nothing backs."""
         without = frozenset(name for name in (*ENDS, "notebooks") if not self.config[name])
         without |= {"notebooks"} if self.config.words else set()  # they know none of these words
-        severe, kept = (self.config.unbacked, self.config.unchecked), self.config.recordings
-        return Choices(without, *severe, kept, bool(self.config.words))
+        chosen = self.config
+        severe = chosen.unbacked, chosen.unchecked, chosen.recordings
+        return Choices(without, verdict.Strict(*severe, foreign=bool(chosen.words)))
 
     def build(self, project: Project, run: Runner, book: str = "", colab: str = "") -> list[NavEntry]:
         """Write the pages of every lecture of the project; the nav's entries come back.
 
         `book` is the title of the whole, which the notebooks name, `colab` where GitHub has the built site.
         """
-        findings = editions.Findings()
+        findings = verdict.Findings()
         self.editions, bibliography = [], books.NOTHING_CITED
         if project.bibliography.exists():  # else a citation says that its key is unknown
             try:
@@ -318,7 +319,7 @@ class LitbookPlugin(BasePlugin[Options]):
         self.problems.append(text)
         log.warning("%s", text)
 
-    def _editions(self, project: Project, run: Runner, findings: editions.Findings) -> Iterator[Edition]:
+    def _editions(self, project: Project, run: Runner, findings: verdict.Findings) -> Iterator[Edition]:
         """Run every lecture that is not as it was; those that can be shown, in turn."""
         paths, now = project.lectures(), dict[Path, str]()
         for folder in {path.parent for path in paths}:
@@ -331,7 +332,7 @@ class LitbookPlugin(BasePlugin[Options]):
                 try:
                     if path in changed:
                         self.records[path] = (now[path], next(records)())
-                    yield editions.edition(path, self.records[path][1], findings)
+                    yield verdict.edition(path, self.records[path][1], findings)
                 except LitbookError as error:
                     if error.exit_status == INTERRUPTED:
                         raise KeyboardInterrupt from None
@@ -411,7 +412,7 @@ class LitbookPlugin(BasePlugin[Options]):
 _scripts = functools.cache(policy.scripts)
 
 
-def verdict(problems: list[str]) -> str:
+def refusal(problems: list[str]) -> str:
     """Why a strict build fails: how many problems, and the first line of each."""
     lines = [text.partition("\n")[0] for text in problems[:MOST]]
     left = len(problems) - MOST

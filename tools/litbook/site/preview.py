@@ -6,7 +6,8 @@ page a reader has asked for, so that this page is there before the whole is. The
 browser asks for it, of the newest records, out of the one list of pages that a build writes; a page that no
 run has reached says so, and comes. From a save to the new page every page of that lecture says that it is
 running, and of which run is what stands there. What is wrong stands in a banner on every page, above that of
-the last run that could be shown. Links between pages are a build's to check.
+the last run that could be shown: all that a strict build refuses in a lecture, and on the other pages what
+MkDocs warns of.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import signal
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -35,7 +36,7 @@ from watchdog.events import FileSystemEvent, FileSystemEventHandler
 from watchdog.observers import Observer
 from watchdog.observers.api import ObservedWatch
 
-from litbook.document import report
+from litbook.document import report, verdict
 from litbook.document.bibliography import Bibliography
 from litbook.document.bibliography import read as read_bibliography
 from litbook.document.books import INDEX
@@ -51,7 +52,7 @@ from litbook.html import markup, pictures
 from litbook.project import CONFIG, Project, name_of, shown
 from litbook.record import model
 from litbook.run.process import Warm, private_folder
-from litbook.site import editions, search
+from litbook.site import search
 from litbook.site.pages import PLACE, Choices, Pages
 from litbook.site.plugin import LitbookPlugin
 from litbook.site.server import Server, Tidings
@@ -60,7 +61,7 @@ SETTLED = 0.05  # seconds without another save, then a lecture runs
 LOOK = 1.0  # seconds until somebody looks whether the watched folders are still there
 TIDY = 5.0  # seconds without a save, then garbage is collected
 POLL = 25.0  # seconds that a browser's question for news is held
-MOST_TROUBLES = 5  # shown in the banner; the terminal has all
+MOST_TROUBLES = 20  # shown in the banner; the terminal has all
 
 log = logging.getLogger("litbook.site.preview")
 
@@ -93,7 +94,7 @@ class Draft:
     path: Path
     last: Shown | None = None
     ahead: dict[str, Shown] = field(default_factory=dict)  # of a part alone, until the whole has run
-    findings: editions.Findings = field(default_factory=editions.Findings)  # in the last
+    findings: verdict.Findings = field(default_factory=verdict.Findings)  # in the last
     trouble: str = ""  # why the text of now has no record
     generation: int = 0
     saves: int = 0  # of its text, and of what it may read
@@ -128,6 +129,23 @@ class Draft:
         return f"{self.path.name} is running: {older}"
 
 
+class Warnings(logging.Handler):
+    """What MkDocs and its plugins warn of, until somebody takes it."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.texts: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep one."""
+        self.texts.append(record.getMessage())
+
+    def take(self) -> list[str]:
+        """Those since the last time."""
+        texts, self.texts = self.texts, []
+        return texts
+
+
 class Preview:
     """The drafts, and the pages made from them."""
 
@@ -143,7 +161,11 @@ class Preview:
         self.addresses: dict[str, Page] = {}
         self.generation = 0  # of everything but the lectures
         self.trouble = ""  # why there is no site at all
-        self.overlooked: list[str] = []  # what looks like a lecture and is none
+        self.overlooked: list[str] = []  # what looks like a lecture and is none, and what is no bibliography
+        self.warnings, self.warned = Warnings(), dict[str, list[str]]()  # by address; "" is of the whole site
+        logger = logging.getLogger("mkdocs")
+        logger.addHandler(self.warnings)
+        logger.propagate = False  # what is warned of before the lectures have run is no news
         self.titles: Any = None
         self.book = self.colab = ""  # the title of the whole, and where GitHub has the built site
         self.choices = Choices()
@@ -175,7 +197,7 @@ class Preview:
             try:
                 part = page.removesuffix(".md").replace("-", "_")
                 record = self.warm.record_of(path, self.timeout, [part])
-                edition = editions.edition(path, record, None)
+                edition = verdict.edition(path, record, None)
             except (LitbookError, OSError):
                 continue  # no such part, or what the run of the whole will say
             with self.lock:
@@ -219,11 +241,9 @@ class Preview:
             self.tidings.tell()
 
     def _show(self, draft: Draft, record: model.Record, saves: int) -> None:
-        draft.findings = editions.Findings()
-        edition = editions.edition(draft.path, record, draft.findings)
-        strict = self.choices
-        how = (strict.unbacked, editions.MAY_BE_OLDER)
-        editions.problems(edition, draft.findings, *how, answers=strict.unchecked, foreign=strict.foreign)
+        draft.findings = verdict.Findings()
+        edition = verdict.edition(draft.path, record, draft.findings)
+        self.pages().judge(edition, draft.findings)
         draft.last = Shown(edition, time.strftime("%H:%M:%S"), saves)
         draft.generation += 1
         for text in [*draft.findings.wrong, *draft.findings.remarks]:
@@ -234,9 +254,9 @@ class Preview:
     # -- the site
 
     def bibliography(self) -> Bibliography:
-        """The book's sources as they are now; none where they cannot be read."""
+        """The book's sources as they are now; none where there are none. Raises `LitbookError`."""
         file = self.project.bibliography
-        with contextlib.suppress(LitbookError, OSError):
+        with contextlib.suppress(OSError):
             return _bibliography(file, file.stat().st_mtime_ns)
         return {}
 
@@ -250,13 +270,18 @@ class Preview:
         return [draft.last.edition for _, draft in sorted(self.drafts.items()) if draft.last]
 
     def _pages(self, newest: list[Edition]) -> Pages:
-        return Pages(self.project, newest, self.bibliography(), self.book, self.colab, self.choices)
+        works: Bibliography = {}
+        with contextlib.suppress(LitbookError):  # `overlooked` says so
+            works = self.bibliography()
+        return Pages(self.project, newest, works, self.book, self.colab, self.choices)
 
     def refresh(self) -> None:
         """Collect the pages anew: a page of the docs, the configuration or a part's name has changed."""
         with self.lock:
             try:
+                self.warnings.take()
                 self._collect()
+                self._heard("", [])
                 self.trouble = ""
             except (Exception, SystemExit) as error:  # an error in a file that somebody is editing
                 ours = isinstance(error, LitbookError)
@@ -271,11 +296,19 @@ class Preview:
         if not isinstance(ours, LitbookPlugin):
             raise LitbookError(f"{CONFIG} has no plugin litbook\n    plugins: [search, litbook]")
         ours.preview, self.choices, self.book = self, ours.choices(), str(config.site_name)
+        # While a lecture is written, its recordings are older.
+        strict = replace(self.choices.strict, recordings=verdict.MAY_BE_OLDER)
+        self.choices = replace(self.choices, strict=strict)
         self.plugin = ours
         if not self.project.folder.is_dir():
             way_out = f"bring it back, or {CONFIG} says where the lectures are"
             raise LitbookError(f"there is no folder {shown(self.project.folder)}/\n    {way_out}")
         self.overlooked = [*map(str, self.project.overlooked())]  # raises where two have one name
+        if self.project.bibliography.exists():
+            try:
+                self.bibliography()
+            except LitbookError as error:
+                self.overlooked.append(str(error))
         config.plugins.on_startup(command="serve", dirty=False)
         # Not that of the search, which needs all pages at once.
         config.plugins.events["page_context"][:] = [ours.on_page_context]
@@ -367,10 +400,11 @@ class Preview:
             now = (self.generation, *(draft.generation for draft in self.drafts.values()))
             if self.made.get(address) == now:
                 return ""
-            for problem in self._fill(page.file):
-                log.warning("%s", harmless(str(problem)))
+            self.warnings.take()
+            drawn = self._fill(page.file)
             self._populate(page)
             build._build_page(page, self.config, list(self.files.documentation_pages()), self.nav, self.env)
+            self._heard(address, drawn)
             self.made[address] = now
             return ""
 
@@ -379,6 +413,14 @@ class Preview:
         waiting = any(draft.newest() is None for draft in self.drafts.values())
         self.config.validation.links.not_found = logging.INFO if waiting else logging.WARNING
         build._populate_page(page, self.config, self.files)
+
+    def _heard(self, address: str, drawn: list[Problem]) -> None:
+        """Keep what was wrong with the page at the address, and is not said of its lecture already."""
+        texts = [*map(str, drawn), *self.warnings.take()]
+        told = {text.partition(" ")[2] for draft in self.drafts.values() for text in draft.findings.wrong}
+        self.warned[address] = [text for text in texts if text.partition(" ")[2] not in told]
+        for text in self.warned[address]:
+            log.warning("%s", harmless(text))
 
     def _data(self, address: str) -> None:
         """The steps of a player, a notebook, the claims as JSON, the badge, what is searched."""
@@ -422,11 +464,12 @@ class Preview:
     def _put(self, uri: str, content: bytes) -> None:
         write(self.folder / uri, content)
 
-    def banner(self) -> str:
-        """What is wrong, as HTML; "" where nothing is."""
+    def banner(self, address: str) -> str:
+        """What is wrong, with the lectures and with the page at the address, as HTML; "" where nothing is."""
         with self.lock:
             wrong = [self.trouble, *self.overlooked] if self.trouble else [*self.overlooked]
             wrong += [text for _, draft in sorted(self.drafts.items()) for text in draft.wrong()]
+            wrong += [*self.warned.get("", ()), *self.warned.get(address, ())]
         if len(wrong) > MOST_TROUBLES:
             left = len(wrong) - MOST_TROUBLES
             wrong = [*wrong[:MOST_TROUBLES], f"… and {left} more: the terminal lists them"]
@@ -461,7 +504,8 @@ class Preview:
         if saved:
             self.tidings.tell(pages=0)  # first of all: from now on what stands there is of an older text
             self.run(saved)
-        for draft in self.drafts.values() if any("recordings" in path.parts for path in others) else ():
+        kept = any(path.suffix == ".bib" or "recordings" in path.parts for path in others)
+        for draft in self.drafts.values() if kept else ():
             if draft.last is not None and draft.path not in saved:
                 self._show(draft, draft.last.edition.record, draft.last.saves)
         if gone or others or paths - inside:

@@ -101,7 +101,7 @@ class Site(Protocol):
     tidings: Tidings
 
     def make(self, address: str) -> str: ...
-    def banner(self) -> str: ...
+    def banner(self, address: str) -> str: ...
     def notice(self, address: str) -> str: ...
 
 
@@ -187,7 +187,8 @@ class Handler(http.server.SimpleHTTPRequestHandler):
 
     def _page(self, content: bytes, news: News, status: int) -> None:
         text = content.decode("utf-8", "replace")
-        above = self.site.notice(unquote(urlsplit(self.path).path)) + self.site.banner()
+        address = unquote(urlsplit(self.path).path)
+        above = self.site.notice(address) + self.site.banner(address)
         head, body, rest = text.partition("<body")
         attributes, end, rest = rest.partition(">")
         text = "".join([head, body, attributes, end, above if end else "", rest])

@@ -1,0 +1,103 @@
+"""What is wrong with a lecture's prose: what no page can show, and what cites or links to nothing.
+
+In goes the record of a run, out come problems with their places in the lecture's files, before anybody draws
+a page. Every command tells them, and a page draws what is told here as text.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from litbook.document import books, grammar, pieces, references
+from litbook.document.bibliography import Bibliography
+from litbook.document.books import INDEX, NOTHING_CITED
+from litbook.document.edition import Edition
+from litbook.document.evidence import gather, statements
+from litbook.document.note import Citation, Display, Link, Math, Name, Note, Reference, walk
+from litbook.document.setting import FAR, Citations, Setting
+from litbook.document.silent import unspoken
+from litbook.errors import Place, Problem
+from litbook.record.model import Definition, Section
+from litbook.text.words import ASKED
+
+Formula = Callable[[str, str], object]
+"""LaTeX, and `block` or `inline`; raises where it cannot be shown."""
+
+
+def problems(
+    it: Edition, folder: Path, bibliography: Bibliography | None, formula: Formula | None
+) -> list[Problem]:
+    """Each problem once, in the order of the lecture; `folder` is that of the lectures.
+
+    Without a bibliography nothing is said of citations, and without `formula` nothing of LaTeX.
+    """
+    found, record = list[Problem](), it.record
+    book = books.of(record, NOTHING_CITED, it.recordings, found)
+    book.others = references.beside(folder)
+    _ = book.numbers  # finds names that are given twice
+    shown: list[Section | Definition] = [record.definition_of[key] for key in book.defined]
+    for section in [*record.sections, *shown]:
+        page = book.place.get(section.key) or book.defined.get(section.key, INDEX)
+        setting = Setting(
+            Citations(bibliography or NOTHING_CITED),
+            found,
+            resolve=functools.partial(books.address, book, page),
+            number=functools.partial(books.numbered, book, page),
+        )
+        lines = record.sources[section.file].text.split("\n")
+        texts = sorted(_texts(it, section), key=lambda text: text[0])
+        for line, note in texts:
+            below = min((other for other, _ in texts if other > line), default=line + FAR)
+            setting.place = Place(book.path(section), line, 1, lines[line - 1])
+            setting.ahead = lines[line - 1 : below - 1]
+            _read(note, setting, formula)
+    untold = {"unknown-citation"} if bibliography is None else set()
+    if not all(section.ran or section.requires for section in record.sections):
+        untold.add("unknown-name")  # what did not run may have it
+    return [problem for problem in dict.fromkeys(found) if problem.slug not in untold]
+
+
+def _texts(it: Edition, section: Section | Definition) -> Iterator[tuple[int, Note]]:
+    """All prose of a section, or of a definition, each with its line."""
+    yield section.first, grammar.phrase(section.heading)
+    if isinstance(section, Definition):
+        return
+    yield from ((section.first + claim.line, grammar.phrase(claim.caption)) for claim in section.claims)
+    told = gather(it.record, section, it.recordings).pieces
+    for piece in told:
+        match piece.kind:
+            case "link":
+                yield piece.line, pieces.link(piece.text, piece.data)
+            case "figure" | "image" | "explore":
+                yield piece.line, grammar.phrase(piece.text)
+            case "misbelief":
+                yield from ((piece.line, grammar.phrase(text)) for text in (piece.text, piece.data))
+            case "note" | "question" | "speaker":
+                texts = filter(None, (piece.text, piece.data, piece.why))
+                yield from ((piece.line, grammar.read(text)) for text in texts)
+    spoken = {piece.line for piece in told}
+    for statement in statements(section):  # what never ran
+        if statement.prose and spoken.isdisjoint(range(statement.first, statement.last + 1)):
+            yield statement.first, grammar.read(unspoken(statement.prose).removeprefix(ASKED).strip())
+
+
+def _read(note: Note, setting: Setting, formula: Formula | None) -> None:
+    """Everything in a note that may lead nowhere, or that no page can show."""
+    setting.refuse(note)
+    for node in walk(note):
+        match node:
+            case Link(address=address):
+                setting.address(address)
+            case Citation(keys=keys):
+                for key in keys:
+                    setting.cite(key)
+            case Reference(label=label):
+                setting.refer(label)
+            case Name(label=label):
+                setting.name(label)
+            case Math(latex=latex) if formula:
+                setting.formula(latex, "block" if node.display else "inline", formula)
+            case Display(latex=latex, label=label) if formula:
+                setting.formula(latex, "block", formula, label)
