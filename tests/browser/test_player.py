@@ -351,6 +351,24 @@ def only():
     note("The last word.")
 '''
 
+MEMORY = '''"""Lecture 94: one storage, several names"""
+
+import torch
+
+
+def main():
+    views()
+
+
+def views():
+    """Views"""
+    x = torch.arange(6.0).view(2, 3)  # @inspect x
+    y = x.T  # @inspect y
+    z = x.clone()  # @inspect z
+    y[2, 1] = 50  # @inspect x, y
+    z += 1
+'''
+
 MANY = 16  # sections of 3,300 steps: values count, too, and 5,000 of both are kept in one section
 LARGE = '"""Lecture 92: many steps"""\n\n\ndef main():\n' + "".join(f"    s{k}()\n" for k in range(MANY))
 LARGE += "\n\ndef count(n):\n    for i in range(n):\n        x = i % 7  # @inspect x\n        yield x\n"
@@ -381,7 +399,7 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
 
 @pytest.fixture(scope="module")
 def small_address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A site of four lectures with instant navigation, which asks that the site knows its own address."""
+    """A site of five lectures with instant navigation, which asks that the site knows its own address."""
     root = tmp_path_factory.mktemp("book")
     handler = functools.partial(Quiet, directory=str(root / "site"))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
@@ -410,6 +428,7 @@ def _build(root: Path, address: str) -> None:
         "lecture_91": PARTS,
         "lecture_92": LARGE,
         "lecture_93": ENDING,
+        "lecture_94": MEMORY,
     }.items():
         (root / "lectures" / f"{name}.py").write_text(text, encoding="utf-8")
     (root / "docs" / "index.md").write_text(
@@ -982,3 +1001,25 @@ def test_the_book_steps_through_storage_and_views(reader: Reader, address: str) 
     assert reader.step() == 41
     assert reader.page.locator(".lbp-call").count() >= 1
     assert reader.page.locator(".lb-now").count() >= 1
+
+
+# ------------------------------------------------------------------------------- memory
+
+
+def test_names_that_share_a_storage_stand_below_it_and_what_a_step_changes_is_marked(
+    reader: Reader, small_address: str
+) -> None:
+    reader.open(small_address + "lectures/lecture_94/").until("y = x.T")
+    rows = reader.page.locator(".lbp-memory tr")
+    assert rows.all_inner_texts() == [
+        "memory\t0\t1\t2\t3\t4\t5",
+        "x\t1\t2\t3\t4\t5\t6",
+        "y\t1\t3\t5\t2\t4\t6",
+    ]
+    reader.until("z = x.clone()")
+    assert reader.page.locator(".lbp-memory").count() == 2  # a copy has its own
+    reader.until("y[2, 1] = 50")
+    assert reader.page.locator(".lbp-memory .lbp-new").all_inner_texts() == ["50"]
+    assert "memory 0 1 2 3 4 50" in reader.page.locator(".lbp-live").inner_text()
+    reader.until("z += 1")
+    assert reader.page.locator(".lbp-memory .lbp-new").count() == 0

@@ -20,12 +20,13 @@ from dataclasses import dataclass, field
 from litbook.document import books, margin, values
 from litbook.document.books import Book, Entry
 from litbook.document.catalogue import _, ngettext
+from litbook.document.drawable import has_storage, indices
 from litbook.document.evidence import gather, origin, others
 from litbook.document.order import Moment, moments
 from litbook.html import markup
 from litbook.html.markup import Html, tag
 from litbook.record.limits import CALLS, STEPS
-from litbook.record.model import Error, Record, Section, Statement, Value
+from litbook.record.model import Error, Record, Section, Statement, Tensor, Value
 
 SUFFIX = ".player.js"
 REGISTER = "litbookSteps"  # the object of the page that data puts itself into
@@ -43,6 +44,8 @@ class Track:
     lines: list[Row] = field(default_factory=list)  # (first, last, claim or -1) of each statement that ran
     steps: list[Row] = field(default_factory=list)  # (frame, line)
     values: list[Row] = field(default_factory=list)  # (step, frame, name, text or -1 where cleared)
+    # [of which row of `values`, storage, elements of it in the order of the tensor, all of its elements]
+    memories: list[list[object]] = field(default_factory=list)
     turns: list[Row] = field(default_factory=list)  # (step, iteration from 1, of how many)
     names: list[str] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
@@ -168,6 +171,7 @@ class _Maker:
         self.book, self.page, self.record = book, page, book.record
         self.track = Track()
         self.entries: dict[str, _Progress] = {}
+        self.storages: dict[tuple[str, int], int] = {}  # (section, its storage) -> storage
         self.index_of: dict[tuple[str, str], int] = {}  # ("names" or "texts", what) -> index
         # (whether of a section, its key, statement) -> index
         self.line_of: dict[tuple[bool, str, int], int] = {}
@@ -306,7 +310,16 @@ class _Maker:
                 text = values.line(entry.section.snapshots[value.value], value.unit)
                 text += " · " + _("measured") if value.kind == "measure" else ""
             index = self._index("texts", text)
+        self._memory(entry, value)
         self.track.values.append((len(steps) - 1, entry.frame_of[frame], name, index))
+
+    def _memory(self, entry: _Progress, value: Value) -> None:
+        """The storage under a small tensor, which the next row of values shows."""
+        shown = None if value.value is None else entry.section.snapshots[value.value]
+        if isinstance(shown, Tensor) and shown.storage is not None and has_storage(shown):
+            at = self.storages.setdefault((entry.section.key, shown.storage), len(self.storages))
+            texts = [values.number(number).removesuffix(".0") for number in shown.memory or ()]
+            self.track.memories.append([len(self.track.values), at, indices(shown), texts])
 
     def _index(self, kind: str, text: str) -> int:
         table: list[str] = getattr(self.track, kind)

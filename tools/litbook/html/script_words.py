@@ -45,6 +45,7 @@ PLAYER = margin.WORDS | {
     "error": later("Error: {text}"),
     "changed": later("Changed: {values}."),
     "new": later("changed"),
+    "memory": later("memory"),
     "inside": later("In {name}."),
     "calls": later("… {n} more calls"),
     "older": later("… {n} older"),

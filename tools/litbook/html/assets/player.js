@@ -11,6 +11,7 @@
     sections: "M5 6h14M5 12h14M5 18h8", reveal: "M3 7h18M3 12h18M5 17h2M11 17h2M17 17h2", speaker: "M4 5h16v11h-8l-5 4v-4H4z",
     full: "M4 9V4h5M15 4h5v5M20 15v5h-5M9 20H4v-5", help: "M9 9a3 3 0 1 1 4 3c-1 .5-1 1-1 2M12 18h.1", close: "M6 6l12 12M18 6L6 18",
   };
+  const beside = doc.currentScript.src; // what is needed only once the player is opened lies there, too
   let player = null, lang, words;
 
   const h = (name, props, ...children) => {
@@ -41,20 +42,19 @@
     return found;
   }
 
+  const ran = (src) => new Promise((done, failed) => {
+    const script = h("script", { src, onload: () => { script.remove(); done(); }, onerror: () => { script.remove(); failed(); } });
+    doc.head.append(script);
+  });
   function load(host, done, failed) {
     const src = new URL(host.dataset.steps, location.href).href;
     if (known.has(src)) return done(known.get(src));
-    const script = h("script", { src });
-    script.onload = () => {
-      const found = (window.litbookSteps || {})[host.dataset.page];
-      script.remove();
-      if (!found) return failed();
+    Promise.all([ran(src), ran(new URL("memory.js", beside).href)]).then(() => {
+      const found = window.litbookSteps[host.dataset.page];
       delete window.litbookSteps[host.dataset.page];
       known.set(src, found);
       done(found);
-    };
-    script.onerror = () => { script.remove(); failed(); };
-    doc.head.append(script);
+    }).catch(failed);
   }
 
   /* ---- one page's steps */
@@ -66,14 +66,14 @@
       const [step, frame, name, text] = values.subarray(i, i + 4);
       const names = (vars[frame] = vars[frame] || new Map());
       if (!names.has(name)) names.set(name, []);
-      names.get(name).push([step, text]);
+      names.get(name).push([step, text, i / 4]);
     }
     const turns = rows(data.turns, 3);
     for (let i = 0; i < turns.length; i += 3) turned.set(turns[i], turns.subarray(i + 1, i + 3));
     const depth = [];
     data.frames.forEach(([, parent], i) => { depth[i] = parent < 0 ? 0 : depth[parent] + 1; });
     const it = {
-      count, vars, turned, data,
+      count, vars, turned, values, data,
       frame: (k) => steps[2 * k],
       depth: (k) => depth[steps[2 * k]],
       line: (k) => data.lines[steps[2 * k + 1]],
@@ -92,10 +92,10 @@
         let low = 0, high = list.length;
         while (low < high) { const mid = (low + high) >> 1; if (list[mid][0] <= k) low = mid + 1; else high = mid; }
         if (!low || list[low - 1][1] < 0) return null;
-        const [step, text] = list[low - 1];
+        const [step, text, row] = list[low - 1];
         let before = low - 2;
         while (before >= 0 && list[before][0] === step) before--;
-        return { text, step, changed: step === k && (before < 0 || list[before][1] !== text) };
+        return { text, step, row, changed: step === k && (before < 0 || list[before][1] !== text) };
       },
     };
     for (let k = 0; k < count; k++) { // for the progressive reveal
@@ -121,7 +121,7 @@
   /* ---- the panel */
 
   function open(host, data, wanted) {
-    const it = track(data), button = host.querySelector("button"), article = host.parentElement;
+    const it = track(data), memory = window.litbookMemory(it, words, h), button = host.querySelector("button"), article = host.parentElement;
     let now = -1, marked = [], from = null, edges = [], opened = null, timer = 0, reveal = false, aside = false, large = false, touch = null;
     const says = h("p", { class: "lbp-live", "aria-live": "polite" });
     const notice = h("p", { class: "lbp-notice", hidden: true });
@@ -212,6 +212,7 @@
       where.replaceChildren(...parts);
       stack.replaceChildren(...frames.slice(0, 8).map(([f, line], i) => call(f, line, i, k, changes)),
         frames.length > 8 ? dim(say("calls", { n: frames.length - 8 })) : "");
+      where.append(...memory(frames, k, changes));
       if (changes.length) spoken += ` ${say("changed", { values: changes.slice(0, 6).join("; ") })}`;
       if (frames.length > 1) spoken += ` ${say("inside", { name: data.frames[frames[0][0]][0] })}`;
       says.textContent = spoken;

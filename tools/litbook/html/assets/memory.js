@@ -1,0 +1,33 @@
+/* What the player draws of memory, loaded when it opens: each small storage, and the names that read it. */
+window.litbookMemory = (it, words, h) => {
+  const memories = new Map(); // by row of `values`: its storage, what the tensor reads of it, all of it, and how that was before
+  const latest = [];
+  for (const [row, storage, reads, cells] of it.data.memories) {
+    const step = it.values[4 * row], above = latest[storage] || { step, cells };
+    const before = above.step === step ? above.before || cells : above.cells; // several names may show one change
+    memories.set(row, { storage, reads, cells, before });
+    latest[storage] = { step, cells, before };
+  }
+  return (frames, k, changes) => { // each small storage with the names that read it; the cells that step k has changed
+    const found = new Map();
+    for (const [f] of frames) for (const [nth, list] of it.vars[f] || []) {
+      const now = it.at(list, k), held = now && memories.get(now.row);
+      if (!held) continue;
+      if (!found.has(held.storage)) found.set(held.storage, { step: -1, names: [] });
+      const one = found.get(held.storage);
+      if (now.step >= one.step) Object.assign(one, { step: now.step, held });
+      one.names.push([it.data.names[nth], held.reads]);
+    }
+    return [...found.values()].map(({ step, held: { cells, before }, names }, hue) => {
+      const fresh = (i) => step === k && before[i] !== cells[i];
+      if (cells.some((_, i) => fresh(i))) changes.push(`${words.memory} ${cells.join(" ")}`);
+      const table = h("table", `lbp-hue${hue % 5}`,
+        h("tr", {}, h("th", {}, words.memory), ...cells.map((text, i) => h("td", fresh(i) ? "lbp-new" : null, text))),
+        ...names.map(([name, reads]) => h("tr", {}, h("th", { scope: "row" }, name), ...cells.map((_, i) => {
+          const at = reads.indexOf(i);
+          return h("td", at < 0 ? null : "lbp-read", at < 0 ? "" : String(at + 1));
+        }))));
+      return h("div", "lbp-memory", table);
+    });
+  };
+};
