@@ -245,10 +245,8 @@ def links(book: Book, page: str) -> Links:
                 continue  # inside of a definition its own name leads nowhere
             where = book.defined[definition.key]
             line = book.line(where, definition.file, definition.first)
-            address = ("" if where == page else way(page, where)) + f"#{line}"
-            of_file.setdefault(mention.line, []).append(
-                (mention.column, len(mention.name.rpartition(".")[2]), address)
-            )
+            length = len(mention.name.rpartition(".")[2])
+            of_file.setdefault(mention.line, []).append((mention.column, length, way(page, where, line)))
     return by_file
 
 
@@ -282,7 +280,7 @@ def address(book: Book, page: str, name: str) -> str | None:
         up = f"{way(page, INDEX)}../{lecture}/{there}".replace("/./", "/").removeprefix("./")
         return None if there is None else up
     entry, where = min(places, key=lambda place: (place[0].key != name, place[1] != page))
-    return ("" if where == page else way(page, where)) + f"#{book.anchor(entry)}"
+    return way(page, where, book.anchor(entry))
 
 
 def _line(book: Book, page: str, name: str, line: int) -> str | None:
@@ -294,7 +292,7 @@ def _line(book: Book, page: str, name: str, line: int) -> str | None:
             inside = [e for e in entries if e.file == file and e.first <= line <= e.last and e.key in around]
             innermost = min(inside, key=lambda entry: entry.lines, default=None)
             where = around[innermost.key] if innermost else book._page_of_file(file)
-            return ("" if where == page else way(page, where)) + f"#{book.line(where, file, line)}"
+            return way(page, where, book.line(where, file, line))
     return None
 
 
@@ -302,13 +300,17 @@ def numbered(book: Book, page: str, label: str) -> tuple[str, str] | None:
     """`fig:rate` -> `Figure 2` and, if it is shown, its address from `page`; None for an unknown name."""
     if (item := book.numbers.get(label)) is None:
         return None
-    where = book.place.get(item.section, page)
-    address = ("" if where == page else way(page, where)) + f"#{labels.anchor(label)}"
+    address = way(page, book.place.get(item.section, page), labels.anchor(label))
     return labels.named(label, item.number), address if item.shown else ""
 
 
-def way(page: str, other: str) -> str:
-    """The relative address between two pages; every page is a folder of its own, the index is theirs."""
+def way(page: str, other: str, name: str = "") -> str:
+    """The relative address of another page, or of a name on it; where that is this page, of the name alone.
+
+    Every page is a folder of its own, the index is theirs.
+    """
+    if name:
+        return f"#{name}" if other == page else f"{way(page, other)}#{name}"
     up = "" if page == INDEX else "../"
     return up + ("" if other == INDEX else other.removesuffix(".md") + "/") or "./"
 

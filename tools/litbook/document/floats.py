@@ -56,12 +56,8 @@ class Float:
     @property
     def fields(self) -> tuple[str, str, str]:
         """Sign, exponent and fraction as they are stored, in zeros and ones."""
-        form = self.format
-        return (
-            str(int(self.negative)),
-            f"{self.exponent:0{form.exponent}b}",
-            f"{self.fraction:0{form.fraction}b}",
-        )
+        f = self.format
+        return str(int(self.negative)), f"{self.exponent:0{f.exponent}b}", f"{self.fraction:0{f.fraction}b}"
 
     @property
     def kind(self) -> Kind:

@@ -19,7 +19,17 @@ def line(source: Line, dedent: int = 0, links: Sequence[Link] = ()) -> Html:
 
     `links` are in order; what is cut off the line is no longer linked.
     """
-    runs = _cut_at_links(source.runs, links) if links else [(name, text, "") for name, text in source.runs]
+    runs: list[tuple[str, str, str]] = []  # cut where a link begins and ends: class, text, address
+    at = 0
+    for name, text in source.runs:
+        end, done = at + len(text), at
+        for column, length, address in links:
+            if done <= column and column + length <= end:
+                runs.append((name, text[done - at : column - at], ""))
+                runs.append((name, text[column - at : column + length - at], address))
+                done = column + length
+        runs.append((name, text[done - at :], ""))
+        at = end
     if runs and not source.in_string:
         first = runs[0][1]
         lost = min(dedent, len(first) - len(first.lstrip(" ")))
@@ -47,23 +57,6 @@ def _lexer(language: str) -> Lexer | None:
         return get_lexer_by_name(language, stripnl=False, ensurenl=False) if language else None
     except ClassNotFound:
         return None
-
-
-def _cut_at_links(runs: Sequence[tuple[str, str]], links: Sequence[Link]) -> list[tuple[str, str, str]]:
-    """The runs, cut where a link begins and ends: (class, text, address)."""
-    cut: list[tuple[str, str, str]] = []
-    at = 0
-    for name, text in runs:
-        end = at + len(text)
-        done = at
-        for column, length, address in links:
-            if done <= column and column + length <= end:
-                cut.append((name, text[done - at : column - at], ""))
-                cut.append((name, text[column - at : column + length - at], address))
-                done = column + length
-        cut.append((name, text[done - at :], ""))
-        at = end
-    return cut
 
 
 def _span(name: str, text: str) -> Html:

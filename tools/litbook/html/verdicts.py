@@ -106,7 +106,7 @@ def alarm(book: Book, page: str, mine: Sequence[Section]) -> Html:
     ]:
         where = book.place.get(section.key, page)
         label = markup.text(f"{book.path(section)}:{line}")
-        way = ("" if where == page else books.way(page, where)) + f"#{book.line(where, section.file, line)}"
+        way = books.way(page, where, book.line(where, section.file, line))
         items.append(tag("li", tag("a", label, href=way), " ", what))
     head = ngettext("{n} claim fails", "{n} claims fail", len(failing)) if failing else ""
     tail = ngettext("{n} error", "{n} errors", len(errors)) if errors else ""

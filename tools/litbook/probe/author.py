@@ -393,12 +393,8 @@ def hand(kind: PieceKind, text: str, data: str = "", alt: str = "", width: int =
 
 def _text(word: str, text: object) -> str:
     if not isinstance(text, str):
-        raise AuthorError(f"{word}() takes text, not {type(text).__name__}{_shown(text)}")
+        shown = ""
+        with contextlib.suppress(Exception):  # the message is about its type
+            shown = f": {str(text)[:60]}"
+        raise AuthorError(f"{word}() takes text, not {type(text).__name__}{shown}")
     return cleandoc(text)
-
-
-def _shown(thing: object) -> str:
-    try:
-        return f": {str(thing)[:60]}"
-    except Exception:  # the message is about its type
-        return ""

@@ -65,7 +65,24 @@ def split(site: Path, synonyms: Mapping[str, str], lectures: Mapping[str, Sequen
         lines = "\n".join(filter(None, map(str.strip, content.split("\n"))))
         entry = [mark + anchor, doc["title"], lines, *(["", rest] if rest else [])]
         pages.setdefault(page, []).append(entry)
-    _add(pages, lectures)
+    # Lectures' pages. A passage has the names that stand in its code, in no prose, and not above it.
+    texts = [content for entries in pages.values() for entry in entries for content in entry[1:3]]
+    texts += [content for passages in lectures.values() for p in passages for content in (p.title, *p.words)]
+    words = {*re.findall(r"\w+", " ".join(texts))}
+    often: Counter[str] = Counter()
+    for page, passages in lectures.items():
+        above = set[str]()
+        for passage in passages:
+            names = [name for name in passage.names if name not in words | above and often[name] < OFTEN]
+            above.update(passage.names)
+            anchor, content = passage.anchor and f"#{passage.anchor}", "\n".join(passage.words)
+            # The title as results show it: its code as code.
+            nodes = grammar.phrase(passage.title).line
+            parts = [(node, html.escape(note.plain([node]), quote=False)) for node in nodes]
+            title = "".join(f"<code>{t}</code>" if isinstance(n, note.Code) else t for n, t in parts)
+            entry = [anchor, title, html.escape(content, quote=False), " ".join(names)]
+            pages.setdefault(page, []).append(entry if names else entry[:-1])
+        often.update(above)
     large.write_text(f"self.__litbook = {_line(list(pages.items()))}\n", encoding="utf-8")
     index["config"] |= {
         "worker": f"../javascripts/workers/{workers[-1].name}",  # from our own
@@ -80,27 +97,6 @@ def split(site: Path, synonyms: Mapping[str, str], lectures: Mapping[str, Sequen
 
 Entry = list[Any]
 """A passage in the index: its anchor with `#`, title and lines of text as HTML, names, what else there is."""
-
-
-def _add(pages: dict[str, list[Entry]], lectures: Mapping[str, Sequence[Passage]]) -> None:
-    """Add lectures' pages. A passage has the names that stand in its code, in no prose, and not above it."""
-    texts = [text for entries in pages.values() for entry in entries for text in entry[1:3]]
-    texts += [text for passages in lectures.values() for p in passages for text in (p.title, *p.words)]
-    words = {*re.findall(r"\w+", " ".join(texts))}
-    often: Counter[str] = Counter()
-    for page, passages in lectures.items():
-        above = set[str]()
-        for passage in passages:
-            names = [name for name in passage.names if name not in words | above and often[name] < OFTEN]
-            above.update(passage.names)
-            anchor, text = passage.anchor and f"#{passage.anchor}", "\n".join(passage.words)
-            # The title as results show it: its code as code.
-            nodes = grammar.phrase(passage.title).line
-            parts = [(node, html.escape(note.plain([node]), quote=False)) for node in nodes]
-            title = "".join(f"<code>{t}</code>" if isinstance(n, note.Code) else t for n, t in parts)
-            entry = [anchor, title, html.escape(text, quote=False), " ".join(names)]
-            pages.setdefault(page, []).append(entry if names else entry[:-1])
-        often.update(above)
 
 
 def _line(thing: object) -> str:

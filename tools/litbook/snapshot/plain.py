@@ -88,9 +88,8 @@ def scalar(value: Any, kind: type) -> model.Scalar | None:
     """Numbers, texts and the like whose exact type is not among the plain ones; None for anything else."""
     numpy, name = libraries.numpy(), name_of(kind)
     if numpy is not None and issubclass(kind, numpy.generic) and not issubclass(kind, (str, bytes)):
-        if (
-            dict_of(numpy).get(QUALNAME(kind)) is kind
-        ):  # numpy's own, and no subclass: `np.float32(0.1)`, and 0.1
+        # Of numpy's own, and no subclass: `np.float32(0.1)`, and 0.1.
+        if dict_of(numpy).get(QUALNAME(kind)) is kind:
             letter, width = value.dtype.kind, value.dtype.itemsize
             if letter not in "biuf":
                 return _repr(value)

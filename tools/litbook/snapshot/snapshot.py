@@ -143,7 +143,17 @@ class _Walk:
         """The snapshot of `value`; what cannot be read is said to be so in its place."""
         self.nodes -= 1
         try:
-            return self._charged(self._seen(value, type(value)))
+            shot = self._seen(value, type(value))
+            # With a text that fits what is left.
+            self.text -= len(shot.type)
+            if isinstance(shot, model.Scalar | model.Opaque):
+                # Its bytes in JSON, where quotes and control characters are longer.
+                weight = len(json.encoder.encode_basestring(shot.text).encode()) - 2
+                if weight > max(self.text, 0):
+                    fits = shot.text[: max(self.text, 0) * len(shot.text) // weight]
+                    shot = replace(shot, text=fits, cut=True)
+                self.text -= weight
+            return shot
         except Stopped:
             raise
         except Exception as error:
@@ -228,15 +238,3 @@ class _Walk:
         if within.keys is None:
             return model.Sequence(name, within.length, tuple(items))
         return model.Mapping(name, within.length, tuple(keys), tuple(items))
-
-    def _charged(self, shot: model.Snapshot) -> model.Snapshot:
-        """`shot`, with a text that fits what is left."""
-        self.text -= len(shot.type)
-        if isinstance(shot, model.Scalar | model.Opaque):
-            # Its bytes in JSON, where quotes and control characters are longer.
-            weight = len(json.encoder.encode_basestring(shot.text).encode()) - 2
-            if weight > max(self.text, 0):
-                fits = shot.text[: max(self.text, 0) * len(shot.text) // weight]
-                shot = replace(shot, text=fits, cut=True)
-            self.text -= weight
-        return shot

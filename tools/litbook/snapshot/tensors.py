@@ -365,10 +365,8 @@ class _Array(_Seen):
         owner = value
         while issubclass(type(within := base.base.__get__(owner)), base):
             owner = within
-        self.array, self.owner = array, whole = (
-            base.view(value, base),
-            base.view(owner, base),
-        )  # sheds subclasses
+        # Subclasses are shed.
+        self.array, self.owner = array, whole = base.view(value, base), base.view(owner, base)
         letter, self.itemsize = array.dtype.kind, array.itemsize
         self.is_number = letter in "biufc" and array.dtype.fields is None
         self.is_float, self.is_complex = letter == "f", letter == "c"

@@ -104,9 +104,7 @@ def _read_by_compilers(lecture: Lecture, file: File, every: list[Named]) -> Iter
                     case given:  # a module object, or nothing at all in `model.compile()`
                         inner = [used for expression in given for used in ast.walk(expression)]
                         yield from (callee for used in inner for callee in named.get(_called(used), ()))
-                        yield from (
-                            other for other in lecture.function_of if _may_be_module(lecture, every, other)
-                        )
+                        yield from (d for d in lecture.function_of if _may_be_module(lecture, every, d))
 
 
 def _called(node: ast.AST) -> str:

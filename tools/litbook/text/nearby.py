@@ -90,9 +90,8 @@ def content(entry: Path) -> str:
     for at, folders, files in os.walk(entry):
         unread = {*left_out(at, [*folders, *files]), RECORDINGS}
         folders[:] = sorted({*folders} - unread)
-        lines += (
-            f"{at[len(str(entry)) :]}/{file} {_digest(Path(at, file))}" for file in sorted({*files} - unread)
-        )
+        below = at[len(str(entry)) :]
+        lines += (f"{below}/{file} {_digest(Path(at, file))}" for file in sorted({*files} - unread))
     return sha256("\n".join(lines).encode(errors="backslashreplace")).hexdigest()
 
 

@@ -71,11 +71,9 @@ class Text:
     def reads(self, node: ast.stmt) -> frozenset[str]:
         """The names of the module, and builtins, that a statement needs to run, be called and be shown."""
         if node not in self.read:
-            local = (
-                scopes.local_names(node)
-                if isinstance(node, FunctionNode | ast.ClassDef)
-                else frozenset[str]()
-            )
+            local = frozenset[str]()
+            if isinstance(node, FunctionNode | ast.ClassDef):
+                local = scopes.local_names(node)
             anchors = (node, *blocks(node))
             watches = (i for anchor in anchors for i in self.lecture.watches_of.get(anchor, ()))
             shown = (scopes.reads(self.lecture.watches[i].node) - local for i in watches)
@@ -290,17 +288,15 @@ def _notebook(plan: Plan) -> str:
 def _whole_modules(plan: Plan) -> Iterator[Problem]:
     """Modules of the lecture that are used as values, or imported where no statement of the module is."""
     top, inside = "import what you need: from {} import …", "import it at the top of the file"
-    clashes = list[tuple[int, ast.stmt, str, str]]()
+    uses = list[tuple[int, ast.stmt, str, str]]()
     for (file, name), node in plan.text.program.whole.items():
         if (file, name) in plan.read:
-            clashes.append(
-                (file, node, name, top.format(name if isinstance(node, ast.Import) else f".{name}"))
-            )
+            uses.append((file, node, name, top.format(name if isinstance(node, ast.Import) else f".{name}")))
     for unit in plan.needed:
         for inner in blocks(unit.node):
             if isinstance(inner, ast.ImportFrom) and any(plan.text.program.names.imports(unit.file, inner)):
-                clashes.append((unit.file, inner, str(inner.module), inside))
-    for file, node, name, way_out in clashes:
+                uses.append((unit.file, inner, str(inner.module), inside))
+    for file, node, name, way_out in uses:
         what = f"{_notebook(plan)} has no module {name}: its files become one"
         yield Problem("clash", what, plan.text.lecture.files[file].at(node), way_out)
 
