@@ -25,6 +25,7 @@ from mkdocs.exceptions import Abort
 from mkdocs.plugins import BasePlugin, event_priority
 from mkdocs.structure.files import InclusionLevel
 from mkdocs.utils import nest_paths
+from pymdownx import superfences
 
 from litbook import optional
 from litbook.document import books, catalogue, verdict
@@ -61,9 +62,13 @@ EXTENSIONS: dict[str, dict[str, Any]] = {  # of Markdown, with their settings wh
     "md_in_html": {},
     "tables": {},
     "toc": {"permalink": False, "toc_depth": 3},
+    "pymdownx.details": {},
     "pymdownx.highlight": {"anchor_linenums": False},
-    "pymdownx.superfences": {},
+    "pymdownx.superfences": {  # Material draws what is fenced as mermaid
+        "custom_fences": [{"name": "mermaid", "class": "mermaid", "format": superfences.fence_code_format}]
+    },
 }
+SOME = 3  # pages that a problem of several names
 MOST = 20  # problems that the end of a strict build names; all stand above
 INTERRUPTED = 130  # the exit status of Ctrl-C
 PLACES = re.compile(r"<!-- (claims|parts|excerpt|drawing)(?: (\w+))? -->")  # on the front page
@@ -78,6 +83,32 @@ class Severity(kinds.Choice[str]):
     def run_validation(self, value: object) -> str:
         """The word; raises MkDocs' error for any other."""
         return super().run_validation("off" if value is False else value)
+
+
+class Switch(Severity):
+    """`on` or `off`, however YAML reads it."""
+
+    def __init__(self) -> None:
+        kinds.Choice.__init__(self, ("on", "off"), default="on")
+
+    def run_validation(self, value: object) -> str:
+        """The word; raises MkDocs' error for any other."""
+        return super().run_validation("on" if value is True else value)
+
+
+class Hosts(kinds.ListOfItems[str]):
+    """Names of hosts, `youtube.com`, and among scripts `inline`."""
+
+    def __init__(self) -> None:
+        super().__init__(kinds.Type(str), default=[])
+
+    def run_validation(self, value: object) -> list[str]:
+        """The names; raises MkDocs' error for what is none."""
+        hosts: list[str] = super().run_validation(value)
+        for host in hosts:
+            if not policy.HOST.fullmatch(host):
+                raise base.ValidationError(f"{host!r} is no host; write its name alone, such as youtube.com")
+        return hosts
 
 
 class Options(base.Config):
@@ -95,6 +126,9 @@ class Options(base.Config):
     words = kinds.Choice(("", *WORDS), default="") if WORDS else kinds.Type(str, default="")
     unbacked = Severity()  # what a number is that nothing backs
     unchecked = Severity("off")  # what an answer is that nothing checks
+    embed = Hosts()  # of frames, pictures and films that a page shows
+    scripts = Hosts()  # of scripts that a page runs, with what they load; `inline`: those in a page, too
+    policy = Switch()  # whether pages say to the browser what they may run and load
     recordings = kinds.Choice((verdict.CURRENT, verdict.MAY_BE_OLDER), default=verdict.CURRENT)
 
 
@@ -120,6 +154,7 @@ class LitbookPlugin(BasePlugin[Options]):
         self.entries: list[NavEntry] = []
         self.made: dict[str, Page] = {}  # the lectures' pages by their place, as they were drawn
         self.passages: dict[str, Sequence[Passage]] = {}  # what a search finds of them, by their address
+        self.blocked: dict[str, list[str]] = {}  # what a policy blocks, and on which pages
         self.preview: Preview | None = None  # makes pages when they are asked for, and writes none
 
     def load_config(
@@ -145,6 +180,7 @@ class LitbookPlugin(BasePlugin[Options]):
         """MkDocs is about to collect files: make the lectures' pages and list them in the nav."""
         project, self.site = self.project(config), config["site_dir"]
         self.problems.clear()
+        self.blocked.clear()
         catalogue.use(str(config["theme"].get("language") or "en"))
         self._dress(config)
         self._check_colab(config)
@@ -236,8 +272,14 @@ class LitbookPlugin(BasePlugin[Options]):
             page.content = search.quiet(page.content)
         return context
 
-    def on_post_page(self, output: str, *, config: Any, **_: Any) -> str:
-        """What Material leaves nameless gets a name, and the page its policy."""
+    def on_post_page(self, output: str, *, page: Any, config: Any) -> str:
+        """What Material leaves nameless gets a name, and the page its policy; what that blocks is told."""
+        uri = page.file.src_uri
+        if self._has_policy() and uri not in self.made:  # what is drawn here holds nothing that is blocked
+            for what in self._policy().blocks(output, _scripts(tuple(config["theme"].dirs))):
+                if self.preview:
+                    log.warning("%s: the policy of pages blocks %s", uri, what)
+                self.blocked.setdefault(what, []).append(uri)
         return self._guarded(output, config)
 
     def on_post_template(self, output_content: str, *, template_name: str, config: Any) -> str:
@@ -248,6 +290,9 @@ class LitbookPlugin(BasePlugin[Options]):
     def on_post_build(self, *, config: Any) -> None:
         """The verdict of a strict build: it fails by how many problems there are, whoever reads the log."""
         search.split(Path(config["site_dir"]), self.config.synonyms, self.passages)
+        for what, pages in self.blocked.items():
+            some = ", ".join(pages[:SOME]) + (f" and {len(pages) - SOME} more" if len(pages) > SOME else "")
+            self.wrong(f"{some}: the policy of pages blocks {what}")
         self._end()
         if config["strict"] and self.problems:
             raise Abort(refusal(self.problems))
@@ -374,10 +419,19 @@ class LitbookPlugin(BasePlugin[Options]):
         return isinstance(item, dict) and self.config.title in item
 
     def _guarded(self, text: str, config: Any) -> str:
-        """A page with names and its policy; without that under `mkdocs serve`, which adds a script."""
+        """A page with names and its policy."""
         text = search.ours(frame.named(text))
-        serves = self.command == "serve" and not self.preview
-        return text if serves else policy.guarded(text, _scripts(tuple(config["theme"].dirs)))
+        if not self._has_policy():
+            return text
+        return self._policy().guarded(text, _scripts(tuple(config["theme"].dirs)))
+
+    def _has_policy(self) -> bool:
+        """Not under `mkdocs serve`, which adds a script."""
+        return self.command != "serve" or self.preview is not None
+
+    def _policy(self) -> policy.Policy:
+        own = self.config
+        return policy.Policy(tuple(own.embed), tuple(own.scripts), own.policy == "off")
 
     def _check_colab(self, config: Any) -> None:
         """A wrong address would give every notebook a link that leads nowhere."""
