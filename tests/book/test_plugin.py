@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -155,3 +156,18 @@ def test_two_lectures_of_one_name_end_the_build_before_one_runs(book: Path) -> N
     both = "two lectures have one name: lectures/lecture_01.py and lectures/lecture_01/"
     assert (done.stdout + done.stderr).strip() == f"{both}\n    rename one of them"
     assert not (book / "docs" / "lectures").exists()
+
+
+def test_a_build_that_takes_its_time_says_what_it_is_at(book: Path) -> None:
+    (book / "lectures" / "lecture_01.py").write_text(
+        BACKED.replace("\n\n", "\nimport time\n\n", 1) + "\n\ntime.sleep(1.5)\n"
+    )
+    quick = (
+        "from litbook.site import plugin; plugin.TELLS = 0.3; from mkdocs.__main__ import cli; cli(['build'])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", quick], cwd=book, capture_output=True, text=True, check=False,
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"INFO +-  \d s: lecture_01\.py runs, lecture 1 of 1\n", done.stderr), done.stderr

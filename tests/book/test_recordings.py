@@ -208,17 +208,6 @@ def test_a_section_that_is_being_written_is_no_difference_while_it_runs_alone(re
 
 
 @pytest.mark.parametrize("word", ["--record", "--approve"])
-def test_some_sections_are_no_recording_of_their_own(place: Place, word: str) -> None:
-    done = place.run("one", word)
-    assert done.returncode == 2
-    assert done.stderr == (
-        f"run_lecture.py: book/{SHOWN} is not there yet\n"
-        "    record the whole lecture first: leave the sections out\n"
-    )
-    assert not place.file.parent.exists()
-
-
-@pytest.mark.parametrize("word", ["--record", "--approve"])
 @pytest.mark.parametrize("instead", ["assert seconds < 0", "1 / 0", "raise SystemExit"])
 def test_a_run_that_fails_is_not_recorded(recorded: Place, word: str, instead: str) -> None:
     before = recorded.file.read_bytes()
@@ -280,8 +269,6 @@ def spoiled(text: str, how: str) -> bytes:
             data["lecture"] = "lecture_99\u001b[31m"
         case "device":
             data["environment"]["device"]["slug"] = "../../etc"
-        case "sections":
-            data["asked"] = ["one"]
     return json.dumps(data).encode()
 
 
@@ -300,7 +287,6 @@ def spoiled(text: str, how: str) -> bytes:
         ("deep", f"book/{SHOWN} is not a whole record: "),
         ("lecture", f"book/{SHOWN} is a recording of another lecture: 'lecture_99"),
         ("device", f"book/{SHOWN} is a recording of another device: '../../etc'"),
-        ("sections", f"book/{SHOWN} is the record of some sections, not of the lecture"),
     ], 3),
 )  # fmt: skip
 def test_a_recording_that_cannot_be_used_is_named_with_the_way_out_and_kept(

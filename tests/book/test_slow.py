@@ -98,11 +98,28 @@ def test_chosen_sections_are_recorded_into_the_recording_with_commit_and_date_of
     assert place.run("patient", "--record").stdout.startswith(f"book/recordings/{FILE} stays as it is")
 
 
-def test_a_section_is_not_recorded_into_a_recording_that_is_not_there(place: Place) -> None:
+def test_one_section_is_recorded_alone_and_others_are_neither_asked_for_nor_compared(place: Place) -> None:
     done = place.run("patient", "--record")
-    assert done.returncode == 2
-    assert "is not there yet\n    record the whole lecture first: leave the sections out" in done.stderr
-    assert not place.file.exists()
+    assert (done.returncode, done.stderr) == (0, "")
+    assert f"recorded in book/recordings/{FILE}" in done.stdout
+    kept = recording(place)
+    assert (kept.asked, [section.key for section in kept.sections]) == (("patient",), ["main", "patient"])
+    assert place.run().stdout == "1 claim holds, 0 fail, 1 not run\n"
+    html, found = built(place)
+    assert "Not run (needs minutes). What stands here was recorded: " in html and "It took 42 turns." in html
+    assert found.wrong == found.remarks == []
+    place.edit("six = doubled(3)", "six = doubled(2) + 2")
+    assert "1 section recorded from an older text: patient" in built(place)[1].wrong[0]
+
+
+def test_what_is_recorded_alone_is_joined_by_others_and_replaced_by_the_whole(place: Place) -> None:
+    place.run("patient", "--record")
+    assert place.run("quick", "--record").returncode == 0
+    kept = recording(place)
+    assert kept.asked == ("patient", "quick")
+    assert sorted(section.key for section in kept.sections if section.ran) == ["patient", "quick"]
+    assert place.run("--record").returncode == 0
+    assert recording(place).asked == () and recording(place).by_key["quick"].ran
 
 
 def test_a_section_is_not_recorded_beside_others_that_used_an_older_helper(place: Place) -> None:

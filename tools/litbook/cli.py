@@ -588,12 +588,13 @@ def _keep(against: Against, record: model.Record, approve: bool) -> str:
         raise NotKept(
             f"not recorded: {against.shown} says something else\n    --approve accepts what differs"
         )
-    if against.comparison and not against.comparison.differences:
+    more = bool(against.recording and against.recording.asked and not record.asked)  # than some sections
+    if against.comparison and not against.comparison.differences and not more:
         return (
             f"{against.shown} stays as it is: no value, claim or section differs (delete it to record afresh)"
         )
     if record.asked:
-        record = recordings.renewed(against.recording, record, against.shown)
+        record = recordings.renewed(against.recording, record)
     recordings.write(against.file, record)
     return f"recorded in {against.shown}"
 

@@ -39,8 +39,6 @@ def read(file: Path, lecture: str) -> model.Record:
         raise _refusal(
             f"{shown} has a device whose name is not of small letters, digits and -: {slug[:80]!r}"
         )
-    if record.asked:
-        raise _refusal(f"{shown} is the record of some sections, not of the lecture")
     return record
 
 
@@ -92,15 +90,17 @@ def write(file: Path, record: model.Record) -> None:
         raise RecordError(f"{_short(file)}: {error.strerror}; nothing was written{way_out(error)}") from None
 
 
-def renewed(recording: model.Record | None, record: model.Record, name: str) -> model.Record:
+def renewed(recording: model.Record | None, record: model.Record) -> model.Record:
     """The recording with the sections that `record` ran, each with commit and date of its run.
 
-    Raises `RecordError` where there is no recording, and where both need a definition that has changed.
+    Without a recording it is one of these sections alone, whose `asked` names them. Raises `RecordError`
+    where both need a definition that has changed.
     """
     if recording is None:
-        raise RecordError(
-            f"{name} is not there yet\n    record the whole lecture first: leave the sections out"
-        )
+        keep = {section.key for section in record.sections if record.was_asked(section)}
+        for section in reversed(record.sections):  # what names another one stands with it
+            keep |= {section.parent} if section.key in keep else set()
+        return replace(record, sections=tuple(section for section in record.sections if section.key in keep))
     # each section as it ran now, or as it was recorded, at its place in today's text
     new, kept = dict[str, model.Section](), dict[str, model.Section]()
     for section in record.sections:
@@ -124,7 +124,7 @@ def renewed(recording: model.Record | None, record: model.Record, name: str) -> 
         definitions=tuple(definitions.values()),
         sections=tuple((new | kept)[section.key] for section in record.sections if section.key in new | kept),
         seconds=recording.seconds,
-        asked=(),
+        asked=recording.asked and tuple(dict.fromkeys((*recording.asked, *record.asked))),
         asserts=tuple(dict.fromkeys(asserts)),
     )
 

@@ -14,6 +14,8 @@ import functools
 import hashlib
 import logging
 import re
+import threading
+import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any, Protocol
@@ -70,6 +72,7 @@ EXTENSIONS: dict[str, dict[str, Any]] = {  # of Markdown, with their settings wh
 }
 SOME = 3  # pages that a problem of several names
 MOST = 20  # problems that the end of a strict build names; all stand above
+TELLS = 10.0  # seconds between two lines of a build that takes its time
 INTERRUPTED = 130  # the exit status of Ctrl-C
 PLACES = re.compile(r"<!-- (claims|parts|excerpt|drawing)(?: (\w+))? -->")  # on the front page
 
@@ -149,6 +152,8 @@ class LitbookPlugin(BasePlugin[Options]):
         self.problems: list[str] = []  # what is wrong with the lectures of this build: see `wrong`
         self.turn: IO[str] | None = None  # the book's configuration, locked while this process builds
         self.site = ""  # where the site is built
+        self.doing = ""  # what a build is at, which it says while it takes its time
+        self.telling = contextlib.ExitStack()  # until the build ends
         self.command = ""  # `build` or `serve`: what MkDocs was started for
         self.editions: list[Edition] = []  # what the last build has shown: the front page counts it
         self.entries: list[NavEntry] = []
@@ -188,6 +193,7 @@ class LitbookPlugin(BasePlugin[Options]):
             self.entries = self.preview.pages().entries()
         else:
             self._take_turn(project)
+            self.telling.enter_context(telling(lambda: self.doing))
             colab = config["extra"].get("colab") or ""
             try:
                 self.entries = self.build(project, process.records_of, config["site_name"], colab)
@@ -233,6 +239,7 @@ class LitbookPlugin(BasePlugin[Options]):
         Of a page that was drawn here Markdown reads the headings; a comment stands for each block of HTML,
         which it reads slowly.
         """
+        self.doing = f"writing {page.file.src_uri}"
         if made := self.made.get(page.file.src_uri):
             return "\n\n".join(
                 block if isinstance(block, Heading) else f"<!--litbook {i}-->"
@@ -376,6 +383,7 @@ class LitbookPlugin(BasePlugin[Options]):
             for path in paths:
                 try:
                     if path in changed:
+                        self.doing = f"{path.name} runs, lecture {paths.index(path) + 1} of {len(paths)}"
                         self.records[path] = (now[path], next(records)())
                     yield verdict.edition(path, self.records[path][1], findings)
                 except LitbookError as error:
@@ -458,9 +466,26 @@ class LitbookPlugin(BasePlugin[Options]):
 
     def _end(self) -> None:
         """Let go of what one build holds."""
+        self.telling.close()
         if self.turn:
             self.turn.close()
         self.turn = None
+
+
+@contextlib.contextmanager
+def telling(what: Callable[[], str]) -> Iterator[None]:
+    """Say what is being done every so many seconds: minutes of silence look like a build that hangs."""
+    done, since = threading.Event(), time.monotonic()
+
+    def tell() -> None:
+        while not done.wait(TELLS):
+            log.info("%.0f s: %s", time.monotonic() - since, failures.harmless(what()))
+
+    threading.Thread(target=tell, daemon=True).start()
+    try:
+        yield
+    finally:
+        done.set()
 
 
 _scripts = functools.cache(policy.scripts)
