@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
+import subprocess
 from collections import Counter
 from pathlib import Path
 
 import pytest
-from tests.running import LECTURE_02
+from tests.running import LECTURE_02, LITBOOK
 
 from litbook.document import books
 from litbook.html import path
@@ -125,3 +127,12 @@ def test_the_core_fits_into_two_evenings_questions_counted(record: model.Record)
     said = path.line(books.of(record, books.NOTHING_CITED, (), []))
     (hours,) = re.findall(r"about ([\d.]+) hours to read", said)
     assert float(hours) <= 4
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="changes are tried in forked processes")
+def test_claims_notice_a_sample_of_changes_of_the_code(repo: Path) -> None:
+    words = "check --code lecture_02 --sample 80 --least 75".split()
+    done = subprocess.run([*LITBOOK, *words], cwd=repo, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    assert "lecture_02: 80 of 80 changes" in done.stdout

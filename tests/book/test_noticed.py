@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import time
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 from tests.running import LITBOOK, section, write
 
-from litbook.mutants import noticed
+from litbook.mutants import forks, noticed
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="changes are tried in forked processes")
 
@@ -29,26 +32,35 @@ def command(repo: Path, *words: object) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
+def said(done: subprocess.CompletedProcess[str]) -> str:
+    """What the command printed, without how long it took."""
+    return re.sub(r" in [\d,]+ s:", " in … s:", done.stdout)
+
+
 def test_the_command_lists_the_one_statement_that_nothing_notices(repo: Path, tmp_path: Path) -> None:
     file = write(
         tmp_path, section("rows = 3\nspare = print\nsize = rows * 8  # @inspect size\nassert size == 24")
     )
     done = command(repo, file)
     assert done.returncode == 1, done.stderr
-    assert done.stdout == (
+    assert said(done) == (
         "lecture_sample.py:12:5: nothing in one notices: left out\n"
         "    spare = print\n"
         "\n"
-        f"{file}: 6 of 6 changes in 1 section tried: 5 noticed (83.3%), 1 not\n"
+        f"{file}: 11 of 11 changes in 1 section tried in … s: "
+        "10 noticed by a claim (90.9%), 0 by a value alone, 1 by nothing\n"
     )
 
 
 def test_where_all_is_noticed_the_command_ends_with_0(repo: Path, tmp_path: Path) -> None:
     file = write(tmp_path, section("size = 3 * 8\nassert size == 24"))
     done = command(repo, file, "one", "--all")
-    assert (done.returncode, done.stdout) == (
+    assert (done.returncode, said(done)) == (
         0,
-        f"{file}: 4 of 4 changes in 1 section tried: 4 noticed (100.0%), 0 not\n",
+        (
+            f"{file}: 9 of 9 changes in 1 section tried in … s: "
+            "9 noticed by a claim (100.0%), 0 by a value alone, 0 by nothing\n"
+        ),
     )
     assert command(repo, file, "two").returncode == 2
 
@@ -74,19 +86,24 @@ def test_a_change_that_allocates_without_bounds_is_stopped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(noticed, "MEMORY", 2**28)
-    assert unnoticed(tmp_path, "n = 0\nbytes(n << 30)") == ["left out", "30 -> 31"]  # and not 0 -> 1
+    assert unnoticed(tmp_path, "n = 0\nbytes(n << 30)") == [
+        "left out",
+        "30 -> 31",
+        "30 -> 60",
+    ]  # and not 0 -> 1
 
 
 def test_what_changes_from_run_to_run_notices_nothing(tmp_path: Path) -> None:
     body = "import os\nx = os.getpid() + 3  # @inspect x\nassert x"
-    assert unnoticed(tmp_path, body) == ["left out", "+ -> -", "3 -> 4"][1:]
+    assert unnoticed(tmp_path, body) == ["+ -> -", "doubled", "3 -> 4", "3 -> 6"]
 
 
 def test_a_section_that_raises_the_second_time_is_not_tried(repo: Path, tmp_path: Path) -> None:
     file = write(tmp_path, section("x = once.pop()\nassert x == 1", "once = [1]\n"))
     done = command(repo, file)
-    assert done.stdout == (
-        f"{file}: 0 of 1 changes in 1 section tried: 0 noticed, 0 not; 1 section cannot be run again\n"
+    assert said(done) == (
+        f"{file}: 0 of 1 changes in 1 section tried in … s: 0 noticed by a claim, 0 by a value alone, "
+        "0 by nothing; 1 section cannot be run again\n"
     )
 
 
@@ -117,7 +134,7 @@ def test_every_section_gets_its_part_of_the_time(tmp_path: Path) -> None:
 def test_a_part_is_tried_without_its_sections(tmp_path: Path) -> None:
     text = '"""L."""\ndef main():\n    part()\ndef part():\n    n = 2\n    assert n == 2\n    inner()\ndef inner():\n    x = 3\n    assert x == 3\n'
     found, _ = noticed.try_changes(write(tmp_path, text))
-    assert [(it.section, it.made, len(it.unnoticed)) for it in found] == [("inner", 2, 0), ("part", 2, 0)]
+    assert [(it.section, it.made, len(it.unnoticed)) for it in found] == [("inner", 3, 0), ("part", 3, 0)]
 
 
 def test_a_lecture_that_ends_its_process_gives_no_verdict(repo: Path, tmp_path: Path) -> None:
@@ -130,3 +147,46 @@ def test_a_lecture_that_ends_its_process_gives_no_verdict(repo: Path, tmp_path: 
         )
         assert done.returncode == 1
         assert "the process was killed by signal 9 (SIGKILL), in the section one; no verdict" in done.stderr
+
+
+def test_what_only_a_shown_value_notices_is_told_apart(repo: Path, tmp_path: Path) -> None:
+    file = write(
+        tmp_path,
+        section("size = 3  # @inspect size\nassert size < 5\nquestion('?', answer=1, check=size - 2)"),
+    )
+    found, _ = noticed.try_changes(file)
+    assert [(it.claimed, it.unclaimed, it.unnoticed) for it in found] == [(3, [], [])]  # the check, too
+    file = write(tmp_path, section("size = 3  # @inspect size\nassert size < 5"))
+    done = command(repo, file, "--least", "90")
+    assert done.returncode == 1
+    assert said(done) == (
+        "lecture_sample.py:11:12: no claim, only a value shown in one notices: 3 -> 4\n"
+        "    size = 3  # @inspect size\n\n"
+        f"{file}: 3 of 3 changes in 1 section tried in … s: "
+        "2 noticed by a claim (66.7%), 1 by a value alone, 0 by nothing\n"
+    )
+    assert command(repo, file, "--least", "60").returncode == 0
+
+
+def test_a_sample_is_drawn_from_all_sections_and_runs_only_its_own(tmp_path: Path) -> None:
+    sections = "".join(f"def s{i}():\n    x = {i} + 1\n    assert x == {i + 1}\n" for i in range(9))
+    calls = "".join(f"    s{i}()\n" for i in range(9))
+    file = write(tmp_path, f'"""L."""\ndef main():\n{calls}{sections}')
+    found, record = noticed.try_changes(file, sample=4, seed=1)
+    assert sum(it.made for it in found) == sum(it.count for it in found) == 4
+    assert {it.section for it in found} == {
+        it.key for it in record.sections if it.ran and it.key.startswith("s")
+    }
+    again, _ = noticed.try_changes(file, sample=4, seed=1)
+    assert [(it.section, it.count) for it in found] == [(it.section, it.count) for it in again]
+
+
+def test_forks_run_side_by_side_and_each_has_its_own_patience() -> None:
+    def sleeps(seconds: float) -> Iterator[float]:
+        time.sleep(seconds)
+        yield seconds
+
+    start = time.monotonic()
+    works = (partial(sleeps, seconds) for seconds in (0.5, 0.5, 0.5, 30.0))
+    assert sorted(forks.each(works, patience=1.5, at_once=4)) == [(0, [0.5]), (1, [0.5]), (2, [0.5]), (3, [])]
+    assert 1.4 < time.monotonic() - start < 8

@@ -29,6 +29,7 @@ ASKED = {
     "count": "answer=1024",
     "half": "answer=0.5",
     "about": "answer=100, within=1",
+    "named": "answer=2000, unit='FLOP', wrong={'The additions are missing.': 1000}",
     "pair": "answer=[70, 71]",
     "sizes": "answer=[40 * 10**9, 80 * 10**9], unit='B'",
     "shape": "answer=(3, 4, 5)",
@@ -112,7 +113,8 @@ READ = [
         "sizes",
         "40 GB, 80 GB|40, 80 GB|40GB and 80GB|40e9, 80e9|40,000,000,000, 80,000,000,000|[40 GB, 80 GB]",
     ),
-    ("shape", "3,4,5 (3,4,5) (3,4,5,)"),
+    ("shape", "3,4,5 (3,4,5) (3,4,5,) (3,(4,5)) ((3,),4,[5])"),
+    ("shape", "(3, (4, 5))|((3, 4), (5,))"),
     ("shape", "3 4 5|3, 4, 5|3, 4 and 5"),
     ("zero", "0 0.0 -0"),
     ("minus", "-3 −3 –3 -3.0"),
@@ -133,6 +135,9 @@ def test_an_answer_is_read_however_one_types_it(open_: Callable[[], Page], name:
 @pytest.mark.parametrize(
     ("name", "text", "said"),
     [
+        ("named", "1000", "✗ 2 × too small. The additions are missing."),
+        ("named", "1 kFLOP", "✗ 2 × too small. The additions are missing."),
+        ("named", "900", "✗ 2.22 × too small."),
         ("count", "3277", "✗ 3.2 × too large."),
         ("count", "512", "✗ 2 × too small."),
         ("count", "1050", "✗ 1.03 × too large."),

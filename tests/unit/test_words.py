@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
+from pathlib import Path
 
 import pytest
+from tests.running import record, section
 
+from litbook.errors import AuthorError
+from litbook.html import page as pages
 from litbook.probe import author
 from litbook.text.words import FIELDS, WORDS, told, unspoken
 
@@ -39,3 +44,24 @@ def test_a_piece_that_never_ran_says_what_stands_in_its_text(call: str, text: st
 def test_a_question_tells_its_text_its_hint_and_its_reason() -> None:
     (statement,) = ast.parse("question('a', answer=1, hint='b', why='c')").body
     assert told(statement, {"question": "question"}) == [("question", {"text": "a", "data": "b", "why": "c"})]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"half": 3, "the other way": 3.0}, "question() has a wrong answer that is right: 3: 'half'"),
+        ({"text": "3"}, "question() takes a number for each wrong answer, not '3': 'text'"),
+        ({"yes": True}, "question() takes a number for each wrong answer, not True: 'yes'"),
+        ({"none": float("inf")}, "question() takes a number for each wrong answer, not inf: 'none'"),
+    ],
+)
+def test_a_wrong_answer_is_a_number_and_wrong(wrong: dict[str, float], said: str) -> None:
+    with pytest.raises(AuthorError, match=re.escape(said)):
+        author.question("how many?", answer=3, wrong=wrong)
+
+
+def test_mistakes_stand_below_the_answer_and_in_its_data(tmp_path: Path) -> None:
+    made = record(tmp_path, section("question('?', answer=8, unit='B', wrong={'A & B': 4, 'C': 2**20})"))
+    page = pages.pages(made)["index.md"]
+    assert '<ul class="lb-mistakes"><li><b>4 B</b>: A &amp; B</li><li><b>1.049 MB</b>: C</li></ul>' in page
+    assert 'data-wrong="[[4.0, &quot;A &amp; B&quot;], [1048576.0, &quot;C&quot;]]"' in page

@@ -71,9 +71,10 @@ class Wanted:
     """What to look at: the claims and code of some sections, and how much of it, drawn by a seed."""
 
     sections: Sequence[str] = ()
-    sample: int | None = None  # claims
+    sample: int | None = None  # claims, or changes of the code
     seed: int = 0
     everything: bool = False  # all changes of the code, however long it takes
+    least: float | None = None  # percent of these that claims have to notice
 
 
 @functools.lru_cache(maxsize=1)

@@ -164,7 +164,7 @@ CHECKS = {
     "unrun": "claims that no run has reached",
     "vacuous": "claims that say nothing: 0 == 0, empty against empty",
     "mutants": "claims that cannot fail",
-    "code": "changes of the code that no claim and no shown value of the section notices (minutes)",
+    "code": "changes of the code that no claim of its section notices (minutes)",
 }
 JSON = "print one JSON value for programs, and nothing else"
 LECTURE = "a name (lecture_01) or the path of any lecture"
@@ -261,10 +261,17 @@ def _check_command(words: list[str]) -> int:
     add("sections", metavar="SECTION", nargs="*", help="try only these sections' claims, or code")
     for name, text in CHECKS.items():
         add(f"--{name}", action="append_const", dest="checks", const=name, help=text)
-    add("--sample", metavar="N", type=int, help="of the claims, change only N, drawn at random")
+    add(
+        "--sample",
+        metavar="N",
+        type=int,
+        help="change only N claims, or N places of the code, drawn at random",
+    )
     add("--seed", metavar="S", type=int, default=0, help="of the draw (default: 0)")
     add("--all", action="store_true", help="try every change of the code, not what five minutes allow")
     add("--json", action="store_true", help=JSON)
+    least = "fail where claims notice less than P percent of the code's changes (default: where nothing does)"
+    add("--least", metavar="P", type=float, help=least)
     asked = parser.parse_intermixed_args(words)
     if asked.lecture is None:
         project = Project.find(Path.cwd())
@@ -289,7 +296,7 @@ def _check_command(words: list[str]) -> int:
 
     optional.bring_in("mutants")
     results = list[dict[str, object]]()
-    wrong, wanted = False, checks.Wanted(asked.sections, asked.sample, asked.seed, asked.all)
+    wrong, wanted = False, checks.Wanted(asked.sections, asked.sample, asked.seed, asked.all, asked.least)
     told = set[str]()  # what is wrong with the run is told once
     for name in asked.checks or (["mutants"] if asked.sections else [*CHECKS][:6]):
         if name in checks.CHECKS:

@@ -49,6 +49,7 @@ class Answer:
 
     `working` is how it comes about: its expression, and the same with values put in. `stamp` names the
     recording that it is from, if any. Right is what is at most 1 + `within` times too large or too small.
+    `wrong` are common mistakes, each with the number that comes of it.
     """
 
     value: Snapshot
@@ -56,6 +57,7 @@ class Answer:
     working: tuple[str, ...] = ()
     stamp: str = ""
     within: float = WITHIN
+    wrong: tuple[tuple[str, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

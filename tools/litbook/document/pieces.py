@@ -82,6 +82,7 @@ def answer(piece: Piece, evidence: Evidence, source: str = "") -> Answer | None:
         tuple(step for step in steps if len(step) <= EXPRESSION),
         evidence.stamp,
         piece.within,
+        piece.wrong,
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 
-from litbook.document import values
+from litbook.document import amounts, values
 from litbook.document.blocks import Answer, Question
 from litbook.document.catalogue import _
 from litbook.document.drawable import has_card
@@ -46,7 +46,8 @@ def box(question: Question, section: Section, setting: Setting, paper: list[Html
         drawn = markup.NOTHING
         if isinstance(answer.value, Tensor) and has_card(answer.value):
             drawn = tag("section", cards.tensor(_("answer"), answer.value), class_="lb-shelf")
-        parts.append(_opening("answer", _("Answer"), tag("p", reply, class_="lb-reply"), why, drawn))
+        wrong = _mistakes(answer)
+        parts.append(_opening("answer", _("Answer"), tag("p", reply, class_="lb-reply"), why, drawn, wrong))
         attributes = {"id": f"question-{n}", **_typed(answer)}
         title.append(tag("a", " · ", _("answer {n}", n=n), href=f"#answer-{n}", class_="lb-onpaper"))
         heading = tag("a", note.inline(section.heading, setting), href=f"#question-{n}")
@@ -54,6 +55,15 @@ def box(question: Question, section: Section, setting: Setting, paper: list[Html
     name = _("Check yourself, line {n}", n=question.line)
     head = tag("p", *title, class_="lb-asktitle")
     return tag("div", head, *parts, class_="lb-ask", role="group", aria_label=name, **attributes)
+
+
+def _mistakes(answer: Answer) -> Html:
+    """Common wrong answers, each with its mistake: also for readers without a script."""
+    if not answer.wrong:
+        return markup.NOTHING
+    of = [(said, int(value) if value.is_integer() else value) for said, value in answer.wrong]
+    items = (tag("li", tag("b", amounts.short(value, answer.unit or "")), ": ", said) for said, value in of)
+    return tag("ul", *items, class_="lb-mistakes")
 
 
 def answers(paper: list[Html]) -> Html:
@@ -81,7 +91,9 @@ def _typed(answer: Answer) -> dict[str, str | None]:
     unit = (
         {"data_unit": answer.unit} if answer.unit not in (None, "", "%") else {}
     )  # a share is a plain number
-    return {"data_answer": json.dumps(typed), **unit, **within}
+    mistakes = [[value, said] for said, value in answer.wrong]
+    wrong = {"data_wrong": json.dumps(mistakes, ensure_ascii=False)} if mistakes else {}
+    return {"data_answer": json.dumps(typed), **unit, **within, **wrong}
 
 
 def _part(part: Snapshot | Number) -> float | str | None:

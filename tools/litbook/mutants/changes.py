@@ -5,8 +5,13 @@ the tree, or puts `pass` for a statement, so that the text, its lines and the nu
 
     left out    an assignment, a `del`, a call for its effect
     dtype       another one near it: `float32` to `float64`, `.half()` to `.float()`
-    number      an integer plus one, a float times two (zero becomes one)
+    number      an integer plus one, and doubled; a float doubled (zero becomes one), and halved
     operator    `+` and `-`, `*` and `/` swapped; `//`, `%` and `**` become `*`
+    factor      of a product or quotient, left out
+    quantity    what an arithmetic expression comes to, doubled, where a name gets it
+    constant    another of its kind: a text that the lecture gives to the same call or index elsewhere
+                (`RATES["fast"]`), a constant that the same import brings (`HOUR` for `DAY`)
+    arguments   the first two of a call swapped
     keyword     dropped from its call
 
 Of a section's own body, that is: of headers, of simple statements, of the defaults of a nested function.
@@ -18,6 +23,8 @@ does shows in all the sections that call it.
 from __future__ import annotations
 
 import ast
+import re
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -38,6 +45,8 @@ OPERATORS: dict[type[ast.operator], tuple[str, type[ast.operator], str]] = {
     ast.Div: ("/", ast.Mult, "*"), ast.FloorDiv: ("//", ast.Mult, "*"), ast.Mod: ("%", ast.Mult, "*"),
     ast.Pow: ("**", ast.Mult, "*"),
 }  # fmt: skip
+COMMUTE = {"max", "min", "equal", "isclose", "allclose", "promote_types", "isdisjoint"}  # as arguments swap
+_CONSTANT = re.compile(r"[A-Z](?:\w*[A-Z0-9])?")  # `HOUR`, `TiB`: what a constant is called, and no class
 _LEFT_OUT = ast.Assign | ast.AugAssign | ast.AnnAssign | ast.Expr | ast.Delete
 _LET_BE = ast.Assert | ast.Import | ast.ImportFrom
 
@@ -69,48 +78,120 @@ class Change:
 
 def changes(lecture: Lecture, function: int) -> list[Change]:
     """Every change of the body of a section, in the order of its text."""
-    made = list[Change]()
+    made, kinds = list[Change](), _kinds(lecture)
     for node, number in lecture.statement_of.items():
         statement = lecture.statements[number]
         measured = any(lecture.watches[i].kind == "measure" for i in lecture.watches_of.get(node, ()))
         let_be = measured or node in lecture.claim_of or isinstance(node, _LET_BE)
         if statement.function == function and statement.kind in ("code", "def") and not let_be:
-            made += _Maker(lecture, number).of(node)
+            made += _Maker(lecture, number, kinds).of(node)
     return sorted(made, key=lambda change: (change.line, change.column))
+
+
+def _kinds(lecture: Lecture) -> dict[tuple[str, object], list[str]]:
+    """What is of one kind: the texts given at one place of a call or index, the constants of one import."""
+    alike = defaultdict[tuple[str, object], set[str]](set)
+    for file in lecture.files:
+        for node in ast.walk(file.tree):
+            for place, text in _texts(node):
+                alike[place].add(str(text.value))
+            if isinstance(node, ast.ImportFrom):
+                names = {alias.asname or alias.name for alias in node.names}
+                constants = {name for name in names if _CONSTANT.fullmatch(name)}
+                for name in constants:
+                    alike[file.name, name] |= constants
+    return {place: sorted(texts) for place, texts in alike.items() if len(texts) > 1}
+
+
+def _texts(node: ast.AST) -> Iterator[tuple[tuple[str, object], ast.Constant]]:
+    """The texts that are arguments of a call, or an index; patterns of axes are each for their own tensor."""
+    given: list[tuple[str, object, ast.expr]] = []
+    match node:
+        case ast.Call(func, arguments, keywords):
+            given += [(f"{ast.unparse(func)}(", i, argument) for i, argument in enumerate(arguments)]
+            given += [(f"{ast.unparse(func)}(", word.arg, word.value) for word in keywords]
+        case ast.Subscript(value, index):
+            given.append((f"{ast.unparse(value)}[", 0, index))
+    for name, place, text in given:
+        if isinstance(text, ast.Constant) and isinstance(text.value, str) and "->" not in text.value:
+            yield (name, place), text
+
+
+def _next(texts: list[str], text: str) -> str:
+    """The one behind a text, in a ring."""
+    return texts[(texts.index(text) + 1) % len(texts)]
 
 
 class _Maker:
     """The changes of one statement."""
 
-    def __init__(self, lecture: Lecture, number: int) -> None:
-        self.file, self.number = lecture.file_of_statement(number), number
+    def __init__(self, lecture: Lecture, number: int, kinds: dict[tuple[str, object], list[str]]) -> None:
+        self.file, self.number, self.kinds = lecture.file_of_statement(number), number, kinds
 
     def of(self, statement: ast.stmt) -> Iterator[Change]:
         """The changes of the statement, and of every expression in it that may change."""
         if isinstance(statement, _LEFT_OUT) and getattr(statement, "value", statement) is not None:
             yield self.change(statement, "left out", "", ast.copy_location(ast.Pass(), statement))
+        match statement:
+            case ast.Assign(value=ast.BinOp(op=op) as value) if type(op) in OPERATORS and not _of_text(value):
+                twice = ast.copy_location(ast.BinOp(ast.Constant(2), ast.Mult(), value), value)
+                yield self.change(statement, "doubled", "value", ast.fix_missing_locations(twice), value)
         todo: list[ast.AST] = [statement]
         while todo:
             node = todo.pop()
             todo += _parts(node)
-            match node:
-                case ast.Constant(value=int() | float() as value) if not isinstance(value, bool):
-                    new = value + 1 if isinstance(value, int) else value * 2 or 1.0
-                    yield self.change(node, f"{segment(self.file.text, node)} -> {new!r}", "value", new)
-                case ast.AugAssign(op=op):
-                    yield from self.operator(node, op)
-                case ast.BinOp(left, op, right) if not _is_text(left) and not _is_text(right):
-                    yield from self.operator(node, op)
-                case ast.Call(ast.Attribute(attr=name) as cast, [], []) if name in CASTS:
-                    yield self.change(cast, f".{name}() -> .{CASTS[name]}()", "attr", CASTS[name])
-                case ast.Call():
-                    for keyword in node.keywords:
-                        left_over = [other for other in node.keywords if other is not keyword]
-                        if keyword.arg is not None:
-                            what = f"{keyword.arg}= dropped"
-                            yield self.change(node, what, "keywords", left_over, keyword.value)
-                case ast.Attribute(attr=name) if name in DTYPES:
-                    yield self.change(node, f"{name} -> {DTYPES[name]}", "attr", DTYPES[name])
+            yield from self.inside(node)
+            for place, text in _texts(node):
+                if place in self.kinds:
+                    other = _next(self.kinds[place], str(text.value))
+                    yield self.change(text, f"{text.value!r} -> {other!r}", "value", other)
+
+    def inside(self, node: ast.AST) -> Iterator[Change]:
+        """The changes of one node of an expression."""
+        match node:
+            case ast.Constant(value=int() | float() as number) if not isinstance(number, bool):
+                whole = isinstance(number, int)
+                others = (number + 1, number * 2) if whole else (number * 2 or 1.0, number / 2)
+                for new in dict.fromkeys(other for other in others if other != number):
+                    was = segment(self.file.text, node)
+                    yield self.change(node, f"{was} -> {new!r}", "value", new)
+            case ast.AugAssign(op=op):
+                yield from self.operator(node, op)
+            case ast.BinOp(left, op, right) if not _is_text(left) and not _is_text(right):
+                yield from self.operator(node, op)
+                yield from self.factors(node)
+            case ast.Call(ast.Attribute(attr=name) as cast, [], []) if name in CASTS:
+                yield self.change(cast, f".{name}() -> .{CASTS[name]}()", "attr", CASTS[name])
+            case ast.Name(name) if (self.file.name, name) in self.kinds:
+                constant = _next(self.kinds[self.file.name, name], name)
+                yield self.change(node, f"{name} -> {constant}", "id", constant)
+            case ast.Call():
+                yield from self.arguments(node)
+                for keyword in node.keywords:
+                    left_over = [other for other in node.keywords if other is not keyword]
+                    if keyword.arg is not None:
+                        what = f"{keyword.arg}= dropped"
+                        yield self.change(node, what, "keywords", left_over, keyword.value)
+            case ast.Attribute(attr=name) if name in DTYPES:
+                yield self.change(node, f"{name} -> {DTYPES[name]}", "attr", DTYPES[name])
+
+    def factors(self, node: ast.BinOp) -> Iterator[Change]:
+        """The product or quotient with one of its factors left out."""
+        if isinstance(node.op, ast.Mult | ast.Div):
+            for side in ("left", "right") if isinstance(node.op, ast.Mult) else ("right",):
+                factor = getattr(node, side)
+                one = ast.copy_location(ast.Constant(1), factor)
+                if not (isinstance(factor, ast.Constant) and factor.value == 1):
+                    text = " ".join(segment(self.file.text, factor).split())
+                    yield self.change(node, f"factor {text} left out", side, one, factor)
+
+    def arguments(self, node: ast.Call) -> Iterator[Change]:
+        """The call with its first two arguments swapped, where that may matter."""
+        name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+        match node.args:
+            case [one, other, *more] if name not in COMMUTE and ast.dump(one) != ast.dump(other):
+                if not isinstance(one, ast.Starred) and not isinstance(other, ast.Starred):
+                    yield self.change(node, "arguments swapped", "args", [other, one, *more])
 
     def operator(self, node: ast.stmt | ast.expr, op: ast.operator) -> Iterator[Change]:
         """Another operator in the place of this one."""
@@ -139,6 +220,14 @@ def _parts(node: ast.AST) -> list[ast.AST]:
         case ast.AnnAssign():
             return [part for part in (node.target, node.value) if part is not None]
     return [child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.stmt)]
+
+
+def _of_text(node: ast.expr) -> bool:
+    """Whether a text, a list or a tuple is added up or repeated in an expression."""
+    match node:
+        case ast.BinOp(left, _, right):
+            return _of_text(left) or _of_text(right)
+    return _is_text(node) or isinstance(node, ast.List | ast.Tuple | ast.ListComp)
 
 
 def _is_text(node: ast.expr) -> bool:

@@ -6,6 +6,7 @@ Each runs in a process of its own, which `checks` starts; what it returns is dat
 from __future__ import annotations
 
 import random
+import time
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -90,24 +91,42 @@ def _device(lecture: Lecture, number: int) -> str | None:
 
 
 def of_code(owner: run.Owner, path: str, wanted: dict[str, Any]) -> dict[str, Any]:
-    """The changes of a section's code that none of its claims and shown values notices."""
-    asked = Wanted(**wanted)
+    """The changes of a section's code that none of its claims notices, and how many do, by section.
+
+    Wrong is what neither claim nor value notices; where a least share is wanted, that claims notice fewer.
+    """
+    asked, start = Wanted(**wanted), time.monotonic()
     lecture = source.usable(Path(path), asked.sections)
-    seconds = None if asked.everything else SECONDS
     sections, record = noticed.try_changes(
-        Path(path), sections=tuple(asked.sections), seconds=seconds, seed=asked.seed, owner=owner
+        Path(path),
+        sections=tuple(asked.sections),
+        seconds=None if asked.everything or asked.sample else SECONDS,
+        seed=asked.seed,
+        sample=asked.sample,
+        owner=owner,
     )
-    lines = []
+    lines, shares = [], []
     for section in sections:
-        for change in section.unnoticed:
-            file = lecture.file_of_statement(change.statement)
-            at = f"{file.path}:{change.line}:{change.column}"
-            code = file.lines[change.line - 1].strip()
-            lines.append(f"{at}: nothing in {section.section} notices: {change.change}\n    {code}")
+        several = ((section.unnoticed, "nothing"), (section.unclaimed, "no claim, only a value shown"))
+        for what, changes in ((what, changes) for changes, what in several):
+            for change in changes:
+                file = lecture.file_of_statement(change.statement)
+                at = f"{file.path}:{change.line}:{change.column}"
+                code = file.lines[change.line - 1].strip()
+                lines.append(f"{at}: {what} in {section.section} notices: {change.change}\n    {code}")
+        if section.count:
+            share = f"{section.claimed / section.count:7.1%}  {section.claimed} of {section.count}"
+            shares.append(f"{share}  {section.section}")
     count, made = sum(s.count for s in sections), sum(s.made for s in sections)
-    heard = count - len(lines)
-    text = f"{count:,} of {made:,} changes in {len(sections)} section{'s' * (len(sections) != 1)} tried: "
-    text += f"{heard:,} noticed" + (f" ({heard / count:.1%})" if count else "") + f", {len(lines):,} not"
+    silent, claimed = sum(len(s.unnoticed) for s in sections), sum(s.claimed for s in sections)
+    text = f"{count:,} of {made:,} changes in {len(sections)} section{'s' * (len(sections) != 1)} tried"
+    text += f" in {time.monotonic() - start:,.0f} s: {claimed:,} noticed by a claim"
+    text += f" ({claimed / count:.1%})" if count else ""
+    text += f", {count - silent - claimed:,} by a value alone, {silent:,} by nothing"
     if alone := sum(not s.again for s in sections):
         text += f"; {alone} section{'s' * (alone != 1)} cannot be run again"
-    return asdict(Checked([*report.problems(record), *lines], text, bool(lines) or not report.holds(record)))
+    wrong = silent > 0 if asked.least is None else claimed < asked.least / 100 * count
+    said = [*report.problems(record), *lines]
+    if len(shares) > 1:
+        said.append("Noticed by a claim, by section:\n" + "\n".join(shares))
+    return asdict(Checked(said, text, wrong or not report.holds(record)))

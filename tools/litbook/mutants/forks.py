@@ -7,6 +7,7 @@ a fork, so torch runs on one meanwhile.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import select
@@ -15,6 +16,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 _END, _FORK = os._exit, os.fork if hasattr(os, "fork") else None  # what they are also while a lecture runs
@@ -48,8 +50,71 @@ def asked(work: Callable[[], Iterable[Any]], patience: float, memory: int | None
 
     `memory` is how many bytes it may have beyond what this process has.
     """
+    [(_, answers)] = each([work], patience, memory)
+    return answers
+
+
+def each(
+    works: Iterable[Callable[[], Iterable[Any]]],
+    patience: float,
+    memory: int | None = None,
+    at_once: int = 1,
+) -> Iterator[tuple[int, list[Any]]]:
+    """The same of several, `at_once` forks side by side: the number of each and what it said, as they end.
+
+    The next of `works` is asked for when a fork has ended.
+    """
     if _FORK is None:
         raise OSError("this needs forked processes, and this system has none")
+    waiting = enumerate(works)
+    running: dict[int, _Fork] = {}
+    try:
+        while True:
+            for number, work in itertools.islice(waiting, at_once - len(running)):
+                fork = _Fork(number, *_begun(work, memory), time.monotonic() + patience)
+                running[fork.reading] = fork
+            if not running:
+                return
+            until = min(fork.until for fork in running.values())
+            ready, _, _ = select.select([*running], [], [], max(0.0, until - time.monotonic()))
+            for fork in [*running.values()]:
+                more = os.read(fork.reading, 1 << 16) if fork.reading in ready else b""
+                if more:
+                    fork.written, fork.until = fork.written + more, time.monotonic() + patience
+                elif fork.reading in ready or fork.until <= time.monotonic():
+                    del running[fork.reading]
+                    fork.end()
+                    yield fork.number, fork.answers
+    finally:
+        for fork in running.values():
+            fork.end()
+
+
+@dataclass
+class _Fork:
+    """One that runs: which it is, what it has written, and until when it may go on without a word."""
+
+    number: int
+    process: int
+    reading: int
+    until: float
+    written: bytes = b""
+
+    @property
+    def answers(self) -> list[Any]:
+        lines = self.written.decode().splitlines(keepends=True)
+        return [json.loads(line) for line in lines if line.endswith("\n")]
+
+    def end(self) -> None:
+        os.close(self.reading)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.process, signal.SIGKILL)
+        os.waitpid(self.process, 0)
+
+
+def _begun(work: Callable[[], Iterable[Any]], memory: int | None) -> tuple[int, int]:
+    """The process of a fork that does the work, and where what it says can be read."""
+    assert _FORK is not None
     reading, writing = os.pipe()
     sys.stderr.flush()
     with warnings.catch_warnings():
@@ -77,17 +142,4 @@ def asked(work: Callable[[], Iterable[Any]], patience: float, memory: int | None
         finally:
             _END(0)
     os.close(writing)
-    written, until = b"", time.monotonic() + patience
-    try:
-        # Everything that it writes, as long as it goes on writing.
-        while select.select([reading], [], [], max(0.0, until - time.monotonic()))[0]:
-            more = os.read(reading, 1 << 16)
-            if not more:
-                break
-            written, until = written + more, time.monotonic() + patience
-    finally:
-        os.close(reading)
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
-    return [json.loads(line) for line in written.decode().splitlines(keepends=True) if line.endswith("\n")]
+    return child, reading

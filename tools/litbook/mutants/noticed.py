@@ -2,16 +2,18 @@
 
 The lecture runs once, instrumented as always. When a section has run, its entry is made as for a record.
 Then each of its changes is tried in a fork of this process: the tree is changed there, the section compiled
-and run again, and the entry that comes of it compared with the first one, as a recording is. A change is
-*noticed* where a claim or a shown value differs, something is raised, or the section does not end in several
-times its time. The first fork changes nothing: what differs all the same is of the clock or of an earlier
-run, and says nothing.
+and run again, and the entry that comes of it compared with the first one, as a recording is. A *claim*
+notices a change where it no longer holds, something is raised, or the section does not end in several times
+its time; a *value* where what is shown differs, and then only a recording would tell. The first fork changes
+nothing: what differs all the same is of the clock or of an earlier run, and says nothing.
 
-Until the time is up, every section gets an equal part of what is left; its changes are drawn by the seed.
+Until the time is up, every section gets an equal part of what is left; its changes are drawn by the seed. As
+many forks run side by side as there are processors.
 """
 
 from __future__ import annotations
 
+import itertools
 import os
 import random
 import sys
@@ -35,7 +37,7 @@ from litbook.text.lecture import Lecture
 
 TIMES, MORE = 5.0, 3.0  # what a changed section may take: so many times its own time, and seconds more
 MEMORY = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2  # bytes that it may ask for
-RAISED = "raised: "
+RAISED, CLAIM = "raised: ", "claim: "
 _now = time.monotonic  # also where a lecture replaces it
 
 
@@ -47,7 +49,13 @@ class Tried:
     made: int
     count: int = 0  # of those tried
     again: bool = True  # whether it runs a second time, with nothing changed; else none is tried
-    unnoticed: list[Change] = field(default_factory=list)
+    unnoticed: list[Change] = field(default_factory=list)  # by claims and values
+    unclaimed: list[Change] = field(default_factory=list)  # by claims: a value differs
+
+    @property
+    def claimed(self) -> int:
+        """How many a claim has noticed."""
+        return self.count - len(self.unnoticed) - len(self.unclaimed)
 
 
 @dataclass
@@ -59,6 +67,8 @@ class _Plan:
     until: float
     sections: int
     seed: int
+    sample: dict[str, list[int]] | None  # of some sections, by key, which of their changes; None: of all
+    at_once: int  # forks
     tried: dict[int, Tried] = field(default_factory=dict)  # of a section's function
 
 
@@ -68,13 +78,24 @@ def try_changes(
     sections: tuple[str, ...] = (),
     seconds: float | None = None,
     seed: int = 0,
+    sample: int | None = None,
     owner: run.Owner | None = None,
 ) -> tuple[list[Tried], model.Record]:
     """Run the lecture (or some of its sections), and try the changes of each section that runs here.
 
-    It ends within about `seconds`, where they are given. On the CPU only, as a GPU does not survive a fork.
+    It ends within about `seconds`, where they are given. Of a `sample`, drawn from all changes, only the
+    sections run in which one stands. On the CPU only, as a GPU does not survive a fork.
     """
     lecture = source.usable(path, sections)
+    drawn: dict[str, list[int]] | None = None
+    if sample is not None:
+        here = [i for i in lecture.order if not lecture.functions[i].requires]
+        here = [i for i in here if not sections or lecture.section_name(i) in sections]
+        every = [(i, at) for i in here for at in range(len(changes(lecture, i)))]
+        drawn = {}
+        for i, at in random.Random(seed).sample(every, min(sample, len(every))):
+            drawn.setdefault(lecture.section_name(i), []).append(at)
+        sections = tuple(drawn)
     until = float("inf") if seconds is None else _now() + seconds
     # The sections that run here: those asked for, and what they call.
     asked, count = {lecture.section(name) for name in sections}, 0
@@ -83,7 +104,8 @@ def try_changes(
         while (parent := lecture.functions[above[-1]].parent) is not None:
             above.append(parent)
         count += not lecture.functions[number].requires and (not asked or not asked.isdisjoint(above))
-    plan = _Plan(environment(path, "cpu", 0), owner, until, count, seed)
+    at_once = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    plan = _Plan(environment(path, "cpu", 0), owner, until, count, seed, drawn, at_once)
     with forks.one_thread():
         record = run.run(path, sections=sections, device="cpu", recorded_by=partial(_Changing, plan))
     return list(plan.tried.values()), record
@@ -113,26 +135,40 @@ class _Changing(Recorder):
 
     def _try(self, function: int, patience: float, until: float) -> Tried:
         """Try the changes of a section that has run; each may take `patience` seconds."""
-        every, key = changes(self.lecture, function), self.numbering.keys[function]
+        plan, key = self.plan, self.numbering.keys[function]
+        every = changes(self.lecture, function)
+        if plan.sample is not None:
+            every = [every[at] for at in plan.sample.get(key, ())]
         tried, was = Tried(key, len(every)), self.alone(function)
-        steady = self._differing(function, None, was, patience) if every else set()
+        steady = (
+            self._answer(forks.asked(self._work(function, None, was), patience, MEMORY)) if every else None
+        )
         if steady is None or any(text.startswith(RAISED) for text in steady):
-            tried.again = False
+            tried.again = not every
             return tried
-        for change in random.Random(f"{self.plan.seed} {key}").sample(every, len(every)):
-            if _now() > until:
-                break
-            differing = self._differing(function, change, was, patience)
+        order = random.Random(f"{plan.seed} {key}").sample(every, len(every))
+        in_time = itertools.takewhile(lambda _: _now() < until, order)
+        works = (self._work(function, change, was) for change in in_time)
+        memory, patience = MEMORY // plan.at_once, patience * plan.at_once
+        for number, answers in forks.each(works, patience, memory, plan.at_once):
             tried.count += 1
-            if differing is not None and differing <= steady:
-                tried.unnoticed.append(change)
-        tried.unnoticed.sort(key=lambda change: (change.line, change.column))
+            differing = self._answer(answers)
+            if differing is None or any(text.startswith((RAISED, CLAIM)) for text in differing - steady):
+                continue
+            (tried.unclaimed if differing - steady else tried.unnoticed).append(order[number])
+        for changed in (tried.unnoticed, tried.unclaimed):
+            changed.sort(key=lambda change: (change.line, change.column, change.change))
         return tried
 
-    def _differing(
-        self, function: int, change: Change | None, was: model.Record, patience: float
-    ) -> set[str] | None:
-        """What the section says differently after the change; None where it did not come to its end."""
+    @staticmethod
+    def _answer(answers: list[list[str]]) -> set[str] | None:
+        """What a fork says that differs; None where it did not come to its end."""
+        return set(answers[0]) if answers else None
+
+    def _work(
+        self, function: int, change: Change | None, was: model.Record
+    ) -> Callable[[], Iterator[list[str]]]:
+        """What a fork does: run the section after the change, and say what differs."""
 
         def work() -> Iterator[list[str]]:
             self.again = True
@@ -151,10 +187,13 @@ class _Changing(Recorder):
             now = self.alone(function)
             differing = {f"{d.place.line} {d.what}" for d in compare.compare(now, was).differences}
             before, after = ({f"{RAISED}{e.line} {e.message}" for _, e in r.errors()} for r in (was, now))
-            yield sorted(differing | (before ^ after))
+            held, holds = (
+                {f"{CLAIM}{claim.line} {claim.text}" for _, claim in r.claims() if claim.verdict == "holds"}
+                for r in (was, now)
+            )
+            yield sorted(differing | (before ^ after) | (held - holds))
 
-        lines = forks.asked(work, patience, MEMORY)
-        return set(lines[0]) if lines else None
+        return work
 
     def alone(self, function: int) -> model.Record:
         """The record of a section alone, as it is now."""

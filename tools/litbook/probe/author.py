@@ -93,15 +93,18 @@ def question(
     hint: str = "",
     why: str = "",
     within: float = WITHIN,
+    wrong: Mapping[str, float] | None = None,
 ) -> None:
     """A question that the reader answers before opening `answer`, which is kept as it is at this moment.
 
     `text`, `hint` and `why`, a sentence that stands below the answer, are Markdown. `unit` drives the display
     of `answer`, as in `# @inspect x as UNIT`. Right is what is at most `1 + within` times too large or small:
-    0.01 is one percent off, 1 a factor of two. `check` is the answer computed a second way, which no page
-    shows; the two have to agree, fractions but for what adding up in another order changes.
+    0.01 is one percent off, 1 a factor of two. `wrong` names mistakes, each in a sentence of plain text, with
+    the number that comes of it: `{"That is half of it.": 5}`. `check` is the answer computed a second way,
+    which no page shows; the two have to agree, fractions but for what adding up in another order changes.
     Raises `AuthorError` for a blank text, for an answer that is no value yet (a function, a generator), for
-    one that its `check` disagrees with, and for a `within` that is no number from 0 on.
+    one that its `check` disagrees with, for a `within` that is no number from 0 on, and for a `wrong` that is
+    no number, or right.
     """
     asked, helped, because = (_text("question", words) for words in (text, hint, why))
     if not asked.strip():
@@ -125,12 +128,26 @@ def question(
     if check is not None and not _agree(answer, check):
         ways = f"answer: {_bounded_repr(answer)}\ncheck:  {_bounded_repr(check)}"
         raise AuthorError(f"question() has an answer that its check disagrees with: correct one\n{ways}")
+    mistakes = tuple(
+        (_text("question", said), _mistake(said, value, answer)) for said, value in (wrong or {}).items()
+    )
     if _recorder is not None:
-        piece = Piece("question", 0, 0, 0, asked, helped, unit=unit, why=because, within=float(within))
+        piece = Piece(
+            "question", 0, 0, 0, asked, helped, unit=unit, why=because, within=float(within), wrong=mistakes
+        )  # fmt: skip
         _recorder.question(piece, answer)
     else:
         print(f"Question: {asked}\nAnswer: {_bounded_repr(answer)}{f' {unit}' if unit else ''}")
         print(f"{because}\n" if because else "")
+
+
+def _mistake(said: str, value: object, answer: object) -> float:
+    """The number that a mistake leads to."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise AuthorError(f"question() takes a number for each wrong answer, not {value!r:.60}: {said!r:.60}")
+    if _agree(answer, value):
+        raise AuthorError(f"question() has a wrong answer that is right: {value!r:.60}: {said!r:.60}")
+    return float(value)
 
 
 def _agree(answer: object, check: object) -> bool:
@@ -138,6 +155,8 @@ def _agree(answer: object, check: object) -> bool:
     if isinstance(answer, list | tuple) and isinstance(check, list | tuple):
         return len(answer) == len(check) and all(map(_agree, answer, check))
     if isinstance(answer, int | float) and isinstance(check, int | float):
+        if math.isnan(answer) and math.isnan(check):
+            return True
         return answer == check or math.isclose(answer, check, rel_tol=1e-9)
     return bool(answer == check)
 

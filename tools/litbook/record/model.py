@@ -310,6 +310,9 @@ class Piece(Part, frozen=True):
     why: str = ""  # it is so, in a sentence; of a grid: what one should have seen
     width: int = 0  # of an image, in pixels of the page; 0: its own
     within: float = WITHIN  # right is what is at most 1 + this times too large or too small
+    wrong: tuple[
+        tuple[str, float], ...
+    ] = ()  # mistakes in a sentence each, and the numbers that come of them
     grid: Grid | None = None  # of what readers explore
 
 

@@ -164,7 +164,12 @@ def trimmed(record: model.Record) -> model.Record:
             steps=(),
             dropped=0,
             unreached=(),
-            pieces=tuple(replace(piece, step=0) for piece in section.pieces if piece.kind == "question"),
+            # A question is known by its text; its answer is compared.
+            pieces=tuple(
+                replace(piece, step=0, data="", why="", wrong=())
+                for piece in section.pieces
+                if piece.kind == "question"
+            ),
             values=tuple(replace(value, step=0, reads=()) for value in section.values),
             snapshots=tuple(
                 replace(shot, media="", form="") if isinstance(shot, model.Opaque) else shot

@@ -45,14 +45,16 @@
     return ratio > 0 ? say(ratio < 1 ? "small" : "large", { n: by.toLocaleString(lang, { maximumSignificantDigits: 3 }) }) : words.sign;
   };
 
-  const judge = ({ answer, unit = "", within = 0.01 }, text, shown) => {
+  const judge = ({ answer, unit = "", within = 0.01, wrong: mistakes = "[]" }, text, shown) => {
     const answers = JSON.parse(answer), bare = text.replace(/\p{Cf}/gu, "").trim().replace(/^[[({]|,?[\])}]$/g, ""), count = answers.length;
     if (!bare) throw words.first;
-    const ways = [/;|\band\b|,\s/, /,/, /[\s,;]+/].map((by) => bare.split(by).filter((it) => it.trim()));
+    const known = count < 2 && JSON.parse(mistakes).find(([value]) => !wrong(bare, value, unit, shown, +within));
+    const ways = [/;|\band\b|,\s/, /,/, /[\s,;]+/].map((by) => bare.split(by).map((it) => (count < 2 ? it : it.replace(/[()[\]{}]/g, ""))).filter((it) => it.trim()));
     const parts = count < 2 ? [bare] : ways.find((it) => it.length === count);
     if (!parts) throw say("many", { n: count });
     const last = /[^\d\s]*$/.exec(bare)[0]; // "40, 80 GB" is GB twice
     const found = parts.map((it, i) => wrong(/\d\s*$/.test(it) ? `${it} ${last}` : it, answers[i], unit, shown, +within));
+    if (known && found[0]) return `${found[0]}. ${known[1].replace(/\.$/, "")}`;
     return found.some(Boolean) && found.map((it, i) => (count < 2 ? it : say("part", { n: i + 1, verdict: it || words.right }))).join(", ");
   };
 
