@@ -554,7 +554,7 @@ def test_notebooks_are_not_searched(site):
 
 def test_the_formatting_of_values_is_that_of_the_stand_in():
     for value, text in [(3, "3"), (2.5, "2.5"), (1 / 3, "0.333333"), (True, "True"), (10**6, "1,000,000")]:
-        assert standin.said(value) == standin.number(value) == text
+        assert standin.spelled(value) == standin.number(value) == text
 
 
 # ---------------------------------------------------------------------------- the setting for Colab

@@ -36,7 +36,7 @@ def here(extra: str) -> list[str]:
         return [f"{unquote(place.path)}[{extra}]"]
     if at := elsewhere():
         return [f"litbook[{extra}] @ {at}"]
-    needed = (it.partition(";") for it in metadata.requires("litbook") or ())
+    needed = (need.partition(";") for need in metadata.requires("litbook") or ())
     return [name.strip() for name, _, when in needed if re.search(rf"\bextra == ['\"]{extra}['\"]", when)]
 
 

@@ -11,7 +11,7 @@ from litbook.record import model
 
 
 def in_words(shown: model.Snapshot, unit: str = "", depth: int = 0) -> str:
-    """A recorded value as `standin.said` says a live one."""
+    """A recorded value as `standin.spelled` says a live one."""
     if isinstance(shown, model.Scalar):
         if bits := re.fullmatch(r".*\((\d+) bits\)", shown.text) if shown.type == "int" else None:
             return f"an integer of {bits[1]} bits {unit}".strip()

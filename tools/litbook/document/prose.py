@@ -27,14 +27,14 @@ Formula = Callable[[str, str], object]
 
 
 def problems(
-    it: Edition, folder: Path, bibliography: Bibliography | None, formula: Formula | None
+    edition: Edition, folder: Path, bibliography: Bibliography | None, formula: Formula | None
 ) -> list[Problem]:
     """Each problem once, in the order of the lecture; `folder` is that of the lectures.
 
     Without a bibliography nothing is said of citations, and without `formula` nothing of LaTeX.
     """
-    found, record = list[Problem](), it.record
-    book = books.of(record, NOTHING_CITED, it.recordings, found)
+    several, record = list[Problem](), edition.record
+    book = books.of(record, NOTHING_CITED, edition.recordings, several)
     book.others = references.beside(folder)
     _ = book.numbers  # finds names that are given twice
     shown: list[Section | Definition] = [record.definition_of[key] for key in book.defined]
@@ -42,12 +42,12 @@ def problems(
         page = book.place.get(section.key) or book.defined.get(section.key, INDEX)
         setting = Setting(
             Citations(bibliography or NOTHING_CITED),
-            found,
+            several,
             resolve=functools.partial(books.address, book, page),
             number=functools.partial(books.numbered, book, page),
         )
         lines = record.sources[section.file].text.split("\n")
-        texts = sorted(_texts(it, section), key=lambda text: text[0])
+        texts = sorted(_texts(edition, section), key=lambda text: text[0])
         for line, note in texts:
             below = min((other for other, _ in texts if other > line), default=line + FAR)
             setting.place = Place(book.path(section), line, 1, lines[line - 1])
@@ -56,16 +56,16 @@ def problems(
     untold = {"unknown-citation"} if bibliography is None else set()
     if not all(section.ran or section.requires for section in record.sections):
         untold.add("unknown-name")  # what did not run may have it
-    return [problem for problem in dict.fromkeys(found) if problem.slug not in untold]
+    return [problem for problem in dict.fromkeys(several) if problem.slug not in untold]
 
 
-def _texts(it: Edition, section: Section | Definition) -> Iterator[tuple[int, Note]]:
+def _texts(edition: Edition, section: Section | Definition) -> Iterator[tuple[int, Note]]:
     """All prose of a section, or of a definition, each with its line."""
     yield section.first, grammar.phrase(section.heading)
     if isinstance(section, Definition):
         return
     yield from ((section.first + claim.line, grammar.phrase(claim.caption)) for claim in section.claims)
-    told = gather(it.record, section, it.recordings).pieces
+    told = gather(edition.record, section, edition.recordings).pieces
     for piece in told:
         match piece.kind:
             case "link":

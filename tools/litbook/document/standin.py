@@ -45,7 +45,7 @@ def show(name: str, value: Any, unit: str = "", *, measured: bool = False) -> No
     place = caller.f_code.co_name, caller.f_lineno, name
     SHOWN[place] = SHOWN.get(place, 0) + 1
     if SHOWN[place] <= 3:
-        text = bounded(said(value, unit))
+        text = bounded(spelled(value, unit))
         print(f"{name} = {one_line(text)}   (measured here)" if measured else f"{name} = {text}")
     elif SHOWN[place] == 4:
         print(f"{name} …")
@@ -54,11 +54,11 @@ def show(name: str, value: Any, unit: str = "", *, measured: bool = False) -> No
 SHOWN: dict[Any, int] = {}
 
 
-def said(value: Any, unit: str = "", depth: int = 0) -> str:
+def spelled(value: Any, unit: str = "", depth: int = 0) -> str:
     """A value in one line: numbers with their unit, tensors with dtype, shape and, if few, their values."""
     torch, numpy = sys.modules.get("torch"), sys.modules.get("numpy")
     if (torch and isinstance(value, torch.Tensor)) or (numpy and isinstance(value, numpy.ndarray)):
-        return said_tensor(value, unit, depth)
+        return spelled_tensor(value, unit, depth)
     if numpy and isinstance(value, numpy.generic) and isinstance(value.item(), int | float):
         value = value.item()
     if isinstance(value, enum.Enum):
@@ -74,13 +74,16 @@ def said(value: Any, unit: str = "", depth: int = 0) -> str:
     if pairs is not None:
         plain = isinstance(value, dict)
         texts = [
-            (said(k, "", depth + 1) if plain else str(k), said(v, unit, depth + 1)) for k, v in pairs[:12]
+            (spelled(k, "", depth + 1) if plain else str(k), spelled(v, unit, depth + 1))
+            for k, v in pairs[:12]
         ]
         return mapping("" if plain else type(value).__name__, texts, len(pairs))
     if isinstance(value, views):
         alike = {type(member) for member in value} in ({str}, {int})
         members = sorted(value) if isinstance(value, set | frozenset) and alike else list(value)
-        return sequence(type(value).__name__, [said(v, unit, depth + 1) for v in members[:12]], len(members))
+        return sequence(
+            type(value).__name__, [spelled(v, unit, depth + 1) for v in members[:12]], len(members)
+        )
     return described(value)
 
 
@@ -133,15 +136,15 @@ def fields(value: Any) -> list[tuple[Any, Any]] | None:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return [(f.name, getattr(value, f.name)) for f in dataclasses.fields(value) if hasattr(value, f.name)]
     if type(value).__name__ in ("finfo", "iinfo") and type(value).__module__ == "torch":
-        known = ("bits", "min", "max", "eps", "tiny", "smallest_normal", "resolution", "dtype")
-        return [(name, getattr(value, name)) for name in known if hasattr(value, name)]
+        listed = ("bits", "min", "max", "eps", "tiny", "smallest_normal", "resolution", "dtype")
+        return [(name, getattr(value, name)) for name in listed if hasattr(value, name)]
     kind: Any = type(value)
     if kind.__repr__ is object.__repr__ and getattr(value, "__dict__", None):
         return list(vars(value).items())
     return None
 
 
-def said_tensor(value: Any, unit: str = "", depth: int = 0) -> str:
+def spelled_tensor(value: Any, unit: str = "", depth: int = 0) -> str:
     """A tensor or array."""
     device, dtype = str(getattr(value, "device", "cpu")), str(value.dtype).removeprefix("torch.")
     values = held(value) if device == "cpu" and math.prod(value.shape) <= 64 else []
@@ -268,9 +271,9 @@ def display(*pieces: tuple[str, str]) -> None:
 SAID: dict[str, str] = {}  # `[@fig:rate]`, `[@key]`: what the notebook says for each, in words
 
 
-def told(text: str, said: dict[str, str] = SAID) -> str:
+def told(text: str, wordings: dict[str, str] = SAID) -> str:
     """A note as Jupyter shows it: its own Markdown, but for names and citations."""
-    for mark, words in said.items():
+    for mark, words in wordings.items():
         text = text.replace(mark, words)
     return text
 
@@ -289,7 +292,7 @@ def misbelief(said: str, run: str) -> None:
 def question(text: str, *, answer: object, unit: str | None = None, **_: object) -> None:
     """A question with its answer."""
     note(f"**Check yourself.** {cleandoc(text)}")
-    print(f"answer = {bounded(said(answer, unit or ''))}")
+    print(f"answer = {bounded(spelled(answer, unit or ''))}")
 
 
 def figure(fig: Any, *, caption: str, alt: str) -> None:
@@ -310,12 +313,12 @@ def explore(
         numbers = function(**place)
         numbers = numbers if isinstance(numbers, dict) else {"": numbers}
         return {
-            str(name): short(getattr(it, "item", lambda it=it: it)(), unit) for name, it in numbers.items()
+            str(name): short(getattr(n, "item", lambda value=n: value)(), unit) for name, n in numbers.items()
         }
 
     columns = []
     for place in (at, places[0], places[-1]):
-        head = ", ".join(f"{name.replace('_', ' ')} {place_text(it)}" for name, it in place.items())
+        head = ", ".join(f"{name.replace('_', ' ')} {place_text(value)}" for name, value in place.items())
         with contextlib.suppress(Exception):  # a point at which the function raises is a gap
             columns.append((head, told_at(place)))
     note(explored(columns, *map(cleandoc, (do, caption, see))))
@@ -324,7 +327,7 @@ def explore(
 
         sliders = {
             name: ipywidgets.SelectionSlider(
-                options=[(place_text(it), it) for it in values],
+                options=[(place_text(value), value) for value in values],
                 value=at[name],
                 description=name,
             )
@@ -345,10 +348,10 @@ def place_text(place: Any) -> str:
 
 def explored(columns: list[tuple[str, dict[str, str]]], do: str, caption: str, see: str) -> str:
     """What a picture with sliders shows at some of its points, as Markdown."""
-    columns = [it for i, it in enumerate(columns) if it not in columns[:i]]
+    columns = [column for i, column in enumerate(columns) if column not in columns[:i]]
     rows = [["", *(head for head, _ in columns)]]
     rows += [[name, *(texts[name] for _, texts in columns)] for name in columns[0][1]]
-    cells = [[re.sub(r"([\\`*_<>|$[])", r"\\\1", it) for it in row] for row in rows]
+    cells = [[re.sub(r"([\\`*_<>|$[])", r"\\\1", text) for text in row] for row in rows]
     lines = [f"| {' | '.join(row)} |" for row in cells]
     table = "\n".join([lines[0], "|---" * len(rows[0]) + "|", *lines[1:]])
     return "\n\n".join(filter(None, [do, table, caption and f"*{caption}*", see]))

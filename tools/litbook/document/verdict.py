@@ -123,8 +123,7 @@ def problems(
 
 def _asked(record: model.Record, problem: Problem) -> bool:
     """Whether a problem stands in what this run was asked for."""
-    place, ran = problem.place, [it for it in record.sections if it.ran and it.kind in ("part", "section")]
+    place, ran = problem.place, [s for s in record.sections if s.ran and s.kind in ("part", "section")]
     return not record.asked or any(
-        place and record.sources[it.file].path == place.path and it.first <= place.line <= it.last
-        for it in ran
+        place and record.sources[s.file].path == place.path and s.first <= place.line <= s.last for s in ran
     )

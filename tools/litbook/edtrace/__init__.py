@@ -48,7 +48,7 @@ def _text(call: ast.Call) -> ast.Call:
         def visit_Constant(self, node: ast.Constant) -> ast.Constant:
             return ast.Constant(as_markdown(node.value)) if isinstance(node.value, str) else node
 
-    return ast.Call(ast.Name("note"), [Marked().visit(copy.deepcopy(it)) for it in call.args[:1]], [])
+    return ast.Call(ast.Name("note"), [Marked().visit(copy.deepcopy(node)) for node in call.args[:1]], [])
 
 
 snapshot.INSTEAD.append("__lectrace__")

@@ -42,7 +42,7 @@ def _without(text: str) -> str:
     text, changed = _DROPPED.sub("", text), 1
     while changed:  # from the innermost outwards
         text, changed = _ELEMENT.subn(_element, text)
-    text = _BREAK.sub(lambda it: " " if _in_table(it) else "\\\n", text)
+    text = _BREAK.sub(lambda match: " " if _in_table(match) else "\\\n", text)
     return _TAG.sub(r"\\<", text)
 
 

@@ -323,7 +323,7 @@ def cached(url: str, prefix: str) -> str:
     path = "var/files/" + name + "-" + re.sub(r"[^\w_-]+", "_", url)
     ending = Path(re.sub(r"[?#].*", "", url).partition("://")[2].partition("/")[2]).suffix
     path = next(
-        (it for it in (path, path + ending) if _place(it).is_file()), path
+        (name for name in (path, path + ending) if _place(name).is_file()), path
     )  # newer copies have an ending
     if not _place(path).is_file():
         raise _no_copy(url, path)

@@ -97,9 +97,11 @@ def explored(
             "give its sliders fewer places, or round what the function gives"
         )
     keys = [(*place.values(),) if len(place) > 1 else next(iter(place.values())) for place in places]
-    numbers = (it if isinstance(it, str) else it.get("", it) for it in results)
+    numbers = (result if isinstance(result, str) else result.get("", result) for result in results)
     return grid, {
-        key: cast("Given", it) for key, it in zip(keys, numbers, strict=True) if not isinstance(it, str)
+        key: cast("Given", number)
+        for key, number in zip(keys, numbers, strict=True)
+        if not isinstance(number, str)
     }
 
 

@@ -156,8 +156,8 @@ class Pages:
     def judge(self, edition: Edition, findings: Findings, drawn: Sequence[Problem] = ()) -> None:
         """What is wrong with the lecture goes into `findings`; `drawn` is what drawing its pages has told."""
         told = prose.problems(edition, self.project.folder, self.bibliography, formulas.mathml)
-        known = {(problem.slug, problem.what) for problem in told}
-        told += [problem for problem in drawn if (problem.slug, problem.what) not in known]
+        before = {(problem.slug, problem.what) for problem in told}
+        told += [problem for problem in drawn if (problem.slug, problem.what) not in before]
         problems_of(edition, findings, self.choices.strict, told)
 
     def ends(self) -> Iterator[tuple[str, str | bytes]]:

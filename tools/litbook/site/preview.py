@@ -437,7 +437,7 @@ class Preview:
     def _index(self, uri: str) -> None:
         """The two files of the search: where its index is, which each page asks, and the index itself."""
         now = (self.generation, *(draft.generation for draft in self.drafts.values()))
-        plugins = [it for name, it in self.config.plugins.items() if name.rpartition("/")[2] == "search"]
+        plugins = [p for name, p in self.config.plugins.items() if name.rpartition("/")[2] == "search"]
         if self.searched.get(uri) == now or not plugins or not hasattr(plugins[0], "search_index"):
             return
         index, passages = type(plugins[0].search_index)(**plugins[0].config), dict[str, Sequence[Passage]]()

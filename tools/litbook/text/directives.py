@@ -298,7 +298,7 @@ def attach(
         watches = directive.watches
         if directive.name == "inspect" and not directive.content and not directive.in_remark:
             watches = tuple(
-                Watch("inspect", it, None, directive.line, _parsed(it)) for it in _assigned(anchor)
+                Watch("inspect", text, None, directive.line, _parsed(text)) for text in _assigned(anchor)
             )
             if not watches:
                 what, way_out = "@inspect names no expression", "write what to show: # @inspect x.shape"
@@ -316,10 +316,10 @@ def _assigned(anchor: Anchor) -> list[str]:
         case ast.AnnAssign(target=target) | ast.AugAssign(target=target) | ast.For(target=target):
             targets = [target]
         case ast.With(items=items):
-            targets = [it.optional_vars for it in items if it.optional_vars]
+            targets = [item.optional_vars for item in items if item.optional_vars]
         case ast.FunctionDef(args=given) | ast.AsyncFunctionDef(args=given):
             every = (*given.posonlyargs, *given.args, given.vararg, *given.kwonlyargs, given.kwarg)
-            return [it.arg for it in every if it]
+            return [arg.arg for arg in every if arg]
         case _:
             return []
     names = list[str]()

@@ -135,9 +135,9 @@ def first_heading(tree: ast.Module) -> str:
 
     The first heading anywhere would be one of the lecture's middle.
     """
-    mains = (it for it in tree.body if isinstance(it, ast.FunctionDef) and it.name == "main")
-    calls_in_it = (it for main in mains for it in main.body if calls(it))
-    heading = re.match(r"#{1,6}[ \t]+(.*?)[ \t#]*(\n|$)", next(map(unspoken, calls_in_it), ""))
+    mains = (node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "main")
+    told_by = (node for main in mains for node in main.body if calls(node))
+    heading = re.match(r"#{1,6}[ \t]+(.*?)[ \t#]*(\n|$)", next(map(unspoken, told_by), ""))
     return heading[1] if heading else ""
 
 
