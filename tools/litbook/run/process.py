@@ -53,7 +53,7 @@ WHOLE: dict[str, Any] = {  # a run of all of a lecture, as `run.run` has it
     "sections": [], "device": "auto", "timeout": None, "seed": 0, "slow": False, "words": "", "listener": "",
 }  # fmt: skip
 AT_ONCE, MOST_WAITING = 2, 4  # processes that wait to run one lecture, and any: each has its text in memory
-LATER = 0.5  # seconds after a run, when its page is drawn, the next ones begin to wait
+LATER = 2.0  # seconds after a run, when a browser shows its page, the next ones begin to wait
 GRACE = 3.0  # seconds that a lecture which swallows Ctrl-C or the time-out gets before its process ends
 
 End = Callable[[float | None], tuple[int, bool]]
