@@ -790,7 +790,13 @@ def test_a_port_that_is_taken_is_named_with_a_way_out(served: Served) -> None:
 
 
 @pytest.mark.parametrize(
-    "file", ["lectures/lecture_02/peaks.py", "tests/samples/tour.py", "tests/unit/test_source.py"]
+    "file",
+    [
+        "lectures/lecture_02/peaks.py",
+        "tests/samples/tour.py",
+        "tests/unit/test_source.py",
+        "tests/unit/test_instrument.py",  # every statement of the language
+    ],
 )
 def test_a_text_coloured_in_pieces_is_the_text_coloured_whole(repo: Path, file: str) -> None:
     text = (repo / file).read_text(encoding="utf-8")

@@ -5,9 +5,11 @@ multi-line string is coloured as one; then the text is cut into lines that each 
 from __future__ import annotations
 
 import functools
+import keyword
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
-from pygments.lexer import Lexer
+from pygments.lexer import Lexer, inherit, words
 from pygments.lexers.python import PythonLexer
 from pygments.token import STANDARD_TYPES, Token, _TokenType
 
@@ -30,6 +32,30 @@ _CLASSES = (
     (Token.Name.Builtin, "nb"),
     (Token.Name.Exception, "nb"),
 )
+
+# What Pygments may take for more than a name.
+_LISTED = {
+    word
+    for rules in PythonLexer.tokens.values()
+    for rule in rules
+    if isinstance(rule, tuple) and isinstance(rule[0], words)
+    for word in rule[0].words
+}
+_MORE = {*_LISTED, *keyword.kwlist, *keyword.softkwlist, "lazy", "self", "cls", "Ellipsis", "NotImplemented"}
+
+
+class Quick(PythonLexer):  # type: ignore[misc]  # Pygments ships no types
+    """As its base, in half the time: that tries forty rules before the one for a name."""
+
+    tokens: ClassVar[dict[str, list[Any]]] = {
+        "root": [
+            (r"(?<=[^\s\\]) +", Token.Text),
+            (r"[]{}:(),;[]", Token.Punctuation),
+            (r"[-~+/*%=<>&^|]|\.(?!\d)", Token.Operator),
+            (rf"(?!(?:{'|'.join(sorted(_MORE))})\b)[A-Za-z][A-Za-z0-9_]*(?![\w\"'])", Token.Name),
+            inherit,
+        ]
+    }
 
 
 @dataclass(frozen=True)
@@ -81,7 +107,7 @@ def lines(source: str, cuts: Cuts = ()) -> list[Line]:
 
 @functools.lru_cache(maxsize=2000)  # of a lecture that is edited, all definitions but one are known
 def _color_piece(piece: str) -> list[tuple[list[tuple[str, str]], bool]]:
-    return coloured(piece, PythonLexer(stripnl=False, ensurenl=False))
+    return coloured(piece, Quick(stripnl=False, ensurenl=False))
 
 
 def coloured(source: str, lexer: Lexer) -> list[tuple[list[tuple[str, str]], bool]]:
