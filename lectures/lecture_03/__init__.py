@@ -14,27 +14,27 @@ __beside__ = ("counters", "timing", "units")
 
 def main() -> None:
     note(r"""
-        The lecture before this one counted products, parameters and bytes one by one. Here a whole
-        model is counted: the block that Llama, Mistral and Qwen share. Every formula stands beside
-        a measurement that was not shown the formula, and beside a published number where there is
-        one.
+        The lecture before this one counted matrix products, parameters and bytes one by one. This
+        one counts a whole Transformer: its parameters, FLOPs, memory and time. Beside each formula
+        stands a count that PyTorch makes without knowing the formula, and a published number where
+        there is one.
     """)
     note(r"""
-        You need the core of that lecture: what a FLOP is, what a training step keeps, what MFU
-        divides by what. Nothing here needs a GPU, because counting needs no speed: large models are
-        built on the device `meta`, which has shapes and no data.
+        You need the core of that lecture: what a FLOP is, what a training step keeps in memory, and
+        what MFU is. Nothing here needs a GPU. Large models are built on the device `meta`, where a
+        tensor has a shape and no data, so that they can be counted and take no memory.
     """)
-    note("**The block.** What was exchanged since the first Transformers, and what each exchange costs:")
+    note("**The block.** The parts of a Transformer, and what each of them costs:")
     a_block_of_today()
-    note("**Memory.** What a block leaves behind for the backward pass, and what need not stay:")
+    note("**Memory.** What a block keeps for the backward pass, and what can be computed again instead:")
     the_activations_of_a_block()
-    note("**Utilization.** The formula behind the number that everyone reports:")
+    note("**Utilization.** Which FLOPs count in MFU, the number that everyone reports:")
     which_flops_enter_mfu()
-    note("**Waiting.** For arithmetic, for memory, or for the program itself:")
+    note("**Waiting.** Whether a block waits for arithmetic, for memory, or for the program:")
     three_regimes()
-    note("**Writing.** What is kept for each token, what is read for the next, and how fast that can be:")
+    note("**Writing.** How fast a model can write text, and what it keeps for each token:")
     generating()
     note("**Since then.** Heads of any size, experts, a compressed cache, windows, and what each costs:")
     later_models()
-    note("**All of it.** The tables at both ends, and a run that is predicted before it starts:")
+    note("**All of it.** A whole model, and a training run that is predicted before it starts:")
     the_whole_model()

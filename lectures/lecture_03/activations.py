@@ -25,9 +25,11 @@ from .published import LLAMA_2_7B, LLAMA_3_8B, SMALL
 def the_activations_of_a_block() -> None:
     """The activations of a block."""
     note(r"""
-        Parameters, gradients and moments are there once, however long the text. Activations come
-        anew with every token, and with written-out attention with every *pair* of tokens. So it is
-        they that decide which batch fits. How many bytes does a token leave behind in a layer?
+        A training step keeps *activations*: results of the forward pass that the backward pass
+        needs. Parameters, gradients and moments take the same memory however long the text is.
+        Activations grow with every token, and with written-out attention even with every *pair* of
+        tokens. So activations decide how large a batch can be. How many bytes does a token leave in
+        a layer?
     """)
     a_published_formula_counts_thirty_four_bytes()
     the_block_of_today_keeps_other_tensors()
@@ -81,10 +83,12 @@ def kept_per_token(
 def a_published_formula_counts_thirty_four_bytes() -> None:
     """A dense block of GPT-3's shape keeps 34 bytes per token and width, and five per head and pair."""
     note(r"""
+        A paper of 2022 counted the activations of the block that GPT-3 used [@korthikanti2022].
         With $s$ tokens in each of $b$ sequences, $a$ heads and width $h$, a layer keeps
-        $34\,sbh + 5\,as^2b$ bytes in a 16-bit format [@korthikanti2022]. (The letters are the
-        paper's: its $h$ is the width, our $d$.) The formula is a list [@korthikanti2022]: two bytes
-        for each number that some backward pass will ask for, one for each place of a dropout mask.
+        $34\,sbh + 5\,as^2b$ bytes in a 16-bit format [@korthikanti2022]. (These letters are the
+        paper's: its $h$ is the width, which this lecture calls $d$.) The formula adds up a list, in
+        which a number that the backward pass needs takes two bytes, and a place of a dropout mask
+        one byte [@korthikanti2022]. Here is the list:
     """)
     linear = {
         "inputs of the norms": 2 + 2, "input of queries, keys, values": 2,
@@ -94,25 +98,26 @@ def a_published_formula_counts_thirty_four_bytes() -> None:
     square = {"softmax": 2, "mask": 1, "what the mask left": 2}
     assert sum(linear.values()) == 34, "per token and number of width"
     assert sum(square.values()) == 5, "per head and pair"
-    note("Is it true? Write that block down, run it, and weigh what autograd puts aside.")
+    note("Is the formula right? `PaperBlock` is that block. Run it, and add up the bytes that autograd keeps:")
     sizes = (64, 4, 2, 32), (64, 8, 2, 32), (96, 4, 3, 48)  # @inspect sizes
     exact = [34 * h + 5 * a * s for h, a, _, s in sizes]  # @inspect exact as B
     found = [kept_per_token(PaperBlock(h, a), h, b, s) for h, a, b, s in sizes]
     over = [f - e for f, e in zip(found, exact)]  # @inspect over as B
     assert over == [8.0] * 3, "the formula, and two means and two deviations"
     note(r"""
-        The paper leaves the norms' means and deviations out, as small, and so they are. On a
-        processor each takes `2` bytes in `bfloat16`. A card keeps them in `float32`, as `meta`
-        says, which knows its kernels' shapes and formats:
+        A little more is kept: each norm also keeps a mean and a deviation for every token. The
+        paper leaves them out, because they are so few. On a processor each takes `2` bytes. A card
+        keeps them in `float32`. The device `meta` knows the formats of a card's kernels, and can be
+        asked:
     """)
     x = torch.empty(2, 32, 64, dtype=torch.bfloat16, device="meta")
     _, mean, deviation = torch.native_layer_norm(x, [64], None, None, 1e-5)
     on_card = 2 * (mean.nbytes + deviation.nbytes) / (2 * 32)  # @inspect on_card as B
     assert on_card == 16.0, "for a token, on a card"
     note(r"""
-        GPT-3 has `96` heads, width `12288`, and reads `2048` tokens [@gpt3]. If all its layers are
-        dense, as the paper takes them, the second term is the larger one by far. (GPT-3 itself
-        alternates dense attention with one that looks at fewer pairs [@gpt3].)
+        GPT-3 has `96` heads, width `12288`, and reads `2048` tokens [@gpt3]. The paper takes all
+        its layers as dense. Then the second term, of attention's pairs, is much larger than the
+        first. (GPT-3 itself alternates dense attention with one that looks at fewer pairs [@gpt3].)
     """)
     h, a, s = 12288, 96, 2048
     share = 5 * a * s / (34 * h + 5 * a * s)  # @inspect share as %
@@ -123,11 +128,12 @@ def a_published_formula_counts_thirty_four_bytes() -> None:
 
 
 def the_block_of_today_keeps_other_tensors() -> None:
-    """Two thirds of what a block of today keeps are its feed-forward part's."""
+    """Of what a block of today keeps, two thirds belong to its feed-forward part."""
     note(r"""
-        What is on the list of a block of today? There are no dropouts, keys and values are narrow,
-        and the feed-forward part keeps four tensors of the inner width where it kept two: gate,
-        SiLU of the gate, up, and their product. Token by token and for one layer, in `bfloat16`:
+        What does a block of today keep? It has no dropout masks, and its keys and values are
+        narrow. Its feed-forward part keeps more: four tensors of the inner width instead of two.
+        They are the gate, its SiLU, the result of the matrix up, and the product of these two. The
+        whole list, in `bfloat16`, for each token in one layer:
 
         - each norm keeps its input and one number, $2d + 4$ bytes;
         - the projections, `out`, and gate with up keep an input each, $6d$;
@@ -148,8 +154,8 @@ def the_block_of_today_keeps_other_tensors() -> None:
     assert listed == activation_bytes(SMALL, SMALL.context) == 2152, "fused"
     assert listed - rounded == 2 * 4 + 4 * a, "and the few numbers"
     note(r"""
-        The formula and what autograd keeps, for the same block with norms that keep what is listed
-        (why that has to be said, the aside below tells):
+        Compare the formula with what autograd keeps. The norms of this block keep exactly what the
+        list says; the aside below shows that not all norms do:
     """)
 
     def kept(config: Config, context: int, how: How) -> float:
@@ -165,10 +171,10 @@ def the_block_of_today_keeps_other_tensors() -> None:
     exact = [activation_bytes(c, s, fused=False) for c, s in cases]
     assert found == exact, "written out: to the byte"
     note(r"""
-        Per number of width a block of Llama-3-8B keeps more than the block of the paper, even
-        without attention's weights. Is its feed-forward part wider? It is narrower. But of what is
-        as wide as the inside of that part, four tensors are kept, and in the paper's block two:
-        what goes into GELU, and what comes out.
+        Divided by the width, a block of Llama-3-8B keeps more than the paper's block, even without
+        attention's weights. The cause is not a wider feed-forward part: it is narrower. The cause
+        is the number of tensors of that width. Here four are kept. In the paper's block only two
+        are, the input of GELU and its result:
     """)
     each = activation_bytes(LLAMA_3_8B, 8192) / LLAMA_3_8B.width  # @inspect each as B
     assert 41 < each < 41.1, "instead of 34"
@@ -228,13 +234,15 @@ def with_lean_norms(block: Block) -> Block:
 
 @aside
 def a_norm_in_pieces_keeps_float32_copies() -> None:
-    """A norm that runs as single operations keeps float32 copies, more than fused attention keeps."""
+    """A norm that runs as several operations keeps float32 copies, more than fused attention keeps."""
     note(r"""
-        Why does a norm, which computes next to nothing, keep more for the backward pass than
-        attention? In `bfloat16` it is computed in `float32`, or it would lose digits. Where PyTorch
-        has no kernel for it, it converts, squares, divides and converts back, and autograd keeps
-        what stands between: two copies in `float32`. A kernel keeps the input and a `float32` for
-        each token, and computes the rest again. `Lean` does what such a kernel does.
+        A norm computes next to nothing. Can it still keep more for the backward pass than
+        attention? A norm of `bfloat16` numbers computes in `float32`, because its sum would lose
+        digits otherwise. If PyTorch has one kernel for the norm, that kernel keeps its input and
+        one `float32` for each token, and computes the rest again. If not, PyTorch runs single
+        operations: convert, square, divide, convert back. Autograd then keeps what passes between
+        them, and that is two copies in `float32`. `Lean` is a norm that keeps only what the kernel
+        keeps:
     """)
     x = torch.randn(4, 8, 64, dtype=torch.float64, requires_grad=True)
     pieces, lean = RMSNorm(64).double(), Lean(64).double()
@@ -256,15 +264,15 @@ def a_norm_in_pieces_keeps_float32_copies() -> None:
     more = with_pieces / activation_bytes(config, 8192) - 1  # @inspect more as %
     assert 0.29 < more < 0.30, "more for the whole block"
     note(r"""
-        Both norms of a block, and beside them what attention keeps: queries, keys and values, and a
-        `float32` for each head:
+        Compare the two norms of a block with all that fused attention keeps: queries, keys and
+        values, and a `float32` for each head:
     """)
     norms = 2 * (8 * config.width + 4)
     attention = 2 * config.width + 4 * config.kv_width + 4 * config.heads
     assert 5.2 < norms / attention < 5.3, "times what its attention keeps"
     note(r"""
-        PyTorch has such a kernel for CUDA and none for the CPU. `activation_bytes` counts on it,
-        and takes `norm=8` where there is none.
+        PyTorch has such a kernel for CUDA and none for the CPU. `activation_bytes` assumes the
+        kernel; without one, call it with `norm=8`.
     """)
     question(rf"""
         How many bytes do the two norms of a block of Llama-3-8B, `{config.width}` wide, keep for
@@ -275,10 +283,11 @@ def a_norm_in_pieces_keeps_float32_copies() -> None:
 def written_attention_keeps_a_weight_per_pair() -> None:
     """Written-out attention keeps a weight for every pair of tokens; fused attention keeps none."""
     note(r"""
-        What grows faster than the text? Attention's *weights*, the softmax of the scores: not
-        parameters, but one number for each head and pair of tokens. The backward pass needs them.
-        Written-out attention keeps them. A fused kernel keeps one number for each row, and computes
-        them again from it, tile by tile [@dao2022]. Let the context grow:
+        Which activations grow faster than the text? Those of attention. Its *weights*, the softmax
+        of the scores, are one number for each head and each pair of tokens. (They are no
+        parameters.) The backward pass needs them. Written-out attention keeps them all. A fused
+        kernel keeps one number for each head and token, and computes the weights again from that,
+        piece by piece [@dao2022]. Let the context grow, and weigh both:
     """)
     contexts = [16, 32, 64, 128]
 
@@ -319,7 +328,7 @@ def written_attention_keeps_a_weight_per_pair() -> None:
         Llama-3-8B as fused attention?
     """, answer=lines["written out"][-1] / lines["fused"][-1],
         check=1 + 32 * (2 * 131072 - 4) / (12 * 4096 + 4 * 1024 + 8 * 14336 + 8 + 4 * 32),
-        unit="times", within=0.05, why="""
+        unit="times", within=0.05, why=r"""
             Each of `32` heads keeps a weight of `2` bytes for each of the `131072` tokens. Fused
             attention keeps `4` bytes for each head instead.
         """)
@@ -328,8 +337,9 @@ def written_attention_keeps_a_weight_per_pair() -> None:
 def checkpointing_keeps_the_input_alone() -> None:
     """A checkpointed block keeps its input alone, and is computed once more."""
     note(r"""
-        What is not kept can be computed again. `checkpoint` runs the block without keeping anything
-        but its input, and runs it once more when the backward pass arrives [@chen2016].
+        Activations that are not kept can be computed again. This is *activation checkpointing*
+        [@chen2016]. PyTorch's `checkpoint` runs a block and keeps only its input. When the backward
+        pass reaches the block, it runs once more from that input:
     """)
     block = Block(SMALL).bfloat16()
     x = torch.randn(2, 32, 64, dtype=torch.bfloat16, requires_grad=True)
@@ -344,7 +354,7 @@ def checkpointing_keeps_the_input_alone() -> None:
     expected, = torch.autograd.grad(block(x, turn).sum(), x)
     found, = torch.autograd.grad(again(x).sum(), x)
     assert torch.equal(found, expected), "the same gradient, bit for bit"
-    note("The price is a forward pass. On `meta`, for a block of Llama-3-8B with a long sequence:")
+    note("The price is another forward pass, or nearly. For a block of Llama-3-8B with a long sequence, on `meta`:")
     with torch.device("meta"):
         large = Block(LLAMA_3_8B, "written")
         x = torch.empty(1, 4096, 4096, requires_grad=True)
@@ -357,17 +367,18 @@ def checkpointing_keeps_the_input_alone() -> None:
     more = twice / usual - 1  # @inspect more as %
     assert 0.25 < more < 0.26, "more FLOPs"
     misbelief("Checkpointing every block costs a third more.", r"""
-        That would be the whole forward pass. PyTorch stops recomputing as soon as the last tensor
-        is there that the backward pass asks for. The last product of a block, `down`, makes nothing
-        that is kept, and is not run again.
+        A third would be the whole forward pass. PyTorch computes less again: it stops when it has
+        the last tensor that the backward pass needs. The result of `down`, the last product of a
+        block, is not needed, so that product does not run again.
     """)
     down = 2 * 4096 * LLAMA_3_8B.hidden * LLAMA_3_8B.width  # @inspect down as FLOP
     assert twice - usual == forward - down, "without its last product"
     saved = activation_bytes(LLAMA_3_8B, 4096) / (2 * 4096)  # @inspect saved
     assert 20 < saved < 21, "times less than with fused attention"
     note(r"""
-        While a block is being recomputed its activations are there after all, those of one layer at
-        a time. And it is the inputs of all layers that are kept, so depth still counts.
+        Two things still take memory. The inputs of all blocks are kept, so memory still grows with
+        the number of layers. And while a block is computed again, all its activations are there,
+        those of one block at a time.
     """)
     question(r"""
         Every block of Llama-3-8B is checkpointed. How many bytes do the inputs of its `32` blocks
@@ -471,9 +482,9 @@ def memory_can_grow_with_the_root_of_the_depth() -> None:
 def recomputing_attention_alone_is_nearly_free() -> None:
     """Recomputing attention alone gives back most of the bytes for few of the FLOPs."""
     note(r"""
-        Attention's weights are most of what written-out attention keeps, and a small part of what
-        it computes. So keep queries, keys and values, and recompute the weights alone
-        [@korthikanti2022].
+        Which activations are the cheapest to compute again? Attention's weights: they take the most
+        bytes and few FLOPs. So keep queries, keys and values, and compute only the weights again
+        [@korthikanti2022]. This is *selective* recomputation:
     """)
     block = with_lean_norms(Block(SMALL, "written"))
     turn = turns(SMALL.head, 128).bfloat16()
@@ -493,10 +504,10 @@ def recomputing_attention_alone_is_nearly_free() -> None:
     extra = flops(step) - before  # @inspect extra as FLOP
     assert extra == 2 * 128 * 128 * 64, "for the scores alone"
     note(r"""
-        As published, this saves `70%` of GPT-3's activations and costs `2.7%` more FLOPs: both
-        products of attention are run a second time [@korthikanti2022]. The first number is the
-        share that attention's weights have, found above. Is the second right? One layer of GPT-3 on
-        `meta`; its `bmm` are the two products:
+        The paper says that this saves `70%` of GPT-3's activations and costs `2.7%` more FLOPs,
+        because both products of attention run a second time [@korthikanti2022]. The first number is
+        the share of attention's weights that was found above. Is the second number right? Count one
+        layer of GPT-3 on `meta`. The operations called `bmm` are the two products of attention:
     """)
     with torch.device("meta"):
         layer = PaperBlock(12288, 96)
@@ -511,11 +522,12 @@ def recomputing_attention_alone_is_nearly_free() -> None:
     assert round(published, 3) == 0.028, "by the appendix"
     assert round(published / of_step) == 3, "times too much"
     note(rf"""
-        So `{of_forward:.1%}` is right for a forward pass, and a step has three passes' worth. For a
-        step the paper's appendix prints a factor of $1 + s/6h$ [@korthikanti2022], which is three
-        times what it says is added: what is computed again has no backward pass of its own. Even
-        less is left where, as above, the sums are not run again. Fused attention has the same trade
-        built in: it keeps no weights, and computes them again.
+        So `{of_forward:.1%}` is a share of a forward pass. A step has three passes' worth of FLOPs,
+        so its share of a step is a third of that. The paper's appendix prints a factor of
+        $1 + s/6h$ for a step [@korthikanti2022]. That adds too much: it is the share of a forward
+        pass, as if what is computed again had a backward pass of its own. Where the sums are not
+        run again, as above, it is even less. Fused attention makes the same trade: it keeps no
+        weights, and computes them again.
     """)
     question(r"""
         What share of a step of GPT-3's layer are both products if the sequence is `8192` tokens
@@ -529,8 +541,9 @@ def recomputing_attention_alone_is_nearly_free() -> None:
 def logits_weigh_as_much_as_layers() -> None:
     """The logits of a large vocabulary weigh as much as several layers."""
     note(r"""
-        After the last block every token becomes a score for each word of the vocabulary. Llama-3
-        has `128256`. The loss needs their softmax, in `float32`, and keeps it. How much is it?
+        After the last block, the head turns each token into *logits*: a score for each token of the
+        vocabulary. The vocabulary of Llama-3 has `128256`. The loss takes the softmax of these
+        scores in `float32`, and keeps it for the backward pass. How many bytes are that?
     """)
 
     def kept(vocabulary: int) -> float:
@@ -554,14 +567,14 @@ def logits_weigh_as_much_as_layers() -> None:
     blocks = 8192 * 32 * layer  # @inspect blocks as B
     assert 0.09 < held / blocks < 0.1, "of what all blocks keep"
     note(r"""
-        While the loss is computed the scores themselves, their copy in `float32` and the gradients
-        of both come on top.
+        While the loss is computed, more is there: the logits themselves, their copy in `float32`,
+        and the gradients of both.
     """)
     note(r"""
-        Training code therefore cuts the sequence into pieces before the head, and computes loss and
-        gradient piece by piece.
+        To save this memory, training code can cut the sequence into pieces before the head, and
+        compute loss and gradient for one piece after the other.
     """)
     question(r"""
-        How many GB do the softmax's outputs of `8192` tokens take in `float32`, with the vocabulary
-        of Llama-2, `32000`?
+        How many GB does the softmax of `8192` tokens take in `float32`, with the vocabulary of
+        Llama-2, `32000`?
     """, answer=8192 * 32000 * 4 / GB, check=held / 128256 * 32000 / GB, unit="GB")

@@ -36,25 +36,30 @@ from .published import LLAMA_2_7B, LLAMA_3_8B, LLAMA_3_70B, MISTRAL_7B, QWEN_25_
 def a_block_of_today() -> None:
     """A block of today."""
     note(r"""
-        Llama, Mistral and the Qwen models up to version 2.5 are built from one block, and it is no
-        longer that of the first Transformer [@vaswani2017]:
+        Llama, Mistral and Qwen2.5 are built from the same kind of block. It differs from the block
+        of the first Transformer [@vaswani2017] in five ways:
 
-        - the norm is another one, and it stands at another place: before attention and before the
-          feed-forward part, where it stood after each addition;
-        - positions are told by turning queries and keys, no longer by adding to the tokens;
-        - several heads of queries share one head of keys and values;
-        - the feed-forward part has a gate;
-        - dropout is gone, and so are nearly all biases.
+        - the norm is RMSNorm instead of LayerNorm, and it comes before attention and before the
+          feed-forward part; it used to come after each addition;
+        - a token's position turns its queries and keys; it used to be added to the token;
+        - several heads of queries share one head of keys and values, which used to be as many;
+        - the feed-forward part has a gate, a third matrix beside its two;
+        - there is no dropout, and nearly no bias.
 
-        Each is a few lines of code. Together they decide every number in this lecture.
+        Each of these is a few lines of code. This part explains them one by one.
         [Later models](#later_models) change more, and have a part of their own.
     """)
     note(r"""
-        A token is a row of $d$ numbers. A block adds to it twice, `x + attention(norm(x))` and then
-        `x + feed_forward(norm(x))`. What runs through all blocks, and is only ever added to, is the
-        *residual stream*. In attention each token makes a query, a key and a value. A *score* is
-        the product of a query and a key, and the softmax of a token's scores says how much of each
-        value it takes.
+        First the whole block in short. Each token is a row of $d$ numbers; $d$ is the *width* of
+        the model. A block adds to it twice: `x = x + attention(norm(x))`, then
+        `x = x + feed_forward(norm(x))`. The row that runs through all blocks, and that they only
+        add to, is the *residual stream*.
+
+        In attention, three matrices turn each token into a query, a key and a value. Each of these
+        rows is cut into *heads*, pieces that work apart from each other. A *score* is the product
+        of a query and a key in one head. The *causal mask* removes the scores of later tokens. The
+        softmax of a token's scores says how much of each value it takes. The *feed-forward part*
+        then works on each token alone.
     """)
     a_block_is_seven_matrices()
     rmsnorm_forgets_the_scale()
@@ -67,12 +72,14 @@ def a_block_of_today() -> None:
 
 
 def a_block_is_seven_matrices() -> None:
-    """A block is seven matrices, and most of its weights are not attention's."""
+    """A block is seven matrices, and most of its weights are in the feed-forward part."""
     note(r"""
-        How many parameters has a block, and where are they? Queries and what leaves attention are
-        as wide as the model, $d$; keys and values are narrower, $d_{kv}$; inside the feed-forward
-        part a token is $h$ numbers wide. Each norm has $d$ *gains*, the factors that it learns. In
-        the matrices and gains of one block there are
+        How many parameters does a block have, and where are they? Attention has four matrices: for
+        queries, for keys, for values and for its result. The queries of a token are as wide as the
+        model, $d$ numbers. Its keys and values are narrower, $d_{kv}$ numbers, where heads share
+        them. The feed-forward part has three matrices between the width $d$ and a larger width $h$.
+        Each of the two norms has $d$ *gains*, factors that it learns. Together the matrices and
+        gains of one block have
 
         [@eq:block]: $$
         \underbrace{2d^2 + 2\,d\,d_{kv}}_{\text{attention}} +
@@ -80,7 +87,7 @@ def a_block_is_seven_matrices() -> None:
         + \underbrace{2d}_{\text{gains}}
         $$
 
-        parameters. A small one, to be counted:
+        parameters. Count those of a small block:
     """)
     config = SMALL  # @inspect config
     block = Block(config)
@@ -92,8 +99,8 @@ def a_block_is_seven_matrices() -> None:
     gains = sum(by_name.values()) - by_hand
     assert gains == 2 * d == 128, "in the gains"
     note(r"""
-        There is not one bias, no parameter says where a token stands, and of the weights the
-        feed-forward part has most:
+        No parameter is a bias, and none says where a token stands. Most weights are in the
+        feed-forward part:
     """)
     share = 3 * d * h / by_hand  # @inspect share as %
     assert share == 0.75, "gate, up and down"
@@ -106,13 +113,14 @@ def a_block_is_seven_matrices() -> None:
 
 
 def rmsnorm_forgets_the_scale() -> None:
-    """RMSNorm forgets how large the numbers of a token were."""
+    """RMSNorm removes the scale of a token's numbers."""
     note(r"""
-        LayerNorm subtracts the mean, divides by the standard deviation, multiplies by gains and
-        adds biases. RMSNorm keeps the second and third step, and divides by the root of the mean
-        square [@rmsnorm]. What does that do to a token? As long as all gains are one, the mean
-        square becomes one. Then a token of `64` numbers, taken as an arrow, has the root of `64` as
-        its length:
+        Why does a block need norms? Blocks add to the residual stream again and again, so its
+        numbers grow. A norm brings them back to one scale before a matrix sees them. LayerNorm
+        subtracts the mean of a token's numbers, divides by their standard deviation, multiplies by
+        gains and adds biases. RMSNorm does less: it divides by the root of the mean square, and
+        multiplies by gains [@rmsnorm]. While all gains are one, the mean square of the result is
+        one. Then a token of `64` numbers, taken as an arrow, has a length of the root of `64`:
     """)
     norm = RMSNorm(64, eps=0).double()
     x: Float[Tensor, "b t d"] = torch.randn(2, 5, 64).double()
@@ -123,9 +131,9 @@ def rmsnorm_forgets_the_scale() -> None:
     eight = torch.full_like(lengths, 8)
     assert torch.allclose(lengths, eight), "8, the root of 64"
     note(r"""
-        Gains that are learned give each number another weight, and then lengths differ. What stays
-        true with any gains: multiply the stream by a hundred, and the matrices behind a norm do not
-        notice.
+        Learned gains weigh each number differently, so that lengths differ. One thing stays true
+        with any gains. Multiply a token by a hundred: its root mean square is then as much larger,
+        the norm divides by it, and the result does not change.
     """)
     learned = RMSNorm(64, eps=0).double()
     nn.init.uniform_(learned.gain, 0.5, 1.5)
@@ -134,9 +142,9 @@ def rmsnorm_forgets_the_scale() -> None:
     loud = 100 * x
     assert torch.allclose(learned(loud), learned(x), rtol=1e-12), "the scale is gone"
     note(r"""
-        So far a small number was left out, `eps`. It is added to the mean square, so that a token
-        of zeros is not divided by zero, and it is felt where numbers are small. Of the size with
-        which models begin, `0.02`, and with `1e-5`:
+        So far a small number was left out. It is called `eps` and is added to the mean square, so
+        that a token of zeros is not divided by zero. It matters where a token's numbers are small.
+        A model begins with numbers of about `0.02`. With those, and an `eps` of `1e-5`:
     """)
     quiet, usual = 0.02 * y, RMSNorm(64).double()
     lengths = usual(quiet).norm(dim=-1)  # @inspect lengths
@@ -152,7 +160,7 @@ def rmsnorm_forgets_the_scale() -> None:
     middle = x + block.attention(block.before_attention(x), turn)
     after = middle + block.feed_forward(block.before_feed_forward(middle))
     assert torch.allclose(block(x, turn), after), "a block is this"
-    note("LayerNorm differs by the mean alone. Where it is zero, the two agree.")
+    note("Apart from biases, LayerNorm differs from RMSNorm by the mean alone. Where the mean is zero, the two agree.")
     centered = x - x.mean(dim=-1, keepdim=True)
     layer_norm = partial(F.layer_norm, normalized_shape=(64,), eps=0)
     layered = layer_norm(centered)
@@ -167,12 +175,13 @@ def rmsnorm_forgets_the_scale() -> None:
 
 
 def rotary_embedding_tells_distances() -> None:
-    """Rotary embedding turns queries and keys, so that a score depends on their distance alone."""
+    """Rotary embedding turns queries and keys, so that positions enter a score by their distance alone."""
     note(r"""
-        Does attention know the order of tokens? A score does not. Take the rotation out, and
-        exchange the first words of a text. After a single layer, its last token is what it was.
-        After two it is not: the causal mask lets the second token see one token less than the third
-        sees, so that what it passes on depends on its place.
+        Does attention know the order of tokens? A score does not: it is computed from a query and a
+        key, wherever they stand. So leave positions out, and exchange the first words of a text.
+        After one layer the last token is the same as before. After two layers it is not. Under the
+        causal mask the second token sees one token less than the third. So what a token passes on
+        depends on its place.
     """)
     config = replace(SMALL, layers=2)
     model, tokens = Transformer(config, "written").double(), torch.arange(8)
@@ -199,10 +208,12 @@ def rotary_embedding_tells_distances() -> None:
     turn = turns(8, 8).double()
     assert not torch.allclose(*both(1, turn)), "and with rotation"
     note(r"""
-        That is a weak hint, so models are told positions. The first Transformer added waves to the
-        tokens [@vaswani2017], others a learned vector for each place. Rotary embedding learns
-        nothing: it takes the numbers of a head in pairs, as points in a plane, and turns each pair
-        by an angle that grows with the position, every pair at its own speed [@rope].
+        The mask gives only a weak hint, so most models are told positions. The first Transformer
+        added sines and cosines to the tokens [@vaswani2017]. Others added a learned row for each
+        position. *Rotary embedding* adds nothing and learns nothing. It takes the numbers of a head
+        in pairs, as points in a plane. It turns each pair by an angle that grows with the position,
+        every pair at its own speed [@rope]. A score of two turned rows depends on the difference of
+        their angles, and so on the distance of the tokens:
     """)
     turn = turns(16, tokens=40).double()  # @inspect turn.shape
     q, k = torch.randn(2, 1, 1, 1, 16).double()
@@ -217,15 +228,15 @@ def rotary_embedding_tells_distances() -> None:
     closer = score(5, 3)  # @inspect closer
     assert not math.isclose(early, closer), "two apart: another score"
     note(r"""
-        A rotation keeps lengths, so nothing grows or shrinks with the position. And since it is
-        fixed, a model has as many parameters with it as without.
+        A rotation keeps the length of a row, so nothing grows or shrinks with the position. It also
+        has no parameters.
     """)
     turned = rotate(q, turn[:, [39]])
     assert torch.allclose(turned.norm(), q.norm()), "as long as before"
     assert not torch.allclose(turned, q), "and elsewhere"
     note(r"""
-        Attention as a whole turns queries and keys, and no values. So it gives the same result
-        wherever a text begins:
+        Attention turns queries and keys, and leaves values as they are. So it gives the same result
+        wherever in the context a text begins:
     """)
     layer = Attention(SMALL, "written").double()
     x = torch.randn(1, 8, 64).double()
@@ -248,12 +259,13 @@ def rotary_embedding_tells_distances() -> None:
 
 
 def heads_of_queries_share_keys() -> None:
-    """Sharing keys among heads saves memory, and not one FLOP of attention."""
+    """Sharing KV heads saves memory, but no FLOP of attention."""
     note(r"""
-        A model that writes text has to keep the keys and values of every token so far. What if four
-        heads of queries share one head of keys? It keeps a quarter [@gqa]; this is *grouped-query
-        attention*. What is computed is attention as ever, with keys and values repeated, only that
-        nobody repeats them:
+        A model that writes text has to keep the keys and values of all tokens so far. How can it
+        keep fewer? Let several heads of queries use the same head of keys and values [@gqa]. This
+        is *grouped-query attention*, and the shared heads are the *KV heads*. If four heads share
+        one, the model keeps a quarter. The result is that of ordinary attention with each KV head
+        repeated, without storing the repeats:
     """)
     b, t, h, g, n = 2, 6, 8, 2, 16
     q: Float[Tensor, "b t h n"] = torch.randn(b, t, h, n).double()
@@ -268,8 +280,8 @@ def heads_of_queries_share_keys() -> None:
     caches = [Cache(c, 1, q).memory.nbytes for c in (SMALL, alone)]  # @inspect caches as B
     assert caches[1] / caches[0] == 4.0, "times as much to keep without sharing"
     misbelief("Grouped-query attention makes attention cheaper to compute.", r"""
-        Every head of queries still scores every token: those products cost what they did. What gets
-        smaller are two of the four matrices, and the memory of keys and values.
+        It does not. Every head of queries still scores every token, at the same cost. Two of the
+        four matrices get smaller, and the memory for keys and values.
     """)
     with torch.device("meta"):
         q = torch.empty(b, t, h, n)
@@ -319,20 +331,22 @@ def heads_of_queries_share_keys() -> None:
 
 
 def a_gate_costs_a_third_matrix() -> None:
-    """SwiGLU has three matrices where there were two, so they are made narrower."""
+    """SwiGLU has three matrices instead of two, so they are made narrower."""
     note(r"""
-        What does a gate cost? The feed-forward part was: a matrix up to the width $4d$, a
-        nonlinearity, a matrix down. SwiGLU has two matrices up, one of which decides how much of
-        the other passes, through SiLU, a number times its sigmoid [@swiglu].
+        What does a gate cost? The feed-forward part of the first Transformer has two matrices: one
+        up to the width $4d$, and one down to $d$, with a nonlinearity between them. SwiGLU has two
+        matrices up. The result of the first, the *gate*, goes through SiLU, which multiplies a
+        number by its sigmoid. Multiplied with the result of the second, it decides how much of that
+        passes [@swiglu].
     """)
     part, x = SwiGLU(SMALL).double(), torch.randn(3, 5, 64).double()
     gate, up = part.gate(x), part.up(x)
     passed = gate * gate.sigmoid() * up  # @inspect passed.shape
     assert torch.allclose(part(x), part.down(passed)), "the code is this"
     note(r"""
-        Three matrices of width $h$ weigh as much as two of width $4d$ if $h$ is $\tfrac{8}{3}d$.
-        Llama-2-7B rounds that up to a multiple of 256; Llama-3-8B multiplies by $1.3$ first, and
-        rounds up to one of 1024 [@llama-code].
+        Three matrices of width $h$ have as many weights as two of width $4d$ if $h$ is
+        $\tfrac{8}{3}d$. Llama-2-7B rounds that up to a multiple of 256 [@llama-code]. Llama-3-8B
+        first multiplies it by $1.3$, and then rounds up to a multiple of 1024 [@llama-code].
     """)
     d, two = 4096, 2 * 4096 * 4 * 4096
     exact = 8 * d / 3  # @inspect exact
@@ -353,10 +367,10 @@ def a_gate_costs_a_third_matrix() -> None:
 def each_matrix_costs_two_flops_per_weight() -> None:
     """Each matrix costs two FLOPs per weight and token, and the counter agrees matrix by matrix."""
     note(r"""
-        What does a token cost in each of the seven matrices of a block? `FlopCounterMode` counts,
-        from the shapes of every product, what each module would compute. Beside it, what the shapes
-        of the weights say: rows times columns, times two, times tokens. Nothing is allocated; the
-        model lives on `meta`.
+        How many FLOPs does a token cost in each of the seven matrices of a block? A token uses each
+        weight once, in a multiplication and an addition. So tokens times rows times columns times
+        two should be the count. PyTorch's `FlopCounterMode` counts independently, from the shapes
+        of every product that runs. The block is on `meta`, so nothing is allocated:
     """)
     config, batch, tokens = LLAMA_3_8B, 1, 2048
     with torch.device("meta"):
@@ -369,20 +383,21 @@ def each_matrix_costs_two_flops_per_weight() -> None:
     found = {n.split(".")[-1]: sum(counts[n].values()) for n in counts}
     by_hand = {n: 2 * tokens * r * c for n, (r, c) in matrices(config).items()}
     assert [found[n] for n in by_hand] == [*by_hand.values()], "all seven"
-    note("A product and a sum for each of these weights, then:")
+    note("So each token takes a multiplication and an addition for each of these weights:")
     weights = {n: by_hand[n] // (2 * tokens) for n in by_hand}  # @inspect weights
     assert sum(weights.values()) == block_weights(config), "those of the block"
     note(r"""
-        Attention's own products, scores and weighted sums, belong to no matrix. They are the rest
-        of the count, nearly half of which the mask then throws away:
+        The rest of the count belongs to no matrix of weights. It is attention's own two products,
+        queries by keys and weights by values. (The mask then throws nearly half of them away.)
     """)
     rest = found["Global"] - sum(by_hand.values())  # @inspect rest as FLOP
     assert rest == 2 * 2 * tokens * tokens * config.width, "two products"
     share = rest / found["Global"]  # @inspect share as %
     assert 0.071 < share < 0.072, "at this length"
     note(r"""
-        Norms, rotations, the softmax and the multiplication by the gate are in no count. They are a
-        few operations per number, where a matrix does thousands; in *time* they are not free.
+        Norms, rotations, the softmax and the gate's multiplication are not counted. They do a few
+        operations for each number, a matrix does thousands. Their *time* does matter, as a
+        [later part](#three_regimes) shows.
     """)
     question("Another token passes through a block of Llama-3-8B. How many FLOPs do its seven matrices take?",
              answer=2 * block_weights(config), check=sum(by_hand.values()) // tokens, unit="FLOP")
@@ -392,8 +407,9 @@ def each_matrix_costs_two_flops_per_weight() -> None:
 def a_counter_may_overlook_attention() -> None:
     """A counter that does not know a kernel reports nothing for it."""
     note(r"""
-        The same model, once with attention written out and once in one call. The numbers agree; the
-        bills do not.
+        Can the counter be trusted? Take the same model twice: once with attention written out as
+        products, once with attention in a single call, a *fused kernel*. Both give the same logits,
+        the scores for the next token. The counter reports different FLOPs for them:
     """)
     written, fused = (Transformer(SMALL, how).double() for how in get_args(How))
     fused.load_state_dict(written.state_dict())
@@ -408,28 +424,29 @@ def a_counter_may_overlook_attention() -> None:
     assert missing % attention == 0, "all of attention is missing, or none"  # @zero: a remainder
     assert missing <= attention, "and no more than that"
     misbelief("`FlopCounterMode` counts what a model does.", r"""
-        It counts the operations on its list. The fused kernel that PyTorch runs on a CPU is not on
-        it, and there attention costs nothing, it says. The fused kernels for CUDA are. Count with
-        attention written out, or on a device whose kernel you know.
+        It counts only the operations on its list. The fused kernel that PyTorch runs on a CPU is
+        not on the list, so attention seems to cost nothing there. The fused kernels for CUDA are on
+        the list. Count with attention written out, or on a device whose kernel you know.
     """)
     question("What does the counter say for one sequence of `32` tokens through the written model?",
              answer=flops(lambda: written(torch.zeros(1, 32, dtype=torch.int64))), check=formula / 3, unit="FLOP")
 
 
 def published_counts_follow_from_eight_numbers() -> None:
-    """Published parameter counts follow, to the last digit, from a handful of numbers."""
+    """A handful of numbers gives published parameter counts to the last digit."""
     note(r"""
-        The whole model has a table of a row for each token of the vocabulary at one end, the
-        embedding, and one of the same shape at the other, the head. With $L$ blocks, a vocabulary
-        of $V$ and biases $b$ where a block has any, it has
+        A whole model has blocks and two tables. The *embedding* has a row of $d$ numbers for each
+        token of the vocabulary. The *head*, of the same shape, turns the last block's result into a
+        score for each token of the vocabulary. With $L$ blocks, a vocabulary of $V$ tokens, and $b$
+        biases in a block, the model has
 
         [@eq:parameters]: $$
         P = L\,(2d^2 + 2\,d\,d_{kv} + 3\,d\,h + 2d + b) + d + 2Vd
         $$
 
-        parameters, or $Vd$ fewer where one table serves at both ends. If the block above really is
-        that of Llama, Mistral and Qwen2.5, this must give their published sizes exactly. Four
-        models, as their `config.json` describes them
+        parameters. It has $Vd$ fewer where one table serves as both, in a *tied* model. Is this
+        really the block of Llama, Mistral and Qwen2.5? Then the formula gives their published sizes
+        exactly. Here are four models, as their `config.json` describes them
         [@llama-2-7b; @llama-3-8b; @mistral-7b; @qwen25-05b], and their numbers of parameters as
         KerasHub lists them [@keras-hub]:
     """)
@@ -449,9 +466,9 @@ def published_counts_follow_from_eight_numbers() -> None:
         built[name] = sum(p.numel() for p in model.parameters())  # @inspect built
     assert built == computed, "counted in the model itself"
     note(r"""
-        Two details decide the last one. Qwen's queries, keys and values have biases, and its small
-        models use one matrix for embedding and head. With one of its own the head would be counted
-        twice:
+        The last of them needs two details more [@qwen25-05b]. Its queries, keys and values have
+        biases, and it is tied: one table serves as embedding and head. That table is a large part
+        of so small a model:
     """)
     table = QWEN_25_HALF_B.vocabulary * QWEN_25_HALF_B.width  # @inspect table
     share = table / built["Qwen2.5-0.5B"]  # @inspect share as %

@@ -23,11 +23,11 @@ from .regimes import BANDWIDTH, H100, PEAK, bytes_moved
 def generating() -> None:
     """Generating."""
     note(r"""
-        A model that is trained sees whole texts. A model that writes sees one new token at a time,
-        with everything before it as context. The weights are the same and the FLOPs per token are
-        the same, but hardly any of the hardware's arithmetic can be used: for each token all
-        weights have to be read again. What can be done about it, and what it costs in memory,
-        follows from a few shapes.
+        In training, a model sees whole texts at once. When it writes, it sees one new token at a
+        time, and all tokens before it are its context. The weights are the same, and so are the
+        FLOPs for each token. But each step reads all weights for a single token, so a card uses
+        hardly any of its arithmetic. This part shows how fast a model can write, what a batch
+        changes, and how much memory that takes.
     """)
     a_cache_gives_the_same_answer_for_less()
     a_token_leaves_its_keys_and_values()
@@ -50,10 +50,11 @@ def one_by_one(model: Transformer, tokens: Tensor) -> Tensor:
 def a_cache_gives_the_same_answer_for_less() -> None:
     """A KV cache computes each token's keys and values once, not again for every later token."""
     note(r"""
-        To continue a text, a model needs the last token's scores only. But the last token looks at
-        the keys and values of all tokens before it. Are they computed anew each time? They need not
-        be: no token looks ahead, so nothing about the old ones changes when a new one comes. A *KV
-        cache* keeps their keys and values. A small model, shown a text at once and token by token:
+        To continue a text, a model needs the logits of the last token only. But the last token
+        looks at the keys and values of all tokens before it. Do these have to be computed again at
+        each step? They do not. No token looks ahead, so a new token changes nothing about the
+        earlier ones. A *KV cache* keeps their keys and values. Here a small model reads a text at
+        once, and then token by token with a cache:
     """)
     model = Transformer(SMALL, "written").double()
     tokens = torch.randint(SMALL.vocabulary, (1, 8))
@@ -62,9 +63,9 @@ def a_cache_gives_the_same_answer_for_less() -> None:
         singly: Float[Tensor, "batch seq vocab"] = one_by_one(model, tokens)
     assert torch.allclose(whole, singly), "the same scores"
     note(r"""
-        And the work? Without a cache each new token means a pass over all tokens so far, with it a
-        pass over one. This counts from the second token on, as the first has no earlier token to
-        look at:
+        How much work does the cache save? Without it, each new token takes a pass over all tokens
+        so far. With it, a pass over one. (We count from the second token on; the first has no
+        earlier token to look at.)
     """)
     lengths, caches = range(2, 8 + 1), model.caches(1)
     with torch.no_grad():
@@ -85,7 +86,7 @@ def a_cache_gives_the_same_answer_for_less() -> None:
     question("Llama-3-8B writes `1000` tokens. How many times the work is it without a cache?",
         answer=sum(forward_flops(LLAMA_3_8B, n, n) for n in range(1, 1001))
         / sum(forward_flops(LLAMA_3_8B, 1, n) for n in range(1, 1001)), check=again / once,
-        unit="times", hint="half of what number, about?", within=0.1, why="""
+        unit="times", hint="half of what number, about?", within=0.1, why=r"""
             Without a cache, token `n` costs a pass over `n` tokens. From `1` to `1000` that is
             `500.5` on average. The rest is attention, whose part grows with the text.
         """)
@@ -101,8 +102,9 @@ def weighed_cache(config: Config, batch: int = 1) -> int:
 def a_token_leaves_its_keys_and_values() -> None:
     """Each token adds one row of keys and one of values per layer to the KV cache."""
     note(r"""
-        What does the cache cost? For every token and layer a row of keys and a row of values. With
-        $L$ layers, rows of $d_{kv}$ numbers and $w$ bytes a number, $T$ tokens take
+        How much memory does the cache take? Each token adds a row of keys and a row of values in
+        every layer. With $L$ layers, rows of $d_{kv}$ numbers and $w$ bytes a number, $T$ tokens
+        take
 
         [@eq:cache]: $$
         \text{bytes of the KV cache} = 2\,L\,d_{kv}\,T\,w
@@ -115,13 +117,13 @@ def a_token_leaves_its_keys_and_values() -> None:
     assert token * LLAMA_3_8B.context == whole, "by the formula, by its tensors"
     assert token == 128 * KiB, "for one token"
     assert whole == GiB, "for one full context"
-    note("Its ancestor had no shared heads, so every head of queries kept keys of its own [@gqa]:")
+    note("Llama-2-7B is an older model of about the same size [@llama-2-7b]. It shares no heads, so that every head of queries has keys of its own:")
     older = weighed_cache(LLAMA_2_7B) / LLAMA_2_7B.context  # @inspect older as B
     assert older / token == 4.0, "times as much for a token"
     misbelief("The cache of a larger model is larger in proportion.", rf"""
-        It grows with layers and with the width of keys, and the width of keys need not grow. The
-        three models of the report on Llama 3 have {LLAMA_3_8B.kv_heads} heads of keys each, with
-        {LLAMA_3_8B.head} numbers [@llama3].
+        It need not be. The cache grows with the layers and with the width of keys, and a larger
+        model can have keys of the same width. The models of the report on Llama 3 have
+        {LLAMA_3_8B.kv_heads} heads of keys each, with {LLAMA_3_8B.head} numbers [@llama3].
     """)
     three = LLAMA_3_8B, LLAMA_3_70B, LLAMA_3_405B
     keys = {(c.kv_heads, c.head) for c in three}
@@ -157,11 +159,11 @@ MODEST = Config(4, 256, 8, 2, 704, 2000, 512)  # small enough to be counted in a
 
 
 def reading_is_work_and_writing_is_waiting() -> None:
-    """A prompt is read with many FLOPs per byte, an answer is written with one."""
+    """Reading a prompt does many FLOPs with each byte, and writing does about one."""
     note(r"""
-        A model that is asked something first runs all tokens of the prompt at once, *prefill*, and
-        then writes token after token, *decoding*. Is the second slower because it does more? Count
-        both, for as many tokens. The FLOPs, masked pairs included:
+        A model answers in two phases. It first runs all tokens of the prompt at once; this is
+        *prefill*. Then it writes token after token; this is *decoding*. Decoding is slower. Does it
+        do more work? Count the FLOPs of both for each token, masked pairs included:
     """)
     with torch.device("meta"):
         model = Transformer(MODEST, "written").bfloat16()
@@ -174,9 +176,9 @@ def reading_is_work_and_writing_is_waiting() -> None:
     more = 511 * step / prefill  # @inspect more as times
     assert round(more, 3) == 1.0, "as many for each token"
     note(r"""
-        And the bytes? For a single token every weight is read, and the cache of all tokens before
-        it: `decoding_bytes`. Compare that with the bytes that enter and leave the operations of one
-        decoding step, attention fused into one kernel:
+        The FLOPs are the same. What about the bytes? A decoding step reads every weight, and the
+        cache of all tokens before. `decoding_bytes` adds these up. Compare that with the bytes that
+        enter and leave the operations of one decoding step, with attention fused into one kernel:
     """)
     model = Transformer(MODEST, "fused").bfloat16()
     caches = full_caches(model, 1, 511)
@@ -185,10 +187,10 @@ def reading_is_work_and_writing_is_waiting() -> None:
     extra = moved / decoding_bytes(MODEST, 1, 512)  # @inspect extra as times
     assert 1 < extra < 1.06, "little but weights and cache"
     note(r"""
-        The formula holds, so it can be used for a model too large to run here. Llama-3-8B at a
-        context of `2048` tokens: writing a token, and reading a prompt of as many. The prompt reads
-        the weights only once. What its activations move is left out, so its FLOPs per byte are an
-        upper bound:
+        The formula holds, so use it for a model too large to run here: Llama-3-8B with a context of
+        `2048` tokens. Compare the FLOPs per byte of writing one token with those of reading a
+        prompt of that length. The prompt reads the weights only once for all its tokens. (The bytes
+        of its activations are left out, so its FLOPs per byte are an upper bound.)
     """)
     config, context = LLAMA_3_8B, 2048
     read = decoding_bytes(config, 1, context)  # @inspect read as B
@@ -220,10 +222,10 @@ LIGHT = replace(HEAVY, width=64, hidden=176, vocabulary=20)  # as many calls, an
 def bandwidth_sets_the_pace() -> None:
     """One token per pass: the pace is bandwidth divided by the bytes of the model."""
     note(r"""
-        How fast can a model write? Let a pass through the model yield a single token of a single
-        text. It reads all weights. If it takes as long as that reading, its pace is known before
-        anything runs: bandwidth over bytes. Llama-3-8B in `bfloat16` at short context, with the
-        bandwidth that datasheets print:
+        How fast can a model write a single text, one token in each pass? A pass reads all weights,
+        and hardly anything else takes time. So the tokens per second are at most the bandwidth
+        divided by the bytes of the model. For Llama-3-8B in `bfloat16` with a short context, and
+        the bandwidths of datasheets:
     """)
     size = decoding_bytes(LLAMA_3_8B, 1, 0)  # @inspect size as B
     cards = "L4", "A100 SXM 80GB", "H100 SXM", "H200"
@@ -233,7 +235,8 @@ def bandwidth_sets_the_pace() -> None:
     assert math.isclose(faster, 4.8 / 3.35), "same arithmetic, more bandwidth"
     sources = "; ".join(f"@{CARDS[name].source}" for name in cards)
     note(rf"""
-        The bandwidths are from [{sources}]. What the arithmetic would allow is out of reach:
+        (The bandwidths are from [{sources}].) The arithmetic of an H100 would allow many more
+        tokens:
     """)
     possible = PEAK / forward_flops(LLAMA_3_8B, 1, 0)  # @inspect possible as tokens/s
     assert 65_000 < possible < 66_000, "tokens a second, by arithmetic alone"
@@ -299,11 +302,11 @@ def room_for(
 
 
 def a_batch_shares_the_weights() -> None:
-    """Many sequences share one reading of the weights, until their caches weigh more."""
+    """A batch shares one reading of the weights, but each sequence adds its own cache."""
     note(r"""
-        Who shares the cost of reading a weight? Once it is there, it can serve many sequences. So
-        the way to use a card is to write many texts at once. What does a batch read? Measured on
-        the small model, for one sequence and for sixteen:
+        A weight that has been read can be used for many sequences. So a service writes many texts
+        at once, in a *batch*. How many bytes does a step with a batch read? Count them in the small
+        model, for one sequence and for sixteen:
     """)
     model = Transformer(MODEST).bfloat16()
     grown = []
@@ -317,19 +320,20 @@ def a_batch_shares_the_weights() -> None:
     above = ratio / predicted  # @inspect above
     assert 1 < above < 1.2, "weights once, and a cache for each"
     note(r"""
-        How long does a step take then? First come the products with weights: the whole batch shares
-        one reading of them, and each sequence adds its FLOPs. Then attention, which reads every
-        sequence's own cache. The two run one after the other. With $N$ weights of $w$ bytes, $B$
-        sequences and $C$ bytes of KV cache in each:
+        How long does a step with a batch take? It has two parts, which run one after the other. The
+        first are the products with weights. They read the weights once for the whole batch, and do
+        FLOPs for each sequence; the longer of the times counts. The second is attention, which
+        reads the cache of every sequence. With $N$ weights of $w$ bytes, $B$ sequences and $C$
+        bytes of KV cache in each:
 
         [@eq:step]: $$
         \text{step} = \max\left(\frac{N w}{\text{bandwidth}},\; \frac{2BN}{\text{peak}}\right)
         + \frac{B\,C}{\text{bandwidth}}
         $$
 
-        `step_seconds` computes it, and the FLOPs of attention with it, which are never the longer
-        part here. Llama-3-8B on an H100, at best: tokens per second of all sequences together, with
-        short texts and with long ones.
+        `step_seconds` computes this. (It also counts attention's FLOPs, which never take longer
+        than its bytes here.) The tokens per second of all sequences together, for Llama-3-8B on an
+        H100 at best, with short texts and with long ones:
     """)
     batches = [1, 4, 16, 64, 256]
     short = [pace_of(LLAMA_3_8B, b, 128) for b in batches]  # @inspect short as tokens/s
@@ -352,8 +356,8 @@ def a_batch_shares_the_weights() -> None:
     sold = room_for(LLAMA_3_8B, 8192, memory=H100.memory)  # @inspect sold
     assert sold == 59, "by the number that it is sold by"
     note(r"""
-        Activations, CUDA itself and gaps between caches take memory, too, so that a service fits
-        fewer.
+        Activations, CUDA itself and gaps between caches take memory too, so fewer fit in a real
+        service.
     """)
     more = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]
     figure(plot_paces(more, {c: [pace_of(LLAMA_3_8B, b, c) for b in more] for c in (128, 2048, 8192)},
@@ -392,8 +396,9 @@ def a_batch_shares_the_weights() -> None:
     assert 5.2 < waits[1] < 5.3, "long texts: several times as long"
     note(rf"""
         No single text gets faster. With {batches[3]} short texts each waits {waits[0] - 1:.0%}
-        longer for its next token than one alone does, with {batches[3]} long ones {waits[1]:.1f}
-        times as long. So a service chooses between cheap tokens and quick ones.
+        longer for its next token than it would alone. With {batches[3]} long texts each waits
+        {waits[1]:.1f} times as long. So a larger batch makes tokens cheaper and slower, and a
+        service has to choose.
     """)
     question(r"""
         Llama-3-70B takes two cards' memory for its `70553706496` weights alone. Four H100 together
@@ -459,13 +464,13 @@ def cache_intensity(heads: int, kv_heads: int, batch: int) -> float:
 
 @aside
 def attention_over_a_cache_gains_nothing_from_a_batch() -> None:
-    """Over a cache, intensity is the number of heads that share a key."""
+    """A batch does not raise the intensity of attention over a cache; sharing heads does."""
     note(r"""
-        Weights are shared by the batch. A cache belongs to one text, and nobody else can use it.
-        How many FLOPs does attention do with a byte of it? Each number of a key takes `2` bytes in
-        `bfloat16`. Every head of queries that shares it uses it in one multiplication and one
-        addition, `2` FLOPs. So attention does a FLOP for each byte and sharing head, whatever the
-        batch.
+        A batch shares the weights. It does not share caches: each belongs to one text. How many
+        FLOPs does attention do with a byte of the cache? A number of a key takes `2` bytes in
+        `bfloat16`. Each head of queries that shares the key uses that number in one multiplication
+        and one addition, `2` FLOPs. So attention does one FLOP per byte for each head that shares
+        the key, whatever the batch.
     """)
     found = {batch: cache_intensity(32, 8, batch) for batch in (1, 64)}  # @inspect found as FLOP/B
     assert found[1] == found[64] == 32 / 8, "the same for one text and for many"
@@ -474,8 +479,8 @@ def attention_over_a_cache_gains_nothing_from_a_batch() -> None:
     ridge = PEAK / BANDWIDTH
     assert 9 < ridge / max(by_sharing) < 10, "even that one waits for memory by far"
     note(r"""
-        This is what sharing heads was made for [@gqa]: the cache is smaller, and attention over it
-        faster, by one factor. A larger batch, the remedy for weights, does nothing here.
+        This is the reason for grouped-query attention [@gqa]. If more heads share a key, the cache
+        gets smaller and attention over it faster, by the same factor. A larger batch does not help.
     """)
     question(r"""
         A model with `64` heads of queries and `8` of keys keeps its cache in `1` byte a number. How
@@ -488,11 +493,12 @@ def attention_over_a_cache_gains_nothing_from_a_batch() -> None:
 def a_guess_is_cheap_to_check() -> None:
     """Checking four guessed tokens reads hardly more than writing one."""
     note(r"""
-        Arithmetic lies idle while weights are read. *Speculative decoding* puts it to use: a small
-        model guesses the next few tokens, and the large one checks all of them in one pass
-        [@leviathan2023]. That the scores are the same is what the cache showed. And the cost? To
-        check four guesses the pass takes a token more: the guesses, and before them the last token
-        of the text, which is not in the cache yet.
+        While weights are read, a card's arithmetic is idle. *Speculative decoding* uses it. A small
+        model guesses the next few tokens, and the large model checks all of them in one pass
+        [@leviathan2023]. A pass over several tokens gives the same logits as one token at a time,
+        as the cache showed. How much does the check cost? A pass that checks guesses takes one
+        token more: the guesses, and before them the last token of the text, which is not in the
+        cache yet.
     """)
     written = Transformer(MODEST, "written").bfloat16()
     fused = Transformer(MODEST, "fused").bfloat16()
@@ -507,9 +513,10 @@ def a_guess_is_cheap_to_check() -> None:
     assert dearer == 5.0, "five times the FLOPs for four guesses"
     assert 1 < heavier < 1.2, "and hardly more bytes"
     note(r"""
-        A guess counts only if all guesses before it were right, and the pass yields one token of
-        its own besides. If each is right with probability $p$, a pass over $n$ guesses brings
-        $(1 - p^{n+1}) / (1 - p)$ tokens on average [@leviathan2023]. Drawn, and by the formula:
+        How many tokens does such a pass bring? A guess counts only if all guesses before it were
+        right. After the last right guess, the pass also gives one token of its own. If each guess
+        is right with probability $p$, a pass over $n$ guesses brings $(1 - p^{n+1}) / (1 - p)$
+        tokens on average [@leviathan2023]. Compare this with random draws:
     """)
     p, n = 0.8, 4
     right = torch.rand(100_000, n) < p
@@ -519,15 +526,16 @@ def a_guess_is_cheap_to_check() -> None:
     # Drawn with ten seeds, it was off by at most 0.004.
     assert math.isclose(drawn, expected, rel_tol=0.01), "as drawn"
     note(r"""
-        The guesser costs time, too. If a guess takes the share $q$ of a pass of the large model,
-        $n$ guesses and the check take $1 + nq$ passes, and the text is written faster by
+        The small model takes time too. Let one guess take the share $q$ of a pass of the large
+        model. Then $n$ guesses and their check take as long as $1 + nq$ passes. So the text is
+        written faster by a factor of
 
         [@eq:speculation]: $$
         \text{gain} = \frac{1 - p^{n+1}}{(1 - p)(1 + nq)}
         $$
 
-        [@leviathan2023]. The smallest Llama-3.2 guesses for Llama-3-8B, both waiting for their
-        weights:
+        [@leviathan2023]. Let the smallest Llama-3.2 guess for Llama-3-8B. Both wait for their
+        weights, so $q$ is the quotient of their bytes:
     """)
     q = decoding_bytes(LLAMA_32_1B, 1, 0) / decoding_bytes(LLAMA_3_8B, 1, 0)  # @inspect q
     assert 0.16 < q < 0.17, "of a pass for each guess"
@@ -539,10 +547,10 @@ def a_guess_is_cheap_to_check() -> None:
     question(r"""
         A guesser is right half of the time and guesses `2` tokens. How many tokens does a pass of
         the large model bring on average?
-    """, answer=(1 - 0.5**3) / (1 - 0.5), check=sum(halves) / len(halves), unit="tokens", why="""
-            Its own token always comes, the first guess in half of the passes, and the second, which
-            needs the first, in a quarter.
-        """)
+    """, answer=(1 - 0.5**3) / (1 - 0.5), check=sum(halves) / len(halves), unit="tokens", why=r"""
+        Its own token always comes, the first guess in half of the passes, and the second, which
+        needs the first, in a quarter.
+    """)
 
 
 def random_model(config: Config) -> Transformer:  # @stepover
@@ -577,9 +585,9 @@ def time_writing(model: Transformer, batch: int, context: int) -> Timing:  # @st
 def writing_is_timed_on_the_card() -> None:
     """On a card, writing comes near its bandwidth and stays far from its arithmetic."""
     note(r"""
-        Eight layers of Llama-3-8B with random weights write the next token, for one sequence and
-        for many, in a graph, so that launches do not count. Against what the card's bandwidth would
-        allow:
+        How near does a real card come? Eight layers of Llama-3-8B with random weights write the
+        next token, for one sequence and for many. They run in a CUDA graph, so that launches do not
+        count. Compare the bytes per second with the card's bandwidth:
     """)
     config, context = replace(LLAMA_3_8B, layers=8, context=1024), 1024
     model = random_model(config)

@@ -68,9 +68,9 @@ def a_head_has_a_size_of_its_own() -> None:
         This model has `28` layers and `8` heads of keys, with `128` numbers in each. How many bytes
         does a token leave in its KV cache, in `bfloat16`?
     """, answer=2 * 28 * 8 * 128 * 2, check=weighed_cache(QWEN_3) // QWEN_3.context, unit="B", why=r"""
-            Nearly as many as in Llama-3-8B, a much larger model. The cache knows layers, heads of
-            keys and their size, and nothing else of a model.
-        """)
+        Nearly as many as in Llama-3-8B, a much larger model. The cache knows layers, heads of keys
+        and their size, and nothing else of a model.
+    """)
 
 
 def a_token_meets_a_few_of_many_experts() -> None:

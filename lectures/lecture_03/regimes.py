@@ -30,10 +30,10 @@ LAUNCH = 5e-6  # seconds, assumed: what handing one operation to a GPU costs
 def three_regimes() -> None:
     """Three regimes."""
     note(r"""
-        A slow model is slow for one of three reasons: it computes, it moves bytes, or it waits to
-        be told what to do next. What helps against one does nothing for the others: a faster
-        multiplier still waits for memory, and faster memory for a program that is slow to say what
-        comes next. So first find out which it is. That takes counting, not a profiler.
+        What does a card wait for while it runs a model? There are three answers. It computes, and
+        waits for *arithmetic*. It moves bytes, and waits for *memory*. Or it has nothing to do, and
+        waits for the program to *launch* the next operation. A remedy for one of these does nothing
+        for the others. So first find out which it is. Counting FLOPs and bytes is enough for that.
     """)
     every_operation_has_an_intensity()
     a_block_moves_more_than_it_multiplies()
@@ -123,22 +123,24 @@ def bytes_moved(call: Callable[[], object]) -> int:  # @stepover
 
 
 def every_operation_has_an_intensity() -> None:
-    """An operation waits for memory unless it does enough with each byte."""
+    """An operation waits for memory unless it does enough FLOPs with each byte."""
     note(rf"""
-        When does an operation wait for memory? *Intensity* is FLOPs per byte moved. A card has such
-        a number, too: the FLOPs that it could do while one byte arrives. An operation below it
-        waits for memory, one above it for arithmetic. For the {H100.name}, from its
-        datasheet [@nvidia-h100]:
+        When does an operation wait for memory? Compare two numbers. The *intensity* of an operation
+        is its FLOPs divided by the bytes that it moves. The *ridge* of a card is the FLOPs that it
+        can do while one byte arrives: its peak divided by its bandwidth. An operation with an
+        intensity below the ridge waits for memory. One above it waits for arithmetic. For the
+        {H100.name}, from its datasheet [@nvidia-h100]:
     """)
     card = H100.bfloat16, H100.bandwidth
     assert card == (PEAK, BANDWIDTH), "dense, in bfloat16"
     ridge = PEAK / BANDWIDTH  # @inspect ridge as FLOP/B
     assert 295 < ridge < 296, "FLOPs while a byte arrives"
     note(r"""
-        A product that turns $m$ tokens of $k$ numbers into $n$ each should do $2mkn$ FLOPs on
-        $2(mk + kn + mn)$ bytes in `bfloat16`. `operations_of` was not told so: it lists what
-        PyTorch carries out, and weighs the tensors that go in and come out. The gate of Llama-3-8B,
-        for many tokens and for one:
+        Take a product of a matrix of $k$ rows and $n$ columns with $m$ tokens. It does $2mkn$
+        FLOPs, and reads and writes $2(mk + kn + mn)$ bytes in `bfloat16`. Check this with
+        `operations_of`, which does not know the formula: it lists the operations that PyTorch runs,
+        with the bytes of the tensors that go in and come out. The matrix is the gate of Llama-3-8B,
+        with many tokens and with one:
     """)
     k, n = matrices(LLAMA_3_8B)["gate"]  # @inspect k, n
     with torch.device("meta"):
@@ -152,22 +154,22 @@ def every_operation_has_an_intensity() -> None:
     assert weighed[0] > 4 * ridge, "many tokens wait for arithmetic"
     assert round(weighed[1], 3) == 1.0, "one token waits for weights"
     note(r"""
-        So it is not the operation that is fast or slow, but the operation on so many tokens. An
-        elementwise one is different: it is the same for a token as for a million, and it waits on
-        any card that adds faster than it reads.
+        So the same product waits for arithmetic with many tokens, and for memory with one: each
+        weight is read once, and used once for each token. An elementwise operation is different. It
+        does the same with each number, however many tokens there are, and always waits for memory:
     """)
     single = operations_of(lambda: F.silu(gate))[0]
     each = single.moved / gate.numel()  # @inspect each as B
     assert each == 4.0, "bytes for every number: one read, one written"
     note(r"""
-        So intensity bounds utilization. An operation reaches at most its intensity over the card's
-        ridge, or all of the peak:
+        So the intensity bounds the utilization. Below the ridge, an operation reaches at most the
+        quotient of its intensity and the ridge. Above it, it can reach the whole peak:
 
         [@eq:bound]: $$
         \text{MFU} \le \min\left(1,\; \frac{\text{intensity}}{\text{ridge}}\right)
         $$
 
-        Five operations on the same numbers, from the least to do with each byte to the most. An
+        Here are five operations on the same numbers, from the lowest intensity to the highest. An
         addition or a comparison counts as one FLOP:
     """)
     table = {
@@ -259,13 +261,13 @@ def between_by_hand(config: Config, tokens: int) -> int:
 
 
 def a_block_moves_more_than_it_multiplies() -> None:
-    """The operations between the products do no work to speak of and move most of the bytes."""
+    """The operations between the products do hardly any FLOPs and move most of the bytes."""
     note(r"""
-        What takes a block its time? List all that it does with a sequence of `2048` tokens,
-        attention written out, one operation after the other as a card runs it. There are three
-        kinds: products with weights, products of attention, and everything in between. A norm
-        counts as one operation here. PyTorch has a kernel for it on CUDA, where the processor runs
-        eight operations.
+        Where does a block spend its time? `block_operations` lists all its operations for a
+        sequence of `2048` tokens, with attention written out. There are three kinds: products with
+        weights, the two products of attention, and everything in between. A norm counts as one
+        operation, as PyTorch runs it on CUDA. For each kind, add up the FLOPs, the bytes, and the
+        time at best:
     """)
     done = block_operations(2048)
     kernels = sum(op.moved > 0 for op in done)  # @measure kernels
@@ -277,9 +279,9 @@ def a_block_moves_more_than_it_multiplies() -> None:
     assert 0.63 < bytes_["all in between"] < 0.65, "and most of the bytes"
     assert 0.39 < time["all in between"] < 0.41, "of the time at best"
     note(r"""
-        Is the list complete, and does it hold nothing twice? Add up the same bytes by hand: for
-        each kind of tensor its numbers, and how often one of that size is read or written. Scores
-        are scaled, masked, and go through the softmax, each time read and written.
+        Is the list right? Add up the bytes in between by hand. For each kind of tensor, multiply
+        its numbers by how often such a tensor is read or written. Scores, for example, are scaled,
+        masked, and go through the softmax. Each of these steps reads them and writes them:
     """)
     between = by_kind(done, lambda op: op.moved)["all in between"]  # @inspect between as B
     by_hand = between_by_hand(LLAMA_3_8B, 2048)  # @inspect by_hand as B
@@ -294,9 +296,9 @@ def a_block_moves_more_than_it_multiplies() -> None:
         {time['all in between']:.0%} to what lies between.
     """)
     note(rf"""
-        On paper the block is a few large products. Of the time that it needs at best,
-        {time['all in between']:.0%} goes to reading numbers, doing one thing to each, and writing
-        them back.
+        By its FLOPs, the block is a few large products. But of the time that it needs at best,
+        {time['all in between']:.0%} goes to reading numbers, doing one thing to each of them, and
+        writing them back.
     """)
     few = by_kind(block_operations(128), lambda op: op.moved)
     share = shares(few)["all in between"]
@@ -337,10 +339,12 @@ def passes(call: Callable[..., Tensor], *given: Tensor) -> tuple[float, float]:
 def fusion_saves_the_bytes_between_operations() -> None:
     """Fusion removes what one operation writes and the next one reads again."""
     note(r"""
-        What can be saved where nothing is computed less? *Fusing* operations means to read a number
-        once, do everything to it while it is in a register, and write it once. No FLOP is saved.
-        What is saved are the tensors in between, and they can be counted beforehand. In passes over
-        one tensor, for `normalized`, `gated` and ten additions:
+        Can a chain of elementwise operations run faster without computing less? Yes: read each
+        number once, do all operations while it is in the processor, and write it once. This is
+        *fusion*. It saves no FLOP. It saves writing and reading the tensors in between, and these
+        can be counted. Here are three chains: a norm, the gate of SwiGLU, and ten additions. The
+        unit is one pass over the tensor that comes out, first as PyTorch runs the chain, then
+        fused:
     """)
     with torch.device("meta"):
         x, up = torch.empty(16384, 4096), torch.empty(16384, 4096)
@@ -354,15 +358,14 @@ def fusion_saves_the_bytes_between_operations() -> None:
     gains = [as_written / least for as_written, least in (norm, gate, chain)]  # @inspect gains as times
     assert gains[2] == 10.0, "a chain gains as much as it is long"
     note(r"""
-        A gain of so many times is the most that can be had, where memory is the wait and the
-        tensors are larger than the card's cache: a small one may still be there when the next
-        operation asks for it. The longer the chain, the larger the gain; a single addition has
-        nothing to gain. `torch.compile` finds such chains and writes one kernel for each. PyTorch's
-        own `F.rms_norm` is one on a GPU.
+        These gains are upper bounds, for tensors larger than the card's cache. (A small tensor may
+        still be in the cache when the next operation reads it.) The longer the chain, the larger
+        the gain. A single addition gains nothing. `torch.compile` finds such chains and makes one
+        kernel of each. On a GPU, PyTorch's own `F.rms_norm` is such a kernel.
     """)
     misbelief("Fusion makes models faster because it saves computation.", rf"""
-        The ten additions are ten additions, fused or not. They get {gains[2]:.0f} times as fast
-        because nine tensors are never written.
+        It saves none: the ten additions are still computed. They get {gains[2]:.0f} times as fast
+        because the tensors in between are never written and read.
     """)
     as_written, least = passes(lambda a, b, c: a * b + c, x, up, x + 1)
     question("`a * b + c` on three tensors: how many times as fast can fusion make it at best?",
@@ -410,14 +413,14 @@ def most_made(call: Callable[[], object]) -> int:  # @stepover
 
 @aside
 def fused_attention_reads_keys_again() -> None:
-    """Fused attention needs no memory for its scores, and reads its keys again and again."""
+    """Fused attention needs no memory for its scores, but reads its keys many times."""
     note(r"""
-        A fused chain of elementwise operations reads each number once. Can fused attention do so,
-        too? Each query has to meet every key before it, and a processor's fast memory, next to its
-        arithmetic, holds only a few of them. A fused kernel takes a *tile* of queries, passes over
-        the keys and values tile by tile, and goes on to the next tile of queries [@dao2022].
-        `in_tiles` does that, and counts the numbers that it loads. The result is that of attention
-        written out:
+        A fused chain of elementwise operations reads each number once. Can fused attention do so
+        too? It cannot, because each query has to meet all keys before it, and the fast memory
+        beside the arithmetic holds only a few of them. So a fused kernel works in *tiles*, groups
+        of rows. It takes a tile of queries and loads the keys and values tile by tile. Then it
+        takes the next tile of queries [@dao2022]. `in_tiles` does this, and counts the numbers that
+        it loads. Its result is that of written-out attention:
     """)
     n, d = 512, 64
     q, k, v = torch.randn(3, n, d)
@@ -426,8 +429,8 @@ def fused_attention_reads_keys_again() -> None:
     flat = whole.flatten(0, 2)
     assert torch.allclose(tiled, flat, atol=1e-5), "the same result"
     note(r"""
-        What it never needs is memory for all scores. How many bytes are made and alive at once, for
-        half of the tokens and for all? Written out, then in tiles:
+        It never holds all scores at once. So how does its memory grow? Compare the most bytes that
+        are alive at once for all tokens with those for half of them, written out and in tiles:
     """)
 
     def halves(made: Callable[[int], int]) -> list[int]:
@@ -445,18 +448,18 @@ def fused_attention_reads_keys_again() -> None:
     assert 3.5 < memory[0] < 4, "written out: nearly four times"
     assert 1.8 < memory[1] < 2, "in tiles: twice"
     note(r"""
-        And the loads? Let $M$ be the numbers that four tiles take in fast memory, of queries, keys,
-        values and results: $r$ rows of a head's $c$ numbers each. Of $T$ tokens there are $T/r$
-        tiles of queries, and each loads, with a causal mask, half of all keys and values on
-        average:
+        And how do its loads grow? A tile has $r$ rows of a head's $c$ numbers. The fast memory
+        holds four tiles, one each of queries, keys, values and results, $M$ numbers in all. $T$
+        tokens make $T/r$ tiles of queries. With a causal mask, each of them loads half of all keys
+        and values on average:
 
         [@eq:loads]: $$
         \text{loads} \approx \frac{T}{r} \cdot T c = \frac{4\,T^2 c^2}{M} \qquad\text{with } M = 4\,r\,c
         $$
 
-        So they grow with the square of the text, as the bytes of the written form do. No exact
-        attention does better [@dao2022]. What fusing changes is the constant, and more fast memory
-        makes it smaller:
+        So the loads grow with the square of the text, as the bytes of written-out attention do. No
+        exact attention does better [@dao2022]. Fusing makes the constant smaller, and more fast
+        memory makes it smaller still:
     """)
     lengths = [128, 256, 512]
 
@@ -493,9 +496,9 @@ def fused_attention_reads_keys_again() -> None:
             steeply.
         """)
     note(r"""
-        A card has a cache between its memory and the fast memory of each processor, and a part of
-        these loads is served there. The FLOPs are the same, or a few more: what never was in memory
-        is computed again when the backward pass wants it.
+        A card also has a cache between its memory and the fast memory of each processor, which
+        serves a part of these loads. In the forward pass the FLOPs are the same. In the backward
+        pass there are more, because the scores are computed again.
     """)
     read = [sum(tile >= key for tile in range(64)) for key in range(64)]
     question(r"""
@@ -507,19 +510,20 @@ def fused_attention_reads_keys_again() -> None:
 
 @aside
 def fusion_makes_no_product_faster() -> None:
-    """Fusion makes no product faster, and a token alone is all products."""
+    """Fusion makes no product faster, and for a single token products are nearly everything."""
     note(r"""
-        How much can fusion give a whole block, at the very best? Let everything between the
-        products with weights vanish, attention included, and compare the time before and after. It
-        is the time at best on an H100, of computing or of reading and writing, whichever is longer;
-        `by_kind` adds it up in three groups. First `2048` tokens at once:
+        How much can fusion speed up a whole block at most? Suppose that everything but the products
+        with weights took no time, attention included. Compare the time before and after. For each
+        operation, count the time at best on an H100: that of its FLOPs or that of its bytes,
+        whichever is longer. `by_kind` adds these up for each kind of operation. First for `2048`
+        tokens at once:
     """)
     many = by_kind(block_operations(2048), seconds_at_best)  # @inspect many as s
     gain = sum(many.values()) / many["products with weights"]  # @inspect gain as times
     assert 1.95 < gain < 2, "more cannot be had"
     note(r"""
-        The products with weights stay. They wait for arithmetic, not for memory, and moving fewer
-        bytes around them leaves that as it was. Now a single token, the first of a text:
+        The products with weights stay. With so many tokens they wait for arithmetic, so moving
+        fewer bytes does not help them. Now a single token, the first of a text:
     """)
     one = by_kind(block_operations(1), seconds_at_best)  # @inspect one as s
     alone = sum(one.values()) / one["products with weights"]  # @inspect alone as times
@@ -528,10 +532,10 @@ def fusion_makes_no_product_faster() -> None:
     above = one["products with weights"] / weights  # @inspect above
     assert 1 < above < 1.001, "the time is that of reading the weights"
     misbelief("Generating waits for memory, so fusion helps it most.", rf"""
-        What it waits for are the weights, and each is read once already. All the rest, which fusion
-        might let vanish, takes a {1 / (alone - 1):,.0f}th of that time. A long text adds its cache
-        to what is read, and no fusion spares that. Fewer bytes per weight would help; and fusion
-        does, but by saving *launches*, which come next.
+        It waits for the weights, and each weight is read only once already. All the rest, which
+        fusion could save, takes a {1 / (alone - 1):,.0f}th of that time. A long text adds its cache
+        to what is read, and no fusion saves that. Fewer bytes for each weight would help. Fusion
+        helps a little in another way: it saves *launches*, which come next.
     """)
     few = by_kind(block_operations(64), seconds_at_best)
     heavy = by_kind(block_operations(64), lambda op: op.moved)
@@ -544,12 +548,12 @@ def fusion_makes_no_product_faster() -> None:
 
 
 def even_one_number_takes_microseconds() -> None:
-    """A thousand numbers take hardly longer than one."""
+    """Adding to a thousand numbers takes hardly longer than adding to one."""
     note(r"""
-        How long does the smallest call take? Add one to a single number, and PyTorch looks up the
-        device, the dtype and the shape, makes a tensor for the result, decides whether gradients
-        are wanted, and then adds. With more numbers only the adding gets longer. Time on this
-        machine:
+        How long does the smallest operation take? To add one to a single number, PyTorch looks up
+        device, dtype and shape, makes a tensor for the result, and asks whether gradients are
+        wanted. Then it adds. With more numbers only the adding takes longer. The times on this
+        machine, for one number up to a million:
     """)
     sizes = [2**p for p in (0, 5, 10, 15, 20)]
     given = [torch.zeros(size) for size in sizes]
@@ -561,9 +565,10 @@ def even_one_number_takes_microseconds() -> None:
            caption="Time of one call against the numbers it adds to, on the machine that built this page.",
            alt="A line that is level up to some thousand numbers and then rises.")
     note(r"""
-        The level part of the line is *overhead*: the price of the call. It belongs to the program
-        that says what is to be done, so a faster card does not lower it. On a GPU the program runs
-        ahead and the overhead hides behind the work, as long as there is work to hide behind.
+        The level part of the line is *overhead*, the time of the call itself. It is spent by the
+        program, so a faster card does not make it shorter. With a GPU, the program can launch
+        operations ahead while the card still works on earlier ones. Then the overhead is hidden, as
+        long as the card has enough to do.
     """)
     question(r"""
         A call costs `5` µs of overhead, and a card adds at `3.35` TB/s, reading and writing `2`
@@ -594,13 +599,15 @@ def waits(tokens: int, config: Config = LLAMA_3_8B) -> Wait:
 
 
 def operations_run_in_turn() -> None:
-    """A card runs its operations in turn, and launching them runs beside it."""
+    """A card runs its operations one after the other, while the program launches the next ones."""
     note(rf"""
-        How long does a block take at best? One operation computes while its next bytes arrive, so
-        it takes FLOPs over peak or bytes over bandwidth, whichever is longer. But the card starts
-        an operation when the one before it has ended. So these times add up. Meanwhile the program
-        launches what comes next, and launching takes operations times the price of one; for a GPU,
-        assume {LAUNCH / MICRO:.0f} µs. With FLOPs $F_i$ and bytes $Q_i$ of operation $i$ of $n$:
+        How long does a block take at best? Within an operation, a card computes while the next
+        bytes arrive. So an operation takes the time of its FLOPs or that of its bytes, whichever is
+        longer. The card starts an operation when the one before it has ended. So the times of all
+        operations add up. Meanwhile the program launches the next operations. Launching all takes
+        the number of operations times the time of one launch. For a GPU, assume
+        {LAUNCH / MICRO:.0f} µs. With $n$ operations, of which operation $i$ does $F_i$ FLOPs and
+        moves $Q_i$ bytes:
 
         [@eq:block-time]: $$
         \text{{time}} = \max\left(n \cdot \text{{launch}},\;
@@ -633,15 +640,15 @@ def operations_run_in_turn() -> None:
             and more than half at the end.
         """)
     misbelief("Computing and moving bytes overlap, so the larger of the two totals is the time.", r"""
-        Within an operation they do. From one operation to the next they do not: while the softmax
-        passes over its scores, no product runs.
+        They overlap within an operation only. While the softmax reads and writes its scores, no
+        product runs. So add up the longer time of each operation:
     """)
     done = block_operations(512)
     work_alone = sum(op.flops for op in done) / PEAK
     moving = sum(op.moved for op in done) / BANDWIDTH
     more = times[3].card / max(work_alone, moving)  # @inspect more as times
     assert 1.27 < more < 1.29, "in turn, against the larger total"
-    note("How can the three be told apart on a card? By what a change does to the time:")
+    note("How can one tell on a card what a block waits for? Change something and see what happens to the time. Half the tokens, and half the width:")
     half = replace(LLAMA_3_8B, width=2048, heads=16, kv_heads=4, hidden=7168)
     usual, fewer, narrow = waits(64), waits(32), waits(64, half)
     same = fewer.launches / usual.launches, fewer.card / usual.card  # @inspect same as times
@@ -651,9 +658,10 @@ def operations_run_in_turn() -> None:
     assert apart[0] == 1, "half the width: as many launches"
     assert 0.25 < apart[1] < 0.28, "but a quarter of the weights"
     note(r"""
-        Half the batch takes nearly as long whether launches or weights are the wait, so that test
-        tells nothing. Two others do. In a *CUDA graph*, which launches everything at once, only
-        what waits for launches gets faster. And at half the width only that does not.
+        With half the tokens, a block takes nearly as long if it waits for launches, and also if it
+        waits for weights. So that test cannot tell the two apart. Two others can. A *CUDA graph*
+        launches all operations at once, so only a block that waits for launches gets faster in it.
+        And at half the width, only such a block does not get faster.
 
         | it waits for | you see | remedy |
         |---|---|---|
@@ -695,10 +703,11 @@ def three_ways(tokens: int) -> tuple[dict[str, Timing], dict[str, Tensor]]:  # @
 def eager_compiled_and_in_a_graph() -> None:
     """With one token a graph helps, with many a compiler."""
     note(r"""
-        PyTorch as it comes is *eager*: it launches each operation when it meets it. `torch.compile`
+        PyTorch usually runs *eager*: it launches each operation when it meets it. `torch.compile`
         fuses chains between the products. A *CUDA graph* records all launches and hands them over
-        at once; it changes nothing that runs. So the first should help where memory is the wait,
-        the second where launching is. The same block with a single token and with two thousand:
+        at once, and what runs is the same. So compiling should help where a block waits for memory,
+        and a graph where it waits for launches. The same block with a single token and with two
+        thousand:
     """)
     few, _ = three_ways(1)  # @measure few
     many, results = three_ways(2048)  # @measure many

@@ -22,15 +22,17 @@ from .published import LLAMA_3_8B, SMALL
 def which_flops_enter_mfu() -> None:
     """Which FLOPs enter MFU."""
     note(r"""
-        MFU is a rate of FLOPs divided by a promised rate:
+        *Model FLOPs utilization*, MFU, says which part of a card's arithmetic a training run uses.
+        It is the rate at which the model's FLOPs are done, divided by the rate that the card
+        promises:
 
         [@eq:mfu]: $$
         \text{MFU} = \frac{\text{tokens per second} \times \text{FLOPs per token}}{\text{peak}}
         $$
 
-        The promise is on a data sheet and the time on a clock, but nobody measures the FLOPs: they
-        come from a formula, and there are several. Two runs with the same MFU on the same cards may
-        differ in speed by half.
+        The peak stands on a datasheet, and the tokens per second are measured. But the FLOPs of a
+        token come from a formula, and there are several such formulas. So two runs with the same
+        MFU on the same cards may differ in speed by half.
     """)
     training_costs_six_per_weight_and_twelve_per_pair()
     palm_published_both_numbers()
@@ -42,13 +44,15 @@ def which_flops_enter_mfu() -> None:
 
 
 def training_costs_six_per_weight_and_twelve_per_pair() -> None:
-    """Training costs six FLOPs per weight and token, and twelve per layer, width and token seen."""
+    """Training takes six FLOPs per weight and token, and attention adds twelve per layer, width and token of context."""
     note(r"""
-        What does a token cost in training? Each weight that it meets takes part in three products,
-        one forward and two back, with a multiplication and an addition in each: six. Attention has
-        two products more, scores and sums, each over the width, for every token that is looked at:
-        twelve. With $L$ layers, width $d$, a context of $T$ tokens and $N$ weights in matrices, a
-        token costs
+        How many FLOPs does a token take in training? First the matrices. A token meets each weight
+        in three products: one in the forward pass, and two in the backward pass, for the gradient
+        of the weight and for that of the input. Each is a multiplication and an addition, which
+        makes six. Then attention. It has two products of its own, scores and sums. For each token
+        that is looked at, each takes $d$ multiplications and additions forward, and twice as many
+        backward, which makes twelve. With $L$ layers, width $d$, a context of $T$ tokens and $N$
+        weights in matrices, that is
 
         [@eq:training]: $$
         \text{FLOPs of training on a token} = 6N + 12\,L\,d\,T
@@ -74,8 +78,8 @@ def training_costs_six_per_weight_and_twelve_per_pair() -> None:
     forward = forward_flops(config, batch * context, context)
     assert counted == 3 * forward, "three passes' worth"
     note(r"""
-        The embedding is left out, and rightly: looking up a row multiplies nothing. But where one
-        matrix is embedding and head in one, it is multiplied by, as the head, and has to stay.
+        The embedding is not in $N$, because looking up a row multiplies nothing. The head is in
+        $N$. Where one table serves as both, it counts once, as the head.
     """)
     too_many = 6 * (weights + table) / (6 * weights) - 1  # @inspect too_many as %
     assert round(too_many, 3) == 0.072, "too many, if both tables are counted"
@@ -90,11 +94,11 @@ def training_costs_six_per_weight_and_twelve_per_pair() -> None:
 def palm_published_both_numbers() -> None:
     """PaLM defined MFU, and published the same run's with attention and without."""
     note(r"""
-        The report on PaLM introduced MFU [@palm]: tokens per second, times FLOPs per token, over
-        the promised rate. It also states everything that one needs to repeat the division: `540.35`
-        billion parameters, `118` layers, `48` heads of `256` numbers, `2048` tokens of context
-        (attention is as wide as its heads together, although a token has `18432` numbers), `6144`
-        chips of `275` TFLOP/s each, and `238.3` thousand tokens per second [@palm].
+        The report on PaLM introduced MFU [@palm]. It also states everything that is needed to
+        compute it again: `540.35` billion parameters, `118` layers, `48` heads of `256` numbers,
+        `2048` tokens of context (attention is as wide as its heads together, although a token has
+        `18432` numbers), `6144` chips of `275` TFLOP/s each, and `238.3` thousand tokens per second
+        [@palm].
     """)
     parameters, layers, width, context = 540.35e9, 118, 48 * 256, 2048
     promised = 6144 * 275e12  # @inspect promised as FLOP/s
@@ -105,8 +109,9 @@ def palm_published_both_numbers() -> None:
     full = speed * (6 * parameters + pairs) / promised  # @inspect full as %
     assert round(full, 3) == 0.462, "published: 46.2 % with attention"
     note(r"""
-        Half a point is all that attention adds, with so wide a model and so short a context.
-        Today's contexts are longer. Lengthen this one, at the same rate of products by weights:
+        Attention adds only half a point, because the model is so wide and the context so short.
+        Contexts are longer today. What if the same chips did as many FLOPs with weights each
+        second, and the context were much longer?
     """)
     long = plain * (1 + 12 * layers * width * 131072 / (6 * parameters))  # @inspect long as %
     assert 0.77 < long < 0.78, "the same chips, the same weights per second"
@@ -117,12 +122,12 @@ def palm_published_both_numbers() -> None:
 
 
 def a_causal_mask_needs_half_the_pairs() -> None:
-    """A causal mask makes half of the pairs useless, and a program can skip them."""
+    """A causal mask hides half of all pairs, and a program can skip them."""
     note(r"""
         No token looks at a later one, so a causal mask hides about half of all pairs of a query and
-        a key. Who pays for their scores? Written out, attention computes them all the same, and
-        throws them away. Cut the queries into blocks, and let each look only as far as it may, the
-        last of a block at every key up to its own:
+        a key. Are their scores computed all the same? In written-out attention they are, and then
+        thrown away. To skip most of them, cut the queries into blocks. Each block is scored only
+        against the keys up to its own end:
     """)
     b, t, h, n = 1, 64, 2, 8
     q, k, v = torch.randn(3, b, t, h, n).double()
@@ -138,10 +143,11 @@ def a_causal_mask_needs_half_the_pairs() -> None:
     shares = [flops(partial(in_blocks, s)) / full for s in (64, 32, 16, 2)]  # @inspect shares
     assert shares == [1, 3 / 4, 5 / 8, 33 / 64], "in 1, 2, 4 and 32 blocks"
     note(r"""
-        With $m$ blocks it is $(m+1)/2m$ of the pairs, on the way to one half. Fused kernels work in
-        such blocks, and can skip where they are told that the mask is causal. So the
-        [twelve](#training_costs_six_per_weight_and_twelve_per_pair) is a count of what the formula
-        of attention says, and six, with the mask, of what the task needs.
+        With $m$ blocks, the share of pairs that are scored is $(m+1)/2m$, which approaches one
+        half. Fused kernels work in such blocks, and skip what is hidden if they are told that the
+        mask is causal. So the [twelve](#training_costs_six_per_weight_and_twelve_per_pair) counts
+        every pair, as the formula of attention has it. Half of that, six, counts the pairs that the
+        task needs.
     """)
     question("Into how many blocks must the queries be cut for less than `51%` of the pairs?",
              answer=next(m for m in range(1, 200) if (m + 1) / (2 * m) < 0.51), check=1 + 50, unit="blocks",
@@ -152,9 +158,10 @@ def a_causal_mask_needs_half_the_pairs() -> None:
 def a_fused_backward_pass_recomputes_scores() -> None:
     """A fused backward pass has five products where the forward pass has two."""
     note(r"""
-        Attention that keeps no weights has to compute the scores again on the way back: one product
-        more, five instead of four. PyTorch's counter knows the kernel for CUDA, and on `meta` it
-        can be asked without one.
+        How many FLOPs does fused attention take in the backward pass? Each of its two products has
+        two gradients, which makes four products. A fused kernel kept no weights, so it also
+        computes the scores again: five products. PyTorch's counter has a formula for the CUDA
+        kernel, and on `meta` it can be asked without a card:
     """)
     t, width = 4096, 32 * 128
     with torch.device("meta"):
@@ -175,15 +182,16 @@ def a_fused_backward_pass_recomputes_scores() -> None:
     own = per_pair * 6 / 7  # @inspect own as FLOP
     assert own == 12.0, "six products of the seven"
     note(rf"""
-        So there are four numbers for attention, and all are right about something:
+        So there are four numbers for attention, in FLOPs per layer, width and token of context.
+        Each is right about something:
 
         | | every pair | pairs that the mask leaves |
         |---|---|---|
         | the model's own products | {own:.0f} | {own / 2:.0f} |
         | with scores computed again | {per_pair:.0f} | {per_pair / 2:.0f} |
 
-        FlashAttention's benchmark divides by the time and counts 7 for a causal mask and 14 without
-        [@flash-benchmark].
+        FlashAttention's benchmark counts what the kernel computes: 7 with a causal mask, and 14
+        without [@flash-benchmark].
     """)
     assert per_pair / 2 == 7.0, "with the mask"
     question(r"""
@@ -234,10 +242,10 @@ CONVENTIONS = {
 
 
 def codebases_count_differently() -> None:
-    """The same run has an MFU for every codebase that one asks."""
+    """The same run has a different MFU in each codebase."""
     note(r"""
-        Whose MFU is it? The rule of thumb is $6N$, with $N$ all parameters. What well-known
-        codebases do, as their sources stand:
+        Which of these numbers do people use? The rule of thumb is $6N$ FLOPs for a token, with $N$
+        all parameters. Well-known codebases add attention, each in its own way:
 
         - *nanoGPT* takes PaLM's formula, $6N + 12LdT$, with $N$ all parameters but the positions'
           [@nanogpt]. Its head and embedding are one matrix, so that is right for it.
@@ -280,8 +288,9 @@ def codebases_count_differently() -> None:
             fifty, and two that count all pairs rise to two hundred and fifty.
         """)
     note(r"""
-        And on this machine: the small model takes steps with a context far too long for its width,
-        and its FLOPs are divided by what a product of matrices reaches here.
+        Now measure it here. The small model takes training steps with a context that is long for
+        its width. Instead of a datasheet's peak, take the rate that a product of matrices reaches
+        on this machine:
     """)
     config, context = SMALL, 256
     model, tokens = Transformer(config), torch.randint(0, 100, (1, context))
@@ -324,12 +333,12 @@ def codebases_count_differently() -> None:
 
 
 def recomputation_is_work_but_not_the_models() -> None:
-    """Recomputation keeps the machine busy and brings the model no further."""
+    """Recomputing keeps a card busy but does not train the model faster."""
     note(r"""
-        Checkpointing adds almost a forward pass to every step. Does that raise utilization? It
-        depends on whose. What the card *computed*, over what it could, is the hardware's, HFU, and
-        rises with every FLOP that is done twice. MFU counts the step as if nothing had been, so
-        that two ways to train the same model can be compared by it [@palm].
+        Checkpointing adds almost a forward pass to every step. Does that raise utilization? There
+        are two kinds. *Hardware FLOPs utilization*, HFU, counts all that the card computed, so it
+        rises with every FLOP that is done twice. MFU counts only what the model needs once. So MFU
+        can compare two ways to train the same model [@palm].
     """)
     with torch.device("meta"):
         model = Transformer(SMALL, "written")
@@ -351,9 +360,9 @@ def recomputation_is_work_but_not_the_models() -> None:
     palm = 57.8 / 46.2  # @inspect palm
     assert 1.25 < palm < 4 / 3, "a quarter more work, not quite a forward pass"
     misbelief("A higher utilization means a faster run.", r"""
-        Of two runs on the same cards, the one with the higher HFU may be the slower: it may be busy
-        with what it threw away. Tokens per second decide, and MFU is tokens per second times a
-        constant that belongs to the model.
+        That is wrong for HFU: a run with the higher HFU may be slower, because it computes things
+        twice. It is right for MFU, on the same cards and with the same formula: MFU is tokens per
+        second times a constant of the model.
     """)
     question(r"""
         A run without checkpointing reaches an MFU of `40%`. With it, the batch can be larger, and
@@ -376,11 +385,12 @@ class Checkpointed(nn.Module):
 
 @aside
 def a_long_context_can_lift_mfu_above_one() -> None:
-    """With a context long enough, the usual MFU can pass one hundred percent."""
+    """With a very long context, the usual MFU can exceed one hundred percent."""
     note(r"""
-        A kernel that skips what the mask hides does $7LdT$ where the usual formula counts $12LdT$.
-        So the longer the context, the more of the reported FLOPs were never computed. Suppose that
-        *everything* that a card computes for Llama-3-8B runs at one share of its promise:
+        Can MFU exceed one? The usual formula counts $12LdT$ FLOPs for attention. A kernel that
+        skips what the mask hides computes only $7LdT$. So the longer the context, the more of the
+        counted FLOPs were never computed. Suppose that all that a card does compute for Llama-3-8B
+        runs at the same share of its peak:
     """)
     share = 0.65  # @inspect share as %
     usual, true = CONVENTIONS["torchtitan"], Convention(False, 7)
@@ -395,8 +405,8 @@ def a_long_context_can_lift_mfu_above_one() -> None:
     first = next(n for n, m in zip(lengths, reported) if m > 1)  # @inspect first
     assert first == 262144, "tokens, and the promise is broken"
     note(r"""
-        No law is broken, only a convention stretched beyond what it was made for. State which one
-        you used, and tokens per second beside it.
+        The card does not exceed its peak: the formula counts FLOPs that were skipped. So when you
+        report an MFU, say which formula you used, and give the tokens per second too.
     """)
     far = [c.flops_per_token(LLAMA_3_8B, 2**60) for c in (usual, true)]
     question(r"""

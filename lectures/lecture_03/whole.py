@@ -25,11 +25,11 @@ from .regimes import BANDWIDTH, PEAK, Operation, Traffic, operations_of, shares,
 def the_whole_model() -> None:
     """The whole model."""
     note(r"""
-        A Transformer is its blocks, and a table at either end: one that turns tokens into numbers,
-        one that turns numbers into scores for tokens. A small model is to a good part table. Then
-        the test of all the counting: a model is trained here, on text whose entropy is known.
-        Before it starts, four things are written down: the loss that it begins with and the one
-        that it cannot pass, its FLOPs, a bound on its memory, and an estimate of its seconds.
+        A whole Transformer has its blocks and two tables: the embedding, which turns tokens into
+        rows of numbers, and the head, which turns rows into scores for tokens. This part first
+        counts the tables. Then it tests all the counting of this lecture on a training run. Before
+        the run starts, four things are predicted: its first loss and a loss that it cannot go
+        below, its FLOPs, a bound on its memory, and its seconds.
     """)
     small_models_are_largely_tables()
     one_table_costs_flops_and_the_other_none()
@@ -57,12 +57,13 @@ def parts_of(config: Config) -> dict[str, float]:
 
 
 def small_models_are_largely_tables() -> None:
-    """Tables grow with the width of a model, and blocks with its square."""
+    """Small models are largely tables, because blocks grow with the square of the width."""
     note(r"""
-        Where are the parameters of a whole model? The tables have a row of the model's width for
-        each token of the vocabulary, so they grow with the width. A block grows with its square,
-        and larger models have more blocks. Six published models with large vocabularies, each built
-        without data [@qwen25-05b; @llama-32; @llama3]:
+        Where are the parameters of a whole model? A table has one row of the model's width for each
+        token of the vocabulary, so it grows with the width. A block's matrices grow with the square
+        of the width, and larger models have more blocks. So the share of the tables falls.
+        Published models with large vocabularies, built without
+        data [@qwen25-05b; @qwen3-06b; @llama-32; @llama3]:
     """)
     models = {n: c for n, c in MODELS.items() if c.vocabulary > 100_000}
     found = {name: parts_of(config) for name, config in models.items()}
@@ -80,13 +81,13 @@ def small_models_are_largely_tables() -> None:
     assert 0.27 < table["Qwen2.5-0.5B"] < 0.28, "the smallest"
     assert round(table["Llama-3-405B"], 2) == 0.01, "the largest"
     figure(plot_shares({name: shares(parts) for name, parts in found.items()}),
-        caption="Where the parameters are, from the smallest of six models to the largest.",
+        caption="Where the parameters are, from the smallest of these models to the largest.",
         alt=r"""
-            Six stacked bars. The share of tables falls from more than a quarter to next to nothing,
-            with one step up where the models begin to have two tables. The feed-forward part takes
-            most of the rest, with attention a narrow band.
+            A stacked bar for each model. The share of tables falls from more than a quarter to next
+            to nothing, with one step up where the models begin to have two tables. The feed-forward
+            part takes most of the rest, with attention a narrow band.
         """)
-    note("The small ones are *tied*: one table serves at both ends. Untied, it would be there twice:")
+    note("The small models are *tied*: one table serves as embedding and head. With two tables, their share would be larger still. For the smaller Llama-3.2:")
     untied = parts_of(replace(LLAMA_32_1B, tied=False))
     twice = untied["tables"] / sum(untied.values())  # @inspect twice as %
     assert 0.35 < twice < 0.36, "of a model of that size"
@@ -99,11 +100,11 @@ def small_models_are_largely_tables() -> None:
 
 @aside
 def one_table_costs_flops_and_the_other_none() -> None:
-    """Looking up a row is no work; scoring every token is a product."""
+    """The embedding takes no FLOPs; the head takes two for each number of its table."""
     note(r"""
-        Both tables are of one shape. A token picks its row from the first, and all rows of the
-        second are multiplied with what comes out. The smaller Llama-3.2 [@llama-32], a single
-        token, without data:
+        The embedding and the head have the same shape. Do they cost the same? A token takes one row
+        from the embedding, which computes nothing. Its last row of numbers is multiplied with every
+        row of the head. Count both in the smaller Llama-3.2 [@llama-32], for a single token:
     """)
     d, rows = LLAMA_32_1B.width, LLAMA_32_1B.vocabulary  # @inspect d, rows
     with torch.device("meta"):
@@ -119,10 +120,11 @@ def one_table_costs_flops_and_the_other_none() -> None:
     share = scores.flops / forward_flops(LLAMA_32_1B, 1, 0)  # @inspect share as %
     assert 0.21 < share < 0.22, "of all FLOPs of a forward pass"
     note(r"""
-        So which parameters belong into the rule of two FLOPs for each of them [@kaplan2020]? Those
-        that a token is multiplied by: the blocks and the table at the end, the *head*. Where one
-        table serves at both ends it counts once, and rightly. Of two tables one is too many. (That
-        paper leaves out both, and so counts too little for a small model.)
+        A rule of thumb says that a token takes two FLOPs for each parameter [@kaplan2020]. Which
+        parameters should be counted? Those that a token is multiplied by: the blocks and the head.
+        In a tied model all parameters are right, because its table counts once, as the head. In a
+        model with two tables the embedding is too many. (The paper leaves out both tables, and so
+        counts too little for a small model.)
     """)
     over = {name: 2 * parameter_count(c) / forward_flops(c, 1, 0)
             for name, c in {"1B": LLAMA_32_1B, "8B": LLAMA_3_8B}.items()}  # @inspect over as times
@@ -170,11 +172,11 @@ def spelled(tokens: Int[Tensor, "seq"]) -> str:
 
 
 def a_text_with_a_known_entropy() -> None:
-    """Text made of words drawn at random has an entropy that can be written down."""
+    """A made-up language tells how low its loss can get."""
     note(r"""
-        How low can a loss get? For human language nobody knows. So this model reads a language made
-        for it: a lexicon of words of three letters, each word as likely as any other, whatever came
-        before. A line of it:
+        How low can a loss get? For human language nobody knows. So the model of this part reads a
+        made-up language. It has a lexicon of words of three letters, and each word of a text is
+        drawn at random from the lexicon. A line of it:
     """)
     words: Int[Tensor, "word letter"] = lexicon()
     draws = torch.Generator().manual_seed(0)
@@ -183,10 +185,12 @@ def a_text_with_a_known_entropy() -> None:
     different = {spelled(word) for word in words}
     assert len(different) == WORDS, "all words different"
     note(r"""
-        Whoever knows the lexicon guesses a word with one chance in as many as there are. Within a
-        word the first token is hard, and the last, a space, is certain. But *surprises*, the
-        negative logarithms of chances, add up, and over any word they come to the logarithm of the
-        number of words. With natural logarithms the unit is the *nat*:
+        The best that a reader can do is to know the lexicon. Then each word has the same
+        probability, one over the number of words. The *surprise* of a token is the negative
+        logarithm of its probability. Within a word the first letter is hard to guess, and the space
+        at its end is certain. But the surprises of a word's tokens add up to that of the word: the
+        logarithm of the number of words. Their mean over the tokens is the *entropy* of the text,
+        and no model's loss can be lower. With natural logarithms its unit is the *nat*:
     """)
 
     def fits(prefix: str) -> int:
@@ -271,17 +275,17 @@ def step_at_best() -> float:  # @stepover
 def the_run_is_predicted() -> None:
     """What is known before the first step."""
     note(rf"""
-        What follows is written before the run. The *model* is the block of this lecture,
-        `{RUN.layers}` of them, `{RUN.width}` wide. Each of `{STEPS}` steps reads `{TOKENS}` tokens
-        that were never seen before.
+        What can be said before the run? The *model* has blocks of this lecture, `{RUN.layers}` of
+        them, `{RUN.width}` wide. Each of `{STEPS}` steps reads `{TOKENS}` tokens that were never
+        seen before.
     """)
     count = parameter_count(RUN)  # @inspect count
     model = fresh_model()
     assert count == sum(p.numel() for p in model.parameters()), "parameters"
     note(r"""
         **Loss.** The loss is the mean surprise. A model that knows nothing gives each of `27`
-        tokens the same chance and loses the logarithm of their number. It ends above the entropy of
-        the text. How close it comes, nothing here predicts.
+        tokens the same probability, so its loss is the logarithm of their number. It cannot end
+        below the entropy of the text. How close to it the model comes, is not predicted here.
     """)
     start, floor = math.log(RUN.vocabulary), math.log(WORDS) / 4  # @inspect start, floor
     assert round(floor, 2) == 0.87, "as counted above"
@@ -290,8 +294,9 @@ def the_run_is_predicted() -> None:
         untrained = loss_of(model, held_out).item()  # @inspect untrained
     assert math.isclose(untrained, start, rel_tol=0.05), "knows nothing yet"
     note(r"""
-        **FLOPs.** Forward, and twice that backward. There is no first product whose input is data:
-        below the first block lies the embedding, and it wants its gradient.
+        **FLOPs.** The backward pass takes twice the FLOPs of the forward pass: each product has a
+        gradient for its weights and one for its input. This holds for the first block too, because
+        its input comes from the embedding, which needs a gradient.
     """)
     step = 3 * forward_flops(RUN, TOKENS, RUN.context)  # @inspect step as FLOP
     text = held_out[:BATCH].clone()
@@ -301,8 +306,9 @@ def the_run_is_predicted() -> None:
     rule = 6 * count * TOKENS * STEPS / total  # @inspect rule as %
     assert 0.95 < rule < 0.97, "six for each parameter and token, against it"
     note(r"""
-        **Memory.** Parameters, gradients and two moments, `4` bytes each, and what autograd keeps.
-        (The batch is a copy. As a view of the `64` sequences it would keep all of them.)
+        **Memory.** Each parameter takes `4` bytes, and so do its gradient and its two moments.
+        Besides there is what autograd keeps for the backward pass. (The batch is a copy. A view of
+        `64` sequences would keep all of them.)
     """)
     state = 4 * 4 * count  # @inspect state as B
     weights = sum(p.nbytes for p in model.parameters())
@@ -314,10 +320,10 @@ def the_run_is_predicted() -> None:
     bound = state + kept  # @inspect bound as B
     assert state < bound < 2 * state, "more than half of it for the state"
     note(r"""
-        **Seconds.** A processor does one operation after the other, and each costs a call besides.
-        `operations_of_a_step` lists them, and `prices` measures, on this machine and one thread,
-        what a product, an addition and a call take. Not in it is what the program does between the
-        operations:
+        **Seconds.** A processor runs one operation after the other. Each takes the time of its
+        FLOPs or of its bytes, and a call besides. `operations_of_a_step` lists the operations of a
+        step. `prices` measures what a product, an addition and a call take on one thread of this
+        machine. What the program does between the operations is left out:
     """)
     calls = len(operations_of_a_step())  # @measure calls
     here = prices()  # @measure here
@@ -368,8 +374,8 @@ def trained() -> Run:  # @stepover
 def the_run() -> None:
     """The loss falls from the logarithm of the vocabulary to the entropy of the text."""
     note(r"""
-        Now it runs, on the processor that built this page. Does the loss begin and end as it was
-        said to?
+        Now the run, on the processor that built this page. Does the loss begin as predicted, and
+        does it end above the entropy?
     """)
     run = trained()
     first, last = run.losses[0], sum(run.losses[-20:]) / 20  # @measure first, last
@@ -389,9 +395,9 @@ def the_run() -> None:
         to the lower one.
     """)
     note(r"""
-        And the time? It ran on a single thread, so that the same sums are added up in the same
-        order anywhere. No such run can be faster than its FLOPs at the rate of the best product.
-        The quickest step comes near what was predicted for one:
+        Was the time predicted? It ran on a single thread, so that sums are added up in the same
+        order on any machine. (The time is what this thread computed; waiting for other programs
+        does not count.) Compare the quickest step with the prediction for one step:
     """)
     work = STEPS * 3 * forward_flops(RUN, TOKENS, RUN.context)  # @inspect work as FLOP
     one_step = sum(op.flops for op in operations_of_a_step())
@@ -404,8 +410,9 @@ def the_run() -> None:
     mfu = one_step / prices().rate / quickest_step  # @measure mfu as %
     assert 1 / BUSY < mfu < 1, "of the rate of a product, in that step"
     note(r"""
-        The rest goes to what was counted [earlier](#operations_run_in_turn): small products, passes
-        over memory, calls, and the optimizer, which touches every parameter for so few tokens.
+        The run used only a part of the rate of a large product. The rest of the time went to what
+        was counted [earlier](#operations_run_in_turn): small products, passes over memory, calls,
+        and the optimizer, which touches every parameter for so few tokens.
     """)
     question("The same run on a card with an MFU of `40` % of `989.5e12` FLOP/s: how many seconds?",
              answer=work / (0.4 * 989.5e12), check=work / 3.958e14, unit="s")
@@ -429,12 +436,12 @@ def most_alive(  # @stepover
 
 
 def its_memory_is_measured() -> None:
-    """In a plain step the four kinds of memory are never all there in full."""
+    """In a training step the four kinds of memory are never all full at once."""
     note(r"""
-        How much memory does a step take at its fullest? In this run less than the four kinds added
-        up: parameters, gradients, optimizer state and activations. `most_alive` watches one step of
-        the run. It returns the most bytes that tensors made in it hold at any moment, and the bytes
-        of Adam's two averages.
+        How much memory does a step take at its peak? There are four kinds: parameters, gradients,
+        optimizer state and activations. In this run the peak is less than their sum. `most_alive`
+        watches one step of the run. It returns the most bytes that the tensors made in this step
+        take at any moment, and the bytes of Adam's two averages.
     """)
     model = fresh_model()
     text = write_text(lexicon(), BATCH, torch.Generator().manual_seed(2))
@@ -450,10 +457,11 @@ def its_memory_is_measured() -> None:
     below = 1 - peak / predicted  # @measure below as %
     assert round(below, 1) == 0.1, "less than the four together"
     note(r"""
-        While the backward pass runs, gradients come and activations go. The last gradient arrives
-        when hardly an activation is left. So the peak lies below the sum, by at most about the
-        smaller of the two, gradients or activations; passing tensors take some of it back.
-        Gradients left from an earlier batch are there from the start, and the gap is gone.
+        The cause is the order of the backward pass: it makes gradients one after the other, and
+        frees activations on the way. When the last gradient is made, hardly any activation is left.
+        So the peak is below the sum, by at most about the smaller of the two, gradients or
+        activations. But if the gradients of an earlier batch are still there, they take their
+        memory from the start, and this saving is gone.
     """)
     double, known = text.repeat(2, 1), [*model.parameters()]
     added = saved_bytes_of(lambda: loss_of(model, double), known) - kept
@@ -467,10 +475,10 @@ def its_memory_is_measured() -> None:
 def it_writes_what_it_read() -> None:
     """The trained model writes words of the language, and few that are not."""
     note(rf"""
-        A loss is an average. Did the model learn the language? That has no grammar: it is a row of
-        words, drawn from `lexicon`, which has {WORDS} of three letters and a space. A token is one
-        letter or the space. Let the model write, with the cache of this lecture, each token drawn
-        with the probability that the model gives it:
+        The loss is an average. Does the trained model also write the language? The language is a
+        row of words from `lexicon`, which has {WORDS} of three letters and a space. A token is one
+        letter or the space. Let the model write with its KV cache. Each token is drawn with the
+        probability that the model gives it:
     """)
     model, draws = trained().model, torch.Generator().manual_seed(4)
     caches, token = model.caches(64), torch.zeros(64, 1, dtype=torch.int64)
@@ -500,8 +508,9 @@ def it_writes_what_it_read() -> None:
 def the_formulas_of_a_transformer() -> None:
     """The formulas of a Transformer, with one model's numbers."""
     note(r"""
-        What is worth taking along? Seven formulas, and what they say of Llama-3-8B with `8192`
-        tokens in `bfloat16`. The letters are those of the whole lecture:
+        Which formulas are worth remembering? These seven. The table below gives each of them with
+        its value for Llama-3-8B, with `8192` tokens in `bfloat16`. The letters are those of the
+        whole lecture:
 
         | letter | is |
         |---|---|

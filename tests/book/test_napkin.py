@@ -457,7 +457,7 @@ def test_heads_that_do_not_divide_are_refused_as_in_python(opened: Page) -> None
             COUNTS["Config"](**{**usual, **change})
         outputs, wrong = told(opened, **{**usual, **change})
         assert wrong == {field: said}
-        assert outputs["block-cache"][0] is None and outputs["days"][0] is not None
+        assert outputs["block-parameters"][0] is None and outputs["days"][0] is not None
         assert opened.get_by_role("button", name="Train a model").is_disabled()
 
 
@@ -696,13 +696,14 @@ def test_fields_and_results_have_names_for_a_screen_reader(opened: Page) -> None
         "Number of devices", "Format of the matrix products", "MFU, the part of the peak that is used",
         "Done within, in days", "Model", "Layers", "Width", "Width inside the feed-forward part", "Heads of queries",
         "Heads of keys and values", "Vocabulary", "Tokens of context", "One table for embedding and head",
-        "Biases of queries, keys and values",
+        "Biases of queries, keys and values", "Numbers in a head", "Experts in a layer", "Experts for each token",
+        "Window, tokens that a token looks at", "Norms of queries and keys",
     ):  # fmt: skip
         assert opened.get_by_label(name, exact=True).count() == 1, name
     assert opened.get_by_role("group", name="The machines").count() == 1
     assert opened.get_by_role("group", name="Results").get_by_role("status").count() == 7
     costs = opened.get_by_role("group", name="What this Transformer costs")
-    assert costs.get_by_role("status").count() == 7
+    assert costs.get_by_role("status").count() == 8
     told(opened, mfu="2")
     described = opened.locator("#lb-mfu").get_attribute("aria-describedby")
     assert described is not None and "lb-mfu-wrong" in described
