@@ -86,7 +86,8 @@ def chart(grid: Grid) -> Chart:
         total = sum(row) if grid.kind == "stack" else max(row)
         widest = highest if limit is None else max(total, limit)
         scale = WHOLE / widest if widest else 0.0
-        whole = spelled(_sum(kept), grid.unit) if grid.kind == "stack" and len(kept) > 1 else ""
+        plain = [n for n in map(python_number, kept) if isinstance(n, int | float)]
+        whole = spelled(sum(plain), grid.unit) if grid.kind == "stack" and len(kept) > 1 else ""
         points.append(
             Point(
                 (*(round(number * scale) for number in row),),
@@ -169,9 +170,3 @@ def spelled(value: Number, unit: str | None) -> str:
 def _float(value: Number) -> float:
     number = python_number(value)
     return float(number) if isinstance(number, int | float) else math.nan
-
-
-def _sum(numbers: Sequence[Number]) -> float:
-    """The sum of numbers; an integer where all are."""
-    plain = (python_number(number) for number in numbers)
-    return sum(number for number in plain if isinstance(number, int | float))

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from litbook.document.blocks import Explore
 from litbook.document.catalogue import _
-from litbook.document.explored import Chart, Point, chart, label, named
+from litbook.document.explored import Chart, chart, label, named
 from litbook.document.setting import Setting
 from litbook.html import markup, note
 from litbook.html.markup import Html, tag
@@ -154,15 +154,11 @@ def _table(drawn: Chart) -> Html:
     names = [name or _("value") for name in drawn.grid.names]
     head = tag("tr", tag("td"), *(tag("th", place, scope="col") for place, _point in ends))
     rows = [
-        tag("tr", tag("th", name, scope="row"), *(tag("td", _cell(point, i)) for _place, point in ends))
+        tag("tr", tag("th", name, scope="row"), *(tag("td", p.gap or p.texts[i]) for _, p in ends))
         for i, name in enumerate(names)
     ]
     table = tag("table", tag("thead", head), tag("tbody", *rows))
     return tag("details", tag("summary", _("In numbers")), table, class_="lb-open lb-innumbers")
-
-
-def _cell(point: Point, index: int) -> str:
-    return point.gap if point.gap else point.texts[index]
 
 
 def _data(drawn: Chart) -> str:
