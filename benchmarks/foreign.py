@@ -72,8 +72,8 @@ def main(arguments: list[str]) -> int:
 
 def lectures(folder: Path) -> list[Path]:
     """The files with a `main()` that `main` is called for: `lecture_02.py`, `02_vectors.py`."""
-    files = (it for it in folder.glob("*.py") if re.fullmatch(r"(lecture_)?\d+\w*", it.stem))
-    return sorted(it for it in files if re.search(r"^def main\b", it.read_text("utf-8"), re.MULTILINE))
+    files = sorted(file for file in folder.glob("*.py") if re.fullmatch(r"lecture_\d+|\d+_\w+", file.stem))
+    return [file for file in files if re.search(r"^def main\b", file.read_text("utf-8"), re.MULTILINE)]
 
 
 def tried(file: Path, words: str, limit: int, stubs: bool) -> Outcome:
@@ -87,8 +87,8 @@ def tried(file: Path, words: str, limit: int, stubs: bool) -> Outcome:
         skip = shutil.ignore_patterns(".git", "*.json", "nonexecutable", "trace-viewer")
         shutil.copytree(file.parent, book / "lectures", symlinks=True, ignore=skip)
         imported = set(re.findall(r"^\s*(?:from|import)\s+(\w+)", file.read_text("utf-8"), re.MULTILINE))
-        for other in lectures(book / "lectures"):
-            if other.stem not in {file.stem, *imported}:
+        for other in (book / "lectures").glob("*.py"):
+            if re.match(r"lecture_\d|\d", other.stem) and other.stem not in {file.stem, *imported}:
                 other.unlink()
         path = [str(STUBS)] * stubs + [os.environ.get("PYTHONPATH", "")]
         search = os.pathsep.join(filter(None, path))

@@ -143,15 +143,15 @@ def one():
 
 def test_bad_directives_of_a_lecture_that_parses_are_said_at_once(tmp_path: Path) -> None:
     text = section("""
-        a = 1  # @inspect
+        print(1)  # @inspect
         b = 2  # @hide this
         # @inspect a
         c = 3  # @hidden
         """)
     done = command(write(tmp_path, text))
     assert done.returncode == 2
-    first = line_of(text, "a = 1")
-    assert f"lecture_sample.py:{first}:12: @inspect names no expression" in done.stderr
+    first = line_of(text, "print(1)")
+    assert f"lecture_sample.py:{first}:15: @inspect names no expression" in done.stderr
     assert f"lecture_sample.py:{first + 1}:12: @hide takes nothing, but 'this' follows it" in done.stderr
     assert f"lecture_sample.py:{first + 2}:5: @inspect stands on a line of its own" in done.stderr
     assert f"lecture_sample.py:{first + 3}:12: unknown directive @hidden" in done.stderr
@@ -424,7 +424,7 @@ def test_of_a_traceback_only_files_in_the_lectures_folder_are_shown(tmp_path: Pa
         ("def main():\n    one()\ndef one():\n    import asyncio\n    raise asyncio.CancelledError\n", ":5: CancelledError"),
         ("def main():\n    one()\ndef one():\n    one_more()\ndef one_more():\n    return one_more()\n", ":6: RecursionError: maximum"),
         ("def main():\n    one()\ndef one():\n    input('your name? ')\n", ":4: EOFError"),
-        ("def main():\n    one()\ndef one():\n    breakpoint()\n", "BdbQuit"),
+        ("def main():\n    one()\ndef one():\n    breakpoint()\n", ":4: NoTerminal: breakpoint() stops in a terminal alone\n        in one: litbook run LECTURE SECTION\n    breakpoint()"),
         ("def main():\n    one()\ndef one():\n    raise ExceptionGroup('two', [ValueError(1), KeyError(2)])\n", ":4: ExceptionGroup: two (2 sub-exceptions)"),
     ],
     ids=["import", "main", "no-main-left", "base", "generator-exit", "cancelled", "recursion", "input", "breakpoint", "group"],

@@ -54,7 +54,7 @@ def files(folder: Path) -> list[str]:
     return sorted(it.relative_to(folder).as_posix() for it in folder.rglob("*") if it.is_file())
 
 
-def test_a_new_book_is_seven_files_and_the_next_command(tmp_path: Path) -> None:
+def test_a_new_book_is_its_files_and_the_next_command(tmp_path: Path) -> None:
     done = litbook(tmp_path, "new", "my book")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.endswith(
@@ -334,3 +334,28 @@ def test_the_module_of_the_command_line_is_a_command(tmp_path: Path, module: str
     )  # fmt: skip
     assert done.returncode == 2
     assert done.stderr.startswith("usage: litbook COMMAND")
+
+
+def test_a_new_lecture_runs_as_plain_python_and_ruff_lets_names_be_that_inspect_reads(book: Path) -> None:
+    lecture = book / "lectures" / "lecture_01.py"
+    environment = {**os.environ, "PYTHONPATH": str(REPO / "tools")}
+    done = subprocess.run(
+        [sys.executable, str(lecture)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "A tenth is none: it is rounded" in done.stdout
+    text = lecture.read_text(encoding="utf-8")
+    lecture.write_text(
+        text.replace("    total = 0.25", "    half = 0.5  # @inspect half\n    total = 0.25"),
+        encoding="utf-8",
+    )
+    ruff = [sys.executable, "-m", "ruff", "check", "--no-cache", "--output-format", "concise", "."]
+    assert subprocess.run(ruff, cwd=book, capture_output=True, text=True, check=False).returncode == 0
+    (book / "ruff.toml").write_text("", encoding="utf-8")
+    unhelped = subprocess.run(ruff, cwd=book, capture_output=True, text=True, check=False)
+    assert "F841" in unhelped.stdout

@@ -128,3 +128,30 @@ def test_a_run_that_took_its_time_says_which_sections_did() -> None:
 def test_a_quick_run_says_nothing_of_time() -> None:
     quick = model.Record(9, "lecture_01", "", PLACE, (), sections=(timed("one", 0.4), timed("two", 1.5)))
     assert report.longest([quick]) == report.longest([]) == ""
+
+
+@pytest.mark.parametrize(
+    ("code", "way_out"),
+    [
+        ("df", "inspect it: df  # @inspect df"),
+        ("df.loc['a']  # a row", "inspect it: df.loc['a']  # @inspect df.loc['a']"),
+        ("df.head()", "inspect it: df.head()  # @inspect df.head()"),
+        ("plt.show()", 'hand the figure over: figure(plt.gcf(), caption="…", alt="…")'),
+        ("df  # @inspect df", None),
+        ("df.sort()", None),
+        ("x @ w", None),
+        ("print(df)", None),
+        ("...", None),
+        ("'text'", None),
+    ],
+)
+def test_what_a_notebook_would_show_and_a_page_does_not_is_said_with_the_way_out(
+    tmp_path: Path, code: str, way_out: str | None
+) -> None:
+    body = f"from unittest.mock import MagicMock\ndf = x = w = plt = MagicMock()\n{code}"
+    made = record(tmp_path, section(body))
+    at = len(made.sources[0].text.splitlines())
+    alone = f"{code.partition('  #')[0]} stands alone, and is shown nowhere"
+    what = "plt.show() shows nothing here" if "show" in code else alone
+    expected = [f"lecture_sample.py:{at}: {what}\n    {code}\n    {way_out}"] if way_out else []
+    assert report.remarks(made) == expected

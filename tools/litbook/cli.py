@@ -470,6 +470,7 @@ def _run(path: Path, asked: argparse.Namespace) -> int:
         timeout=asked.timeout,
         slow=keep or bool(asked.sections),
         words=asked.words,
+        terminal=os.ttyname(0) if sys.stdin is not None and sys.stdin.isatty() else "",
         listener=f"litbook.terminal.transcript:{'quiet' if asked.quiet or asked.json else 'loud'}",
     )
     device = record.environment.device

@@ -13,6 +13,7 @@ from litbook.document.visible import spell
 from litbook.record import compare
 from litbook.record.limits import LARGE_IMAGE
 from litbook.record.model import Record, Scalar
+from litbook.text.lost import lost
 
 LONG = 2.0  # seconds, from which on a run says which sections took longest
 MOST = 3  # of them
@@ -62,7 +63,7 @@ def problems(record: Record) -> list[str]:
 
 
 def remarks(record: Record) -> list[str]:
-    """What is no error: pictures that take readers long to load, each with its place."""
+    """What is no error: pictures that take long to load, values that nobody sees, each with its place."""
     lines = []
     for section in record.sections:
         path, its = record.sources[section.file].path, here(record, section)
@@ -73,6 +74,14 @@ def remarks(record: Record) -> list[str]:
                 lines.append(
                     harmless(f"{head}\n    every reader loads it: fewer pixels, JPEG or WebP take less")
                 )
+        texts = record.sources[section.file].text.split("\n")
+        rows = {section.first + it.first: it for it in section.statements if it.first == it.last}
+        margin = min((len(texts[at - 1]) - len(texts[at - 1].lstrip()) for at in rows), default=0)
+        for at, statement in rows.items():
+            code = texts[at - 1][margin:]  # within a block, a `try` say, a value may be asked for to raise
+            if statement.kind == "code" and not code.startswith(" ") and (found := lost(code)):
+                what, way_out = found
+                lines.append(harmless(f"{path}:{at}: {what}\n    {code.rstrip()}\n    {way_out}"))
     return lines
 
 

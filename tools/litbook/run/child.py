@@ -23,7 +23,7 @@ from typing import Any, NoReturn
 from litbook import optional
 from litbook.errors import LitbookError
 from litbook.record import encoding
-from litbook.run import run
+from litbook.run import debugger, run
 from litbook.run.desk import Desk
 
 optional.bring_in("edtrace", "display.asking")
@@ -59,6 +59,7 @@ def work(asked: dict[str, Any]) -> NoReturn:
             desk.end()
         listener = _find(asked["listener"])() if asked["listener"] else None
         try:
+            sys.breakpointhook = debugger.hook(asked["terminal"])
             how = {name: asked[name] for name in ("sections", "device", "timeout", "seed", "slow", "words")}
             record = run.run(Path(asked["path"]), **how, listener=listener, owner=desk)
         finally:

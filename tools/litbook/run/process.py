@@ -51,6 +51,7 @@ PRELOADED: tuple[str, ...] = (
 )  # for an author, where lectures import them
 WHOLE: dict[str, Any] = {  # a run of all of a lecture, as `run.run` has it
     "sections": [], "device": "auto", "timeout": None, "seed": 0, "slow": False, "words": "", "listener": "",
+    "terminal": "",
 }  # fmt: skip
 AT_ONCE, MOST_WAITING = 2, 4  # processes that wait to run one lecture, and any: each has its text in memory
 LATER = 2.0  # seconds after a run, when a browser shows its page, the next ones begin to wait
@@ -75,7 +76,7 @@ class Died(LitbookError):
     exit_status = 1
 
 
-def record_of(
+def record_of(  # noqa: PLR0913  (all are of one run)
     path: Path,
     *,
     sections: Sequence[str] = (),
@@ -85,17 +86,19 @@ def record_of(
     slow: bool = False,
     words: str = "",
     listener: str = "",
+    terminal: str = "",
 ) -> model.Record:
     """The record of the lecture in the file `path`, from a process that runs nothing else.
 
     The arguments are those of `run.run`. `listener` names, as `module:function`, what makes the one who
-    listens in that process; it prints to this process's stdout.
+    listens in that process; it prints to this process's stdout. At the `terminal`, a path, `breakpoint()`
+    stops.
 
     Raises what ended the run early as `Reported`, with exit status 130 for Ctrl-C; `Died` where the process
     left no whole record.
     """
     how = {"sections": [*sections], "device": device, "timeout": timeout, "seed": seed,
-           "slow": slow, "words": words, "listener": listener}  # fmt: skip
+           "slow": slow, "words": words, "listener": listener, "terminal": terminal}  # fmt: skip
     with _begun({"path": str(path.resolve()), **how}) as (asked, end):
         return _record(asked, *end(timeout))
 

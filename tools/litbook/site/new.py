@@ -32,6 +32,7 @@ FILES = {  # in the book -> its text
     REQUIREMENTS: "requirements.txt.txt",
     WORKFLOW: "pages.yml.txt",
     ".gitignore": "gitignore.txt",
+    "ruff.toml": "ruff.toml.txt",
 }
 NAMED = {"docs/index.md", "mkdocs.yml"}  # they say what the book is called
 
