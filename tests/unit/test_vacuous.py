@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import textwrap
 from pathlib import Path
 
 import pytest
 from tests.running import record, section, write
 
 from litbook.cli import litbook
-from litbook.document import verdict
+from litbook.document import report, verdict
 from litbook.document.edition import Edition
 from litbook.errors import UnusableLecture
 from litbook.text import source
@@ -17,11 +18,15 @@ from litbook.text.vacuous import vacuous
 LIBRARIES = "import math, torch\n"
 
 
-def reasons(folder: Path, body: str) -> list[str]:
-    """Why each claim of the section `body` that says nothing does so."""
-    made = record(folder, section(body, LIBRARIES))
-    assert {claim.verdict for _, claim in made.claims()} == {"holds"}
-    return [problem.what.removeprefix("this claim says nothing: ") for problem in vacuous(made)]
+def reasons(folder: Path, body: str, of_section: bool) -> list[str]:
+    """Why each claim of the section `body` that says nothing does so, or each assert of a helper with it."""
+    text = section(body, LIBRARIES)
+    if not of_section:
+        text = section("helper(0)", f"{LIBRARIES}def helper(_):\n{textwrap.indent(body, '    ')}\n")
+    made = record(folder, text)
+    assert report.holds(made) and bool([*made.claims()]) == of_section
+    begins = f"this {'claim' if of_section else 'assert'} says nothing: "
+    return [problem.what.removeprefix(begins) for problem in vacuous(made)]
 
 
 @pytest.mark.parametrize(
@@ -45,10 +50,12 @@ def reasons(folder: Path, body: str) -> list[str]:
         ("for i in range(1, 3):\n    assert i <= i", "both sides are i"),
     ],
 )
-def test_a_claim_that_says_nothing_is_found(tmp_path: Path, body: str, why: str) -> None:
-    assert reasons(tmp_path, body)[:1] == [why]
+@pytest.mark.parametrize("of_section", [True, False])
+def test_a_claim_that_says_nothing_is_found(tmp_path: Path, body: str, why: str, of_section: bool) -> None:
+    assert reasons(tmp_path, body, of_section)[:1] == [why]
 
 
+@pytest.mark.parametrize("of_section", [True, False])
 @pytest.mark.parametrize(
     "body",
     [
@@ -61,12 +68,13 @@ def test_a_claim_that_says_nothing_is_found(tmp_path: Path, body: str, why: str)
         "assert (3 > 4) == False",
         "assert not (3 > 4)",
         "assert isinstance(0, int)",
+        "n = 4096\nassert n % 8 == 0 and 0 == n % 4",
         "seen = 0\nassert seen == 0  # @zero: nobody came",
         "seen = 0\nassert (seen ==\n    0), 'none'  # @zero: nobody came",
     ],
 )
-def test_a_claim_that_says_something_is_not(tmp_path: Path, body: str) -> None:
-    assert reasons(tmp_path, body) == []
+def test_a_claim_that_says_something_is_not(tmp_path: Path, body: str, of_section: bool) -> None:
+    assert reasons(tmp_path, body, of_section) == []
 
 
 def test_the_problem_names_the_line_and_the_way_out(tmp_path: Path) -> None:
