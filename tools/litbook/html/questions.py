@@ -61,8 +61,10 @@ def _mistakes(answer: Answer) -> Html:
     """Common wrong answers, each with its mistake: also for readers without a script."""
     if not answer.wrong:
         return markup.NOTHING
-    of = [(said, int(value) if value.is_integer() else value) for said, value in answer.wrong]
-    items = (tag("li", tag("b", amounts.short(value, answer.unit or "")), ": ", said) for said, value in of)
+    of = [(mistake, int(value) if value.is_integer() else value) for mistake, value in answer.wrong]
+    items = (
+        tag("li", tag("b", amounts.short(value, answer.unit or "")), ": ", mistake) for mistake, value in of
+    )
     return tag("ul", *items, class_="lb-mistakes")
 
 
@@ -91,7 +93,7 @@ def _typed(answer: Answer) -> dict[str, str | None]:
     unit = (
         {"data_unit": answer.unit} if answer.unit not in (None, "", "%") else {}
     )  # a share is a plain number
-    mistakes = [[value, said] for said, value in answer.wrong]
+    mistakes = [[value, mistake] for mistake, value in answer.wrong]
     wrong = {"data_wrong": json.dumps(mistakes, ensure_ascii=False)} if mistakes else {}
     return {"data_answer": json.dumps(typed), **unit, **within, **wrong}
 

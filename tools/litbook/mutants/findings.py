@@ -126,7 +126,7 @@ def of_code(owner: run.Owner, path: str, wanted: dict[str, Any]) -> dict[str, An
     if alone := sum(not s.again for s in sections):
         text += f"; {alone} section{'s' * (alone != 1)} cannot be run again"
     wrong = silent > 0 if asked.least is None else claimed < asked.least / 100 * count
-    said = [*report.problems(record), *lines]
+    told = [*report.problems(record), *lines]
     if len(shares) > 1:
-        said.append("Noticed by a claim, by section:\n" + "\n".join(shares))
-    return asdict(Checked(said, text, wrong or not report.holds(record)))
+        told.append("Noticed by a claim, by section:\n" + "\n".join(shares))
+    return asdict(Checked(told, text, wrong or not report.holds(record)))

@@ -129,7 +129,8 @@ def question(
         ways = f"answer: {_bounded_repr(answer)}\ncheck:  {_bounded_repr(check)}"
         raise AuthorError(f"question() has an answer that its check disagrees with: correct one\n{ways}")
     mistakes = tuple(
-        (_text("question", said), _mistake(said, value, answer)) for said, value in (wrong or {}).items()
+        (_text("question", mistake), _mistake(mistake, value, answer))
+        for mistake, value in (wrong or {}).items()
     )
     if _recorder is not None:
         piece = Piece(
@@ -141,12 +142,14 @@ def question(
         print(f"{because}\n" if because else "")
 
 
-def _mistake(said: str, value: object, answer: object) -> float:
+def _mistake(mistake: str, value: object, answer: object) -> float:
     """The number that a mistake leads to."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise AuthorError(f"question() takes a number for each wrong answer, not {value!r:.60}: {said!r:.60}")
+        raise AuthorError(
+            f"question() takes a number for each wrong answer, not {value!r:.60}: {mistake!r:.60}"
+        )
     if _agree(answer, value):
-        raise AuthorError(f"question() has a wrong answer that is right: {value!r:.60}: {said!r:.60}")
+        raise AuthorError(f"question() has a wrong answer that is right: {value!r:.60}: {mistake!r:.60}")
     return float(value)
 
 

@@ -438,8 +438,8 @@ class LitbookPlugin(BasePlugin[Options]):
         return self.command != "serve" or self.preview is not None
 
     def _policy(self) -> policy.Policy:
-        own = self.config
-        return policy.Policy(tuple(own.embed), tuple(own.scripts), own.policy == "off")
+        chosen = self.config
+        return policy.Policy(tuple(chosen.embed), tuple(chosen.scripts), chosen.policy == "off")
 
     def _check_colab(self, config: Any) -> None:
         """A wrong address would give every notebook a link that leads nowhere."""

@@ -46,18 +46,18 @@ class Policy:
     scripts: tuple[str, ...] = ()
     off: bool = False
 
-    def rules(self, page: str, known: re.Pattern[str]) -> str:
-        """The policy of one page; `known` are the scripts that the theme writes."""
+    def rules(self, page: str, ours: re.Pattern[str]) -> str:
+        """The policy of one page; `ours` are the scripts that the theme writes."""
         inline = INLINE in self.scripts
-        own = {text for text in _SCRIPT.findall(page) if known.fullmatch(text)}
-        hashes, handlers, style = _hashes(own), "", ""
+        theme = {text for text in _SCRIPT.findall(page) if ours.fullmatch(text)}
+        hashes, handlers, style = _hashes(theme), "", ""
         if inline:
-            found = _Held(page)
-            hashes += _hashes(found.scripts - own)
-            handlers = " 'unsafe-hashes'" + _hashes(found.handlers) if found.handlers else ""
+            held = _Held(page)
+            hashes += _hashes(held.scripts - theme)
+            handlers = " 'unsafe-hashes'" + _hashes(held.handlers) if held.handlers else ""
         if self.scripts:
             style = " 'unsafe-inline'"  # what a script or a plugin draws brings its style along
-        loaded = _sources(it for it in self.scripts if it != INLINE)
+        loaded = _sources(host for host in self.scripts if host != INLINE)
         shown = _sources(self.embed) + loaded
         return "; ".join(
             [
@@ -76,31 +76,31 @@ class Policy:
             ]
         )
 
-    def guarded(self, page: str, known: re.Pattern[str]) -> str:
+    def guarded(self, page: str, ours: re.Pattern[str]) -> str:
         """The page with its policy, before anything that it could hold."""
         if self.off:
             return page
-        policy = markup.opening("meta", http_equiv="Content-Security-Policy", content=self.rules(page, known))
+        policy = markup.opening("meta", http_equiv="Content-Security-Policy", content=self.rules(page, ours))
         return _HEAD.sub(lambda head: f"{head[0]}\n      {policy}", page, count=1)
 
-    def blocks(self, page: str, known: re.Pattern[str]) -> list[str]:
+    def blocks(self, page: str, ours: re.Pattern[str]) -> list[str]:
         """What of a page its policy blocks, each with the line of `mkdocs.yml` that lets it in."""
         if self.off:
             return []
         held = _Held(page)
-        found = [*held.loads]
+        loads = [*held.loads]
         if held.mermaid and not any("mermaid" in address for *_, address in held.loads if address):
-            found.append(("a Mermaid diagram, whose script Material loads", "scripts", f"https://{MERMAID}/"))
+            loads.append(("a Mermaid diagram, whose script Material loads", "scripts", f"https://{MERMAID}/"))
         blocked = []
-        for what, option, address in found:
+        for what, option, address in loads:
             scheme, host, *_ = urlsplit(address, "https")
             if host and not self._lets(option, address):
                 plain = host.removeprefix("www.") if scheme == "https" else f"{scheme}://{host}"
                 blocked.append(f"{what} from {host}\n    let it in: {_line(option, plain)}")
-        own = INLINE in self.scripts
-        if not own and any(not known.fullmatch(text) for text in held.scripts):
+        inline = INLINE in self.scripts
+        if not inline and any(not ours.fullmatch(text) for text in held.scripts):
             blocked.append(f"a script that stands in the page\n    let it run: {_line('scripts', INLINE)}")
-        if not own and held.handlers:
+        if not inline and held.handlers:
             blocked.append(f"an attribute that runs a script\n    let it run: {_line('scripts', INLINE)}")
         if not self.scripts and held.styles:
             blocked.append(f"a style that stands in the page\n    let it in: {_line('scripts', INLINE)}")
@@ -131,19 +131,20 @@ def _line(option: str, value: str) -> str:
 
 def _sources(hosts: Iterable[str]) -> str:
     """Hosts as a policy names them, each with those below it."""
-    found = []
+    parts = []
     for given in hosts:
         scheme, there, host = given.rpartition("://")
         at = f"{scheme}{there}" if scheme else "https://"
         host = host.removeprefix("*.")
         below = "" if re.fullmatch(r"localhost(:\d+)?|[\d.]+(:\d+)?", host) else f" {at}*.{host}"
-        found.append(f" {at}{host}{below}")
-    return "".join(found)
+        parts.append(f" {at}{host}{below}")
+    return "".join(parts)
 
 
 def _hashes(texts: Iterable[str]) -> str:
     return "".join(
-        f" 'sha256-{base64.b64encode(hashlib.sha256(it.encode()).digest()).decode()}'" for it in sorted(texts)
+        f" 'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+        for text in sorted(texts)
     )
 
 
@@ -189,5 +190,5 @@ class _Held(HTMLParser):
 def scripts(folders: Iterable[str]) -> re.Pattern[str]:
     """What the templates in the theme's folders write as scripts; holes take an address of this site."""
     files = sorted(file for folder in folders for file in Path(folder).rglob("*.html"))
-    found = {text for file in files for text in _SCRIPT.findall(file.read_text(encoding="utf-8"))}
-    return re.compile("|".join(r"[\w./-]*".join(map(re.escape, _HOLE.split(text))) for text in sorted(found)))
+    texts = {text for file in files for text in _SCRIPT.findall(file.read_text(encoding="utf-8"))}
+    return re.compile("|".join(r"[\w./-]*".join(map(re.escape, _HOLE.split(text))) for text in sorted(texts)))

@@ -453,10 +453,10 @@ class Preview:
             for place in pages.places():
                 match place.split("/"):
                     case [_, folder, name] if folder in books:  # no page of a lecture is drawn for it
-                        found = [*passages_of(books[folder], name)]
+                        on_page = [*passages_of(books[folder], name)]
                     case _:
-                        found = [*pages.text(place, []).passages]
-                passages[urls.get(place, "")] = found
+                        on_page = [*pages.text(place, []).passages]
+                passages[urls.get(place, "")] = on_page
         self._put(search.WHERE, index.generate_search_index(None).encode())
         search.split(self.folder, self.plugin.config.synonyms, passages)
         self.searched = dict.fromkeys({search.WHERE, uri}, now)
