@@ -6,6 +6,7 @@ import contextlib
 import copy
 import functools
 import json
+import math
 import operator
 import os
 import re
@@ -619,6 +620,8 @@ def of(hint: Any) -> st.SearchStrategy[Any]:
         return numbers
     if hint == model.Snapshot:
         return snapshots
+    if hint == model.Grid:
+        return grids()
     if hint in plain:
         return plain[hint]
     if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
@@ -634,6 +637,24 @@ def of(hint: Any) -> st.SearchStrategy[Any]:
     if args[-1] is Ellipsis:
         return st.lists(of(args[0]), max_size=3).map(tuple)
     return st.tuples(*map(of, args))
+
+
+@st.composite
+def grids(draw: st.DrawFn) -> model.Grid:
+    """What is explored: at each place of its sliders a number for each name, or words."""
+    places = st.lists(numbers, min_size=1, max_size=3).map(tuple)
+    sliders = draw(st.lists(st.builds(model.Slider, texts, places), min_size=1, max_size=2))
+    names, size = draw(st.lists(texts, max_size=2)), math.prod(len(slider.places) for slider in sliders)
+    point = texts | st.tuples(*[numbers] * len(names))
+    return model.Grid(
+        kind=draw(of(model.ChartKind)),
+        sliders=tuple(sliders),
+        at=tuple(draw(st.integers(0, len(slider.places) - 1)) for slider in sliders),
+        names=tuple(names),
+        points=tuple(draw(st.lists(point, min_size=size, max_size=size))),
+        unit=draw(st.none() | texts),
+        limit=draw(st.none() | st.tuples(texts, numbers)),
+    )
 
 
 def _containers(below: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
