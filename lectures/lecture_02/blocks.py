@@ -42,6 +42,7 @@ def four_bits_hold_eight_sizes() -> None:
     """)
     x = torch.randn(2**17)
     factor = sizes[-1] / x.abs().max().item()
+    assert math.isclose((x * factor).abs().max().item(), 6, rel_tol=1e-5), "up to the top"
     predicted = math.erf(sizes[1] / 2 / factor / math.sqrt(2))  # @inspect predicted as %
     lost = (to_e2m1(x * factor) == 0).float().mean().item()  # @inspect lost as %
     assert abs(lost - predicted) < 0.005, "counted, predicted"
@@ -53,7 +54,8 @@ def four_bits_hold_eight_sizes() -> None:
     question(r"""
         A tensor has `4` as its largest number and is stretched to fill E2M1. Below which size do
         its numbers become zero?
-    """, answer=sizes[1] / 2 * 4 / sizes[-1])
+    """, answer=sizes[1] / 2 * 4 / sizes[-1],
+        check=max(k / 600 for k in range(600) if to_e2m1(torch.tensor(k / 600 * 6 / 4)) == 0))
 
 
 def by_power_of_two(
@@ -98,7 +100,8 @@ def an_outlier_ruins_its_own_block_only() -> None:
     question(r"""
         MXFP4 keeps the numbers in E2M1, under the same scales. How many bytes does a matrix of
         `4096 × 4096` take?
-    """, answer=4096 * 4096 * (4 + 8 / size) / 8, unit="B")
+    """, answer=4096 * 4096 * (4 + 8 / size) / 8,
+        check=4096 * 4096 // 2 + 4096 * 4096 // 32, unit="B")
 
 
 def by_e4m3(x: Float[Tensor, "n"], size: int) -> Float[Tensor, "block 1"]:
@@ -114,6 +117,16 @@ def block_error(
     """The relative error of E2M1 under these scales."""
     blocks = x.view(len(scale), -1)
     return error_of((to_e2m1(blocks / scale) * scale).flatten(), x)
+
+
+def by_search(  # @hide
+    x: Float[Tensor, "n"], scale: Float[Tensor, "block 1"]
+) -> float:
+    """The same error, each number by a search through all sizes."""
+    wanted = x.view(len(scale), -1)
+    distances = (wanted.abs()[..., None] / scale[..., None] - SIZES).abs()
+    nearest = SIZES[distances.argmin(-1)] * scale * wanted.sign()
+    return float((nearest - wanted).square().sum() / x.square().sum()) ** 0.5
 
 
 @aside
@@ -154,4 +167,5 @@ def smaller_blocks_need_finer_scales() -> None:
         this example. The order of the curves is what to look for in your own.
     """)
     question("For blocks of `8`, what share of the error is left when powers of two give way to E4M3?",
-             answer=round(block_error(x, by_e4m3(x, 8)) / block_error(x, by_power_of_two(x, 8, 6.0)), 2))
+             answer=round(block_error(x, by_e4m3(x, 8)) / block_error(x, by_power_of_two(x, 8, 6.0)), 2),
+        check=round(by_search(x, by_e4m3(x, 8)) / by_search(x, by_power_of_two(x, 8, 6.0)), 2))

@@ -79,7 +79,16 @@ def a_long_run_saves_by_the_clock() -> None:
     question(r"""
         A save takes `2` minutes, and a run dies every `100` minutes. How many minutes should lie
         between two saves?
-    """, answer=math.sqrt(2 * 2 * 100), unit="minutes")
+    """, answer=math.sqrt(2 * 2 * 100),
+        wrong={
+            "The 2 under the root is missing.": math.sqrt(200),
+        },
+        check=min(range(1, 100), key=lambda t: 2 / t + t / 2 / 100),
+        hint="The best time is the root of twice the product of both.",
+        why=r"""
+            The root of $2 \cdot 2 \cdot 100$ is `20` minutes. There a save costs a tenth of the
+            time, and lost work as much again: where the two costs are equal, their sum is smallest.
+        """, unit="minutes")
 
 
 def saved_size(*parts: object) -> int:
@@ -114,7 +123,8 @@ def an_unused_optimizer_has_nothing_to_save() -> None:
     question(r"""
         A model of `2` billion `float32` weights trains with Adam. How many GB does a checkpoint
         take before the first step, and how many after it?
-    """, answer=[2 * 4, 2 * 4 * (1 + (used - fresh) // weights)], unit="GB")
+    """, answer=[2 * 4, 2 * 4 * (1 + (used - fresh) // weights)],
+        check=[8, 24], unit="GB")
 
 
 def global_generators() -> list[Tensor]:
@@ -238,7 +248,17 @@ def a_resumed_run_needs_all_of_its_state() -> None:
     question(r"""
         How many of the `5` parts must a checkpoint of a run hold that has no dropout and never
         changes its learning rate?
-    """, answer=len(set(parts) - {"dropout", "steps"}), unit="parts")
+    """, answer=len(set(parts) - {"dropout", "steps"}),
+        wrong={
+            "The generator that picks the data is needed, too.": 2,
+        },
+        check=sum(cost > 0 for part, cost in costs.items() if part not in ("dropout", "steps")),
+        hint="Which of the five does no step of such a run read?",
+        why=r"""
+            Nothing draws dropout, and a constant rate does not ask for the number of steps.
+            Weights, the optimizer's averages and the generator that picks the data are left, and
+            each of these changes the next step.
+        """, unit="parts")
 
 
 @aside
@@ -268,7 +288,8 @@ def loading_a_file_restores_nothing() -> None:
     question(r"""
         Two fresh stacks have `5` hidden layers each, and the first one is saved. How many tensors
         of the second agree with it after `torch.load`, and how many after `load_state_dict`?
-    """, answer=[read, sum(equal())], unit="tensors")
+    """, answer=[read, sum(equal())],
+        check=[0, 5 + 1], unit="tensors")
 
 
 @aside
@@ -311,7 +332,8 @@ def loading_an_optimizer_keeps_references() -> None:
     question(r"""
         A second optimizer now loads the same `loaded["optimizer"]` and takes one step. What does
         the step counter in the checkpoint say?
-    """, answer=int(saved["step"]))
+    """, answer=int(saved["step"]),
+        check=1 + 1 + 1)
 
 
 def reloaded(value: object) -> Any:

@@ -71,14 +71,21 @@ def only_arithmetic_counts() -> None:
     question(r"""
         `p` and `q` have `4 × 6` numbers each. How many FLOPs does the tally hold after
         `(p * q + p).T < q.T`?
-    """, answer=arithmetic(tally), unit="FLOP")
+    """, answer=arithmetic(tally),
+        check=2 * 4 * 6, unit="FLOP")
 
 
 def a_product_costs_two_m_k_n() -> None:
     """A product of m × k by k × n costs 2mkn FLOPs, and in truth a little less."""
     note(r"""
-        A product of $m \times k$ by $k \times n$ is charged $2mkn$ FLOPs. Is that exact? Every
-        later count rests on it, so count once with numbers that write each operation down.
+        A product of $m \times k$ by $k \times n$ is charged
+
+        [@eq:product]: $$
+        2mkn
+        $$
+
+        FLOPs. Is that exact? Every later count rests on it, so count once with numbers that write
+        each operation down.
     """)
     note(r"""
         Each of the $mn$ entries is a sum of $k$ products: $k$ multiplications and, since the first
@@ -106,7 +113,14 @@ def a_product_costs_two_m_k_n() -> None:
     question(r"""
         A column of `4` numbers times a row of `6` is a product, too. How many operations does it
         really take, and how many does the formula charge?
-    """, answer=[len(tally), flops(lambda: torch.ones(4, 1) @ torch.ones(1, 6))], unit="FLOP")
+    """, answer=[len(tally), flops(lambda: torch.ones(4, 1) @ torch.ones(1, 6))],
+        check=[4 * 6, 2 * 4 * 1 * 6],
+        hint="The inner length is one. How many additions does an entry take then?",
+        why=r"""
+            The inner length is `1`, so an entry is a single multiplication, with nothing to add.
+            The formula charges an addition all the same: here it is twice too high, which happens
+            to no long product.
+        """, unit="FLOP")
 
 
 def a_product_fills_a_box() -> None:
@@ -156,7 +170,17 @@ def a_product_fills_a_box() -> None:
     question(r"""
         Two matrices of `300 × 300` are multiplied. How many multiplications are there for each
         number in the three faces?
-    """, answer=300**3 // (3 * 300**2))
+    """, answer=300**3 // (3 * 300**2),
+        wrong={
+            "There are three faces.": 300,
+            "That counts the additions, too.": 200,
+        },
+        check=next(n for n in range(999) if n * 3 * 300**2 == 300**3),
+        hint="Divide the volume of a cube by three of its faces.",
+        why=r"""
+            The volume is the third power of the side and each face the second, so what is left is a
+            third of the side. Twice the side, twice as many multiplications for each number.
+        """)
 
 
 @aside
@@ -188,7 +212,8 @@ def the_missing_additions_do_not_matter() -> None:
     question(r"""
         How long must the inner length be for the missing additions to be just one hundredth of what
         the formula charges?
-    """, answer=next(k for k in range(1, 999) if 1 / (2 * k) <= 1 / 100))
+    """, answer=next(k for k in range(1, 999) if 1 / (2 * k) <= 1 / 100),
+        check=100 // 2)
 
 
 def a_forward_pass_costs_two_per_parameter() -> None:
@@ -223,6 +248,16 @@ def a_forward_pass_costs_two_per_parameter() -> None:
         `4` sequences of `250` tokens pass through a linear map, and the counter says `6e9` FLOPs.
         How many weights has the map?
     """, answer=6 * 10**9 // flops(lambda: torch.ones(4, 250, 1) @ torch.ones(1, 1)),
+        wrong={
+            "The additions are missing.": 6 * 10**6,
+            "That is for one sequence: there are four.": 12 * 10**6,
+        },
+        check=6 * 10**9 // (2 * 4 * 250),
+        hint="How many rows pass the map, and what does a row cost for each weight?",
+        why=r"""
+            `4 * 250` tokens are a thousand rows, and each of these takes `2` FLOPs for every
+            weight. Who forgets the addition finds twice as many weights.
+        """,
         unit="weights")
 
 
@@ -248,6 +283,7 @@ def not_everything_else_is_linear() -> None:
     note("In a *convolution* each entry of the result is a sum over a whole kernel:")
     image, kernel = torch.randn(1, 3, 8, 8), torch.randn(4, 3, 3, 3)
     filtered = F.conv2d(image, kernel)  # @inspect filtered.shape
+    assert filtered.shape == (1, 4, 6, 6), "less at the edges"
     work = flops(lambda: F.conv2d(image, kernel))  # @inspect work as FLOP
     assert work / filtered.numel() == 2 * 3 * 3 * 3, "a kernel per output"
     note("*Sorting* does no arithmetic, so count comparisons. They, too, outgrow the list:")
@@ -277,6 +313,7 @@ def not_everything_else_is_linear() -> None:
         How many FLOPs does one output of a convolution cost that reads `16` channels with kernels
         of `5 × 5`?
     """, answer=flops(lambda: F.conv2d(torch.ones(1, 16, 5, 5), torch.ones(1, 16, 5, 5))),
+        check=2 * 16 * 5 * 5,
         unit="FLOP")
 
 
@@ -320,7 +357,17 @@ def cheap_in_flops_is_not_cheap_in_time() -> None:
     question(r"""
         How many FLOPs for each byte of its three matrices does a square product do in `bfloat16`,
         at a width of `1536`?
-    """, answer=flops(lambda: narrow @ narrow) / (3 * narrow.nbytes), unit="FLOP/B")
+    """, answer=flops(lambda: narrow @ narrow) / (3 * narrow.nbytes),
+        wrong={
+            "The additions are missing.": 1536 / 6,
+            "Only one of three matrices is counted.": 1536,
+        },
+        check=1536 / 3,
+        hint="The FLOPs are twice the cube of the width. How many bytes have three squares?",
+        why=r"""
+            Twice the cube over three squares of `2` bytes a number: the width over three. The
+            larger the product, the more it does with each byte that it moves.
+        """, unit="FLOP/B")
 
 
 @aside
@@ -354,7 +401,8 @@ def budgets_that_made_history() -> None:
     question(r"""
         How many trillion tokens bring a model of `1` billion parameters, trained on biological
         sequences, up to the line for such models?
-    """, answer=biological / (6 * 1e9) / 1e12, unit="trillion tokens")
+    """, answer=biological / (6 * 1e9) / 1e12,
+        check=100 / 6, unit="trillion tokens")
 
 
 @aside
@@ -382,4 +430,5 @@ def a_rate_times_a_time_is_work() -> None:
     question(rf"""
         How many days does one A100, at its dense `bfloat16` peak of `{older / TERA:.0f}`
         teraFLOP/s, need for `1e21` FLOPs?
-    """, answer=1e21 / older / DAY, unit="days")
+    """, answer=1e21 / older / DAY,
+        check=1e21 / 312e12 / 86400, unit="days")

@@ -85,7 +85,8 @@ def chance_enters_in_three_places() -> None:
     question(r"""
         `F.dropout(ones)` is called `10` times in a row, and before the first and the sixth call the
         seed is set to `0`. How many different results are there?
-    """, answer=len(results), unit="results")
+    """, answer=len(results),
+        check=10 // 2, unit="results")
 
 
 @aside
@@ -128,7 +129,8 @@ def each_library_keeps_a_generator_of_its_own() -> None:
     question(r"""
         A program seeds PyTorch and Python, and draws from both, from `np.random.rand()` and from
         `np.random.default_rng(7)`. How many of the four draws repeat in the next run?
-    """, answer=sum(a == b for a, b in zip(partly(), partly())), unit="draws")
+    """, answer=sum(a == b for a, b in zip(partly(), partly())),
+        check=4 - 1, unit="draws")
 
 
 @aside
@@ -175,7 +177,8 @@ def a_shared_generator_couples_what_shares_it() -> None:
     question(r"""
         `order` is called with dropout off and on, each time without a generator and with one of
         seed `0`. How many different orders come out of the four calls?
-    """, answer=len(orders), unit="orders")
+    """, answer=len(orders),
+        check=len({"without dropout or alone", "after dropout"}), unit="orders")
 
 
 @aside
@@ -193,7 +196,8 @@ def text_becomes_a_row_of_integers() -> None:
     extra = len(tokens) - len(text)  # @inspect extra
     assert extra == 2, "two letters take two bytes each"
     question("How many tokens does the simplest tokenizer make of `naïve café`?",
-             answer=len("naïve café".encode()), unit="tokens")
+             answer=len("naïve café".encode()),
+        check=sum(1 + (ord(letter) > 127) for letter in "naïve café"), unit="tokens")
 
 
 @aside
@@ -240,7 +244,8 @@ def a_token_file_does_not_know_its_dtype() -> None:
     question(r"""
         `12` tokens are written as `int64`, and the file is mapped as `uint16`. How many tokens
         appear?
-    """, answer=len(np.arange(12, dtype=np.int64).view(np.uint16)), unit="tokens")
+    """, answer=len(np.arange(12, dtype=np.int64).view(np.uint16)),
+        check=12 * 8 // 2, unit="tokens")
 
 
 def resident_bytes() -> int | None:
@@ -299,8 +304,16 @@ def a_memory_map_loads_what_is_touched() -> None:
     question(r"""
         `500` tokens are read from a map, each from a page of its own, and a page has `16384` B, as
         on some machines. How many bytes become resident at least?
-    """, answer=500 * 16384, unit="B",
-        why="Whole pages are read, however little of each is wanted.")
+    """, answer=500 * 16384,
+        wrong={
+            "Those are the tokens; whole pages are read.": 1000,
+        },
+        check=sum(2**14 for _ in range(500)),
+        hint="How much is read when one token of a page is wanted?", unit="B",
+        why=r"""
+            Whole pages are read, however little of each is wanted: `500` pages for `500` tokens.
+            Had the tokens been neighbours, a single page would have held them all.
+        """)
 
 
 @aside
@@ -342,7 +355,8 @@ def a_memory_map_may_write_to_your_data() -> None:
     question(r"""
         Token `5` is set to `50` through a map in mode `r+`, then to `60` through one in mode `c`.
         What is it on disk, and what in the second map?
-    """, answer=[int(on_disk[5]), int(private[5])])
+    """, answer=[int(on_disk[5]), int(private[5])],
+        check=[50, 60])
 
 
 def the_size_of_the_data_is_tokens_times_width() -> None:
@@ -380,8 +394,16 @@ def the_size_of_the_data_is_tokens_times_width() -> None:
     question(r"""
         A tokenizer with a vocabulary of `100,000` turns a text into `2` trillion tokens. How large
         is the file, in the narrowest of the formats `uint8`, `uint16` and `uint32` that will do?
-    """, answer=2 * 10**12 * np.min_scalar_type(100_000 - 1).itemsize, unit="B",
-        why="There are too many ids for `uint16`, and no format lies between it and `uint32`.")
+    """, answer=2 * 10**12 * np.min_scalar_type(100_000 - 1).itemsize,
+        wrong={
+            "uint16 has too few ids for this vocabulary.": 4 * 10**12,
+        },
+        check=2 * 10**12 * next(w for w in (1, 2, 4) if 256**w >= 100_000),
+        hint="How many ids can each of the three formats number?", unit="B",
+        why=r"""
+            `uint16` numbers `65536` ids, too few for this vocabulary, and the next format has `4`
+            bytes. So the file takes `8` TB, and nearly half of its bits are always zero.
+        """)
 
 
 def get_batch(
@@ -421,10 +443,22 @@ def a_batch_is_inputs_and_their_next_tokens() -> None:
     moved, _ = get_batch(data, 2, 4, torch.Generator().manual_seed(1))
     assert other.shape == (3, 5), "another batch, another length"
     assert torch.equal(again, x), "same seed, same stretches"
-    assert not torch.equal(moved, x), "another seed, others"
+    assert moved.shape == x.shape, "another seed, as large"
+    assert not torch.equal(moved, x), "with other stretches"
     question(r"""
         How many bytes do inputs and targets of `8` stretches of `1024` tokens occupy together?
-    """, answer=2 * get_batch(np.arange(9999), 8, 1024, torch.Generator())[0].nbytes, unit="B")
+    """, answer=2 * get_batch(np.arange(9999), 8, 1024, torch.Generator())[0].nbytes,
+        wrong={
+            "Targets take as much as inputs.": 8 * 1024 * 8,
+            "In the batch a token has eight bytes.": 2 * 8 * 1024 * 2,
+            "In the batch a token has eight bytes, not four.": 2 * 8 * 1024 * 4,
+        },
+        check=2 * 8 * 1024 * 8,
+        hint="How wide is a token in the batch, and how many tensors are there?",
+        why=r"""
+            There are two tensors, inputs and targets, of `8 * 1024` tokens each, and a token is
+            widened to `int64`: `8` bytes, whatever it takes in the file.
+        """, unit="B")
 
 
 @aside
@@ -458,7 +492,8 @@ def the_last_start_leaves_room_for_a_target() -> None:
     question(r"""
         At how many places can a stretch of `30` tokens start in a file of `100`, with targets and
         without?
-    """, answer=[100 - 30, 100 - 30 + 1], unit="places")
+    """, answer=[100 - 30, 100 - 30 + 1],
+        check=[sum(start + 30 + more <= 100 for start in range(100)) for more in (1, 0)], unit="places")
 
 
 @aside
@@ -484,7 +519,8 @@ def narrow_tokens_need_a_cast() -> None:
     question(r"""
         How many bytes do `16` rows of `1000` tokens from a `uint16` file take on disk, and how many
         once an embedding can use them as `int64`?
-    """, answer=[stored.nbytes, stored.long().nbytes], unit="B")
+    """, answer=[stored.nbytes, stored.long().nbytes],
+        check=[16 * 1000 * 2, 16 * 1000 * 8], unit="B")
 
 
 @aside
@@ -505,12 +541,14 @@ def stacking_arrays_comes_before_converting_them() -> None:
             torch.set_warn_always(False)
     stacked = torch.from_numpy(np.stack(parts))
     assert torch.equal(walked, stacked), "the same tensor"
+    assert walked.tolist() == [[1, 2, 3, 4], [4, 5, 6, 7]], "two stretches"
     warning = next(str(w.message) for w in caught if w.category is UserWarning)  # @inspect warning
     assert "extremely slow" in warning, "PyTorch's own words"
     question(r"""
         How many Python objects does `torch.tensor` walk through for a list of `64` arrays of `1025`
         tokens?
-    """, answer=np.stack([np.zeros(1025)] * 64).size, unit="objects")
+    """, answer=np.stack([np.zeros(1025)] * 64).size,
+        check=64 * 1025, unit="objects")
 
 
 @aside
@@ -536,7 +574,8 @@ def pinning_needs_an_accelerator() -> None:
     question(r"""
         A tensor of `100` MiB is sent to the GPU `3` times. How many bytes are copied inside CPU
         memory on the way if it is pageable, and how many if it is pinned once, beforehand?
-    """, answer=[copies * 100 * MiB for copies in (3, 1)], unit="B")
+    """, answer=[copies * 100 * MiB for copies in (3, 1)],
+        check=[300 * 2**20, 100 * 2**20], unit="B")
 
 
 @aside
@@ -565,7 +604,8 @@ def a_pinned_copy_does_not_wait() -> None:
     arrived.synchronize()
     assert torch.equal(there.cpu(), pageable), "now it is there"
     question("At `25e9` B/s, for how long after the call must this pinned memory be left alone?",
-             answer=pinned.nbytes / 25e9, unit="s")
+             answer=pinned.nbytes / 25e9,
+        check=4 * count / 25e9, unit="s")
 
 
 @aside
@@ -610,4 +650,5 @@ def a_second_stream_hides_the_copy() -> None:
     question(r"""
         Each of `8` pinned batches takes `3` ms to copy and `5` ms to multiply. How long does it
         take until all products are there, in one stream and in two?
-    """, answer=[8 * (3 + 5), 3 + 8 * max(3, 5)], unit="ms")
+    """, answer=[8 * (3 + 5), 3 + 8 * max(3, 5)],
+        check=[64, 43], unit="ms")

@@ -79,8 +79,21 @@ def flops_are_work_and_flops_per_second_a_rate() -> None:
     question(r"""
         A machine sustains `1e12` FLOP/s. How long does it take to multiply two square matrices of
         side `1000`?
-    """, answer=flops(lambda: torch.ones(1000, 1000) @ torch.ones(1000, 1000)) / 1e12, unit="s",
-        why="Twice the cube of the side, though either matrix has only its square in numbers.")
+    """, answer=flops(lambda: torch.ones(1000, 1000) @ torch.ones(1000, 1000)) / 1e12,
+        wrong={
+            "The additions are missing: each term takes one beside its multiplication.": 1000**3 / 1e12,
+            "That is the size of a matrix, not the work of a product.": 1000**2 / 1e12,
+        },
+        check=2 * 1000**3 / 10**12,
+        hint=r"""
+            How many multiplications and additions make one entry of the result, and how many
+            entries has it?
+        """, unit="s",
+        why=r"""
+            An entry takes `1000` multiplications and as many additions, and there are `1000 * 1000`
+            entries: twice the cube of the side, though either matrix has only its square in
+            numbers. Divided by FLOPs per second, FLOPs are seconds.
+        """)
 
 
 def a_training_run_in_three_lines() -> None:
@@ -110,7 +123,11 @@ def a_training_run_in_three_lines() -> None:
     note(r"""
         No run gets all of that. *Model FLOPs utilization*, MFU, is the fraction of the promise that
         goes into the work just counted. Take one half; it is an assumption, and an optimistic one
-        for a run of this size.
+        for a run of this size. With $N$ parameters, $D$ tokens and $G$ cards the run takes
+
+        [@eq:time]: $$
+        \mathrm{seconds} = \frac{6ND}{G \times \mathrm{peak} \times \mathrm{MFU}}
+        $$
     """)
     rate = peak(CARDS["H100 SXM"], "bfloat16")  # @inspect rate as FLOP/s
     assert rate == 1979e12 / 2, "dense, bfloat16, SXM"
@@ -125,8 +142,18 @@ def a_training_run_in_three_lines() -> None:
     """)
     question(r"""
         The same run has to end within `30` days, at the same MFU. How many GPUs does it take?
-    """, answer=math.ceil(work / (rate * mfu * DAY * 30)), unit="GPUs", within=0.05,
-        why="GPUs times days is one number, as long as the MFU holds.")
+    """, answer=math.ceil(work / (rate * mfu * DAY * 30)),
+        wrong={
+            "That is at the full peak: the MFU is missing.": math.ceil(work / (rate * DAY * 30)),
+            "That is with the peak for matrices that are half zeros.": math.ceil(work / (2 * rate * mfu * DAY * 30)),
+            "Only the forward pass is counted: 2 FLOPs of 6.": math.ceil(work / 3 / (rate * mfu * DAY * 30)),
+        },
+        check=math.ceil(days * gpus / 30),
+        hint="How many GPU-days does the run above take? They stay the same.", unit="GPUs", within=0.05,
+        why=r"""
+            GPUs times days is one number, as long as the MFU holds. The run takes as many GPU-days
+            as before; divide them by the days that you have, and round up.
+        """)
 
 
 @aside
@@ -155,7 +182,8 @@ def the_rule_leaves_attention_out() -> None:
     question(r"""
         At about which context does attention cost this model as much as everything that the rule
         counts?
-    """, answer=round(by_rule / (12 * layers * width)), unit="tokens")
+    """, answer=round(by_rule / (12 * layers * width)),
+        check=round(context * by_rule / attention), unit="tokens")
 
 
 def the_promise_is_printed_twice_too_large() -> None:
@@ -181,8 +209,16 @@ def the_promise_is_printed_twice_too_large() -> None:
     question(r"""
         The datasheet of the L4 prints `242` TFLOP/s for `bfloat16`, with sparsity [@nvidia-l4]. A
         dense product runs there at `91` TFLOP/s. What share of the peak is that?
-    """, answer=91 / (242 / 2), unit="%",
-        why="Against the number in large type it would have looked like half of that.")
+    """, answer=91 / (242 / 2),
+        wrong={
+            "That is of the rate with sparsity, which no dense product can reach.": 91 / 242,
+        },
+        check=91e12 / dense_peak("L4", "bfloat16"),
+        hint="What is a dense product promised, if half of the printed rate needs zeros?", unit="%",
+        why=r"""
+            The matrices were dense, so the promise is half of what is printed, `121` TFLOP/s.
+            Against the number in large type the card would have looked half as good as it is.
+        """)
 
 
 def days_are_inverse_to_mfu() -> None:
@@ -226,7 +262,16 @@ def days_are_inverse_to_mfu() -> None:
     """)
     question(r"""
         Suppose the run took `160` days on the SXM cards, without a failure. Which MFU did it reach?
-    """, answer=round(days(dense, 1.0) / 160, 2), within=0.05)
+    """, answer=round(days(dense, 1.0) / 160, 2),
+        wrong={
+            "It took longer than at one half, so the MFU must be lower.": round(0.5 * 160 / assumed, 3),
+        },
+        check=round(0.5 * assumed / 160, 2),
+        hint="At an MFU of one half it would have taken the days of the estimate. It took longer.",
+        why=r"""
+            Days times MFU is the same for every MFU. The run took longer than the estimate, so its
+            MFU was lower, by the same factor.
+        """, within=0.05)
 
 
 def adamw_keeps_four_numbers_per_parameter() -> None:
@@ -251,8 +296,15 @@ def adamw_keeps_four_numbers_per_parameter() -> None:
     assert state["step"].nbytes == 4, "plus one counter per tensor"
     card = CARDS["H100 SXM"]
     note(rf"""
-        Turned around, a card of a given size bounds the model that can be trained on it. The size
-        on the box is {card.memory / GB:.0f} GB [@nvidia-h100]:
+        So with $P$ parameters a step of AdamW in `float32` holds
+
+        [@eq:state]: $$
+        (4 + 4 + 4 + 4)\,P = 16P
+        $$
+
+        bytes: parameter, gradient, two moments. Turned around, a card of a given size bounds the
+        model that can be trained on it. The size on the box is {card.memory / GB:.0f}
+        GB [@nvidia-h100]:
     """)
     limit = card.memory / per_parameter  # @inspect limit as parameters
     assert limit == 5 * 10**9, "an upper bound, not an estimate"
@@ -269,8 +321,21 @@ def adamw_keeps_four_numbers_per_parameter() -> None:
     question(r"""
         Another optimizer keeps one moment instead of two, also in `float32`. How many parameters
         can it train at most on a card that is sold with `24` GB?
-    """, answer=24 * GB // (p.nbytes * 3 // p.numel()), unit="parameters",
-        why="Three numbers for each instead of four: a third more parameters than with AdamW.")
+    """, answer=24 * GB // (p.nbytes * 3 // p.numel()),
+        wrong={
+            "That is with two moments, as AdamW has them.": 24 * GB // 16,
+            "The gradient is missing.": 24 * GB // 8,
+            "That is what the card could store: the gradient and the moment are missing.": 24 * GB // 4,
+        },
+        check=24 * 10**9 // (3 * 4),
+        hint=r"""
+            How many numbers stay for each parameter when one moment is gone, and how many bytes are
+            they?
+        """, unit="parameters",
+        why=r"""
+            Parameter, gradient and one moment are three numbers of `4` bytes each. So a card holds
+            a third more parameters than with AdamW, which keeps four.
+        """)
 
 
 @aside
@@ -299,7 +364,8 @@ def adamw_follows_the_dtype_it_is_given() -> None:
     question(r"""
         Someone calls `model.double()` first, which makes every parameter `float64`. How many bytes
         per parameter does training with AdamW hold then?
-    """, answer=(2 * p64.nbytes + sum(state[m].nbytes for m in kept[:2])) / n, unit="B")
+    """, answer=(2 * p64.nbytes + sum(state[m].nbytes for m in kept[:2])) / n,
+        check=4 * torch.float64.itemsize, unit="B")
 
 
 def a_master_copy_eats_what_it_saves() -> None:
@@ -363,8 +429,18 @@ def a_master_copy_eats_what_it_saves() -> None:
     question(r"""
         Parameter and gradient in `bfloat16`, a `float32` master copy, and each moment squeezed into
         a single byte. How many bytes per parameter?
-    """, answer=half + half + full + 2 * torch.uint8.itemsize, unit="B",
-        why="With moments that small, the master copy is the largest item.")
+    """, answer=half + half + full + 2 * torch.uint8.itemsize,
+        wrong={
+            "There are two moments, a byte each.": half + half + full + 1,
+            "The master copy is missing.": half + half + 2,
+            "The gradient is missing.": half + full + 2,
+        },
+        check=2 + 2 + 4 + 1 + 1,
+        hint="Five things are kept for each parameter. How wide is each?", unit="B",
+        why=r"""
+            Parameter and gradient take `2` bytes each, the master copy `4`, the two moments `1`
+            each. With moments that small, the master copy is the largest item.
+        """)
 
 
 def pooled_memory_needs_sharded_state() -> None:
@@ -416,8 +492,22 @@ def pooled_memory_needs_sharded_state() -> None:
     question(r"""
         A gentler kind of sharding splits only the moments over the `8` GPUs; every GPU keeps all
         parameters and gradients. How many bytes per parameter does each GPU hold in `float32`?
-    """, answer=4 + 4 + sum(moments) / 8000 / gpus, unit="B",
-        why="Nearly all of it is what nobody shares, so further GPUs take hardly anything off.")
+    """, answer=4 + 4 + sum(moments) / 8000 / gpus,
+        wrong={
+            "Nothing of that is shared: the moments are cut into slices.": 16,
+            "That is with everything shared, parameters and gradients too.": 16 / gpus,
+            "The gradients are missing: every GPU keeps all of them.": 4 + 8 / gpus,
+        },
+        check=(8 * 8000 + held[0] // 2) / 8000,
+        hint=r"""
+            What does a GPU keep for every parameter in any case, and which part of the rest is its
+            own?
+        """, unit="B",
+        why=r"""
+            Every GPU keeps a parameter and a gradient, `8` bytes. The moments, another `8`, are cut
+            into `8` slices, so `1` byte is added. Nearly all of it is what nobody shares, so
+            further GPUs take hardly anything off.
+        """)
 
 
 def saved_bytes(batch: int, seq: int, width: int) -> int:
@@ -464,7 +554,16 @@ def activations_grow_with_the_batch() -> None:
         Weights, gradients and moments took twice the bytes of the activations at first. Double the
         width, and keep batch and sequence: what is that factor now?
     """, answer=16 * (2 * 128 * 128) / saved_bytes(8, 16, 128),
-        why="Weights grow with the square of the width, activations with the width alone.")
+        wrong={
+            "Only the weights were doubled, and they grow with the square of the width.": 2,
+            "The activations grow with the width, too.": 8,
+        },
+        check=2 * state / base,
+        hint="How does the number of weights grow with the width, and how the numbers in a row?",
+        why=r"""
+            Twice the width makes `4` times the weights and twice the activations. So the factor
+            doubles: wider models spend their memory on weights, larger batches on activations.
+        """)
 
 
 def the_roofline_tells_waiting_from_working() -> None:
@@ -478,8 +577,14 @@ def the_roofline_tells_waiting_from_working() -> None:
         So ask of an operation how many FLOPs it does with each byte that it moves. That is its
         *intensity*. Intensity times bandwidth is the rate that memory can feed, and the peak is the
         rate that the units can do. The smaller of the two is what the operation can reach
-        [@roofline]. Drawn against intensity, that is a slope which ends in a flat roof. On an H100
-        SXM [@nvidia-h100] they meet here, at the *ridge*:
+        [@roofline]. Drawn against intensity, that is a slope which ends in a flat roof. They meet
+        at the *ridge*, peak over bandwidth, so as a share of the peak an operation reaches at most
+
+        [@eq:roof]: $$
+        \min\left(1, \frac{\mathrm{intensity}}{\mathrm{ridge}}\right)
+        $$
+
+        On an H100 SXM [@nvidia-h100] the ridge lies here:
     """)
     rate = dense_peak("H100 SXM", "bfloat16")  # @inspect rate as FLOP/s
     bandwidth = CARDS["H100 SXM"].bandwidth  # @inspect bandwidth as B/s
@@ -503,7 +608,7 @@ def the_roofline_tells_waiting_from_working() -> None:
     reachable = per_byte / ridge  # @inspect reachable as %
     assert 0.0033 < reachable < 0.0034, "of the promised rate, at best"
     cache = 50 * 10**6  # @inspect cache as B
-    assert w.nbytes > 2 * cache, "too large for the cache of an H100"
+    assert 2 * cache < w.nbytes < 3 * cache, "too large for the cache of an H100"
     note(rf"""
         At most {reachable:.1%} of the peak for weights that are read from the card's memory, its
         *HBM*, and no better code can help; only more FLOPs per byte can. Weights that fit into the
@@ -559,7 +664,14 @@ def the_roofline_tells_waiting_from_working() -> None:
         An A100 promises `{older / TERA:.0f}e12` FLOP/s in `bfloat16` and moves
         `{card.bandwidth / TERA:.3f}e12` B/s. Above how many FLOPs per byte does it stop waiting for
         memory?
-    """, answer=older / card.bandwidth, unit="FLOP/B", within=0.02, why=r"""
-        The ridge of the newer H100 lies nearly twice as far out: arithmetic has grown faster than
-        bandwidth.
-    """)
+    """, answer=older / card.bandwidth,
+        wrong={
+            "That is the ridge of the H100.": ridge,
+            "That is a byte for each FLOP, the other way round.": card.bandwidth / older,
+        },
+        check=312e12 / 2.039e12,
+        hint="It stops where bandwidth times intensity is the peak.", unit="FLOP/B", within=0.02, why=r"""
+            Peak over bandwidth is the ridge, the FLOPs that can be done while one byte arrives. The
+            ridge of the newer H100 lies nearly twice as far out: arithmetic has grown faster than
+            bandwidth.
+        """)

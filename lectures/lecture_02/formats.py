@@ -115,7 +115,21 @@ def a_float_is_three_fields() -> None:
     question(r"""
         A `float32` has sign `1`, exponent `10000001` and a fraction of `11` followed by zeros.
         Which number is it?
-    """, answer=decode("1" + "10000001" + "11".ljust(23, "0"), torch.float32))
+    """, answer=decode("1" + "10000001" + "11".ljust(23, "0"), torch.float32),
+        wrong={
+            "The sign bit is set, so it is negative.": 7,
+            "That leaves out the one before the fraction.": -3,
+            "The fraction counts binary places: a half and a quarter.": -4 * 1.11,
+        },
+        check=-(2 ** (0b10000001 - 127)) * (1 + 0.5 + 0.25),
+        hint=r"""
+            What is the exponent without its bias, and what fraction do a half and a quarter make?
+        """,
+        why=r"""
+            The exponent bits say `129`, less the bias of `127` that is a power of `2`, so the size
+            begins at `4`. The fraction is a half and a quarter of the way to `8`, which makes `7`,
+            and the sign bit makes it negative.
+        """)
 
 
 @aside
@@ -146,7 +160,8 @@ def float32_is_the_default() -> None:
     """, answer=sum(
         t.nbytes
         for t in (torch.zeros(1000), torch.arange(1000), torch.from_numpy(np.zeros(1000)))
-    ), unit="B")
+    ),
+        check=1000 * (4 + 8 + 8), unit="B")
 
 
 @aside
@@ -175,7 +190,8 @@ def float32_overflows_too() -> None:
     question(r"""
         With matrices of width `256`, each product makes the entries about `16` times larger. About
         how many layers fit into the range of `float32`?
-    """, answer=round(math.log(torch.finfo(torch.float32).max, 16)), unit="layers")
+    """, answer=round(math.log(torch.finfo(torch.float32).max, 16)),
+        check=round(128 / 4), unit="layers")
 
 
 @aside
@@ -202,7 +218,8 @@ def float16_spends_little_on_range() -> None:
     assert cast(smallest / 2, torch.float16) == 0.0, "half of it is nothing"  # @zero: it underflows
     question("Which number of `float16` comes right before the largest?",
              answer=(torch.tensor(largest, dtype=torch.float16).view(torch.int16) - 1)
-             .view(torch.float16).item())
+             .view(torch.float16).item(),
+        check=largest - 2**15 * 2**-10)
 
 
 def small_values_vanish_in_float16() -> None:
@@ -219,7 +236,7 @@ def small_values_vanish_in_float16() -> None:
         becomes zero. The smallest value, one of half its size, and the gradient:
     """)
     small = torch.tensor([2**-24, 2**-25, 1e-8]).half()  # @inspect small as bits
-    assert small[1:].tolist() == [0, 0], "no bit is left"
+    assert small.tolist() == [2**-24, 0, 0], "one bit, and none"
     note(r"""
         Drawn, this rounding is a staircase, from just below zero to four and a half of those
         distances:
@@ -237,7 +254,18 @@ def small_values_vanish_in_float16() -> None:
         the smallest value; the dot lies left of it, on the floor at zero.
     """)
     question("What does `1e-7` become in `float16`?", answer=cast(1e-7, torch.float16),
-             why="A fifth too large, because the steps down here are that coarse.")
+        wrong={
+            "That would be no rounding at all.": 1e-7,
+            "The nearest value is the one above.": 2.0**-24,
+        },
+        check=round(1e-7 / unit) * unit,
+        hint=r"""
+            Down there the values are whole multiples of one distance. Which multiple is nearest?
+        """,
+             why=r"""
+                 The values lie $2^{-24}$ apart, about `6e-8`, and `1e-7` is nearest to two of
+                 these. That is a fifth too large: the steps down here are that coarse.
+             """)
 
 
 def bfloat16_is_the_top_half_of_float32() -> None:
@@ -265,7 +293,16 @@ def bfloat16_is_the_top_half_of_float32() -> None:
     question(r"""
         If the lower half is simply cut off, how many different `float32` patterns become the same
         `bfloat16`?
-    """, answer=2 ** (len(full) - len(top)))
+    """, answer=2 ** (len(full) - len(top)),
+        wrong={
+            "Those are the bits that were cut off, not their patterns.": 16,
+        },
+        check=len({f"{n:016b}" for n in range(65536)}),
+        hint="How many bits are cut off?",
+        why=r"""
+            `16` bits are dropped, and whatever they say, the half that stays is the same. So
+            $2^{16}$ patterns fall together.
+        """)
 
 
 @aside
@@ -303,7 +340,8 @@ def bfloat16_has_the_exponents_of_float32() -> None:
     """)
     question("Subnormal numbers are evenly spaced. How many positive ones does `bfloat16` have?",
              answer=(torch.arange(1, 2**15, dtype=torch.int16).view(torch.bfloat16)
-                     < narrow.smallest_normal).sum().item())
+                     < narrow.smallest_normal).sum().item(),
+        check=2**7 - 1)
 
 
 def bfloat16_is_much_coarser() -> None:
@@ -344,7 +382,19 @@ def bfloat16_is_much_coarser() -> None:
     question("Which `bfloat16` comes right after `1000`?",
              answer=(torch.tensor(1000.0, dtype=torch.bfloat16).view(torch.int16) + 1)
              .view(torch.bfloat16).item(),
-             why="Eight binary digits reach from `512` to `1024` in steps of four.")
+        wrong={
+            "Whole numbers are all there up to 256 only; here the steps are of four.": 1001,
+            "The step from 512 to 1024 is twice that.": 1002,
+        },
+        check=1000 + 2.0 ** (9 - 7),
+        hint=r"""
+            `1000` lies between `512` and `1024`. How many steps does `bfloat16` take from one to
+            the other?
+        """,
+             why=r"""
+                 The fraction has `7` bits, so between `512` and `1024` there are `128` steps, of
+                 `4` each. Near one the steps are small; they double with every power of two.
+             """)
 
 
 def one_byte_comes_in_two_formats() -> None:
@@ -383,8 +433,18 @@ def one_byte_comes_in_two_formats() -> None:
         stretches from far below the first of E4M3 up to {torch.finfo(E5M2).max:.0f}.
     """)
     question("How many different finite values does `E5M2` have, zero counted once?",
-             answer=wide[wide.isfinite()].unique().numel(), within=0,
-             why="Of `256` patterns a few are infinities and NaNs, and zero comes twice.")
+             answer=wide[wide.isfinite()].unique().numel(),
+        wrong={
+            "Those are all patterns, infinities and NaNs among them.": 256,
+            "Zero comes twice, with either sign.": 248,
+            "That is E4M3.": 253,
+        },
+        check=256 - 2 - 6 - 1,
+        hint="Of all patterns take away what is no number, and count zero once.", within=0,
+             why=r"""
+                 Of `256` patterns two are infinities and six are NaN. Of what is left two are
+                 zeros, one with a minus sign.
+             """)
 
 
 @aside
@@ -410,7 +470,8 @@ def one_buys_range_the_other_resolution() -> None:
     question(r"""
         From `16` to `32` it takes `E4M3` eight steps and `E5M2` four. What does each of them store
         for `18.5`?
-    """, answer=(cast(18.5, E4M3), cast(18.5, E5M2)))
+    """, answer=(cast(18.5, E4M3), cast(18.5, E5M2)),
+        check=(2.0 * round(18.5 / 2), 4.0 * round(18.5 / 4)))
 
 
 @aside
@@ -435,7 +496,8 @@ def the_two_overflow_differently() -> None:
         The numbers `1000`, `2000`, `-3000` and `64` are clamped and cast to `E4M3` in this way.
         What do the results add up to in `float32`?
     """, answer=torch.tensor([1000.0, 2000.0, -3000.0, 64.0]).clamp(-448, 448)
-        .to(E4M3).float().sum().item())
+        .to(E4M3).float().sum().item(),
+        check=sum(max(-448, min(448, x)) for x in (1000, 2000, -3000, 64)))
 
 
 @aside
@@ -464,7 +526,8 @@ def one_byte_is_for_storing_and_multiplying() -> None:
     question(r"""
         Two `E4M3` vectors of `1000` elements are added in this way. How many bytes do the two
         widened copies and their sum take, before the result is narrowed?
-    """, answer=3 * torch.ones(1000, dtype=E4M3).float().nbytes, unit="B")
+    """, answer=3 * torch.ones(1000, dtype=E4M3).float().nbytes,
+        check=3 * 1000 * 4, unit="B")
 
 
 @aside
@@ -493,7 +556,8 @@ def one_value_in_five_formats() -> None:
     wide = tenth.to(E5M2)  # @inspect wide as bits
     assert brain.float() > single, "rounded up, not cut off"
     question("How many of the five formats hold `1 + 1/256` exactly?",
-             answer=sum(cast(1 + 1 / 256, d) == 1 + 1 / 256 for d in FORMATS))
+             answer=sum(cast(1 + 1 / 256, d) == 1 + 1 / 256 for d in FORMATS),
+        check=sum(torch.finfo(d).eps <= 1 / 256 for d in FORMATS))
 
 
 @aside
@@ -541,7 +605,11 @@ def the_machine_prints_its_own_limits() -> None:
         and a half.
     """)
     question("How many of the five formats hold both `1e5` and `1e-5` as normal numbers?",
-             answer=sum(f.smallest_normal <= 1e-5 and 1e5 <= f.max for f in limits))
+             answer=sum(f.smallest_normal <= 1e-5 and 1e5 <= f.max for f in limits),
+        check=sum(
+            2 - 2 ** (layout(d)[1] - 1) < math.log2(1e-5) and math.log2(1e5) < 2 ** (layout(d)[1] - 1)
+            for d in FORMATS
+        ))
 
 
 def running_sum(
@@ -586,7 +654,16 @@ def a_running_sum_stalls() -> None:
     """)
     question("Add `4` instead of `1`, again and again, in `float16`. Where does the total stop?",
              answer=running_sum(4.0, 4000, torch.float16),
-             why="For a power of two the sum stops later by that factor: what counts is the ratio.")
+        wrong={
+            "That is where additions of 1 stop.": 2048,
+            "That would be if nothing were lost.": 16000,
+        },
+        check=4.0 * half,
+        hint="From where on are the numbers of `float16` so far apart that `4` is half of a gap?",
+             why=r"""
+                 What counts is the term against the gap, and gaps double with every power of two. A
+                 term `4` times as large is lost at a total `4` times as large, `8192`.
+             """)
 
 
 def small_updates_are_lost() -> None:
@@ -617,7 +694,8 @@ def small_updates_are_lost() -> None:
     for _ in range(steps):
         master -= 1e-3
     weight = master.bfloat16()  # @inspect weight
-    assert round(1 - weight.item(), 4) == 1.0, "updated wide, used narrow"
+    assert weight.dtype == torch.bfloat16, "used narrow"
+    assert round(1 - weight.item(), 4) == 1.0, "and updated wide"
     note(r"""
         Low resolution matters little for *inputs* of a matrix product, where errors average out. It
         matters for weights that are nudged and for totals that grow.
@@ -626,7 +704,17 @@ def small_updates_are_lost() -> None:
         The gap below a `bfloat16` weight of `2` is twice as wide. How much can be taken from such a
         weight at most without any effect?
     """, answer=(2 - (torch.tensor(2.0, dtype=torch.bfloat16).view(torch.int16) - 1)
-        .view(torch.bfloat16).item()) / 2)
+        .view(torch.bfloat16).item()) / 2,
+        wrong={
+            "That is the whole gap; from half of it on an update arrives.": 2**-7,
+            "That is half of the gap below one.": 2**-9,
+        },
+        check=2 * 2**-8 / 2,
+        hint="What lies less than half a gap away is rounded back.",
+        why=r"""
+            The next `bfloat16` below `2` is $2^{-7}$ away, and half of that is $2^{-8}$: an update
+            up to there is rounded back to `2`, every time. The whole gap would have arrived.
+        """)
 
 
 def round_randomly(x: Float[Tensor, "n"]) -> BFloat16[Tensor, "n"]:
@@ -659,7 +747,8 @@ def rounding_at_random_saves_them() -> None:
     question(r"""
         The `bfloat16` before `4` is `1/64` away. An update of `-1e-3` is rounded at random for
         `1000` weights of exactly `4`. How many of them move, on average?
-    """, answer=round(1000 * 1e-3 / (1 / 64)), unit="weights")
+    """, answer=round(1000 * 1e-3 / (1 / 64)),
+        check=round(1000 - 1000 * (torch.tensor([4 - 1e-3]).view(torch.int32).item() & 0xFFFF) / 2**16), unit="weights")
 
 
 @aside
@@ -696,7 +785,8 @@ def scaling_the_loss_saves_small_gradients() -> None:
     question(r"""
         The largest `float16` is `65504`. About how large may a gradient be, if it is not to
         overflow at that first scale?
-    """, answer=torch.finfo(torch.float16).max / scaler.get_scale())
+    """, answer=torch.finfo(torch.float16).max / scaler.get_scale(),
+        check=65504 / 2**16)
 
 
 @aside
@@ -741,4 +831,5 @@ def autocast_chooses_for_each_operation() -> None:
     question(r"""
         Make the layer `nn.Linear(8, 32)`, under the same autocast. How many bytes do its output for
         this `x` and the gradient of its weight take together?
-    """, answer=4 * 32 * product.itemsize + 32 * 8 * gradient.itemsize, unit="B")
+    """, answer=4 * 32 * product.itemsize + 32 * 8 * gradient.itemsize,
+        check=2 * (4 * 32) + 4 * (32 * 8), unit="B")

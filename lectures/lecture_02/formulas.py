@@ -1,6 +1,9 @@
 """The formulas of the lecture, each with an example."""
 from counters import Alive, flops
+import math
+
 import torch
+from hardware import CARDS
 from torch import Tensor
 from units import DAY
 
@@ -56,31 +59,49 @@ def the_formulas_and_where_they_were_shown() -> None:
     per_byte = product / moved  # @inspect per_byte
     formula = intensity(batch, width, width, width=4)
     assert per_byte == formula, "formula, measured"
+    ridge = dense_peak("H100 SXM", "float32") / CARDS["H100 SXM"].bandwidth
+    reached = min(1, per_byte / ridge)  # @inspect reached as %
+    assert reached == per_byte * 3.35e12 / 67e12, "bytes decide, not units"
     promised = 1024 * dense_peak("H100 SXM", "bfloat16")  # @inspect promised as FLOP/s
     days = 6 * 70e9 * 15e12 / (promised * 0.5 * DAY)  # @inspect days as days
     assert 143.92 < days < 143.93, "the run of the first page"
     note(rf"""
-        The table. $B$ rows pass $L$ hidden layers of width $D$ with $P$ parameters in all; a
-        product takes $m \times k$ by $k \times n$. A decoder adds a context of $T$ tokens, and a
-        whole run has $N$ parameters. The examples are those above, with a batch of eight.
+        The letters:
+
+        | | |
+        |---|---|
+        | $L$, $d$ | hidden layers; their width |
+        | $B$, $T$ | rows in a batch; tokens of context |
+        | $P$, $N$ | all parameters; those of a language model's matrices |
+        | $D$, $G$ | tokens of a whole run; cards |
+        | $m$, $k$, $n$ | lengths of a product: rows, inner, columns |
+
+        And the formulas. The examples are those above, with a batch of eight.
 
         | what | formula | example | shown in |
         |---|---|---|---|
         | bytes of a tensor | count × width | {w.nbytes:,} B | [a fresh tensor](#a_fresh_tensor_costs_count_times_width) |
-        | FLOPs of a product | $2mkn$ | {product:,} | [products](#a_product_costs_two_m_k_n) |
+        | FLOPs of a product | $2mkn$ | {product:,} | [@eq:product] |
         | FLOPs per byte of it | $2mkn / (4(mk+kn+mn))$ | {per_byte:.1f} | [the roofline](#the_roofline_tells_waiting_from_working) |
-        | parameters | $D^2L+D$ | {parameters:,} | [shapes](#parameters_follow_from_the_shapes) |
-        | kept activations | $4(BD(L+1)+2B)$ | {kept:,} B | [what autograd keeps](#autograd_keeps_more_than_the_hidden_layers) |
-        | AdamW, `float32` | $16P$ | {state:,} B | [four numbers](#adamw_keeps_four_numbers_per_parameter) |
-        | a step | $6BP-2BD^2$ | {work:,} FLOPs | [the first layer](#the_first_layer_has_nothing_below) |
-        | attention, per token | $12LDT$ | {attention:,} FLOPs | [attention](#in_a_transformer_backward_is_twice_forward) |
-        | sharded over $n$ | $8P+8P/n$ | {10 * parameters:,} B for `4` | [sharding](#sharding_divides_the_state) |
+        | share of the peak | $\min(1, \mathrm{{intensity}} / \mathrm{{ridge}})$ | {reached:.1%} on an H100 | [@eq:roof] |
+        | parameters | $Ld^2+d$ | {parameters:,} | [@eq:weights] |
+        | kept activations | $4(Bd(L+1)+2B)$ | {kept:,} B | [@eq:kept] |
+        | AdamW, `float32` | $16P$ | {state:,} B | [@eq:state] |
+        | a step | $6BP-2Bd^2$ | {work:,} FLOPs | [@eq:step-flops] |
+        | attention, per token | $12LdT$ | {attention:,} FLOPs | [@eq:attention] |
+        | sharded over $G$ | $8P+8P/G$ | {10 * parameters:,} B for `4` | [@eq:shard] |
         | token file | tokens × width | {tokens} TB | [token files](#the_size_of_the_data_is_tokens_times_width) |
-        | time of a run | $6N\,\mathrm{{tokens}} / (\mathrm{{peak}} \times \mathrm{{MFU}})$ | {days:.0f} days | [three lines](#a_training_run_in_three_lines) |
+        | time of a run | $6ND / (G \times \mathrm{{peak}} \times \mathrm{{MFU}})$ | {days:.0f} days | [@eq:time] |
     """)
     question(r"""
         From which batch on do the kept activations of this model outweigh all that AdamW holds?
-    """, answer=next(b for b in range(1, 999) if kept / batch * b > state))
+    """, answer=next(b for b in range(1, 999) if kept / batch * b > state),
+        check=math.floor(16 * parameters / (4 * (width * (layers + 1) + 2))) + 1,
+        hint="Activations grow with the batch, and the state does not. What does one row keep?",
+        why=r"""
+            A row keeps its input, two hidden outputs, a prediction and a target. AdamW's `16` bytes
+            for each of the parameters, divided by that, is the batch at which the two are equal.
+        """)
 
 
 def temporaries(
@@ -122,7 +143,8 @@ def the_four_kinds_of_memory_are_a_list_not_a_total() -> None:
     question(r"""
         How many bytes of temporary tensors does a step of AdamW with `foreach` need for a model of
         `1` billion parameters in `float32`?
-    """, answer=10**9 * most[1] // sum(w.numel() for w in weights), unit="B")
+    """, answer=10**9 * most[1] // sum(w.numel() for w in weights),
+        check=4 * 10**9, unit="B")
 
 
 def count_first_then_run() -> None:
@@ -146,5 +168,16 @@ def count_first_then_run() -> None:
     question(r"""
         Half the width, twice the batch, the same depth: how large is the gap between guess and
         count?
-    """, answer=6 * 16 * (2 * 32**2 + 32) - step_flops(16, 32, 2), unit="FLOP",
-        why="Twice the rows and a quarter of the first layer.")
+    """, answer=6 * 16 * (2 * 32**2 + 32) - step_flops(16, 32, 2),
+        wrong={
+            "That is the gap as it was.": 2 * 8 * 64 * 64,
+            "The width enters by its square.": 2 * 16 * 32 * 64,
+        },
+        check=2 * 16 * 32**2,
+        hint=r"""
+            The gap is the first layer's input gradient. How does it depend on rows and width?
+        """, unit="FLOP",
+        why=r"""
+            The gap is the product that nobody needs, `2` FLOPs for each row and each weight of the
+            first layer. Twice the rows and a quarter of the weights make half of the gap.
+        """)

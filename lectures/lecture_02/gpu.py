@@ -59,7 +59,12 @@ def tensors_start_on_the_cpu() -> None:
         t is x
         for t in (x.to("cpu"), x.to(torch.float32), x.to(torch.float64), x.to("meta"),
                   x.to("cpu", torch.float32))
-    ))
+    ),
+        check=sum(
+            (device or "cpu", dtype or x.dtype) == ("cpu", x.dtype)
+            for device, dtype in (("cpu", None), (None, x.dtype), (None, torch.float64), ("meta", None),
+                                  ("cpu", x.dtype))
+        ))
 
 
 @aside
@@ -84,7 +89,8 @@ def ask_before_you_move() -> None:
     question(r"""
         `torch.zeros(32, 32).to("cuda:3")` ran without an error. How many GPUs does PyTorch see
         there at least?
-    """, answer=torch.device("cuda:3").index + 1, unit="GPUs")
+    """, answer=torch.device("cuda:3").index + 1,
+        check=len(("cuda:0", "cuda:1", "cuda:2", "cuda:3")), unit="GPUs")
 
 
 def blocks_are_multiples_of_a_smallest_one() -> None:
@@ -117,7 +123,18 @@ def blocks_are_multiples_of_a_smallest_one() -> None:
         `10` matrix of {asked[1]} bytes takes {taken[1]}.
     """)
     question("How many bytes does a `bfloat16` vector of `300` elements take on the GPU?",
-             answer=-(-300 * torch.bfloat16.itemsize // block) * block, unit="B")
+             answer=-(-300 * torch.bfloat16.itemsize // block) * block,
+        wrong={
+            "Those are its bytes, not yet rounded up to blocks.": 600,
+            "Those are the numbers of float32: bfloat16 has two bytes.": 1536,
+            "It does not fit into one block.": 512,
+        },
+        check=next(k * 512 for k in range(9) if k * 512 >= 600),
+        hint="How many bytes does it have, and how many blocks of `512` hold them?",
+        why=r"""
+            `300` elements of `2` bytes are `600` bytes, and these do not fit into one block. A
+            block is given whole, so two of them are taken.
+        """, unit="B")
 
 
 @aside
@@ -148,7 +165,8 @@ def moving_allocates_on_the_gpu() -> None:
     question(r"""
         By how much does `memory_allocated` grow when `z.to("cuda:0")` and `z.bfloat16()` are both
         kept?
-    """, answer=torch.cuda.memory_allocated() - before, unit="B")
+    """, answer=torch.cuda.memory_allocated() - before,
+        check=32 * 32 * 2, unit="B")
 
 
 @aside
@@ -185,7 +203,8 @@ def deleting_returns_blocks_to_a_cache() -> None:
     question(r"""
         After `del x`, and without `empty_cache`, a tensor of half as many floats is made. How many
         of the bytes that `x` had does PyTorch then hold for no tensor?
-    """, answer=cached - taken, unit="B")
+    """, answer=cached - taken,
+        check=4 * count // 2, unit="B")
 
 
 @aside
@@ -223,7 +242,8 @@ def the_driver_knows_how_much_memory_there_is() -> None:
     question(rf"""
         An L4 is sold with `24` GB [@nvidia-l4] and reports {(CARDS['L4'].reported or 0) // MiB:,}
         MiB [@seen-modal]. How many GiB is the first, taken as decimal GB, and how many the second?
-    """, answer=[CARDS["L4"].memory / GiB, (CARDS["L4"].reported or 0) / GiB], unit="GiB")
+    """, answer=[CARDS["L4"].memory / GiB, (CARDS["L4"].reported or 0) / GiB],
+        check=[24 * 1000**3 / 1024**3, 23034 / 1024], unit="GiB")
 
 
 @aside
@@ -254,7 +274,8 @@ def a_narrow_product_is_timed_here() -> None:
         An A100 promises `19.5` TFLOP/s in `float32` and `312` in `bfloat16` [@nvidia-a100]. A wide
         product takes `80` ms there. How long does the narrow one take, if both come equally close
         to their promise?
-    """, answer=80e-3 * 19.5 / 312, unit="s")
+    """, answer=80e-3 * 19.5 / 312,
+        check=0.08 / 16, unit="s")
 
 
 @aside
@@ -278,4 +299,5 @@ def both_one_byte_formats_multiply() -> None:
     """,
         answer=16 * 64 * E5M2.itemsize + 64 * 32 * E4M3.itemsize
             + 16 * 32 * torch.bfloat16.itemsize,
+        check=1024 + 2048 + 2 * 512,
         unit="B")

@@ -3,6 +3,7 @@ from counters import Alive, flops, saved_bytes_of
 import warnings
 from functools import partial
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from einops import einsum
@@ -87,7 +88,14 @@ def backward_fills_the_leaves() -> None:
     assert both == (1.0, 1.0), "the error; and one"
     question(r"""
         The target is `8` instead of `5`, with the same `x` and `w`. Which gradient does `w` get?
-    """, answer=torch.autograd.grad(0.5 * (x @ w - 8) ** 2, w)[0].tolist())
+    """, answer=torch.autograd.grad(0.5 * (x @ w - 8) ** 2, w)[0].tolist(),
+        check=[(1 + 2 + 3 - 8) * value for value in x.tolist()],
+        hint="How large is the error now, and by what is it multiplied?",
+        why=r"""
+            The gradient of half a square is the error, here `6 - 8`, times what the weight was
+            multiplied by, its input. The prediction is too low, so the gradient is negative and a
+            step against it makes the weights larger.
+        """)
 
 
 @aside
@@ -122,7 +130,8 @@ def backward_changes_no_parameter() -> None:
     question(r"""
         A weight of `3` gets a gradient of `4`, and the learning rate is `0.25`. What is the weight
         after `backward()`, and what after `step()`?
-    """, answer=seen)
+    """, answer=seen,
+        check=[3.0, 3 - 0.25 * 4])
 
 
 def a_gradient_is_two_more_products() -> None:
@@ -178,7 +187,14 @@ def a_gradient_is_two_more_products() -> None:
     question(r"""
         A row $(1, 2)$ is multiplied by a column $(3, 4)$, and a gradient of `5` arrives. Which
         gradients do row and column get?
-    """, answer=[t.flatten().tolist() for t in got])
+    """, answer=[t.flatten().tolist() for t in got],
+        check=[[5 * 3.0, 5 * 4.0], [5 * 1.0, 5 * 2.0]],
+        hint="Each side gets what arrives, times the other side.",
+        why=r"""
+            The row's gradient is what arrives times the column, `5 * (3, 4)`, and the column's is
+            what arrives times the row, `5 * (1, 2)`. Each factor gets the other one: that is why a
+            backward pass has two products for every forward one.
+        """)
 
 
 @aside
@@ -211,7 +227,8 @@ def each_sample_costs_two_per_weight() -> None:
     question(r"""
         A layer of `2 × 3` weights sees `10` samples. How many FLOPs does its weight gradient take
         by PyTorch's counter, and how many by the tally?
-    """, answer=[flops(lambda: torch.ones(2, 10) @ torch.ones(10, 3)), len(tally)], unit="FLOP")
+    """, answer=[flops(lambda: torch.ones(2, 10) @ torch.ones(10, 3)), len(tally)],
+        check=[2 * 10 * 6, (2 * 10 - 1) * 6], unit="FLOP")
 
 
 def two_layers(
@@ -233,7 +250,7 @@ def a_weight_gradient_needs_no_input_gradient() -> None:
     """A weight's gradient needs the gradient above it, not the one it passes on."""
     note(r"""
         From here on there are two layers, `h1 = x @ w1` and `h2 = h1 @ w2`, with $B$ rows of data,
-        $D$ inputs and hidden values, and $K$ outputs.
+        $d$ inputs and hidden values, and $K$ outputs.
     """)
     misbelief(r"""
         In `x @ w1 @ w2` the gradient of the hidden values, `h1.grad`, must be known before
@@ -263,7 +280,8 @@ def a_weight_gradient_needs_no_input_gradient() -> None:
     question(r"""
         `100` rows pass a frozen layer of `10 × 10` and a trained one of `10 × 1`. What does the
         backward pass cost?
-    """, answer=two_layers(100, 10, 1, first=False)[1], unit="FLOP")
+    """, answer=two_layers(100, 10, 1, first=False)[1],
+        check=2 * 100 * 10 * 1, unit="FLOP")
 
 
 @aside
@@ -277,7 +295,7 @@ def the_other_product_is_paid_for_the_layer_below() -> None:
     assert own == 2 * b * d * k, "what w2.grad adds"
     passed_on = without_second - 2 * b * d * d  # @inspect passed_on as FLOP
     assert passed_on == 2 * b * d * k, "h1.grad, for w1's sake"
-    misbelief(r"In the backward pass the last layer, $D \times K$ weights and a batch of $B$, costs $4BDK$.",
+    misbelief(r"In the backward pass the last layer, $d \times K$ weights and a batch of $B$, costs $4BdK$.",
         r"""
             The gradient of its weights costs half of that. The other half hands the gradient on to
             the layer below: still due when the last layer is frozen, gone when the one below is.
@@ -285,7 +303,8 @@ def the_other_product_is_paid_for_the_layer_below() -> None:
     question(r"""
         `100` rows pass a trained layer of `10 × 10` and a frozen one of `10 × 1`. What does the
         backward pass cost?
-    """, answer=two_layers(100, 10, 1, second=False)[1], unit="FLOP")
+    """, answer=two_layers(100, 10, 1, second=False)[1],
+        check=2 * 100 * 10 * 1 + 2 * 100 * 10 * 10, unit="FLOP")
 
 
 def the_first_layer_has_nothing_below() -> None:
@@ -310,23 +329,34 @@ def the_first_layer_has_nothing_below() -> None:
     small_one = two_layers(64, 32, 16)[1] - 4 * 64 * 32 * 16  # @inspect small_one as FLOP
     assert small_one == 2 * 64 * 32 * 32, "the first layer's share"
     misbelief(r"""
-        In the backward pass the first layer, $D \times D$ weights and a batch of $B$, costs $4BDD$,
+        In the backward pass the first layer, $d \times d$ weights and a batch of $B$, costs $4Bdd$,
         as every layer does.
     """, r"""
         Its input is data, and nobody wants the gradient of data. Autograd skips that product; the
-        layer costs $2BDD$.
+        layer costs $2Bdd$.
     """)
     claimed = 4 * b * d * d + 4 * b * d * k  # @inspect claimed as FLOP
     too_high = claimed / backward - 1  # @inspect too_high
     assert 0.66 < too_high < 0.67, "overstated by two thirds"
-    misbelief("The backward pass of these two layers costs $4BDD + 4BDK$.", rf"""
+    misbelief("The backward pass of these two layers costs $4Bdd + 4BdK$.", rf"""
         CS336 adds it up like that, and says in passing that the gradient of $x$ is not needed
-        [@cs336]. It costs $2BDD + 4BDK$; the formula with both fours is {too_high:.0%} too high
+        [@cs336]. It costs $2Bdd + 4BdK$; the formula with both fours is {too_high:.0%} too high
         here.
     """)
-    note("Ask for the gradient of the data, and the product appears:")
+    note(r"""
+        So a stack with $P$ weights, of which $d^2$ are in its first matrix, takes for a step on $B$
+        rows
+
+        [@eq:step-flops]: $$
+        6BP - 2Bd^2
+        $$
+
+        FLOPs. Ask for the gradient of the data, and the missing product appears:
+    """)
     assert two_layers(b, d, k, data=True)[1] == claimed, "now it is true"
     costs = [2 * b * d * d, 2 * b * d * k]
+    assert sum(costs) == forward, "each product once"
+    assert 2 * sum(costs) - costs[0] == backward, "twice, less one"
     figure(plot_products(costs),
         caption="The products of a training step of two layers. Dashed: the one that nobody needs.",
         alt=r"""
@@ -340,8 +370,17 @@ def the_first_layer_has_nothing_below() -> None:
     question(r"""
         `10` square layers in a row are all trained, on data that wants no gradient. Of how many
         products does their backward pass consist?
-    """, answer=flops(y.sum().backward) // (2 * 8**3), unit="products",
-        why="Two for each layer, less the one below the first.")
+    """, answer=flops(y.sum().backward) // (2 * 8**3),
+        wrong={
+            "The first layer has one only.": 20,
+            "That is the forward pass.": 10,
+        },
+        check=2 * 10 - 1,
+        hint="Which layer has nothing below it that wants a gradient?", unit="products",
+        why=r"""
+            Two for each layer, less the one below the first: the data wants no gradient, so nobody
+            asks for the first layer's input gradient.
+        """)
 
 
 def six_per_parameter_and_token_is_a_special_case() -> None:
@@ -380,8 +419,18 @@ def six_per_parameter_and_token_is_a_special_case() -> None:
     question(r"""
         What is the coefficient if the second layer is square like the first, and nobody wants a
         gradient for the data?
-    """, answer=sum(two_layers(8, 64, 64)) / (8 * 2 * 64**2), unit="FLOPs per parameter and row",
-        why="The first layer takes `4` FLOPs per weight and row, the second `6`.")
+    """, answer=sum(two_layers(8, 64, 64)) / (8 * 2 * 64**2),
+        wrong={
+            "The data wants no gradient.": 6,
+            "That is for a second layer of a quarter of the size.": 4.4,
+        },
+        check=(4 + 6) / 2,
+        hint="How many products does each of the two layers take part in, forward and backward?", unit="FLOPs per parameter and row",
+        why=r"""
+            The first layer has one product forward and one backward, `4` FLOPs per weight and row,
+            and the second has three, `6`. With as many weights in each, the mean of the two is what
+            counts.
+        """)
 
 
 def in_a_transformer_backward_is_twice_forward() -> None:
@@ -427,23 +476,46 @@ def in_a_transformer_backward_is_twice_forward() -> None:
         table is only read:
     """)
     matrices = layers * (3 + 1 + 4 + 4) * d * d + d * vocab  # @inspect matrices
+    assert matrices == 123_532_032, "weights in products"
     left_over = forward + backward - 6 * matrices * context  # @inspect left_over as FLOP
     attention = 12 * layers * d * context * context
+    assert attention == 115_964_116_992, "in the whole context"
     assert left_over == attention, "attention, and nothing else"
     note(r"""
         What six per parameter leaves out is attention. Over a context of $T$ tokens and a width of
         $d$, its two products cost $2dT$ FLOPs each, per token and layer, and the backward pass
-        takes twice that again: $12LdT$ per token in $L$ layers. A token may not look ahead, so half
-        of the scores are thrown away; an ordinary product computes them all the same, and they are
-        included. Scores that are computed again are not: they are the hardware's work and not the
-        model's, as with [checkpointing](#checkpointing_trades_flops_for_memory).
+        takes twice that again. In $L$ layers a token costs on top
+
+        [@eq:attention]: $$
+        12\,L\,d\,T
+        $$
+
+        FLOPs. A token may not look ahead, so half of the scores are thrown away; an ordinary
+        product computes them all the same, and they are included. Scores that are computed again
+        are not: they are the hardware's work and not the model's, as with
+        [checkpointing](#checkpointing_trades_flops_for_memory).
     """)
     four = decoder_flops(vocab, d, heads, layers, context, batch=4)
     assert four == (4 * forward, 4 * backward), "and linear in the batch"
     question(r"""
         How many FLOPs does a training step of a decoder take that has `2` layers of width `10`, a
         vocabulary of `100` and one sequence of `5` tokens?
-    """, answer=sum(decoder_flops(100, 10, 2, 2, 5)), unit="FLOP")
+    """, answer=sum(decoder_flops(100, 10, 2, 2, 5)),
+        wrong={
+            "Attention is missing.": 6 * (2 * 12 * 10**2 + 10 * 100) * 5,
+            "That is per token: there are five.": 6 * 3400 + 12 * 2 * 10 * 5,
+            "The embedding table is only read.": 6 * 4400 * 5 + 6000,
+        },
+        check=6 * (2 * 12 * 10**2 + 10 * 100) * 5 + 12 * 2 * 10 * 5 * 5,
+        hint=r"""
+            Six for each weight of a matrix and each token, and the term of attention. A layer has
+            $12d^2$ weights.
+        """,
+        why=r"""
+            The matrices have $2 \cdot 12 \cdot 10^2$ weights in the layers and $10 \cdot 100$ in
+            the head, and each costs `6` FLOPs a token. Attention adds $12LdT$ a token. The
+            embedding table is only read, so its weights cost nothing.
+        """, unit="FLOP")
 
 
 @aside
@@ -473,7 +545,7 @@ def attention_is_what_the_rule_leaves_out() -> None:
     assert three - two == layer, "the third costs as much"
     step = one + 95 * layer  # @inspect step as FLOP
     matrices = 12 * 96 * 12288**2 + 12288 * vocab  # @inspect matrices
-    assert 174.5e9 < matrices < 174.6e9, "175 billion, as published"
+    assert matrices == 174_563_733_504, "175 billion, as published"
     large = step / (6 * matrices * 2048)  # @inspect large
     assert 1.027 < large < 1.028, "attention adds little"
     with_table = step / (6 * (matrices + 12288 * vocab) * 2048)  # @inspect with_table
@@ -481,7 +553,8 @@ def attention_is_what_the_rule_leaves_out() -> None:
     question(r"""
         The ratios of the small model belong to contexts of `128`, `1024` and `8192`. Which one
         belongs to `4096`?
-    """, answer=round(sum(decoder_flops(*shape, 4096)) / (4 * ruled[1]), 3))
+    """, answer=round(sum(decoder_flops(*shape, 4096)) / (4 * ruled[1]), 3),
+        check=round(1 + 12 * layers * d * 4096 / (6 * (12 * layers * d * d + d * vocab)), 3))
 
 
 def tanh_layers(x: Tensor, *weights: Tensor) -> Tensor:
@@ -556,9 +629,14 @@ def checkpointing_trades_flops_for_memory() -> None:
     note(r"""
         That is what is kept until the backward pass begins. While it works on a segment, the
         outputs of its layers exist once more. Longer segments keep less and recompute more at once:
-        with $L$ layers in segments of $n$, $L/n$ inputs are kept and $n$ outputs recomputed. Which
-        $n$ is best? The sum is smallest at the square root of the depth. `most_alive` watches a
-        whole step. It takes the bytes alive at its fullest moment, gradients and all, in units of
+        with $L$ layers in segments of $s$, inputs are kept and outputs recomputed, in all
+
+        [@eq:segments]: $$
+        \frac{L}{s} + s
+        $$
+
+        Which $s$ is best? The sum is smallest at the square root of the depth. `most_alive` watches
+        a whole step. It takes the bytes alive at its fullest moment, gradients and all, in units of
         `one`:
     """)
     lengths = (1, 2, 4, 8, 16)
@@ -582,7 +660,15 @@ def checkpointing_trades_flops_for_memory() -> None:
         In segments of `2` instead of `4`, how many bytes are kept, and how many more FLOPs are done
         than with `4`?
     """, answer=[kept, again - work],
-        why="However the layers are cut, each is computed again once.")
+        check=[layers // 2 * one, 0],
+        hint=r"""
+            What is kept of each segment? And how often is a layer computed again, however the
+            layers are cut?
+        """,
+        why=r"""
+            One input is kept for each segment, and shorter segments are more of them. However the
+            layers are cut, each is computed again once, so the FLOPs stay the same.
+        """)
 
 
 def deep_gradient(weights: list[Tensor], x: Tensor, segment: int) -> Tensor:  # @stepover
@@ -624,7 +710,8 @@ def checkpointing_is_measured_here() -> None:
     question(r"""
         A step without checkpointing takes `90` ms, all of it in products. How long does it take
         with checkpointing, if nothing else changes?
-    """, answer=90 * 8 / 6, unit="ms")
+    """, answer=90 * 8 / 6,
+        check=90 + 90 / 3, unit="ms")
 
 
 @aside
@@ -665,4 +752,5 @@ def the_same_sum_in_another_order_is_another_number() -> None:
     question(r"""
         By how much does `2**24` grow in `float32` when `1` is added to it `1000` times, one after
         the other?
-    """, answer=(sum([small] * 1000, start=big) - big).item())
+    """, answer=(sum([small] * 1000, start=big) - big).item(),
+        check=float(np.float32(2**24 + 1) - np.float32(2**24)))

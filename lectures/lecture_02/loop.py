@@ -5,6 +5,7 @@ from inspect import signature
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -65,7 +66,20 @@ def the_task_has_a_known_answer() -> None:
     question(r"""
         Which loss do you expect before the first step for a width of `4`, from a model that
         predicts zero?
-    """, answer=sum(i**2 for i in range(4)))
+    """, answer=sum(i**2 for i in range(4)),
+        wrong={
+            "The weights begin at zero: they are 0 to 3.": 30,
+            "Those are the weights added up; their squares are asked for.": 6,
+        },
+        check=0 + 1 + 4 + 9,
+        hint=r"""
+            The weights count up from zero. What is the mean square of a sum of independent terms?
+        """,
+        why=r"""
+            The weights are `0`, `1`, `2` and `3`, the inputs have a mean square of one, and mean
+            squares of independent terms add up. A model that predicts zero is wrong by the whole
+            target.
+        """)
 
 
 class Run(NamedTuple):
@@ -133,8 +147,17 @@ def the_loop_finds_it() -> None:
     question(rf"""
         Each step takes a fresh batch of `{batch}`. How many examples has this run seen for each
         weight that it had to find?
-    """, answer=len(run.losses) * batch // len(w), unit="examples",
-        why="Equations would do with one for each weight: descent is simple, and wasteful.")
+    """, answer=len(run.losses) * batch // len(w),
+        wrong={
+            "That is all examples, for all weights together.": 800,
+            "Those are steps for each weight.": 12.5,
+        },
+        check=200 * 4 // 16,
+        hint="How many examples has the whole run seen, and how many weights are there?", unit="examples",
+        why=r"""
+            `200` steps of `4` examples are shared by `16` weights. Equations would do with one
+            example for each weight: descent is simple, and wasteful.
+        """)
 
 
 def every_argument_must_change_something() -> None:
@@ -180,8 +203,14 @@ def every_argument_must_change_something() -> None:
     question(r"""
         How many of the first `20` losses change when `steps` is nudged, and how many when `seed`
         is?
-    """, answer=[differ("steps"), differ("seed")], unit="losses",
-        why="A longer run begins like a shorter one; only its length gives it away.")
+    """, answer=[differ("steps"), differ("seed")],
+        check=[0, 20],
+        hint="Where in the run does each of the two arguments begin to matter?", unit="losses",
+        why=r"""
+            A longer run begins like a shorter one, so none of the first losses differs; only its
+            length gives it away. Another seed draws other weights and other data, so every loss
+            does.
+        """)
 
 
 def a_batch_loss_is_noise() -> None:
@@ -219,7 +248,20 @@ def a_batch_loss_is_noise() -> None:
     question(r"""
         A loss is nothing but luck, and is printed `10` times. How many of the `9` changes do you
         expect to be rises?
-    """, answer=(len(runs[0].batch_losses) - 1) / 2)
+    """, answer=(len(runs[0].batch_losses) - 1) / 2,
+        wrong={
+            "That is half of the losses; there is one change fewer.": 5,
+        },
+        check=sum(0.5 for _ in range(9)),
+        hint=r"""
+            If each loss is another draw from one distribution, how often is the second of two
+            larger?
+        """,
+        why=r"""
+            Of two draws from one distribution either may be the larger, so a change is a rise in
+            half of all cases. Expect four or five rises in `9` changes, and learn nothing from
+            them.
+        """)
 
 
 @aside
@@ -254,7 +296,8 @@ def a_rate_is_too_small_right_or_too_large() -> None:
     """, answer=[
         min(tried, key=lambda r: abs(1 - 2 * r)), *(r for r in tried if abs(1 - 2 * r) == 1),
         *(r for r in tried if abs(1 - 2 * r) > 1),
-    ])
+    ],
+        check=[1 / 2, 2 / 2, 1.1])
 
 
 @aside
@@ -288,7 +331,8 @@ def deeper_needs_a_smaller_rate() -> None:
     question(r"""
         Let a model be a product of weights, each of them `2`. How many times as large is the
         gradient of the first one in a model of `5` weights as in a model of `1`?
-    """, answer=torch.autograd.grad(chain.prod(), chain)[0][0].item(), unit="times")
+    """, answer=torch.autograd.grad(chain.prod(), chain)[0][0].item(),
+        check=2.0 ** (5 - 1), unit="times")
 
 
 @aside
@@ -333,4 +377,5 @@ def the_same_seed_repeats_every_bit() -> None:
     question(r"""
         `float32` keeps about `7` digits. What does it make of `(1e8 + 1) - 1e8`, and what of
         `(1e8 - 1e8) + 1`?
-    """, answer=[(torch.tensor(1e8) + 1 - 1e8).item(), (torch.tensor(1e8) - 1e8 + 1).item()])
+    """, answer=[(torch.tensor(1e8) + 1 - 1e8).item(), (torch.tensor(1e8) - 1e8 + 1).item()],
+        check=[float(np.float32(1e8) + np.float32(1) - np.float32(1e8)), 1.0])

@@ -78,7 +78,8 @@ def a_product_contracts_one_axis() -> None:
     reported = flops(lambda: x @ w)  # @inspect reported as FLOP
     assert reported == 2 * m * k * n, "counted as by hand"
     question("A product of shapes `(m, 64)` and `(64, 8)` costs `102400` FLOPs. What is `m`?",
-             answer=102400 // flops(lambda: torch.ones(1, 64) @ torch.ones(64, 8)))
+             answer=102400 // flops(lambda: torch.ones(1, 64) @ torch.ones(64, 8)),
+        check=next(m for m in range(999) if 2 * m * 64 * 8 == 102400))
 
 
 def a_batched_product_is_one_folded_product() -> None:
@@ -124,7 +125,18 @@ def a_batched_product_is_one_folded_product() -> None:
     question(r"""
         How many FLOPs does `x @ w` cost for `x` of shape `(2, 5, 6, 10)` and `w` of shape
         `(10, 3)`?
-    """, answer=flops(lambda: torch.ones(2, 5, 6, 10) @ torch.ones(10, 3)), unit="FLOP")
+    """, answer=flops(lambda: torch.ones(2, 5, 6, 10) @ torch.ones(10, 3)),
+        wrong={
+            "The additions are missing.": 2 * 5 * 6 * 10 * 3,
+            "That is one sheet; there are ten of them.": 2 * 6 * 10 * 3,
+        },
+        check=2 * (2 * 5 * 6) * 10 * 3,
+        hint="How many rows are left when all leading axes are stacked?",
+        why=r"""
+            All vectors along the last axis are stacked: `2 * 5 * 6` rows of `10` numbers, times a
+            matrix of `10` by `3`. Each entry of the result takes `10` multiplications and `10`
+            additions.
+        """, unit="FLOP")
 
 
 @aside
@@ -143,7 +155,8 @@ def a_batch_on_both_sides_cannot_fold() -> None:
     question(r"""
         The FLOPs stay the same, but the bytes do not. How many *more* have to be read when `16`
         examples bring a `float32` right side of shape `(512, 512)` each, instead of sharing one?
-    """, answer=(16 - 1) * torch.ones(512, 512).nbytes, unit="B")
+    """, answer=(16 - 1) * torch.ones(512, 512).nbytes,
+        check=16 * 512**2 * 4 - 512**2 * 4, unit="B")
 
 
 @aside
@@ -170,7 +183,8 @@ def only_the_last_axis_is_special() -> None:
     assert torch.equal(swapped, y.transpose(0, 2)), "swapped, nothing else"
     question(r"""
         For the same `x` and a `v` of shape `(8, 5)`, what is the shape of `x.transpose(1, 3) @ v`?
-    """, answer=tuple((x.transpose(1, 3) @ torch.ones(8, 5)).shape))
+    """, answer=tuple((x.transpose(1, 3) @ torch.ones(8, 5)).shape),
+        check=(4, 32, 16, 5))
 
 
 @aside
@@ -206,7 +220,8 @@ def a_forgotten_transpose_is_silent_on_squares() -> None:
     question(r"""
         For how many of the shapes `(2, 4, 4)`, `(4, 4, 2)`, `(2, 4, 8)`, `(1, 8, 4)` and
         `(3, 8, 8)` of `x` does `x @ x` raise no error?
-    """, answer=errors.count(""))
+    """, answer=errors.count(""),
+        check=sum(rows == cols for rows, cols in ((4, 4), (4, 2), (4, 8), (8, 4), (8, 8))))
 
 
 @aside
@@ -243,7 +258,11 @@ def an_annotation_names_dtype_rank_and_sizes() -> None:
         isinstance(value, square)
         for value in (torch.ones(1, 1), even.double(), torch.ones(9), even.int(),
                       torch.ones(2, 3) @ torch.ones(3, 2))
-    ))
+    ),
+        check=sum(
+            t.is_floating_point() and t.dim() == 2 and t.size(0) == t.size(1)
+            for t in (torch.ones(1, 1), even.double(), torch.ones(9), even.int(), torch.ones(2, 2))
+        ))
 
 
 @aside
@@ -266,7 +285,8 @@ def a_bare_annotation_enforces_nothing() -> None:
     question(r"""
         Now the first argument has an axis too few: what is the shape of
         `project(torch.ones(7), torch.ones(7, 4))`?
-    """, answer=tuple(project(torch.ones(7), torch.ones(7, 4)).shape))
+    """, answer=tuple(project(torch.ones(7), torch.ones(7, 4)).shape),
+        check=torch.ones(7, 4).sum(0).shape)
 
 
 def instance_checker(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -324,7 +344,8 @@ def a_checker_makes_annotations_binding() -> None:
     question(r"""
         `project(x, torch.ones(3, n), turn=True)` returns the axes the wrong way round, and for a
         single `n` the checker lets it pass. Which?
-    """, answer=next(n for n in range(1, 9) if passes(n)))
+    """, answer=next(n for n in range(1, 9) if passes(n)),
+        check=x.shape[0])
 
 
 @aside
@@ -348,7 +369,11 @@ def one_pattern_serves_numpy_and_torch() -> None:
     question(r"""
         Which four numbers must `x.permute` get to do what `rearrange(x, "a b c d -> d a c b")`
         does?
-    """, answer=tuple("abcd".index(name) for name in "dacb"))
+    """, answer=tuple("abcd".index(name) for name in "dacb"),
+        check=tuple(
+            (1, 2, 3, 4).index(size)
+            for size in rearrange(torch.ones(1, 2, 3, 4), "a b c d -> d a c b").shape
+        ))
 
 
 @aside
@@ -381,7 +406,8 @@ def einsum_sums_the_axes_left_out() -> None:
     question(r"""
         `a` and `b` are matrices of ones, both of shape `(3, 4)`. What is
         `einsum(a, b, "row col, row col ->")`?
-    """, answer=einsum(torch.ones(3, 4), torch.ones(3, 4), "row col, row col ->").item())
+    """, answer=einsum(torch.ones(3, 4), torch.ones(3, 4), "row col, row col ->").item(),
+        check=3.0 * 4)
 
 
 @aside
@@ -402,7 +428,8 @@ def an_ellipsis_stands_for_any_axes() -> None:
     question(r"""
         With the same pattern, what shape do the scores of `x` of shape `(7, 1, 3, 4)` and `y` of
         shape `(5, 6, 4)` have?
-    """, answer=tuple(einsum(torch.ones(7, 1, 3, 4), torch.ones(5, 6, 4), pattern).shape))
+    """, answer=tuple(einsum(torch.ones(7, 1, 3, 4), torch.ones(5, 6, 4), pattern).shape),
+        check=(torch.ones(7, 1, 3, 4) @ torch.ones(5, 4, 6)).shape)
 
 
 @aside
@@ -431,7 +458,8 @@ def einsum_checks_sizes_but_stretches_ones() -> None:
     question(r"""
         With the same pattern: `x` holds ones in shape `(2, 3, 6)`, `y` holds twos in shape
         `(2, 5, 1)`. What is every entry of the result?
-    """, answer=einsum(torch.ones(2, 3, 6), 2 * torch.ones(2, 5, 1), pattern).unique().item())
+    """, answer=einsum(torch.ones(2, 3, 6), 2 * torch.ones(2, 5, 1), pattern).unique().item(),
+        check=6 * 1 * 2.0)
 
 
 @aside
@@ -463,7 +491,8 @@ def reduce_names_the_axis_it_removes() -> None:
     question(r"""
         A tensor of shape `(4, 5, 7)` is reduced by `batch seq hidden -> hidden`. By which factor do
         its sum and its mean differ?
-    """, answer=(reduce(box, pattern, "sum") / reduce(box, pattern, "mean")).unique().item())
+    """, answer=(reduce(box, pattern, "sum") / reduce(box, pattern, "mean")).unique().item(),
+        check=4.0 * 5)
 
 
 @aside
@@ -495,7 +524,8 @@ def reduce_takes_more_than_one_tensor() -> None:
     question(r"""
         With the same `x`, what does `reduce([x, 2 * x, 3 * x], "copy row col -> copy", "max")`
         hold?
-    """, answer=reduce([x, 2 * x, 3 * x], "copy row col -> copy", "max").tolist())
+    """, answer=reduce([x, 2 * x, 3 * x], "copy row col -> copy", "max").tolist(),
+        check=[k * 6.0 for k in (1, 2, 3)])
 
 
 @aside
@@ -525,7 +555,8 @@ def pooling_is_a_reduction() -> None:
     question(r"""
         Into which shape does the same pattern reduce a batch of shape `(8, 3, 32, 32)` with
         `tile_h=4` and `tile_w=8`?
-    """, answer=tuple(reduce(torch.ones(8, 3, 32, 32), pattern, "mean", tile_h=4, tile_w=8).shape))
+    """, answer=tuple(reduce(torch.ones(8, 3, 32, 32), pattern, "mean", tile_h=4, tile_w=8).shape),
+        check=(8, 32 // 4, 32 // 8, 3))
 
 
 @aside
@@ -553,7 +584,8 @@ def the_order_in_the_parentheses_matters() -> None:
     parts = rearrange(image, "c (r p) w -> c r p w", p=3)  # @inspect parts.shape
     assert tuple(parts.shape) == (3, 1, 3, 9), "one group of three"
     question('For `v = torch.arange(12)`, what is `rearrange(v, "(b a) -> a b", a=3)[2, 1]`?',
-             answer=rearrange(torch.arange(12), "(b a) -> a b", a=3)[2, 1].item())
+             answer=rearrange(torch.arange(12), "(b a) -> a b", a=3)[2, 1].item(),
+        check=1 * 3 + 2)
 
 
 @aside
@@ -585,7 +617,8 @@ def heads_share_a_small_matrix() -> None:
         An axis of `512` numbers carries `8` heads. By which factor does the block-diagonal matrix
         cost more FLOPs than splitting the heads off?
     """, answer=flops(lambda: torch.ones(1, 512) @ torch.eye(512))
-        // flops(lambda: torch.ones(8, 64) @ torch.eye(64)), unit="times")
+        // flops(lambda: torch.ones(8, 64) @ torch.eye(64)),
+        check=(512 * 512) // (8 * 64 * 64), unit="times")
 
 
 @aside
@@ -629,7 +662,8 @@ def repeat_copies_nothing() -> None:
     assert real[:, 4, 4].tolist() == [8, 7, 7], "only one changed"
     assert real.stride() == (81, 9, 1), "a stride of one whole picture"
     question('What are the strides of `repeat(picture, "h w -> h c w", c=5)`?',
-             answer=repeat(picture, "h w -> h c w", c=5).stride())
+             answer=repeat(picture, "h w -> h c w", c=5).stride(),
+        check=(9, 0, 1))
 
 
 @aside
@@ -668,7 +702,8 @@ def a_rearrange_layer_hides_the_input_size() -> None:
     here = message_of(lambda: network(small))  # @inspect here
     assert "Shape mismatch, 4 != 5" in here, "fails where it was assumed"
     question("How many numbers must the first linear layer count on for pictures of `40x40`?",
-             answer=network[:4](torch.randn(1, 3, 40, 40)).numel())
+             answer=network[:4](torch.randn(1, 3, 40, 40)).numel(),
+        check=16 * (((40 - 4) // 2 - 4) // 2) ** 2)
 
 
 @aside
@@ -693,4 +728,5 @@ def einops_errors_repeat_the_pattern() -> None:
         return message_of(lambda: rearrange(wide, pattern, heads=heads)) == ""
 
     question("For how many values of `heads` does the pattern fit a last axis of length `12`?",
-             answer=sum(fits(heads) for heads in range(1, 13)))
+             answer=sum(fits(heads) for heads in range(1, 13)),
+        check=sum(12 % heads == 0 for heads in range(1, 13)))

@@ -74,8 +74,12 @@ def muon_levels_a_gradient_with_products() -> None:
     assert round(gap, 1) == 0.0, "the rounding of a narrow format"  # @zero: another way to the same
     copies = state_bytes(optimizer) / p.nbytes  # @inspect copies
     assert copies == 1.0, "a single moment; Adam has two"
+    x = torch.zeros(2, 2)
+    x[0, 0] = 0.1
+    gram = x @ x.T
     question("What becomes of a singular value of `0.1` in one round?",
-             answer=round(a * 0.1 + b * 0.1**3 + c * 0.1**5, 4))
+             answer=round(a * 0.1 + b * 0.1**3 + c * 0.1**5, 4),
+        check=round((a * x + (b * gram + c * gram @ gram) @ x)[0, 0].item(), 4))
 
 
 @aside
@@ -117,8 +121,9 @@ def a_large_batch_pays_for_the_products() -> None:
         step pays this much on top:
     """)
     share = 5 * 8192 / 4000000  # @inspect share as %
-    assert round(share, 2) == 0.01, "by the same formula"
+    assert share == 0.01024, "by the same formula"
     question(r"""
         How many tokens does a step need at a width of `4096`, for the products of Muon to cost at
         most a twentieth of the step's own?
-    """, answer=5 * 4096 * 20, unit="tokens")
+    """, answer=5 * 4096 * 20,
+        check=next(n for n in range(4096, 10**7, 4096) if 5 * 4096 / n <= 1 / 20), unit="tokens")

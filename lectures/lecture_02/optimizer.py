@@ -121,7 +121,18 @@ def plain_sgd_remembers_nothing() -> None:
     question(r"""
         A parameter starts at `1` and meets the gradients `2`, `-1` and `0.5` at a rate of `0.5`.
         Where does it end?
-    """, answer=walk(torch.optim.SGD, torch.tensor([[2.0], [-1.0], [0.5]]), lr=0.5)[-1].item())
+    """, answer=walk(torch.optim.SGD, torch.tensor([[2.0], [-1.0], [0.5]]), lr=0.5)[-1].item(),
+        wrong={
+            "A step goes against the gradient.": 1.75,
+            "The rate is missing.": -0.5,
+        },
+        check=1 - 0.5 * (2 - 1 + 0.5),
+        hint="Nothing is remembered, so only the sum of the gradients matters.",
+        why=r"""
+            Each step subtracts half of its gradient: `1`, then `-0.5`, then `0.25`. Their order
+            does not matter, because plain SGD carries nothing from one step to the next. A negative
+            gradient moves the weight up.
+        """)
 
 
 def momentum(lr: float, beta: float = 0.9) -> Rule:
@@ -169,7 +180,8 @@ def momentum_is_a_decayed_sum() -> None:
     question(r"""
         Plain SGD did well at a rate of `0.1`. Which rate keeps its steps under a constant gradient,
         in the long run, with a momentum of `0.95`?
-    """, answer=0.1 * (1 - 0.95))
+    """, answer=0.1 * (1 - 0.95),
+        check=0.1 / sum(0.95**t for t in range(2000)))
 
 
 def adagrad(lr: float, eps: float = 1e-10) -> Rule:
@@ -221,7 +233,8 @@ def adagrad_divides_by_the_root_of_a_sum() -> None:
     question(r"""
         At a rate of `1` AdaGrad meets a gradient of `3`, then one of `4`. How long is the second
         step?
-    """, answer=lengths_of(walk(torch.optim.Adagrad, two, lr=1), 3)[1])
+    """, answer=lengths_of(walk(torch.optim.Adagrad, two, lr=1), 3)[1],
+        check=4 / math.hypot(3, 4))
 
 
 @aside
@@ -252,7 +265,8 @@ def the_place_of_epsilon_matters() -> None:
     question(r"""
         With `1e-8` inside the root and a gradient of `1e-4`, how long is the first step at the same
         rate?
-    """, answer=0.01 * 1e-4 / math.sqrt(1e-4**2 + 1e-8))
+    """, answer=0.01 * 1e-4 / math.sqrt(1e-4**2 + 1e-8),
+        check=0.01 / math.sqrt(2))
 
 
 def rmsprop(lr: float, alpha: float = 0.99, eps: float = 1e-8) -> Rule:
@@ -294,7 +308,8 @@ def rmsprop_forgets() -> None:
     question(r"""
         Old squares are weighted by `0.75` instead of `0.99`. How long is the first step at a rate
         of `1`, for a gradient of `7`?
-    """, answer=lengths_of(walk(torch.optim.RMSprop, seven, lr=1, alpha=0.75), 2)[0])
+    """, answer=lengths_of(walk(torch.optim.RMSprop, seven, lr=1, alpha=0.75), 2)[0],
+        check=7 / math.sqrt((1 - 0.75) * 7**2))
 
 
 def adam(
@@ -366,7 +381,18 @@ def adam_corrects_for_its_start() -> None:
         if it is not corrected?
     """, answer=lengths_of(
         walk(Descent, seven, rule=adam(lr=1, betas=(0.9, 0.96), correct=False)), 3
-    )[0])
+    )[0],
+        wrong={
+            "That is the corrected step.": 1,
+            "The root under the fraction is missing.": 2.5,
+        },
+        check=(1 - 0.9) / math.sqrt(1 - 0.96),
+        hint="How large is each average after one step, in gradients and in squares of it?",
+        why=r"""
+            After one step the average holds a tenth of the gradient, and the average square `0.04`
+            of its square, whose root is a fifth of the gradient. The gradient cancels: a tenth over
+            a fifth. Here the uncorrected step is too short, where usual settings make it too long.
+        """)
 
 
 def adamw(lr: float, decay: float = 0.01) -> Rule:
@@ -411,7 +437,8 @@ def adamw_decays_weights_outside_the_root() -> None:
     """, answer=[
         round(walk(kind, nothing, lr=0.01, weight_decay=0.1)[-1].item(), 4)
         for kind in (torch.optim.AdamW, torch.optim.Adam)
-    ])
+    ],
+        check=[1 - 0.01 * 0.1, 1 - 0.01])
 
 
 @aside
@@ -447,10 +474,11 @@ def an_optimizer_knows_tensors_not_layers() -> None:
     question(r"""
         A model has `12` linear layers, each with a weight and a bias, and its biases are spared the
         decay. How many groups does AdaGrad have, and how many states?
-    """, answer=[len(grouped.param_groups), len(grouped.state)], why=r"""
-        A group for the weights and one for the biases, and a state for each tensor, whichever group
-        it is in.
-    """)
+    """, answer=[len(grouped.param_groups), len(grouped.state)],
+        check=[2, 2 * 12], why=r"""
+            A group for the weights and one for the biases, and a state for each tensor, whichever
+            group it is in.
+        """)
 
 
 def one_step_is_four_calls() -> None:
@@ -488,7 +516,17 @@ def one_step_is_four_calls() -> None:
     model(torch.ones(2, 8)).sum().backward()
     question(r"""
         How many bytes does `zero_grad` give back for a stack of width `8` with one hidden layer?
-    """, answer=gradient_bytes(model), unit="B")
+    """, answer=gradient_bytes(model),
+        wrong={
+            "The head is missing.": 256,
+            "Those are numbers; each has four bytes.": 72,
+        },
+        check=4 * (8 * 8 + 8),
+        hint="How many parameters has the stack, the head included?",
+        why=r"""
+            A gradient is as large as its parameter: `64` numbers for the hidden layer and `8` for
+            the head, `4` bytes each. The batch does not matter.
+        """, unit="B")
 
 
 @aside
@@ -538,7 +576,8 @@ def gradients_add_up_until_they_are_cleared() -> None:
     question(r"""
         A weight of `1` meets a gradient of `1` at every step, and the rate is `0.1`. Where is it
         after `3` steps without `zero_grad`?
-    """, answer=round(p.item(), 3))
+    """, answer=round(p.item(), 3),
+        check=1 - 0.1 * (1 + 2 + 3))
 
 
 def optimizers_differ_in_what_they_remember() -> None:
@@ -570,4 +609,14 @@ def optimizers_differ_in_what_they_remember() -> None:
     question(r"""
         A run with `5` billion `float32` parameters changes from Adam to momentum. How many bytes
         does that free?
-    """, answer=5 * 10**9 * int(each[4] - each[1]), unit="B")
+    """, answer=5 * 10**9 * int(each[4] - each[1]),
+        wrong={
+            "One of the two moments stays.": 4 * 10**10,
+            "That counts a byte for each number.": 5 * 10**9,
+        },
+        check=5 * 10**9 * 4,
+        hint="How many numbers per parameter does each of the two remember?",
+        why=r"""
+            Adam remembers two numbers for each parameter and momentum one, so one number of `4`
+            bytes is freed for each. Parameter and gradient stay.
+        """, unit="B")

@@ -57,7 +57,16 @@ def a_parameter_is_a_tensor_that_is_registered() -> None:
     question(r"""
         A module has a parameter of `3 × 5`, a plain tensor of `5` numbers that wants a gradient,
         and a parameter of `7`. How many numbers does its optimizer train?
-    """, answer=sum(p.numel() for p in module.parameters()), unit="numbers")
+    """, answer=sum(p.numel() for p in module.parameters()),
+        wrong={
+            "The plain tensor is trained by nobody.": 27,
+        },
+        check=3 * 5 + 7,
+        hint="Which of the three does the module know about?",
+        why=r"""
+            Only what is wrapped as a parameter is registered. The plain tensor wants a gradient and
+            gets one, but no optimizer is ever handed it.
+        """, unit="numbers")
 
 
 def outputs(n: int, scale: float) -> Float[Tensor, "draws col"]:
@@ -89,7 +98,8 @@ def an_output_is_a_sum_of_many_terms() -> None:
     """)
     printed = [-40.78, 150.81, -84.10, 60.34, 18.92]
     draws = [abs(p) / math.sqrt(16384) for p in printed]  # @inspect draws
-    assert max(draws) > 7 * min(draws), "all meant to show one scale"
+    rounded = [round(draw, 2) for draw in draws]
+    assert rounded == [0.32, 1.18, 0.66, 0.47, 0.15], "all for one scale"
     note(r"""
         Many draws do show it. `outputs` multiplies random inputs by random weights of the given
         deviation, for several numbers of inputs:
@@ -97,7 +107,8 @@ def an_output_is_a_sum_of_many_terms() -> None:
     widths = [256, 1024, 4096, 16384]
     spread = [outputs(n, 1.0).std().item() for n in widths]  # @inspect spread
     roots = [math.sqrt(n) for n in widths]  # @inspect roots
-    measured = [s / r for s, r in zip(spread, roots, strict=True)]  # @inspect measured
+    assert roots == [16, 32, 64, 128], "what to expect"
+    measured = [s / r for s, r in zip(spread, roots)]  # @inspect measured
     assert 0.95 < min(measured), "hardly below the root"
     assert max(measured) < 1.05, "hardly above, at any width"
     misbelief("The variance of the output is related to the square root of the number of inputs.",
@@ -117,7 +128,17 @@ def an_output_is_a_sum_of_many_terms() -> None:
     question(r"""
         Weights have a deviation of `0.1` instead of `1`, and there are `10,000` inputs of mean `0`
         and variance `1`. Which deviation do outputs have, to the nearest whole number?
-    """, answer=round(outputs(10_000, 0.1).std().item()), within=0.1)
+    """, answer=round(outputs(10_000, 0.1).std().item()),
+        wrong={
+            "That is the variance; its root is asked for.": 100,
+        },
+        check=round(0.1 * math.sqrt(10_000)),
+        hint="The variance of each product is now `0.1` squared. How many of them are added?",
+        why=r"""
+            Each output is a sum of `10,000` products, each with a deviation of `0.1`. Variances
+            add, deviations do not: the sum's deviation is larger by the root of the number of
+            terms, `100`.
+        """, within=0.1)
 
 
 def dividing_by_the_root_keeps_the_scale() -> None:
@@ -143,8 +164,17 @@ def dividing_by_the_root_keeps_the_scale() -> None:
     question(r"""
         A script draws all weights with a deviation of `0.02`. For which number of inputs does that
         keep outputs at `1`?
-    """, answer=round(1 / 0.02**2), unit="inputs",
-        why="One deviation for all layers fits a single width.")
+    """, answer=round(1 / 0.02**2),
+        wrong={
+            "That is the root of the number of inputs.": 50,
+        },
+        check=next(n for n in range(1, 9999) if 0.02 * math.sqrt(n) >= 1),
+        hint="For how many inputs is one over the root equal to that deviation?", unit="inputs",
+        why=r"""
+            One over the root of the number of inputs has to be `0.02`, so the root is `50`. One
+            deviation for all layers fits a single width: narrower layers shrink what they get,
+            wider ones blow it up.
+        """)
 
 
 @aside
@@ -180,6 +210,7 @@ def xavier_agrees_for_square_layers_only() -> None:
         A layer turns `100` inputs into `700` outputs. Which deviation does Glorot's formula give
         its weights, and which does LeCun's?
     """, answer=[math.sqrt(2 / (100 + 700)), 1 / math.sqrt(100)],
+        check=[0.05, 0.1],
         why="More outputs than inputs: for the sake of the backward pass, Glorot draws smaller ones.")
 
 
@@ -226,7 +257,8 @@ def unscaled_gradients_explode() -> None:
     question(r"""
         How many times as large as the scaled one is the first layer's gradient in a stack of only
         `3` unscaled layers of this width?
-    """, answer=8 ** (2 * 3 - 1), unit="times")
+    """, answer=8 ** (2 * 3 - 1),
+        check=8.0**3 * 8.0**2, unit="times")
 
 
 def truncated(
@@ -280,7 +312,8 @@ def truncation_bounds_are_absolute() -> None:
     question(r"""
         A layer of `400` inputs gets weights with a deviation of one over the root of `400`. Which
         `b` cuts them off at two deviations?
-    """, answer=2 / math.sqrt(400))
+    """, answer=2 / math.sqrt(400),
+        check=2 / 20)
 
 
 @aside
@@ -301,7 +334,8 @@ def weights_are_truncated_and_outputs_are_not() -> None:
     question(r"""
         Every weight lies within `3/128`, and each of the `16384` inputs is `1` or `-1`. How large
         can an output get at worst, where its usual deviation is `1`?
-    """, answer=3 / 128 * 16384)
+    """, answer=3 / 128 * 16384,
+        check=3 * math.sqrt(16384))
 
 
 @aside
@@ -336,7 +370,8 @@ def a_deep_linear_model_is_one_matrix() -> None:
     question(r"""
         How many parameters of a `Stack(width=10, layers=5)` could be saved by a model that
         expresses just as much?
-    """, answer=sum(p.numel() for p in Stack(width=10, layers=5).parameters()) - 10, unit="parameters")
+    """, answer=sum(p.numel() for p in Stack(width=10, layers=5).parameters()) - 10,
+        check=5 * 10**2 + 10 - 10, unit="parameters")
 
 
 @aside
@@ -359,4 +394,5 @@ def a_module_moves_in_place() -> None:
     question(r"""
         A `Stack` with `3` square layers and a batch of `2` tensors are sent to `meta`, and every
         result is ignored. How many tensors move, and how many stay behind?
-    """, answer=[places.count("meta"), places.count("cpu")], unit="tensors")
+    """, answer=[places.count("meta"), places.count("cpu")],
+        check=[3 + 1, 2], unit="tensors")

@@ -87,8 +87,16 @@ def every_peak_belongs_to_a_format() -> None:
     question(r"""
         At its peak in `bfloat16` an A100 needs `1` s for a product. How long does it need at best
         in ordinary `float32`?
-    """, answer=dense_peak("A100 SXM 80GB", "bfloat16") / (a100[0] * TERA), unit="s",
-        why="The same FLOPs on the same card: only other units do them.")
+    """, answer=dense_peak("A100 SXM 80GB", "bfloat16") / (a100[0] * TERA),
+        wrong={
+            "That is TF32, on the tensor cores.": 2,
+        },
+        check=2048 / 128,
+        hint="Divide one promise by the other; the work is the same.", unit="s",
+        why=r"""
+            The same FLOPs on the same card take as much longer as the promised rate is lower: other
+            units do them, and complete fewer in a tick of the clock.
+        """)
 
 
 @aside
@@ -119,7 +127,8 @@ def compare_dense_with_dense() -> None:
     question(rf"""
         In `float8` the datasheet of the H100 prints `{2 * narrow / TERA:.0f}` TFLOP/s, with
         sparsity. How many times its dense `bfloat16` peak is its dense `float8` peak?
-    """, answer=narrow / dense, unit="times",
+    """, answer=narrow / dense,
+        check=3958 / 1979, unit="times",
         why="Both dense peaks are half of what is printed, and numbers of half the width go twice as fast.")
 
 
@@ -157,7 +166,8 @@ def sparsity_means_two_of_every_four() -> None:
         Half of the weights `0, 0, 0, 0, 5, 6, 7, 8` are zero. How many more have to become zero
         before this row can run at the doubled rate?
     """, answer=(2 - (torch.tensor([[0, 0, 0, 0], [5, 6, 7, 8]]) == 0).sum(dim=1))
-        .clamp(min=0).sum().item(), unit="weights",
+        .clamp(min=0).sum().item(),
+        check=sum(max(0, 2 - row.count(0)) for row in ([0, 0, 0, 0], [5, 6, 7, 8])), unit="weights",
         why="The first four neighbours have more zeros than they need. The others have none, and need two.")
 
 
@@ -191,7 +201,8 @@ def narrow_formats_are_fast_because_of_their_units() -> None:
         The larger A100 moves `{large.bandwidth / GB:.0f}` GB/s, the smaller one
         `{small.bandwidth / GB:.0f}`. How many times as fast is the larger one at a product that
         runs at its peak, and at an addition that waits for memory?
-    """, answer=[rates[1] / rates[0], large.bandwidth / small.bandwidth], unit="times")
+    """, answer=[rates[1] / rates[0], large.bandwidth / small.bandwidth],
+        check=[1.0, 2039 / 1555], unit="times")
 
 
 def to_tf32(x: Tensor) -> Tensor:
@@ -239,7 +250,8 @@ def tf32_saves_no_bytes() -> None:
     assert torch.backends.cudnn.allow_tf32 is True, "on for convolutions"
     whole = torch.arange(1.0, 9999.0)
     question("Which is the first whole number above zero that TF32 rounds to another one?",
-             answer=int(whole[to_tf32(whole) != whole][0]))
+             answer=int(whole[to_tf32(whole) != whole][0]),
+        check=2 ** (10 + 1) + 1)
 
 
 def mean_seconds(call: Callable[[], object], runs: int) -> float:  # @stepover
@@ -293,6 +305,7 @@ def the_first_calls_are_not_the_ones_to_time() -> None:
     assert expected == 41.0, "by counting products"
     observed = cold / steady.seconds  # @measure observed as times
     tenth = (5 + setup / 10) / 5  # @inspect tenth as times
+    assert tenth == 5.0, "by a tenth of the set-up"
     assert tenth < observed, "more than a tenth of that set-up explains"
     misbelief("Published timings are averages over many runs, after a warm-up.", r"""
         A careful timer works like that. The one of CS336 takes the mean of `5` runs without a
@@ -301,8 +314,16 @@ def the_first_calls_are_not_the_ones_to_time() -> None:
     question(r"""
         Setting up still costs `200` calls. Over how many runs must the obvious timer take its mean
         to come out only a tenth too high?
-    """, answer=round(setup / (1.1 - 1)), unit="runs", within=0.05,
-        why="A mean forgets a slow start only slowly; a median forgets it at once.")
+    """, answer=round(setup / (1.1 - 1)),
+        wrong={
+            "That is the mean of as many runs as set up: twice too high.": 200,
+        },
+        check=next(n for n in range(1, 9999) if (n + setup) / n <= 1.1),
+        hint="How many calls does the timer pay for in $n$ runs, and how many should it?", unit="runs", within=0.05,
+        why=r"""
+            In $n$ runs it pays for $n + 200$ calls, and a tenth too high means that `200` is a
+            tenth of $n$. A mean forgets a slow start only slowly; a median forgets it at once.
+        """)
 
 
 def utilization(
@@ -351,7 +372,18 @@ def mfu_counts_what_the_model_needs() -> None:
         A step that repeats only *half* of its forward pass reports a hardware utilization of
         `0.42`. What is its MFU?
     """, answer=0.42 * needed / (7 * params * tokens),
-        why="`7` FLOPs were done for each `6` that the model needs.")
+        wrong={
+            "The whole forward pass would be repeated then.": 0.42 * 6 / 8,
+            "That counts what was done, and MFU what was needed.": 0.42,
+        },
+        check=0.42 * 6 / 7,
+        hint=r"""
+            How many FLOPs are done for each six that the model needs, if half of two is repeated?
+        """,
+        why=r"""
+            The forward pass is `2` of the `6` FLOPs, and half of it is repeated: `7` were done for
+            each `6` that the model needs. MFU counts the six.
+        """)
 
 
 def the_denominator_decides() -> None:
@@ -366,6 +398,7 @@ def the_denominator_decides() -> None:
         measurement without a spread, good enough as material for arithmetic.
     """)
     work, rate = 2 * 16384 * 32768 * 8192, 5.409e13
+    assert work == 8_796_093_022_208, "FLOPs of the product"
     seconds = round(work / rate, 3)  # @inspect seconds as s
     assert seconds == 0.163, "the time fits the rate"
     right = rate / dense_peak("H100 SXM", "float32")  # @inspect right
@@ -390,7 +423,17 @@ def the_denominator_decides() -> None:
     question(rf"""
         With TF32 switched on, an H100 promises `{allowed / TERA}e12` FLOP/s. How long would this
         product take at the same share of that peak?
-    """, answer=work / (right * allowed), unit="s")
+    """, answer=work / (right * allowed),
+        wrong={
+            "At the same share of a higher peak it is faster.": work / rate,
+            "That is at the full peak.": work / allowed,
+        },
+        check=work / rate * 67 / 494.5,
+        hint="At the same share of a higher peak, how many times as fast is it?",
+        why=r"""
+            The same share of a peak that is as many times higher takes as many times less. The
+            share is that of the `float32` peak, not of the one that is quoted most.
+        """, unit="s")
 
 
 @aside
@@ -402,6 +445,7 @@ def a_sparse_peak_halves_the_answer() -> None:
     """)
     work, rate = 2 * 16384 * 32768 * 8192, 2.684e14
     seconds = round(work / rate, 3)  # @inspect seconds as s
+    assert work == 8_796_093_022_208, "the same FLOPs"
     assert seconds == 0.033, "the time fits the rate"
     speedup = rate / 5.409e13  # @inspect speedup as times
     assert 4.95 < speedup < 4.97, "over float32, on that day"
@@ -416,7 +460,8 @@ def a_sparse_peak_halves_the_answer() -> None:
     question(r"""
         What is the highest utilization that a dense product can ever show if it is divided by the
         sparse peak?
-    """, answer=dense_peak("H100 SXM", "bfloat16") / 1979e12)
+    """, answer=dense_peak("H100 SXM", "bfloat16") / 1979e12,
+        check=1 / CARDS["H100 SXM"].sparse_factor)
 
 
 @aside
@@ -449,7 +494,8 @@ def one_slow_first_call_explains_a_low_mfu() -> None:
     question(r"""
         With the same slow first call, which share of the peak would the mean of `50` runs have
         shown?
-    """, answer=0.75 / ((needed + 49) / 50))
+    """, answer=0.75 / ((needed + 49) / 50),
+        check=work / ((first + 49 * steady) / 50) / rate)
 
 
 @aside
@@ -473,7 +519,8 @@ def without_a_peak_there_is_no_mfu() -> None:
     question(r"""
         A program that knew no peak divided by `1` FLOP/s and printed an MFU of `3e10`. Later the
         machine's peak turns out to be `6e11` FLOP/s. What was the MFU?
-    """, answer=utilization(3e10, 1.0, 6e11))
+    """, answer=utilization(3e10, 1.0, 6e11),
+        check=3e10 / 6e11)
 
 
 def as_percent(share: float | None) -> str:
@@ -509,7 +556,14 @@ def a_launch_returns_before_the_work_is_done() -> None:
     question(r"""
         A launch takes `10` µs, the product itself `20` ms. A program launches `100` of them and
         then synchronizes. What does a clock show just before it does so, and what just after?
-    """, answer=[100 * 10e-6, 10e-6 + 100 * 20e-3], unit="s")
+    """, answer=[100 * 10e-6, 10e-6 + 100 * 20e-3],
+        check=[1e-3, 2.00001],
+        hint="The first clock sees launches only. After the first launch the card is never idle.",
+        why=r"""
+            Before synchronizing only launches have been timed, `100` of `10` µs. The card begins
+            after the first one and then works without a pause, so the products decide the second
+            reading.
+        """, unit="s")
 
 
 PRODUCT = 16384, 32768, 8192  # rows, inner, columns of the product that others have timed
@@ -608,7 +662,13 @@ def five_formats_are_measured_here() -> None:
     question(r"""
         A line of such a table reads `12.00` ms. How many FLOP/s is that, for `16384` × `32768`
         times `32768` × `8192`?
-    """, answer=2 * PRODUCT[0] * PRODUCT[1] * PRODUCT[2] / 12e-3, unit="FLOP/s")
+    """, answer=2 * PRODUCT[0] * PRODUCT[1] * PRODUCT[2] / 12e-3,
+        check=16384 * 32768 * 8192 / 6e-3,
+        hint="How many FLOPs has the product? Divide them by seconds, not by milliseconds.",
+        why=r"""
+            Twice the product of the three lengths, over `0.012` s. Who forgets the additions gets
+            half of that rate, and half of the utilization.
+        """, unit="FLOP/s")
 
 
 def first_runs(rows: int, inner: int, cols: int, left: str) -> list[float]:  # @stepover
@@ -714,7 +774,8 @@ def three_bad_measurements_are_repeated_here() -> None:
     question(r"""
         A program averages its first `5` runs. The first took `104` ms, the others `14` ms each.
         Which MFU does it report, if `14` ms are `0.63` of the peak?
-    """, answer=round(0.63 * 14 / ((104 + 4 * 14) / 5), 3))
+    """, answer=round(0.63 * 14 / ((104 + 4 * 14) / 5), 3),
+        check=round(0.63 / ((104 / 14 + 4) / 5), 3))
 
 
 def random_pair(n: int) -> tuple[Tensor, Tensor]:  # @stepover
@@ -767,7 +828,8 @@ def larger_products_come_closer_to_the_peak() -> None:
     question(r"""
         From a width of `256` to one of `512` a product takes only twice as long. How many times as
         high is its rate?
-    """, answer=(512 / 256) ** 3 / 2, unit="times")
+    """, answer=(512 / 256) ** 3 / 2,
+        check=8 / 2, unit="times")
 
 
 def measured_points(n: int, dtype: torch.dtype) -> dict[str, Point]:  # @stepover
@@ -836,4 +898,5 @@ def the_roof_is_measured_here() -> None:
             near the flat part.
         """)
     question("A copy of `2` GiB takes `1` ms. Which bandwidth is that?", answer=2 * 2 * GiB / 1e-3,
+        check=2**32 / 1e-3,
              unit="B/s")

@@ -56,7 +56,8 @@ def elementwise_operations_make_a_new_tensor() -> None:
     raised = doubled + 1
     made = doubled, raised, raised.abs_()
     question("How many times does `(x * 2 + 1).abs_()` take new memory for a result?",
-             answer=len({t.data_ptr() for t in made} - {x.data_ptr()}))
+             answer=len({t.data_ptr() for t in made} - {x.data_ptr()}),
+        check=sum(not name.endswith("_") for name in ("mul", "add", "abs_")))
 
 
 @aside
@@ -94,7 +95,8 @@ def an_integer_tensor_turns_into_floats() -> None:
     assert "Float can't be cast" in error, "refused in place"
     question(r"""
         `torch.arange(1000)` takes `8000` bytes. How many does `torch.arange(1000) / 1` take?
-    """, answer=(torch.arange(1000) / 1).nbytes, unit="B")
+    """, answer=(torch.arange(1000) / 1).nbytes,
+        check=8000 // 2, unit="B")
 
 
 def the_flop_counter_sees_only_products() -> None:
@@ -130,8 +132,17 @@ def the_flop_counter_sees_only_products() -> None:
     question(r"""
         With `a` of shape `(10, 20)` and `b` of shape `(20, 30)`, how many FLOPs does the counter
         report for `(a @ b + 1).softmax(-1)`?
-    """, answer=flops(lambda: (torch.ones(10, 20) @ torch.ones(20, 30) + 1).softmax(-1)), unit="FLOP",
-        why="The addition and the softmax are not on its list.")
+    """, answer=flops(lambda: (torch.ones(10, 20) @ torch.ones(20, 30) + 1).softmax(-1)),
+        wrong={
+            "The additions are missing.": 10 * 20 * 30,
+            "The counter reports nothing for the addition and the softmax.": 2 * 10 * 20 * 30 + 2 * 10 * 30,
+        },
+        check=2 * 10 * 20 * 30,
+        hint="Which of the three operations has a formula in the counter?", unit="FLOP",
+        why=r"""
+            Only the product is counted: `10 * 30` entries, each of `20` multiplications and `20`
+            additions. The addition of one and the softmax are not on its list.
+        """)
 
 
 @aside
@@ -150,7 +161,8 @@ def triu_keeps_the_diagonal_and_above() -> None:
     assert below == [[1, 0, 0], [1, 1, 0], [1, 1, 1]], "diagonal and below"
     assert shifted == [[0, 1, 1], [0, 0, 1], [0, 0, 0]], "what lies above"
     question("How many ones are left in `torch.ones(5, 5).tril(diagonal=1)`?",
-             answer=int(torch.ones(5, 5).tril(diagonal=1).sum().item()))
+             answer=int(torch.ones(5, 5).tril(diagonal=1).sum().item()),
+        check=sum(col <= row + 1 for row in range(5) for col in range(5)))
 
 
 def attention_weights(x: Tensor, keep: Tensor) -> Tensor:
@@ -194,7 +206,8 @@ def the_causal_mask_keeps_the_lower_triangle() -> None:
         How many of the weights does the causal mask set to zero in a sequence of `100` tokens?
     """, answer=(
         attention_weights(torch.ones(100, 8), torch.ones(100, 100, dtype=torch.bool).tril()) == 0
-    ).sum().item())
+    ).sum().item(),
+        check=100 * 99 // 2)
 
 
 @aside
@@ -220,7 +233,8 @@ def pytorchs_causal_attention_agrees() -> None:
     question(r"""
         All scores are equal, and the values of the four keys are `0`, `10`, `20`, `30`. What does
         attention with `is_causal=True` return for the third query?
-    """, answer=attend(same, same, tens, is_causal=True)[0, 2].item())
+    """, answer=attend(same, same, tens, is_causal=True)[0, 2].item(),
+        check=(0 + 10 + 20) / 3)
 
 
 @aside
@@ -251,7 +265,8 @@ def the_other_triangle_is_right_in_the_other_layout() -> None:
     question(r"""
         Queries are rows, the mask names what to remove, and each token may see the past, itself and
         the *next* token. Which `diagonal` does `triu` get?
-    """, answer=next(d for d in range(n) if keep.triu(d).equal(~keep.tril(diagonal=1))))
+    """, answer=next(d for d in range(n) if keep.triu(d).equal(~keep.tril(diagonal=1))),
+        check=1 + 1)
 
 
 @aside
@@ -284,4 +299,5 @@ def a_leak_shows_when_the_future_changes() -> None:
     question(r"""
         In a sequence of `10` tokens under the causal mask, the third is changed. How many outputs
         move?
-    """, answer=(after - before).abs().amax(1).gt(1e-4).sum().item())
+    """, answer=(after - before).abs().amax(1).gt(1e-4).sum().item(),
+        check=len(range(2, 10)))

@@ -68,7 +68,8 @@ def flops_do_not_depend_on_the_format() -> None:
     question(r"""
         Both factors of a product of width `128` are cast from `float64` to `bfloat16`. To which
         fraction do its FLOPs fall, and to which its bytes?
-    """, answer=[work[1] / work[0], pair[1].nbytes / pair[0].nbytes])
+    """, answer=[work[1] / work[0], pair[1].nbytes / pair[0].nbytes],
+        check=[1.0, 2 / 8])
 
 
 class Products(Watching):
@@ -121,9 +122,17 @@ def the_backward_pass_is_narrow_too() -> None:
     question(r"""
         How many narrow products does a whole step take, forward and backward, with `5` hidden
         layers?
-    """, answer=seen.formats.count(torch.bfloat16), unit="products", why=r"""
-        One for each of six matrices, two each on the way back, less the one below the first layer.
-    """)
+    """, answer=seen.formats.count(torch.bfloat16),
+        wrong={
+            "The first layer has nothing below it.": 18,
+            "That is the forward pass alone.": 6,
+            "The head is a matrix, too.": 14,
+        },
+        check=6 + 2 * 6 - 1,
+        hint="How many matrices are there, the head included, and how many products has each?", unit="products", why=r"""
+            One for each of six matrices, two each on the way back, less the one below the first
+            layer. Who takes the backward pass for wide counts six.
+        """)
 
 
 def autocast_saves_on_activations_only() -> None:
@@ -165,8 +174,20 @@ def autocast_saves_on_activations_only() -> None:
     question(r"""
         With `9` hidden layers instead of `2`, and a batch so large that the last output and the
         copies of the weights do not matter: how many times fewer bytes does autocast keep?
-    """, answer=4 * 9 / (2 * 9 + 2), unit="times", within=0.02,
-        why="The narrow copy of the input keeps it from two.")
+    """, answer=4 * 9 / (2 * 9 + 2),
+        wrong={
+            "The narrow copy of the input is missing.": 2,
+        },
+        check=36 / 20,
+        hint=r"""
+            How many tensors of the batch are kept wide, and how many narrow? Do not forget the
+            input.
+        """, unit="times", within=0.02,
+        why=r"""
+            Wide, the `9` hidden outputs are kept at `4` bytes a number. Narrow, they are kept at
+            `2`, and a narrow copy of the input joins them: ten tensors for nine. The copy keeps the
+            factor from two.
+        """)
 
 
 @aside
@@ -208,7 +229,8 @@ def a_step_is_timed_in_both_precisions() -> None:
     question(r"""
         How many bytes do weights, gradients and AdamW's averages of this model take, in either
         precision?
-    """, answer=16 * sum(p.numel() for p in model.parameters()), unit="B")
+    """, answer=16 * sum(p.numel() for p in model.parameters()),
+        check=16 * (8 * width**2 + width), unit="B")
 
 
 @aside
@@ -260,7 +282,8 @@ def the_loss_scale_finds_its_own_level() -> None:
     """, answer=[
         fits := 2 ** int(math.log2(torch.finfo(torch.float16).max / 100)),
         round(math.log2(scales[0] / fits)),
-    ])
+    ],
+        check=[512, len((65536, 32768, 16384, 8192, 4096, 2048, 1024))])
 
 
 def through(x: Tensor, dtype: torch.dtype, stretch: bool = True) -> Tensor:
@@ -307,7 +330,17 @@ def one_byte_needs_a_scale() -> None:
     question(rf"""
         The largest number of E4M3 is `{torch.finfo(fine).max:.0f}`. Which factor stretches a tensor
         whose largest entry is `0.007` to this range?
-    """, answer=torch.finfo(fine).max / 0.007, unit="times")
+    """, answer=torch.finfo(fine).max / 0.007,
+        wrong={
+            "That would shrink it: divide the other way round.": 0.007 / 448,
+        },
+        check=448 / 7 * 1000,
+        hint="What times the largest entry has to come out?",
+        why=r"""
+            The factor takes the largest entry to the largest number of the format, `448`. Stretched
+            like that, the small entries use all of the range; the factor is kept and divided out
+            after the product.
+        """, unit="times")
 
 
 @aside
@@ -339,7 +372,8 @@ def what_supports_one_byte_training() -> None:
     question(r"""
         Suppose that a recipe stores weight and gradient in a byte each and leaves Adam's averages
         in `float32`. How many bytes per parameter is that?
-    """, answer=sum(2 * d.itemsize for d in formats), unit="B")
+    """, answer=sum(2 * d.itemsize for d in formats),
+        check=1 + 1 + 4 + 4, unit="B")
 
 
 def quantize(
@@ -387,4 +421,5 @@ def quantized_weights_trade_error_for_bytes() -> None:
     question(r"""
         How many bytes does a matrix of `1000 × 400` take at `4` bits a weight, packed in pairs,
         with its scales in `float32`?
-    """, answer=whole.numel() // 2 + scale.nbytes, unit="B")
+    """, answer=whole.numel() // 2 + scale.nbytes,
+        check=1000 * 400 * 4 // 8 + 400 * 4, unit="B")

@@ -15,7 +15,9 @@ def a_run_is_paid_for_in_gpu_hours() -> None:
         What does a training run cost, once its work is known? GPUs are rented by the hour, so turn
         work into hours, with $N$ parameters and $D$ tokens:
 
-        $$\mathrm{GPU\ hours} = \frac{6ND}{\mathrm{peak} \times \mathrm{MFU} \times 3600}$$
+        [@eq:hours]: $$
+        \mathrm{GPU\ hours} = \frac{6ND}{\mathrm{peak} \times \mathrm{MFU} \times 3600}
+        $$
 
         The number of GPUs has cancelled. Twice as many are done in half the time, for the same
         money, as long as the MFU holds.
@@ -52,7 +54,8 @@ def a_run_is_paid_for_in_gpu_hours() -> None:
     question(r"""
         On H100s at `2` dollars an hour, what does a run cost that trains `8` billion parameters on
         `1` trillion tokens at an MFU of `0.4`?
-    """, answer=round(2 * 6 * 8e9 * 1e12 / (rate * 0.4 * HOUR)), unit="dollars", within=0.01)
+    """, answer=round(2 * 6 * 8e9 * 1e12 / (rate * 0.4 * HOUR)),
+        check=round(low * 8 / 70 / 15 * mfu / 0.4), unit="dollars", within=0.01)
 
 
 @aside
@@ -96,7 +99,8 @@ def boards_draw_half_of_the_power() -> None:
     assert round(part, 2) == 0.1, "a tenth of the rent, at the upper end"
     question(r"""
         How many kilowatt-hours do the boards alone draw if the run takes `7.0` million GPU-hours?
-    """, answer=round(7.0e6 * board / 1000), unit="kWh")
+    """, answer=round(7.0e6 * board / 1000),
+        check=round(energy[0] * 7.0e6 / hours), unit="kWh")
 
 
 class Fit(NamedTuple):
@@ -182,4 +186,5 @@ def near_the_best_size_the_loss_is_flat() -> None:
         use is not flat. Who means to use a model much trains a smaller one for longer.
     """)
     question("At `20` tokens per parameter, how many FLOPs train a model of `1` billion parameters?",
-             answer=6 * 20 * 10**9 * 10**9, unit="FLOP")
+             answer=6 * 20 * 10**9 * 10**9,
+        check=round(work * (1e9 / 70e9) * (20e9 / 15e12)), unit="FLOP")

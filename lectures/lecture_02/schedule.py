@@ -53,7 +53,8 @@ def adam_starts_with_its_longest_steps() -> None:
     question(r"""
         With `0.95` for this average instead of `0.9`, how many times as long as the settled step is
         the first one?
-    """, answer=round(1 / settled(10**6, 0.95), 2), unit="times")
+    """, answer=round(1 / settled(10**6, 0.95), 2),
+        check=round(math.sqrt(1.95 / 0.05), 2), unit="times")
 
 
 def wander(rates: list[float], start: float, noise: float) -> float:
@@ -108,7 +109,8 @@ def decay_trades_distance_for_quiet() -> None:
         that is stopped before its schedule ends looks worse than one that was planned as short.
     """)
     question("At which constant rate does SGD settle at a distance of one half?",
-             answer=2 * 0.25 / (1 + 0.25))
+             answer=2 * 0.25 / (1 + 0.25),
+        check=next(r / 1000 for r in range(1, 2000) if math.sqrt(r / (2000 - r)) >= 0.5))
 
 
 class Moved(Watching):
@@ -175,4 +177,5 @@ def clipping_is_paid_for_at_every_step() -> None:
     question(r"""
         A model has `1` billion parameters with gradients in `float32`. How many bytes does clipping
         move in a step?
-    """, answer=10**9 * round(per_parameter), unit="B")
+    """, answer=10**9 * round(per_parameter),
+        check=10**9 * (4 + 4 + 4), unit="B")

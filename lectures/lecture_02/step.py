@@ -50,8 +50,12 @@ def parameters_follow_from_the_shapes() -> None:
         of that number, or of the batch.
     """)
     note(r"""
-        `Stack` has $L$ hidden layers, each a matrix of $D$ by $D$ weights and no bias, and a head
-        with one output: $D^2 L + D$.
+        `Stack` has $L$ hidden layers, each a matrix of $d$ by $d$ weights and no bias, and a head
+        with one output:
+
+        [@eq:weights]: $$
+        P = L\,d^2 + d
+        $$
     """)
     counts = []
     for width, layers in ((4, 2), (64, 2)):
@@ -62,8 +66,16 @@ def parameters_follow_from_the_shapes() -> None:
     question("A model of width `10` has `410` parameters. How many hidden layers?",
              answer=next(
                  n for n in range(99) if sum(p.numel() for p in Stack(10, n).parameters()) == 410
-             ), unit="layers",
-             why="A hidden layer adds the square of the width, the head only the width.")
+             ),
+        wrong={
+            "The head is no hidden layer.": 5,
+        },
+        check=(410 - 10) // 10**2,
+        hint="How many weights has the head, and how many each hidden layer?", unit="layers",
+             why=r"""
+                 A hidden layer adds the square of the width, the head only the width. Without the
+                 head's `10` there are `400` weights, `100` for each hidden layer.
+             """)
 
 
 def autograd_keeps_more_than_the_hidden_layers() -> None:
@@ -75,7 +87,13 @@ def autograd_keeps_more_than_the_hidden_layers() -> None:
     note(r"""
         Each product needs the input it had, and the loss needs prediction and target. PyTorch shows
         every tensor that it puts aside. `saved_bytes_of` adds them up, without the weights, which
-        are there anyway. For three sizes of batch, width and depth, in numbers of `float32`:
+        are there anyway. The inputs of $L$ hidden layers and a head, with a batch of $B$ rows, make
+
+        [@eq:kept]: $$
+        Bd\,(L+1) + 2B
+        $$
+
+        numbers. For three sizes of batch, width and depth, measured:
     """)
 
     def kept(batch: int, width: int, layers: int) -> int:
@@ -98,7 +116,18 @@ def autograd_keeps_more_than_the_hidden_layers() -> None:
     question(r"""
         How many bytes does autograd keep for a model with `1` hidden layer of width `3`, at a batch
         of `10`?
-    """, answer=4 * kept(10, 3, 1), unit="B")
+    """, answer=4 * kept(10, 3, 1),
+        wrong={
+            "Those are the hidden outputs alone.": 120,
+            "Those are numbers; each has four bytes.": 80,
+            "Prediction and target are missing.": 240,
+        },
+        check=4 * (10 * 3 * (1 + 1) + 2 * 10),
+        hint="Which tensors are kept beside the output of the hidden layer?",
+        why=r"""
+            The input and one hidden output have `30` numbers each, prediction and target `10` each.
+            The formula that counts hidden outputs alone gets `120` bytes, less than half.
+        """, unit="B")
 
 
 @aside
@@ -125,7 +154,8 @@ def a_nonlinearity_may_save_a_copy_of_its_own() -> None:
     question(r"""
         The derivative of the hyperbolic tangent is one minus the square of its value. How many
         bytes does `nn.Tanh` add here?
-    """, answer=kept(nn.Tanh()) - plain, unit="B")
+    """, answer=kept(nn.Tanh()) - plain,
+        check=relu - plain, unit="B")
 
 
 def alive_at_once(layers: int, *, gradients: bool, trains: bool = True) -> int:
@@ -164,7 +194,8 @@ def without_gradients_two_outputs_are_alive() -> None:
     question(r"""
         Each of `48` layers has an output of `100` MiB. How many MiB of outputs are alive at once
         under `no_grad`, and how many if it is forgotten?
-    """, answer=[100 * (alive_at_once(48, gradients=g) // one) for g in (False, True)], unit="MiB")
+    """, answer=[100 * (alive_at_once(48, gradients=g) // one) for g in (False, True)],
+        check=[100 * 2, 100 * 48], unit="MiB")
 
 
 @aside
@@ -193,7 +224,8 @@ def gradients_come_in_two_kinds() -> None:
     question(r"""
         The batch grows from `2` to `1000`. How many bytes of gradients stay, and how many pass
         through `hidden`?
-    """, answer=[gradient_bytes(model), hidden.nbytes], unit="B")
+    """, answer=[gradient_bytes(model), hidden.nbytes],
+        check=[4 * 36, 4 * 1000 * 4], unit="B")
 
 
 def the_bill_in_bytes() -> None:
@@ -247,7 +279,17 @@ def the_bill_in_bytes() -> None:
         AdaGrad and RMSProp, and twice as long for Adam and AdamW.
     """)
     question("What does the first example, of width `4` and batch `2`, cost with Adam?",
-             answer=sum(bill("Adam", width=4, layers=2, batch=2).values()), unit="B")
+             answer=sum(bill("Adam", width=4, layers=2, batch=2).values()),
+        wrong={
+            "That is with AdaGrad.": total,
+            "Adam remembers one number more than AdaGrad, not two.": total + 2 * 144,
+        },
+        check=total + 4 * 36,
+        hint="AdaGrad remembers one number per parameter. How many does Adam?",
+        why=r"""
+            Adam remembers one number more for each of the `36` parameters than AdaGrad did, `4`
+            bytes each. All else on the bill stays as it was.
+        """, unit="B")
 
 
 def bill_on_card(  # @stepover
@@ -315,7 +357,8 @@ def the_bill_is_measured_on_the_card() -> None:
     question(r"""
         A model has `4` GiB of parameters in `float32` and is trained with AdamW. How many bytes
         does `memory_allocated` grow by in its first call of `step`?
-    """, answer=2 * 4 * GiB, unit="B")
+    """, answer=2 * 4 * GiB,
+        check=8 * 2**30, unit="B")
 
 
 class Written(Watching):
@@ -366,7 +409,8 @@ def small_batches_make_the_optimizer_count() -> None:
     question(r"""
         From which batch size on does plain SGD add less than a hundredth to the products of this
         small model?
-    """, answer=math.ceil(100 * by_hand / step_flops(1, 4, 2)))
+    """, answer=math.ceil(100 * by_hand / step_flops(1, 4, 2)),
+        check=next(b for b in range(1, 99) if by_hand / step_flops(b, 4, 2) < 0.01))
 
 
 def parts_of_a_batch_add_up_to_the_whole() -> None:
@@ -428,7 +472,13 @@ def parts_of_a_batch_add_up_to_the_whole() -> None:
         Cut the batch of `32` into `24` and `8` instead. What must each of the two losses be
         multiplied by?
     """, answer=[n / len(x) for n in (24, 8)],
-        why="Each loss is a mean over its own part, so it counts by its share of the examples.")
+        check=[3 / 4, 1 / 4],
+        hint="Each loss is a mean over its own part. What share of the examples is that?",
+        why=r"""
+            Each loss is a mean over its own part, so it counts by its share of the examples: three
+            quarters and one quarter. With one half for each, the eight examples would pull as hard
+            as the `24`.
+        """)
 
 
 @aside
@@ -461,8 +511,14 @@ def sharding_divides_the_state() -> None:
     per_parameter = 4 + 4 + share / n  # @inspect per_parameter as B
     assert per_parameter == 10.0, "instead of 16"
     note(r"""
-        After every step each device fetches the shards it did not compute, and that is most of the
-        model:
+        With $P$ parameters on $G$ devices each holds
+
+        [@eq:shard]: $$
+        8P + \frac{8P}{G}
+        $$
+
+        bytes. After every step each device fetches the shards it did not compute, and that is most
+        of the model:
     """)
     fetched = (n - part) * 4  # @inspect fetched as B
     assert fetched / whole.nbytes == 0.75, "of the parameters"
@@ -471,4 +527,5 @@ def sharding_divides_the_state() -> None:
         gradients, instead of all of them, the total is that of plain data parallelism [@zero].
     """)
     question("How many bytes per parameter does each of `16` devices hold?",
-             answer=4 + 4 + stepped(slice(0, n // 16))[1] / n, unit="B")
+             answer=4 + 4 + stepped(slice(0, n // 16))[1] / n,
+        check=4 + 4 + 8 / 16, unit="B")

@@ -73,7 +73,17 @@ def a_tensor_is_memory_and_a_way_to_read_it() -> None:
     piece = torch.zeros(4, 5)[1:, 2]
     question(r"""
         `m` is a fresh matrix of shape `(4, 5)`. What are the offset and the stride of `m[1:, 2]`?
-    """, answer=(piece.storage_offset(), *piece.stride()))
+    """, answer=(piece.storage_offset(), *piece.stride()),
+        check=(torch.arange(20).view(4, 5)[1, 2].item(), torch.arange(20).view(4, 5)[1:, 2].diff()[0].item()),
+        hint=r"""
+            Number the elements of `m` in the order of memory. Where does the slice begin, and how
+            far is its next element?
+        """,
+        why=r"""
+            It begins at row `1`, column `2`: `5` elements of row `0` and `2` more lie before it.
+            Going down a column steps over a whole row of `5`, so the shorter shape of the slice
+            does not matter.
+        """)
 
 
 @aside
@@ -110,7 +120,8 @@ def strides_turn_an_index_into_an_address() -> None:
     question(r"""
         A fresh tensor of shape `(3, 4, 5)` is laid out in the same way, last axis fastest. How many
         elements lie before the one at `[2, 1, 3]`?
-    """, answer=torch.arange(60).view(3, 4, 5)[2, 1, 3].item())
+    """, answer=torch.arange(60).view(3, 4, 5)[2, 1, 3].item(),
+        check=2 * 20 + 1 * 5 + 3)
 
 
 @aside
@@ -149,7 +160,8 @@ def a_storage_is_indexed_by_bytes() -> None:
     assert x.flatten()[place] == old, "flattened, then indexed"
     assert x.as_strided((), (), place) == old, "no axes, only an offset"
     question("In which element of an `int64` tensor does entry `42` of its untyped storage lie?",
-             answer=42 // torch.zeros(8, dtype=torch.int64).element_size())
+             answer=42 // torch.zeros(8, dtype=torch.int64).element_size(),
+        check=sum(last <= 42 for last in range(8, 999, 8)))
 
 
 @aside
@@ -191,7 +203,11 @@ def basic_indexing_shares_and_picking_copies() -> None:
         of `x`?
     """, answer=sum(
         same_storage(x, part) for part in (x[1:], x[[0, 1]], x[:, ::2], x[x > 50], x[1, 2])
-    ))
+    ),
+        check=sum(
+            x.data_ptr() <= part.data_ptr() < x.data_ptr() + x.nbytes
+            for part in (x[1:], x[[0, 1]], x[:, ::2], x[x > 50], x[1, 2])
+        ))
 
 
 @aside
@@ -220,7 +236,8 @@ def view_gives_the_same_numbers_another_shape() -> None:
     assert "is invalid for input of size 6" in few, "counts must agree"
     assert "not compatible with" in turned, "strides must allow it"
     question("For `z = torch.arange(12).view(3, 4)`, what is `z.view(4, 3)[2, 1]`?",
-             answer=torch.arange(12).view(3, 4).view(4, 3)[2, 1].item())
+             answer=torch.arange(12).view(3, 4).view(4, 3)[2, 1].item(),
+        check=2 * 3 + 1)
 
 
 def a_transpose_swaps_strides() -> None:
@@ -250,7 +267,13 @@ def a_transpose_swaps_strides() -> None:
     assert x.is_contiguous() is True, "rows in storage order"
     assert y.is_contiguous() is False, "rows that jump"
     question("What are the strides of `torch.zeros(2, 3, 4).transpose(0, 2)`?",
-             answer=torch.zeros(2, 3, 4).transpose(0, 2).stride())
+             answer=torch.zeros(2, 3, 4).transpose(0, 2).stride(),
+        check=(1, 4, 3 * 4),
+        hint="What are the strides before, and which two trade places?",
+        why=r"""
+            A fresh tensor of this shape has the strides `12`, `4` and `1`: the last axis is
+            fastest. The transpose swaps the first and the last, and the middle stays.
+        """)
 
 
 @aside
@@ -273,7 +296,11 @@ def contiguous_means_reading_in_storage_order() -> None:
     assert down.tolist() == [1, 1, 1, 1, 1, 1, 1], "no jump anywhere"
     assert across.tolist() == [1, 3, 1, 3, 1, 3, 1], "a jump after each row"
     question("How many of `x[1:3]`, `x[:, 1:]`, `x[::2]`, `x[2]` and `x[:, 0]` are contiguous?",
-             answer=sum(part.is_contiguous() for part in (x[1:3], x[:, 1:], x[::2], x[2], x[:, 0])))
+             answer=sum(part.is_contiguous() for part in (x[1:3], x[:, 1:], x[::2], x[2], x[:, 0])),
+        check=sum(
+            all(step == 1 for step in part.flatten().diff().tolist())
+            for part in (x[1:3], x[:, 1:], x[::2], x[2], x[:, 0])
+        ))
 
 
 def some_shapes_cannot_be_a_view() -> None:
@@ -318,7 +345,13 @@ def some_shapes_cannot_be_a_view() -> None:
     question(r"""
         First `x.reshape(3, 2)[0, 0] = 9`, then `x.t().reshape(2, 3)[0, 0] = 8`. What is `x[0, 0]`
         now?
-    """, answer=x[0, 0].item())
+    """, answer=x[0, 0].item(),
+        check=9.0,
+        hint="Which of the two writes reaches the storage of `x`?",
+        why=r"""
+            The first `reshape` can be a view, so `9` is written into `x` itself. The second cannot:
+            it copies, `8` goes into the copy, and the copy is thrown away.
+        """)
 
 
 @aside
@@ -355,7 +388,8 @@ def a_view_needs_axes_that_merge() -> None:
     question(r"""
         Of `torch.zeros(4, 6, 8)[:, :3]`, `view` can merge one pair of neighbouring axes. Which
         shape does that give?
-    """, answer=tuple(torch.zeros(4, 6, 8)[:, :3].view(4, -1).shape))
+    """, answer=tuple(torch.zeros(4, 6, 8)[:, :3].view(4, -1).shape),
+        check=(4, 3 * 8))
 
 
 @aside
@@ -384,7 +418,8 @@ def contiguous_copies_only_when_it_must() -> None:
         for t in (x.contiguous(), x.t().contiguous(), x.t().t().contiguous(), x.reshape(3, 2),
                   x.clone())
         if not same_storage(x, t)
-    ), unit="B")
+    ),
+        check=2 * x.numel() * 4, unit="B")
 
 
 @aside
@@ -416,7 +451,8 @@ def a_small_view_keeps_everything_alive() -> None:
     question(r"""
         In each of `100` steps a loop computes fresh `float32` logits of shape `(256, 1024)` and
         appends `logits[0, 0]` to a list. How much memory does the list keep alive?
-    """, answer=100 * torch.zeros(256, 1024)[0, 0].untyped_storage().nbytes(), unit="B")
+    """, answer=100 * torch.zeros(256, 1024)[0, 0].untyped_storage().nbytes(),
+        check=100 * 256 * 1024 * 4, unit="B")
 
 
 @aside
@@ -447,4 +483,5 @@ def a_view_costs_the_same_at_any_size() -> None:
     question(r"""
         A `float64` matrix of shape `(1000, 500)` is transposed and made contiguous. How many bytes
         are read and written, taken together?
-    """, answer=2 * torch.zeros(1000, 500, dtype=torch.float64).nbytes, unit="B")
+    """, answer=2 * torch.zeros(1000, 500, dtype=torch.float64).nbytes,
+        check=1000 * 500 * 8 * 2, unit="B")

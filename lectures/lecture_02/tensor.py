@@ -50,7 +50,11 @@ def one_decimal_point_decides_the_dtype() -> None:
     """, answer=sum(
         message_of(torch.tensor(numbers).requires_grad_) == ""
         for numbers in ([3, 4], [3, 4.0], [1e3, 1], [10**3, 1])
-    ))
+    ),
+        check=sum(
+            any(isinstance(it, float) for it in numbers)
+            for numbers in ([3, 4], [3, 4.0], [1e3, 1], [10**3, 1])
+        ))
 
 
 @aside
@@ -72,7 +76,8 @@ def four_ways_to_make_a_tensor() -> None:
     question(r"""
         Deterministic mode is on. In a fresh `torch.empty(4, 8)` every element but one is set to
         `1`. What is the sum of the tensor?
-    """, answer=torch.cat([torch.ones(31), unwritten[0, :1]]).sum().item())
+    """, answer=torch.cat([torch.ones(31), unwritten[0, :1]]).sum().item(),
+        check=sum([1.0] * 31) + math.nan)
 
 
 @aside
@@ -102,7 +107,8 @@ def randn_draws_from_the_standard_normal() -> None:
     assert 0.995 < inside / theory < 1.005, "as many as there should be"
     y = 3 + 2 * x
     question("What share of the entries of `3 + 2 * torch.randn(10**6)` lies between `1` and `5`?",
-             answer=round(((y > 1) & (y < 5)).double().mean().item(), 2), unit="%")
+             answer=round(((y > 1) & (y < 5)).double().mean().item(), 2),
+        check=round(theory, 2), unit="%")
 
 
 @aside
@@ -129,7 +135,10 @@ def truncation_narrows_the_spread() -> None:
     question(r"""
         The weights should *end up* with a deviation of `0.02`, after a cut at twice the `std` that
         you ask for. Which `std` is that?
-    """, answer=round(0.02 / theory, 4))
+    """, answer=round(0.02 / theory, 4),
+        check=round(
+            0.02 / nn.init.trunc_normal_(torch.empty(10**6), 0, 1, -2, 2).std().item(), 4
+        ))
 
 
 @aside
@@ -157,6 +166,7 @@ def most_tensors_hold_floats() -> None:
         A sequence of `1024` token ids comes with a causal mask, a yes or no for each pair of
         tokens. How many times the bytes of the ids does the mask take?
     """, answer=torch.ones(1024, 1024, dtype=torch.bool).nbytes // torch.arange(1024).nbytes,
+        check=1024 * 1024 * widths[1] // (1024 * widths[0]),
         unit="times")
 
 
@@ -177,7 +187,17 @@ def a_fresh_tensor_costs_count_times_width() -> None:
     assert x.nbytes == 128, "count times width"
     assert x.untyped_storage().nbytes() == 128, "what is really allocated"
     question("A fresh `float32` tensor of shape `(25, n)` costs `6000` bytes. What is `n`?",
-             answer=6000 // torch.zeros(25, 1).nbytes)
+             answer=6000 // torch.zeros(25, 1).nbytes,
+        wrong={
+            "That counts a byte for each number; a float32 has four.": 6000 // 25,
+            "That is for numbers of eight bytes.": 6000 // 200,
+        },
+        check=next(n for n in range(999) if torch.empty(25, n).nbytes == 6000),
+        hint="How many elements are that, at `4` bytes each?",
+        why=r"""
+            `6000` bytes are `1500` numbers of `4` bytes, and `25` rows share them. Who forgets the
+            width of a number gets `4` times too many.
+        """)
 
 
 def a_tensor_can_be_weighed_without_memory() -> None:
@@ -221,7 +241,16 @@ def a_tensor_can_be_weighed_without_memory() -> None:
         {(CARDS['L40S'].reported or 0) // MiB:,} MiB [@seen-modal]. If nothing else needed room, how
         many such matrices could it train with AdamW?
     """, answer=(CARDS["L40S"].reported or 0) // training,
-        why="Each takes what one training state of the matrix takes, and what is left over is too little for one more.")
+        wrong={
+            "That is the matrix alone, without gradient and moments.": (CARDS["L40S"].reported or 0) // size,
+            "The moments are two.": (CARDS["L40S"].reported or 0) // (3 * size),
+        },
+        check=sum(k * training <= 46068 * MiB for k in range(1, 99)),
+        hint="One matrix needs itself, a gradient and two moments.",
+        why=r"""
+            Each takes what one training state of the matrix takes, `9` GiB, and the card reports
+            just under `45`. What is left over is too little for one more.
+        """)
 
 
 def a_view_can_hold_more_or_less_than_it_reports() -> None:
@@ -258,5 +287,15 @@ def a_view_can_hold_more_or_less_than_it_reports() -> None:
     question(r"""
         `torch.zeros(100, 100)[::2, ::2]` takes every other row and column. How many bytes *more*
         than it reports does it keep alive?
-    """, answer=grid.untyped_storage().nbytes() - grid.nbytes, unit="B",
-        why="A quarter of the numbers is reported, and all of them are kept.")
+    """, answer=grid.untyped_storage().nbytes() - grid.nbytes,
+        wrong={
+            "That is all it keeps alive; what it reports is to be taken away.": 4 * 100**2,
+            "That is what it reports.": 4 * 50**2,
+            "Those are numbers; each has four bytes.": 100**2 - 50**2,
+        },
+        check=4 * (100 * 100 - 50 * 50),
+        hint="How many numbers does the view show, and how many does its storage have?", unit="B",
+        why=r"""
+            The view shows `50 * 50` numbers and keeps the storage of all `100 * 100`. A quarter is
+            reported, and three quarters are kept without being seen.
+        """)

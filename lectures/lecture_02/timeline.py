@@ -110,21 +110,25 @@ def the_batch_decides_where_memory_peaks() -> None:
     """)
     note(r"""
         There are two candidates. Count each in numbers, for $P$ parameters in $L$ hidden layers of
-        width $D$, a head, and a batch of $B$. Parameters and the two moments of AdamW, $3P$, are
+        width $d$, a head, and a batch of $B$. Parameters and the two moments of AdamW, $3P$, are
         there at any moment.
     """)
     note(r"""
         One is early in the backward pass. The input and all outputs but the last are still there,
-        $BDL$; two gradients of activations pass by, $2BD$; and two weight gradients have come, the
+        $BdL$; two gradients of activations pass by, $2Bd$; and two weight gradients have come, the
         head's and the last layer's:
 
-        $$\mathrm{backward} = 3P + BD(L+2) + D^2 + D$$
+        [@eq:backward-peak]: $$
+        \mathrm{backward} = 3P + Bd\,(L+2) + d^2 + d
+        $$
     """)
     note(r"""
         The other is in the update. All weight gradients are there, the batch is only its input, and
         AdamW takes three temporary matrices for the layer at hand:
 
-        $$\mathrm{update} = 4P + BD + 3D^2$$
+        [@eq:update-peak]: $$
+        \mathrm{update} = 4P + Bd + 3d^2
+        $$
     """)
     note(r"""
         Then watch. `memory_over_a_step` looks at every storage after every operation, and asks
@@ -134,6 +138,7 @@ def the_batch_decides_where_memory_peaks() -> None:
     weights = width**2 * layers + width
     matrix, state = width**2, 3 * weights
     backward = 4 * (state + large * width * (layers + 2) + matrix + width)  # @inspect backward as B
+    assert backward == 1_000_448, "predicted"
     wide = memory_over_a_step(width, layers, large)
     fullest = max(wide, key=lambda moment: moment.total)  # @inspect fullest.held as B
     assert fullest.phase == "backward", "where the peak is"
@@ -143,6 +148,7 @@ def the_batch_decides_where_memory_peaks() -> None:
     assert round(share, 2) == 1.0, "measured, of the prediction"
     note("And with a small one. Now activations hardly matter, and the update is the bottleneck:")
     update = 4 * (4 * weights + small * width + 3 * matrix)  # @inspect update as B
+    assert update == 316_416, "predicted"
     narrow = memory_over_a_step(width, layers, small)
     fullest = max(narrow, key=lambda moment: moment.total)  # @inspect fullest.held as B
     assert fullest.phase == "update", "where the peak is"
@@ -167,7 +173,23 @@ def the_batch_decides_where_memory_peaks() -> None:
     """)
     question(r"""
         Set the two formulas equal. From which batch on does this model peak in the backward pass?
-    """, answer=int((weights + 2 * matrix - width) / (width * (layers + 1))) + 1)
+    """, answer=int((weights + 2 * matrix - width) / (width * (layers + 1))) + 1,
+        wrong={
+            "The numbers are counted right; the batch is the next whole one.": int((weights + 2 * matrix - width) / (width * (layers + 1))),
+        },
+        check=next(
+            b for b in range(1, 999)
+            if state + b * width * (layers + 2) + matrix + width > 4 * weights + b * width + 3 * matrix
+        ),
+        hint=r"""
+            Both formulas begin with the state. What does each add, and what of it grows with the
+            batch?
+        """,
+        why=r"""
+            The update is the larger by a parameter for each weight and two more matrices, the
+            backward pass by the outputs of $L + 1$ layers for each row. The batch at which these
+            are equal is what is asked for, rounded up.
+        """)
 
 
 @aside
@@ -205,5 +227,6 @@ def gradients_kept_as_zeros_are_there_at_the_peak() -> None:
         By how many bytes do zeros raise the peak of a model of width `32` with `2` hidden layers,
         at the large batch?
     """, answer=max(m.total for m in memory_over_a_step(32, 2, 512, zeros=True))
-        - max(m.total for m in memory_over_a_step(32, 2, 512)), unit="B",
+        - max(m.total for m in memory_over_a_step(32, 2, 512)),
+        check=4 * 2 * 32**2, unit="B",
         why="As much as the gradients of the hidden layers take; the head adds nothing.")
