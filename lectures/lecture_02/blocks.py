@@ -126,7 +126,7 @@ def by_search(  # @hide
     wanted = x.view(len(scale), -1)
     distances = (wanted.abs()[..., None] / scale[..., None] - SIZES).abs()
     nearest = SIZES[distances.argmin(-1)] * scale * wanted.sign()
-    return float((nearest - wanted).square().sum() / x.square().sum()) ** 0.5
+    return float((nearest - wanted).square().sum() / x.square().sum()) ** 0.5  # type: ignore[no-any-return]
 
 
 @aside

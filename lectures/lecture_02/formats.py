@@ -748,7 +748,7 @@ def rounding_at_random_saves_them() -> None:
         The `bfloat16` before `4` is `1/64` away. An update of `-1e-3` is rounded at random for
         `1000` weights of exactly `4`. How many of them move, on average?
     """, answer=round(1000 * 1e-3 / (1 / 64)),
-        check=round(1000 - 1000 * (torch.tensor([4 - 1e-3]).view(torch.int32).item() & 0xFFFF) / 2**16), unit="weights")
+        check=round(1000 - 1000 * (torch.tensor([4 - 1e-3]).view(torch.int32).item() & 0xFFFF) / 2**16), unit="weights")  # type: ignore[operator]
 
 
 @aside

@@ -63,7 +63,8 @@ def _mistakes(answer: Answer) -> Html:
         return markup.NOTHING
     of = [(mistake, int(value) if value.is_integer() else value) for mistake, value in answer.wrong]
     items = (
-        tag("li", tag("b", amounts.short(value, answer.unit or "")), ": ", mistake) for mistake, value in of
+        tag("li", tag("b", amounts.short(value, answer.unit or "")), ": ", tag("span", mistake))
+        for mistake, value in of
     )
     return tag("ul", *items, class_="lb-mistakes")
 
@@ -93,8 +94,8 @@ def _typed(answer: Answer) -> dict[str, str | None]:
     unit = (
         {"data_unit": answer.unit} if answer.unit not in (None, "", "%") else {}
     )  # a share is a plain number
-    mistakes = [[value, mistake] for mistake, value in answer.wrong]
-    wrong = {"data_wrong": json.dumps(mistakes, ensure_ascii=False)} if mistakes else {}
+    # What each mistake is stands below the answer.
+    wrong = {"data_wrong": json.dumps([value for _mistake, value in answer.wrong])} if answer.wrong else {}
     return {"data_answer": json.dumps(typed), **unit, **within, **wrong}
 
 

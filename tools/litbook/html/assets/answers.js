@@ -45,16 +45,16 @@
     return ratio > 0 ? say(ratio < 1 ? "small" : "large", { n: by.toLocaleString(lang, { maximumSignificantDigits: 3 }) }) : words.sign;
   };
 
-  const judge = ({ answer, unit = "", within = 0.01, wrong: mistakes = "[]" }, text, shown) => {
+  const judge = ({ answer, unit = "", within = 0.01, wrong: mistakes = "[]" }, text, shown, said) => {
     const answers = JSON.parse(answer), bare = text.replace(/\p{Cf}/gu, "").trim().replace(/^[[({]|,?[\])}]$/g, ""), count = answers.length;
     if (!bare) throw words.first;
-    const known = count < 2 && JSON.parse(mistakes).find(([value]) => !wrong(bare, value, unit, shown, +within));
+    const known = count < 2 ? said[JSON.parse(mistakes).findIndex((value) => !wrong(bare, value, unit, shown, +within))] : "";
     const ways = [/;|\band\b|,\s/, /,/, /[\s,;]+/].map((by) => bare.split(by).map((it) => (count < 2 ? it : it.replace(/[()[\]{}]/g, ""))).filter((it) => it.trim()));
     const parts = count < 2 ? [bare] : ways.find((it) => it.length === count);
     if (!parts) throw say("many", { n: count });
     const last = /[^\d\s]*$/.exec(bare)[0]; // "40, 80 GB" is GB twice
     const found = parts.map((it, i) => wrong(/\d\s*$/.test(it) ? `${it} ${last}` : it, answers[i], unit, shown, +within));
-    if (known && found[0]) return `${found[0]}. ${known[1].replace(/\.$/, "")}`;
+    if (known && found[0]) return `${found[0]}. ${known.replace(/\.$/, "")}`;
     return found.some(Boolean) && found.map((it, i) => (count < 2 ? it : say("part", { n: i + 1, verdict: it || words.right }))).join(", ");
   };
 
@@ -72,11 +72,12 @@
     const id = box.querySelector(".lb-asktitle + *").textContent, reply = box.querySelector(".lb-answer"), form = document.createElement("form");
     form.innerHTML = '<label><span></span> <input autocomplete="off" spellcheck="false" maxlength="99"></label> <button></button> <output></output>';
     const [label, button, said] = form.children, [name, field] = label.children;
+    const mistakes = [...reply.querySelectorAll(".lb-mistakes span")].map((it) => it.textContent);
     const shown = [...reply.querySelector("b").textContent.matchAll(/\d ([^\s\d,\])]+)/g)].map((it) => it[1]);
     form.onsubmit = (e) => {
       e?.preventDefault();
       try {
-        const why = judge(box.dataset, field.value, shown);
+        const why = judge(box.dataset, field.value, shown, mistakes);
         right[why ? "delete" : "add"](box);
         kept[id] = field.value;
         said.textContent = why ? say("isWrong", { why: why[0].toUpperCase() + why.slice(1) }) : words.isRight;
