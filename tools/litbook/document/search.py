@@ -42,6 +42,7 @@ from litbook.document.evidence import statements
 # Of a line of code: what in it is no name, by the class of its colour; and the names in the rest: of what is
 # called, of attributes, of arguments.
 NO_NAMES = frozenset(["s", "c", "k", "kc", "m", "nb"])
+_WORD = re.compile(r"[^\W\d_]{2}")
 _NAME = re.compile(r"(?<=\.)[A-Za-z_]\w{2,}|[A-Za-z_]\w{2,}(?=\(|=[^=\s])")
 
 
@@ -81,8 +82,8 @@ def _words(blocks: Iterable[Block]) -> Iterator[str]:
             case Prose(_line, text) | Link(_line, text):
                 yield from _paragraphs(text)
             case Misbelief(_line, common, run):
-                yield _("Commonly common:") + " “" + " ".join(_paragraphs(common)) + "”"
-                yield _("Run:") + " " + " ".join(_paragraphs(run))
+                yield "✗ “" + " ".join(_paragraphs(common)) + "”"
+                yield from _paragraphs(run)
             case Figure(caption=caption) | Image(caption=caption) | Explore(caption=caption):
                 yield from _paragraphs(caption)
             case Fold(inside=inside):
@@ -101,7 +102,10 @@ def _paragraphs(text: str) -> Iterator[str]:
         match node:
             case note.Paragraph(children=line) | note.Heading(children=line) | note.Term(children=line):
                 words = _readable(line)
-            case note.Cell(children=line) | note.Tab(title=line):
+            case note.Cell(children=line):
+                words = _readable(line)
+                words = words if _WORD.search(words) else ""  # a number by itself says nothing
+            case note.Tab(title=line):
                 words = _readable(line)
             case note.Box(title=title) | note.Fold(title=title):
                 words = note.kind(node) if title is None else note.plain(title)
