@@ -244,7 +244,7 @@ code
     )  # fmt: skip
     assert section == Passage(
         "transpose", "A transpose rewrites `strides`",
-        ("Why", "Six numbers, see speed.", "Commonly said: “t() copies.”", "Run: It does not."),
+        ("Why", "Six numbers, see speed.", "✗ “t() copies.”", "It does not."),
         ("six", "stride", "shape"),
     )  # fmt: skip
     assert definitions == Passage("definitions", "Definitions", names=("six", "arange", "view"))
