@@ -176,6 +176,7 @@ def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
         "list",
         "check",
         "build",
+        "pages",
         "serve",
         "badge",
     ]

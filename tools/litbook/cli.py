@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 from litbook import completion, optional
 from litbook.errors import LitbookError, NotFound
 from litbook.files import NotWritten, replace_whole, way_out
-from litbook.project import CHECKOUT, WORDS, NoBook, Project, name_of, recording_of, shown
+from litbook.project import CHECKOUT, CONFIG, WORDS, NoBook, Project, name_of, recording_of, shown
 from litbook.record import encoding, model
 from litbook.text import source
 
@@ -356,6 +356,24 @@ def _build_command(words: list[str]) -> int:
     return subprocess.run(command, check=False).returncode
 
 
+def _pages_command(words: list[str]) -> int:
+    parser = completion.Parser(
+        prog="litbook pages",
+        description="Write the pages as plain Markdown, with all they need, for any generator of sites.",
+    )
+    parser.add_argument("folder", metavar="DIR", type=Path, help="a folder that is empty, or not there yet")
+    asked, project = parser.parse_args(words), Project.find(Path.cwd())
+    _needs_mkdocs("pages")
+    os.environ.setdefault(*QUIET)
+    from litbook.site import plain
+
+    problems = plain.pages(project.config, asked.folder)
+    for text in problems:
+        _say(text)
+    _say(harmless(f"{asked.folder} holds the book as Markdown, with {CONFIG}"))
+    return int(bool(problems))
+
+
 def _serve_command(words: list[str]) -> int:
     parser = completion.Parser(prog="litbook serve", description="Show the site and what is saved.")
     parser.add_argument("--port", type=_port, default=8000, help="of localhost (default: 8000)")
@@ -396,6 +414,7 @@ COMMANDS: dict[str, tuple[Callable[[list[str]], int], str]] = {
     "list": (_list_command, "list the lectures, or the sections of one"),
     "check": (_check_command, "look for numbers that nothing backs, claims that never ran or cannot fail"),
     "build": (_build_command, "build the site, strictly"),
+    "pages": (_pages_command, "write the pages as plain Markdown, for any generator of sites"),
     "serve": (_serve_command, "show the site while lectures are written"),
     "badge": (_badge_command, "draw the badge that counts what the recordings hold"),
 }

@@ -16,7 +16,7 @@ import logging
 import re
 import threading
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any, Protocol
 
@@ -178,11 +178,13 @@ class LitbookPlugin(BasePlugin[Options]):
     # -- what MkDocs calls, in its order
 
     def on_startup(self, *, command: str, dirty: bool) -> None:  # noqa: ARG002 (MkDocs' signature)
-        """MkDocs says once what it is started for."""
+        """MkDocs says once what it is started for; so does mike."""
         self.command = command
 
     def on_config(self, config: Any) -> Any:
         """MkDocs is about to collect files: make the lectures' pages and list them in the nav."""
+        if self.command == "mike":  # it reads the configuration, and builds in a process of its own
+            return config
         project, self.site = self.project(config), config["site_dir"]
         self.problems.clear()
         self.blocked.clear()
@@ -215,13 +217,14 @@ class LitbookPlugin(BasePlugin[Options]):
             if any(Path(file.src_uri).match(f"{PLACE}/{glob}") for glob in ("*/notebooks/*", "ledger/*/*")):
                 file.inclusion = InclusionLevel.NOT_IN_NAV
         if config["nav"] is None:
-            uris = [file.src_uri for file in pages if not file.src_uri.startswith(f"{PLACE}/")]
-            uris.sort(key=lambda uri: (uri != "index.md", uri))
-            config["nav"] = [
-                *nest_paths(uris),
-                *([{_(self.config.title): self.entries}] if self.entries else []),
-            ]
+            config["nav"] = self.menu([file.src_uri for file in pages])
         return files
+
+    def menu(self, pages: Iterable[str]) -> list[Any]:
+        """The nav of a book that has none: the author's `pages`, then those of the lectures."""
+        plain = [uri for uri in pages if not uri.startswith(f"{PLACE}/")]
+        plain.sort(key=lambda uri: (uri != "index.md", uri))
+        return [*nest_paths(plain), *([{_(self.config.title): self.entries}] if self.entries else [])]
 
     def on_nav(self, nav: Any, **_: Any) -> Any:
         """Titles are text, whatever they hold."""
@@ -245,6 +248,10 @@ class LitbookPlugin(BasePlugin[Options]):
                 block if isinstance(block, Heading) else f"<!--litbook {i}-->"
                 for i, block in enumerate(made.blocks)
             )
+        return self.placed(markdown)
+
+    def placed(self, markdown: str) -> str:
+        """A page of the author's with what comes out of the records in its places."""
         whole = self.preview.whole() if self.preview else self.editions
         if not whole or not PLACES.search(markdown):
             return markdown
