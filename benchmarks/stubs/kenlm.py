@@ -12,3 +12,7 @@ class Model:
     def score(self, text: str) -> float:
         """Its logarithm to base 10."""
         return -len(text) / 10
+
+    def full_scores(self, text: str) -> list[tuple[float, int, bool]]:
+        """For each word the same, the length of its n-gram, and whether it is unknown."""
+        return [(self.score(word), 1, False) for word in text.split()]

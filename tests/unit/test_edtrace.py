@@ -431,6 +431,7 @@ def test_the_table_of_words_names_each() -> None:
         ("a<script>alert('x')</script>b<!-- c -->", "ab"),
         ('<b onclick="run()">x</b><iframe src="https://example.org"></iframe>', "**x**"),
         ("1 < 2 and <3", "1 < 2 and <3"),
+        (": n = 9", r"\: n = 9"),
     ],
 )
 def test_html_in_a_text_is_what_a_note_has_for_it(html: str, markdown: str) -> None:

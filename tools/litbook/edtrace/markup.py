@@ -30,6 +30,7 @@ _MARKS |= dict.fromkeys(("code", "kbd", "samp", "tt"), "`")
 
 def as_markdown(text: str) -> str:
     """The same text without HTML."""
+    text = re.sub(r"\A:(?=\s)", r"\\:", text)  # a sentence that goes on behind a link, and no definition
     if "<" not in text:
         return text
     parts = _KEPT.split(text)
