@@ -191,7 +191,8 @@ def the_block_of_today_keeps_other_tensors() -> None:
     question(r"""
         How many bytes does a token leave in all `32` layers of Llama-3-8B, with fused attention?
     """, answer=32 * activation_bytes(LLAMA_3_8B, 8192),
-        check=32 * (2 * (2 * 4096 + 4) + 6 * 4096 + 2 * 4096 + 4 * 1024 + 4 * 32 + 8 * 14336), unit="B")
+        check=32 * (2 * (2 * 4096 + 4) + 6 * 4096 + 2 * 4096 + 4 * 1024 + 4 * 32 + 8 * 14336), unit="B",
+        why="The bytes of one layer, as the formula lists them, times the layers.")
 
 
 class LeanNorm(torch.autograd.Function):
@@ -277,7 +278,8 @@ def a_norm_in_pieces_keeps_float32_copies() -> None:
     question(rf"""
         How many bytes do the two norms of a block of Llama-3-8B, `{config.width}` wide, keep for
         each token if they run in pieces?
-    """, answer=norms, check=2 * (in_pieces * 4096 + 4) if in_pieces == 8 else None, unit="B")
+    """, answer=norms, check=2 * (in_pieces * 4096 + 4) if in_pieces == 8 else None, unit="B",
+        why="Two norms, each with `8` bytes for each number and a `float32` for the token.")
 
 
 def written_attention_keeps_a_weight_per_pair() -> None:
@@ -539,7 +541,7 @@ def recomputing_attention_alone_is_nearly_free() -> None:
 
 @aside
 def logits_weigh_as_much_as_layers() -> None:
-    """The logits of a large vocabulary weigh as much as several layers."""
+    """The logits of a large vocabulary take as much memory as several layers."""
     note(r"""
         After the last block, the head turns each token into *logits*: a score for each token of the
         vocabulary. The vocabulary of Llama-3 has `128256`. The loss takes the softmax of these
@@ -577,4 +579,5 @@ def logits_weigh_as_much_as_layers() -> None:
     question(r"""
         How many GB does the softmax of `8192` tokens take in `float32`, with the vocabulary of
         Llama-2, `32000`?
-    """, answer=8192 * 32000 * 4 / GB, check=held / 128256 * 32000 / GB, unit="GB")
+    """, answer=8192 * 32000 * 4 / GB, check=held / 128256 * 32000 / GB, unit="GB",
+        why="A number of `4` bytes for each token of the text and each token of the vocabulary.")

@@ -361,7 +361,8 @@ def a_gate_costs_a_third_matrix() -> None:
     assert shares[0] < 1.01, "the weights of two plain matrices"
     assert shares[1] == 1.3125, "almost a third more"
     question("Llama-2-13B is `5120` wide. How wide is it inside the feed-forward part, by the same rule?",
-             answer=rounded(8 * 5120 / 3, 256), check=54 * 256)
+             answer=rounded(8 * 5120 / 3, 256), check=54 * 256,
+             why="Eight thirds of the width are `13653` and a third, and the next multiple of `256` is `54 * 256`.")
 
 
 def each_matrix_costs_two_flops_per_weight() -> None:
@@ -400,7 +401,8 @@ def each_matrix_costs_two_flops_per_weight() -> None:
         [later part](#three_regimes) shows.
     """)
     question("Another token passes through a block of Llama-3-8B. How many FLOPs do its seven matrices take?",
-             answer=2 * block_weights(config), check=sum(by_hand.values()) // tokens, unit="FLOP")
+             answer=2 * block_weights(config), check=sum(by_hand.values()) // tokens, unit="FLOP",
+             why="Two for each of the weights in its matrices.")
 
 
 @aside
@@ -429,7 +431,8 @@ def a_counter_may_overlook_attention() -> None:
         the list. Count with attention written out, or on a device whose kernel you know.
     """)
     question("What does the counter say for one sequence of `32` tokens through the written model?",
-             answer=flops(lambda: written(torch.zeros(1, 32, dtype=torch.int64))), check=formula / 3, unit="FLOP")
+             answer=flops(lambda: written(torch.zeros(1, 32, dtype=torch.int64))), check=formula / 3, unit="FLOP",
+             why="A third of the count above, which was for three sequences.")
 
 
 def published_counts_follow_from_eight_numbers() -> None:
@@ -490,4 +493,5 @@ def published_counts_follow_from_eight_numbers() -> None:
     question(r"""
         Llama-3-70B has `80` layers, width `8192`, `64` heads, `8` of them with keys, an inner width
         of `28672`, and the vocabulary of `128256`. How many parameters?
-    """, answer=parameter_count(LLAMA_3_70B), check=70_553_706_496, unit="parameters")
+    """, answer=parameter_count(LLAMA_3_70B), check=70_553_706_496, unit="parameters",
+        why="Put the numbers into the formula above: keys are `8 * 128` wide, and nothing is tied or has biases.")

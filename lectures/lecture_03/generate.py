@@ -343,7 +343,7 @@ def a_batch_shares_the_weights() -> None:
     assert 0.9 < long[4] / ceiling < 1, "long: no batch helps beyond that"
     steps = [step_seconds(LLAMA_3_8B, b, 0) for b in range(999)]
     turn = next(b for b in range(2, 999) if steps[b] > steps[1])
-    assert turn == 296, "sequences, and arithmetic is the wait"
+    assert turn == 296, "sequences: from here on products wait for arithmetic"
     both = 1e3 * step_seconds(LLAMA_3_8B, 512, 128)  # @inspect both as ms
     assert 10.3 < both < 10.4, "512 short texts: products, then caches"
     note(rf"""
@@ -405,7 +405,10 @@ def a_batch_shares_the_weights() -> None:
         have `4 * 81559` MiB. How many full contexts of `8192` tokens fit beside the weights at
         most, in `bfloat16`? The model has `80` layers, and keys of `1024` numbers.
     """, answer=(4 * 81559 * MiB - 2 * 70553706496) // (2 * 80 * 1024 * 8192 * 2),
-        check=room_for(LLAMA_3_70B, 8192, cards=4), unit="contexts", within=0.02)
+        check=room_for(LLAMA_3_70B, 8192, cards=4), unit="contexts", within=0.02, why=r"""
+            From all bytes take `2` for each weight; divide the rest by the KV cache of a full
+            context, which has keys and values.
+        """)
 
 
 @aside
@@ -614,4 +617,5 @@ def writing_is_timed_on_the_card() -> None:
     question(r"""
         A card writes `200` tokens a second for one sequence and `8` times as many for `10`. By
         which factor does each of the ten wait longer than the one did?
-    """, answer=10 / 8, check=(10 / (8 * 200)) / (1 / 200), unit="times")
+    """, answer=10 / 8, check=(10 / (8 * 200)) / (1 / 200), unit="times",
+        why="A step takes `1/200` s for one, and `10/1600` s for ten.")

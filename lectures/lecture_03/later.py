@@ -157,7 +157,8 @@ def experts_want_large_batches() -> None:
     question(r"""
         A model sends each token through `4` of `128` experts. How many tokens have to be in a step
         for an expert to see `300` on average?
-    """, answer=300 * 128 / 4, check=300 / (4 / 128), unit="tokens")
+    """, answer=300 * 128 / 4, check=300 / (4 / 128), unit="tokens",
+        why="On average an expert sees `4/128` of the tokens.")
 
 
 @aside

@@ -183,10 +183,13 @@ def every_operation_has_an_intensity() -> None:
     assert 0.0008 < bound["ReLU"] < 0.0009, "of the peak, at most"
     assert 0.0033 < bound["one token's product"] < 0.0035, "at most"
     assert bound["product of 2048 tokens"] == 1, "arithmetic decides"
-    question("How many tokens have to go through this gate together before arithmetic is the wait?",
+    question("How many tokens have to go through this gate together before it waits for arithmetic?",
              answer=next(m for m in range(1, 999) if m * k * n / (m * k + k * n + m * n) > ridge),
              check=math.ceil(ridge * k * n / (k * n - ridge * (k + n))),
-             unit="tokens", hint="the intensity is a little less than the number of tokens")
+             unit="tokens", hint="the intensity is a little less than the number of tokens", why=r"""
+                 The intensity $mkn/(mk + kn + mn)$ has to exceed the ridge. Without the bytes of
+                 the tokens it would be $m$, so a few more tokens than the ridge are needed.
+             """)
 
 
 def shares(parts: Mapping[str, float]) -> dict[str, float]:
@@ -520,7 +523,7 @@ def fusion_makes_no_product_faster() -> None:
     """)
     many = by_kind(block_operations(2048), seconds_at_best)  # @inspect many as s
     gain = sum(many.values()) / many["products with weights"]  # @inspect gain as times
-    assert 1.95 < gain < 2, "more cannot be had"
+    assert 1.95 < gain < 2, "times as fast, and no more"
     note(r"""
         The products with weights stay. With so many tokens they wait for arithmetic, so moving
         fewer bytes does not help them. Now a single token, the first of a text:
@@ -653,7 +656,7 @@ def operations_run_in_turn() -> None:
     usual, fewer, narrow = waits(64), waits(32), waits(64, half)
     same = fewer.launches / usual.launches, fewer.card / usual.card  # @inspect same as times
     assert same[0] == 1, "half the tokens: as many launches"
-    assert 0.95 < same[1] < 1, "and nearly as long, where weights are the wait"
+    assert 0.95 < same[1] < 1, "and nearly as long, since it waits for weights"
     apart = narrow.launches / usual.launches, narrow.card / usual.card  # @inspect apart as times
     assert apart[0] == 1, "half the width: as many launches"
     assert 0.25 < apart[1] < 0.28, "but a quarter of the weights"
@@ -675,7 +678,7 @@ def operations_run_in_turn() -> None:
         need for `4096` tokens on this card, at best? It has `218103808` weights in matrices.
     """, answer=2 * 4096 * 218103808 / PEAK / MICRO, check=listed["products with weights"] / MICRO,
         unit="µs", within=0.05,
-        why="So many tokens give each weight enough to do: arithmetic is the wait.")
+        why="With so many tokens each weight is used often enough: the products wait for arithmetic.")
 
 
 def three_ways(tokens: int) -> tuple[dict[str, Timing], dict[str, Tensor]]:  # @stepover
@@ -727,4 +730,5 @@ def eager_compiled_and_in_a_graph() -> None:
     question(r"""
         Eager, a block takes `400` µs for a token; in a graph, `150` µs. At `32` blocks, how many
         tokens a second does each give?
-    """, answer=[1 / (32 * 400e-6), 1 / (32 * 150e-6)], check=[78.125, 10**6 / 4800], unit="tokens/s")
+    """, answer=[1 / (32 * 400e-6), 1 / (32 * 150e-6)], check=[78.125, 10**6 / 4800], unit="tokens/s",
+        why="One over the time of all blocks.")

@@ -92,7 +92,7 @@ def training_costs_six_per_weight_and_twelve_per_pair() -> None:
 
 
 def palm_published_both_numbers() -> None:
-    """PaLM defined MFU, and published the same run's with attention and without."""
+    """PaLM's two published MFUs, with attention and without, follow from its report."""
     note(r"""
         The report on PaLM introduced MFU [@palm]. It also states everything that is needed to
         compute it again: `540.35` billion parameters, `118` layers, `48` heads of `256` numbers,
@@ -197,7 +197,8 @@ def a_fused_backward_pass_recomputes_scores() -> None:
     question(r"""
         Written-out attention in a block that is checkpointed runs its two products once more, the
         scores and the sums. How many FLOPs per layer, width and token seen is that in all?
-    """, answer=2 * (2 + 4 + 2), check=per_pair_checkpointed(64), unit="FLOP")
+    """, answer=2 * (2 + 4 + 2), check=per_pair_checkpointed(64), unit="FLOP",
+        why="Two products forward, four backward and two again, each with a multiplication and an addition.")
 
 
 def per_pair_checkpointed(tokens: int) -> float:

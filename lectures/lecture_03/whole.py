@@ -95,7 +95,8 @@ def small_models_are_largely_tables() -> None:
         The smallest of these with a vocabulary of `32000` tokens instead, still tied. What share of
         its parameters is the table then?
     """, answer=32000 * 896 / parameter_count(replace(QWEN_25_HALF_B, vocabulary=32000)),
-        check=32000 * 896 / (totals["Qwen2.5-0.5B"] - (151936 - 32000) * 896), unit="%")
+        check=32000 * 896 / (totals["Qwen2.5-0.5B"] - (151936 - 32000) * 896), unit="%",
+        why="The blocks stay, and the table has a fifth of its rows.")
 
 
 @aside
@@ -137,7 +138,8 @@ def one_table_costs_flops_and_the_other_none() -> None:
     question(r"""
         Llama-3-8B is `4096` wide and has a vocabulary of `128256`. How many FLOPs does its head
         take for a single token?
-    """, answer=2 * 128256 * 4096, check=flops(lambda: table[:1] @ table.t()), unit="FLOP")
+    """, answer=2 * 128256 * 4096, check=flops(lambda: table[:1] @ table.t()), unit="FLOP",
+        why="A multiplication and an addition for each number of its table.")
 
 
 # --- a run
@@ -273,7 +275,7 @@ def step_at_best() -> float:  # @stepover
 
 
 def the_run_is_predicted() -> None:
-    """What is known before the first step."""
+    """Before the first step, a loss, FLOPs, memory and time are predicted."""
     note(rf"""
         What can be said before the run? The *model* has blocks of this lecture, `{RUN.layers}` of
         them, `{RUN.width}` wide. Each of `{STEPS}` steps reads `{TOKENS}` tokens that were never
@@ -415,7 +417,8 @@ def the_run() -> None:
         and the optimizer, which touches every parameter for so few tokens.
     """)
     question("The same run on a card with an MFU of `40` % of `989.5e12` FLOP/s: how many seconds?",
-             answer=work / (0.4 * 989.5e12), check=work / 3.958e14, unit="s")
+             answer=work / (0.4 * 989.5e12), check=work / 3.958e14, unit="s",
+             why="The FLOPs of the run, divided by the FLOPs that the card does in a second.")
 
 
 @one_thread()
@@ -559,4 +562,5 @@ def the_formulas_of_a_transformer() -> None:
         `989.5e12` FLOP/s, and the model is Llama-3-8B with a short context? It has `7504658432`
         weights in matrices.
     """, answer=0.4 * 989.5e12 / (6 * 7504658432), check=0.4 * PEAK / (3 * forward_flops(config, 1, 0)),
-        unit="tokens/s", within=0.05)
+        unit="tokens/s", within=0.05,
+        why="With a short context attention is left out, and a token takes $6N$ FLOPs.")
