@@ -22,7 +22,7 @@ def main() -> None:
     note(r"""
         You need the core of that lecture: what a FLOP is, what a training step keeps in memory, and
         what MFU is. Nothing here needs a GPU. Large models are built on the device `meta`, where a
-        tensor has a shape and no data, so that they can be counted and take no memory.
+        tensor has a shape and no data.
     """)
     note("**The block.** The parts of a Transformer, and what each of them costs:")
     a_block_of_today()

@@ -286,10 +286,10 @@ def written_attention_keeps_a_weight_per_pair() -> None:
     """Written-out attention keeps a weight for every pair of tokens; fused attention keeps none."""
     note(r"""
         Which activations grow faster than the text? Those of attention. Its *weights*, the softmax
-        of the scores, are one number for each head and each pair of tokens. (They are no
-        parameters.) The backward pass needs them. Written-out attention keeps them all. A fused
-        kernel keeps one number for each head and token, and computes the weights again from that,
-        piece by piece [@dao2022]. Let the context grow, and weigh both:
+        of the scores, are one number for each head and each pair of tokens. The backward pass needs
+        them. Written-out attention keeps them all. A fused kernel keeps one number for each head
+        and token, and computes the weights again from that, piece by piece [@dao2022]. Let the
+        context grow, and weigh both:
     """)
     contexts = [16, 32, 64, 128]
 

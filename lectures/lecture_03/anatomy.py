@@ -46,8 +46,8 @@ def a_block_of_today() -> None:
         - the feed-forward part has a gate, a third matrix beside its two;
         - there is no dropout, and nearly no bias.
 
-        Each of these is a few lines of code. This part explains them one by one.
-        [Later models](#later_models) change more, and have a part of their own.
+        This part explains them one by one. [Later models](#later_models) change more, and have a
+        part of their own.
     """)
     note(r"""
         First the whole block in short. Each token is a row of $d$ numbers; $d$ is the *width* of

@@ -26,8 +26,7 @@ def generating() -> None:
         In training, a model sees whole texts at once. When it writes, it sees one new token at a
         time, and all tokens before it are its context. The weights are the same, and so are the
         FLOPs for each token. But each step reads all weights for a single token, so a card uses
-        hardly any of its arithmetic. This part shows how fast a model can write, what a batch
-        changes, and how much memory that takes.
+        hardly any of its arithmetic.
     """)
     a_cache_gives_the_same_answer_for_less()
     a_token_leaves_its_keys_and_values()

@@ -23,8 +23,7 @@ def later_models() -> None:
     note(r"""
         Models that came later keep the plan of the block: norm, attention, norm, feed-forward part.
         They change its parts. A head gets a size of its own, the feed-forward part is split into
-        experts, the cache is compressed, or a layer looks at the last tokens only. Each change has
-        a reason in bytes or in FLOPs, and each is a small change in a formula.
+        experts, the cache is compressed, or a layer looks at the last tokens only.
     """)
     a_head_has_a_size_of_its_own()
     a_token_meets_a_few_of_many_experts()

@@ -33,7 +33,7 @@ def three_regimes() -> None:
         What does a card wait for while it runs a model? There are three answers. It computes, and
         waits for *arithmetic*. It moves bytes, and waits for *memory*. Or it has nothing to do, and
         waits for the program to *launch* the next operation. A remedy for one of these does nothing
-        for the others. So first find out which it is. Counting FLOPs and bytes is enough for that.
+        for the others. So first find out which it is, by counting FLOPs and bytes.
     """)
     every_operation_has_an_intensity()
     a_block_moves_more_than_it_multiplies()
@@ -361,10 +361,9 @@ def fusion_saves_the_bytes_between_operations() -> None:
     gains = [as_written / least for as_written, least in (norm, gate, chain)]  # @inspect gains as times
     assert gains[2] == 10.0, "a chain gains as much as it is long"
     note(r"""
-        These gains are upper bounds, for tensors larger than the card's cache. (A small tensor may
-        still be in the cache when the next operation reads it.) The longer the chain, the larger
-        the gain. A single addition gains nothing. `torch.compile` finds such chains and makes one
-        kernel of each. On a GPU, PyTorch's own `F.rms_norm` is such a kernel.
+        These gains are upper bounds, for tensors larger than the card's cache. The longer the
+        chain, the larger the gain. A single addition gains nothing. `torch.compile` finds such
+        chains and makes one kernel of each. On a GPU, PyTorch's own `F.rms_norm` is such a kernel.
     """)
     misbelief("Fusion makes models faster because it saves computation.", rf"""
         It saves none: the ten additions are still computed. They get {gains[2]:.0f} times as fast

@@ -245,8 +245,8 @@ CONVENTIONS = {
 def codebases_count_differently() -> None:
     """The same run has a different MFU in each codebase."""
     note(r"""
-        Which of these numbers do people use? The rule of thumb is $6N$ FLOPs for a token, with $N$
-        all parameters. Well-known codebases add attention, each in its own way:
+        The rule of thumb is $6N$ FLOPs for a token, with $N$ all parameters. Well-known codebases
+        add attention, each in its own way:
 
         - *nanoGPT* takes PaLM's formula, $6N + 12LdT$, with $N$ all parameters but the positions'
           [@nanogpt]. Its head and embedding are one matrix, so that is right for it.
