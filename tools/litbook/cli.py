@@ -332,7 +332,7 @@ def _new_command(words: list[str]) -> int:
     return 0
 
 
-QUIET = "NO_MKDOCS_2_WARNING", "true"  # Material's notice of its own end; the README says what comes then
+QUIET = "NO_MKDOCS_2_WARNING", "true"  # Material's notice of its own end: docs/maintain.md says what then
 
 
 def _needs_mkdocs(command: str) -> None:

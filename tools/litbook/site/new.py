@@ -20,8 +20,8 @@ REQUIREMENTS = "requirements.txt"
 # Nobody has registered the name litbook with an index: whoever did would run code in each book's workflow.
 # pip takes ${LITBOOK} from the environment, where the workflow puts the repository's variable of that name.
 ASKS = """\
-# This one came from a place that no other machine has. Say where it is in a variable LITBOOK: of the
-# environment, and on GitHub of the repository: git+https://HOST/OWNER/REPOSITORY@COMMIT
+# This one came from a place that no other machine has. Say where it is in the environment's variable LITBOOK,
+# and on GitHub in the repository's: git+https://HOST/OWNER/REPOSITORY@COMMIT
 litbook[site] @ ${LITBOOK}"""
 TEXTS = Path(__file__).with_name("new")
 FILES = {  # in the book -> its text
