@@ -45,9 +45,9 @@ def without(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def book(tmp_path: Path) -> Path:
-    """A new book."""
-    new.begin(tmp_path / "mybook")
-    return tmp_path / "mybook"
+    """A new book, in a folder with spaces and umlauts, and without git."""
+    new.begin(tmp_path / "Mein schönes Buch")
+    return tmp_path / "Mein schönes Buch"
 
 
 def files(folder: Path) -> list[str]:
