@@ -379,7 +379,7 @@ def test_an_error_in_a_module_beside_the_lecture_names_that_file_and_the_line_th
     [
         (
             "x = 1\nimport torchh",
-            "lectures/decoder.py:2: ModuleNotFoundError: No module named 'torchh'\n    import torchh\n",
+            "decoder.py:2: ModuleNotFoundError: No module named 'torchh'\n        pip install torchh\n    import torchh\n",
         ),
         (
             "x = 1\n\ny = = 2",

@@ -145,19 +145,14 @@ def test_folders_of_a_preview_that_was_killed_are_swept_by_the_next_run(tmp_path
     """Also those of `multiprocessing`, whose fork server a preview has."""
     (tmp_path / "lectures").mkdir()
     begins = "import os, sys; from pathlib import Path; from litbook.run.process import Warm; w = Warm(Path('lectures'))"
+    sweeps = "from litbook.run import process\nwith process.private_folder(): pass"
     ends = {"killed": "os.kill(os.getpid(), 9)", "ended": "w.end()", "left": "pass"}
-    for how, end in ends.items():
-        there = tmp_path / how
-        there.mkdir()
-        subprocess.run(
-            [sys.executable, "-c", f"{begins}; {end}"],
-            cwd=tmp_path,
-            env={**ENV, "TMPDIR": str(there)},
-            check=how != "killed",
-        )
-        names = [path.name for path in there.iterdir()]
-        assert [name[:8] for name in names] == (["litbook-"] if how == "killed" else []), how
-    code = "from litbook.run import process\nwith process.private_folder(): pass"
-    killed = {**ENV, "TMPDIR": str(tmp_path / "killed")}
-    subprocess.run([sys.executable, "-c", code], env=killed, check=True)
-    assert [*(tmp_path / "killed").iterdir()] == []
+    with tempfile.TemporaryDirectory(prefix="sw-") as short:  # a socket's path may have a hundred letters
+        env = {**ENV, "TMPDIR": short}
+        for how, end in ends.items():
+            command = [sys.executable, "-c", f"{begins}; {end}"]
+            subprocess.run(command, cwd=tmp_path, env=env, check=how != "killed")
+            names = [path.name for path in Path(short).iterdir()]
+            assert [name[:8] for name in names] == (["litbook-"] if how == "killed" else []), how
+            subprocess.run([sys.executable, "-c", sweeps], env=env, check=True)
+            assert [*Path(short).iterdir()] == [], how
