@@ -154,7 +154,7 @@ def _table(drawn: Chart) -> Html:
     names = [name or _("value") for name in drawn.grid.names]
     head = tag("tr", tag("td"), *(tag("th", place, scope="col") for place, _point in ends))
     rows = [
-        tag("tr", tag("th", name, scope="row"), *(tag("td", p.gap or p.texts[i]) for _, p in ends))
+        tag("tr", tag("th", name, scope="row"), *(tag("td", p.gap or p.texts[i]) for _place, p in ends))
         for i, name in enumerate(names)
     ]
     table = tag("table", tag("thead", head), tag("tbody", *rows))
