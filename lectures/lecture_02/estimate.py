@@ -92,7 +92,7 @@ def flops_are_work_and_flops_per_second_a_rate() -> None:
         why=r"""
             An entry takes `1000` multiplications and as many additions, and there are `1000 * 1000`
             entries: twice the cube of the side, though either matrix has only its square in
-            numbers. Divided by FLOPs per second, FLOPs are seconds.
+            numbers.
         """)
 
 
@@ -215,10 +215,7 @@ def the_promise_is_printed_twice_too_large() -> None:
         },
         check=91e12 / dense_peak("L4", "bfloat16"),
         hint="What is a dense product promised, if half of the printed rate needs zeros?", unit="%",
-        why=r"""
-            The matrices were dense, so the promise is half of what is printed, `121` TFLOP/s.
-            Against the number in large type the card would have looked half as good as it is.
-        """)
+        why="The matrices were dense, so the promise is half of what is printed, `121` TFLOP/s.")
 
 
 def days_are_inverse_to_mfu() -> None:
@@ -269,8 +266,7 @@ def days_are_inverse_to_mfu() -> None:
         check=round(0.5 * assumed / 160, 2),
         hint="At an MFU of one half it would have taken the days of the estimate. It took longer.",
         why=r"""
-            Days times MFU is the same for every MFU. The run took longer than the estimate, so its
-            MFU was lower, by the same factor.
+            The run took longer than the estimate, so its MFU was lower, by the same factor.
         """, within=0.05)
 
 
@@ -505,8 +501,7 @@ def pooled_memory_needs_sharded_state() -> None:
         """, unit="B",
         why=r"""
             Every GPU keeps a parameter and a gradient, `8` bytes. The moments, another `8`, are cut
-            into `8` slices, so `1` byte is added. Nearly all of it is what nobody shares, so
-            further GPUs take hardly anything off.
+            into `8` slices, so `1` byte is added.
         """)
 
 
@@ -562,7 +557,7 @@ def activations_grow_with_the_batch() -> None:
         hint="How does the number of weights grow with the width, and how the numbers in a row?",
         why=r"""
             Twice the width makes `4` times the weights and twice the activations. So the factor
-            doubles: wider models spend their memory on weights, larger batches on activations.
+            doubles.
         """)
 
 

@@ -63,8 +63,5 @@ def test_a_wrong_answer_is_a_number_and_wrong(wrong: dict[str, float], said: str
 def test_mistakes_stand_below_the_answer_and_in_its_data(tmp_path: Path) -> None:
     made = record(tmp_path, section("question('?', answer=8, unit='B', wrong={'A & B': 4, 'C': 2**20})"))
     page = pages.pages(made)["index.md"]
-    assert (
-        '<ul class="lb-mistakes"><li><b>4 B</b>: <span>A &amp; B</span></li><li><b>1.049 MB</b>: <span>C</span></li></ul>'
-        in page
-    )
+    assert '<ul class="lb-mistakes"><li><b>4 B</b>: A &amp; B</li><li><b>1.049 MB</b>: C</li></ul>' in page
     assert 'data-wrong="[4.0, 1048576.0]"' in page

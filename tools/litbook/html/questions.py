@@ -63,8 +63,7 @@ def _mistakes(answer: Answer) -> Html:
         return markup.NOTHING
     of = [(mistake, int(value) if value.is_integer() else value) for mistake, value in answer.wrong]
     items = (
-        tag("li", tag("b", amounts.short(value, answer.unit or "")), ": ", tag("span", mistake))
-        for mistake, value in of
+        tag("li", tag("b", amounts.short(value, answer.unit or "")), ": ", mistake) for mistake, value in of
     )
     return tag("ul", *items, class_="lb-mistakes")
 

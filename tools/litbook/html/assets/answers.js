@@ -72,7 +72,7 @@
     const id = box.querySelector(".lb-asktitle + *").textContent, reply = box.querySelector(".lb-answer"), form = document.createElement("form");
     form.innerHTML = '<label><span></span> <input autocomplete="off" spellcheck="false" maxlength="99"></label> <button></button> <output></output>';
     const [label, button, said] = form.children, [name, field] = label.children;
-    const mistakes = [...reply.querySelectorAll(".lb-mistakes span")].map((it) => it.textContent);
+    const mistakes = [...reply.querySelectorAll(".lb-mistakes li")].map((it) => it.lastChild.textContent.replace(/^: /, ""));
     const shown = [...reply.querySelector("b").textContent.matchAll(/\d ([^\s\d,\])]+)/g)].map((it) => it[1]);
     form.onsubmit = (e) => {
       e?.preventDefault();
