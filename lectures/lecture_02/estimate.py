@@ -474,7 +474,7 @@ def pooled_memory_needs_sharded_state() -> None:
 
     enough = next(c for c in range(1, 99) if sum(state(70, c).values()) < memory)  # @inspect enough
     assert enough == 15, "cards for the state of 70 billion"
-    explore(state, over={"billions": [1, 3, 8, 13, 34, 70, 405], "cards": [2**i for i in range(11)]},
+    explore(state, over={"billions": [1, 3, 8, 13, 34, 70, 405], "cards": [1, 2, 4, 8, 16, 32, 128, 1024]},
         at={"billions": 8, "cards": 1}, kind="stack", unit="B", limit=("memory of one H100", memory),
         do="Choose `70` billion parameters. How many cards make their state fit, sharded?",
         see=f"It takes {enough} at least, so `16` of the slider. With all of its cards each holds a gigabyte.",

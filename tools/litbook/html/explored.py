@@ -161,10 +161,15 @@ def _table(drawn: Chart) -> Html:
     return tag("details", tag("summary", _("In numbers")), table, class_="lb-open lb-innumbers")
 
 
+def _rest(point: Point) -> list[object]:
+    """The limit, and what a stack adds up to, where there are such."""
+    return [point.limit, point.total] if point.limit >= 0 or point.total else []
+
+
 def _data(drawn: Chart) -> str:
-    """All points for the script: marks, texts, the limit, what a stack adds up to; of a gap its words."""
+    """All points for the script: marks, texts, the limit and what a stack adds up to; of a gap its words."""
     points = [
-        drawn.in_words(point) if point.gap else [*point.marks, point.limit, *point.texts, point.total]
+        drawn.in_words(point) if point.gap else [*point.marks, *point.texts, *_rest(point)]
         for point in drawn.points
     ]
     places = [[label(slider, i) for i in range(len(slider.places))] for slider in drawn.grid.sliders]

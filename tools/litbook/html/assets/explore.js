@@ -29,16 +29,16 @@
           dot.style.setProperty("--x", percent(across[at[0]]));
           if (!missing) dot.style.setProperty("--y", percent(here[name]));
         });
-        if (roof && !missing) roof.style.setProperty("--y", percent(here[n]));
+        if (roof && !missing) roof.style.setProperty("--y", percent(here[2 * n]));
       } else {
         bars.forEach((bar, name) => bar.style.setProperty("--w", missing ? "0%" : percent(here[name])));
-        for (const limit of limits) if (!missing) limit.style.setProperty("--x", percent(here[n]));
+        for (const limit of limits) if (!missing) limit.style.setProperty("--x", percent(here[2 * n]));
       }
-      texts.forEach((text, name) => { text.textContent = missing ? "–" : here[n + 1 + name]; });
+      texts.forEach((text, name) => { text.textContent = missing ? "–" : here[n + name]; });
       if (total) total.textContent = missing ? "–" : here[2 * n + 1];
       gap.hidden = !missing;
       gap.textContent = missing ? here : "";
-      const said = missing ? here : names.map((name, i) => `${name} ${here[n + 1 + i]}`.trim()).join(", ");
+      const said = missing ? here : names.map((name, i) => `${name} ${here[n + i]}`.trim()).join(", ");
       fields.forEach((field, i) => {
         const output = outputs[i].querySelector("output"), place = places[i][at[i]];
         if (output) output.textContent = place;
