@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from litbook.document.blocks import Explore
 from litbook.document.catalogue import _
-from litbook.document.explored import Chart, chart, label, named
+from litbook.document.explored import Chart, Point, chart, label, named
 from litbook.document.setting import Setting
 from litbook.html import markup, note
 from litbook.html.markup import Html, tag
