@@ -97,7 +97,13 @@ class Counting:
         return given
 
     def began(self, statement: int) -> None: ...
-    def truth(self, statement: int, value: object) -> object:
+    def truth(self, statement: int, value: object, named: str) -> object:
+        return value
+
+    def side(self, statement: int, number: int, value: object) -> object:
+        return value
+
+    def given(self, statement: int, number: int, value: object) -> object:
         return value
 
     def tolerance(self, statement: int, value: object) -> object:
