@@ -33,7 +33,7 @@ if TOOLS not in sys.path:
     sys.path.insert(0, TOOLS)  # the suite also runs where litbook is not installed
 
 IN_CI = os.environ.get("CI", "").lower() not in ("", "0", "false")
-MAY_SKIP_IN_CI = ("needs cuda", "needs python")
+MAY_SKIP_IN_CI = ("needs cuda", "needs python", "needs a tool beside")  # the last: what other books use
 
 os.environ.setdefault("MPLBACKEND", "Agg")  # no test opens a window
 # Two workers with as many threads of torch as there are cores take twice as long as with one each.

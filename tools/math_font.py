@@ -2,7 +2,7 @@
 
     python tools/math_font.py STIXTwoMath-Regular.ttf
 
-To be run again for another version of the font, or for more characters; needs `pip install fonttools brotli`.
+To be run again for another version of the font, or for more characters; needs fonttools and brotli.
 The font is in the package ziamath, and at https://github.com/stipub/stixfonts. Its licence goes with it as
 `math-licence.txt`, and allows to ship a part of it.
 """

@@ -42,7 +42,8 @@ def four_bits_hold_eight_sizes() -> None:
     """)
     x = torch.randn(2**17)
     factor = sizes[-1] / x.abs().max().item()
-    assert math.isclose((x * factor).abs().max().item(), 6, rel_tol=1e-5), "up to the top"
+    assert math.isclose((x * factor).abs().max().item(), 6, rel_tol=1e-5), \
+        "up to the top"
     predicted = math.erf(sizes[1] / 2 / factor / math.sqrt(2))  # @inspect predicted as %
     lost = (to_e2m1(x * factor) == 0).float().mean().item()  # @inspect lost as %
     assert abs(lost - predicted) < 0.005, "counted, predicted"

@@ -470,9 +470,11 @@ def pooled_memory_needs_sharded_state() -> None:
 
     def state(billions: int, cards: int) -> dict[str, float]:
         each = billions * 1e9 / cards
-        return {"parameters": 4 * each, "gradients": 4 * each, "moments": 8 * each}
+        named = {"parameters": 4, "gradients": 4, "moments": 8}
+        return {name: size * each for name, size in named.items()}
 
-    enough = next(c for c in range(1, 99) if sum(state(70, c).values()) < memory)  # @inspect enough
+    enough = next(
+        c for c in range(1, 99) if sum(state(70, c).values()) < memory)  # @inspect enough
     assert enough == 15, "cards for the state of 70 billion"
     explore(state, over={"billions": [1, 3, 8, 13, 34, 70, 405], "cards": [1, 2, 4, 8, 16, 32, 128, 1024]},
         at={"billions": 8, "cards": 1}, kind="stack", unit="B", limit=("memory of one H100", memory),
@@ -603,7 +605,8 @@ def the_roofline_tells_waiting_from_working() -> None:
     reachable = per_byte / ridge  # @inspect reachable as %
     assert 0.0033 < reachable < 0.0034, "of the promised rate, at best"
     cache = 50 * 10**6  # @inspect cache as B
-    assert 2 * cache < w.nbytes < 3 * cache, "too large for the cache of an H100"
+    assert 2 * cache < w.nbytes < 3 * cache, \
+        "too large for the cache of an H100"
     note(rf"""
         At most {reachable:.1%} of the peak for weights that are read from the card's memory, its
         *HBM*, and no better code can help; only more FLOPs per byte can. Weights that fit into the
@@ -651,8 +654,9 @@ def the_roofline_tells_waiting_from_working() -> None:
         """,
         caption="A layer of `8192` by `8192` in bfloat16, at best: moving its bytes, and its arithmetic.",
         alt="Two lines over the number of tokens: moving bytes, flat at first, and arithmetic, which crosses it.")  # @hide
-    assert grid[256, "H100 SXM"]["moving bytes"] > grid[256, "H100 SXM"]["arithmetic"], "waits for bytes"
-    assert grid[512, "H100 SXM"]["moving bytes"] < grid[512, "H100 SXM"]["arithmetic"], "and no longer"
+    few, many = grid[256, "H100 SXM"], grid[512, "H100 SXM"]
+    assert few["moving bytes"] > few["arithmetic"], "waits for bytes"
+    assert many["moving bytes"] < many["arithmetic"], "and no longer"
     card = CARDS["A100 SXM 80GB"]
     older = dense_peak(card.name, "bfloat16")
     question(rf"""

@@ -229,7 +229,8 @@ def with_lean_norms(block: Block) -> Block:
     block.before_feed_forward = Lean(len(block.before_feed_forward.gain))
     if isinstance(block.attention.query_norm, RMSNorm):
         head = block.attention.head
-        block.attention.query_norm, block.attention.key_norm = Lean(head), Lean(head)
+        block.attention.query_norm = Lean(head)
+        block.attention.key_norm = Lean(head)
     return block
 
 
@@ -429,7 +430,9 @@ class Forwards(Watching):
         self.count += operation is torch.ops.aten.sin.default
 
 
-def peak_and_forwards(row: Callable[[int, Tensor], Tensor], layers: int) -> tuple[float, int]:  # @stepover
+def peak_and_forwards(  # @stepover
+    row: Callable[[int, Tensor], Tensor], layers: int
+) -> tuple[float, int]:
     """Of a step through a row of layers: tensors alive at once, at most, and forward passes of a layer."""
     x = torch.randn(1000, requires_grad=True)
     with Alive() as alive:
@@ -456,13 +459,16 @@ def memory_can_grow_with_the_root_of_the_depth() -> None:
     x = torch.randn(1000).double().requires_grad_()
     rows = kept_all, kept_in_segments, KeptNone.apply
     gradients = [torch.autograd.grad(row(16, x).sum(), x)[0] for row in rows]
-    assert all(torch.allclose(g, gradients[0]) for g in gradients), "the same gradient"
+    assert all(torch.allclose(g, gradients[0]) for g in gradients), \
+        "the same gradient"
     note("The most tensors alive at once, and how often a layer runs forward, for `4`, `16` and `64` layers:")
     depths = [4, 16, 64]
-    every, segments, none = ([peak_and_forwards(row, n) for n in depths] for row in rows)
-    peaks = {name: [round(peak) for peak, _ in row]
-             for name, row in (("every", every), ("segments", segments), ("none", none))}  # @inspect peaks
-    assert 3.5 < every[2][0] / every[1][0] < 4.1, "four times the layers: four times the memory"
+    every, segments, none = (
+        [peak_and_forwards(row, n) for n in depths] for row in rows)
+    named = {"every": every, "segments": segments, "none": none}
+    peaks = {name: [round(p) for p, _ in row] for name, row in named.items()}  # @inspect peaks
+    assert 3.5 < every[2][0] / every[1][0] < 4.1, \
+        "four times the layers: four times the memory"
     assert 1.7 < segments[2][0] / segments[1][0] < 2.1, "in segments: twice"
     assert none[2][0] == none[0][0] < 5, "and nothing kept: as much as ever"
     runs = [row[2][1] for row in (every, segments, none)]  # @inspect runs

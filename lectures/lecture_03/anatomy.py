@@ -140,7 +140,8 @@ def rmsnorm_forgets_the_scale() -> None:
     spread = learned(x).norm(dim=-1)  # @inspect spread
     assert spread.max() > 1.02 * spread.min(), "lengths differ"
     loud = 100 * x
-    assert torch.allclose(learned(loud), learned(x), rtol=1e-12), "the scale is gone"
+    assert torch.allclose(learned(loud), learned(x), rtol=1e-12), \
+        "the scale is gone"
     note(r"""
         So far a small number was left out. It is called `eps` and is added to the mean square, so
         that a token of zeros is not divided by zero. It matters where a token's numbers are small.
@@ -297,9 +298,10 @@ def heads_of_queries_share_keys() -> None:
     assert key_weights(alone) == 64 * 64, "and without"
 
     def share(key_heads: int) -> dict[str, float]:
-        few, all_ = (replace(LLAMA_3_8B, kv_heads=heads) for heads in (key_heads, 32))
-        weights = [sum(math.prod(matrices(c)[m]) for m in ("query", "key", "value", "out"))
-                   for c in (few, all_)]
+        few, all_ = (replace(LLAMA_3_8B, kv_heads=h) for h in (key_heads, 32))
+        names = "query", "key", "value", "out"
+        weights = [
+            sum(math.prod(matrices(c)[m]) for m in names) for c in (few, all_)]
         return {
             "weights of attention": weights[0] / weights[1],
             "cache of a token": cache_bytes(few, 1) / cache_bytes(all_, 1),

@@ -125,7 +125,9 @@ class Attention(nn.Module):
         self.value = nn.Linear(d, kv, bias=config.bias)
         self.out = nn.Linear(q, d, bias=False)
         self.head = config.head
-        norms = (RMSNorm(config.head) if config.normed else nn.Identity() for _ in range(2))
+        norms = (
+            RMSNorm(config.head) if config.normed else nn.Identity()
+            for _ in range(2))
         self.query_norm, self.key_norm = norms
         attend = written_attention if how == "written" else fused_attention
         self.attend = partial(attend, window=config.window)
@@ -164,7 +166,8 @@ class Experts(nn.Module):
     def __init__(self, config: Config) -> None:
         super().__init__()
         self.router = nn.Linear(config.width, config.experts, bias=False)
-        self.experts = nn.ModuleList(SwiGLU(config) for _ in range(config.experts))
+        several = (SwiGLU(config) for _ in range(config.experts))
+        self.experts = nn.ModuleList(several)
         self.active = config.active
 
     def forward(self, x: Float[Tensor, "b t d"]) -> Float[Tensor, "b t d"]:
@@ -187,7 +190,8 @@ class Block(nn.Module):
         self.before_attention = RMSNorm(config.width)
         self.attention = Attention(config, how)
         self.before_feed_forward = RMSNorm(config.width)
-        self.feed_forward = Experts(config) if config.experts > 1 else SwiGLU(config)
+        kind = Experts if config.experts > 1 else SwiGLU
+        self.feed_forward = kind(config)
 
     def forward(
         self, x: Float[Tensor, "b t d"], turn: Turns, cache: Cache | None = None

@@ -22,8 +22,8 @@ class Config:
     vocabulary: int
     context: int     # tokens of the longest sequence
     tied: bool = False  # whether the head's matrix is the embedding's
-    bias: bool = False  # whether queries, keys and values have one, as in Qwen2.5
-    head_size: int = 0  # numbers in one query, key or value; 0: the width divided among the heads
+    bias: bool = False  # whether queries, keys and values have one, in Qwen2.5
+    head_size: int = 0  # numbers in one query or key; 0: width over heads
     normed: bool = False  # whether each query and key goes through a norm
     experts: int = 1    # feed-forward parts side by side
     active: int = 1     # of them, those that a token goes through
@@ -40,7 +40,7 @@ class Config:
                 f"{heads} heads are no multiple of {keys} heads of keys")
         if not self.active <= self.experts:
             raise ValueError(
-                f"{self.active} experts for a token are more than {self.experts}")
+                f"{self.active} experts for a token, of {self.experts}")
 
     @property
     def head(self) -> int:
@@ -60,7 +60,8 @@ class Config:
 
 def matrices(config: Config) -> dict[str, tuple[int, int]]:
     """Rows and columns of each matrix of one block, with one expert; a token's numbers go in by the rows."""
-    d, q, kv, h = config.width, config.query_width, config.kv_width, config.hidden
+    d, h = config.width, config.hidden
+    q, kv = config.query_width, config.kv_width
     return {
         "query": (d, q), "key": (d, kv), "value": (d, kv), "out": (q, d),
         "gate": (d, h), "up": (d, h), "down": (h, d),
@@ -82,7 +83,8 @@ def expert_weights(config: Config) -> int:
 
 def idle_weights(config: Config) -> int:
     """Weights of the experts of all layers that a token does not go through."""
-    return config.layers * (config.experts - config.active) * expert_weights(config)
+    idle = config.experts - config.active
+    return config.layers * idle * expert_weights(config)
 
 
 def parameter_count(config: Config) -> int:
@@ -122,14 +124,16 @@ def activation_bytes(
     for each head and each of the `context` tokens. Each active expert keeps a copy of its tokens, what it returns, and
     28 bytes of choices and shares.
     """
-    d, q, kv, hidden = config.width, config.query_width, config.kv_width, config.hidden
+    d, hidden = config.width, config.hidden
+    q, kv = config.query_width, config.kv_width
     routed = config.experts > 1
     heads = config.heads + config.kv_heads
     norms = 2 * (norm * d + 4) + config.normed * (norm * (q + kv) + 4 * heads)
     # Input of the projections; queries, keys and values; input of `out`.
     attention = 2 * (d + q + 2 * kv + q)
     weights = config.heads * (4 if fused else 2 * context)
-    # Input of gate and up; gate, its SiLU, up, and input of `down`; of experts also the router's input, and a result.
+    # Input of gate and up; gate, its SiLU, up, and input of `down`.
+    # Of experts also the router's input, and a result.
     expert = 2 * (d + 4 * hidden + d * routed) + 28 * routed
     return norms + attention + weights + config.active * expert + 2 * d * routed
 
@@ -139,4 +143,5 @@ def cache_bytes(config: Config, tokens: int, width: int = 2) -> int:
 
     Of them no more are kept than a token looks at.
     """
-    return 2 * config.layers * config.kv_width * min(tokens, config.window) * width
+    kept = min(tokens, config.window)
+    return 2 * config.layers * config.kv_width * kept * width

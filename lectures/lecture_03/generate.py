@@ -388,8 +388,10 @@ def a_batch_shares_the_weights() -> None:
             Two lines over the number of sequences: the tokens per second of all together, which
             rises, and of each text, which falls.
         """)  # @hide
-    assert grid[64, 8192]["all together"] < 13 * grid[1, 8192]["all together"], "long: levels off"
-    assert max(s for s, c in grid if c == 8192) == 64, "and ends where the card is full"
+    one, full = (grid[s, 8192]["all together"] for s in (1, 64))
+    assert full < 13 * one, "long: levels off"
+    assert max(s for s, c in grid if c == 8192) == 64, \
+        "and ends where the card is full"
     waits = [64 * alone[0] / alone[3] for alone in (short, long)]  # @inspect waits as times
     assert 1.06 < waits[0] < 1.08, "short texts: hardly longer"
     assert 5.2 < waits[1] < 5.3, "long texts: several times as long"
@@ -435,7 +437,8 @@ def beyond_some_context_no_batch_helps() -> None:
 
     huge = 10**9
     last = max(t for t in range(1, 9999) if intensity(huge, t) > ridge)  # @inspect last
-    assert last == 393, "tokens: from the next one on every batch waits for memory"
+    assert last == 393, \
+        "tokens: from the next one on every batch waits for memory"
     pairs, numbers = 4 * 32 * 32 * 128, 4 * 32 * 8 * 128
     by_hand = 2 * 7504658432 / (ridge * numbers - pairs)  # @inspect by_hand
     assert math.floor(by_hand) == last, "the limit, solved for T"
@@ -479,7 +482,8 @@ def attention_over_a_cache_gains_nothing_from_a_batch() -> None:
     by_sharing = [cache_intensity(32, g, 1) for g in (32, 8, 1)]  # @inspect by_sharing as FLOP/B
     assert by_sharing == [1, 4, 32], "no head shared, four share, all share"
     ridge = PEAK / BANDWIDTH
-    assert 9 < ridge / max(by_sharing) < 10, "even that one waits for memory by far"
+    assert 9 < ridge / max(by_sharing) < 10, \
+        "even that one waits for memory by far"
     note(r"""
         This is the reason for grouped-query attention [@gqa]. If more heads share a key, the cache
         gets smaller and attention over it faster, by the same factor. A larger batch does not help.
@@ -545,7 +549,7 @@ def a_guess_is_cheap_to_check() -> None:
     assert 2 < gain < 2.1, "as fast, the guesses paid for"
     best = max(range(1, 20), key=lambda n: (1 - p ** (n + 1)) / (1 + n * q))  # @inspect best
     assert best == 4, "guesses at a time gain most here"
-    halves = [1 + first + first * second for first in (0, 1) for second in (0, 1)]
+    halves = [1 + one + one * two for one in (0, 1) for two in (0, 1)]
     question(r"""
         A guesser is right half of the time and guesses `2` tokens. How many tokens does a pass of
         the large model bring on average?

@@ -52,7 +52,8 @@ def a_head_has_a_size_of_its_own() -> None:
     matrices = 2 * d * queries + 2 * d * keys + 3 * d * h  # @inspect matrices
     gains = 2 * d + 2 * c  # @inspect gains
     by_hand = 28 * (matrices + gains) + d + 151936 * d  # @inspect by_hand
-    assert by_hand == parameter_count(config) == 596_049_920, "0.6 billion, by hand and by formula"
+    assert by_hand == parameter_count(config) == 596_049_920, \
+        "0.6 billion, by hand and by formula"
     with torch.device("meta"):
         model = Transformer(config)
     built = sum(p.numel() for p in model.parameters())
@@ -85,7 +86,8 @@ def a_token_meets_a_few_of_many_experts() -> None:
     total = parameter_count(MIXTRAL)  # @inspect total
     idle = idle_weights(MIXTRAL)  # @inspect idle
     active = total - idle  # @inspect active
-    assert (total, active) == (46_702_792_704, 12_879_925_248), "47 and 13 billion, as published"
+    assert (total, active) == (46_702_792_704, 12_879_925_248), \
+        "47 and 13 billion, as published"
     with torch.device("meta"):
         model = Transformer(MIXTRAL)
     sizes = {name: p.numel() for name, p in model.named_parameters()}
@@ -97,7 +99,8 @@ def a_token_meets_a_few_of_many_experts() -> None:
     part, x = Experts(config), torch.randn(1, 32, 64)
     counted = flops(lambda: part(x))  # @inspect counted as FLOP
     routing = 2 * 32 * 64 * 8
-    assert counted == 32 * 2 * 2 * expert_weights(config) + routing, "two experts and the router"
+    assert counted == 32 * 2 * 2 * expert_weights(config) + routing, \
+        "two experts and the router"
     note(r"""
         The FLOPs follow the active parameters. A trained token costs six for each of them. The
         memory follows all parameters, because the next token may want other experts:
@@ -108,7 +111,8 @@ def a_token_meets_a_few_of_many_experts() -> None:
         It has {total / parameter_count(MISTRAL_7B):.1f} times as many. Only the feed-forward part
         is there once for each expert. Attention, norms and tables are there once.
     """)
-    assert parameter_count(MISTRAL_7B) * 8 > 1.2 * total, "eight whole models would be more"
+    assert parameter_count(MISTRAL_7B) * 8 > 1.2 * total, \
+        "eight whole models would be more"
     question(r"""
         How many GB of Mixtral's weights does a single token leave unread, in `bfloat16`? A layer
         has `8` experts of three matrices of `4096 * 14336` weights, and the model has `32` layers.
@@ -145,7 +149,8 @@ def experts_want_large_batches() -> None:
     chosen = torch.rand(58, 64, 256).topk(8).indices.flatten(1)
     touched = sum(len(layer.unique()) for layer in chosen) / (58 * 256)  # @inspect touched as %
     expected = 1 - (1 - 8 / 256) ** 64  # @inspect expected as %
-    assert math.isclose(touched, expected, rel_tol=0.02), "of all experts, drawn and by formula"
+    assert math.isclose(touched, expected, rel_tol=0.02), \
+        "of all experts, drawn and by formula"
     work = 64 * 8 / 256  # @inspect work
     assert work == 2.0, "tokens for each expert, on average"
     note(r"""
@@ -178,11 +183,14 @@ def deepseek_is_counted() -> None:
     gains = 1536 + 512 + 2 * d
     expert = 3 * d * 2048  # @inspect expert
     dense, routed = 3 * d * 18432, 257 * expert + 256 * d + 256
-    total = 61 * (attention + gains) + 3 * dense + 58 * routed + d + 2 * 129280 * d  # @inspect total
-    assert total == 671_026_419_200, "parameters: the report rounds to 671 billion"
+    blocks = 61 * (attention + gains) + 3 * dense + 58 * routed
+    total = blocks + d + 2 * 129280 * d  # @inspect total
+    assert total == 671_026_419_200, \
+        "parameters: the report rounds to 671 billion"
     idle = 58 * (256 - 8) * expert  # @inspect idle
     met = total - idle - 129280 * d  # @inspect met
-    assert round(met / 1e9) == 37, "billion that a token is multiplied by, as reported"
+    assert round(met / 1e9) == 37, \
+        "billion that a token is multiplied by, as reported"
     share = 58 * 257 * expert / total  # @inspect share as %
     assert 0.97 < share < 0.98, "of all parameters are the experts'"
     question(r"""
@@ -205,7 +213,8 @@ def a_latent_replaces_keys_and_values() -> None:
     assert (plain, latent) == (32768, 576), "numbers for a token and layer"
     token = 61 * latent * 2  # @inspect token as B
     assert token == 70_272, "for a token in all 61 layers, in bfloat16"
-    llama = cache_bytes(replace(SMALL, layers=61, heads=128, kv_heads=8, head_size=128), 1)
+    llama = cache_bytes(
+        replace(SMALL, layers=61, heads=128, kv_heads=8, head_size=128), 1)
     saved = llama / token  # @inspect saved as times
     assert 3.5 < saved < 3.6, "less even than with 8 heads of keys"
     note(r"""
@@ -238,15 +247,18 @@ def a_latent_replaces_keys_and_values() -> None:
     assert torch.allclose(absorbed(), unabsorbed()), "the same result"
     work = flops(unabsorbed), flops(absorbed)  # @inspect work as FLOP
     once, pairs = 2 * 2 * heads * size * width, 2 * 2 * heads * tokens
-    assert work[0] == tokens * once + pairs * size, "every key and value made anew"
-    assert work[1] == once + pairs * width, "two matrices once, longer scores and sums"
+    assert work[0] == tokens * once + pairs * size, \
+        "every key and value made anew"
+    assert work[1] == once + pairs * width, \
+        "two matrices once, longer scores and sums"
     note(r"""
         There is a second gain. All `128` heads read the same latent, so each byte of the cache is
         used `128` times over. Scores take `576` multiplications and sums `512`, for each head:
     """)
     intensity = 2 * 128 * (576 + 512) / (2 * 576)  # @inspect intensity as FLOP/B
     ridge = PEAK / BANDWIDTH
-    assert 0.8 < intensity / ridge < 0.83, "of the ridge of an H100: nearly balanced"
+    assert 0.8 < intensity / ridge < 0.83, \
+        "of the ridge of an H100: nearly balanced"
     question(r"""
         One GiB holds the caches of how many tokens of DeepSeek-V3? (Of Llama-3-8B it holds `8192`.)
     """, answer=GiB // token, check=2**30 // (61 * (512 + 64) * 2), unit="tokens", within=0.02,
@@ -271,7 +283,8 @@ def a_window_bounds_the_cache() -> None:
     note("So the cache grows up to the window and no further, and so do the FLOPs of a new token:")
     lengths = [1024, 4096, 32768]
     caches = [cache_bytes(MISTRAL_7B, n) for n in lengths]  # @inspect caches as B
-    assert caches[1] == 4 * caches[0] == caches[2], "as large as the window, and no larger"
+    assert caches[1] == 4 * caches[0] == caches[2], \
+        "as large as the window, and no larger"
     work = [forward_flops(MISTRAL_7B, 1, n) for n in lengths]  # @inspect work as FLOP
     assert work[0] < work[1] == work[2], "the same from there on"
     note(r"""

@@ -484,7 +484,8 @@ def fused_attention_reads_keys_again() -> None:
         "each number once": [4 * 4 * t * d for t in lengths],
     }
     again = lines["tiles of 32"][2] / lines["each number once"][2]  # @inspect again as times
-    assert again == (512 / 32 + 1) / 4 + 0.25, "as often as a number is loaded in these tiles"
+    assert again == (512 / 32 + 1) / 4 + 0.25, \
+        "as often as a number is loaded in these tiles"
     more = lines["written out"][2] / lines["tiles of 16"][2]  # @inspect more as times
     assert 3 < more < 3.1, "the bytes, written out"
     figure(plot_lines(lengths, lines, "tokens", "bytes moved", log=True),

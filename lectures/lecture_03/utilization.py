@@ -278,7 +278,8 @@ def codebases_count_differently() -> None:
         for name, c in reversed(CONVENTIONS.items())
     }
     ends = [(round(line[0]), round(line[-1])) for line in lines.values()]  # @inspect ends
-    assert ends == [(47, 148), (48, 251), (51, 254), (48, 48)], "GFLOP, from the shortest to the longest"
+    assert ends == [(47, 148), (48, 251), (51, 254), (48, 48)], \
+        "GFLOP, from the shortest to the longest"
     figure(plot_lines(lengths, lines, "tokens of context", "GFLOP per token", log=False),
         caption=r"""
             FLOPs of training Llama-3-8B on a token, by four formulas. At the same speed, MFU is

@@ -117,7 +117,8 @@ def one_table_costs_flops_and_the_other_none() -> None:
     assert lookup.flops == 0, "looked up"  # @zero: a lookup multiplies nothing
     assert scores.flops == 2 * rows * d, "two for each number of the table"
     assert lookup.read == lookup.written + token.nbytes, "one row moves"
-    assert scores.read == 2 * (rows + 1) * d, "the whole table does, and a token"
+    assert scores.read == 2 * (rows + 1) * d, \
+        "the whole table does, and a token"
     share = scores.flops / forward_flops(LLAMA_32_1B, 1, 0)  # @inspect share as %
     assert 0.21 < share < 0.22, "of all FLOPs of a forward pass"
     note(r"""

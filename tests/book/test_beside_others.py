@@ -59,7 +59,7 @@ def book(folder: Path, plugins: str, page: str) -> Path:
 @pytest.mark.parametrize("module", PLUGINS)
 def test_a_book_builds_strictly_beside_it(tmp_path: Path, module: str) -> None:
     if importlib.util.find_spec(module) is None:
-        pytest.skip(f"{module} is not installed")
+        pytest.skip(f"needs a tool beside: {module} is not installed")
     plugins, page, shown = PLUGINS[module]
     made = book(tmp_path, plugins, page)
     done = subprocess.run([*LITBOOK, "build"], cwd=made, capture_output=True, text=True, check=False)
@@ -71,7 +71,7 @@ def test_a_book_builds_strictly_beside_it(tmp_path: Path, module: str) -> None:
 @pytest.mark.slow
 def test_mike_publishes_a_version(tmp_path: Path) -> None:
     if importlib.util.find_spec("mike") is None:
-        pytest.skip("mike is not installed")
+        pytest.skip("needs a tool beside: mike is not installed")
     made = book(tmp_path, "litbook\n  - mike", "")
     names = {f"GIT_{who}_{what}": "a@b" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"

@@ -59,7 +59,9 @@ def test_a_folder_that_holds_something_stays_as_it_is_and_a_failing_claim_is_tol
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(importlib.util.find_spec("zensical") is None, reason="Zensical is not installed")
+@pytest.mark.skipif(
+    importlib.util.find_spec("zensical") is None, reason="needs a tool beside: Zensical is not installed"
+)
 def test_zensical_builds_it_with_its_styles(book: Path) -> None:
     assert ran(book, *LITBOOK, "pages", "../plain").returncode == 0
     plain = book.parent / "plain"

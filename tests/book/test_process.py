@@ -84,7 +84,7 @@ def test_a_module_that_ends_the_process_did_so_before_the_first_section(tmp_path
 
 
 def test_what_a_lecture_leaves_in_the_place_of_its_record_is_none(tmp_path: Path) -> None:
-    whole = json.dumps(encoding.dumps(run(write(tmp_path, section("assert 1 == 1")))))
+    whole = json.dumps(encoding.dumps(run(write(tmp_path, section("n = 1\nassert n == 1")))))
     head = '{"key": "", "kind": "record", "sha256": ""}'
     forged = f"open(os.environ['TMPDIR'] + '/../left', 'w').write({head!r} + chr(10) + {whole})\nctypes.CDLL(None)._exit(0)"
     assert "no verdict without a whole record" in ended(tmp_path, two(forged, "import ctypes, os"))
@@ -288,7 +288,7 @@ def test_a_run_that_is_killed_leaves_no_process_and_the_next_run_its_folder(
         assert time.monotonic() < deadline
         time.sleep(0.02)
     assert len(list(tmp.iterdir())) == 1
-    done = command(write(tmp_path, section("assert 1 == 1")), "--record", env={"TMPDIR": str(tmp)})
+    done = command(write(tmp_path, section("n = 1\nassert n == 1")), "--record", env={"TMPDIR": str(tmp)})
     assert done.returncode == 0, done.stderr
     assert list(tmp.iterdir()) == []
     assert [it.name for it in (tmp_path / "recordings").iterdir()] == ["lecture_sample.cpu.json"]

@@ -493,7 +493,9 @@ def out(place: Place, name: str) -> Path:
 
 
 def test_two_records_that_agree_compare_with_zero_and_say_how_much_was_compared(place: Place) -> None:
-    done = command("--compare", out(place, "a.json"), out(place, "b.json"))
+    first, second = out(place, "a.json"), out(place, "b.json")
+    first.write_text(re.sub(r'"date":"\d{4}', '"date":"2020', first.read_text()))
+    done = command("--compare", first, second)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines()[-1] == "no difference; 37 values and 2 claims were compared"
     assert re.search(r"^date +2\S+Z +2\S+Z$|^torch", done.stdout, re.MULTILINE)

@@ -57,7 +57,7 @@ def test_a_word_without_a_docstring_is_an_error() -> None:
 def test_what_is_said_to_who_comes_from_elsewhere_exists() -> None:
     text = (Path(reference.__file__).parents[1] / "coming-from.md").read_text(encoding="utf-8")
     here = "\n".join(re.findall(r"^\| .* \| (.*) \|$", text, re.MULTILINE))
-    assert set(re.findall(r"`(\w+)\(", here)) <= {*litbook.__all__, "main"}
+    assert set(re.findall(r"`(\w+)\(", here)) <= {*litbook.__all__, "main", "breakpoint"}
     assert set(re.findall(r"`@(\w+)", here)) <= {*litbook.__all__, "main"}
     assert set(re.findall(r"# @(\w+)", here)) <= set(DIRECTIVES)
     assert set(re.findall(r"`litbook (\w+)", here)) <= set(COMMANDS)
