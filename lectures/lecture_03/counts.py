@@ -40,7 +40,8 @@ class Config:
                 f"{heads} heads are no multiple of {keys} heads of keys")
         if not self.active <= self.experts:
             raise ValueError(
-                f"{self.active} experts for a token, of {self.experts}")
+                f"{self.active} experts for a token "
+                f"are more than {self.experts}")
 
     @property
     def head(self) -> int:

@@ -104,7 +104,7 @@ def test_a_configuration_that_no_model_can_have_is_refused(parts: tuple[Any, Any
         small(counts, heads=3)
     with pytest.raises(ValueError, match=r"^4 heads are no multiple of 3 heads of keys$"):
         small(counts, kv_heads=3)
-    with pytest.raises(ValueError, match=r"^3 experts for a token, of 2$"):
+    with pytest.raises(ValueError, match=r"^3 experts for a token are more than 2$"):
         small(counts, experts=2, active=3)
     assert small(counts, heads=3, kv_heads=3, head_size=8).head == 8
 
