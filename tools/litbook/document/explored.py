@@ -137,8 +137,8 @@ def _scale(numbers: Sequence[float]) -> Callable[[float], int]:
 def told(block: Explore) -> str:
     """The block as a notebook tells it: where the author starts, and at both ends."""
     columns = [
-        (place, dict(zip(block.grid.names, point.texts, strict=True)))
-        for place, point in chart(block.grid).ends()
+        (where, dict(zip(block.grid.names, point.texts, strict=True)))
+        for where, point in chart(block.grid).ends()
         if not point.gap
     ]
     return standin.explored(columns, block.do, block.caption, block.see)

@@ -29,7 +29,12 @@ def figure(block: Explore, name: str, setting: Setting) -> Html:
         _field(slider, at, f"{name}-{i}")
         for i, (slider, at) in enumerate(zip(block.grid.sliders, block.grid.at, strict=True))
     ]
-    inside = _curve(drawn) if block.grid.kind == "curve" else _bars(drawn)
+    inside = [*(_curve(drawn) if block.grid.kind == "curve" else _bars(drawn))]
+    if drawn.limit:
+        inside.append(tag("p", tag("span", tag("span", class_="lb-limitkey"), drawn.limit), class_="lb-keys"))
+    inside.append(
+        tag("p", class_="lb-gap", hidden=True)
+    )  # why there is no value, where the script meets a gap
     picture = tag("div", *inside, class_=f"lb-chart lb-{block.grid.kind}", role="img", aria_label=block.alt)
     do = (
         [tag("p", tag("b", _("Try:")), " ", note.inline(block.do, setting), class_="lb-try")]
@@ -73,28 +78,22 @@ def _bars(drawn: Chart) -> Iterator[Html]:
         for i, mark in enumerate(point.marks)
     ]
     mark = [tag("span", class_="lb-limit", style=f"--x:{point.limit / 10:g}%")] if point.limit >= 0 else []
-    labels = [
-        [
-            tag("span", class_=f"lb-key lb-hue{i % COLOURS}"),
-            tag("span", name, class_="lb-of"),
-            " ",
-            tag("b", text, class_="lb-text"),
-        ]
-        for i, (name, text) in enumerate(zip(drawn.grid.names, point.texts, strict=True))
-    ]
     if stacked:
         total = [tag("b", point.total, class_="lb-total")] if point.total else []
         yield tag("div", *bars, *mark, class_="lb-track")
-        yield tag(
-            "p", *total, *(tag("span", *parts, class_="lb-part-of") for parts in labels), class_="lb-keys"
-        )
+        yield tag("p", *total, *_keys(drawn), class_="lb-keys")
     else:
-        for bar, parts in zip(bars, labels, strict=True):
-            yield tag("p", *parts[1:], class_="lb-keys")
+        for bar, key in zip(bars, _keys(drawn), strict=True):
+            yield tag("p", key, class_="lb-keys")
             yield tag("div", bar, *mark, class_="lb-track")
-    if drawn.limit:
-        yield tag("p", tag("span", tag("span", class_="lb-limitkey"), drawn.limit), class_="lb-keys")
-    yield tag("p", class_="lb-gap", hidden=True)
+
+
+def _keys(drawn: Chart) -> Iterator[Html]:
+    """Each name with its colour and its number."""
+    for i, (name, text) in enumerate(zip(drawn.grid.names, drawn.start.texts, strict=True)):
+        sign = tag("span", class_=f"lb-key lb-hue{i % COLOURS}")
+        label_, number = tag("span", name, class_="lb-of"), tag("b", text, class_="lb-text")
+        yield tag("span", sign, label_, " ", number, class_="lb-part-of")
 
 
 def _curve(drawn: Chart) -> Iterator[Html]:
@@ -120,21 +119,7 @@ def _curve(drawn: Chart) -> Iterator[Html]:
     ends = tag("span", first), tag("span", middle), tag("span", last)
     yield tag("p", drawn.bottom, class_="lb-keys lb-axis")
     yield tag("p", *ends, class_="lb-keys lb-axis lb-ends")
-    labels = (
-        tag(
-            "span",
-            tag("span", class_=f"lb-key lb-hue{i % COLOURS}"),
-            tag("span", name, class_="lb-of"),
-            " ",
-            tag("b", text, class_="lb-text"),
-            class_="lb-part-of",
-        )
-        for i, (name, text) in enumerate(zip(grid.names, point.texts, strict=True))
-    )
-    yield tag("p", *labels, class_="lb-keys")
-    if drawn.limit:
-        yield tag("p", tag("span", tag("span", class_="lb-limitkey"), drawn.limit), class_="lb-keys")
-    yield tag("p", class_="lb-gap", hidden=True)
+    yield tag("p", *_keys(drawn), class_="lb-keys")
 
 
 def _path(drawn: Chart, index: int) -> str:

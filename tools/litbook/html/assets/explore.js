@@ -47,6 +47,6 @@
     }
 
     for (const field of fields) field.addEventListener("input", draw);
-    if (fields.some((field, i) => Number(field.value) !== Number(field.defaultValue ?? field.value))) draw(); // a browser came back
+    draw(); // a browser that comes back may have kept other places
   }
 })();
