@@ -11,7 +11,9 @@ import pytest
 from msgspec.structs import replace
 from tests.running import command, record
 
+from litbook.document import prose
 from litbook.document.blocks import Explore
+from litbook.document.edition import Edition
 from litbook.document.explored import WHOLE, Chart, chart
 from litbook.errors import AuthorError, RecordError
 from litbook.probe.exploring import explored
@@ -78,7 +80,8 @@ def test_the_steps_of_the_function_are_not_kept_and_its_asserts_are_judged(tmp_p
     assert len(section.steps) == 1 and section.pieces[0].grid is not None
     assert section.pieces[0].grid.points[7] == (7,) and not section.errors
     wrong = made(tmp_path, call, before.replace("< 100", "< 50"))
-    assert "f" in str(wrong.by_key["one"].errors) or wrong.asserts
+    (error,) = wrong.by_key["one"].errors
+    assert error.message.startswith("assert fails: x < 50")
 
 
 # ---------------------------------------------------------------------------- what is refused
@@ -253,3 +256,12 @@ def test_the_block_of_a_piece_is_its_picture(tmp_path: Path) -> None:
     )
     shown = block(kept.by_key["one"].pieces[0])
     assert isinstance(shown, Explore) and (shown.do, shown.see, shown.alt) == ("d", "s", "a")
+
+
+@pytest.mark.parametrize("word", ["caption", "do", "see"])
+def test_a_link_that_leads_nowhere_is_found_in_each_of_its_texts(tmp_path: Path, word: str) -> None:
+    texts = {"caption": "c", "do": "d", "see": "s"} | {word: "[there](#nowhere)"}
+    call = f"explore(lambda x: x, over={{'x': [1]}}, at={{'x': 1}}, alt='a', **{texts!r})"
+    kept = made(tmp_path, call)
+    (problem,) = prose.problems(Edition(kept.lecture, kept), tmp_path, None, None)
+    assert "nowhere" in str(problem) and problem.slug == "broken-link"

@@ -70,10 +70,13 @@ def _texts(edition: Edition, section: Section | Definition) -> Iterator[tuple[in
         match piece.kind:
             case "link":
                 yield piece.line, pieces.link(piece.text, piece.data)
-            case "figure" | "image" | "explore":
+            case "figure" | "image":
                 yield piece.line, grammar.phrase(piece.text)
             case "misbelief":
                 yield from ((piece.line, grammar.phrase(text)) for text in (piece.text, piece.data))
+            case "explore":
+                yield from ((piece.line, grammar.phrase(text)) for text in (piece.text, piece.data))
+                yield piece.line, grammar.read(piece.why)
             case "note" | "question" | "speaker":
                 texts = filter(None, (piece.text, piece.data, piece.why))
                 yield from ((piece.line, grammar.read(text)) for text in texts)
