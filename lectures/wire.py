@@ -1,0 +1,96 @@
+"""What the sockets of this rank have carried, as the kernel counts it: bytes written to each other rank.
+
+gloo, the backend of `torch.distributed` for processors, has one TCP connection for each pair of ranks in a group.
+`TCP_INFO` says how many bytes the other side has acknowledged, `SIOCOUTQ` how many still wait. Their sum is what was
+written, however busy the machine is, and without what TCP had to send twice. No formula goes into it, and nothing that
+PyTorch says. Only Linux counts like this.
+"""
+
+import fcntl
+import os
+import socket
+import struct
+import termios
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import torch
+import torch.distributed as dist
+
+HEADER = 48  # bytes that gloo writes before each message, and in return for it
+
+Ports = tuple[int, int]  # of a connection: this side's, the other's
+
+
+def everyone(value: Any) -> list[Any]:  # @stepover
+    """What each rank has for `value`, in the order of ranks. All of them have to ask."""
+    values: list[Any] = [None] * dist.get_world_size()
+    dist.all_gather_object(values, value)
+    return values
+
+
+def connections() -> Iterator[socket.socket]:  # @stepover
+    """This process's TCP connections, each through a descriptor of its own."""
+    for descriptor in Path("/proc/self/fd").iterdir():
+        try:
+            if descriptor.readlink().name.startswith("socket:"):
+                with socket.socket(fileno=os.dup(int(descriptor.name))) as one:
+                    if one.type == socket.SOCK_STREAM and one.family != socket.AF_UNIX:
+                        one.getpeername()  # one that only listens has no peer
+                        yield one
+        except OSError:  # it listens, or was closed while we looked
+            continue
+
+
+def written() -> dict[Ports, int]:  # @stepover
+    """For each TCP connection of this process, the bytes written to it so far."""
+    counts = {}
+    for one in connections():
+        info = one.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
+        acknowledged: int = struct.unpack_from("Q", info, 120)[0]  # tcpi_bytes_acked in linux/tcp.h
+        queue = fcntl.ioctl(one, termios.TIOCOUTQ, bytes(4))  # SIOCOUTQ by its older name
+        waiting: int = struct.unpack("i", queue)[0]
+        counts[one.getsockname()[1], one.getpeername()[1]] = acknowledged + waiting
+    return counts
+
+
+class Wire:
+    """`with Wire() as wire: …`, then `wire.to[r]`: the bytes that this rank wrote to rank r inside the block.
+
+    All ranks enter and leave it together. A group of only some ranks has to have talked once before.
+    """
+
+    def __init__(self) -> None:  # @stepover
+        dist.all_reduce(torch.ones(1))  # from here on there are connections
+        ends = everyone([*written()])
+        every = [ports for rank in ends for ports in rank]
+        # A connection between two ranks stands at either end once. What all of them hold was there before they were.
+        self.rank_of = {
+            (there, here): rank
+            for rank, its in enumerate(ends)
+            for here, there in its
+            if every.count((here, there)) == 1 == every.count((there, here))
+        }
+        self.to = [0] * dist.get_world_size()
+
+    def __enter__(self) -> Self:  # @stepover
+        dist.barrier()
+        self.before = {ports: count for ports, count in written().items() if ports in self.rank_of}
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:  # @stepover
+        if kind is not None:
+            return
+        now = written()
+        dist.barrier()  # nobody closes a connection before everybody has read
+        for ports, count in self.before.items():
+            self.to[self.rank_of[ports]] += now[ports] - count
+
+    @property
+    def sent(self) -> int:  # @stepover
+        """Bytes that this rank wrote to all others."""
+        return sum(self.to)
