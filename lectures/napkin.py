@@ -1,4 +1,4 @@
-"""Napkin math as functions: how long a run takes, what it keeps in memory, how large a model fits.
+"""Napkin math as functions: how long a run takes and costs, what it keeps in memory, what fits, how fast it writes.
 
 The site's calculator computes with these very functions: its script is written from them when the site is built, with
 the recipes and limits of this file. Sizes are bytes, times are days, rates are FLOP/s.
@@ -69,6 +69,11 @@ LIMITS = {
     "experts": Limit(1, 1e5, whole=True),
     "active": Limit(1, 1e5, whole=True),
     "window": Limit(1, 1e9, whole=True),
+    "sequences": Limit(1, 1e6, whole=True),
+    "reserve": Limit(0, 0.9),
+    "price": Limit(0, 1e4),
+    "watts": Limit(1, 1e5),
+    "serving": Limit(1, 1e5, whole=True),
 }
 
 
@@ -128,3 +133,40 @@ def largest_model(
     """Parameters whose state fits into `memory` bytes on each device."""
     pool = memory * checked("devices", devices) if sharded else memory
     return math.floor(pool / checked("bytes", per_parameter))
+
+
+def kept_activations(
+    per_token: float, layers: float, width: float, tokens: float, again: float
+) -> float:
+    """Bytes of activations that a step keeps of `tokens` tokens on a device, in all layers.
+
+    `per_token` is what one block keeps of a token. With `again` 1, every block is checkpointed: it keeps its input
+    alone, in bfloat16, and is computed again, one block at a time. With `again` 0 all is kept.
+    """
+    inputs = 2 * width * layers + per_token
+    return tokens * (again * inputs + (1 - again) * layers * per_token)
+
+
+def softmax_bytes(vocabulary: float, tokens: float) -> float:
+    """Bytes of the softmax over the logits of `tokens` tokens, in float32, kept for the backward pass."""
+    return 4 * vocabulary * tokens
+
+
+def most_sequences(memory: float, reserve: float, state: float, sequence: float) -> int:
+    """Sequences whose `sequence` bytes fit on a device beside the `state`, with a part in reserve."""
+    return math.floor((memory * (1 - checked("reserve", reserve)) - state) / sequence)
+
+
+def device_hours(days: float | None, devices: float) -> float | None:
+    """Hours of one device that a run of so many days on `devices` is paid for."""
+    return None if days is None else 24 * days * checked("devices", devices)
+
+
+def decoding_seconds(
+    weights: float, flops: float, cache: float, batch: float, bandwidth: float, peak: float
+) -> float:
+    """Seconds in which `batch` texts get a token each, at best: products with weights, then all caches are read.
+
+    `weights` and `cache`, of one text, are bytes; `flops` are those of one token; rates are of all devices together.
+    """
+    return max(weights / bandwidth, batch * flops / peak) + batch * cache / bandwidth

@@ -6,8 +6,9 @@ const DAY = 24 * 60 * 60;
 // ------------------------------------------------------------------ numbers as people write them
 
 const COUNTS = { "": 0, k: 3, thousand: 3, m: 6, mn: 6, million: 6, b: 9, bn: 9, g: 9, billion: 9, t: 12, tn: 12, trillion: 12 };
-const SUFFIXES = { mfu: { "": 0, "%": -2 }, bytes: { "": 0, b: 0, byte: 0, bytes: 0 }, within: { "": 0, d: 0, day: 0, days: 0 } };
-const EXAMPLES = { parameters: "70B", tokens: "15T", devices: "1024", mfu: "0.4", bytes: "16", within: "30", ...numbers(Object.values(MODELS)[0] ?? {}) };
+const SHARE = { "": 0, "%": -2 };
+const SUFFIXES = { mfu: SHARE, reserve: SHARE, watts: { "": 0, w: 0, kw: 3 }, bytes: { "": 0, b: 0, byte: 0, bytes: 0 }, within: { "": 0, d: 0, day: 0, days: 0 } };
+const EXAMPLES = { parameters: "70B", tokens: "15T", devices: "1024", mfu: "0.4", bytes: "16", within: "30", sequences: "1", reserve: "10 %", price: "2", watts: "700", serving: "4", ...numbers(Object.values(MODELS)[0] ?? {}) };
 const NUMBER = /^([+\-−]?)(\d+|\d{1,3}(?:[,_ \u00a0\u202f]\d{3})+)?(\.\d*)?(?:e([+\-−]?\d{1,4}))?\s*([a-z]*|%)$/i;
 /** A model's numbers as its fields say them. */
 function numbers(model) {
@@ -66,8 +67,9 @@ const form = document.getElementById("lb-calc");
 const fields = Object.fromEntries([...form.elements].filter((it) => it.name).map((it) => [it.name, it]));
 const take = document.getElementById("lb-take");
 const label = (field) => field.labels[0].textContent.split(",")[0];
-const choices = { device: CARDS.map((c) => c.name), format: FORMATS, recipe: [...RECIPES.map((r) => r.key), "own"], model: [...Object.keys(MODELS), "own"], tied: ["no", "yes"], bias: ["no", "yes"], normed: ["no", "yes"] };
-const titles = { recipe: [...RECIPES.map((r) => r.name), "a number of my own"], model: [...Object.keys(MODELS), "numbers of my own"] };
+const choices = { device: CARDS.map((c) => c.name), format: FORMATS, recipe: [...RECIPES.map((r) => r.key), "own"], model: [...Object.keys(MODELS), "own"], spread: ["yes", "no"], again: ["no", "yes"], tied: ["no", "yes"], bias: ["no", "yes"], normed: ["no", "yes"] };
+const FLAGS = ["spread", "again", "tied", "bias", "normed"];
+const titles = { recipe: [...RECIPES.map((r) => r.name), "a number of my own"], model: [...Object.keys(MODELS), "a shape of my own"], spread: ["divided among all devices", "whole on each device"], again: ["all kept", "each block computed again"] };
 // What a choice sets in other fields; whoever changes one of those has made a choice of one's own.
 const PRESETS = {
   recipe: Object.fromEntries(RECIPES.map((it) => [it.key, { bytes: String(it.bytes) }])),
@@ -82,6 +84,11 @@ for (const field of Object.values(fields)) if (field.tagName === "INPUT") Object
 const DEFAULTS = { ...Object.fromEntries(Object.values(fields).map((it) => [it.name, it.value])), device: "H100 SXM", format: "bfloat16", recipe: "adamw", model: "Llama-3-70B" };
 for (const name of Object.keys(choices)) if (!choices[name].includes(DEFAULTS[name])) [DEFAULTS[name]] = choices[name];
 for (const of of Object.keys(PRESETS)) Object.assign(DEFAULTS, PRESETS[of][DEFAULTS[of]]);
+/** How many parameters a published model has, as the field takes it. */
+const exactly = (model) => {
+  const shape = Object.fromEntries(Object.entries(MODELS[model]).map(([name, it]) => [name, Number(it)]));
+  return String(FORMULAS["block-parameters"][1](shape));
+};
 const fill = () => Object.keys(PRESETS).forEach((of) => Object.entries(preset(of)).forEach(([name, text]) => (fields[name].value = text)));
 
 function complain(name, text) {
@@ -97,13 +104,13 @@ function show(name, value, text, remark) {
   output.nextElementSibling.textContent = remark;
 }
 
-function compute() {
+/** What the fields say, and what is wrong with them. */
+function given_and_wrong() {
   const given = {}, wrong = {};
   for (const name of Object.keys(LIMITS)) {
     const value = read(name, label(fields[name]), fields[name].value);
     if (typeof value === "number") given[name] = value;
     else wrong[name] = value;
-    complain(name, wrong[name] ?? "");
   }
   if (!("kv_heads" in wrong) && given.heads % given.kv_heads) {
     wrong.kv_heads = `${fields.kv_heads.value} does not divide ${fields.heads.value}, the heads of queries.`;
@@ -111,44 +118,137 @@ function compute() {
   if (!("active" in wrong) && given.active > given.experts) {
     wrong.active = `${fields.active.value} is more than ${fields.experts.value}, the experts in a layer.`;
   }
-  for (const name of ["kv_heads", "active"]) complain(name, wrong[name] ?? "");
+  for (const name of Object.keys(LIMITS)) complain(name, wrong[name] ?? "");
+  for (const name of FLAGS) given[name] = Number(fields[name].value === "yes");
+  return [given, wrong];
+}
+
+const flop = (v) => `${v < 1e6 ? exact.format(v) : power(v)} FLOP`;
+const count = (v) => (v < 1e15 ? exact.format(v) : power(v));
+const many = (n) => `${words(n)} device${n === 1 ? "" : "s"}`;
+const round = (v) => (v >= 1000 && v < 1e6 ? exact.format(Math.round(v)) : words(Number(v.toPrecision(4))));
+const second = (v) => `${digits(v)} tokens/s`;
+/** Of each output: its number as a text, and a remark, both from the number and all that is known. */
+const SAYS = {
+  fit: [size, (v, g) => `${size(g.room)} to use: ${size(g.memory)} less ${digits(g.reserve * 100)} %`],
+  state: [size, (v, g) => (g.spread && g.devices > 1 ? `${digits(g.bytes)} B a parameter, over ${many(g.devices)}` : `${digits(g.bytes)} B a parameter`)],
+  activations: [size, (v, g) => (Math.abs(g.block_parameters / g.parameters - 1) > 0.1 ? `of the shape below, ${words(g.block_parameters)} parameters` : `${words(g.sequences)} × ${words(g.context)} tokens`)],
+  softmax: [size, (v, g) => `float32, ${words(g.vocabulary)} a token`],
+  batch: [(v) => words(Math.max(v, 0)), (v, g) => `of ${words(g.context)} tokens`],
+  days: [time, (v, g) => `${years(v)}${words(g.devices)} × ${rate(g.peak)} × ${digits(g.mfu)}`],
+  needed: [words, (v, g) => `to be done within ${time(g.within)}`],
+  hours: [round, () => "the same on any number of devices"],
+  cost: [round, (v, g) => `at ${digits(g.price)} an hour`],
+  energy: [(v) => scaled(v, 1000, ["kWh", "MWh", "GWh", "TWh"]), (v, g) => `at ${digits(g.watts)} W each`],
+  work: [flop, () => "6 per parameter and token"],
+  weights: [size, (v, g) => (g.serving > 1 ? `${size(v / g.serving)} on each of ${many(g.serving)}` : "on one device")],
+  texts: [(v) => (v < 0 ? "none" : words(v)), (v, g) => (v < 0 ? "the weights do not fit" : `${size(g.block_cache)} of KV cache each`)],
+  alone: [second, () => "bandwidth ÷ bytes read"],
+  all: [second, (v, g) => `${digits(v / g.texts)} for each of ${words(g.texts)}`],
+  "block-parameters": [count, words],
+  "block-active": [count, (v, g) => (v === g.block_parameters ? "all of them" : `${digits((v / g.block_parameters) * 100)} % of all; the rest are experts that other tokens meet`)],
+  "block-forward": [flop, (v, g) => `with attention over all ${words(g.context)} tokens; ${digits(v / g.block_active)} per parameter that it meets`],
+  "block-training": [flop, () => "three times as much: forward once, backward twice"],
+  "block-kept": [size, () => "bfloat16, norms in one kernel"],
+  "block-activations": [size, (v, g) => `${words(g.context)} tokens, all layers`],
+  "block-written": [size, () => "with a weight for each head and pair of tokens"],
+  "block-token": [size, () => "in bfloat16, all layers"],
+  "block-cache": [size, (v, g) => `for ${words(Math.min(g.context, g.window))} tokens of one sequence`],
+  "block-read": [size, () => "two for each weight that a token meets"],
+  "largest-replicated": [words, (v, g) => `parameters; ${size(g.memory)} ÷ ${digits(g.bytes)} B (${g.card.source})`],
+  "largest-sharded": [words, (v, g) => `parameters, over ${many(g.devices)}`],
+};
+
+function compute() {
+  const [given, wrong] = given_and_wrong();
   const card = CARDS.find((it) => it.name === fields.device.value);
   const peak = card.peaks[fields.format.value];
-  Object.assign(given, { peak, memory: card.memory, tied: Number(fields.tied.value === "yes"), bias: Number(fields.bias.value === "yes"), normed: Number(fields.normed.value === "yes") });
-  const result = (name, text, remark) => {
-    const [needs, formula] = FORMULAS[name];
-    if (needs.includes("peak") && peak === null) {
-      return show(name, null, "not available", `the ${card.name} promises no rate in ${fields.format.value}`);
-    }
-    const missing = needs.filter((it) => it in wrong).map((it) => label(fields[it]));
-    if (missing.length) return show(name, null, "–", `waits for: ${missing.join(", ")}`);
-    const value = formula(given);
-    show(name, value, text(value), remark(value));
-    return value;
-  };
-  const { devices, mfu, bytes, within, context } = given;
-  const took = result("days", time, (v) => `${years(v)}${words(devices)} × ${rate(peak)} dense ${fields.format.value} × ${digits(mfu)}`);
-  const needed = result("needed", words, () => `to be done within ${time(within)}`);
-  draw(took, devices, needed, within);
-  const flop = (v) => `${v < 1e6 ? exact.format(v) : power(v)} FLOP`;
-  result("work", flop, () => "6 per parameter and token");
-  const fits = (value) => {
-    const share = value / card.memory;
-    return share <= 1 ? `${digits(share * 100)} % of the ${size(card.memory)} of one ${card.name}` : `does not fit: ${digits(share)} times the ${size(card.memory)} of one ${card.name}`;
-  };
-  result("replicated", size, fits);
-  result("sharded", size, fits);
-  result("largest-replicated", words, () => `parameters; ${size(card.memory)} ÷ ${digits(bytes)} B (${card.source})`);
-  result("largest-sharded", words, () => `parameters, over ${words(devices)} device${devices === 1 ? "" : "s"}`);
-  const own = result("block-parameters", (v) => (v < 1e15 ? exact.format(v) : power(v)), (v) => words(v));
-  const met = result("block-active", (v) => (v < 1e15 ? exact.format(v) : power(v)), (v) => (v === own ? "all of them" : `${digits((v / own) * 100)} % of all; the rest are experts that other tokens meet`));
-  result("block-forward", flop, (v) => `with attention over all ${words(context)} tokens${met ? `; ${digits(v / met)} per parameter that it meets` : ""}`);
-  result("block-training", flop, () => "three times as much: forward once, backward twice");
-  result("block-activations", size, () => `${words(context)} tokens, all layers, bfloat16, norms in one kernel`);
-  result("block-written", size, () => "with a weight for each head and pair of tokens");
-  result("block-token", size, () => "in bfloat16, all layers");
-  result("block-cache", size, () => `for ${words(Math.min(context, given.window))} tokens of one sequence`);
-  take.disabled = own === undefined || own > LIMITS.parameters.most;
+  Object.assign(given, { card, peak, memory: card.memory, bandwidth: card.bandwidth, room: card.memory * (1 - given.reserve) });
+  const waits = {}; // of each result that is not there: the fields that it waits for; null where no rate is promised
+  for (const [name, [needs, formula]] of Object.entries(FORMULAS)) {
+    const key = name.replaceAll("-", "_");
+    const missing = needs.flatMap((it) => (it in wrong ? [label(fields[it])] : waits[it] ?? []));
+    if (needs.some((it) => waits[it] === null) || (needs.includes("peak") && peak === null)) waits[key] = null;
+    else if (missing.length) waits[key] = [...new Set(missing)];
+    else given[key] = formula(given);
+  }
+  for (const [name, [text, remark]] of Object.entries(SAYS)) {
+    const key = name.replaceAll("-", "_");
+    const value = given[key];
+    if (waits[key] === null) show(name, null, "not available", `the ${card.name} promises no rate in ${fields.format.value}`);
+    else if (waits[key]) show(name, null, "–", `waits for: ${waits[key].join(", ")}`);
+    else if (["alone", "all"].includes(name) && given.texts < 1) show(name, null, "–", given.texts < 0 ? "the weights do not fit" : "no text fits beside the weights");
+    else show(name, value, text(value, given), remark(value, given));
+  }
+  judge(given, waits.fit);
+  draw(given.days, given.devices, given.needed, given.within);
+  take.disabled = given.block_parameters === undefined || given.block_parameters > LIMITS.parameters.most;
+  for (const [slider, name] of sliders) if (given[name] !== undefined) slide(slider, given[name]);
+}
+
+// ------------------------------------------------------------------ does it fit?
+
+/** What to do about a model that does not fit, in a sentence. */
+function advice(g) {
+  if (g.state > g.room) {
+    const least = Math.ceil((g.parameters * g.bytes) / g.room);
+    if (g.spread) return `Its state alone takes ${many(least)}.`;
+    return g.devices >= least ? "Divide its state among the devices." : `Its state alone takes ${many(least)} among which it is divided.`;
+  }
+  if (g.batch >= 1) return `${words(g.batch)} sequence${g.batch === 1 ? "" : "s"} would.`;
+  const again = FORMULAS.activations[1]({ ...g, again: 1, sequences: 1 });
+  if (!g.again && g.state + again + g.softmax / g.sequences <= g.room) return `Blocks that are computed again keep ${size(again)} of a sequence.`;
+  return "Not one sequence does: take fewer tokens, or divide activations among devices, too.";
+}
+
+function judge(g, waiting) {
+  const verdict = document.getElementById("lb-verdict");
+  const fits = waiting ? null : g.fit <= g.room;
+  verdict.dataset.fits = String(fits);
+  const [title, text] = verdict.children;
+  const took = g.days === undefined ? "" : `${time(g.days)}, ${round(g.hours)} device-hours. `;
+  title.textContent = waiting ? "–" : fits ? "✓ It fits." : "✗ It does not fit.";
+  text.textContent = waiting ? `Waits for: ${waiting.join(", ")}` : `${size(g.fit)} of ${size(g.room)} on each ${g.card.name}. ${took}${fits ? "" : advice(g)}`;
+  const figure = document.getElementById("lb-stack");
+  figure.style.visibility = waiting ? "hidden" : "visible";
+  if (waiting) return;
+  const free = g.memory * g.reserve, all = Math.max(g.memory, g.fit + free);
+  let x = 0;
+  const parts = [["state", g.state], ["activations", g.activations], ["softmax", g.softmax]].map(([name, bytes]) => {
+    const width = (bytes / all) * 636;
+    const part = `<rect class="lb-${name}" x="${(2 + x).toFixed(1)}" y="20" width="${width.toFixed(1)}" height="34"/>`;
+    x += width;
+    return part;
+  });
+  const end = 2 + (g.memory / all) * 636, from = end - (free / all) * 636;
+  parts.push(`<rect class="lb-free" x="${from.toFixed(1)}" y="20" width="${(end - from).toFixed(1)}" height="34"/>`, `<rect class="lb-card-edge" x="2" y="12" width="${(end - 2).toFixed(1)}" height="50"/>`);
+  figure.firstElementChild.innerHTML = parts.join("");
+  figure.lastElementChild.textContent = `The frame is the ${size(g.memory)} of one ${g.card.name}. In it: state ${size(g.state)}, activations ${size(g.activations)}, softmax ${size(g.softmax)}; ${size(free)} kept free.`;
+}
+
+// ------------------------------------------------------------------ sliders
+
+const RANGES = { parameters: [1e6, 1e13], tokens: [1e8, 1e14], devices: [1, 1e5], mfu: [0.01, 1], sequences: [1, 1000], serving: [1, 100] };
+const sliders = [...form.querySelectorAll("[data-for]")].map((it) => [it, it.dataset.for]);
+/** A number of two digits as people write it: 1.5B. */
+function short(value, whole) {
+  const two = Number(value.toPrecision(2));
+  const i = Math.max(0, Math.min(4, Math.floor(Math.log10(two) / 3)));
+  return i > 1 ? `${Number((two / 1000 ** i).toPrecision(3))}${["", "", "M", "B", "T"][i]}` : String(whole ? Math.round(two) : two);
+}
+function slide(slider, value) {
+  const [least, most] = RANGES[slider.dataset.for].map(Math.log);
+  const place = Math.round((Math.min(1, Math.max(0, (Math.log(value) - least) / (most - least)))) * 1000);
+  if (document.activeElement !== slider || Math.abs(place - slider.value) > 40) slider.value = String(place);
+  slider.setAttribute("aria-valuetext", fields[slider.dataset.for].value);
+}
+for (const [slider, name] of sliders) {
+  slider.addEventListener("input", (event) => {
+    event.stopPropagation();
+    const [least, most] = RANGES[name].map(Math.log);
+    fields[name].value = short(Math.exp(least + (slider.value / 1000) * (most - least)), LIMITS[name].whole);
+    compute();
+  });
 }
 
 // ------------------------------------------------------------------ days against devices
@@ -160,8 +260,9 @@ const ten = (k) => (k < 3 ? exact.format(Number(`1e${k}`)) : words(10 ** k));
 /** The line of all pairs of days and devices that do the same work, and on it what was typed and what was asked for. */
 function draw(took, devices, needed, within) {
   const figure = document.getElementById("lb-curve");
-  figure.hidden = took === undefined || needed === undefined;
-  if (figure.hidden) return;
+  const missing = took === undefined || needed === undefined;
+  figure.style.visibility = missing ? "hidden" : "visible"; // its place stays
+  if (missing) return;
   const points = [[took, devices], [within, needed]].map((it) => it.map(Math.log10));
   const ends = [0, 1].map((i) => points.map((it) => it[i])).map((all) => [Math.floor(Math.min(...all) - 0.2), Math.ceil(Math.max(...all) + 0.2)]);
   const [[x0, x1], [y0, y1]] = ends;
@@ -178,7 +279,6 @@ function draw(took, devices, needed, within) {
     ...points.map(([a, b], i) => `<circle class="${i ? "lb-asked" : "lb-given"}" cx="${x(a)}" cy="${y(b)}" r="6"/>`),
   ];
   figure.firstElementChild.innerHTML = parts.join("");
-  const many = (n) => `${words(n)} device${n === 1 ? "" : "s"}`;
   figure.lastElementChild.textContent = `Half the days take twice the devices. ● ${many(devices)} take ${time(took)}; ○ ${time(within)} take ${many(needed)}.`;
 }
 
@@ -211,6 +311,7 @@ function remember() {
 form.addEventListener("input", (event) => {
   if (owner(event.target.name)) fields[owner(event.target.name)].value = "own";
   if (PRESETS[event.target.name]) fill();
+  if (event.target.name === "model" && fields.model.value !== "own") fields.parameters.value = exactly(fields.model.value);
   if (choices[event.target.name]) complain(event.target.name, "");
   compute();
 });
@@ -231,6 +332,6 @@ form.addEventListener("reset", (event) => {
 });
 addEventListener("popstate", restore);
 
+form.classList.add("lb-ready");
 restore();
-form.hidden = false;
 document.getElementById("lb-calc-off").hidden = true;

@@ -12,7 +12,7 @@ import json
 import logging
 import runpy
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib import import_module
 from pathlib import Path
@@ -88,7 +88,7 @@ def _of_the_block(lectures: Path) -> list[dict[str, Any]]:
     package.__path__ = [str(lectures / BLOCK)]
     with patch.dict(sys.modules, {package.__name__: package}):  # and forgets both afterwards
         names = [vars(import_module(f"{package.__name__}.{name}")) for name in ("counts", "published")]
-    names[0]["min"] = least
+    names[0]["min"] = either("Math.min", min)
     return names
 
 
@@ -139,6 +139,9 @@ class Term:
     def __truediv__(self, other: object) -> Term:
         return self._with("({} / {})", other)
 
+    def __rtruediv__(self, other: object) -> Term:
+        return self._with("({1} / {0})", other)
+
     def __floordiv__(self, other: object) -> Term:
         return self._with("Math.floor({} / {})", other)
 
@@ -164,39 +167,76 @@ class Term:
         return False
 
 
-def least(one: Any, other: Any) -> Any:
-    """The smaller of two numbers, also of such that are not known yet."""
-    if isinstance(one, Term) or not isinstance(other, Term):
-        return one._with("Math.min({}, {})", other) if isinstance(one, Term) else min(one, other)
-    return other._with("Math.min({1}, {0})", one)
+def either(name: str, choose: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """The smaller or the larger of two numbers, also of such that are not known yet."""
+
+    def chosen(one: Any, other: Any) -> Any:
+        if isinstance(one, Term):
+            return one._with(f"{name}({{}}, {{}})", other)
+        if isinstance(other, Term):
+            return other._with(f"{name}({{1}}, {{0}})", one)
+        return choose(one, other)
+
+    return chosen
 
 
 def formulas_of(napkin: Row, counts: Row) -> dict[str, Term]:
-    """What the page shows, each under the name of its output."""
+    """What the page shows, each under the name of its output; later ones may use what came before."""
+    formulas: dict[str, Term] = {}
+
+    def result(name: str, term: Term) -> Term:
+        """The number that `term` gives, known from here on by its name."""
+        formulas[name] = term
+        return Term.named(name.replace("-", "_"))
+
     n, tokens, devices, within, mfu, bytes_, peak, memory = map(
         Term.named, ("parameters", "tokens", "devices", "within", "mfu", "bytes", "peak", "memory")
     )
+    spread, sequences, again, reserve, price, watts, serving, bandwidth = map(
+        Term.named, ("spread", "sequences", "again", "reserve", "price", "watts", "serving", "bandwidth")
+    )
     config = counts["Config"](*map(Term.named, counts["Config"].__match_args__))
     context, layers = config.context, config.layers
-    held, largest, kept = napkin["memory_per_device"], napkin["largest_model"], counts["activation_bytes"]
-    forward, parameters = counts["forward_flops"](config, 1, context), counts["parameter_count"](config)
-    return {
-        "work": napkin["work"](n, tokens),
-        "days": napkin["days"](n, tokens, devices, peak, mfu),
-        "needed": napkin["devices_for"](n, tokens, within, peak, mfu),
-        "replicated": held(n, bytes_, sharded=False),
-        "sharded": held(n, bytes_, devices, sharded=True),
-        "largest-replicated": largest(memory, bytes_, sharded=False),
-        "largest-sharded": largest(memory, bytes_, devices, sharded=True),
-        "block-parameters": parameters,
-        "block-active": parameters - counts["idle_weights"](config),
-        "block-forward": forward,
-        "block-training": 3 * forward,
-        "block-activations": context * layers * kept(config, context),
-        "block-written": context * layers * kept(config, context, fused=False),
-        "block-token": counts["cache_bytes"](config, 1),
-        "block-cache": counts["cache_bytes"](config, context),
-    }
+    larger = napkin["work"].__globals__["max"] = either("Math.max", max)
+
+    parameters = result("block-parameters", counts["parameter_count"](config))
+    idle = 2 * counts["idle_weights"](config)  # bytes
+    result("block-active", parameters - counts["idle_weights"](config))
+    forward = result("block-forward", counts["forward_flops"](config, 1, context))
+    result("block-training", 3 * forward)
+    kept = result("block-kept", counts["activation_bytes"](config, context))
+    result("block-activations", context * layers * kept)
+    result("block-written", context * layers * counts["activation_bytes"](config, context, fused=False))
+    result("block-token", counts["cache_bytes"](config, 1))
+    cache = result("block-cache", counts["cache_bytes"](config, context))
+    # Two FLOPs for each weight that a token meets, and two bytes.
+    read = result("block-read", counts["forward_flops"](config, 1, 0))
+
+    held, largest = napkin["memory_per_device"], napkin["largest_model"]
+    result("work", napkin["work"](n, tokens))
+    days = result("days", napkin["days"](n, tokens, devices, peak, mfu))
+    result("needed", napkin["devices_for"](n, tokens, within, peak, mfu))
+    hours = result("hours", napkin["device_hours"](days, devices))
+    result("cost", hours * price)
+    result("energy", hours * watts / 1000)
+    state = result("state", held(n, bytes_, 1 + spread * (devices - 1), sharded=True))
+    activations = napkin["kept_activations"](kept, layers, config.width, context, again)
+    softmax = napkin["softmax_bytes"](config.vocabulary, context)
+    activations = result("activations", sequences * activations)
+    softmax = result("softmax", sequences * softmax)
+    result("fit", state + activations + softmax)
+    result("batch", napkin["most_sequences"](memory, reserve, state, (activations + softmax) / sequences))
+
+    result("weights", 2 * parameters)
+    texts = result("texts", napkin["most_sequences"](serving * memory, reserve, 2 * parameters, cache))
+    rates = serving * bandwidth, serving * peak
+    result("alone", 1 / napkin["decoding_seconds"](read, read, cache, 1, *rates))
+    batch = larger(texts, 1)
+    result("all", batch / napkin["decoding_seconds"](read + idle, read, cache, batch, *rates))
+
+    result("largest-replicated", largest(memory, bytes_, sharded=False))
+    result("largest-sharded", largest(memory, bytes_, devices, sharded=True))
+    return formulas
 
 
 def block_script(models: Mapping[str, Row], formulas: Mapping[str, Term]) -> str:
@@ -226,6 +266,7 @@ def data(
         {
             "name": card["name"],
             "memory": card["memory"],
+            "bandwidth": card["bandwidth"],
             "source": _source(card, bibliography),
             "peaks": {name: card[name] for name in FORMATS},
         }

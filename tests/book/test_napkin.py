@@ -140,6 +140,7 @@ def test_an_impossible_number_is_refused_with_its_limits(name: str, value: float
 CARD = {
     "name": "<b>",
     "memory": 10**9,
+    "bandwidth": 1e12,
     "source": "x",
     "date": "2024",
     **dict.fromkeys(calculator.FORMATS, 1e12),
@@ -274,6 +275,8 @@ def block(row: dict[str, Any]) -> dict[str, float]:
         "block-training": 3 * COUNTS["forward_flops"](config, 1, context),
         "block-activations": context * layers * COUNTS["activation_bytes"](config, context),
         "block-written": context * layers * COUNTS["activation_bytes"](config, context, fused=False),
+        "block-kept": COUNTS["activation_bytes"](config, context),
+        "block-read": COUNTS["forward_flops"](config, 1, 0),
         "block-token": COUNTS["cache_bytes"](config, 1),
         "block-cache": COUNTS["cache_bytes"](config, context),
     }
@@ -282,14 +285,24 @@ def block(row: dict[str, Any]) -> dict[str, float]:
 class Math:
     """What the page's formulas know besides arithmetic: so they are Python, too."""
 
-    floor, ceil, min = math.floor, math.ceil, min
+    floor, ceil, min, max = math.floor, math.ceil, min, max
+
+
+def worked_out(told: dict[str, Any]) -> dict[str, Any]:
+    """What the page's formulas give, one after the other as the page takes them, where all that they need is there."""
+    known = dict(told)
+    for name, term in FORMULAS.items():
+        if term.names <= known.keys():
+            needed = {key: known[key] for key in term.names}  # no more than the page is told to wait for
+            known[name.replace("-", "_")] = eval(term.text, {"Math": Math, "Number": int}, needed)
+    return {name: known[name.replace("-", "_")] for name in FORMULAS if name.replace("-", "_") in known}
 
 
 @given(row=shapes())
 def test_the_formulas_of_the_block_on_the_page_are_those_of_lecture_03(row: dict[str, Any]) -> None:
+    given_by_page = worked_out(row)
     for name, value in block(row).items():
-        known = {key: row[key] for key in FORMULAS[name].names}  # no more than the page is told to wait for
-        assert eval(FORMULAS[name].text, {"Math": Math, "Number": int}, known) == value, name
+        assert given_by_page[name] == value, name
 
 
 @given(
@@ -302,17 +315,95 @@ def test_the_other_formulas_on_the_page_are_those_of_napkin(
 ) -> None:
     n, tokens, k = whole["parameters"], whole["tokens"], whole["devices"]
     told = {**whole, "peak": peak, "mfu": mfu, "bytes": per, "within": within, "memory": memory}
+    given_by_page = worked_out(told)
     for name, value in {
         "work": napkin.work(n, tokens),
         "days": napkin.days(n, tokens, k, peak, mfu),
         "needed": napkin.devices_for(n, tokens, within, peak, mfu),
-        "replicated": napkin.memory_per_device(n, per, k, sharded=False),
-        "sharded": napkin.memory_per_device(n, per, k, sharded=True),
         "largest-replicated": napkin.largest_model(memory, per, k, sharded=False),
         "largest-sharded": napkin.largest_model(memory, per, k, sharded=True),
     }.items():
-        known = {key: told[key] for key in FORMULAS[name].names}
-        assert eval(FORMULAS[name].text, {"Math": Math, "Number": int}, known) == value, name
+        assert given_by_page[name] == value, name
+
+
+RUN: dict[str, Any] = {
+    "parameters": 70 * 10**9, "tokens": 15 * 10**12, "devices": 1024, "within": 30, "mfu": 0.5, "bytes": 16,
+    "spread": 1, "sequences": 1, "again": 0, "reserve": 0.1, "price": 2, "watts": 700, "serving": 4,
+    "peak": 1979e12 / 2, "memory": 80 * 10**9, "bandwidth": 3.35e12,
+}  # fmt: skip
+
+
+def test_seventy_billion_parameters_on_a_thousand_cards_do_not_fit_for_want_of_room_for_activations() -> None:
+    """Lecture 03's figures: 1.1 GB of sharded state, 217.6 GB of activations of one sequence."""
+    page = worked_out({**RUN, **asdict(MODELS["Llama-3-70B"]), "head_size": 128})
+    assert page["state"] == 70e9 * 16 / 1024
+    assert round(page["activations"] / 1e9, 1) == 217.6
+    assert page["softmax"] == 8192 * 128256 * 4
+    assert page["fit"] == page["state"] + page["activations"] + page["softmax"] > 72e9
+    assert page["batch"] == 0
+    again = worked_out({**RUN, **asdict(MODELS["Llama-3-70B"]), "head_size": 128, "again": 1})
+    # Each of 80 blocks keeps its input, 2 bytes a number; one block at a time keeps all.
+    assert again["activations"] == 8192 * (80 * 8192 * 2) + page["activations"] / 80
+    assert again["fit"] < 72e9 and again["batch"] == 4
+    whole = worked_out({**RUN, **asdict(MODELS["Llama-3-70B"]), "head_size": 128, "spread": 0})
+    assert whole["state"] == 70e9 * 16
+
+
+def test_a_run_is_paid_for_in_hours_of_its_devices() -> None:
+    page = worked_out(RUN)
+    assert page["hours"] == pytest.approx(143.9266 * 24 * 1024, rel=1e-6)
+    assert page["cost"] == 2 * page["hours"] and page["energy"] == pytest.approx(0.7 * page["hours"])
+    assert worked_out({**RUN, "devices": 7})["hours"] == pytest.approx(page["hours"]), (
+        "on any number of devices"
+    )
+
+
+@pytest.mark.parametrize("context", [128, 8192])
+def test_the_pace_of_writing_is_the_one_of_lecture_03(context: int) -> None:
+    """There attention's FLOPs count too: they take less time than its bytes."""
+    from lecture_03.generate import MEMORY, pace_of, room_for
+    from lecture_03.published import LLAMA_3_8B
+
+    config = replace(LLAMA_3_8B, context=context)
+    one = {**RUN, **asdict(config), "head_size": 128, "serving": 1, "reserve": 0, "memory": MEMORY}
+    page = worked_out(one)
+    assert page["texts"] == room_for(config, context)
+    assert page["alone"] == pytest.approx(pace_of(config, 1, context))
+    assert page["all"] == pytest.approx(pace_of(config, page["texts"], context))
+    several = worked_out({**one, "serving": 4, "memory": 80e9})
+    assert several["alone"] == pytest.approx(4 * page["alone"]), "four times the bandwidth"
+
+
+def test_a_text_alone_reads_the_experts_that_it_meets_and_a_batch_all() -> None:
+    page = worked_out({**RUN, **asdict(MODELS["Mixtral-8x7B"]), "head_size": 128, "serving": 8})
+    cache, read = page["block-cache"], page["block-read"]
+    assert page["alone"] == pytest.approx(8 * 3.35e12 / (read + cache))
+    idle = 2 * COUNTS["idle_weights"](MODELS["Mixtral-8x7B"])
+    each = (read + idle) / (8 * 3.35e12) + page["texts"] * cache / (8 * 3.35e12)
+    assert page["all"] == pytest.approx(page["texts"] / each)
+
+
+@given(
+    sequences=st.integers(1, 100), again=st.sampled_from((0, 1)), spread=st.sampled_from((0, 1)),
+    reserve=st.floats(0, 0.9), devices=st.integers(1, 5000), row=shapes(),
+)  # fmt: skip
+def test_most_sequences_fit_and_one_more_does_not(
+    sequences: int, again: int, spread: int, reserve: float, devices: int, row: dict[str, Any]
+) -> None:
+    told = {
+        **RUN,
+        **row,
+        "sequences": sequences,
+        "again": again,
+        "spread": spread,
+        "devices": devices,
+        "reserve": reserve,
+    }
+    page = worked_out(told)
+    room, most = 80e9 * (1 - reserve), page["batch"]
+    if most >= 1:
+        assert worked_out({**told, "sequences": most})["fit"] <= room * (1 + 1e-9)
+    assert worked_out({**told, "sequences": max(most + 1, 1)})["fit"] > room * (1 - 1e-9)
 
 
 def test_each_output_of_the_page_has_a_formula_and_each_formula_an_output(repo: Path) -> None:
@@ -327,7 +418,7 @@ def test_each_output_of_the_page_has_a_formula_and_each_formula_an_output(repo: 
 def opened(browser: Browser, address: str) -> Iterator[Page]:
     page = browser.new_page(viewport={"width": 1280, "height": 1200})
     page.goto(address + "calculator/")
-    page.locator("#lb-calc").wait_for()
+    page.locator("#lb-calc.lb-ready").wait_for()
     yield page
     page.close()
 
@@ -336,7 +427,7 @@ def opened(browser: Browser, address: str) -> Iterator[Page]:
 def form(browser: Browser, address: str) -> Iterator[Page]:
     page = browser.new_page(viewport={"width": 1280, "height": 1200})
     page.goto(address + "calculator/")
-    page.locator("#lb-calc").wait_for()
+    page.locator("#lb-calc.lb-ready").wait_for()
     yield page
     page.close()
 
@@ -383,8 +474,7 @@ def expected(row: dict[str, Any]) -> dict[str, float | None]:
             float(row["mfu"]),
         ),
         "work": napkin.work(n, float(row["tokens"])),
-        "replicated": napkin.memory_per_device(n, b, k, sharded=False),
-        "sharded": napkin.memory_per_device(n, b, k, sharded=True),
+        "state": napkin.memory_per_device(n, b, k, sharded=True),
         "largest-replicated": napkin.largest_model(card.memory, b, k, sharded=False),
         "largest-sharded": napkin.largest_model(card.memory, b, k, sharded=True),
     }
@@ -484,6 +574,80 @@ def test_the_curve_goes_through_what_was_typed_and_what_was_asked_for(opened: Pa
     assert not re.search(r"NaN|Infinity", opened.locator("#lb-curve").inner_html())
 
 
+def test_the_verdict_says_what_to_do(opened: Page) -> None:
+    def verdict(**row: object) -> str:
+        told(opened, **row)
+        return opened.locator("#lb-verdict").inner_text().replace("\n", " ")
+
+    assert verdict() == (
+        "✗ It does not fit. 222.9 GB of 72 GB on each H100 SXM. 143.9 days, 3.537 million device-hours. "
+        "Blocks that are computed again keep 13.46 GB of a sequence."
+    )
+    assert opened.locator("#lb-stack-says").inner_text() == (
+        "The frame is the 80 GB of one H100 SXM. In it: state 1.094 GB, activations 217.6 GB, softmax 4.203 GB; 8 GB kept free."
+    )
+    assert verdict(again="yes").startswith("✓ It fits. 18.75 GB of 72 GB on each H100 SXM.")
+    assert verdict(sequences="9").endswith("4 sequences would.")
+    assert verdict(sequences="1", spread="no").endswith("Divide its state among the devices.")
+    assert verdict(devices="2").endswith("Its state alone takes 16 devices among which it is divided.")
+    assert verdict(spread="yes").endswith("Its state alone takes 16 devices.")
+    assert verdict(devices="1024", context="1000000").endswith(
+        "Not one sequence does: take fewer tokens, or divide activations among devices, too."
+    )
+    assert verdict(parameters="") == "– Waits for: Parameters"
+    small = verdict(model="Qwen2.5-0.5B", parameters="1.5B", devices="1", device="RTX 4090", context="4096")
+    assert small.endswith("Its state alone takes 2 devices.")
+    assert "of the shape below, 494" in opened.locator("#lb-calc").inner_text(), (
+        "the shape has fewer parameters"
+    )
+    assert verdict(device="T4").startswith("✗ It does not fit.") and "hours" not in verdict(), (
+        "no promise, no days"
+    )
+
+
+def test_a_model_sets_the_parameters_and_a_slider_its_field(opened: Page) -> None:
+    told(opened, model="Llama-3-8B")
+    assert opened.locator("#lb-parameters").input_value() == "8030261248"
+    slider = opened.get_by_label("Training tokens, slider", exact=True)
+    slider.focus()
+    opened.keyboard.press("Home")
+    assert opened.locator("#lb-tokens").input_value() == "100M"
+    assert opened.locator("#lb-out-work").get_attribute("data-value") == str(6 * 8030261248 * 10**8)
+    opened.keyboard.press("End")
+    assert opened.locator("#lb-tokens").input_value() == "100T"
+    assert slider.get_attribute("aria-valuetext") == "100T"
+    opened.locator("#lb-tokens").fill("1T")
+    assert 600 < int(slider.input_value()) < 700, "the slider follows the field"
+    assert "tokens=" in opened.url or opened.keyboard.press("Tab") is None
+    box = slider.bounding_box()
+    assert box is not None
+    opened.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    assert opened.locator("#lb-tokens").input_value() == "100B"
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_nothing_moves_when_the_script_has_run_and_the_verdict_stays_in_sight(
+    browser: Browser, address: str, width: int
+) -> None:
+    page = browser.new_page(viewport={"width": width, "height": 844})
+    page.add_init_script(
+        "window.moved = 0; new PerformanceObserver((all) => all.getEntries().forEach((it) => { if (!it.hadRecentInput)"
+        " window.moved += it.value; })).observe({type: 'layout-shift', buffered: true})"
+    )
+    page.goto(address + "calculator/")
+    page.locator("#lb-calc.lb-ready").wait_for()
+    page.wait_for_load_state("networkidle")
+    assert page.evaluate("window.moved") <= 0.02
+    for name in ("parameters", "tokens", "mfu"):
+        page.locator(f"#lb-{name}").scroll_into_view_if_needed()
+        page.locator(f"#lb-{name}").focus()
+        top, bottom, height = page.evaluate(
+            "(({top, bottom}) => [top, bottom, innerHeight])(document.getElementById('lb-verdict').getBoundingClientRect())"
+        )
+        assert 0 <= top < bottom <= height + 1, name
+    page.close()
+
+
 def test_every_card_in_every_format_agrees(opened: Page) -> None:
     for name, format_ in product(hardware.CARDS, calculator.FORMATS):
         outputs, _ = told(opened, device=name, format=format_)
@@ -495,9 +659,9 @@ def test_every_card_in_every_format_agrees(opened: Page) -> None:
 
 def test_every_recipe_sets_its_bytes_and_a_number_of_ones_own_is_a_recipe(opened: Page) -> None:
     for recipe in napkin.RECIPES:
-        outputs, _ = told(opened, recipe=recipe.key)
+        outputs, _ = told(opened, recipe=recipe.key, spread="no")
         assert opened.locator("#lb-bytes").input_value() == str(recipe.total)
-        assert outputs["replicated"][0] == recipe.total * 7e10
+        assert outputs["state"][0] == recipe.total * 7e10
     told(opened, bytes="10")
     assert opened.locator("#lb-recipe").input_value() == "own"
 
@@ -511,9 +675,9 @@ def test_every_recipe_sets_its_bytes_and_a_number_of_ones_own_is_a_recipe(opened
     ], 3),
 )  # fmt: skip
 def test_numbers_are_read_as_people_write_them(afresh: Page, text: str, value: float) -> None:
-    outputs, wrong = told(afresh, parameters=text, bytes="1")
+    outputs, wrong = told(afresh, parameters=text, bytes="1", spread="no")
     assert wrong == {}
-    assert outputs["replicated"][0] == value
+    assert outputs["state"][0] == value
 
 
 @pytest.mark.parametrize(
@@ -561,7 +725,9 @@ def test_impossible_input_is_said_at_its_field_and_gives_no_number(
     outputs, wrong = told(afresh, **{name: text})
     assert list(wrong) == [name]
     assert said in wrong[name]
-    needs = {"parameters": 5, "tokens": 3, "devices": 3, "mfu": 2, "bytes": 4}[name]
+    needs = {"parameters": 9, "tokens": 5, "devices": 8, "mfu": 5, "bytes": 5}[
+        name
+    ]  # directly, or through another result
     assert [shown for _, shown in outputs.values()].count("–") == needs
     assert all(value is None for value, shown in outputs.values() if shown == "–")
     assert all("NaN" not in it for it in afresh.locator(".lb-results").all_inner_texts())
@@ -583,7 +749,7 @@ def test_what_is_out_of_bounds_here_is_out_of_bounds_in_python(opened: Page) -> 
                 assert name in wrong, (name, value)
             else:
                 assert wrong == {}, (name, value)
-        told(opened, **{name: "1"})
+        told(opened, **{name: "1" if limit.most >= 1 else "0.5"})
 
 
 @pytest.mark.parametrize(
@@ -611,20 +777,17 @@ def test_the_keyboard_is_enough(opened: Page) -> None:
     opened.keyboard.type("7B")
     assert opened.locator("#lb-out-days").inner_text() == "14.39 days"
     names = []
-    for _ in range(9):
+    for _ in range(22):
         opened.keyboard.press("Tab")
-        names.append(opened.evaluate("document.activeElement.name || document.activeElement.textContent"))
-    assert names == [
-        "tokens",
-        "recipe",
-        "bytes",
-        "device",
-        "devices",
-        "format",
-        "mfu",
-        "within",
-        "Start over",
-    ]
+        names.append(
+            opened.evaluate("(it => it.name || it.ariaLabel || it.textContent)(document.activeElement)")
+        )
+    sliders = [name for name in names if name.endswith(", slider")]
+    assert len(sliders) == 6
+    assert [name for name in names if name not in sliders] == [
+        "tokens", "recipe", "bytes", "device", "devices", "format", "mfu", "within", "spread", "sequences", "again",
+        "reserve", "price", "watts", "serving", "Start over",
+    ]  # fmt: skip
     opened.keyboard.press("Enter")
     assert opened.locator("#lb-parameters").input_value() == "70B"
     opened.locator("#lb-devices").press("Enter")  # submits nothing
@@ -697,13 +860,16 @@ def test_fields_and_results_have_names_for_a_screen_reader(opened: Page) -> None
         "Done within, in days", "Model", "Layers", "Width", "Width inside the feed-forward part", "Heads of queries",
         "Heads of keys and values", "Vocabulary", "Tokens of context", "One table for embedding and head",
         "Biases of queries, keys and values", "Numbers in a head", "Experts in a layer", "Experts for each token",
-        "Window, tokens that a token looks at", "Norms of queries and keys",
+        "Window, tokens that a token looks at", "Norms of queries and keys", "Parameters, gradients, optimizer",
+        "Sequences on each device", "Activations", "Kept free", "Price of a device-hour", "Power of a device, in watts",
+        "Devices that serve one copy", "Parameters, slider",
     ):  # fmt: skip
         assert opened.get_by_label(name, exact=True).count() == 1, name
     assert opened.get_by_role("group", name="The machines").count() == 1
-    assert opened.get_by_role("group", name="Results").get_by_role("status").count() == 7
-    costs = opened.get_by_role("group", name="What this Transformer costs")
-    assert costs.get_by_role("status").count() == 8
+    for group, results in {
+        "Training, on each device": 5, "The run": 6, "Writing with the trained model": 4, "What this Transformer costs": 12,
+    }.items():  # fmt: skip
+        assert opened.get_by_role("group", name=group).get_by_role("status").count() == results
     told(opened, mfu="2")
     described = opened.locator("#lb-mfu").get_attribute("aria-describedby")
     assert described is not None and "lb-mfu-wrong" in described
@@ -744,5 +910,5 @@ def test_it_fits_and_is_readable_everywhere_also_with_mistakes(
 
 def test_the_calculators_own_scripts_are_a_few_kilobytes(site: Path) -> None:
     sizes = [(site / "assets" / name).stat().st_size for name in ("calculator.js", "calculator-data.js")]
-    assert sizes[0] < 14_500
-    assert sum(sizes) < 30_000
+    assert sizes[0] < 22_000
+    assert sum(sizes) < 40_000
