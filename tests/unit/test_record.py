@@ -735,7 +735,7 @@ def _mended(r: Section, sizes: dict[str, int]) -> Section:
     values = tuple(replace(v, value=None, loop=None) for v in values)
     answered = within(r.pieces, shots, "answer") or tuple(replace(p, answer=None) for p in r.pieces)
     return replace(
-        r, frames=frames, steps=steps, loops=loops, values=within(values, shots, "value"),
+        r, shares=(), frames=frames, steps=steps, loops=loops, values=within(values, shots, "value"),
         claims=tuple(replace(c, operands=within(c.operands, shots, "value")) for c in r.claims),
         pieces=within(within(answered, len(frames), "frame"), some, "step"),
         series=within(r.series, len(loops), "loop"),

@@ -27,6 +27,7 @@ from litbook.errors import LitbookError, NotFound
 from litbook.files import NotWritten, replace_whole, way_out
 from litbook.project import CHECKOUT, CONFIG, WORDS, NoBook, Project, name_of, recording_of, shown
 from litbook.record import encoding, model
+from litbook.record.needs import needs
 from litbook.text import source
 
 if TYPE_CHECKING:
@@ -492,6 +493,10 @@ def _run(path: Path, asked: argparse.Namespace) -> int:
         terminal=os.ttyname(0) if sys.stdin is not None and sys.stdin.isatty() else "",
         listener=f"litbook.terminal.transcript:{'quiet' if asked.quiet or asked.json else 'loud'}",
     )
+    if not asked.quiet and not asked.json and any(needs(s.requires).ranks for s in record.sections):
+        from litbook.terminal import section, transcript
+
+        section.of_ranks(transcript.loud(), record)
     device = record.environment.device
     against = Against(recording_of(path, device.slug or device.kind))
     if os.path.lexists(against.file):

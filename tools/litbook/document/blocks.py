@@ -143,7 +143,8 @@ class Shown:
 
     `turns` counts a loop's iterations in words, `series` is its course; `badge` says with whom it shares its
     storage. `measured` is the device of a measurement, `elsewhere` the same on others: value and stamp.
-    `promise` is the annotation whose promise of dtype and axes the value keeps.
+    `promise` is the annotation whose promise of dtype and axes the value keeps. `ranks` is what each rank of
+    the section had, where they do not all have the same.
     """
 
     name: str
@@ -155,6 +156,7 @@ class Shown:
     elsewhere: tuple[tuple[str, str], ...] = ()
     failed: bool = False
     promise: str = ""
+    ranks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,6 +246,14 @@ class Card:
 
 
 @dataclass(frozen=True, slots=True)
+class Strip:
+    """A tensor that is another one on each rank; None on a rank that did not show it."""
+
+    name: str
+    tensors: tuple[Tensor | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Display:
     """A value that shows itself."""
 
@@ -275,7 +285,7 @@ class Whole:
     cut: bool
 
 
-Shelved = Bits | Card | Display | Table | Storage | Whole
+Shelved = Bits | Card | Strip | Display | Table | Storage | Whole
 """What is taller than a line."""
 
 
@@ -319,6 +329,14 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
+class Ranks:
+    """On how many ranks a section runs; where one process stands for all of them, `simulated` says so."""
+
+    count: int
+    simulated: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Absence:
     """Why a section has nothing of this build, and whose recording stands in its place, if there is one."""
 
@@ -336,4 +354,4 @@ class Fold:
     inside: tuple[Block, ...]
 
 
-Block = Told | Code | Loose | Shelf | Failure | Trouble | Unshown | Call | Absence | Fold
+Block = Told | Code | Loose | Shelf | Failure | Trouble | Unshown | Call | Ranks | Absence | Fold

@@ -27,6 +27,7 @@ from litbook.record.model import (
     Statement,
     Value,
 )
+from litbook.record.ranks import ranks_of
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,13 @@ class Evidence:
     def snapshot_of(self, value: Value) -> Snapshot | None:
         """What a value was; None where there is none."""
         return None if value.value is None else self.entry.snapshots[value.value]
+
+    @cached_property
+    def of_ranks(self) -> list[Evidence]:
+        """What each rank says of a section that ran on several; of another one itself."""
+        if not self.entry.shares:
+            return [self]
+        return [Evidence(self.record, entry, self.first, self.stamp) for entry in ranks_of(self.entry)]
 
     @cached_property
     def calls(self) -> list[int]:

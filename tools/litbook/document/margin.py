@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import defaultdict
 from collections.abc import Collection, Sequence
@@ -15,6 +16,8 @@ from litbook.document.catalogue import _, later, ngettext, number
 from litbook.document.drawable import has_bits
 from litbook.document.evidence import Evidence, Other
 from litbook.record.model import Claim, Mapping, Opaque, Section, Series, Snapshot, Tensor, Value, grouped
+from litbook.record.needs import needs
+from litbook.record.ranks import names
 
 LONGEST = 90  # characters of an error beside its line
 ROOM = 40  # characters of a claim that fit on one line of the margin
@@ -53,8 +56,16 @@ def entries(
     """
     by_line = defaultdict[int, list[Entry]](list)
     badges = sharing(evidence)
-    for group in groups(evidence.values):
-        by_line[group[0].line].append(_shown(group, evidence, others, badges))
+    # Of each rank, by expression: mostly all have the same.
+    of_ranks = [(rank, grouped(rank.values, what)) for rank in evidence.of_ranks]
+    for key in dict.fromkeys(key for _rank, shown in of_ranks for key in shown):
+        rank, group = next((rank, shown[key]) for rank, shown in of_ranks if key in shown)
+        entry = _shown(group, rank, others, badges)
+        texts = tuple(_course(shown[key], rank) if key in shown else "–" for rank, shown in of_ranks)
+        seen = {tuple(v.value for v in shown.get(key, ())) for _rank, shown in of_ranks}
+        if len(seen) > 1:
+            entry = replace(entry, text=_in_a_row(texts), ranks=texts)
+        by_line[group[0].line].append(entry)
     for claim in evidence.claims:
         beside = by_line[claim.line]
         kept = claim.kind == "axes" and claim.verdict == "holds"
@@ -68,7 +79,11 @@ def entries(
             if any(other.entry.ran and not other.current for other in others):
                 remark = _("recorded from an older text")
             elif not here.requires:
-                remark = _("(needs {device})", device=_(DEVICES.get(claim.why, claim.why)))
+                remark = _("(needs {device})", device=needed(claim.why))
+        elif evidence.entry.shares and claim.verdict in ("holds", "fails"):
+            on = claim.why.partition("\n")[0] if claim.why.startswith("on ") else ""
+            on = on or names(range(len(evidence.entry.shares)), len(evidence.entry.shares))
+            remark = f"{on}, {remark}" if remark else on
         # The verdict and both sides; the caption stands in the code, and else here.
         judged = Judged(
             claim.verdict,
@@ -84,9 +99,9 @@ def entries(
     return by_line
 
 
-def groups(values: Sequence[Value]) -> list[list[Value]]:
-    """Values of one expression on one line: several where a loop or a second inspection shows it again."""
-    return list(grouped(values, lambda value: (value.line, value.text, value.kind, value.unit)).values())
+def what(value: Value) -> tuple[int, str, str, str | None]:
+    """What tells one expression on one line: a loop or a second inspection shows it again."""
+    return value.line, value.text, value.kind, value.unit
 
 
 # ---------------------------------------------------------------------------- values
@@ -95,10 +110,7 @@ def groups(values: Sequence[Value]) -> list[list[Value]]:
 def _shown(group: Sequence[Value], evidence: Evidence, others: Sequence[Other], badges: Badges) -> Shown:
     """The entry of what one expression was, once or in a loop."""
     value = group[0]
-    first, last = brief(value, evidence), brief(group[-1], evidence)
-    text = first if len(group) == 1 else f"{first} … {last}"
-    if len(group) > 1 and first == last:
-        text = _("{value} … unchanged", value=first)
+    text = _course(group, evidence)
 
     # How many iterations, as far as the loops' records tell, and the course of the number over them.
     loops = {v.loop for v in group if v.loop is not None}
@@ -135,6 +147,27 @@ def _shown(group: Sequence[Value], evidence: Evidence, others: Sequence[Other], 
         tuple(elsewhere),
         any(v.error for v in group),
     )
+
+
+def _in_a_row(texts: Sequence[str]) -> str:
+    """What each rank had, `0 · 1 · 2 · 3`; what all say at the beginning, `float32 [2] · 8 B · `, once."""
+    first, *others = dict.fromkeys(texts)
+    if not others:
+        return first
+    words = [text.split(" · ") for text in texts]
+    alike = itertools.takewhile(lambda column: len(set(column)) == 1, zip(*words, strict=False))
+    common = "".join(f"{column[0]} · " for column in alike)
+    rest = [text.removeprefix(common) for text in texts]
+    sign = " | " if any(mark in text for text in rest for mark in ("·", ",")) else " · "
+    return common + sign.join(rest)
+
+
+def _course(group: Sequence[Value], evidence: Evidence) -> str:
+    """A value, or the first and the last of several."""
+    first, last = brief(group[0], evidence), brief(group[-1], evidence)
+    if len(group) > 1 and first == last:
+        return _("{value} … unchanged", value=first)
+    return first if len(group) == 1 else f"{first} … {last}"
 
 
 def brief(value: Value, evidence: Evidence) -> str:
@@ -253,4 +286,28 @@ def absence(device: str, evidence: Evidence, others: Sequence[Other]) -> str:
 
 def not_run(device: str) -> str:
     """The one wording of what waits for a device: `Not run (needs a GPU)`."""
-    return _("Not run (needs {device})", device=_(DEVICES.get(device, device)))
+    return _("Not run (needs {device})", device=needed(device))
+
+
+def needed(required: str) -> str:
+    """What is required, in words: `a GPU`, `4 ranks`, `2 ranks on GPUs`."""
+    if "ranks=" not in required:
+        return _(DEVICES.get(required, required))
+    need = needs(required)
+    words = ranks(need.ranks or need.simulated, bool(need.simulated))
+    if need.device == "cuda":
+        return _("{ranks} on GPUs", ranks=words)
+    return _("{ranks} and minutes", ranks=words) if need.device else words
+
+
+def ranks(count: int, simulated: bool) -> str:
+    """`4 ranks`, `1,024 simulated ranks`."""
+    if simulated:
+        return ngettext("{n} simulated rank", "{n} simulated ranks", count)
+    return ngettext("{n} rank", "{n} ranks", count)
+
+
+SIMULATED = later(
+    "Simulated: one process stands for all of them. Shapes, counts and bytes are as on so many ranks; "
+    "what the others would have sent is made up."
+)

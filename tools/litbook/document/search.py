@@ -29,6 +29,7 @@ from litbook.document.blocks import (
     Output,
     Prose,
     Question,
+    Ranks,
     Shelf,
     Speech,
     Trouble,
@@ -90,7 +91,7 @@ def _words(blocks: Iterable[Block]) -> Iterator[str]:
                 yield from _words(inside)
             case Question() | Output() | Speech() | Code() | Loose() | Shelf():
                 pass
-            case Failure() | Trouble() | Unshown() | Call() | Absence():
+            case Failure() | Trouble() | Unshown() | Call() | Ranks() | Absence():
                 pass
             case _:
                 assert_never(block)

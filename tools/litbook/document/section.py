@@ -11,13 +11,14 @@ import itertools
 from collections.abc import Sequence
 
 from litbook.document import margin, outline, pieces
-from litbook.document.blocks import Absence, Block, Call, Code, Entry, Fold, Loose, Row, Told, Unshown
+from litbook.document.blocks import Absence, Block, Call, Code, Entry, Fold, Loose, Ranks, Row, Told, Unshown
 from litbook.document.books import Book
 from litbook.document.catalogue import _, ngettext
 from litbook.document.evidence import gather, others, statements
 from litbook.document.shelf import Shelves
 from litbook.document.silent import DRAWING, columns
 from litbook.record.model import Section
+from litbook.record.needs import needs
 from litbook.text.words import SEEN
 
 
@@ -34,6 +35,7 @@ def waits(book: Book, section: Section) -> bool:
     return (
         bool(section.requires)
         and not inside
+        and not section.errors
         and not section.ran
         and not any(other.entry.ran for other in others(section, book.recordings))
     )
@@ -63,7 +65,15 @@ class _Section:
     def blocks(self) -> list[Block]:
         section, device = self.section, self.section.requires
         blocks: list[Block] = []
-        if device and not (self.evidence.calls and not self.evidence.stamp) and not self.waits:
+        need = needs(device)
+        if section.kind == "section" and (count := need.ranks or need.simulated):
+            blocks.append(Ranks(count, bool(need.simulated)))
+        if (
+            device
+            and not section.errors
+            and not (self.evidence.calls and not self.evidence.stamp)
+            and not self.waits
+        ):
             blocks.append(Absence(margin.absence(device, self.evidence, self.others)))
         if not self.code:  # values and failures have no line to stand at
             blocks += [Loose(tuple(self.beside[0]))] if 0 in self.beside else []
@@ -153,7 +163,8 @@ class _Section:
             *(_("a table ({columns})", columns=" · ".join(names)) for names in tables),
             *([ngettext("{n} drawing", "{n} drawings", drawn)] if drawn else []),
         ]
-        how = section.name if section.requires == "slow" else f"--device {section.requires}"
+        need = needs(section.requires)
+        how = section.name if need.device != "cuda" else f"--device {need.device}"
         state = margin.absence(section.requires or "", self.evidence, self.others).rstrip(".")
         command = f"litbook run {self.book.record.lecture} {how}"
         return Fold(section.aside, state, ", ".join(promise), command, tuple(inside))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from msgspec.structs import replace
+
 from litbook.document import values
 from litbook.document.blocks import (
     Bits,
@@ -17,6 +19,7 @@ from litbook.document.blocks import (
     Shelved,
     Side,
     Storage,
+    Strip,
     Table,
     Trouble,
     Whole,
@@ -24,7 +27,7 @@ from litbook.document.blocks import (
 from litbook.document.catalogue import _
 from litbook.document.drawable import has_bits, has_card, has_storage
 from litbook.document.evidence import Evidence
-from litbook.document.margin import SHORT
+from litbook.document.margin import SHORT, what
 from litbook.record.model import Mapping, Opaque, Snapshot, Tensor, Value
 
 View = tuple[str, Tensor]
@@ -64,13 +67,35 @@ class Shelves:
         # Floats under each other, so that formats can be compared.
         floats = [(v.text, s) for v, s in here if isinstance(s, Tensor) and has_bits(s)]
         things: list[Shelved] = [Bits(tuple(floats))] if floats else []
+        strips = self._strips(mine)
+        things += strips.values()
         things += [
             Card(v.text, s)
             for v, s in here
-            if isinstance(s, Tensor) and has_card(s) and not has_bits(s) and self._new(v)
+            if isinstance(s, Tensor)
+            and has_card(s)
+            and not has_bits(s)
+            and what(v) not in strips
+            and self._new(v)
         ]
         things += [Display(v.text, s) for v, s in here if isinstance(s, Opaque) and s.form and self._new(v)]
-        things += [*self._tables(here), *self._storages(here)]
+        # A table has a row for each rank that has another one.
+        rows = list[tuple[Value, Snapshot]]()
+        for v, s in here:
+            alike = [
+                (n, other, self.evidence.snapshot(other.value))
+                for n, rank in enumerate(self.evidence.of_ranks)
+                for other in rank.values
+                if (what(other), other.turn) == (what(v), v.turn) and other.value is not None
+            ]
+            if isinstance(s, Mapping) and len({other.value for _, other, _ in alike}) > 1:
+                rows += [
+                    (replace(other, text=_("{name}, rank {n}", name=v.text, n=n)), shot)
+                    for n, other, shot in alike
+                ]
+            else:
+                rows.append((v, s))
+        things += [*self._tables(rows), *self._storages(here)]
         # What is too long for any line: all that the record has of it.
         for v, s in here:
             drawn = isinstance(s, Tensor | Mapping) or (isinstance(s, Opaque) and s.form)
@@ -78,11 +103,38 @@ class Shelves:
                 things.append(Whole(v.text, whole, values.is_cut(s)))
         if things:
             blocks.append(Shelf(tuple(things)))
-        printed = [p for p in evidence.pieces if p.kind == "output" and mine(p.line) and p.text.strip()]
+        of_ranks = [piece for rank in evidence.of_ranks for piece in rank.pieces]
+        printed = [p for p in of_ranks if p.kind == "output" and mine(p.line) and p.text.strip()]
         if printed:
-            text = "".join(p.text if p.text.endswith("\n") else p.text + "\n" for p in printed)
-            blocks.append(Output(tuple(sorted({piece.line for piece in printed})), text))
+            blocks.append(Output(tuple(sorted({piece.line for piece in printed})), self._printed(mine)))
         return blocks
+
+    def _printed(self, mine: Callable[[int], bool]) -> str:
+        """What these lines printed; what not every rank printed alike stands behind the rank's name."""
+        texts = [
+            "".join(
+                p.text if p.text.endswith("\n") else p.text + "\n"
+                for p in rank.pieces
+                if p.kind == "output" and mine(p.line) and p.text.strip()
+            )
+            for rank in self.evidence.of_ranks
+        ]
+        if len(set(texts)) == 1:
+            return texts[0]
+        lines = ((rank, line) for rank, text in enumerate(texts) for line in text.splitlines())
+        return "".join(_("rank {n}: {line}", n=rank, line=line) + "\n" for rank, line in lines)
+
+    def _strips(self, mine: Callable[[int], bool]) -> dict[tuple[int, str, str, str | None], Strip]:
+        """The tensors of which not every rank has the same, by expression; of several the last."""
+        by_rank = [{what(v): v for v in rank.values if mine(v.line)} for rank in self.evidence.of_ranks]
+        strips = dict[tuple[int, str, str, str | None], Strip]()
+        for key in dict.fromkeys(key for shown in by_rank for key in shown):
+            seen = [shown.get(key) for shown in by_rank]
+            shots = [value and self.evidence.snapshot_of(value) for value in seen]
+            tensors = tuple(s if isinstance(s, Tensor) and has_card(s) else None for s in shots)
+            if len({value and value.value for value in seen}) > 1 and any(tensors):
+                strips[key] = Strip(key[1], tensors)
+        return strips
 
     def _new(self, value: Value) -> bool:
         """Whether this is the first time that this expression shows this snapshot."""

@@ -93,6 +93,16 @@ def tensor(name: str, snapshot: Tensor) -> Html:
     return tag("figure", *parts, class_="lb-card lb-many" if many else "lb-card")
 
 
+def strip(name: str, tensors: Sequence[Tensor | None]) -> Html:
+    """A tensor as each rank has it: narrow cards beside each other, in the order of the ranks."""
+    drawn = []
+    for rank, snapshot in enumerate(tensors):
+        whose = _("{name}, rank {n}", name=name, n=rank)
+        missing = tag("figure", tag("figcaption", tag("b", whose)), tag("p", "–"), class_="lb-card")
+        drawn += [missing if snapshot is None else tensor(whose, snapshot), markup.SPACE]
+    return tag("div", *drawn, class_="lb-strip", tabindex="0", role="group", aria_label=name)
+
+
 _DOTS = tag("td", "…", class_="cut")
 
 

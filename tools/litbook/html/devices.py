@@ -17,6 +17,7 @@ from litbook.html import markup, note
 from litbook.html.markup import Html, Page, tag
 from litbook.record.compare import Difference
 from litbook.record.model import Record
+from litbook.record.needs import needs
 
 TITLE = later("Devices")
 SHOWN = 40  # differences listed for one recording; the rest is counted
@@ -101,8 +102,10 @@ def _facts(run: Record, libraries: Iterable[str]) -> dict[str, str]:
 
 def _missing(edition: Edition) -> Html:
     """What waits for a device that nobody has recorded on."""
-    ran = {"slow", *(run.environment.device.kind for run in edition.runs())}
-    needed = sorted({s.requires for s in edition.record.sections if s.requires} - ran)
+    ran = {"", "slow", *(run.environment.device.kind for run in edition.runs())}
+    needed = sorted(
+        {s.requires for s in edition.record.sections if s.requires and needs(s.requires).device not in ran}
+    )
     waiting = [
         section.key
         for section, claim in edition.record.claims()
@@ -115,7 +118,7 @@ def _missing(edition: Edition) -> Html:
         sections=ngettext("{n} section", "{n} sections", len({*waiting})),
     )  # fmt: skip
     missing = tag("strong", f"{margin.not_run(needed[0])}.")
-    command = tag("code", f"litbook record {edition.folder} --device {needed[0]}")
+    command = tag("code", f"litbook record {edition.folder} --device {needs(needed[0]).device}")
     return tag("p", missing, " ", words, command)
 
 

@@ -53,6 +53,8 @@ def html(entry: Entry, setting: Setting) -> Html:
     match entry:
         case Shown():
             parts = [tag("b", entry.name), SPACE, tag("span", entry.text, class_="lb-text")]
+            if entry.ranks:
+                parts.append(tag("small", " ", _by_rank(entry), class_="lb-measured"))
             if entry.turns:
                 parts.append(tag("small", f" {entry.turns}"))
             if entry.series and (drawn := drawings.sparkline(entry.series)):
@@ -73,6 +75,13 @@ def html(entry: Entry, setting: Setting) -> Html:
         case Raised(message):
             return tag("div", tag("strong", "✗ ", _("error")), " ", message, class_="lb-val lb-bad")
     assert_never(entry)
+
+
+def _by_rank(entry: Shown) -> str:
+    """`rank 0 · 1 · 2 · 3`: whose values stand in a row; where these look alike, that they are not."""
+    if len(set(entry.ranks)) == 1:
+        return _("another on each rank")
+    return _("rank {names}", names=" · ".join(map(str, range(len(entry.ranks)))))
 
 
 def _judged(entry: Judged, setting: Setting) -> Html:
@@ -109,6 +118,8 @@ def _widths(entry: Entry) -> list[float]:
     match entry:
         case Shown():
             width = _advance(f"{entry.name} {entry.text}")
+            if entry.ranks:
+                width += 1 + SMALL * _advance(_by_rank(entry)) + BETWEEN
             if entry.turns:
                 width += SMALL * _advance(f" {entry.turns}")
             if entry.series and drawings.sparkline(entry.series):

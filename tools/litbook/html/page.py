@@ -17,6 +17,7 @@ from litbook.document.catalogue import _, day, ngettext
 from litbook.document.catalogue import number as count
 from litbook.document.edition import Edition
 from litbook.document.evidence import statements
+from litbook.document.margin import needed
 from litbook.document.search import Passage
 from litbook.document.setting import Citations, Setting
 from litbook.errors import Problem
@@ -232,7 +233,7 @@ def _entry(book: Book, part: Section) -> Html:
         tick = verdicts.tick(record, section, book.recordings)
         theses.append(tag("li", link, " ", aside, tick, class_="lb-off" if section.aside else None))
     if part.requires:
-        needs = tag("span", _("needs {device}", device=part.requires), class_="lb-badge")
+        needs = tag("span", _("needs {device}", device=needed(part.requires)), class_="lb-badge")
     number = tag("span", book.parts.index(part) + 1, class_="lb-number")
     title = tag("p", number, tag("a", name, href=way), " ", needs, class_="lb-parttitle")
     tally = verdicts.summary(verdicts.rulings(record, book.recordings, book.sections(page)))

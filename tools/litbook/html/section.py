@@ -8,6 +8,7 @@ from typing import assert_never
 from litbook.document import blocks, pieces
 from litbook.document import section as document
 from litbook.document.catalogue import _, number
+from litbook.document.margin import SIMULATED, ranks
 from litbook.html import bits, cards, drawings, explored, figures, margin, markup, note, pictures, questions
 from litbook.html.markup import Html, tag
 from litbook.html.sheet import Sheet
@@ -89,6 +90,10 @@ class _Walk:
                 return [self.text.anchors(numbers)]
             case blocks.Call(key):
                 return sheet.follow(sheet, sheet.record.by_key[key], self.level)
+            case blocks.Ranks():
+                badge = tag("span", ranks(block.count, block.simulated), class_="lb-badge")
+                told = [markup.SPACE, tag("small", _(SIMULATED))] if block.simulated else []
+                return [tag("p", badge, *told, class_="lb-ranks")]
             case blocks.Absence(text):
                 return [tag("p", text, class_="lb-elsewhere")]
             case blocks.Fold():
@@ -144,6 +149,8 @@ class _Walk:
                 return bits.stack(values)
             case blocks.Card(name, tensor):
                 return cards.tensor(name, tensor)
+            case blocks.Strip(name, tensors):
+                return cards.strip(name, tensors)
             case blocks.Display(name, value):
                 self.sheet.pictures += 1
                 return cards.display(name, value, f"f{self.sheet.pictures}-", self.sheet.up)

@@ -15,7 +15,7 @@ from litbook.document.books import Book
 from litbook.document.catalogue import _, day, ngettext, number
 from litbook.document.edition import Edition
 from litbook.document.evidence import here, others
-from litbook.document.margin import DEVICES, OLDER, SIGNS
+from litbook.document.margin import OLDER, SIGNS, needed
 from litbook.html import markup
 from litbook.html.markup import Html, tag
 from litbook.record.model import Record, Section, Verdict
@@ -82,7 +82,7 @@ def counts(rulings: Sequence[Ruling]) -> Html:
 def _words(ruling: Ruling, count: int) -> str:
     """`19 hold, as recorded on Some GPU`, `55 not run (need a GPU)`."""
     if ruling.verdict == "needs-device":
-        device = _(DEVICES.get(ruling.device, ruling.device))
+        device = needed(ruling.device)
         return ngettext("{n} not run (needs {device})", "{n} not run (need {device})", count, device=device)
     text = {
         "holds": ngettext("{n} hold", "{n} hold", count),

@@ -23,6 +23,7 @@ from litbook.errors import AuthorError
 from litbook.probe import exploring, vector
 from litbook.record.limits import IMAGE, OUTPUT
 from litbook.record.model import PICTURES, WITHIN, ChartKind, Piece, PieceKind
+from litbook.record.needs import needs
 
 __all__ = ["aside", "explore", "figure", "image", "link", "misbelief", "note", "question", "recording",
            "requires", "speaker_note", "system_text", "word"]  # fmt: skip
@@ -30,7 +31,6 @@ __all__ = ["aside", "explore", "figure", "image", "link", "misbelief", "note", "
 P = ParamSpec("P")
 R = TypeVar("R")
 
-NEEDS = ("cuda", "slow")  # what a section may require
 MOST_BYTES = 4 * OUTPUT  # that a command may print: a character has at most four
 LONGEST_ANSWER = 400  # characters of an answer that plain Python prints
 DECLARED: set[CodeType] = set()  # of functions that an author has declared words
@@ -337,21 +337,27 @@ def output_of(command: Sequence[str], timeout: float = 10.0) -> str:
 
 
 def requires(need: str) -> Callable[[Callable[P, None]], Callable[P, None]]:
-    """Mark a section that needs a device, `@requires("cuda")`, or time, `@requires("slow")`.
+    """Mark a section that needs a device, `@requires("cuda")`, time, `@requires("slow")`, or ranks.
 
     It runs only where there is such a device. A slow one runs when it is asked for by name and when it is
-    recorded; else its recording is shown.
+    recorded; else its recording is shown. One on ranks, `@requires("ranks=4")`, runs as so many processes, in
+    a process group; one on `"simulated ranks=1024"` in one, whose group pretends to have so many.
     Raises `AuthorError` for a need that nobody knows.
     """
-    if need not in NEEDS:
-        raise AuthorError(f"requires() knows {', '.join(map(repr, NEEDS))}, not {need!r}")
+    try:
+        kind = needs(need)
+    except ValueError as error:
+        raise AuthorError(str(error)) from None
 
     def wrap(section: Callable[P, None]) -> Callable[P, None]:
         @functools.wraps(section)
         def run(*args: P.args, **kwargs: P.kwargs) -> None:
             # The recorder decides for itself and never calls a section whose device is not here.
-            if _recorder is not None or need == "slow" or has_cuda():
+            many = kind.ranks or kind.simulated
+            if _recorder is not None or (not many and (kind.device != "cuda" or has_cuda())):
                 section(*args, **kwargs)
+            elif many:
+                print(f"[{section.__name__} needs {need}: `litbook run` gives it these]")
             else:
                 print(f"[{section.__name__} needs {need}; there is none here]")
 

@@ -9,6 +9,7 @@ readable.
 from __future__ import annotations
 
 import errno
+import itertools
 import json
 import math
 import os
@@ -24,6 +25,7 @@ import msgspec
 from litbook.errors import RecordError
 from litbook.record.limits import FILE
 from litbook.record.model import SCHEMA, Definition, Part, Record, Section
+from litbook.record.ranks import LISTS, ranks_of
 
 Reference = tuple[str, int | None, int]
 """What an index counts, the index, and the length of the list that it points into."""
@@ -165,7 +167,15 @@ def _check(record: Record) -> None:
             rows = all(isinstance(point, str) or len(point) == len(grid.names) for point in grid.points)
             if not (sizes and at and rows and len(grid.points) == math.prod(sizes)):
                 raise ValueError(f"points and places of what {section.key!r} explores do not fit")
-        for what, index, size in _references(record, section):
+        of_ranks = (
+            pointer
+            for entry in [
+                section
+            ]  # once its own are known to be right, which those of its ranks may stand for
+            for rank in (ranks_of(entry) if entry.shares else ())
+            for pointer in _references(record, rank)
+        )
+        for what, index, size in itertools.chain(_references(record, section), of_ranks):
             if index is not None and not 0 <= index < size:
                 raise ValueError(f"{what} {index} of {section.key!r} does not exist")
 
@@ -199,3 +209,6 @@ def _references(record: Record, section: Section) -> Iterator[Reference]:
         yield from (("frame", value.frame, frames), ("step", value.step, steps))
         yield from (("snapshot", value.value, snapshots), ("loop", value.loop, loops))
     yield from (("snapshot", side.value, snapshots) for claim in section.claims for side in claim.operands)
+    for share, name in itertools.product(section.shares, LISTS):
+        size, items = len(getattr(section, name)), getattr(share, name) or ()
+        yield from ((f"{name} of a rank:", item, size) for item in items if type(item) is int)

@@ -421,6 +421,24 @@ class Error(Part, frozen=True):
 SectionKind = Literal["module", "main", "part", "section"]
 
 
+class Share(Part, frozen=True):
+    """What one rank of a section left; None for what stands in the entry, since this rank agrees with it.
+
+    In a list, a number stands for the item of the entry's own list that has it.
+    """
+
+    frames: tuple[Frame, ...] | None = None
+    steps: tuple[tuple[int, int], ...] | None = None
+    dropped: int | None = None
+    unreached: tuple[tuple[int, int], ...] | None = None
+    pieces: tuple[Piece | int, ...] | None = None
+    values: tuple[Value | int, ...] | None = None
+    loops: tuple[Loop, ...] | None = None
+    series: tuple[Series | int, ...] | None = None
+    claims: tuple[Claim | int, ...] | None = None
+    errors: tuple[Error, ...] | None = None
+
+
 class Section(Part, frozen=True, dict=True):
     """One section of a run, whole in itself: its text's lines, and all that happened while it ran.
 
@@ -459,6 +477,7 @@ class Section(Part, frozen=True, dict=True):
     claims: tuple[Claim, ...] = ()
     errors: tuple[Error, ...] = ()
     snapshots: tuple[Snapshot, ...] = ()
+    shares: tuple[Share, ...] = ()  # of a section that ran on several ranks: what each of them left, in order
 
     @property
     def last(self) -> int:

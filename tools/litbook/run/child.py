@@ -37,6 +37,12 @@ def main() -> NoReturn:
 def work(asked: dict[str, Any]) -> NoReturn:
     """Run what is asked for, leave what came of it, and end the process."""
     desk = Desk(asked["folder"], asked["key"])
+    carry_out(desk, asked)
+    desk.end()
+
+
+def carry_out(desk: Desk, asked: dict[str, Any]) -> None:
+    """Run what is asked for, and leave what came of it."""
     try:
         # A process that ends with its parent, hears Ctrl-C once, and has nobody at its stdin.
         signal.signal(signal.SIGINT, _interrupt)  # a background job of a shell inherits it as ignored
@@ -56,11 +62,14 @@ def work(asked: dict[str, Any]) -> NoReturn:
         if "function" in asked:
             answer = _find(asked["function"])(desk, **asked["given"])
             desk.leave("answer", json.dumps(answer).encode())
-            desk.end()
+            return
         listener = _find(asked["listener"])() if asked["listener"] else None
         try:
             sys.breakpointhook = debugger.hook(asked["terminal"])
-            how = {name: asked[name] for name in ("sections", "device", "timeout", "seed", "slow", "words")}
+            how = {
+                name: asked[name]
+                for name in ("sections", "device", "timeout", "seed", "slow", "words", "ranks")
+            }
             record = run.run(Path(asked["path"]), **how, listener=listener, owner=desk)
         finally:
             if listener is not None and desk.here():
@@ -81,7 +90,6 @@ def work(asked: dict[str, Any]) -> NoReturn:
         traceback.print_exc()
         what = f"litbook failed while it ran the lecture: {type(error).__name__}: {error}"
         desk.trouble("failed", what, 2)
-    desk.end()
 
 
 def _interrupt(_: int, __: FrameType | None) -> NoReturn:

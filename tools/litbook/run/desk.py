@@ -106,17 +106,20 @@ def where(folder: Path) -> str:
     return "before its first section"
 
 
-def with_late(record: model.Record, folder: Path) -> model.Record:
+def late(folder: Path) -> str:
+    """What was left beside the record."""
+    with contextlib.suppress(OSError):
+        return (folder / LATE).read_text(encoding="utf-8")
+    return ""
+
+
+def with_late(record: model.Record, text: str) -> model.Record:
     """The record with the asserts of forked children, and of what ran after it was made.
 
-    Raises `ValueError`, `SyntaxError` or `TypeError` where these lines are not whole.
+    Raises `ValueError`, `SyntaxError` or `TypeError` where the lines of `text` are not whole.
     """
-    try:
-        lines = (folder / LATE).read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return record
     asserts, errors = dict.fromkeys(record.asserts), dict[str, dict[model.Error, None]]()
-    for kind, *fields in map(ast.literal_eval, dict.fromkeys(lines)):
+    for kind, *fields in map(ast.literal_eval, dict.fromkeys(text.splitlines())):
         if kind == "ran":
             asserts[model.Assert(*fields)] = None
         else:

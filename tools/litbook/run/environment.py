@@ -77,6 +77,11 @@ def has_cuda() -> bool:
     return bool(torch and torch.cuda.is_available())
 
 
+def count_cuda() -> int:
+    """How many CUDA devices torch sees, where it is imported."""
+    return sys.modules["torch"].cuda.device_count() if has_cuda() else 0
+
+
 def why_no_cuda() -> str:
     """Why there is no CUDA device, and after a line break what to do about it."""
     torch = sys.modules.get("torch")

@@ -35,7 +35,8 @@ from typing import Any
 from litbook.errors import LitbookError
 from litbook.files import NotWritten
 from litbook.project import shown
-from litbook.record import encoding, model
+from litbook.record import encoding, model, ranks
+from litbook.record.needs import needs
 from litbook.run import desk
 
 TOOLS = str(Path(__file__).resolve().parents[2])  # where litbook lies, installed or not
@@ -50,10 +51,11 @@ PRELOADED: tuple[str, ...] = (
     "matplotlib.pyplot",
 )  # for an author, where lectures import them
 WHOLE: dict[str, Any] = {  # a run of all of a lecture, as `run.run` has it
-    "sections": [], "device": "auto", "timeout": None, "seed": 0, "slow": False, "words": "", "listener": "",
-    "terminal": "",
+    "sections": [], "device": "auto", "timeout": None, "seed": 0, "slow": False, "words": "", "ranks": 0,
+    "listener": "", "terminal": "",
 }  # fmt: skip
 AT_ONCE, MOST_WAITING = 2, 4  # processes that wait to run one lecture, and any: each has its text in memory
+LAUNCH = 300.0  # seconds that the ranks of a section may take, where nobody says how long a run may
 LATER = 2.0  # seconds after a run, when a browser shows its page, the next ones begin to wait
 GRACE = 3.0  # seconds that a lecture which swallows Ctrl-C or the time-out gets before its process ends
 
@@ -98,9 +100,10 @@ def record_of(  # noqa: PLR0913  (all are of one run)
     left no whole record.
     """
     how = {"sections": [*sections], "device": device, "timeout": timeout, "seed": seed,
-           "slow": slow, "words": words, "listener": listener, "terminal": terminal}  # fmt: skip
+           "slow": slow, "words": words, "ranks": 0, "listener": listener, "terminal": terminal}  # fmt: skip
     with _begun({"path": str(path.resolve()), **how}) as (asked, end):
-        return _record(asked, *end(timeout))
+        record = _record(asked, *end(timeout))
+    return _with_ranks(record, path, how)
 
 
 def records_of(paths: Sequence[Path]) -> Generator[Callable[[], model.Record], None, None]:
@@ -115,14 +118,20 @@ def records_of(paths: Sequence[Path]) -> Generator[Callable[[], model.Record], N
     try:
         while todo or running:
             while todo and len(running) < at_once:
-                how, run = {**WHOLE, "path": str(todo.popleft().resolve())}, contextlib.ExitStack()
-                asked, end = run.enter_context(_begun(how, cores // at_once))
-                running.append((run, partial(lambda asked, end: _record(asked, *end(None)), asked, end)))
+                path, run = todo.popleft(), contextlib.ExitStack()
+                asked, end = run.enter_context(
+                    _begun({**WHOLE, "path": str(path.resolve())}, cores // at_once)
+                )
+                running.append((run, partial(_whole, path, asked, end)))
             with running[0][0]:
                 yield running.popleft()[1]
     finally:
         for run, _ in running:
             run.close()
+
+
+def _whole(path: Path, asked: dict[str, Any], end: End) -> model.Record:
+    return _with_ranks(_record(asked, *end(None)), path, WHOLE)
 
 
 def answer(path: Path, function: str, /, **given: Any) -> Any:
@@ -179,7 +188,8 @@ class Warm:
                 later = threading.Timer(LATER, self._prepare, (path,))
                 later.daemon = True
                 later.start()
-            return _record(asked, process.exitcode or 0)
+            record = _record(asked, process.exitcode or 0)
+        return _with_ranks(record, path, {**WHOLE, "timeout": timeout})
 
     def stop(self) -> None:
         """End what runs now, and whatever it has started."""
@@ -340,6 +350,38 @@ def _end(process: subprocess.Popen[bytes], folder: Path, timeout: float | None) 
     return process.wait(), interrupted
 
 
+# ---------------------------------------------------------------------------- on several ranks
+
+
+def _with_ranks(record: model.Record, path: Path, how: dict[str, Any]) -> model.Record:
+    """The record with the sections that run on several ranks: of one number in one launch, if possible."""
+    worlds = dict[int, list[str]]()
+    for section in record.sections:
+        need, device = needs(section.requires), record.environment.device
+        waits = need.device == "cuda" and (device.count or 0) < need.ranks
+        waits |= need.device == "slow" and not how["slow"]
+        if need.ranks and section.kind == "section" and not waits and record.was_asked(section):
+            worlds.setdefault(need.ranks, []).append(section.key)
+    for world, keys in worlds.items():
+        again = {"sections": keys, "ranks": world, "timeout": how["timeout"] or LAUNCH, "listener": ""}
+        given = {"ranks": world, "asked": {**how, **again, "path": str(path.resolve())}}
+        for done, several in answer(path, "litbook.run.ranks:launch", **given):
+            left = [_left(path, rank, one) for rank, one in enumerate(several)]
+            record = ranks.joined(record, left, done)
+    return record
+
+
+def _left(path: Path, rank: int, one: dict[str, Any]) -> model.Record | ranks.Lost:
+    """What one rank left: its record, or how it ended."""
+    if "record" not in one:
+        return ranks.Lost(one["message"], one["path"], one["line"])
+    record = encoding.loads(one["record"], f"what rank {rank} of {shown(path)} left")
+    try:
+        return desk.with_late(record, one["late"])
+    except (ValueError, SyntaxError, TypeError):
+        return ranks.Lost("what the rank left beside its record is not whole")
+
+
 # ---------------------------------------------------------------------------- what it left
 
 
@@ -348,7 +390,7 @@ def _record(asked: dict[str, Any], status: int, interrupted: bool = False) -> mo
     content = _content(asked, "record", status, interrupted)
     record = encoding.loads(content, f"what the process of {shown(Path(asked['path']))} left")
     try:
-        return desk.with_late(record, Path(asked["folder"]))
+        return desk.with_late(record, desk.late(Path(asked["folder"])))
     except (ValueError, SyntaxError, TypeError):  # its last lines are not whole
         raise _died(asked, status) from None
 

@@ -29,9 +29,10 @@ from litbook.probe.recorder import Recorder
 from litbook.probe.recording import Listener
 from litbook.project import WORDS, Project
 from litbook.record import model
+from litbook.record.needs import Needs, needs
 from litbook.run import beside, ending, state
 from litbook.run import device as device_memory
-from litbook.run.environment import environment, has_cuda, peak, why_no_cuda
+from litbook.run.environment import count_cuda, environment, has_cuda, peak, why_no_cuda
 from litbook.run.modules import Modules, watch_copies
 from litbook.snapshot.foreign import alarm
 from litbook.text import depends, nearby, source
@@ -67,6 +68,7 @@ def run(  # noqa: PLR0913  all that one may ask of a run
     seed: int = 0,
     slow: bool = False,
     words: str = "",
+    ranks: int = 0,
     listener: Listener | None = None,
     owner: Owner | None = None,
     recorded_by: Callable[[Lecture, Listener | None], Recorder] = Recorder,
@@ -75,8 +77,9 @@ def run(  # noqa: PLR0913  all that one may ask of a run
 
     `sections` limits the run to those functions; `device` is `auto`, `cpu` or `cuda`; `timeout` is in
     seconds; every section starts from `seed`. Sections that are slow run where `slow` says so. `words` says
-    in whose words it is written, "edtrace" or "lectrace"; "" as its book says. Failed claims and exceptions
-    are in the record, not raised. `owner` is who owns this process, where it has nothing else to do: it
+    in whose words it is written, "edtrace" or "lectrace"; "" as its book says. `ranks` says that this process
+    is one of so many, and runs sections that require them. Failed claims and exceptions are in the record,
+    not raised. `owner` is who owns this process, where it has nothing else to do: it
     hears of sections, and ends it when the lecture does not stop in time. `recorded_by` may make a recorder
     that also does something else at each claim.
 
@@ -123,7 +126,7 @@ def run(  # noqa: PLR0913  all that one may ask of a run
             state.restored(),  # innermost: what leaves the others finds the world as it was
         ):
             beside.copy_named((file.text for file in files), path.parent, folder)
-            Execution(recorder, path, sections, device, seed, slow, owner).whole(path)
+            Execution(recorder, path, sections, device, seed, slow, ranks, owner).whole(path)
         asked = dict.fromkeys(lecture.section_name(lecture.section(name)) for name in sections)
         return recorder.finish(place, tuple(asked))
 
@@ -153,10 +156,11 @@ class Execution:
         device: str,
         seed: int,
         slow: bool,
+        ranks: int,
         owner: Owner | None,
     ) -> None:
         self.recorder, self.owner = recorder, owner
-        self.device, self.seed, self.slow = device, seed, slow
+        self.device, self.seed, self.slow, self.ranks = device, seed, slow, ranks
         self.asked = dict.fromkeys(map(recorder.lecture.section, sections))
         codes = instrument_files(recorder.lecture, recorder, self.asked)
         self.modules = Modules(path, recorder.lecture, codes, recorder.inside_file)
@@ -207,14 +211,20 @@ class Execution:
 
     def section(self, function: int, call: Callable[[], object]) -> None:
         """One section: from its own seed, not run where what it requires is missing, its exceptions kept."""
-        recorder, needed = self.recorder, self.recorder.lecture.functions[function].requires
+        recorder, spec = self.recorder, self.recorder.lecture.functions[function]
         if self.owner is not None:
-            self.owner.at(recorder.lecture.functions[function].name)
-        cuda = needed == "cuda" and self.device != "cpu" and has_cuda()
-        if needed and not cuda and not (needed == "slow" and self.slow):
-            recorder.needs[function] = needed
-            if recorder.listener is not None:
-                recorder.listener.skipped(function, needed)
+            self.owner.at(spec.name)
+        # Of a part its own lines run here, on however many ranks its sections do.
+        need = needs(spec.requires) if spec.kind != "part" else Needs(needs(spec.requires).device)
+        slow = need.device == "slow" and not self.slow
+        cuda = need.device == "cuda" and not (self.device != "cpu" and count_cuda() >= max(1, need.ranks))
+        torch = sys.modules.get("torch")
+        alone = need.simulated and not (torch and torch.distributed.is_available())
+        if slow or cuda or alone or need.ranks != (self.ranks if need.ranks else 0):
+            recorder.needs[function] = spec.requires or ""
+            # One that a launch awaits is told of when that is over.
+            if recorder.listener is not None and (slow or cuda or alone):
+                recorder.listener.skipped(function, spec.requires or "")
             recorder.ask(function, self.modules.of(function).__dict__)
             return
         if recorder.listener is not None:
@@ -223,10 +233,20 @@ class Execution:
             before = [(entry, entry.read()) for entry in state.randomness()]
             self._begin_from_seed()
             try:
-                self._survives(function, call)
+                with self._group(spec.key, need) as leave:
+                    if not self._survives(function, call):
+                        leave()
             finally:  # what runs after it sees the random state from before it
                 for entry, value in before:
                     entry.write(value)
+
+    def _group(self, section: str, need: Needs) -> contextlib.AbstractContextManager[Callable[[], object]]:
+        """The process group in which a section begins, with what leaves it; for most there is none."""
+        if not need.ranks and not need.simulated:
+            return contextlib.nullcontext(lambda: None)
+        from litbook.run import groups  # it imports torch
+
+        return groups.group(section) if need.ranks else groups.simulated(need.simulated)
 
     def _begin_from_seed(self) -> None:
         random.seed(self.seed)

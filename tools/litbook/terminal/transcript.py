@@ -19,6 +19,7 @@ from litbook.document.markdown import Plain
 from litbook.document.report import harmless
 from litbook.errors import Place
 from litbook.record import model
+from litbook.record.needs import needs
 from litbook.text.lecture import Function, Statement
 from litbook.text.words import calls
 
@@ -71,11 +72,11 @@ class Terminal:
         if self.console.is_terminal:
             self.status = self.console.status(Text("starting"), refresh_per_second=4)  # leaves the CPU alone
             self.status.start()
-        self._say(Text(harmless(lecture.title), style="bold"))
+        self.say(Text(harmless(lecture.title), style="bold"))
         device, torch = environment.device, environment.versions.get("torch")
         which = f", the first of {device.count} visible" if (device.count or 0) > 1 else ""
         where = [f"Python {environment.python}", *([f"torch {torch}"] if torch is not None else [])]
-        self._say(Text(" · ".join([*where, f"{device.kind}: {device.name}{which}"]), style="dim"))
+        self.say(Text(" · ".join([*where, f"{device.kind}: {device.name}{which}"]), style="dim"))
 
     def end(self) -> None:
         """The run is over, however it ended."""
@@ -90,22 +91,30 @@ class Terminal:
         if self.status is not None:
             self.status.update(Text(f"{spec.name}: {harmless(spec.heading)}"))
         self.printed = 0
+        depth, parent = 1, spec.parent
+        while parent is not None:
+            depth, parent = depth + 1, self.functions[parent].parent
+        self.title(f"{'aside: ' * spec.aside}{spec.heading}", depth, spec.aside)
+        if spec.kind == "section" and (count := needs(spec.requires).simulated):
+            self.say(
+                Text(f"{margin.ranks(count, True)}: {margin.SIMULATED.partition(': ')[2]}", style="yellow")
+            )
+
+    def title(self, text: str, depth: int = 2, aside: bool = False) -> None:
+        """What stands above a section."""
         self._gap()
-        title = f"{'aside: ' * spec.aside}{harmless(spec.heading)}"
+        title = harmless(text)
         if self.console.is_terminal:
-            self._say(Rule(Text(title, style="dim" if spec.aside else "bold"), align="left"))
+            self.say(Rule(Text(title, style="dim" if aside else "bold"), align="left"))
         else:
-            depth, parent = 1, spec.parent
-            while parent is not None:
-                depth, parent = depth + 1, self.functions[parent].parent
-            self._say(f"{'#' * depth} {title}")
+            self.say(f"{'#' * depth} {title}")
         self._gap()
 
     def skipped(self, function: int, device: str) -> None:
         """A section whose device is not here, or that is slow."""
         self.section(function)
         slow = ": it runs when it is asked for by name, and when it is recorded"
-        self._say(Text(margin.not_run(device) + slow * (device == "slow"), style="yellow"))
+        self.say(Text(margin.not_run(device) + slow * (device == "slow"), style="yellow"))
 
     def line(self, statement: int) -> None:
         """A statement of a section is about to run for the first time."""
@@ -148,7 +157,7 @@ class Terminal:
             case blocks.Prose(_, text):
                 self._gap()
                 text = plain(harmless(text))
-                self._say(Markdown(text) if self.console.is_terminal else text)
+                self.say(Markdown(text) if self.console.is_terminal else text)
                 self._gap()
             case blocks.Misbelief(_, common, run):
                 self._gap()
@@ -162,45 +171,45 @@ class Terminal:
                     self._speak("Hint: ", "bold blue", hint)
                 if answer:
                     line = values.line(answer.value, answer.unit)
-                    self._say(Text.assemble(("Answer: ", "bold green"), line))
+                    self.say(Text.assemble(("Answer: ", "bold green"), line))
                 if why:
-                    self._say(Text(harmless(why)))
+                    self.say(Text(harmless(why)))
                 self._gap()
             case blocks.Figure(_, _, alt, caption) | blocks.Image(_, _, alt, caption):
                 kind = type(block).__name__.lower()
                 words = plain(harmless(caption)) or harmless(alt)
-                self._say(Text(f"[{kind}: {words}]", style="magenta"))
+                self.say(Text(f"[{kind}: {words}]", style="magenta"))
             case blocks.Explore(_, grid, alt, caption, do):
                 chart = explored.chart(grid)
-                self._say(Text(f"[explore: {plain(harmless(caption or alt))}]", style="magenta"))
+                self.say(Text(f"[explore: {plain(harmless(caption or alt))}]", style="magenta"))
                 if do:
                     self._speak("Try: ", "bold blue", do)
                 for place, point in chart.ends():
-                    self._say(Text(harmless(f"{MARGIN}{place}: {chart.in_words(point)}")))
+                    self.say(Text(harmless(f"{MARGIN}{place}: {chart.in_words(point)}")))
             case blocks.Link(_, text, target):
                 address = target.removeprefix("function:").replace("cite:", "@", 1)
-                self._say(f"[{plain(harmless(text))}] {address}")
+                self.say(f"[{plain(harmless(text))}] {address}")
             case blocks.Output(_, text):
                 self._print(harmless(text))
             case blocks.Speech(_, text):
-                self._say(Text(f"[speaker note] {plain(harmless(text))}", style="dim"))
+                self.say(Text(f"[speaker note] {plain(harmless(text))}", style="dim"))
             case _:
                 assert_never(block)
 
     def _speak(self, head: str, style: str, text: str) -> None:
         """Prose behind words of our own."""
-        self._say(Text.assemble((head, style), plain(harmless(text))))
+        self.say(Text.assemble((head, style), plain(harmless(text))))
 
     def value(self, value: model.Value, shown: model.Snapshot | None) -> None:
         """An inspected expression of a section; without a value where more of them are not printed."""
         name = (harmless(value.text), "blue")
         if shown is None:
-            self._say(Text.assemble(MARGIN, "→ ", name, (" …", "dim")))
+            self.say(Text.assemble(MARGIN, "→ ", name, (" …", "dim")))
             return
         text = values.line(shown, value.unit)
         remark = f"   (measured on {self.device})" if value.kind == "measure" else ""
         remark += f"   (iteration {value.turn + 1})" if value.turn else ""
-        self._say(Text.assemble(MARGIN, "→ ", name, " = ", text, (remark, "dim")))
+        self.say(Text.assemble(MARGIN, "→ ", name, " = ", text, (remark, "dim")))
 
     def claim(self, claim: model.Claim, snapshots: list[model.Snapshot]) -> None:
         """A claim was judged."""
@@ -209,7 +218,7 @@ class Terminal:
         tested = values.claim(claim, snapshots) if judged else harmless(claim.why)
         caption = harmless(claim.caption or claim.text)
         remark = f"   {tested}" if tested else ""
-        self._say(Text.assemble(MARGIN, (f"{sign} {caption}", style), (remark, "dim")))
+        self.say(Text.assemble(MARGIN, (f"{sign} {caption}", style), (remark, "dim")))
 
     def error(self, error: model.Error, place: Place) -> None:
         """Something went wrong; the end of the run lists it in full."""
@@ -219,7 +228,7 @@ class Terminal:
         where = f"line {line}" if len(self.files) == 1 else f"{harmless(place.path)}:{line}"
         if error.trace and error.trace[-1][0] != place.path:
             where += f", in {harmless(error.trace[-1][0])}:{error.trace[-1][1]}"
-        self._say(Text(f"{MARGIN}! {where}: {first}{' …' if more else ''}", style="bold red"))
+        self.say(Text(f"{MARGIN}! {where}: {first}{' …' if more else ''}", style="bold red"))
 
     # -- printing
 
@@ -234,7 +243,8 @@ class Terminal:
             self._put(line)
             self.gap = False
 
-    def _say(self, what: Any) -> None:
+    def say(self, what: Any) -> None:
+        """Print something on a line of its own."""
         self._release()
         self._put(Text(harmless(what)) if isinstance(what, str) else what)
         self.gap = False
@@ -258,7 +268,7 @@ class Terminal:
         *lines, rest = (self.output + text).split("\n")
         self.output = ""
         for line in lines:
-            self._say(Text.assemble(MARGIN, ("│ ", "dim"), (line, "cyan")))
+            self.say(Text.assemble(MARGIN, ("│ ", "dim"), (line, "cyan")))
         self.output = rest
 
     def _turn_to(self, file: int) -> None:

@@ -11,6 +11,7 @@ import contextlib
 from collections.abc import Iterable
 
 from litbook.errors import Problem
+from litbook.record.needs import needs
 from litbook.text import scopes
 from litbook.text.claims import names_axes, outside_try, spells_axes
 from litbook.text.file import File
@@ -102,8 +103,9 @@ def find_lost_sections(lecture: Lecture, callers: Iterable[ast.AST], problems: l
 
 
 def find_what_says_nothing(lecture: Lecture, problems: list[Problem]) -> None:
-    """Functions that another of their name replaces, claims that claim nothing, asides that are none."""
+    """Functions that are replaced, claims that claim nothing, asides that are none, needs unknown to all."""
     _find_misplaced_asides(lecture, problems)
+    _find_unknown_needs(lecture, problems)
     for file in lecture.files:
         _find_replaced(file, lecture.names, problems)
     # Annotations of jaxtyping in a section's own body that look like claims and are none. In a helper none is
@@ -165,6 +167,20 @@ def _find_always_true(file: File, node: ast.Assert, problems: list[Problem]) -> 
                 what = f"what stands behind the comma is a message, and {message} is none"
                 way_out = f"compare: assert {asked} == {message}"
                 problems.append(Problem("no-claim", what, file.at(node.msg), way_out))
+
+
+def _find_unknown_needs(lecture: Lecture, problems: list[Problem]) -> None:
+    """What a section requires, and nothing has."""
+    for node, index in lecture.function_of.items():
+        for mark in getattr(node, "decorator_list", ()):
+            match mark:
+                case ast.Call(args=[ast.Constant(required), *_]) if mark_of(mark) == "requires":
+                    try:
+                        needs(str(required))
+                    except ValueError as error:
+                        what, _, way_out = str(error).partition("; ")
+                        place = lecture.file_of_function(index).at(mark)
+                        problems.append(Problem("unknown-need", what, place, way_out))
 
 
 def _find_misplaced_asides(lecture: Lecture, problems: list[Problem]) -> None:

@@ -13,6 +13,7 @@ from collections import Counter
 from dataclasses import replace
 
 from litbook.errors import Problem
+from litbook.record.needs import needs
 from litbook.text import scopes
 from litbook.text.beside import is_beside
 from litbook.text.file import File
@@ -179,12 +180,20 @@ def find_sections(lecture: Lecture, calls: Calls, problems: list[Problem]) -> se
             kind=kind,
             parent=parent,
             heading=spec.heading or node.name.replace("_", " ").capitalize(),
-            requires=spec.requires or (above.requires if above else None),
+            requires=_combined(spec.requires, above.requires if above else None),
             aside=spec.aside or bool(above and above.aside),
         )
         below = [callee for _, callee in calls.get(node, []) if callee not in seen]
         todo += [(callee, index) for callee in reversed(below)]
     return seen
+
+
+def _combined(own: str | None, above: str | None) -> str | None:
+    """What a section requires in a part that requires something, too."""
+    try:
+        return str(needs(own).within(needs(above))) or None
+    except ValueError:  # `refused` says so
+        return own or above
 
 
 def _last_main(tree: ast.Module) -> Definition | None:

@@ -1,0 +1,165 @@
+"""What the ranks of a section left becomes one entry: by hand, from runs of which each plays one rank."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.running import claims, one, plain, record, section
+
+from litbook.errors import RecordError, UnusableLecture
+from litbook.record import encoding, model, needs, ranks
+from litbook.text import source
+
+BODY = """
+note("Every rank has a number.")
+rank = RANK  # @inspect rank
+whole = [1, 2]  # @inspect whole
+print("I am", rank)
+assert sum(whole) == 3, "the sum"
+assert rank < 2, "half of them"
+if rank == 1:
+    assert rank + 1 == 2, "the second"
+if rank == 3:
+    raise ValueError("no more")
+"""
+
+
+def of(folder: Path, body: str, world: int = 4) -> list[model.Record]:
+    """The record of each rank."""
+    return [record(folder, section(body, f"RANK = {rank}")) for rank in range(world)]
+
+
+@pytest.fixture(scope="module")
+def left(tmp_path_factory: pytest.TempPathFactory) -> list[model.Record]:
+    return of(tmp_path_factory.mktemp("ranks"), BODY)
+
+
+@pytest.fixture(scope="module")
+def merged(left: list[model.Record]) -> model.Section:
+    return ranks.merged([one(made) for made in left])
+
+
+def values(entry: model.Section) -> list[object]:
+    return [plain(entry.snapshots[value.value]) for value in entry.values if value.value is not None]
+
+
+def test_each_rank_is_an_ordinary_section_again(left: list[model.Record], merged: model.Section) -> None:
+    for rank, made in enumerate(left):
+        again, was = ranks.of_rank(merged, rank), one(made)
+        assert values(again) == values(was)
+        assert [piece.text for piece in again.pieces] == [piece.text for piece in was.pieces]
+        assert [claim.verdict for claim in again.claims] == [claim.verdict for claim in was.claims]
+        assert again.steps == was.steps and again.errors == was.errors and again.shares == ()
+
+
+def test_what_all_ranks_share_is_kept_once(merged: model.Section) -> None:
+    assert [plain(shot) for shot in merged.snapshots].count(0) == 1
+    first, second = merged.shares[:2]
+    assert (first.values, first.pieces) == (None, None)
+    assert second.values is not None and [type(value) is int for value in second.values] == [False, True]
+    assert second.pieces is not None and second.pieces[0] == 0
+
+
+def test_a_claim_fails_if_any_rank_finds_it_false_and_the_first_of_them_is_heard(
+    merged: model.Section,
+) -> None:
+    half = merged.claims[1]
+    assert (half.verdict, half.why) == ("fails", "on ranks 2 and 3 of 4")
+    side = half.operands[0].value
+    assert side is not None and plain(merged.snapshots[side]) == 2
+
+
+def test_a_claim_that_only_some_reach_holds_and_says_where(merged: model.Section) -> None:
+    assert [(c.verdict, c.why) for c in merged.claims][::2] == [("holds", ""), ("holds", "on rank 1 alone")]
+
+
+def test_an_error_names_its_ranks(merged: model.Section) -> None:
+    assert [error.message for error in merged.errors] == ["on rank 3: ValueError: no more"]
+
+
+def test_what_a_rank_met_for_want_of_another_comes_last(tmp_path: Path) -> None:
+    body = """
+    if RANK == 2:
+        raise ValueError("mine")
+    raise RuntimeError(f"[{RANK}] Connection closed by peer")
+    """
+    left = of(tmp_path, body)
+    told = [error.message for error in ranks.merged([one(made) for made in left]).errors]
+    assert told == [
+        "on rank 2: ValueError: mine",
+        "on ranks 0, 1 and 3: RuntimeError: [0] Connection closed by peer",
+    ]
+
+
+def test_a_lost_rank_leaves_no_claim_judged(left: list[model.Record]) -> None:
+    gone = ranks.Lost("the process of the rank was killed by signal 9 (SIGKILL), in the section one", "", 15)
+    joined = ranks.joined(left[0], [left[0], left[1], gone, left[2]], ["one"])
+    assert set(claims(joined).values()) == {"not-reached"}
+    (error,) = joined.by_key["one"].errors
+    assert error.message == f"on rank 2: {gone.message}"
+    assert error.line + joined.by_key["one"].first == 15
+    assert error.text == 'assert sum(whole) == 3, "the sum"'
+
+
+def test_the_record_of_ranks_survives_its_json(left: list[model.Record]) -> None:
+    joined = ranks.joined(left[0], left, ["one"])
+    assert encoding.loads(encoding.dumps(joined)) == joined
+
+
+def test_a_share_that_points_nowhere_is_refused(left: list[model.Record]) -> None:
+    joined = ranks.joined(left[0], left, ["one"])
+    text = encoding.dumps(joined).replace('"pieces":[0,', '"pieces":[77,')
+    assert text != encoding.dumps(joined)
+    with pytest.raises(RecordError, match="pieces of a rank: 77 of 'one' does not exist"):
+        encoding.loads(text)
+
+
+def test_ranks_have_names() -> None:
+    assert ranks.names([0, 1], 2) == "all 2 ranks"
+    assert ranks.names([2], 4) == "rank 2"
+    assert ranks.names([0, 1, 3], 4) == "ranks 0, 1 and 3"
+
+
+# ------------------------------------------------------------------------ what is required
+
+
+@pytest.mark.parametrize(
+    ("text", "device", "count", "simulated"),
+    [
+        ("cuda", "cuda", 0, 0),
+        ("ranks=2", "", 2, 0),
+        ("cuda, ranks=64", "cuda", 64, 0),
+        ("slow, ranks=4", "slow", 4, 0),
+        ("simulated ranks=1024", "", 0, 1024),
+    ],
+)
+def test_a_need_is_read_and_written(text: str, device: str, count: int, simulated: int) -> None:
+    assert needs.needs(text) == needs.Needs(device, count, simulated)
+    assert str(needs.needs(text)) == text
+
+
+@pytest.mark.parametrize(
+    "text", ["ranks=0", "ranks=1", "ranks=65", "ranks=-4", "ranks=four", "ranks=", "ranks=٣"]
+)
+def test_a_number_of_ranks_that_nobody_gives_is_refused_at_its_place(text: str) -> None:
+    lecture = section("x = 1").replace("def one", f'@requires("{text}")\ndef one')
+    with pytest.raises(UnusableLecture) as refused:
+        source.parse(lecture, "lecture.py")
+    assert str(refused.value) == (
+        f"lecture.py:9:2: requires() takes from 2 to 64 ranks, not {text!r}\n"
+        f'    @requires("{text}")\n     ^\n'
+        "    more are simulated: 'simulated ranks=1024'"
+    )
+
+
+def test_a_need_that_nobody_knows_is_refused_at_its_place() -> None:
+    lecture = section("x = 1").replace("def one", '@requires("rank=4")\ndef one')
+    with pytest.raises(UnusableLecture, match=r"lecture.py:9:2: requires\(\) knows .*, not 'rank=4'"):
+        source.parse(lecture, "lecture.py")
+
+
+def test_a_section_needs_what_its_part_needs_too() -> None:
+    text = section("two()", '@requires("ranks=2")\ndef two():\n    """Two."""\n    x = 1\n')
+    lecture = source.parse(text.replace("def one", '@requires("cuda")\ndef one'), "lecture.py")
+    assert [f.requires for f in lecture.functions if f.name in ("one", "two")] == ["cuda, ranks=2", "cuda"]

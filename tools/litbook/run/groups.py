@@ -1,0 +1,82 @@
+"""The process group in which a section begins: of ranks that were started, or of simulated ones.
+
+In goes the section, and of the environment what launchers set: RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT. It
+is imported where a section needs a group, since it imports torch.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import time
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+# Seconds that a collective may take, and that a rank waits for the others at the end of a section.
+PATIENCE = float(os.environ.get("LITBOOK_PATIENCE", "30"))
+PROMPT = 3.0  # seconds that a rank keeps its connections there: who still needs them then waits in vain
+
+
+@contextlib.contextmanager
+def group(section: str) -> Iterator[Callable[[], object]]:
+    """The default process group while one section runs, and what leaves it early, so that nobody waits.
+
+    At its end each rank waits for the others, through the store so that no collective is disturbed: no
+    connection closes while somebody needs it.
+    """
+
+    def leave() -> None:
+        if dist.is_initialized():
+            dist.destroy_process_group()
+
+    rank, world = (int(os.environ[name]) for name in ("RANK", "WORLD_SIZE"))
+    limit = timedelta(seconds=PATIENCE)
+    store = dist.PrefixStore(section, _store())  # type: ignore[attr-defined]
+    dist.init_process_group(_backend(world), store=store, rank=rank, world_size=world, timeout=limit)
+    try:
+        yield leave
+    finally:
+        store.add("end", 1)
+        for seconds in (PROMPT, PATIENCE):
+            until = time.monotonic() + seconds
+            while int(store.add("end", 0)) < world and time.monotonic() < until:
+                time.sleep(0.005)
+            leave()
+
+
+@functools.cache
+def _store() -> Any:
+    """Where the ranks find each other: the launcher's, or where there is none, rank 0's."""
+    place = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), int(os.environ["WORLD_SIZE"])
+    own = os.environ["RANK"] == "0" and os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True"
+    return dist.TCPStore(*place, is_master=own, timeout=timedelta(seconds=PATIENCE))  # type: ignore[attr-defined]
+
+
+def _backend(world: int) -> str:
+    """NCCL for what lies on a GPU, where every rank has one of its own; gloo for the rest."""
+    local = int(os.environ.get("LOCAL_WORLD_SIZE", world))
+    if os.environ.get("CUDA_VISIBLE_DEVICES") != "" and torch.cuda.device_count() >= local:
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+        return "cpu:gloo,cuda:nccl"
+    return "gloo"
+
+
+@contextlib.contextmanager
+def simulated(world: int) -> Iterator[Callable[[], object]]:
+    """A process group of so many ranks that is this process alone, as rank 0; it sends nothing.
+
+    Shapes, counts and bytes are as they would be; what the others would have sent is made up.
+    """
+    from torch.testing._internal.distributed.fake_pg import FakeStore
+
+    dist.init_process_group("fake", store=FakeStore(), rank=0, world_size=world)
+    try:
+        yield bool  # nobody waits for it
+    finally:
+        if dist.is_initialized():
+            dist.destroy_process_group()

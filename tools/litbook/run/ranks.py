@@ -1,0 +1,230 @@
+"""Sections on many ranks: PyTorch's elastic launcher starts processes, and each of them is a run.
+
+In goes how many, and what a run is asked for; out comes what each rank left, its record or how it ended. Who
+merges these is `record.ranks`. The process that launches is a fresh one: it has imported what the ranks need,
+has not met a GPU, runs nothing of the lecture, and is ended with all its ranks by whoever began it.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import faulthandler
+import importlib
+import json
+import logging
+import multiprocessing
+import os
+import re
+import signal
+import sys
+import tempfile
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+from litbook.errors import Interrupted, LitbookError
+from litbook.record import model
+from litbook.record.ranks import WITH_OTHERS
+from litbook.run import child, desk, run
+from litbook.text import nearby, source
+from litbook.text.lecture import Lecture
+
+GRACE = 12.0  # seconds after that in which every rank has ended itself
+MEMORY = 100 * 2**20  # bytes of main memory that a rank takes at least, beside what it shares
+STACK = "stack"  # a rank's file: where it was when it was ended
+Left = dict[str, Any]
+"""What one rank left, as JSON: `record`, or `message`, `path` and `line`."""
+
+
+class _Gone(Exception):
+    """All processes of a launch have ended, and the launcher waits for one that told it nothing."""
+
+
+def launch(owner: desk.Desk, *, ranks: int, asked: dict[str, Any]) -> list[tuple[list[str], list[Left]]]:
+    """Run the sections on so many ranks, all of them in one launch; what each rank left, for each launch.
+
+    Where a rank is lost, what it was in is taken out, and the others are launched again.
+    """
+    os.environ["OMP_NUM_THREADS"] = str(max(1, (os.cpu_count() or 1) // ranks))
+    os.environ["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"  # or asking for a GPU would forbid it to every fork
+    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
+    logging.disable(logging.ERROR)  # the launcher's: what it has to say stands in what it raises
+    lecture = source.usable(Path(asked["path"]), asked["sections"])
+    if not _preload(Path(asked["path"]), lecture):
+        return []
+    if (free := _free_memory()) is not None and free < ranks * MEMORY:
+        sizes = f"{ranks} ranks take at least {ranks * MEMORY / 2**30:.1f} GiB of memory"
+        message = f"{sizes}, and {free / 2**30:.1f} GiB are free: ask for fewer ranks, or end something else"
+        return [(asked["sections"], [{"message": message, "path": "", "line": 0}] * ranks)]
+    keys, launches = list(asked["sections"]), list[tuple[list[str], list[Left]]]()
+    while keys:
+        folder = Path(owner.folder, str(len(launches)))
+        try:
+            ended = _launched(folder, owner.key, ranks, {**asked, "sections": keys})
+        except KeyboardInterrupt:
+            places = {desk.where(folder / str(rank)) for rank in range(ranks)}
+            raise Interrupted(f"interrupted on {ranks} ranks, {' and '.join(sorted(places))}", None) from None
+        left = [_left(folder / str(rank), owner.key, ended.get(rank), lecture) for rank in range(ranks)]
+        # The section in which a rank was lost that nobody ended for another one's sake.
+        culprits = [
+            r for r in range(ranks) if "record" not in left[r] and WITH_OTHERS not in left[r]["message"]
+        ]
+        done = keys
+        if len(keys) > 1 and any("record" not in one for one in left):
+            at = {_section(folder / str(rank), lecture) for rank in culprits} & {*keys}
+            done = [key for key in keys if key in at] or keys
+        launches.append((done, left))
+        keys = [key for key in keys if key not in done]
+    return launches
+
+
+def _launched(folder: Path, key: str, ranks: int, asked: dict[str, Any]) -> dict[int, int]:
+    """One launch. Of ranks that were ended from outside, or ended themselves: rank -> exit status."""
+    from torch.distributed.elastic.multiprocessing.api import DefaultLogsSpecs
+    from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+    from torch.distributed.launcher.api import LaunchConfig, elastic_launch
+
+    folder.mkdir()
+    # Ctrl-C is ours, and who waits in native code is ended soon: not every torch can be told so.
+    later: dict[str, Any] = {"signals_to_handle": "SIGTERM", "shutdown_timeout": 3}
+    later = {name: value for name, value in later.items() if name in LaunchConfig.__dataclass_fields__}
+    config = LaunchConfig(
+        min_nodes=1,
+        max_nodes=1,
+        nproc_per_node=ranks,
+        run_id=key[:16],
+        rdzv_backend="c10d",
+        rdzv_endpoint="localhost:0",  # a port that is free
+        local_addr="127.0.0.1",
+        start_method="fork",
+        max_restarts=0,
+        monitor_interval=0.05,
+        logs_specs=DefaultLogsSpecs(log_dir=str(folder)),
+        **later,
+    )
+    since, gone = time.monotonic(), 0
+
+    def look(*_: object) -> None:
+        """A rank that ends with status 0 without a word keeps the launcher waiting, and so may a bug."""
+        nonlocal gone
+        alive = any(process.is_alive() for process in multiprocessing.active_children())
+        gone = 0 if alive or time.monotonic() - since < 2 else gone + 1
+        if gone > 4 or time.monotonic() - since > asked["timeout"] + GRACE:
+            raise _Gone
+
+    before = signal.signal(signal.SIGALRM, look)
+    signal.setitimer(signal.ITIMER_REAL, 0.5, 0.5)
+    try:
+        elastic_launch(config, _rank)(str(folder), key, asked)
+    except ChildFailedError as error:
+        return {rank: failure.exitcode for rank, failure in error.failures.items()}
+    except _Gone:
+        for process in multiprocessing.active_children():
+            process.kill()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    return {}
+
+
+def _preload(path: Path, lecture: Lecture) -> bool:
+    """Import once what the lecture imports of large libraries, and read it: every rank then has that.
+
+    False where there is no torch, or one without `torch.distributed`.
+    """
+    os.environ.setdefault("MPLBACKEND", "Agg")  # read when it is imported
+    names = {"torch.distributed"}
+    for file in [*lecture.files, *nearby.modules(lecture, path.parent)]:
+        for node in ast.walk(file.tree):
+            match node:
+                case ast.Import(aliases):
+                    names.update(alias.name for alias in aliases)
+                case ast.ImportFrom(module=str(module), level=0):
+                    names.add(module)
+    if any(name.startswith("torch.distributed.") for name in names):
+        names.add("torch._dynamo")  # what the first functional collective would import in every rank
+    for name in sorted(names):
+        if name.partition(".")[0] in model.LIBRARIES:
+            with contextlib.suppress(ImportError), warnings.catch_warnings(action="ignore"):
+                importlib.import_module(name)  # what is missing the lecture's own import will say
+    torch = sys.modules.get("torch")
+    with contextlib.suppress(LitbookError):  # what is wrong with the text each rank will say
+        run.read_ahead(path)
+    return bool(torch and torch.distributed.is_available())
+
+
+def _free_memory() -> int | None:
+    with contextlib.suppress(OSError):
+        match = re.search(r"MemAvailable:\s*(\d+) kB", Path("/proc/meminfo").read_text(encoding="ascii"))
+        return int(match[1]) * 1024 if match else None
+    return None
+
+
+# ---------------------------------------------------------------------------- one rank
+
+
+def _rank(folder: str, key: str, asked: dict[str, Any]) -> None:
+    """All of the life of one rank. Ended from outside, it says where it was; its failure ends the others."""
+    for name in ("SIGTERM", "SIGHUP", "SIGQUIT", "SIGALRM"):
+        signal.signal(signal.Signals[name], signal.SIG_DFL)  # the launcher's handlers are not ours
+    logging.disable(logging.NOTSET)
+    place = Path(folder, os.environ["RANK"])
+    (place / "tmp").mkdir(parents=True)
+    os.environ["TMPDIR"] = tempfile.tempdir = str(place / "tmp")
+    stack = open(place / STACK, "w")  # noqa: PTH123, SIM115  until the end
+    faulthandler.register(signal.SIGTERM, stack, all_threads=False, chain=True)  # also within native code
+    owner = desk.Desk(str(place), key)
+    child.carry_out(owner, asked)
+    faulthandler.unregister(signal.SIGTERM)
+    if not (place / desk.LEFT).is_file() or desk.left(place, key)[0] != "record":
+        sys.exit(1)  # the others wait for nothing
+
+
+def _left(folder: Path, key: str, status: int | None, lecture: Lecture) -> Left:
+    """What a rank left: its record, or how it ended and the innermost line of the lecture that it was at."""
+    kind, content = desk.left(folder, key)
+    if kind == "record":
+        return {"record": content, "late": desk.late(folder)}
+    where, stack = desk.where(folder), _text(folder / STACK)
+    paths = {file.filename: file.path for file in lecture.files}
+    if kind == "trouble":
+        message = json.loads(content)["message"]
+        lines = [
+            (path, int(n))
+            for path in paths.values()
+            for n in re.findall(re.escape(path) + r":(\d+)", message)
+        ]
+        return {"message": message} | _place(lines)
+    lines = [
+        (paths[name], int(line))
+        for name, line in re.findall(r'File "(.*?)", line (\d+)', stack)
+        if name in paths
+    ]
+    if status is None or status == -signal.SIGTERM:
+        at = "here" if lines else f"{where}, at its end"
+        return {"message": f"the rank waited {at}, and {WITH_OTHERS}"} | _place(lines)
+    how = f"ended with exit status {status}"
+    if status < 0:
+        with contextlib.suppress(ValueError):
+            how = f"was killed by signal {-status} ({signal.Signals(-status).name})"
+    return {"message": f"the process of the rank {how}, {where}"} | _place(lines)
+
+
+def _place(lines: list[tuple[str, int]]) -> Left:
+    path, line = lines[0] if lines else ("", 0)
+    return {"path": path, "line": line}
+
+
+def _text(path: Path) -> str:
+    with contextlib.suppress(OSError):
+        return path.read_text(encoding="utf-8", errors="replace")
+    return ""
+
+
+def _section(folder: Path, lecture: Lecture) -> str:
+    """The key of the section that a rank was in; "" where that is not known."""
+    name = _text(folder / desk.AT)
+    numbers = [i for i in lecture.order if lecture.functions[i].name == name]
+    return lecture.key(numbers[0]) if len(numbers) == 1 else ""

@@ -1,0 +1,78 @@
+"""A section that ran in other processes, as the terminal prints it when they are done: from its blocks.
+
+In go the record and a section of it. What a run prints as it goes stands in `transcript`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import assert_never
+
+from rich.text import Text
+
+from litbook.document import blocks, books, margin, section
+from litbook.document.report import harmless
+from litbook.record.model import Record
+from litbook.record.needs import needs
+from litbook.terminal.transcript import GUTTER, MARGIN, SIGNS, Terminal
+
+WIDE = 60  # characters from which on each rank's value has a line of its own
+
+
+def of_ranks(terminal: Terminal, record: Record) -> None:
+    """Print the sections that run on ranks, of those that were asked for, in the order of the book."""
+    terminal.gap = False
+    book = books.Book(record, books.NOTHING_CITED, (), [], [])
+    for entry in record.sections:
+        if entry.kind != "section" or not needs(entry.requires).ranks or not record.was_asked(entry):
+            continue
+        terminal.title(f"{'aside: ' * entry.aside}{entry.heading}", aside=entry.aside)
+        for block in section.blocks(book, entry):
+            _block(terminal, book, entry.file, block)
+
+
+def _block(terminal: Terminal, book: books.Book, file: int, block: blocks.Block) -> None:
+    match block:
+        case blocks.Code(rows, dedent):
+            for row in rows:
+                line = book.lines[file][row.number - 1].text[dedent:]
+                if line.strip():
+                    terminal.say(Text.assemble((f"{row.number:>{GUTTER}}  ", "dim"), harmless(line)))
+                _entries(terminal, row.entries)
+        case blocks.Loose(entries):
+            _entries(terminal, entries)
+        case blocks.Ranks(count, simulated):
+            terminal.say(Text(margin.ranks(count, simulated), style="dim"))
+        case blocks.Absence(text) | blocks.Fold(state=text):
+            terminal.say(Text(harmless(text), style="yellow"))
+        case blocks.Shelf() | blocks.Failure() | blocks.Trouble() | blocks.Unshown() | blocks.Call():
+            pass  # cards are for pages; the end of the run lists what went wrong
+        case _:
+            terminal.told(block)
+
+
+def _entries(terminal: Terminal, entries: Sequence[blocks.Entry]) -> None:
+    for entry in entries:
+        terminal.say(Text.assemble(MARGIN, *_parts(entry)))
+
+
+def _parts(entry: blocks.Entry) -> tuple[str | tuple[str, str], ...]:
+    match entry:
+        case blocks.Shown(ranks=ranks) if len(entry.text) > WIDE and len(ranks) > 1:
+            texts = (f"\n{MARGIN}  rank {rank}: {text}" for rank, text in enumerate(ranks))
+            return "→ ", (harmless(entry.name), "blue"), *map(harmless, texts)
+        case blocks.Shown():
+            names = " · ".join(map(str, range(len(entry.ranks))))
+            remark = "".join(
+                f"   ({words})" for words in (entry.turns, names and f"rank {names}", entry.measured) if words
+            )
+            return "→ ", (harmless(entry.name), "blue"), " = ", harmless(entry.text), (remark, "dim")
+        case blocks.Judged():
+            sign, style = SIGNS.get(entry.verdict, ("–", "dim"))
+            words = "   ".join(filter(None, [entry.sides, entry.remark]))
+            return (f"{sign} {harmless(entry.caption)}", style), (f"   {harmless(words)}", "dim")
+        case blocks.Promise(text):
+            return ((f"✓ {harmless(text)}", "green"),)
+        case blocks.Raised(message):
+            return ((f"! {harmless(message)}", "bold red"),)
+    assert_never(entry)
