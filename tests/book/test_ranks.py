@@ -60,9 +60,9 @@ def test_a_section_on_ranks_says_what_each_of_them_had(tmp_path: Path) -> None:
     assert done.returncode == 1, done.stderr
     for line in (
         "2 ranks",
-        "→ rank = 0 · 1   (rank 0 · 1)",
+        "→ rank = 0 · 1   (by rank)",
         "→ x.item() = 1.0",
-        "✓    1.0 = 1   all 2 ranks",
+        "✓    1.0 = 1",
         "✗    1 < 1   on rank 1 of 2",
         "│ rank 0: I am 0",
         "│ rank 1: I am 1",

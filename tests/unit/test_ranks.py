@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from tests.running import claims, one, plain, record, section
 
 from litbook.errors import RecordError, UnusableLecture
-from litbook.record import encoding, model, needs, ranks
+from litbook.record import compare, encoding, model, needs, ranks
 from litbook.text import source
 
 BODY = """
@@ -119,6 +120,37 @@ def test_ranks_have_names() -> None:
     assert ranks.names([0, 1], 2) == "all 2 ranks"
     assert ranks.names([2], 4) == "rank 2"
     assert ranks.names([0, 1, 3], 4) == "ranks 0, 1 and 3"
+
+
+# ------------------------------------------------------------------------ compared with a recording
+
+
+def test_a_rank_that_agrees_with_itself_differs_from_no_recording(left: list[model.Record]) -> None:
+    joined = ranks.joined(left[0], left, ["one"])
+    result = compare.compare(joined, joined)
+    assert (result.differences, result.values, result.claims) == ((), 8, 12)
+
+
+def test_what_differs_names_its_ranks(tmp_path: Path) -> None:
+    """A value whose text is the same, and that another rank has changed."""
+    made = of(tmp_path, "import os\nx = int(os.environ.get('X', 0))  # @inspect x\nassert x < 9", 3)
+    joined = ranks.joined(made[0], made, ["one"])
+    nine = model.Scalar("int", "7", 7)
+    entry = one(made[1])
+    other = replace(entry, snapshots=(nine, *entry.snapshots[1:]))
+    changed = ranks.joined(
+        made[0], [made[0], replace(made[0], sections=(*made[0].sections[:-1], other)), made[2]], ["one"]
+    )
+    told = [str(difference) for difference in compare.compare(changed, joined).differences]
+    assert told == [
+        "lecture_sample.py:12: one: x, on rank 1, is not what was recorded\n    was 0, is 7, by 7 (1 of it)",
+    ]
+
+
+def test_a_recording_of_another_world_size_is_one_difference(left: list[model.Record]) -> None:
+    four, two = (ranks.joined(left[0], some, ["one"]) for some in (left, left[:2]))
+    (told,) = compare.compare(two, four).differences
+    assert str(told).endswith("what ran is not what was recorded\n    ranks: was 4, is 2, by 2")
 
 
 # ------------------------------------------------------------------------ what is required

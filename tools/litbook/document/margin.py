@@ -17,7 +17,6 @@ from litbook.document.drawable import has_bits
 from litbook.document.evidence import Evidence, Other
 from litbook.record.model import Claim, Mapping, Opaque, Section, Series, Snapshot, Tensor, Value, grouped
 from litbook.record.needs import needs
-from litbook.record.ranks import names
 
 LONGEST = 90  # characters of an error beside its line
 ROOM = 40  # characters of a claim that fit on one line of the margin
@@ -82,8 +81,7 @@ def entries(
                 remark = _("(needs {device})", device=needed(claim.why))
         elif evidence.entry.shares and claim.verdict in ("holds", "fails"):
             on = claim.why.partition("\n")[0] if claim.why.startswith("on ") else ""
-            on = on or names(range(len(evidence.entry.shares)), len(evidence.entry.shares))
-            remark = f"{on}, {remark}" if remark else on
+            remark = ", ".join(filter(None, [on, remark]))
         # The verdict and both sides; the caption stands in the code, and else here.
         judged = Judged(
             claim.verdict,

@@ -68,16 +68,12 @@ class Shelves:
         floats = [(v.text, s) for v, s in here if isinstance(s, Tensor) and has_bits(s)]
         things: list[Shelved] = [Bits(tuple(floats))] if floats else []
         strips = self._strips(mine)
-        things += strips.values()
-        things += [
-            Card(v.text, s)
-            for v, s in here
-            if isinstance(s, Tensor)
-            and has_card(s)
-            and not has_bits(s)
-            and what(v) not in strips
-            and self._new(v)
-        ]
+        for v, s in here:
+            if what(v) in strips:
+                things.append(strips.pop(what(v)))
+            elif isinstance(s, Tensor) and has_card(s) and not has_bits(s) and self._new(v):
+                things.append(Card(v.text, s))
+        things += strips.values()  # what rank 0 did not show
         things += [Display(v.text, s) for v, s in here if isinstance(s, Opaque) and s.form and self._new(v)]
         # A table has a row for each rank that has another one.
         rows = list[tuple[Value, Snapshot]]()

@@ -54,7 +54,7 @@ def html(entry: Entry, setting: Setting) -> Html:
         case Shown():
             parts = [tag("b", entry.name), SPACE, tag("span", entry.text, class_="lb-text")]
             if entry.ranks:
-                parts.append(tag("small", " ", _by_rank(entry), class_="lb-measured"))
+                parts.append(tag("small", " ", _by_rank(entry)))
             if entry.turns:
                 parts.append(tag("small", f" {entry.turns}"))
             if entry.series and (drawn := drawings.sparkline(entry.series)):
@@ -78,10 +78,8 @@ def html(entry: Entry, setting: Setting) -> Html:
 
 
 def _by_rank(entry: Shown) -> str:
-    """`rank 0 · 1 · 2 · 3`: whose values stand in a row; where these look alike, that they are not."""
-    if len(set(entry.ranks)) == 1:
-        return _("another on each rank")
-    return _("rank {names}", names=" · ".join(map(str, range(len(entry.ranks)))))
+    """That a row has the values of the ranks in their order; where these look alike, that they are not."""
+    return _("by rank") if len(set(entry.ranks)) > 1 else _("another on each rank")
 
 
 def _judged(entry: Judged, setting: Setting) -> Html:
@@ -119,7 +117,7 @@ def _widths(entry: Entry) -> list[float]:
         case Shown():
             width = _advance(f"{entry.name} {entry.text}")
             if entry.ranks:
-                width += 1 + SMALL * _advance(_by_rank(entry)) + BETWEEN
+                width += 1 + SMALL * _advance(_by_rank(entry))
             if entry.turns:
                 width += SMALL * _advance(f" {entry.turns}")
             if entry.series and drawings.sparkline(entry.series):

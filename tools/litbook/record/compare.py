@@ -16,12 +16,13 @@ import itertools
 import math
 import re
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from litbook.errors import Place, RecordError
 from litbook.record import model
 from litbook.record.model import Section, grouped
+from litbook.record.ranks import names, ranks_of
 
 # How far apart two floats may be, relative to the larger one. Sums run in another order on another CPU, with
 # other threads and in another release, and what is rounded afterwards may land on the next float. So there is
@@ -214,7 +215,25 @@ class _Pair:
         self.values = self.claims = 0
 
     def compare(self) -> list[Difference]:
-        """What differs, in the order of the lines."""
+        """What differs, in the order of the lines; of a section on ranks what does on each of them."""
+        world = len(self.now.shares)
+        if world != len(self.was.shares):
+            number = [_change("ranks", max(1, len(self.was.shares)), max(1, world))]
+            self.add("value", None, 0, "what ran", number)
+            return self.differences
+        if world:
+            pairs = [
+                _Pair(self.record, *both) for both in zip(ranks_of(self.now), ranks_of(self.was), strict=True)
+            ]
+            on = dict[Difference, list[int]]()
+            for rank, pair in enumerate(pairs):
+                for difference in pair.compare():
+                    on.setdefault(difference, []).append(rank)
+            self.values, self.claims = sum(pair.values for pair in pairs), sum(pair.claims for pair in pairs)
+            return [
+                d if len(ranks) == world else replace(d, what=f"{d.what}, on {names(ranks, world)},")
+                for d, ranks in sorted(on.items(), key=lambda item: item[0].place.line)
+            ]
         runs = _runs(self.now)
         self.compare_values(runs, _runs(self.was))
         self.compare_series(runs.keys())

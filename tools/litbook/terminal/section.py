@@ -62,10 +62,8 @@ def _parts(entry: blocks.Entry) -> tuple[str | tuple[str, str], ...]:
             texts = (f"\n{MARGIN}  rank {rank}: {text}" for rank, text in enumerate(ranks))
             return "→ ", (harmless(entry.name), "blue"), *map(harmless, texts)
         case blocks.Shown():
-            names = " · ".join(map(str, range(len(entry.ranks))))
-            remark = "".join(
-                f"   ({words})" for words in (entry.turns, names and f"rank {names}", entry.measured) if words
-            )
+            told = filter(None, (entry.turns, "by rank" if entry.ranks else "", entry.measured))
+            remark = "".join(f"   ({words})" for words in told)
             return "→ ", (harmless(entry.name), "blue"), " = ", harmless(entry.text), (remark, "dim")
         case blocks.Judged():
             sign, style = SIGNS.get(entry.verdict, ("–", "dim"))
