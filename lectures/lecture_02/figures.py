@@ -408,3 +408,21 @@ def plot_blocks(sizes: dict[str, int], block: int) -> Figure:
     ax.spines["left"].set_visible(False)
     ax.tick_params(axis="y", length=0)
     return fig
+
+
+def plot_strides(elements: list[list[int]], cells: int) -> Figure:
+    """A strip of memory, and below it the grid that a tensor reads from it."""
+    fig = Figure(figsize=(6.2, 3.1), facecolor="none", layout="constrained")
+    axes = fig.subplots()
+    kept = {at for row in elements for at in row}
+    squares = [(at, (at, 0.0), at in kept) for at in range(cells)]
+    squares += [(at, (j, -2.4 - i), True) for i, row in enumerate(elements) for j, at in enumerate(row)]
+    for at, (x, y), filled in squares:
+        color = "#a9b2ee66" if filled else "none"
+        axes.add_patch(Rectangle((x, y), 1, 0.8, facecolor=color, edgecolor=GREY, linewidth=0.8))
+        axes.text(x + 0.5, y + 0.38, f"{at}", color=GREY, ha="center", va="center")
+    axes.text(0, 1.0, "memory", color=GREY)
+    axes.text(0, -1.2, f"tensor, {len(elements)} x {len(elements[0])}", color=GREY)
+    axes.set(xlim=(-0.1, cells + 0.1), ylim=(-2.6 - len(elements), 1.5), facecolor="none")
+    axes.set_axis_off()
+    return fig

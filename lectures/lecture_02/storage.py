@@ -10,8 +10,9 @@ from timing import time_call
 from torch import Tensor
 from units import KiB, MiB
 
-from litbook import aside, misbelief, note, question
+from litbook import aside, explore, misbelief, note, question
 
+from .figures import plot_strides
 from .measure import message_of, same_storage
 
 
@@ -266,6 +267,38 @@ def a_transpose_swaps_strides() -> None:
     """)
     assert x.is_contiguous() is True, "rows in storage order"
     assert y.is_contiguous() is False, "rows that jump"
+    note(r"""
+        Strides need not come from a transpose. `as_strided` takes any, and a stride of `0` reads
+        one cell of memory again and again: that is how broadcasting repeats a row without copying
+        it.
+    """)
+    strip = torch.arange(12.0)
+
+    def read(rows: int, columns: int, down: int, right: int, start: int) -> dict[str, Any]:
+        view = strip.as_strided((rows, columns), (down, right), start)
+        elements = view.int().tolist()
+        kept = len({n for row in elements for n in row})
+        return {"elements": elements, "contiguous": view.is_contiguous(), "kept": kept}
+
+    ranges = {"rows": range(1, 5), "columns": range(1, 5)}
+    ranges |= {"down": range(5), "right": range(5), "start": range(12)}
+    begin = {"rows": 2, "columns": 3, "down": 3, "right": 1, "start": 0}
+    explore(read, over=ranges, at=begin, module="pictures/strides.js",
+        still=plot_strides(read(**begin)["elements"], len(strip)),
+        do=r"""
+            Turn this matrix into its transpose: swap rows with columns, and the two strides. Then
+            set `down` to `0`.
+        """,
+        see=r"""
+            With `3` rows of `2` and the strides `(1, 3)` the same cells are read in another order.
+            With a stride of `0` every row is the same row, and memory holds it once.
+        """,
+        caption="A strip of memory and a view of it. Every number is its own place.",
+        alt="A strip of twelve numbered cells, and below it the grid of those that a view reads.")  # @hide
+    turned, repeated = read(3, 2, 1, 3, 0), read(4, 3, 0, 1, 0)
+    assert turned["elements"] == [[0, 3], [1, 4], [2, 5]], "the transpose"
+    assert repeated["elements"] == [[0, 1, 2]] * 4, "four rows to read"
+    assert repeated["kept"] == 3, "three numbers in memory"
     question("What are the strides of `torch.zeros(2, 3, 4).transpose(0, 2)`?",
              answer=torch.zeros(2, 3, 4).transpose(0, 2).stride(),
         check=(1, 4, 3 * 4),

@@ -16,7 +16,9 @@ from litbook.document.blocks import Explore
 from litbook.document.edition import Edition
 from litbook.document.explored import WHOLE, Chart, chart
 from litbook.errors import AuthorError, RecordError
-from litbook.probe.exploring import explored
+from litbook.html import page as pages
+from litbook.html import pictures
+from litbook.probe.exploring import explored, live
 from litbook.record.compare import compare
 from litbook.record.encoding import dumps, loads
 from litbook.record.limits import POINTS
@@ -265,3 +267,102 @@ def test_a_link_that_leads_nowhere_is_found_in_each_of_its_texts(tmp_path: Path,
     kept = made(tmp_path, call)
     (problem,) = prose.problems(Edition(kept.lecture, kept), tmp_path, None, None)
     assert "nowhere" in str(problem) and problem.slug == "broken-link"
+
+
+# ---------------------------------------------------------------------------- drawn by a script of the author's
+
+SCRIPT = "window.litbookPicture = { values: ({ a, b }) => ({ sum: a + b }), draw: () => 'drawn' };\n"
+STILL = "from matplotlib.figure import Figure\n\n\ndef f(a, b):\n    return {'sum': a + b}\n"
+CALL = (
+    "explore(f, over={'a': range(3), 'b': range(100)}, at={'a': 1, 'b': 7}, module='sum.js', still=Figure(), "
+    "caption='c', alt='a', do='Add.', see='More.')"
+)
+
+
+def scripted(folder: Path, call: str = CALL, script: str | bytes = SCRIPT, before: str = STILL) -> Record:
+    (folder / "sum.js").write_bytes(script if isinstance(script, bytes) else script.encode())
+    return made(folder, call, before)
+
+
+def test_a_script_is_kept_with_what_the_function_gave_everywhere(tmp_path: Path) -> None:
+    kept = scripted(tmp_path)
+    live = kept.by_key["one"].pieces[0].live
+    assert live is not None and live.script == SCRIPT and live.at == (1, 7) and "<svg" in live.still
+    assert len(live.points) == 300 and live.points[107] == ((1, 7), '{"sum":8}', "")
+    assert loads(dumps(kept)) == kept
+    name, content = pictures.script(live)
+    text = content.decode()
+    assert text.startswith(SCRIPT) and '"labels": ["0", "1", "2"]' in text and '[[1, 7],{"sum":8}]' in text
+    assert pictures.files([kept]) == {name: content}
+
+
+def test_many_places_are_asked_by_lot_the_same_ones_in_every_run() -> None:
+    def top(bits: int, most: str) -> int:
+        return bits >> 16 if most == "half" else bits
+
+    over: dict[str, Any] = {"bits": range(2**32), "most": ["half", "all"]}
+    kept, given = live(top, over, {"bits": 5, "most": "all"}, "<svg/>", SCRIPT)
+    assert kept.sliders[0].span == (0, 2**32, 1) and kept.sliders[0].size == 2**32
+    assert 250 <= len(kept.points) == len(given) <= 259 and given[5, "all"] == 5
+    assert given[2**32 - 1, "all"] == 2**32 - 1, "both ends are among them"
+    assert live(top, over, {"bits": 5, "most": "all"}, "<svg/>", SCRIPT)[0] == kept
+
+
+def test_what_is_not_finite_and_what_raises_is_kept_for_the_script_to_match() -> None:
+    def f(x: int) -> Any:
+        return {"inverse": 1 / x, "far": float("inf")} if x != 2 else [float("nan"), "text", None, True]
+
+    kept, given = live(f, {"x": range(3)}, {"x": 1}, "<svg/>", SCRIPT)
+    assert [point[1:] for point in kept.points] == [
+        ("", "division by zero"),
+        ('{"inverse":1.0,"far":"inf"}', ""),
+        ('["nan","text",null,true]', ""),
+    ]
+    assert set(given) == {1, 2}
+
+
+@pytest.mark.parametrize(
+    ("call", "script", "message"),
+    [
+        (CALL.replace("sum.js", "none.js"), SCRIPT, "cannot read 'none.js': No such file or directory"),
+        (CALL, b"\xff", "cannot read 'sum.js': it is no text in UTF-8"),
+        (CALL, SCRIPT + "/" * 10_000, "takes up to 10,000 bytes of a script; 'sum.js' has"),
+        (CALL, "alert(1)", "finds no picture in 'sum.js'"),
+        (CALL.replace("still=Figure(), ", ""), SCRIPT, "give it the Matplotlib figure of its first point"),
+        (CALL.replace("f,", "lambda a, b: object(),", 1), SCRIPT, "not object"),
+        (CALL.replace("f,", "lambda a, b: 'x' * 400,", 1), SCRIPT, "keeps up to 60,000 bytes"),
+        (CALL.replace("f,", "iter(range(9999)).__next__ and (lambda a, b, c=iter(range(9999)): next(c)),", 1),
+         SCRIPT, "compute it from the sliders' places alone"),
+        (CALL.replace("'a': 1,", "'a': 9,"), SCRIPT, "starts 'a' at 9, which is none of its places"),
+    ],
+)  # fmt: skip
+def test_a_script_that_cannot_be_kept_is_refused(
+    tmp_path: Path, call: str, script: Any, message: str
+) -> None:
+    errors = scripted(tmp_path, call, script).by_key["one"].errors
+    assert [error.kind for error in errors] == ["author"] and message in errors[0].message
+
+
+def test_a_recording_from_elsewhere_brings_no_script_to_a_page(tmp_path: Path) -> None:
+    own = made(tmp_path, "note('x')")
+    (tmp_path / "other").mkdir()
+    assert pictures.files([own, scripted(tmp_path / "other")]) == {}
+
+
+def test_a_point_that_comes_out_otherwise_is_told(tmp_path: Path) -> None:
+    one = scripted(tmp_path)
+    other = scripted(tmp_path, before=STILL.replace("a + b", "a + b + (a == b == 2)"))
+    told = compare(other, one)
+    changes = [(change.at, change.was, change.now) for d in told.differences for change in d.changes]
+    assert changes == [("a=2, b=2", '{"sum":4}', '{"sum":5}')]
+
+
+def test_a_page_has_the_still_picture_its_words_and_where_its_script_is(tmp_path: Path) -> None:
+    kept = scripted(tmp_path)
+    live = kept.by_key["one"].pieces[0].live
+    assert live is not None
+    text = pages.pages(kept)["index.md"]
+    assert f'data-script="./{pictures.script(live)[0]}"' in text and text.count("<svg") >= 1
+    assert "Add." in text and "More." in text and "assets/litbook/live.js" in text
+    assert "assets/litbook/explore.js" not in text
+    assert "[explore: c]" in command(tmp_path / "lecture_sample.py", "--device", "cpu").stdout

@@ -622,6 +622,8 @@ def of(hint: Any) -> st.SearchStrategy[Any]:
         return snapshots
     if hint == model.Grid:
         return grids()
+    if hint == model.Live:
+        return lives()
     if hint in plain:
         return plain[hint]
     if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
@@ -637,6 +639,17 @@ def of(hint: Any) -> st.SearchStrategy[Any]:
     if args[-1] is Ellipsis:
         return st.lists(of(args[0]), max_size=3).map(tuple)
     return st.tuples(*map(of, args))
+
+
+@st.composite
+def lives(draw: st.DrawFn) -> model.Live:
+    """What a script draws: some places of its sliders, each with what was given there."""
+    places = st.lists(numbers, min_size=1, max_size=3).map(tuple)
+    spans = st.builds(model.Slider, texts, span=st.just((0, 2**32, 1)))
+    sliders = draw(st.lists(st.builds(model.Slider, texts, places) | spans, min_size=1, max_size=3))
+    at = st.tuples(*(st.integers(0, slider.size - 1) for slider in sliders))
+    points = draw(st.lists(st.tuples(at, texts, texts), max_size=3))
+    return model.Live(draw(texts), draw(texts), tuple(sliders), draw(at), tuple(points))
 
 
 @st.composite

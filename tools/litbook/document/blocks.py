@@ -15,6 +15,7 @@ from litbook.record.model import (
     Claim,
     Error,
     Grid,
+    Live,
     Mapping,
     Opaque,
     Series,
@@ -87,7 +88,7 @@ class Explore:
     """A picture with sliders; `do` says what to try, `see` what one should have seen then."""
 
     line: int
-    grid: Grid
+    grid: Grid | Live  # of a script's picture the latter
     alt: str
     caption: str = ""
     do: str = ""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from litbook.document import amounts, standin
 from litbook.document.blocks import Explore
 from litbook.document.catalogue import _
-from litbook.record.model import Grid, Number, Slider, python_number
+from litbook.record.model import Grid, Live, Number, Slider, python_number
 
 WHOLE = 1000  # marks are counted in thousandths of the picture's width or height
 FAR = 100  # where the largest number is so many times the smallest, a curve's axis is logarithmic
@@ -134,8 +134,18 @@ def _scale(numbers: Sequence[float]) -> Callable[[float], int]:
     return lambda number: round((turn(number) - low) / span * WHOLE) if span else WHOLE // 2
 
 
+def lines(grid: Grid | Live) -> list[str]:
+    """Where the author starts, and both ends, in words; what a script draws has none."""
+    if isinstance(grid, Live):
+        return []
+    drawn = chart(grid)
+    return [f"{where}: {drawn.in_words(point)}" for where, point in drawn.ends()]
+
+
 def told(block: Explore) -> str:
     """The block as a notebook tells it: where the author starts, and at both ends."""
+    if isinstance(block.grid, Live):
+        return "\n\n".join(filter(None, [block.do, block.caption and f"*{block.caption}*", block.see]))
     columns = [
         (where, dict(zip(block.grid.names, point.texts, strict=True)))
         for where, point in chart(block.grid).ends()

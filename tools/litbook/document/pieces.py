@@ -46,8 +46,9 @@ def block(piece: Piece, answer: Answer | None = None) -> Told:
         case "figure":
             return Figure(piece.line, piece.data, piece.alt, piece.text)
         case "explore":
-            assert piece.grid is not None, "explore() hands one over"
-            return Explore(piece.line, piece.grid, piece.alt, piece.text, piece.data, piece.why)
+            shown = piece.live or piece.grid
+            assert shown is not None, "explore() hands one over"
+            return Explore(piece.line, shown, piece.alt, piece.text, piece.data, piece.why)
         case "image":
             return Image(piece.line, piece.data, piece.alt, piece.text, piece.width)
         case "link":

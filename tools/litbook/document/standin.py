@@ -305,7 +305,14 @@ def figure(fig: Any, *, caption: str, alt: str) -> None:
 def explore(
     function: Any, *, over: Any, at: Any, caption: str, alt: str, do: str = "", see: str = "", **options: Any
 ) -> dict[Any, Any]:
-    """A picture with sliders: its numbers where the author starts and at both ends, as widgets too."""
+    """A picture with sliders: its numbers where the author starts and at both ends, as widgets too.
+
+    Of one that a script draws, which does not travel with the notebook, what stands there without it.
+    """
+    if options.get("module"):
+        figure(options["still"], caption="", alt=alt)
+        note("\n\n".join(filter(None, [cleandoc(do), caption and f"*{cleandoc(caption)}*", cleandoc(see)])))
+        return _Asked(function, over)
     unit = options.get("unit") or ""
     places = [dict(zip(over, several, strict=True)) for several in itertools.product(*over.values())]
 
@@ -339,6 +346,17 @@ def explore(
         with contextlib.suppress(Exception):
             grid[(*place.values(),) if len(over) > 1 else place[next(iter(over))]] = function(**place)
     return grid
+
+
+class _Asked(dict[Any, Any]):
+    """What a function gives, asked when somebody wants to know."""
+
+    def __init__(self, function: Any, over: Any) -> None:
+        self.function, self.over = function, over
+
+    def __missing__(self, place: Any) -> Any:
+        places = place if len(self.over) > 1 else (place,)
+        return self.function(**dict(zip(self.over, places, strict=True)))
 
 
 def place_text(place: Any) -> str:

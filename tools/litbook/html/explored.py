@@ -1,7 +1,8 @@
 """A picture with sliders: drawn at the author's point, with a table of both ends.
 
 `assets/explore.js` draws the other points: it moves what stands here to the marks that `document.explored`
-has made, and computes nothing. Without it the picture is complete.
+has made, and computes nothing. Where an author's script draws, `assets/live.js` loads it once somebody
+begins. Without them the picture is complete.
 """
 
 from __future__ import annotations
@@ -13,22 +14,30 @@ from litbook.document.blocks import Explore
 from litbook.document.catalogue import _
 from litbook.document.explored import Chart, Point, chart, label, named
 from litbook.document.setting import Setting
-from litbook.html import markup, note
+from litbook.html import drawings, figures, markup, note, pictures
 from litbook.html.markup import Html, tag
-from litbook.record.model import Slider
+from litbook.record.model import Grid, Live, Slider
 
 COLOURS = 6  # of lines and bars, in the style sheet
 
 
-def figure(block: Explore, name: str, setting: Setting) -> Html:
-    """The picture with all that belongs to it; `name` is its id."""
-    drawn = chart(block.grid)
+def figure(block: Explore, name: str, setting: Setting, up: str = "") -> Html:
+    """The picture with all that belongs to it; `name` is its id, `up` leads to the folder of its lecture.
+
+    A script comes from the run of this build alone; without `up` the picture stays as it is.
+    """
     if not block.alt.strip():
         setting.report("no-alt", "this picture has no alt text", "say what it shows in a sentence")
     fields = [
         _field(slider, at, f"{name}-{i}")
         for i, (slider, at) in enumerate(zip(block.grid.sliders, block.grid.at, strict=True))
+        if not slider.span
     ]
+    match block.grid:
+        case Live() as live:
+            return _live(block, live, name, setting, up, fields)
+        case Grid() as grid:
+            drawn = chart(grid)
     inside = [*(_curve(drawn) if block.grid.kind == "curve" else _bars(drawn))]
     if drawn.limit:
         inside.append(tag("p", tag("span", tag("span", class_="lb-limitkey"), drawn.limit), class_="lb-keys"))
@@ -36,21 +45,41 @@ def figure(block: Explore, name: str, setting: Setting) -> Html:
         tag("p", class_="lb-gap", hidden=True)
     )  # why there is no value, where the script meets a gap
     picture = tag("div", *inside, class_=f"lb-chart lb-{block.grid.kind}", role="img", aria_label=block.alt)
-    do = (
-        [tag("p", tag("b", _("Try:")), " ", note.inline(block.do, setting), class_="lb-try")]
-        if block.do
-        else []
-    )
-    see = []
-    if block.see:
-        title = tag("summary", _("What you should have seen"))
-        see.append(tag("details", title, note.passage(block.see, setting), class_="lb-open lb-seen"))
-    caption = [tag("figcaption", note.inline(block.caption, setting))] if block.caption else []
-    parts = [*do, tag("div", *fields, class_="lb-sliders"), picture, _table(drawn), *see, *caption]
+    do, see = _words(block, setting)
+    parts = [*do, tag("div", *fields, class_="lb-sliders"), picture, _table(drawn), *see]
     data = _data(drawn).replace("&", "&amp;").replace("'", "&#39;").replace("<", "&lt;")
     opening = markup.opening("figure", class_="lb-explore", id=name)
     # JSON in ASCII: inside single quotes nothing else can end the attribute.
     return Html(f"{opening[:-1]} data-grid='{data}'>{markup.join(parts)}</figure>")
+
+
+def _words(block: Explore, setting: Setting) -> tuple[list[Html], list[Html]]:
+    """What to try, above the picture; below it what one should have seen, and its caption."""
+    do = tag("p", tag("b", _("Try:")), " ", note.inline(block.do, setting), class_="lb-try")
+    title = tag("summary", _("What you should have seen"))
+    see = tag("details", title, note.passage(block.see, setting), class_="lb-open lb-seen")
+    caption = tag("figcaption", note.inline(block.caption, setting))
+    return [do] * bool(block.do), [see] * bool(block.see) + [caption] * bool(block.caption)
+
+
+def _live(block: Explore, live: Live, name: str, setting: Setting, up: str, fields: list[Html]) -> Html:
+    """The still picture in the place where the script will draw."""
+    still, switch = markup.NOTHING, markup.NOTHING
+    try:
+        plot = figures.inline(live.still, block.alt, f"{name}-f")
+        still, switch = plot, drawings.zoom(plot.width)
+    except figures.NotAPicture as error:
+        setting.report("bad-picture", f"this picture cannot be shown: {error}")
+    stage = tag("div", still, switch, class_="lb-stage", role="group", aria_label=block.alt)
+    do, see = _words(block, setting)
+    parts = [*do, tag("div", *fields, class_="lb-sliders"), stage]
+    if up:
+        parts.append(tag("p", tag("button", _("Try it"), type="button"), class_="lb-begin"))
+        words = {"data_differs": _("The script of this picture differs from the run here: {place}."),
+                 "data_lost": _("The script of this picture could not be loaded.")}  # fmt: skip
+        parts.append(tag("p", class_="lb-says", aria_live="polite", **words))
+    script = up + pictures.script(live)[0] if up else None
+    return tag("figure", *parts, *see, class_="lb-explore lb-live", id=name, data_script=script)
 
 
 def _field(slider: Slider, at: int, name: str) -> Html:

@@ -16,6 +16,7 @@ from litbook.document.setting import Citations, Setting
 from litbook.html import code, figures, markup, note, pictures
 from litbook.html.bibliography import references
 from litbook.html.markup import Html, Page, tag
+from litbook.record.model import Live
 from litbook.text.words import ASKED
 
 # Where GitHub has the files of the built site: a repository, and in it a branch, perhaps a folder.
@@ -145,6 +146,9 @@ class _Walk:
                     "figure", _drawn(figures.inline, svg, alt, f"n{self.drawn}-"), class_="lb-figure"
                 )
                 return [figure, *(note.blocks(f"*{caption}*", setting) if caption else [])]
+            case blocks.Explore(line, Live() as live, alt):
+                still = self.told(blocks.Figure(line, live.still, alt))
+                return [*still, *note.blocks(explored.told(block), setting)]
             case blocks.Explore():
                 return note.blocks(explored.told(block), setting)
             case blocks.Output() | blocks.Speech():

@@ -182,9 +182,13 @@ def _page(book: Book, name: str, way: Html) -> Page:
     head += [*text, *imports] if book.parts else [*imports, *text]
     head += _definitions(sheet)
     scripts = {"player": steps, "answers": sheet.answers, "beside": any(sheet.links.values())}
-    sliders = tag("script", src=f"{sheet.up}../../assets/litbook/explore.js", defer=True)
+    needed = {"explore.js": sheet.explored > sheet.live, "live.js": sheet.live}
     foot = [
-        sliders if sheet.explored else markup.NOTHING,
+        *(
+            tag("script", src=f"{sheet.up}../../assets/litbook/{name}", defer=True)
+            for name in needed
+            if needed[name]
+        ),
         questions.answers(sheet.answers),
         below,
         way,

@@ -1,8 +1,9 @@
 """Pictures in a record -> files beside the pages, each under a name that its content gives it.
 
-A picture may come from a recording made elsewhere: its first bytes say what it is, and of SVG only what draws
-is written, so that no file here runs anything, also where it is opened by itself. This module does not know
-where a picture stands on a page.
+The scripts of pictures are such files, too, and only those of the run that the site is built from. A picture
+may come from a recording made elsewhere: its first bytes say what it is, and of SVG only what draws is
+written, so that no file of a recording runs anything, also where it is opened by itself. This module does
+not know where a picture stands on a page.
 """
 
 from __future__ import annotations
@@ -11,13 +12,15 @@ import base64
 import binascii
 import contextlib
 import hashlib
+import json
 import re
 import xml.etree.ElementTree as ET
 from collections.abc import Sequence
 
+from litbook.document.explored import label, named
 from litbook.html.figures import ELEMENTS, ELSEWHERE, NotAPicture, parsed
 from litbook.html.markup import Html, tag
-from litbook.record.model import PICTURES, Opaque, Record
+from litbook.record.model import PICTURES, Live, Opaque, Record
 
 FOLDER = "pictures"
 _DATA = re.compile(r"data:image/[\w+.-]+;base64,")
@@ -31,8 +34,12 @@ def picture(data: str, alt: str, up: str, width: int = 0) -> Html:
 
 
 def files(records: Sequence[Record]) -> dict[str, bytes]:
-    """Every picture of the records, by its place in the folder of its lecture; what is none is left out."""
-    kept: dict[str, bytes] = {}
+    """Every picture of the records, by its place in the folder of its lecture; what is none is left out.
+
+    The first is this build's own: a script in another one, which may come from anywhere, is not written.
+    """
+    own = (piece.live for section in records[0].sections for piece in section.pieces)
+    kept = dict(script(live) for live in own if live is not None)
     for section in (section for record in records for section in record.sections):
         # What authors handed over, and in what values showed themselves.
         shown = (s for s in section.snapshots if isinstance(s, Opaque) and s.media == "image/png")
@@ -42,6 +49,28 @@ def files(records: Sequence[Record]) -> dict[str, bytes]:
                 name, content = _file(data)
                 kept[name] = content
     return kept
+
+
+def script(live: Live) -> tuple[str, bytes]:
+    """Name and content of the file of an author's script, and behind it what the run gave to hold it to."""
+    sliders = [
+        {"name": slider.name, "called": named(slider), "span": slider.span}
+        if slider.span
+        else {
+            "name": slider.name,
+            "called": named(slider),
+            "places": slider.places,
+            "labels": [label(slider, i) for i in range(len(slider.places))],
+        }
+        for slider in live.sliders
+    ]
+    points = (
+        f"[{json.dumps(at)},{text or 'null'}{',' + json.dumps(why) if why else ''}]"
+        for at, text, why in live.points
+    )
+    run = f'{{"at":{json.dumps(live.at)},"sliders":{json.dumps(sliders)},"points":[{",".join(points)}]}}'
+    content = f"{live.script}\n;window.litbookPicture.run = {run};\n".encode()
+    return f"{FOLDER}/{hashlib.sha256(content).hexdigest()[:16]}.js", content
 
 
 def of_png(text: str) -> str:

@@ -12,7 +12,7 @@ from litbook.document.margin import SIMULATED, ranks
 from litbook.html import bits, cards, drawings, explored, figures, margin, markup, note, pictures, questions
 from litbook.html.markup import Html, tag
 from litbook.html.sheet import Sheet
-from litbook.record.model import Section
+from litbook.record.model import Grid, Section
 
 TALL = 2400  # characters of output beyond which its box scrolls
 
@@ -70,7 +70,13 @@ class _Walk:
                 return [self.picture(block)]
             case blocks.Explore():
                 sheet.explored += 1
-                return [explored.figure(block, f"explore-{sheet.explored}", setting)]
+                if isinstance(block.grid, Grid):
+                    return [explored.figure(block, f"explore-{sheet.explored}", setting)]
+                sheet.live += 1
+                runs = any(piece.live is block.grid for piece in self.section.pieces)
+                return [
+                    explored.figure(block, f"explore-{sheet.explored}", setting, (sheet.up or "./") * runs)
+                ]
             case blocks.Output():
                 return [_output(block)]
             case blocks.Speech():

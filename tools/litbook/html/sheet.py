@@ -27,6 +27,7 @@ class Sheet:
     links: books.Links = field(default_factory=dict)
     pictures: int = 0
     explored: int = 0  # pictures with sliders
+    live: int = 0  # of these, the ones that a script of the author's draws
     answers: list[Html] = field(default_factory=list)  # to the questions so far, for the end on paper
     anchored: bool = True  # False: what is made here is shown on another page, to which no address leads
 

@@ -18,7 +18,7 @@ from litbook.document.markdown import escaped
 from litbook.document.visible import one_line, whole
 from litbook.html import figures, markup
 from litbook.notebook.note import Prose
-from litbook.record.model import Record
+from litbook.record.model import Live, Record
 from litbook.text.words import ASKED
 
 
@@ -157,6 +157,9 @@ class _File:
                 yield self.display(_misbelief(common, run))
             case blocks.Image(_line, _data, alt):
                 yield self.display(_("*Picture: {alt}*", alt=alt))
+            case blocks.Explore(line, Live() as live, alt):
+                yield from self.handed(blocks.Figure(line, live.still, alt))
+                yield self.display(explored.told(block))
             case blocks.Figure(_line, svg, alt, caption):
                 with contextlib.suppress(figures.NotAPicture):
                     figures.inline(svg, alt, "f-")  # as every page asks whether it is a harmless SVG

@@ -21,7 +21,7 @@ from typing import Any, ParamSpec, Protocol, TypeVar
 
 from litbook.errors import AuthorError
 from litbook.probe import exploring, vector
-from litbook.record.limits import IMAGE, OUTPUT
+from litbook.record.limits import IMAGE, OUTPUT, SCRIPT
 from litbook.record.model import PICTURES, WITHIN, ChartKind, Piece, PieceKind
 from litbook.record.needs import needs
 
@@ -197,6 +197,8 @@ def explore(  # noqa: PLR0913  (all but the first by name)
     kind: ChartKind = "bars",
     unit: str | None = None,
     limit: tuple[str, int | float] | None = None,
+    module: str = "",
+    still: Any = None,
 ) -> dict[Any, exploring.Given]:
     """A figure with one slider or two: what `function` gives at every place of `over` is computed here.
 
@@ -206,34 +208,73 @@ def explore(  # noqa: PLR0913  (all but the first by name)
     runs over the first slider; `limit`, a name and a number, is drawn across. `do` says what to try, `see`
     what one should have seen then.
 
+    What needs more is drawn by a `module` of your own, a file of JavaScript beside the lecture, up to 10 kB.
+    Then there may be up to eight sliders, the function may give texts and lists, too, and `still` is the
+    Matplotlib figure that stands there without a script.
+
     Returns what the function gave, by place, so that claims may speak of any point: `grid[8]["weights"]`,
     with two sliders `grid[8, 1024]`. A point at which it raises is a gap, and not among them. Nobody reads
     what it prints. Raises `AuthorError` for an empty `alt`, over 2,000 points or 60 kB, places that are
     neither sorted numbers nor texts, a function that gives no numbers, other names elsewhere, or something
-    else the second time.
+    else the second time; and for a `module` that cannot be read or is too long, or has no `still`.
     """
     global _recorder
     if not _text("explore", alt).strip():
         raise AuthorError("explore() needs an alt text: say what the picture shows, in a sentence")
     title, task, insight = (_text("explore", text) for text in (caption, do, see))
+    if (script := _module(Path(sys._getframe(1).f_code.co_filename).parent, module)) and not hasattr(
+        still, "savefig"
+    ):
+        raise AuthorError(
+            f"explore() shows a figure where no script draws, and this is {type(still).__name__}\n"
+            "give it the Matplotlib figure of its first point: still=fig"
+        )
+    grid, live = None, None
     recorder, _recorder = _recorder, None
     if recorder is not None:
         recorder.pause()
     try:
         # What each point prints, or hands over, nobody would read a thousand times.
         with Path(os.devnull).open("w") as nowhere, contextlib.redirect_stdout(nowhere):
-            grid, given = exploring.explored(function, over, at, kind, unit, limit)
+            if script:
+                live, given = exploring.live(function, over, at, vector.svg(still), script)
+            else:
+                grid, given = exploring.explored(function, over, at, kind, unit, limit)
     finally:
         _recorder = recorder
         if recorder is not None:
             recorder.resume()
-    piece = Piece("explore", 0, 0, 0, title, task, cleandoc(alt), why=insight, grid=grid)
+    piece = Piece("explore", 0, 0, 0, title, task, cleandoc(alt), why=insight, grid=grid, live=live)
     if recorder is not None:
         recorder.piece(piece)
     else:
-        start = dict(zip(grid.names, grid.points[grid.index(grid.at)], strict=True))
-        print(f"[explore: {title or cleandoc(alt)}]\n{dict(at)}: {_bounded_repr(start.get('', start))}\n")
+        start = given[(*(at[name] for name in over),) if len(over) > 1 else at[next(iter(over))]]
+        print(f"[explore: {title or cleandoc(alt)}]\n{dict(at)}: {_bounded_repr(start)}\n")
     return given
+
+
+def _module(folder: Path, module: str) -> str:
+    """The text of a script beside the lecture; nothing where none is asked for."""
+    if not module:
+        return ""
+    try:
+        script = (folder / module).read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or "it is no text in UTF-8"
+        raise AuthorError(
+            f"explore() cannot read {module!r}: {why}\n"
+            "its path goes from the folder that this lecture's file is in"
+        ) from None
+    if len(script.encode()) > SCRIPT:
+        raise AuthorError(
+            f"explore() takes up to {SCRIPT:,} bytes of a script; {module!r} has {len(script.encode()):,}\n"
+            "compute less in it, and take more from the function"
+        )
+    if "litbookPicture" not in script:
+        raise AuthorError(
+            f"explore() finds no picture in {module!r}: let it say `window.litbookPicture = {{ draw() … }}`"
+        )
+    return script
 
 
 def image(path: str | Path, *, alt: str, caption: str = "", width: int | None = None) -> None:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import json
 import math
+import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar, cast, get_args
 
@@ -16,14 +18,15 @@ import msgspec
 
 from litbook.errors import AuthorError
 from litbook.probe.captions import bounded
-from litbook.record.limits import GRID, POINTS, REPEATED
-from litbook.record.model import ChartKind, Grid, Number, Slider, number
+from litbook.record.limits import GRID, POINTS, REPEATED, SAMPLED
+from litbook.record.model import ChartKind, Grid, Live, Number, Slider, number
 
 Place = int | float | str
 Given = TypeVar("Given", bound=Mapping[str, int | float] | int | float)
 """What a function gives at a point: a number, or several by name."""
 
 MOST_SLIDERS, MOST_NAMES = 2, 6
+MOST_MOVED = 8  # sliders of a picture that a script draws
 WHY = 80  # characters of the reason why a point has no value
 EXAMPLE = 'over={"batch": [1, 2, 4, 8]}'
 
@@ -105,10 +108,93 @@ def explored(
     }
 
 
-def _sliders(over: Mapping[str, Sequence[Place]]) -> Iterator[Slider]:
-    if not isinstance(over, Mapping) or not 1 <= len(over) <= MOST_SLIDERS:
-        raise AuthorError(f"explore() has one slider or two, {EXAMPLE}, not {_brief(over)}")
+def live(
+    function: Callable[..., Any],
+    over: Mapping[str, Sequence[Place]],
+    at: Mapping[str, Place],
+    still: str,
+    script: str,
+) -> tuple[Live, dict[Any, Any]]:
+    """A picture that `script` draws, and what `function` gave by place.
+
+    It is asked at all places, or at `SAMPLED` of them that are drawn by lot, the same ones in every run.
+    Raises `AuthorError` for all that `litbook.explore` refuses.
+    """
+    if not callable(function):
+        raise AuthorError(
+            f"explore() takes a function of the sliders' places, not {type(function).__name__}: "
+            "pass it without calling it"
+        )
+    sliders = (*_sliders(over, MOST_MOVED),)
+    start = _start(sliders, over, at)
+    sizes = [slider.size for slider in sliders]
+    if math.prod(sizes) <= POINTS:
+        ats = [*itertools.product(*map(range, sizes))]
+    else:
+        lot = random.Random(0)
+        drawn = [(*map(lot.randrange, sizes),) for _ in range(SAMPLED)]
+        ats = [*dict.fromkeys([start, (0,) * len(sizes), (*(n - 1 for n in sizes),), *drawn])]
+    places = [{s.name: over[s.name][i] for s, i in zip(sliders, one, strict=True)} for one in ats]
+    results = [_any(function, place) for place in places]
+    for i in reversed(range(0, len(ats), -(-len(ats) // REPEATED))):
+        again = _any(function, places[i])
+        if again[1:] != results[i][1:]:
+            raise AuthorError(
+                f"explore() got {_brief(results[i][0])} at {_said(places[i])}, and then {_brief(again[0])}\n"
+                "compute it from the sliders' places alone: not from the clock, nor from chance, nor from "
+                "what an earlier point has left behind"
+            )
+    points = (*((one, text, why) for one, (_value, text, why) in zip(ats, results, strict=True)),)
+    if points[ats.index(start)][2]:
+        raise AuthorError(
+            f"explore() has no value at its own point, {_said(at)}: {points[ats.index(start)][2]}"
+        )
+    kept = Live(still, script, sliders, start, points)
+    size = len(msgspec.json.encode(points))
+    if size > GRID:
+        raise AuthorError(
+            f"explore() keeps up to {GRID:,} bytes of a grid; this one has {size:,}\n"
+            "give its sliders fewer places, or let the function give less"
+        )
+    keys = [(*place.values(),) if len(place) > 1 else next(iter(place.values())) for place in places]
+    return kept, {key: value for key, (value, _text, why) in zip(keys, results, strict=True) if not why}
+
+
+def _any(function: Callable[..., Any], place: Mapping[str, Place]) -> tuple[Any, str, str]:
+    """What the function gives at one point, the same as JSON, and why there is nothing."""
+    try:
+        value = function(**place)
+    except Exception as error:
+        return None, "", bounded(f"{error}" or type(error).__name__)[:WHY]
+    return value, json.dumps(_plain(value), separators=(",", ":")), ""
+
+
+def _plain(value: Any) -> Any:
+    """Numbers, texts, lists and what has names, as JSON holds them; what is not finite is a text."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return number(value)
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, Mapping):
+        return {str(name): _plain(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [*map(_plain, value)]
+    if hasattr(value, "tolist"):  # a tensor, an array
+        return _plain(value.tolist())
+    raise AuthorError(
+        "explore() takes a function that gives numbers, texts, lists and dictionaries of them, not "
+        + type(value).__name__
+    )
+
+
+def _sliders(over: Mapping[str, Sequence[Place]], most: int = MOST_SLIDERS) -> Iterator[Slider]:
+    if not isinstance(over, Mapping) or not 1 <= len(over) <= most:
+        some = "one slider or two" if most == MOST_SLIDERS else f"one slider to {most}"
+        raise AuthorError(f"explore() has {some}, {EXAMPLE}, not {_brief(over)}")
     for name, given in over.items():
+        if most > MOST_SLIDERS and isinstance(given, range) and len(given) > POINTS:
+            yield Slider(str(name), span=(given.start, given.stop, given.step))
+            continue
         places = [*given] if isinstance(given, Sequence) and not isinstance(given, str) else []
         if not places:
             raise AuthorError(
@@ -137,12 +223,12 @@ def _start(
         names = ", ".join(f'"{slider.name}": {slider.places[0]!r}' for slider in sliders)
         raise AuthorError(f"explore() starts at a place of each slider, at={{{names}}}, not {_brief(at)}")
     for slider in sliders:
-        if at[slider.name] not in slider.places:
+        if at[slider.name] not in over[slider.name]:
             raise AuthorError(
                 f"explore() starts {slider.name!r} at {_brief(at[slider.name])}, which is none of its places"
-                f"\nthese are {_brief([*slider.places])}"
+                f"\nthese are {_brief(over[slider.name] if slider.span else [*slider.places])}"
             )
-    return (*(slider.places.index(at[slider.name]) for slider in sliders),)
+    return (*(over[slider.name].index(at[slider.name]) for slider in sliders),)
 
 
 def _point(function: Callable[..., Any], place: Mapping[str, Place]) -> dict[str, int | float] | str:

@@ -13,6 +13,7 @@ the verdict), prose, figures, printed output, storage numbers, and addresses, pa
 from __future__ import annotations
 
 import itertools
+import json
 import math
 import re
 from collections.abc import Collection, Iterator, Sequence
@@ -336,6 +337,8 @@ class _Pair:
         pictures, earlier = _pieces(self.now, "explore"), _pieces(self.was, "explore")
         for caption, several in pictures.items():
             for picture, before in zip(several, earlier.get(caption, []), strict=False):
+                if picture.live is not None and before.live is not None:
+                    self.compare_live(picture.line, picture.live, before.live)
                 now, was = picture.grid, before.grid
                 if now is None or was is None:
                     continue
@@ -356,6 +359,23 @@ class _Pair:
                             if (by := apart(a, b, "float")) is not None
                         ]
                     self.add("value", None, picture.line, "what is explored", changes)
+
+    def compare_live(self, line: int, now: model.Live, was: model.Live) -> None:
+        """What a picture's script is held to, point by point, where both have the same points."""
+        moved, earlier = ((one.sliders, [at for at, *_ in one.points]) for one in (now, was))
+        if moved != earlier:
+            changes = [Change("", _bounded(str(was.sliders)), _bounded(str(now.sliders)))]
+            self.add("value", None, line, "the sliders of what is explored", changes)
+            return
+        self.values += len(now.points)
+        for place, (_, there, before), (_, here, why) in zip(
+            now.places(), was.points, now.points, strict=True
+        ):
+            if before != why or (
+                here != there and not _alike(json.loads(there or "0"), json.loads(here or "0"))
+            ):
+                change = Change(place, _bounded(before or there), _bounded(why or here))
+                self.add("value", None, line, "what is explored", [change])
 
     def compare_claims(self) -> None:
         """Verdicts, and both sides of every comparison where the claim mentions nothing measured."""
@@ -498,6 +518,18 @@ def apart(was: model.Number, now: model.Number, name: str, largest: float = 0.0)
     if gap <= tolerance * max(bigger, NOISE * largest):
         return None
     return f"{_relative(f'{gap:.3g}', a, b)}; {name} may differ by {tolerance:.2g} of it"
+
+
+def _alike(was: object, now: object) -> bool:
+    """Whether two values of JSON are the same, their floats within tolerance."""
+    match was, now:
+        case dict(), dict():
+            return was.keys() == now.keys() and all(_alike(was[name], now[name]) for name in was)
+        case list(), list():
+            return len(was) == len(now) and all(map(_alike, was, now))
+        case float(), float():
+            return apart(was, now, "float") is None
+    return was == now
 
 
 def _relative(gap: str, a: complex, b: complex) -> str:

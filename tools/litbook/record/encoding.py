@@ -24,7 +24,7 @@ import msgspec
 
 from litbook.errors import RecordError
 from litbook.record.limits import FILE
-from litbook.record.model import SCHEMA, Definition, Part, Record, Section
+from litbook.record.model import SCHEMA, Definition, Grid, Live, Part, Record, Section
 from litbook.record.ranks import LISTS, ranks_of
 
 Reference = tuple[str, int | None, int]
@@ -161,12 +161,8 @@ def _check(record: Record) -> None:
             above, steps = record.by_key[above.parent], steps + 1
             if steps > len(record.sections):
                 raise ValueError(f"section {section.key!r} is a part of itself")
-        for grid in (piece.grid for piece in section.pieces if piece.grid is not None):
-            sizes = [len(slider.places) for slider in grid.sliders]
-            at = len(grid.at) == len(sizes) and all(0 <= i < n for i, n in zip(grid.at, sizes, strict=True))
-            rows = all(isinstance(point, str) or len(point) == len(grid.names) for point in grid.points)
-            if not (sizes and at and rows and len(grid.points) == math.prod(sizes)):
-                raise ValueError(f"points and places of what {section.key!r} explores do not fit")
+        if not all(_fits(piece.grid) and _fits(piece.live) for piece in section.pieces):
+            raise ValueError(f"points and places of what {section.key!r} explores do not fit")
         of_ranks = (
             pointer
             for entry in [
@@ -178,6 +174,24 @@ def _check(record: Record) -> None:
         for what, index, size in itertools.chain(_references(record, section), of_ranks):
             if index is not None and not 0 <= index < size:
                 raise ValueError(f"{what} {index} of {section.key!r} does not exist")
+
+
+def _fits(explored: Grid | Live | None) -> bool:
+    """Whether points and places belong together."""
+    if explored is None:
+        return True
+    sizes = [slider.size for slider in explored.sliders]
+    ats = [explored.at]
+    if isinstance(explored, Live):
+        ats += [at for at, _json, _why in explored.points]
+        complete = True
+    else:
+        rows = all(isinstance(point, str) or len(point) == len(explored.names) for point in explored.points)
+        complete = rows and len(explored.points) == math.prod(sizes)
+    within = all(
+        len(at) == len(sizes) and all(0 <= i < n for i, n in zip(at, sizes, strict=True)) for at in ats
+    )
+    return bool(sizes) and complete and within
 
 
 def _references(record: Record, section: Section) -> Iterator[Reference]:

@@ -52,6 +52,8 @@ BLOCK = 2**21  # elements read at a time for statistics: fits a cache, at most 4
 
 POINTS = 2000  # of its grid
 GRID = 60_000  # bytes of its JSON
+SAMPLED = 256  # points of a picture whose places are more than those; its script is held to them
+SCRIPT = 10_000  # bytes of that script
 REPEATED = 24  # points that are computed a second time, in another order: what differs is refused
 
 # ---------------------------------------------------------------------------- one file

@@ -256,10 +256,19 @@ ChartKind = Literal["bars", "stack", "curve"]
 
 
 class Slider(Part, frozen=True):
-    """What a reader moves: its name, and the places it has, in order. Texts make a choice."""
+    """What a reader moves: its name, and the places it has, in order. Texts make a choice.
+
+    Of more places than a slider can have, which a script alone moves to, `span` is the range.
+    """
 
     name: str
-    places: tuple[Number, ...]
+    places: tuple[Number, ...] = ()
+    span: tuple[int, int, int] | None = None  # as Python's `range` has it: start, stop, step
+
+    @property
+    def size(self) -> int:
+        """How many places there are."""
+        return len(range(*self.span)) if self.span else len(self.places)
 
 
 class Grid(Part, frozen=True):
@@ -290,6 +299,26 @@ class Grid(Part, frozen=True):
             yield ", ".join(f"{s.name}={place}" for s, place in zip(self.sliders, several, strict=True))
 
 
+class Live(Part, frozen=True):
+    """A picture that a script of the author's draws; `still` is the SVG that stands there without it.
+
+    `points` are places, counted along each slider, with what the lecture's function gave there as JSON, or
+    why it gave nothing. The page shows nothing of a script that says something else at one of them.
+    """
+
+    still: str
+    script: str
+    sliders: tuple[Slider, ...]
+    at: tuple[int, ...]
+    points: tuple[tuple[tuple[int, ...], str, str], ...]
+
+    def places(self) -> Iterator[str]:
+        """Each point in words, `batch=8, context=1024`, in the order of `points`."""
+        for at, _json, _why in self.points:
+            both = zip(self.sliders, at, strict=True)
+            yield ", ".join(f"{s.name}={range(*s.span)[i] if s.span else s.places[i]}" for s, i in both)
+
+
 class Piece(Part, frozen=True):
     """Something the author handed over: prose, a picture, a link, printed output.
 
@@ -314,6 +343,7 @@ class Piece(Part, frozen=True):
         tuple[str, float], ...
     ] = ()  # mistakes in a sentence each, and the numbers that come of them
     grid: Grid | None = None  # of what readers explore
+    live: Live | None = None  # or the picture of it, which a script draws
 
 
 class Value(Row, frozen=True):

@@ -180,12 +180,11 @@ class Terminal:
                 words = plain(harmless(caption)) or harmless(alt)
                 self.say(Text(f"[{kind}: {words}]", style="magenta"))
             case blocks.Explore(_, grid, alt, caption, do):
-                chart = explored.chart(grid)
                 self.say(Text(f"[explore: {plain(harmless(caption or alt))}]", style="magenta"))
                 if do:
                     self._speak("Try: ", "bold blue", do)
-                for place, point in chart.ends():
-                    self.say(Text(harmless(f"{MARGIN}{place}: {chart.in_words(point)}")))
+                for line in explored.lines(grid):
+                    self.say(Text(harmless(f"{MARGIN}{line}")))
             case blocks.Link(_, text, target):
                 address = target.removeprefix("function:").replace("cite:", "@", 1)
                 self.say(f"[{plain(harmless(text))}] {address}")

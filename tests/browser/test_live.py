@@ -1,0 +1,169 @@
+"""Pictures that an author's script draws: it is held to what the run gave, and drawn when somebody begins."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import markdown
+import pytest
+from tests.running import record
+
+from litbook.html import page as pages
+from litbook.html import pictures
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+TEXT = '''"""Drawn."""
+from litbook import explore
+from matplotlib.figure import Figure
+
+
+def sums(a, b):
+    if (a, b) == (2, 2):
+        raise ValueError("nothing here")
+    return {"sum": a + b, "far": float("inf"), "all": [a, b]}
+
+
+def main():
+    explore(sums, over={"a": range(3), "b": range(100)}, at={"a": 1, "b": 7}, module="sum.js", still=Figure(),
+            caption="<b>Sum</b>.", alt="A sum.", do="Add.", see="More.")
+'''
+SCRIPT = """window.litbookPicture = {
+  values: ({ a, b }) => (a === 2 && b === 2 ? "none" : { sum: a + b, far: Infinity, all: [a, b] }),
+  draw(stage, { place, values, move, make }) {
+    const more = make("button", { type: "button", onclick: () => move({ a: 2, b: place.b + 1 }) }, "more");
+    stage.replaceChildren(make("svg", {}, make("text", {}, String(values.sum))), more);
+    return `${place.a} and ${place.b} make ${values.sum ?? values}`;
+  },
+};
+"""
+
+
+def made(repo: Path, folder: Path, script: str = SCRIPT) -> str:
+    """The address of a page with one picture."""
+    (folder / "sum.js").write_text(script, encoding="utf-8")
+    kept = record(folder, TEXT)
+    at = folder / "lectures" / "one"
+    for name, content in pictures.files([kept]).items():
+        (at / name).parent.mkdir(parents=True, exist_ok=True)
+        (at / name).write_bytes(content)
+    assets = folder / "assets" / "litbook"
+    assets.parent.mkdir()
+    assets.symlink_to(repo / "tools/litbook/html/assets", target_is_directory=True)
+    body = markdown.markdown(pages.pages(kept)["index.md"], extensions=["attr_list", "md_in_html"])
+    head = '<!doctype html><html lang="en"><meta charset="utf-8"><title>q</title>'
+    style = '<link rel="stylesheet" href="../../assets/litbook/litbook.css">'
+    text = f'{head}{style}<article class="md-typeset">{body}</article>'
+    (at / "index.html").write_text(text, encoding="utf-8")
+    return (at / "index.html").as_uri()
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    page = browser.new_page(viewport={"width": 390, "height": 800})
+    yield page
+    page.close()
+
+
+def test_the_script_comes_when_somebody_begins_and_draws_every_point(
+    repo: Path, tmp_path: Path, page: Page
+) -> None:
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(made(repo, tmp_path))
+    assert page.locator(".lb-stage > svg").count() == 1, "the still picture"
+    assert not any("/pictures/" in url for url in asked)
+    page.get_by_role("button", name="Try it").click()
+    page.locator(".lb-begun").wait_for()
+    says = page.locator(".lb-says")
+    assert says.text_content() == "1 and 7 make 8"
+    assert sum("/pictures/" in url for url in asked) == 1
+    fields = page.locator(".lb-sliders input")
+    fields.first.focus()
+    page.keyboard.press("ArrowRight")
+    assert says.text_content() == "2 and 7 make 9"
+    assert fields.first.get_attribute("aria-valuetext") == "2: 2 and 7 make 9"
+    fields.nth(1).focus()
+    page.keyboard.press("End")
+    assert says.text_content() == "2 and 99 make 101" and page.locator("output").nth(1).text_content() == "99"
+    page.keyboard.press("Home")
+    page.keyboard.press("ArrowRight")
+    page.locator(".lb-stage button").click()
+    assert says.text_content() == "2 and 2 make none", "the script moves the sliders, too"
+    assert fields.nth(1).input_value() == "2"
+    box = fields.nth(1).bounding_box()
+    assert box
+    page.mouse.move(box["x"] + 5, box["y"] + box["height"] / 2)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] - 2, box["y"] + box["height"] / 2, steps=4)
+    page.mouse.up()
+    assert says.text_content() == "2 and 99 make 101"
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+@pytest.mark.parametrize(
+    ("good", "bad", "place"),
+    [
+        ("sum: a + b,", "sum: a + b + (a === 1 && b === 50),", '{"a":1,"b":50}'),
+        ("far: Infinity", "far: 1e308", '{"a":0,"b":0}'),
+        ("all: [a, b]", "all: [a]", '{"a":0,"b":0}'),
+        ('? "none" :', "? { sum: 4 } :", '{"a":2,"b":2}'),
+        ("a === 2 && b === 2", "a === 2 && b === 3", '{"a":2,"b":2}'),
+    ],
+)
+def test_a_script_that_says_something_else_than_the_run_draws_nothing(
+    repo: Path, tmp_path: Path, page: Page, good: str, bad: str, place: str
+) -> None:
+    assert SCRIPT.count(good) == 1
+    page.goto(made(repo, tmp_path, SCRIPT.replace(good, bad)))
+    page.get_by_role("button", name="Try it").click()
+    page.get_by_text(f"The script of this picture differs from the run here: {place}.").wait_for()
+    assert page.locator(".lb-stage > svg.lb-plot").count() == 1, "the still picture stays"
+
+
+def test_a_script_that_is_lost_is_told_and_without_scripts_the_picture_is_whole(
+    repo: Path, tmp_path: Path, page: Page, browser: Browser
+) -> None:
+    address = made(repo, tmp_path)
+    for script in (tmp_path / "lectures/one/pictures").iterdir():
+        script.unlink()
+    page.goto(address)
+    page.get_by_role("button", name="Try it").click()
+    page.get_by_text("The script of this picture could not be loaded.").wait_for()
+    context = browser.new_context(java_script_enabled=False)
+    still = context.new_page()
+    still.goto(address)
+    assert still.locator(".lb-stage > svg.lb-plot").is_visible()
+    assert not still.get_by_role("button", name="Try it").is_visible()
+    assert not still.locator(".lb-sliders").is_visible()
+    context.close()
+
+
+def test_every_picture_of_the_book_is_held_to_its_run_and_drawn(
+    site: Path, browser: Browser, address: str
+) -> None:
+    """Each agrees with Python at 200 points or more, and is drawn without an error."""
+    found = [it for it in site.rglob("index.html") if "data-script=" in it.read_text(encoding="utf-8")]
+    assert found
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    wrong: list[str] = []
+    page.on("console", lambda message: wrong.append(message.text) if message.type == "error" else None)
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.add_init_script(
+        "Object.defineProperty(window, 'litbookPicture', { configurable: true,"
+        "set(it) { Object.defineProperty(window, 'litbookPicture', { configurable: true, writable: true, value: it });"
+        "(window.pictures = window.pictures || []).push(it); } })"
+    )
+    for it in found:
+        page.goto(f"{address}{it.parent.relative_to(site).as_posix()}/")
+        for figure in page.locator(".lb-live").all():
+            figure.locator(".lb-begin button").click()
+            figure.locator(":scope.lb-begun").wait_for()
+            assert figure.locator(".lb-says").text_content()
+        points = page.evaluate("window.pictures.map((it) => it.run.points.length)")
+        assert min(points) >= 200, (it, points)
+    assert wrong == []
+    page.close()

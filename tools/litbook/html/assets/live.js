@@ -1,0 +1,76 @@
+// Pictures that an author's script draws: loads it once somebody begins, holds it to every point that the run kept,
+// and lets it draw in the place of the still picture. Without this script, or where it differs, that one stays.
+(() => {
+  const beginnings = ["pointerdown", "focusin", "click"];
+  const plain = (value) => (typeof value === "number" && !Number.isFinite(value) ? String(value).toLowerCase().replace("inity", "") : value);
+  function same(a, b) { // what the script says, and what the run gave
+    a = plain(a);
+    if (typeof a === "number" && typeof b === "number") return a === b || Math.abs(a - b) <= 1e-6 * Math.max(Math.abs(a), Math.abs(b));
+    if (!a || !b || typeof a !== "object" || typeof b !== "object") return a === b;
+    const names = Object.keys(b);
+    return Array.isArray(a) === Array.isArray(b) && Object.keys(a).length === names.length && names.every((name) => same(a[name], b[name]));
+  }
+  const drawn = ["svg", "g", "rect", "text", "tspan", "path", "line", "circle"];
+  function make(name, attributes, ...children) { // an element; what is called `onclick` and the like is listened to
+    const node = drawn.includes(name) ? document.createElementNS("http://www.w3.org/2000/svg", name) : document.createElement(name);
+    for (const [key, value] of Object.entries(attributes || {})) {
+      if (key.startsWith("on")) node.addEventListener(key.slice(2), value);
+      else if (value !== false && value != null) node.setAttribute(key, value === true ? "" : value);
+    }
+    node.append(...children.filter((child) => child != null && child !== false));
+    return node;
+  }
+  function start(figure) {
+    const stage = figure.querySelector(".lb-stage"), says = figure.querySelector(".lb-says"), outputs = {}, fields = {};
+    for (const beginning of beginnings) figure.removeEventListener(beginning, figure.begin);
+    const fail = (text) => { says.textContent = text; figure.classList.add("lb-failed"); };
+    const script = document.createElement("script");
+    script.src = figure.dataset.script;
+    script.onerror = () => fail(says.dataset.lost);
+    script.onload = () => {
+      const picture = window.litbookPicture, { sliders, points, at } = picture.run, kept = new Map(points.map((one) => [one[0].join(), one]));
+      delete window.litbookPicture;
+      const place = (at) => Object.fromEntries(sliders.map(({ name, places, span }, i) => [name, span ? span[0] + span[2] * at[i] : places[at[i]]]));
+      const values = (at) => (picture.values ? picture.values(place(at)) : kept.get(at.join())[1]);
+      if (picture.values) for (const [there, value, why] of points) {
+        const gives = picture.values(place(there));
+        if (why ? typeof gives !== "string" : !same(gives, value)) return fail(says.dataset.differs.replace("{place}", JSON.stringify(place(there))));
+      }
+      let here = [...at];
+      sliders.forEach(({ span }, i) => {
+        const field = span ? null : figure.querySelector(`[id="${figure.id}-${i}"]`);
+        if (!field) return;
+        fields[i] = field;
+        outputs[i] = field.parentElement.querySelector("output");
+        here[i] = Number(field.value); // a browser that comes back may have kept another place
+        field.addEventListener("input", () => { here[i] = Number(field.value); draw(); });
+      });
+      function move(changes) {
+        sliders.forEach(({ name, places, span }, i) => {
+          if (!(name in changes)) return;
+          const to = span ? (changes[name] - span[0]) / span[2] : places.indexOf(changes[name]);
+          if (to >= 0) here[i] = to;
+          if (fields[i]) fields[i].value = here[i];
+        });
+        draw();
+      }
+      function draw() {
+        const text = picture.draw(stage, { place: place(here), values: values(here), move, make }) || "";
+        says.textContent = text;
+        for (const i in fields) {
+          if (outputs[i]) outputs[i].textContent = sliders[i].labels[here[i]];
+          if (fields[i].type === "range") fields[i].setAttribute("aria-valuetext", `${sliders[i].labels[here[i]]}: ${text}`);
+        }
+      }
+      stage.style.minHeight = `${stage.offsetHeight}px`; // what is below stays where it is
+      stage.replaceChildren();
+      figure.classList.add("lb-begun");
+      draw();
+    };
+    document.head.append(script);
+  }
+  for (const figure of document.querySelectorAll(".lb-live[data-script]")) {
+    figure.begin = (event) => { if (event.target.closest(".lb-sliders, .lb-stage, .lb-begin")) start(figure); };
+    for (const beginning of beginnings) figure.addEventListener(beginning, figure.begin);
+  }
+})();
