@@ -620,10 +620,8 @@ def of(hint: Any) -> st.SearchStrategy[Any]:
         return numbers
     if hint == model.Snapshot:
         return snapshots
-    if hint == model.Grid:
-        return grids()
-    if hint == model.Live:
-        return lives()
+    if hint in (model.Grid, model.Live):
+        return grids() if hint == model.Grid else lives()
     if hint in plain:
         return plain[hint]
     if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
