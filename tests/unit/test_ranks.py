@@ -89,7 +89,10 @@ def test_what_a_rank_met_for_want_of_another_comes_last(tmp_path: Path) -> None:
     told = [error.message for error in ranks.merged([one(made) for made in left]).errors]
     assert told == [
         "on rank 2: ValueError: mine",
-        "on ranks 0, 1 and 3: RuntimeError: [0] Connection closed by peer",
+        (
+            "on ranks 0, 1 and 3: rank 2 did not come here, came with another size, or had gone: "
+            "RuntimeError: [0] Connection closed by peer"
+        ),
     ]
 
 

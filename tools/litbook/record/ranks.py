@@ -18,8 +18,9 @@ from litbook.record.model import Claim, Definition, Error, Operand, Record, Sect
 FIELDS = tuple(field.name for field in fields(Share))
 LISTS = {"pieces", "values", "series", "claims"}  # of these an item of the entry's own stands as its number
 WITH_OTHERS = "was ended with the others"
+NOT_HERE = "did not come to the section"
 # An error that says no more than that another rank has gone, or did not come in time.
-FOLLOWS = ("closed by peer", "Timed out waiting", "Connection reset", "Broken pipe", WITH_OTHERS)
+FOLLOWS = ("closed by peer", "Timed out waiting", "Connection reset", "Broken pipe", WITH_OTHERS, NOT_HERE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,8 +186,14 @@ def _errors(of_ranks: Sequence[Sequence[Error]]) -> tuple[Error, ...]:
         for error in errors:
             message = "" if _follows(error) else error.message
             met.setdefault((error.kind, error.line, error.trace, message), (error, []))[1].append(rank)
-    world = len(of_ranks)
-    errors = [replace(e, message=f"on {names(ranks, world)}: {e.message}") for e, ranks in met.values()]
+    errors, world = list[Error](), len(of_ranks)
+    for error, ranks in met.values():
+        why = ""
+        if any(words in error.message for words in FOLLOWS[:-2]):
+            others = [rank for rank in range(world) if rank not in ranks]
+            missing = f"{names(others, world)} did not" if others else "they did not all"
+            why = f"{missing} come here, came with another size, or had gone: "
+        errors.append(replace(error, message=f"on {names(ranks, world)}: {why}{error.message}"))
     return tuple(sorted(errors, key=_follows))
 
 

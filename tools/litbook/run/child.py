@@ -54,10 +54,7 @@ def carry_out(desk: Desk, asked: dict[str, Any]) -> None:
         for stream in (sys.stdout, sys.stderr):
             if hasattr(stream, "reconfigure"):
                 stream.reconfigure(errors="backslashreplace")
-        if sys.platform == "linux":
-            import ctypes
-
-            ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+        end_with_parent()
         desk.at("")
         if "function" in asked:
             answer = _find(asked["function"])(desk, **asked["given"])
@@ -90,6 +87,14 @@ def carry_out(desk: Desk, asked: dict[str, Any]) -> None:
         traceback.print_exc()
         what = f"litbook failed while it ran the lecture: {type(error).__name__}: {error}"
         desk.trouble("failed", what, 2)
+
+
+def end_with_parent() -> None:
+    """Let this process be killed when the one that started it ends, where a system can do that."""
+    if sys.platform == "linux":
+        import ctypes
+
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
 
 
 def _interrupt(_: int, __: FrameType | None) -> NoReturn:

@@ -17,9 +17,19 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
+from litbook.errors import LitbookError
+from litbook.record.ranks import NOT_HERE
+
 # Seconds that a collective may take, and that a rank waits for the others at the end of a section.
 PATIENCE = float(os.environ.get("LITBOOK_PATIENCE", "30"))
 PROMPT = 3.0  # seconds that a rank keeps its connections there: who still needs them then waits in vain
+
+
+class Absent(LitbookError):
+    """Not every rank came to a section."""
+
+    slug = "absent"
+    exit_status = 1
 
 
 @contextlib.contextmanager
@@ -37,7 +47,10 @@ def group(section: str) -> Iterator[Callable[[], object]]:
     rank, world = (int(os.environ[name]) for name in ("RANK", "WORLD_SIZE"))
     limit = timedelta(seconds=PATIENCE)
     store = dist.PrefixStore(section, _store())  # type: ignore[attr-defined]
-    dist.init_process_group(_backend(world), store=store, rank=rank, world_size=world, timeout=limit)
+    try:
+        dist.init_process_group(_backend(world), store=store, rank=rank, world_size=world, timeout=limit)
+    except dist.DistError:
+        raise Absent(f"the others {NOT_HERE} within {PATIENCE:g} s") from None
     try:
         yield leave
     finally:

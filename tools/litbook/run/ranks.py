@@ -34,12 +34,9 @@ from litbook.text.lecture import Lecture
 GRACE = 12.0  # seconds after that in which every rank has ended itself
 MEMORY = 100 * 2**20  # bytes of main memory that a rank takes at least, beside what it shares
 STACK = "stack"  # a rank's file: where it was when it was ended
+ENDED = "ended"  # a launch's file: what ended its ranks
 Left = dict[str, Any]
 """What one rank left, as JSON: `record`, or `message`, `path` and `line`."""
-
-
-class _Gone(Exception):
-    """All processes of a launch have ended, and the launcher waits for one that told it nothing."""
 
 
 def launch(owner: desk.Desk, *, ranks: int, asked: dict[str, Any]) -> list[tuple[list[str], list[Left]]]:
@@ -67,28 +64,47 @@ def launch(owner: desk.Desk, *, ranks: int, asked: dict[str, Any]) -> list[tuple
             places = {desk.where(folder / str(rank)) for rank in range(ranks)}
             raise Interrupted(f"interrupted on {ranks} ranks, {' and '.join(sorted(places))}", None) from None
         left = [_left(folder / str(rank), owner.key, ended.get(rank), lecture) for rank in range(ranks)]
-        # The section in which a rank was lost that nobody ended for another one's sake.
-        culprits = [
-            r for r in range(ranks) if "record" not in left[r] and WITH_OTHERS not in left[r]["message"]
-        ]
-        done = keys
-        if len(keys) > 1 and any("record" not in one for one in left):
-            at = {_section(folder / str(rank), lecture) for rank in culprits} & {*keys}
-            done = [key for key in keys if key in at] or keys
+        # The first section in which a rank was lost: who waited for it may have come further.
+        at = {_section(folder / str(rank), lecture) for rank in range(ranks) if "record" not in left[rank]}
+        done = [key for key in keys if key in at][:1] or keys
         launches.append((done, left))
         keys = [key for key in keys if key not in done]
     return launches
 
 
 def _launched(folder: Path, key: str, ranks: int, asked: dict[str, Any]) -> dict[int, int]:
-    """One launch. Of ranks that were ended from outside, or ended themselves: rank -> exit status."""
+    """One launch. Of ranks that were ended from outside, or ended themselves: rank -> exit status.
+
+    The launcher has a process of its own, a fork: whatever it leaves behind when a rank is lost, threads and
+    locks, is in no later launch, and ending it ends all its ranks.
+    """
+    folder.mkdir()
+    pid = os.fork()
+    if not pid:
+        try:
+            child.end_with_parent()
+            signal.signal(signal.SIGINT, signal.SIG_IGN)  # who asked hears it, and ends us
+            ended = _elastic(folder, key, ranks, asked)
+            (folder / ENDED).write_text(json.dumps(ended), encoding="ascii")
+        finally:
+            os._exit(0)
+    try:
+        os.waitpid(pid, 0)
+    except KeyboardInterrupt:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        raise
+    return {int(rank): status for rank, status in json.loads(_text(folder / ENDED) or "{}").items()}
+
+
+def _elastic(folder: Path, key: str, ranks: int, asked: dict[str, Any]) -> dict[int, int]:
+    """The launcher at work: it forks the ranks, and ends all where one ends without a record."""
     from torch.distributed.elastic.multiprocessing.api import DefaultLogsSpecs
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
     from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
-    folder.mkdir()
-    # Ctrl-C is ours, and who waits in native code is ended soon: not every torch can be told so.
-    later: dict[str, Any] = {"signals_to_handle": "SIGTERM", "shutdown_timeout": 3}
+    # Who waits in native code is ended soon: not every torch can be told so.
+    later: dict[str, Any] = {"shutdown_timeout": 3}
     later = {name: value for name, value in later.items() if name in LaunchConfig.__dataclass_fields__}
     config = LaunchConfig(
         min_nodes=1,
@@ -104,28 +120,26 @@ def _launched(folder: Path, key: str, ranks: int, asked: dict[str, Any]) -> dict
         logs_specs=DefaultLogsSpecs(log_dir=str(folder)),
         **later,
     )
-    since, gone = time.monotonic(), 0
+    until, processes = time.monotonic() + asked["timeout"] + GRACE, set[Any]()
 
     def look(*_: object) -> None:
         """A rank that ends with status 0 without a word keeps the launcher waiting, and so may a bug."""
-        nonlocal gone
-        alive = any(process.is_alive() for process in multiprocessing.active_children())
-        gone = 0 if alive or time.monotonic() - since < 2 else gone + 1
-        if gone > 4 or time.monotonic() - since > asked["timeout"] + GRACE:
-            raise _Gone
+        alive = multiprocessing.active_children()
+        processes.update(alive)
+        silent = sum(process.exitcode == 0 for process in processes) - len([*folder.glob(f"*/{desk.LEFT}")])
+        if silent > 0 or time.monotonic() > until:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            for process in alive:
+                process.terminate()  # each says where it was
+            time.sleep(1)
+            os._exit(0)  # and who is left ends with us
 
-    before = signal.signal(signal.SIGALRM, look)
+    signal.signal(signal.SIGALRM, look)
     signal.setitimer(signal.ITIMER_REAL, 0.5, 0.5)
     try:
         elastic_launch(config, _rank)(str(folder), key, asked)
     except ChildFailedError as error:
         return {rank: failure.exitcode for rank, failure in error.failures.items()}
-    except _Gone:
-        for process in multiprocessing.active_children():
-            process.kill()
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
     return {}
 
 
@@ -174,10 +188,12 @@ def _rank(folder: str, key: str, asked: dict[str, Any]) -> None:
     (place / "tmp").mkdir(parents=True)
     os.environ["TMPDIR"] = tempfile.tempdir = str(place / "tmp")
     stack = open(place / STACK, "w")  # noqa: PTH123, SIM115  until the end
+    faulthandler.enable(stack, all_threads=False)
     faulthandler.register(signal.SIGTERM, stack, all_threads=False, chain=True)  # also within native code
     owner = desk.Desk(str(place), key)
     child.carry_out(owner, asked)
     faulthandler.unregister(signal.SIGTERM)
+    faulthandler.disable()
     if not (place / desk.LEFT).is_file() or desk.left(place, key)[0] != "record":
         sys.exit(1)  # the others wait for nothing
 
@@ -202,11 +218,11 @@ def _left(folder: Path, key: str, status: int | None, lecture: Lecture) -> Left:
         for name, line in re.findall(r'File "(.*?)", line (\d+)', stack)
         if name in paths
     ]
-    if status is None or status == -signal.SIGTERM:
+    if stack and status in (None, -signal.SIGTERM):
         at = "here" if lines else f"{where}, at its end"
         return {"message": f"the rank waited {at}, and {WITH_OTHERS}"} | _place(lines)
-    how = f"ended with exit status {status}"
-    if status < 0:
+    how = f"ended with exit status {status or 0}"
+    if status and status < 0:
         with contextlib.suppress(ValueError):
             how = f"was killed by signal {-status} ({signal.Signals(-status).name})"
     return {"message": f"the process of the rank {how}, {where}"} | _place(lines)
