@@ -29,9 +29,16 @@ def front(site: Path) -> str:
     return article(site / "index.html")
 
 
-def test_one_button_asks_a_question_and_leads_to_the_part_that_answers_it(site: Path, front: str) -> None:
+def test_the_button_asks_a_question_and_leads_to_its_answer_and_beside_it_one_starts(
+    site: Path, front: str
+) -> None:
+    """That the calculator's first screen says whether 70B fits, tests/book/test_napkin.py holds in a browser."""
     ((address, asked),) = re.findall(r'<a class="lb-first" href="([^"]*)">(.*?)</a>', front)
     assert asked == "Will 70B fit, and how long will it take?"
+    page = article(site / address / "index.html")
+    assert 'name="parameters" value="70B"' in page and 'id="lb-verdict"' in page
+    ((address, said),) = re.findall(r'<a class="lb-second" href="([^"]*)">(.*?)</a>', front)
+    assert said == "Start here: napkin math"
     part = words(article(site / address / "index.html"))
     assert "70 billion parameters" in part and "days" in part and "memory" in part
 

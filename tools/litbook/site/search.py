@@ -66,8 +66,7 @@ def split(site: Path, synonyms: Mapping[str, str], lectures: Mapping[str, Sequen
         entry = [mark + anchor, doc["title"], lines, *(["", rest] if rest else [])]
         pages.setdefault(page, []).append(entry)
     # Lectures' pages. A passage has the names that stand in its code, in no prose, and not above it.
-    texts = [content for entries in pages.values() for entry in entries for content in entry[1:3]]
-    texts += [content for passages in lectures.values() for p in passages for content in (p.title, *p.words)]
+    texts = [content for passages in lectures.values() for p in passages for content in (p.title, *p.words)]
     words = {*re.findall(r"\w+", " ".join(texts))}
     often: Counter[str] = Counter()
     for page, passages in lectures.items():

@@ -1,0 +1,112 @@
+"""What readers ask the search for, in their own words, and where its first three answers lead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.running import until
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+CALCULATOR = "calculator/"
+TWO, THREE = "lectures/lecture_02/", "lectures/lecture_03/"
+
+# A query, and pages or sections that have to be among the first three results; the first one, if it is marked.
+ASKED = [
+    ("what is a flop", [f"!{TWO}napkin-math/#flops_are_work_and_flops_per_second_a_rate", f"{TWO}counting-flops/"]),
+    ("how much does it cost to train a 70B model", [f"!{CALCULATOR}", f"{TWO}napkin-math/#a_run_is_paid_for_in_gpu_hours"]),
+    ("how many gpus", [f"!{CALCULATOR}", f"{TWO}napkin-math/"]),
+    ("how long does training take", [f"!{CALCULATOR}"]),
+    ("does it fit", [f"!{CALCULATOR}"]),
+    ("out of memory", [f"!{CALCULATOR}"]),
+    ("price", [f"!{CALCULATOR}", f"{TWO}napkin-math/#a_run_is_paid_for_in_gpu_hours"]),
+    ("batch size", [f"!{THREE}generating/#a_batch_shares_the_weights"]),
+    ("why is my model slow", [f"{TWO}peaks-and-mfu/", f"{THREE}three-regimes/"]),
+    ("what is mfu", [f"{TWO}peaks-and-mfu/", f"{THREE}which-flops-enter-mfu/"]),
+    ("kv cache", [f"!{THREE}generating/#a_token_leaves_its_keys_and_values"]),
+    ("enable_gqa", [f"{THREE}a-block-of-today/"]),
+    ("grouped query attention", [f"!{THREE}a-block-of-today/#heads_of_queries_share_keys"]),
+    ("bf16 vs fp16", [f"{TWO}number-formats/", f"{TWO}what-rounding-loses/"]),
+    ("how many bytes per parameter", [f"{TWO}napkin-math/", CALCULATOR]),
+    ("what does a transpose cost", [f"!{TWO}storage-and-views/#a_transpose_swaps_strides"]),
+    ("tranpose", [f"!{TWO}storage-and-views/#a_transpose_swaps_strides"]),
+    ("view or reshape", [f"!{TWO}storage-and-views/"]),
+    ("stride", [f"!{TWO}storage-and-views/"]),
+    ("roofline", [f"!{TWO}napkin-math/#the_roofline_tells_waiting_from_working"]),
+    ("arithmetic intensity", [f"!{THREE}three-regimes/#every_operation_has_an_intensity"]),
+    ("gradient accumulation", [f"!{TWO}the-bill-of-a-step/#parts_of_a_batch_add_up_to_the_whole"]),
+    ("activation checkpointing", [f"{THREE}the-activations-of-a-block/#checkpointing_keeps_the_input_alone", f"{TWO}gradients/"]),
+    ("loss scaling", [f"{TWO}what-rounding-loses/#scaling_the_loss_saves_small_gradients"]),
+    ("optimizer state", [f"{TWO}the-bill-of-a-step/#the_bill_in_bytes"]),
+    ("adam memory", [f"{TWO}the-bill-of-a-step/", f"{TWO}optimizers/"]),
+    ("causal mask", [f"!{TWO}elementwise/#the_causal_mask_keeps_the_lower_triangle"]),
+    ("tokens per second", [f"{THREE}generating/#bandwidth_sets_the_pace"]),
+    ("speculative decoding", [f"!{THREE}generating/#a_guess_is_cheap_to_check"]),
+    ("mixture of experts", [f"!{THREE}later-models/#a_token_meets_a_few_of_many_experts"]),
+    ("tokenizer", [f"!{TWO}data-and-randomness/#text_becomes_a_row_of_integers"]),
+    ("seed", [f"!{TWO}data-and-randomness/"]),
+    ("what is a tensor", [f"!{TWO}tensors/"]),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def searching(browser: Browser, address: str) -> Iterator[Page]:
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    page.goto(address)
+    page.keyboard.press("/")
+    page.keyboard.type("memory")
+    page.locator(".md-search-result__link").first.wait_for(state="visible", timeout=15_000)
+    yield page
+    page.close()
+
+
+def results(page: Page, query: str) -> list[Any]:
+    """What the window says, and of each of the first three results the addresses of what it shows."""
+    page.evaluate(
+        """(query) => {
+          const field = document.querySelector('.md-search__input'), meta = document.querySelector('.md-search-result__meta');
+          meta.textContent = 'waiting';
+          field.value = query;
+          field.dispatchEvent(new KeyboardEvent('keyup', {bubbles: true}));
+        }""",
+        query,
+    )
+    until(page, "document.querySelector('.md-search-result__meta').textContent !== 'waiting'")
+    page.wait_for_timeout(50)  # the list is drawn after the line above it
+    said: list[Any] = page.evaluate(
+        """() => [document.querySelector('.md-search-result__meta').innerText,
+          [...document.querySelectorAll('.md-search-result__item')].slice(0, 3).map((item) =>
+            [...item.querySelectorAll('.md-search-result__link')].map((it) => {
+              const url = new URL(it.href);
+              return url.pathname.slice(1) + url.hash;
+            }))]"""
+    )
+    return said
+
+
+@pytest.mark.parametrize(("query", "pages"), ASKED, ids=[query for query, _ in ASKED])
+def test_a_question_leads_to_its_section_or_the_calculator(
+    searching: Page, query: str, pages: list[str]
+) -> None:
+    _, items = results(searching, query)
+    for wanted in pages:
+        place = wanted.removeprefix("!")
+        among = items[:1] if wanted.startswith("!") else items
+        assert any(
+            it == place or ("#" not in place and it.startswith(place)) for item in among for it in item
+        ), (
+            wanted,
+            items,
+        )
+
+
+@pytest.mark.parametrize("query", ["显存", "память", "lora", "qqqq zzzz", "🦜"])
+def test_what_nothing_says_is_answered_so_in_any_script(searching: Page, query: str) -> None:
+    assert results(searching, query) == ["No matching documents", []]
+
+
+def test_small_words_alone_are_looked_for(searching: Page) -> None:
+    assert results(searching, "the")[1] != []
