@@ -59,27 +59,39 @@ def parts_of(config: Config) -> dict[str, float]:
 def small_models_are_largely_tables() -> None:
     """Small models are largely tables, because blocks grow with the square of the width."""
     note(r"""
-        Where are the parameters of a whole model? A table has one row of the model's width for each
-        token of the vocabulary, so it grows with the width. A block's matrices grow with the square
-        of the width, and larger models have more blocks. So the share of the tables falls.
-        Published models with large vocabularies, built without
-        data [@qwen25-05b; @qwen3-06b; @llama-32; @llama3]:
+        Where are the parameters of a whole Transformer? It has blocks and one or two tables. A
+        table has one row of $d$ numbers for each token of the vocabulary: the embedding is one, the
+        head is another. In a *tied* model one table serves as both. A table grows with the width
+        $d$. The matrices of a block grow with $d^2$, and larger models also have more blocks. So
+        the larger the model, the smaller the share of its tables. `parts_of` builds a model without
+        data and adds up the parameters of its tables, of attention and of the feed-forward parts.
+        Here are published models with large
+        vocabularies [@qwen25-05b; @qwen3-06b; @llama-32; @llama3]:
     """)
     models = {n: c for n, c in MODELS.items() if c.vocabulary > 100_000}
     found = {name: parts_of(config) for name, config in models.items()}
-    totals = {name: sum(parts.values()) for name, parts in found.items()}  # @inspect totals
-    formula = {name: parameter_count(config) for name, config in models.items()}
-    assert totals == formula, "by building, by formula"
-    table = {name: shares(parts)["tables"] for name, parts in found.items()}  # @inspect table as %
-    for tied in (True, False):
-        falling = [table[name] for name in models if models[name].tied == tied]  # @inspect falling as %
-        assert falling == sorted(falling, reverse=True), "larger, less of it"
-    assert table["Llama-3.2-3B"] < table["Llama-3-8B"], "one table, two"
-    d, kv = LLAMA_3_8B.width, LLAMA_3_8B.kv_width
-    by_hand = LLAMA_3_8B.layers * (2 * d * d + 2 * d * kv)
-    assert found["Llama-3-8B"]["attention"] == by_hand, "in attention"
-    assert 0.27 < table["Qwen2.5-0.5B"] < 0.28, "the smallest"
-    assert round(table["Llama-3-405B"], 2) == 0.01, "the largest"
+    totals = {name: sum(parts.values()) for name, parts in found.items()}
+    formula = {name: parameter_count(config) for name, config in models.items()}  # @hide
+    assert totals == formula, "Built and by formula, the totals agree."  # @hide
+    table = {name: shares(parts)["tables"] for name, parts in found.items()}
+    for tied in (True, False):  # @hide
+        falling = [table[name] for name in models if models[name].tied == tied]
+        assert falling == sorted(falling, reverse=True), "Among tied models, and among the others, the larger has the smaller share."
+    assert table["Llama-3.2-3B"] < table["Llama-3-8B"], "The share rises once, where a second table comes."  # @hide
+    d, kv = LLAMA_3_8B.width, LLAMA_3_8B.kv_width  # @hide
+    by_hand = LLAMA_3_8B.layers * (2 * d * d + 2 * d * kv)  # @hide
+    assert found["Llama-3-8B"]["attention"] == by_hand, "Attention has as many parameters as by hand."  # @hide
+    assert 0.27 < table["Qwen2.5-0.5B"] < 0.28, "The smallest model is more than a quarter table."
+    assert round(table["Llama-3-405B"], 2) == 0.01, "The largest is a hundredth tables."
+    rows = "\n".join(
+        f"| {name} | {c.width} | {c.vocabulary} | {'one' if c.tied else 'two'} "
+        f"| {totals[name] / 1e9:.3f} billion | {table[name]:.1%} |"
+        for name, c in models.items())  # @hide
+    note(f"""
+        | model | width | vocabulary | tables | parameters | share of tables |
+        |---|---|---|---|---|---|
+        {rows}
+    """.replace("\n        ", "\n"))
     figure(plot_shares({name: shares(parts) for name, parts in found.items()}),
         caption="Where the parameters are, from the smallest of these models to the largest.",
         alt=r"""
@@ -87,25 +99,35 @@ def small_models_are_largely_tables() -> None:
             to nothing, with one step up where the models begin to have two tables. The feed-forward
             part takes most of the rest, with attention a narrow band.
         """)
-    note("The small models are *tied*: one table serves as embedding and head. With two tables, their share would be larger still. For the smaller Llama-3.2:")
-    untied = parts_of(replace(LLAMA_32_1B, tied=False))
-    twice = untied["tables"] / sum(untied.values())  # @inspect twice as %
-    assert 0.35 < twice < 0.36, "of a model of that size"
+    untied = parts_of(replace(LLAMA_32_1B, tied=False))  # @hide
+    twice = untied["tables"] / sum(untied.values())  # @hide
+    assert 0.35 < twice < 0.36, "This share of Llama-3.2-1B would be tables, were it not tied."  # @hide
+    note(rf"""
+        That is why small models are tied. The smallest Llama-3.2 would have {twice:.0%} of its
+        parameters in tables if it had two of them.
+    """)
     question(r"""
-        The smallest of these with a vocabulary of `32000` tokens instead, still tied. What share of
-        its parameters is the table then?
+        The smallest Qwen2.5 has `494032768` parameters, a width of `896` and one table for its
+        vocabulary of `151936` tokens. Give it a vocabulary of `32000` tokens and leave all else.
+        What share of its parameters is the table then?
     """, answer=32000 * 896 / parameter_count(replace(QWEN_25_HALF_B, vocabulary=32000)),
-        check=32000 * 896 / (totals["Qwen2.5-0.5B"] - (151936 - 32000) * 896), unit="%",
-        why="The blocks stay, and the table has a fifth of its rows.")
+        check=32000 * 896 / (totals["Qwen2.5-0.5B"] - (151936 - 32000) * 896), unit="%", wrong={
+            "The model shrinks with its table: take the smaller total.": 32000 * 896 / 494032768,
+        }, hint="First count what is not table: it stays.", within=0.02, why=rf"""
+            The blocks keep their {totals["Qwen2.5-0.5B"] - 151936 * 896:,} parameters, and the
+            table has `32000 * 896`. The share is the table divided by the sum of both.
+        """)
 
 
 @aside
 def one_table_costs_flops_and_the_other_none() -> None:
     """The embedding takes no FLOPs; the head takes two for each number of its table."""
     note(r"""
-        The embedding and the head have the same shape. Do they cost the same? A token takes one row
-        from the embedding, which computes nothing. Its last row of numbers is multiplied with every
-        row of the head. Count both in the smaller Llama-3.2 [@llama-32], for a single token:
+        The embedding and the head have the same shape: a row of $d$ numbers for each token of the
+        vocabulary. Do they cost the same? A token looks up one row of the embedding, which computes
+        nothing. At the end its $d$ numbers are multiplied with every row of the head. Count both in
+        the smallest Llama-3.2 [@llama-32], for a single token. `operations_of` lists what PyTorch
+        runs, with the FLOPs and the bytes of each operation:
     """)
     d, rows = LLAMA_32_1B.width, LLAMA_32_1B.vocabulary  # @inspect d, rows
     with torch.device("meta"):
@@ -114,27 +136,35 @@ def one_table_costs_flops_and_the_other_none() -> None:
         x = torch.empty_like(table[:1])
     lookup = operations_of(lambda: F.embedding(token, table))[0]
     scores = operations_of(lambda: x @ table.t())[-1]
-    assert lookup.flops == 0, "looked up"  # @zero: a lookup multiplies nothing
-    assert scores.flops == 2 * rows * d, "two for each number of the table"
-    assert lookup.read == lookup.written + token.nbytes, "one row moves"
+    assert lookup.flops == 0, "A lookup takes no FLOP."  # @zero: a lookup multiplies nothing
+    assert scores.flops == 2 * rows * d, "The head takes two FLOPs for each number of its table."
+    assert lookup.read == lookup.written + token.nbytes, "Of the embedding, one row is read."
     assert scores.read == 2 * (rows + 1) * d, \
-        "the whole table does, and a token"
+        "Of the head, the whole table is read, and a token."
     share = scores.flops / forward_flops(LLAMA_32_1B, 1, 0)  # @inspect share as %
-    assert 0.21 < share < 0.22, "of all FLOPs of a forward pass"
-    note(r"""
-        A rule of thumb says that a token takes two FLOPs for each parameter [@kaplan2020]. Which
-        parameters should be counted? Those that a token is multiplied by: the blocks and the head.
-        In a tied model all parameters are right, because its table counts once, as the head. In a
-        model with two tables the embedding is too many. (The paper leaves out both tables, and so
-        counts too little for a small model.)
+    assert 0.21 < share < 0.22, "This share of a forward pass is the head."
+    note(rf"""
+        So the head takes `2 * 128256 * 2048` FLOPs, {share:.0%} of the forward pass of this small
+        model, and the embedding takes none.
+
+        A rule of thumb says that a token takes two FLOPs for each parameter of a model
+        [@kaplan2020]. It should count only what a token is multiplied by: the blocks and the head,
+        but not the embedding. A *tied* model has one table for both, and it counts once, as the
+        head. So all parameters may be counted there. A model with two tables has its embedding
+        among its parameters, and the rule counts FLOPs for it that nobody does:
     """)
     over = {name: 2 * parameter_count(c) / forward_flops(c, 1, 0)
             for name, c in {"1B": LLAMA_32_1B, "8B": LLAMA_3_8B}.items()}  # @inspect over as times
-    assert round(over["1B"], 4) == 1.0001, "one table: only gains too many"
-    assert 1.06 < over["8B"] < 1.08, "two tables: too many"
+    assert round(over["1B"], 4) == 1.0001, "Tied: the rule is off by the few gains of the norms alone."
+    assert 1.06 < over["8B"] < 1.08, "With two tables, the rule counts too much."
     blocks = LLAMA_32_1B.layers * block_weights(LLAMA_32_1B)
     kaplan = 2 * blocks / forward_flops(LLAMA_32_1B, 1, 0)  # @inspect kaplan as times
-    assert 0.78 < kaplan < 0.79, "without the head: too little"
+    assert 0.78 < kaplan < 0.79, "With no table at all, it counts too little."
+    note(rf"""
+        The rule is right for that Llama-3.2, and {over["8B"] - 1:.0%} too high for Llama-3-8B. The
+        paper [@kaplan2020] counts neither table, and would be {1 - kaplan:.0%} too low for that
+        Llama-3.2.
+    """)
     table = torch.empty(128256, 4096, device="meta")
     question(r"""
         Llama-3-8B is `4096` wide and has a vocabulary of `128256`. How many FLOPs does its head
@@ -177,23 +207,30 @@ def spelled(tokens: Int[Tensor, "seq"]) -> str:
 def a_text_with_a_known_entropy() -> None:
     """A made-up language tells how low its loss can get."""
     note(r"""
-        How low can a loss get? For human language nobody knows. So the model of this part reads a
-        made-up language. It has a lexicon of words of three letters, and each word of a text is
-        drawn at random from the lexicon. A line of it:
+        How low can the loss of a language model get? For human language nobody knows. So the model
+        of this part reads a made-up language, where one can compute it. `lexicon` makes a list of
+        `32` words of three letters. `write_text` draws words from this list at random, and puts a
+        space behind each. A token is one letter or a space. Here is a line of text:
     """)
     words: Int[Tensor, "word letter"] = lexicon()
     draws = torch.Generator().manual_seed(0)
     text: Int[Tensor, "sequences seq"] = write_text(words, 1, draws)
     line = spelled(text[0, 1:])  # @inspect line
     different = {spelled(word) for word in words}
-    assert len(different) == WORDS, "all words different"
+    assert len(different) == WORDS == 32, "The lexicon has 32 different words."
     note(r"""
-        The best that a reader can do is to know the lexicon. Then each word has the same
-        probability, one over the number of words. The *surprise* of a token is the negative
-        logarithm of its probability. Within a word the first letter is hard to guess, and the space
-        at its end is certain. But the surprises of a word's tokens add up to that of the word: the
-        logarithm of the number of words. Their mean over the tokens is the *entropy* of the text,
-        and no model's loss can be lower. With natural logarithms its unit is the *nat*:
+        The best that a reader can do is to know all words. Then each word has probability $1/32$.
+        The *surprise* of a token is the negative logarithm of its probability. The surprises of a
+        word's letters and its space add up to the surprise of the word, which is $\log 32$. So the
+        mean surprise of a token is
+
+        $$
+        \frac{\log 32}{4}
+        $$
+
+        This mean is the *entropy* of the text. The loss of a model is its mean surprise, so no
+        model's loss can be lower than the entropy. With natural logarithms the unit is the *nat*.
+        Check this letter by letter. `fits` counts the words that begin with some letters:
     """)
 
     def fits(prefix: str) -> int:
@@ -204,17 +241,25 @@ def a_text_with_a_known_entropy() -> None:
         for w in sorted(different)
     ]
     by_letter = [sum(s[i] for s in surprise) / WORDS for i in range(4)]  # @inspect by_letter
-    assert math.isclose(sum(by_letter), math.log(WORDS)), "of a word"
-    assert by_letter[3] == 0, "the space is certain"  # @zero: what is certain surprises nobody
-    totals = {round(sum(s), 9) for s in surprise}  # @inspect totals
-    assert totals == {round(math.log(WORDS), 9)}, "the same for every word"
+    assert math.isclose(sum(by_letter), math.log(WORDS)), "The letters of a word add up to log 32."
+    assert by_letter[3] == 0, "The space is certain."  # @zero: what is certain surprises nobody
+    totals = {round(sum(s), 9) for s in surprise}  # @hide
+    assert totals == {round(math.log(WORDS), 9)}, "Every word has the same surprise."  # @hide
     floor = math.log(WORDS) / 4  # @inspect floor
-    assert round(floor, 2) == 0.87, "for a token, on average"
+    assert round(floor, 2) == 0.87, "This is the entropy of a token."  # @hide
+    note(rf"""
+        The first letter is the hardest to guess, and the space is certain. The entropy is
+        {floor:.3f} nats a token.
+    """)
     question(r"""
-        With `256` words of three letters and a space, which loss is the lowest that a model can
-        reach?
-    """, answer=math.log(256) / 4, check=8 / 5 * floor, unit="nats a token", within=0.02,
-        why="So many more words, and hardly more loss: it grows with their logarithm.")
+        Another lexicon has `256` words of three letters, each followed by a space. Which loss is
+        the lowest that a model of its texts can reach?
+    """, answer=math.log(256) / 4, check=8 / 5 * floor, unit="nats a token", within=0.02, wrong={
+            "That is for a word; a word has four tokens.": math.log(256),
+            "The space is a token too: divide by four.": math.log(256) / 3,
+            "Take the natural logarithm, not that to the base 2.": 2.0,
+        }, hint="Divide the surprise of a word by its tokens.",
+        why=r"A word has surprise $\log 256$, spread over `4` tokens. Many more words raise the loss by little, since it grows with their logarithm.")
 
 
 def loss_of(model: Transformer, text: Int[Tensor, "sequences seq"]) -> Tensor:
@@ -278,65 +323,86 @@ def step_at_best() -> float:  # @stepover
 def the_run_is_predicted() -> None:
     """Before the first step, a loss, FLOPs, memory and time are predicted."""
     note(rf"""
-        What can be said before the run? The *model* has blocks of this lecture, `{RUN.layers}` of
-        them, `{RUN.width}` wide. Each of `{STEPS}` steps reads `{TOKENS}` tokens that were never
-        seen before.
+        A small Transformer will be trained on the made-up language of the section before. What can
+        be said before its first step?
+
+        | its model and run | |
+        |---|---|
+        | layers $L$, width $d$ | {RUN.layers}, {RUN.width} |
+        | vocabulary: letters and the space | {RUN.vocabulary} tokens |
+        | a sequence, $T$ | {RUN.context} tokens |
+        | a batch | {BATCH} sequences, {TOKENS} tokens |
+        | steps | {STEPS} |
+        | parameters | {parameter_count(RUN):,} |
     """)
-    count = parameter_count(RUN)  # @inspect count
-    model = fresh_model()
-    assert count == sum(p.numel() for p in model.parameters()), "parameters"
+    count, model = parameter_count(RUN), fresh_model()  # @hide
+    assert count == sum(p.numel() for p in model.parameters()), "The built model has as many parameters."  # @hide
     note(r"""
-        **Loss.** The loss is the mean surprise. A model that knows nothing gives each of `27`
-        tokens the same probability, so its loss is the logarithm of their number. It cannot end
-        below the entropy of the text. How close to it the model comes, is not predicted here.
+        **Loss.** The loss is the mean surprise, the negative logarithm of the probability that the
+        model gives to the right token. An untrained model gives each of the `27` tokens the same
+        probability, so its loss begins near $\log 27$. It cannot end below the entropy of the text,
+        which is $\tfrac{1}{4} \log 32$:
     """)
     start, floor = math.log(RUN.vocabulary), math.log(WORDS) / 4  # @inspect start, floor
-    assert round(floor, 2) == 0.87, "as counted above"
-    held_out = write_text(lexicon(), 64, torch.Generator().manual_seed(9))
-    with torch.no_grad():
-        untrained = loss_of(model, held_out).item()  # @inspect untrained
-    assert math.isclose(untrained, start, rel_tol=0.05), "knows nothing yet"
+    assert round(floor, 2) == 0.87, "The entropy is that of the section before."  # @hide
+    held_out = write_text(lexicon(), 64, torch.Generator().manual_seed(9))  # @hide
+    with torch.no_grad():  # @hide
+        untrained = loss_of(model, held_out).item()
+    assert math.isclose(untrained, start, rel_tol=0.05), "The untrained model's loss is within a twentieth of the first."  # @hide
     note(r"""
-        **FLOPs.** The backward pass takes twice the FLOPs of the forward pass: each product has a
-        gradient for its weights and one for its input. This holds for the first block too, because
-        its input comes from the embedding, which needs a gradient.
+        **FLOPs.** Training on a token takes $6N + 12\,L\,d\,T$ FLOPs, where $N$ are the weights in
+        matrices: the forward pass once, and twice as much for the backward pass. `forward_flops`
+        counts a forward pass by this formula:
     """)
     step = 3 * forward_flops(RUN, TOKENS, RUN.context)  # @inspect step as FLOP
-    text = held_out[:BATCH].clone()
-    counted = flops(lambda: loss_of(model, text).backward())
-    assert counted == step, "as PyTorch counts"
+    text = held_out[:BATCH].clone()  # @hide
+    counted = flops(lambda: loss_of(model, text).backward())  # @hide
+    assert counted == step, "PyTorch counts as many."  # @hide
     total = STEPS * step  # @inspect total as FLOP
-    rule = 6 * count * TOKENS * STEPS / total  # @inspect rule as %
-    assert 0.95 < rule < 0.97, "six for each parameter and token, against it"
+    rule = 6 * count * TOKENS * STEPS / total  # @hide
+    assert 0.95 < rule < 0.97, "Six for each parameter and token is a little less."  # @hide
     note(r"""
-        **Memory.** Each parameter takes `4` bytes, and so do its gradient and its two moments.
-        Besides there is what autograd keeps for the backward pass. (The batch is a copy. A view of
-        `64` sequences would keep all of them.)
+        **Memory.** Each parameter takes `4` bytes, and so do its gradient and its two averages in
+        the optimizer: `4 * 4` in all. Besides there are the activations, which autograd keeps for
+        the backward pass. `saved_bytes_of` adds them up. The sum of both is a bound:
     """)
     state = 4 * 4 * count  # @inspect state as B
-    weights = sum(p.nbytes for p in model.parameters())
-    assert state == 4 * weights, "four times the model"
+    weights = sum(p.nbytes for p in model.parameters())  # @hide
+    assert state == 4 * weights, "The state is four times the model."  # @hide
     kept = saved_bytes_of(lambda: loss_of(model, text), model.parameters())  # @inspect kept as B
-    part, known = held_out[:BATCH], [*model.parameters()]
-    view = saved_bytes_of(lambda: loss_of(model, part), known)
-    assert view - kept == held_out.nbytes - text.nbytes, "more, with a view"
+    part, known = held_out[:BATCH], [*model.parameters()]  # @hide
+    view = saved_bytes_of(lambda: loss_of(model, part), known)  # @hide
+    assert view - kept == held_out.nbytes - text.nbytes, "A batch that is a view would keep all sequences."  # @hide
     bound = state + kept  # @inspect bound as B
-    assert state < bound < 2 * state, "more than half of it for the state"
+    assert state < bound < 2 * state, "The state is more than half of the bound."
     note(r"""
-        **Seconds.** A processor runs one operation after the other. Each takes the time of its
-        FLOPs or of its bytes, and a call besides. `operations_of_a_step` lists the operations of a
-        step. `prices` measures what a product, an addition and a call take on one thread of this
-        machine. What the program does between the operations is left out:
+        **Seconds.** The processor runs one operation after the other. Each takes the time of its
+        FLOPs or that of its bytes, whichever is longer, and the time of a call. `step_at_best` adds
+        this up over all operations of a step, with speeds that were measured on one thread of this
+        machine:
     """)
-    calls = len(operations_of_a_step())  # @measure calls
-    here = prices()  # @measure here
+    calls = len(operations_of_a_step())  # @hide
+    here = prices()  # @hide
     seconds = STEPS * step_at_best()  # @measure seconds as s
-    question(r"""
-        How many FLOPs will a run over the same number of tokens take if the sequences are `4` times
-        as long?
+    note(rf"""
+        So the prediction is: a loss that falls from {start:.2f} towards {floor:.2f} nats a token,
+        {total / 1e9:.1f} GFLOP, and at most {bound / 1e6:.1f} MB. The seconds stand in the margin,
+        since they depend on the machine.
+    """)
+    question(rf"""
+        The run takes {total:,} FLOPs. Now let each of its sequences be `4` times as long, `128`
+        tokens, in a batch of one sequence, so that a step has {TOKENS} tokens as before. How many
+        FLOPs does the run take in all?
     """, answer=STEPS * 3 * forward_flops(RUN, TOKENS, 4 * RUN.context),
-        check=total + STEPS * 12 * RUN.layers * RUN.width * TOKENS * 3 * RUN.context, unit="FLOP", within=0.05,
-        why="Only attention looks at the length; the matrices do not.")
+        check=total + STEPS * 12 * RUN.layers * RUN.width * TOKENS * 3 * RUN.context, unit="FLOP", within=0.02,
+        wrong={
+            "Only attention's part grows with the length, not the matrices' part.": 4 * total,
+            "Attention takes more: each token looks at four times as many.": total,
+        }, hint="Which of the two terms has $T$ in it?",
+        why=rf"""
+            Only the term $12LdT$ grows. It adds $12 \cdot 2 \cdot 128$ FLOPs for each further token
+            of context, for each of {STEPS * TOKENS:,} tokens.
+        """)
 
 
 class Run(NamedTuple):
@@ -377,8 +443,10 @@ def trained() -> Run:  # @stepover
 def the_run() -> None:
     """The loss falls from the logarithm of the vocabulary to the entropy of the text."""
     note(r"""
-        Now the run, on the processor that built this page. Does the loss begin as predicted, and
-        does it end above the entropy?
+        Now the small Transformer is trained, on the processor that built this page. The section
+        before predicted that its loss begins near $\log 27$ and stays above the entropy of the
+        text, $\tfrac{1}{4} \log 32$. `trained` runs the `240` steps; `loss_of` is the mean surprise
+        on texts that the model never saw:
     """)
     run = trained()
     first, last = run.losses[0], sum(run.losses[-20:]) / 20  # @measure first, last
@@ -386,10 +454,10 @@ def the_run() -> None:
     held_out = write_text(lexicon(), 64, torch.Generator().manual_seed(9))
     with torch.no_grad():
         reached = loss_of(run.model, held_out).item()  # @measure reached
-    assert math.isclose(first, start, rel_tol=0.05), "as predicted"
+    assert math.isclose(first, start, rel_tol=0.05), "The first loss is near log 27."
     # Ten runs from other beginnings end at 1.014 to 1.018 times the floor.
-    assert floor < reached < 1.05 * floor, "just above, on text it never saw"
-    assert last < 1.1 * floor, "the mean of the last steps"
+    assert floor < reached < 1.05 * floor, "On new text the loss ends just above the entropy."
+    assert last < 1.1 * floor, "So does the mean of the last steps."  # @hide
     figure(plot_loss(run.losses, start, floor), caption=r"""
         Loss of each step. Dashed, what was predicted: the logarithm of the vocabulary, and the
         entropy of the text.
@@ -398,28 +466,35 @@ def the_run() -> None:
         to the lower one.
     """)
     note(r"""
-        Was the time predicted? It ran on a single thread, so that sums are added up in the same
-        order on any machine. (The time is what this thread computed; waiting for other programs
-        does not count.) Compare the quickest step with the prediction for one step:
+        On new text the loss ends less than `0.05` of the entropy above it. What is left is what the
+        model has not learned about the words.
+
+        Was the time predicted? The run uses a single thread. Compare its quickest step with the
+        seconds that were predicted for one step:
     """)
     work = STEPS * 3 * forward_flops(RUN, TOKENS, RUN.context)  # @inspect work as FLOP
-    one_step = sum(op.flops for op in operations_of_a_step())
-    assert work == STEPS * one_step, "by the operations of a step"
-    spent, quickest_step = sum(run.seconds), min(run.seconds)  # @measure spent as s, quickest_step as s
-    predicted = step_at_best()  # @measure predicted as s
+    one_step = sum(op.flops for op in operations_of_a_step())  # @hide
+    assert work == STEPS * one_step, "The operations of a step add up to as many FLOPs."  # @hide
+    spent, quickest_step = sum(run.seconds), min(run.seconds)  # @hide
+    predicted = step_at_best()  # @measure predicted as s, quickest_step as s
     off = quickest_step / predicted  # @measure off as times
-    assert 1 / SLACK < off < SLACK, "about as predicted"
-    assert STEPS * quickest_step < spent, "no step is quicker"
+    assert 1 / SLACK < off < SLACK, f"The quickest step took less than {SLACK} times the prediction, and more than one over that."
+    assert STEPS * quickest_step < spent, "The run took at least its steps times the quickest."  # @hide
     mfu = one_step / prices().rate / quickest_step  # @measure mfu as %
-    assert 1 / BUSY < mfu < 1, "of the rate of a product, in that step"
+    assert 1 / BUSY < mfu < 1, "The quickest step reached a part of the rate of a large product."
     note(r"""
-        The run used only a part of the rate of a large product. The rest of the time went to what
-        was counted [earlier](#operations_run_in_turn): small products, passes over memory, calls,
-        and the optimizer, which touches every parameter for so few tokens.
+        The last value in the margin is the MFU of that step, with the rate of a large product as
+        the peak. It is far below one. The rest of the time went to what was counted
+        [earlier](#operations_run_in_turn): small products, passes over memory, calls, and the
+        optimizer, which touches every parameter for the `128` tokens of a step.
     """)
-    question("The same run on a card with an MFU of `40` % of `989.5e12` FLOP/s: how many seconds?",
-             answer=work / (0.4 * 989.5e12), check=work / 3.958e14, unit="s",
-             why="The FLOPs of the run, divided by the FLOPs that the card does in a second.")
+    question(rf"""
+        This run takes {work:,} FLOPs. A card promises `989.5e12` FLOP/s, and the run reaches an MFU
+        of `40` % there. How many seconds does it take?
+    """, answer=work / (0.4 * 989.5e12), check=work / 3.958e14, unit="s", within=0.02, wrong={
+            "That is at the whole peak; the run reaches 40 % of it.": work / 989.5e12,
+        }, hint="How many FLOPs does the card do in a second, at this MFU?",
+        why="The FLOPs of the run, divided by the FLOPs that the card does in a second, `40` % of its peak.")
 
 
 @one_thread()
@@ -442,47 +517,54 @@ def most_alive(  # @stepover
 def its_memory_is_measured() -> None:
     """In a training step the four kinds of memory are never all full at once."""
     note(r"""
-        How much memory does a step take at its peak? There are four kinds: parameters, gradients,
-        optimizer state and activations. In this run the peak is less than their sum. `most_alive`
-        watches one step of the run. It returns the most bytes that the tensors made in this step
-        take at any moment, and the bytes of Adam's two averages.
+        How much memory does a training step take at its peak? There are four kinds: parameters,
+        gradients, optimizer state and activations. Their sum is a bound, but the peak of this small
+        Transformer is lower. `most_alive` watches one step. It returns the most bytes that the
+        gradients and activations of this step take together at any moment, and the bytes of Adam's
+        two averages. Each parameter takes `4` bytes:
     """)
     model = fresh_model()
     text = write_text(lexicon(), BATCH, torch.Generator().manual_seed(2))
     weights = sum(p.nbytes for p in model.parameters())  # @inspect weights as B
     kept = saved_bytes_of(lambda: loss_of(model, text), model.parameters())  # @inspect kept as B
     made, averages = most_alive(model, text)  # @measure made as B
-    assert weights == 4 * parameter_count(RUN), "four bytes for each parameter"
-    assert averages == 2 * weights, "two averages for each"
-    assert kept < made, "all that autograd kept, and more"
-    assert made < kept + weights, "but not the gradients besides"
+    assert weights == 4 * parameter_count(RUN), "Each parameter takes four bytes."  # @hide
+    assert averages == 2 * weights, "Adam's averages take twice the bytes of the parameters."
+    assert kept < made, "More is alive than what autograd keeps."
+    assert made < kept + weights, "It is less than activations and gradients together."
     peak = weights + averages + made  # @measure peak as B
     predicted = 4 * weights + kept  # @inspect predicted as B
     below = 1 - peak / predicted  # @measure below as %
-    assert round(below, 1) == 0.1, "less than the four together"
+    assert round(below, 1) == 0.1, "The peak is about a tenth below the sum of the four."
     note(r"""
-        The cause is the order of the backward pass: it makes gradients one after the other, and
-        frees activations on the way. When the last gradient is made, hardly any activation is left.
-        So the peak is below the sum, by at most about the smaller of the two, gradients or
-        activations. But if the gradients of an earlier batch are still there, they take their
-        memory from the start, and this saving is gone.
+        The peak is about a tenth below the sum of the four. The cause is the order of the backward
+        pass: it makes gradients one after the other, and frees activations on the way. When the
+        last gradient is made, hardly any activation is left. So gradients and activations are never
+        all there at once.
+
+        This saving is gone where the gradients of an earlier batch are still there when the step
+        begins: then they take their memory from the start.
     """)
-    double, known = text.repeat(2, 1), [*model.parameters()]
-    added = saved_bytes_of(lambda: loss_of(model, double), known) - kept
-    question("The batch is `8` times as large. How many bytes does autograd keep then?",
-        answer=saved_bytes_of(lambda: loss_of(model, text.repeat(8, 1)), known),
-        check=kept + 7 * added, unit="B", within=0.05,
-        why="As many times as the batch, or nearly: what is kept is kept for each token.")
+    double, known = text.repeat(2, 1), [*model.parameters()]  # @hide
+    added = saved_bytes_of(lambda: loss_of(model, double), known) - kept  # @hide
+    question(rf"""
+        For `{BATCH}` sequences, autograd keeps {kept:,} bytes. About how many does it keep for a
+        batch of `32` sequences of the same length?
+    """, answer=saved_bytes_of(lambda: loss_of(model, text.repeat(8, 1)), known),
+        check=kept + 7 * added, unit="B", within=0.05, wrong={
+            "Activations grow with the batch.": kept,
+        }, hint="What is kept is kept for each token.",
+        why="Nearly all of it is kept for each token, so it grows as the batch does, from `4` sequences to `32`.")
 
 
 @aside
 def it_writes_what_it_read() -> None:
     """The trained model writes words of the language, and few that are not."""
     note(rf"""
-        The loss is an average. Does the trained model also write the language? The language is a
-        row of words from `lexicon`, which has {WORDS} of three letters and a space. A token is one
-        letter or the space. Let the model write with its KV cache. Each token is drawn with the
-        probability that the model gives it:
+        The loss is an average. Does the trained model also write the language that it read? A text
+        of this language is a row of words from `lexicon`, which has {WORDS} words of three letters,
+        each followed by a space. A token is one letter or the space. The model writes `64` texts
+        with its KV cache. Each token is drawn with the probability that the model gives it:
     """)
     model, draws = trained().model, torch.Generator().manual_seed(4)
     caches, token = model.caches(64), torch.zeros(64, 1, dtype=torch.int64)
@@ -498,23 +580,27 @@ def it_writes_what_it_read() -> None:
     words = [spelled(word) for word in text.reshape(-1, 4)]
     right = sum(word in known for word in words) / len(words)  # @measure right as %
     chance = len(known) / 27**4  # @inspect chance as %
-    assert 6.0e-5 < chance < 6.1e-5, "by chance"
+    assert 6.0e-5 < chance < 6.1e-5, "By chance, so few would be words."
     # Ten runs from other beginnings: 0.926 to 0.961.
-    assert 0.9 < right < 0.98, "words of the lexicon, among all that it wrote"
+    assert 0.9 < right < 0.98, "So many of its words are words of the lexicon."
     unwritten = sum(word not in words for word in known)  # @measure unwritten
-    assert unwritten == 0, "and each of them was written"  # @zero: none is missing
+    assert unwritten == 0, "It wrote each word of the lexicon at least once."  # @zero: none is missing
+    note(rf"""
+        More than nine in ten of the words that it writes are words of the lexicon. By chance it
+        would be {chance:.3%}, because letters and spaces can be put together in `27**4` ways.
+    """)
     question(r"""
-        How many words of three letters and a space could a model write that has learned only where
-        the spaces are?
-    """, answer=26**3, check=len({(a, b, c) for a in range(26) for b in range(26) for c in range(26)}), unit="words", why="Any letter could stand in each of the three places.")
+        Another model has learned only that every fourth token is a space, and the others are any of
+        `26` letters. How many different words can it write?
+    """, answer=26**3, check=len({(a, b, c) for a in range(26) for b in range(26) for c in range(26)}), unit="words", why="Any of `26` letters can stand in each of three places, and the space is certain: `26**3`.")
 
 
 def the_formulas_of_a_transformer() -> None:
     """The formulas of a Transformer, with one model's numbers."""
     note(r"""
-        Which formulas are worth remembering? These seven. The table below gives each of them with
-        its value for Llama-3-8B, with `8192` tokens in `bfloat16`. The letters are those of the
-        whole lecture:
+        Which formulas of this lecture are worth remembering? These seven. The table at the end of
+        this section gives each of them with its value for Llama-3-8B, with `8192` tokens in
+        `bfloat16` on an H100. The letters are those of the whole lecture:
 
         | letter | is |
         |---|---|
@@ -528,25 +614,25 @@ def the_formulas_of_a_transformer() -> None:
     h, vocabulary = config.hidden, config.vocabulary
     blocks = layers * (2 * d * d + 2 * d * kv + 3 * d * h)
     parameters = blocks + layers * 2 * d + d + 2 * vocabulary * d  # @inspect parameters
-    assert parameters == parameter_count(config), "parameters"
+    assert parameters == parameter_count(config), "The parameters of the model."
     weights = blocks + vocabulary * d  # @inspect weights
     training = 6 * weights + 12 * layers * d * tokens  # @inspect training as FLOP
-    assert training == 3 * forward_flops(config, 1, tokens), "a token"
+    assert training == 3 * forward_flops(config, 1, tokens), "Training takes so many FLOPs for a token."
     kept = 12 * d + 4 * kv + 8 * h  # @inspect kept as B
-    exact = activation_bytes(config, tokens)
-    assert round(kept / exact, 2) == 1, "left by a token in a layer"
+    exact = activation_bytes(config, tokens)  # @hide
+    assert round(kept / exact, 2) == 1, "A token leaves so many bytes in a layer, to a hundredth."
     cache = 2 * layers * kv * tokens * 2  # @inspect cache as B
-    assert cache == cache_bytes(config, tokens), "of KV cache"
+    assert cache == cache_bytes(config, tokens), "The KV cache of one text takes so many bytes."
     sequences = 16
     reading, working = 2 * weights / BANDWIDTH, 2 * sequences * weights / PEAK
-    waits_for = reading / working  # @inspect waits_for as times
-    assert 18 < waits_for < 19, "as long for weights as for arithmetic"
+    waits_for = reading / working  # @hide
+    assert 18 < waits_for < 19, "Reading the weights takes this many times as long as the arithmetic."  # @hide
     step = max(reading, working) + sequences * cache / BANDWIDTH  # @inspect step as s
     expected = step_seconds(config, sequences, tokens)
-    assert math.isclose(step, expected), "for a token in each of them"
+    assert math.isclose(step, expected), "A decoding step of 16 texts takes so long."
     mfu = 0.4
     speed = mfu * PEAK / training  # @inspect speed as tokens/s
-    assert 6800 < speed < 6900, "on a card, at an MFU of 40 %"
+    assert 6800 < speed < 6900, "A card trains on so many tokens a second, at an MFU of 40 %."
     note(rf"""
         | what | formula | here | shown in |
         |---|---|---|---|
@@ -559,9 +645,12 @@ def the_formulas_of_a_transformer() -> None:
         | tokens a second, training | $\text{{MFU}} \cdot \text{{peak}} / (6N + 12LdT)$ | {speed:,.0f} at {mfu:.0%} | [@eq:mfu] |
     """)
     question(r"""
-        How many tokens a second does one card train on at an MFU of `40` %, if it promises
-        `989.5e12` FLOP/s, and the model is Llama-3-8B with a short context? It has `7504658432`
-        weights in matrices.
+        Llama-3-8B has `7504658432` weights in matrices. A card that promises `989.5e12` FLOP/s
+        trains it at an MFU of `40` %, with a context so short that attention can be left out. On
+        how many tokens a second?
     """, answer=0.4 * 989.5e12 / (6 * 7504658432), check=0.4 * PEAK / (3 * forward_flops(config, 1, 0)),
-        unit="tokens/s", within=0.05,
-        why="With a short context attention is left out, and a token takes $6N$ FLOPs.")
+        unit="tokens/s", within=0.05, wrong={
+            "That is a forward pass; training takes three times as many FLOPs.": 0.4 * 989.5e12 / (2 * 7504658432),
+            "That is at the whole peak; the MFU is 40 %.": 989.5e12 / (6 * 7504658432),
+        }, hint="What is $6N$?",
+        why="Without attention a token takes $6N$ FLOPs. The card does `40` % of its peak, so divide that by $6N$.")
