@@ -426,3 +426,23 @@ def plot_strides(elements: list[list[int]], cells: int) -> Figure:
     axes.set(xlim=(-0.1, cells + 0.1), ylim=(-2.6 - len(elements), 1.5), facecolor="none")
     axes.set_axis_off()
     return fig
+
+
+def plot_bits(pattern: str, fields: tuple[int, int, int], near: list[float]) -> Figure:
+    """A pattern of bits by field, and below it the numbers near its own, the middle one of `near`."""
+    fig = Figure(figsize=(6.2, 1.9), facecolor="none", layout="constrained")
+    axes = fig.subplots()
+    colors = [color for color, count in zip((RED, BLUE, GREEN), fields) for _ in range(count)]
+    for i, (bit, color) in enumerate(zip(pattern, colors, strict=True)):
+        shade = color + ("66" if bit == "1" else "00")
+        axes.add_patch(Rectangle((i, 2), 0.9, 0.9, facecolor=shade, edgecolor=color, linewidth=0.8))
+        axes.text(i + 0.45, 2.42, bit, color=GREY, ha="center", va="center")
+    scale = 14 / (max(near) - min(near))
+    axes.plot([0, 16], [0.7, 0.7], color=GREY, lw=0.8)
+    for value in near:
+        x = 1 + (value - min(near)) * scale
+        axes.plot([x, x], [0.4, 1.0], color=BLUE if value == near[2] else GREY, lw=1.5)
+        axes.text(x, 0.0, f"{value:g}", color=GREY, ha="center", va="center")
+    axes.set(xlim=(-0.1, 16.1), ylim=(-0.3, 3), facecolor="none")
+    axes.set_axis_off()
+    return fig

@@ -8,12 +8,15 @@ from hardware import CARDS, peak
 from jaxtyping import BFloat16, Float, UInt8
 from torch import Tensor, nn
 
-from litbook import aside, figure, misbelief, note, question
+from litbook import aside, explore, figure, misbelief, note, question
 
-from .figures import byte_figure, decades_figure, staircase_figure
+from .figures import byte_figure, decades_figure, plot_bits, staircase_figure
 from .measure import E4M3, E5M2, message_of
 
 FORMATS = (torch.float32, torch.float16, torch.bfloat16, E4M3, E5M2)
+NAMES = {"bfloat16": torch.bfloat16, "float32": torch.float32, "float16": torch.float16}
+NAMES |= {"float8 E4M3": E4M3, "float8 E5M2": E5M2}
+INTEGERS = {1: torch.int8, 2: torch.int16, 4: torch.int32}  # as wide, by bytes
 
 
 def number_formats() -> None:
@@ -67,6 +70,26 @@ def bits(value: float, dtype: torch.dtype) -> str:
 def cast(value: float, dtype: torch.dtype) -> float:
     """`value` after a round trip through `dtype`."""
     return float(torch.tensor(value, dtype=torch.float64).to(dtype).double())
+
+
+def reading(dtype: str, bits: int) -> dict[str, float | None]:
+    """What the first of 32 `bits` are as a number, the next larger size, and what adding one makes."""
+    form = NAMES[dtype]
+    width = 8 * form.itemsize
+
+    def number(pattern: int) -> Tensor:
+        signed = pattern - (pattern >> (width - 1) << width)
+        return torch.tensor(signed, dtype=INTEGERS[form.itemsize]).view(form)
+
+    pattern = bits >> (32 - width)
+    x = number(pattern)
+    if not math.isfinite(x.item()):
+        return {"value": x.item()}
+    size = pattern & (1 << (width - 1)) - 1
+    following = number(size + 1).item() if size + 1 < 1 << (width - 1) else math.inf
+    added = (x.float() + 1).to(form).item()
+    after = following if math.isfinite(following) else None
+    return {"value": x.item(), "next": after, "plus": added}
 
 
 def layout(dtype: torch.dtype) -> tuple[int, int, int]:
@@ -375,6 +398,21 @@ def bfloat16_is_much_coarser() -> None:
     after = torch.tensor(258.0, dtype=torch.bfloat16)  # @inspect after as bits
     patterns = after.view(torch.int16) - total.view(torch.int16)
     assert patterns == 1, "nothing lies between"
+    begin = {"dtype": "bfloat16", "bits": 0x4380 << 16}
+    explore(reading, over={"dtype": [*NAMES], "bits": range(2**32)}, at=begin, module="pictures/bits.js",
+        still=plot_bits(f"{0x4380:016b}", layout(torch.bfloat16), [254, 255, 256, 258, 260]),
+        do="Press `+1`: what comes of `256 + 1`? Then choose `float32`, and press it again.",
+        see=r"""
+            In `bfloat16` the sum is `256` again: `257` lies half way to the next number, `258`, and
+            is rounded to the even one. `float32` has the same first bits, and `16` more behind
+            them.
+        """,
+        caption="A number in five formats: each bit can be turned, a red ring marks the exact sum.",
+        alt="The bits of 256 in bfloat16, and its neighbours on a line of numbers.")  # @hide
+    read = reading(**begin)  # @inspect read
+    assert read == {"value": 256.0, "next": 258.0, "plus": 256.0}, "one more is the same"
+    wider = reading("float32", begin["bits"])["plus"]  # @inspect wider
+    assert wider == 257.0, "the same first bits, and more of them"
     misbelief("bfloat16's precision is slightly lower.", rf"""
         {against_half:.0f} times lower than float16's and {against_full:,.0f} times lower than
         float32's: about {digits:.1f} decimal digits.
