@@ -115,6 +115,7 @@ def test_a_citation_backs_its_own_sentence_and_no_other(text: str, numbers: list
         ("see https://x.org/a_(17) or 18", ["18"]),
         ("**17**,000 and *two* weeks", ["17,000", "two weeks"]),
         ("17&nbsp;GB", ["17"]),
+        ("rank 0 holds 17 and ranks 1 and 2 hold 18; 19 ranks", ["17", "18", "19"]),
     ],
 )
 def test_prose_is_read_as_its_page_is(text: str, numbers: list[str]) -> None:
@@ -136,6 +137,7 @@ def test_an_indented_block_is_read_without_its_indentation() -> None:
     "text",
     [
         "an H100, GPT-3, Llama-3-8B, float32 and E4M3",  # names
+        "rank 0 sends to ranks 1, 2 and 3, or to rank 4",
         "## 2.1 On tensors",  # the number of a heading
         "1. first\\n2) second",  # of an item
         "$2^{32}$ and $$x = 16$$",

@@ -4,7 +4,7 @@
 
     computed     an f-string's hole puts it there;
     cited        `[@key]` stands in the same sentence, or right behind it; in a table, in the same row;
-    structural   the number of a heading or list item; part of a name (`R2`, `Python-3`, `float32`);
+    structural   the number of a heading or list item; part of a name (`R2`, `Python-3`, `float32`, "rank 0");
                  in a formula, an address or code. A number alone in backticks is code where the section's
                  code, or what it calls, holds that number; elsewhere it is a number like any other. In a
                  question it is what the exercise gives, and that needs no backing.
@@ -89,6 +89,8 @@ _SAID_BEFORE = re.compile(rf"(?:[\d%{HOLE}\ufffc]|\b(?:few|several|many|some))\s
 _OTHER = "\ufffc"  # stands for what is structural: code, a formula, the number of a figure
 _CITED = "\ue001"  # a private character, which stands for a citation
 _BARE = re.compile(rf"[-−+±~]?(?:{_DIGITS})(?:[ ]?[A-Za-z%/]+)?(?:,[ ]*[-−+±~]?(?:{_DIGITS}))*")
+# A rank has its number for a name: "rank 0", "ranks 0, 1 and 3".
+_RANKS = re.compile(r"\branks?\s(\d+(?:(?:,\s|\s(?:and|or)\s)\d+)*)\b(?!\.\d)", re.IGNORECASE)
 _NUMBERED = re.compile(r"\d+(?:\.\d+)*[.)]?\s")  # how a heading with a number begins
 _BRACED = re.compile(r"(?<!\{)\{([^{}]+)\}(?!\})")
 # The end of a sentence and of the citations right behind it; in "et al. [@key] found" there is none.
@@ -179,7 +181,10 @@ def _numbers(line: str, text: Prose) -> Iterator[tuple[int, str]]:
     for start, end in itertools.pairwise((0, *ends, len(line))):
         if _CITED in line[start:end]:
             continue
+        names = [match.span(1) for match in _RANKS.finditer(line, start, end)]
         for match in _NUMBER.finditer(line, start, end):
+            if any(first <= match.start() < last for first, last in names):
+                continue
             if text.kind != "heading" or not _values(match[0]) <= text.held:
                 yield match.start(), match[0]
         # "Six FLOPs per parameter" is the thesis of a section: it is what its claims are about.
