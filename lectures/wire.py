@@ -1,7 +1,7 @@
 """What the sockets of this rank have carried, as the kernel counts it: bytes written to each other rank.
 
 gloo, the backend of `torch.distributed` for processors, has one TCP connection for each pair of ranks in a group.
-`TCP_INFO` says how many bytes the other side has acknowledged, `SIOCOUTQ` how many still wait. Their sum is what was
+`TCP_INFO` says how many bytes the other side has acknowledged, `TIOCOUTQ` how many still wait. Their sum is what was
 written, however busy the machine is, and without what TCP had to send twice. No formula goes into it, and nothing that
 PyTorch says. Only Linux counts like this.
 """
@@ -21,6 +21,7 @@ import torch.distributed as dist
 
 HEADER = 48  # bytes that gloo writes before each message, and in return for it
 
+BYTES_ACKED = 120  # where `tcpi_bytes_acked` begins in `struct tcp_info` of linux/tcp.h
 Ports = tuple[int, int]  # of a connection: this side's, the other's
 
 
@@ -37,7 +38,8 @@ def connections() -> Iterator[socket.socket]:  # @stepover
         try:
             if descriptor.readlink().name.startswith("socket:"):
                 with socket.socket(fileno=os.dup(int(descriptor.name))) as one:
-                    if one.type == socket.SOCK_STREAM and one.family != socket.AF_UNIX:
+                    internet = one.family in (socket.AF_INET, socket.AF_INET6)
+                    if one.type == socket.SOCK_STREAM and internet:
                         one.getpeername()  # one that only listens has no peer
                         yield one
         except OSError:  # it listens, or was closed while we looked
@@ -49,10 +51,11 @@ def written() -> dict[Ports, int]:  # @stepover
     counts = {}
     for one in connections():
         info = one.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
-        acknowledged: int = struct.unpack_from("Q", info, 120)[0]  # tcpi_bytes_acked in linux/tcp.h
-        queue = fcntl.ioctl(one, termios.TIOCOUTQ, bytes(4))  # SIOCOUTQ by its older name
+        acknowledged: int = struct.unpack_from("Q", info, BYTES_ACKED)[0]
+        queue = fcntl.ioctl(one, termios.TIOCOUTQ, bytes(4))
         waiting: int = struct.unpack("i", queue)[0]
-        counts[one.getsockname()[1], one.getpeername()[1]] = acknowledged + waiting
+        ports = one.getsockname()[1], one.getpeername()[1]
+        counts[ports] = acknowledged + waiting
     return counts
 
 
@@ -66,7 +69,8 @@ class Wire:
         dist.all_reduce(torch.ones(1))  # from here on there are connections
         ends = everyone([*written()])
         every = [ports for rank in ends for ports in rank]
-        # A connection between two ranks stands at either end once. What all of them hold was there before they were.
+        # Each end of a connection belongs to one rank, unless all ranks have
+        # inherited it from the process that launched them.
         self.rank_of = {
             (there, here): rank
             for rank, its in enumerate(ends)
@@ -77,11 +81,13 @@ class Wire:
 
     def __enter__(self) -> Self:  # @stepover
         dist.barrier()
-        self.before = {ports: count for ports, count in written().items() if ports in self.rank_of}
+        now = written()
+        self.before = {at: now[at] for at in now if at in self.rank_of}
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self, kind: type[BaseException] | None, error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:  # @stepover
         if kind is not None:
             return

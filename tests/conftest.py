@@ -173,6 +173,29 @@ def record_03(tmp_path_factory: pytest.TempPathFactory) -> Record:
     return _recorded("lecture_03", tmp_path_factory)
 
 
+@pytest.fixture(scope="session")
+def record_04(tmp_path_factory: pytest.TempPathFactory) -> Record:
+    """The same of lecture 04, whose ranks are launched by the command."""
+    from tests.running import COMMAND, REPO
+
+    from litbook.record import encoding
+
+    def make(file: Path) -> None:
+        words = [
+            *COMMAND,
+            str(REPO / "lectures" / "lecture_04"),
+            "--quiet",
+            "--device",
+            "cpu",
+            "--out",
+            str(file),
+        ]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=600, check=False)
+        assert file.is_file(), done.stdout + done.stderr
+
+    return encoding.read(_once(tmp_path_factory, "lecture_04.json", make))
+
+
 def _recorded(name: str, folders: pytest.TempPathFactory) -> Record:
     from tests.running import REPO
 

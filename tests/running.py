@@ -29,6 +29,7 @@ REPO = Path(__file__).resolve().parent.parent
 SAMPLES = REPO / "tests" / "samples"
 LECTURE_02 = REPO / "lectures" / "lecture_02"
 LECTURE_03 = REPO / "lectures" / "lecture_03"
+LECTURE_04 = REPO / "lectures" / "lecture_04"
 COMMAND = [sys.executable, str(REPO / "tools" / "run_lecture.py")]
 LITBOOK = [  # `litbook` where it is not installed
     sys.executable,

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.running import LECTURE_02, LECTURE_03, REPO, sampled
+from tests.running import LECTURE_02, LECTURE_03, LECTURE_04, REPO, sampled
 
 from litbook.document import unbacked
 from litbook.record import compare, model, recordings
@@ -18,7 +18,7 @@ from litbook.text import source, unrun
 from litbook.text.file import File
 from litbook.text.lecture import Function, Lecture
 
-LECTURES = [LECTURE_02, LECTURE_03]
+LECTURES = [LECTURE_02, LECTURE_03, LECTURE_04]
 COLUMNS = 76  # of code that stand beside a margin of values without wrapping
 
 
@@ -157,7 +157,7 @@ def test_plain_python_prints_the_lectures_prose(path: Path, repo: Path) -> None:
         timeout=200, env={**os.environ, "PYTHONPATH": str(repo / "tools")},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert len(done.stdout) > 10_000
+    assert len(done.stdout) > (10_000 if path != LECTURE_04 else 3_000), "its ranks are not launched here"
 
 
 def test_every_section_of_the_core_opens_with_prose(record: model.Record) -> None:

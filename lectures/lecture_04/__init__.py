@@ -1,0 +1,29 @@
+"""Lecture 04: many devices, counted."""
+from litbook import note
+
+from .collectives import collectives
+from .data_parallel import data_parallel
+from .sharded_state import sharded_state
+
+__beside__ = ("counters", "units", "wire")
+
+
+def main() -> None:
+    note(r"""
+        The last two lectures counted what a model costs on one card. Large models are trained on
+        many cards, up to tens of thousands. Then a new cost comes in: the bytes that the cards send
+        to each other. This lecture counts these bytes, beside memory and time, for each way of
+        dividing the work.
+    """)
+    note(r"""
+        You need the core of both lectures: what a training step keeps in memory, and the parts of a
+        Transformer. Nothing here needs a card. The sections run on several processes of one
+        processor, which exchange data as cards do. So bytes, memory and results are real. Times are
+        not, because the processes share a few cores; they are computed and not measured.
+    """)
+    note("**Exchange.** The operations by which ranks exchange numbers, and what each of them sends:")
+    collectives()
+    note("**The batch.** Each rank has the whole model and a share of the batch:")
+    data_parallel()
+    note("**The state.** Each rank keeps only a share of parameters, gradients and moments:")
+    sharded_state()

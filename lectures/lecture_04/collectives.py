@@ -1,0 +1,524 @@
+"""Collectives: what each rank holds before and after, and what crosses the wire."""
+import math
+from collections.abc import Sequence
+from datetime import timedelta
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+from wire import HEADER, Wire, everyone
+
+from litbook import aside, figure, misbelief, note, question, requires
+
+from .figures import plot_held, plot_traffic
+
+
+def collectives() -> None:
+    """Collectives."""
+    note(r"""
+        Several cards that train one model have to exchange numbers. They do it with a handful of
+        operations, the *collectives*. Each is known by what every card holds before it and after
+        it. Two questions go with each of them: what is it good for, and how many bytes does it
+        send?
+    """)
+    a_rank_sees_its_own_memory_alone()
+    an_all_reduce_leaves_the_sum_everywhere()
+    an_all_reduce_has_two_halves()
+    the_kernel_counts_what_a_rank_sends()
+    a_ring_passes_sums_to_the_next_rank()
+    a_ring_sends_less_than_twice_the_tensor()
+    an_all_to_all_transposes()
+    a_broadcast_is_a_tree()
+    few_messages_or_few_bytes()
+    a_collective_needs_every_rank()
+
+
+@requires("ranks=4")
+def a_rank_sees_its_own_memory_alone() -> None:
+    """A rank is a process with memory of its own."""
+    note(r"""
+        Work on many cards is done by many processes. Each process is a *rank*. All ranks run the
+        same program. Each has a card of its own and a number, counted from zero. All ranks together
+        are a *process group*. Four ranks ran the code of this section, on processors in place of
+        cards. Where they have different values, the page shows one for each rank:
+    """)
+    rank, ranks = dist.get_rank(), dist.get_world_size()  # @inspect rank, ranks
+    mine = 10**rank * torch.arange(1, 5)  # @inspect mine
+    note(r"""
+        Each rank made a tensor of its own. The place of the digit says which rank made it: ones are
+        of rank 0, tens of rank 1, and so on. In a sum, the digits will say whose numbers are in it.
+        `everyone` asks all ranks for a value and returns the answers in the order of ranks:
+    """)
+    start = everyone(mine.tolist())
+    assert start[0] == [1, 2, 3, 4], "of rank 0"
+    assert start[3] == [1000, 2000, 3000, 4000], "of rank 3"
+    note("Now rank 0 writes into its tensor. Do the other ranks see it?")
+    if rank == 0:
+        mine[0] = 9
+    changed = everyone(mine.tolist())
+    same = [changed[r] == start[r] for r in range(ranks)]  # @inspect same
+    assert same == [False, True, True, True], "only rank 0 sees it"
+    note(r"""
+        They do not, because no memory is shared. What another rank needs must be sent to it. Rank 0
+        sends its tensor, and rank 1 receives it into its own:
+    """)
+    if rank == 0:
+        dist.send(mine, dst=1)
+    if rank == 1:
+        dist.recv(mine, src=0)
+    sent = everyone(mine.tolist())
+    assert sent[1] == changed[0] != changed[1], "rank 1 has what was sent"
+    assert sent[2:] == start[2:], "the others have what they had"
+    figure(plot_held({"at first": start, "rank 0 writes": changed, "and sends to 1": sent}),
+        caption="What each rank holds. The colour of a number says which rank made it.",
+        alt=r"""
+            Three panels with a row of four numbers for each rank. In the second panel the first
+            number of rank 0 has changed. In the third, rank 1 has the numbers of rank 0.
+        """)
+    question(r"""
+        After that, rank 1 sends its tensor to rank 2. Then rank 2 sends its own to rank 3. How many
+        ranks hold a `9`?
+    """, answer=sum(9 in row for row in [sent[0], sent[1], sent[1], sent[1]]), check=ranks, unit="ranks",
+        wrong={"Rank 3 gets what rank 2 has just received, not what it had at first.": 3},
+        why="When rank 2 sends, it holds the numbers of rank 0, which came through rank 1.")
+
+
+@requires("ranks=4")
+def an_all_reduce_leaves_the_sum_everywhere() -> None:
+    """A reduce leaves the sum on one rank, an all-reduce leaves it on every rank."""
+    note(r"""
+        A *collective* is an operation that all ranks of a group enter together. The first two add
+        up tensors of the same shape, one from each rank, number by number. A *reduce* leaves the
+        sum on a single rank, here on rank 0:
+    """)
+    rank, ranks = dist.get_rank(), dist.get_world_size()
+    mine = 10**rank * torch.arange(1, 5)
+    start = everyone(mine.tolist())
+    total = [sum(column) for column in zip(*start)]  # @inspect total
+    at_one = mine.clone()
+    dist.reduce(at_one, dst=0)
+    reduced = everyone(at_one.tolist())
+    assert reduced[0] == total == [1111, 2222, 3333, 4444], "rank 0 has the sum"
+    note("An *all-reduce* leaves the same sum on all ranks:")
+    everywhere = mine.clone()
+    dist.all_reduce(everywhere)
+    summed = everyone(everywhere.tolist())
+    assert summed == ranks * [total], "every rank has the sum"
+    figure(plot_held({"at first": start, "after a reduce": reduced, "after an all-reduce": summed}),
+        caption="A number has the colours of all ranks whose numbers are in it.",
+        alt=r"""
+            Three panels. At first each rank has numbers of its own colour. After the reduce, rank 0
+            has numbers of all four colours. After the all-reduce all ranks have them.
+        """)
+    misbelief("A reduce changes nothing on the ranks that do not get the sum.", rf"""
+        Only the rank in `dst` gets a result, and nothing is promised about the others. Here rank 1
+        had {start[1]} and was left with {reduced[1]}: sums on their way to rank 0.
+    """)
+    assert reduced[1] != start[1], "rank 1 lost its numbers"
+    question(r"""
+        An all-reduce need not add. With `op=dist.ReduceOp.MAX` each rank gets the largest of the
+        ranks' numbers at each place. Which number does rank 0 get at the last place?
+    """, answer=max(row[-1] for row in start), check=4 * 10**(ranks - 1),
+        why="Rank 3 made the largest numbers.", wrong={"That is the sum.": total[-1]})
+
+
+@requires("ranks=4")
+def an_all_reduce_has_two_halves() -> None:
+    """A reduce-scatter followed by an all-gather is an all-reduce."""
+    note(r"""
+        Often no rank needs the whole sum. Cut a tensor into as many parts as there are ranks, and
+        give each rank one of them: such a part is a *shard*. A *reduce-scatter* adds up like an
+        all-reduce, but leaves on each rank only one shard of the sum:
+    """)
+    rank, ranks = dist.get_rank(), dist.get_world_size()
+    mine = 10**rank * torch.arange(1, 5)
+    start = everyone(mine.tolist())
+    shard = torch.empty_like(mine[:1])
+    dist.reduce_scatter(shard, list(mine.chunk(ranks)))
+    scattered = everyone(shard.tolist())
+    assert scattered == [[1111], [2222], [3333], [4444]], "rank r has part r"
+    note(r"""
+        An *all-gather* collects shards. Each rank has one, and afterwards all ranks have all of
+        them:
+    """)
+    whole = [torch.empty_like(shard) for _ in range(ranks)]
+    dist.all_gather(whole, shard)
+    gathered = everyone(torch.cat(whole).tolist())
+    dist.all_reduce(mine)
+    assert gathered == everyone(mine.tolist()), "the same as an all-reduce"
+    figure(plot_held({"at first": start, "after a reduce-scatter": scattered, "after an all-gather": gathered}),
+        caption="The two halves of an all-reduce.",
+        alt=r"""
+            Three panels. After the reduce-scatter each rank has one number, in all four colours.
+            After the all-gather each rank has all four of these numbers.
+        """)
+    note(r"""
+        Between the two halves, each rank holds a part of the result that no other rank holds. Much
+        of this lecture happens there: each rank updates its own shard of the parameters.
+    """)
+    question(r"""
+        Sixteen ranks reduce-scatter a tensor of `4096` numbers in `float32`. How many bytes are the
+        result of one rank?
+    """, answer=4096 * 4 // 16, check=torch.empty(4096).chunk(16)[0].nbytes, unit="B",
+        wrong={"That is the whole tensor, as after an all-reduce.": 4 * 4096},
+        why="One shard of sixteen, with `4` bytes for each of its numbers.")
+
+
+@requires("ranks=4")
+def the_kernel_counts_what_a_rank_sends() -> None:
+    """An all-gather sends one shard fewer than there are ranks."""
+    note(r"""
+        How many bytes does a rank send? Let us measure that before we trust a formula. The ranks of
+        this page exchange data through *gloo*, the library that PyTorch uses on processors. It has
+        a TCP connection for each two ranks, and the operating system counts the bytes that are
+        written to it. `Wire` reads these counts before and after a block of code:
+    """)
+    rank, ranks = dist.get_rank(), dist.get_world_size()
+    x = torch.randn(1000)
+    with Wire() as wire:
+        if rank == 0:
+            dist.send(x, dst=3)
+        if rank == 3:
+            dist.recv(x, src=0)
+    by_send = everyone(wire.to)  # @inspect by_send
+    whole_sent = x.nbytes + 2 * HEADER
+    assert by_send[0] == [0, 0, 0, whole_sent], "the tensor, two headers"
+    assert by_send[3] == [HEADER, 0, 0, 0], "one header in return"
+    note(rf"""
+        The count is exact. Rank 3 says that it is ready, with a header of {HEADER} bytes, and rank
+        0 sends two headers and the tensor. Now an all-gather, where each rank has a shard of
+        `60000` numbers:
+    """)
+    shard = torch.randn(60_000)
+    whole = [torch.empty_like(shard) for _ in range(ranks)]
+    with Wire() as wire:
+        dist.all_gather(whole, shard)
+    by_gather = everyone(wire.to)  # @inspect by_gather
+    shards, rest = divmod(wire.sent, shard.nbytes)  # @inspect shards, rest as B
+    assert shards == ranks - 1, "shards that each rank sends"
+    assert rest == 18 * HEADER, "and headers"
+    note(r"""
+        Each rank sends to one neighbour only: first its own shard, then those that came from the
+        other side. It sends all shards but one, because the neighbour made one itself. Let $G$ be
+        the number of ranks, as it was the number of cards. In an all-gather of a tensor, each rank
+        sends
+
+        [@eq:gather]: $$
+        \frac{G-1}{G} \times \text{bytes of the tensor}
+        $$
+
+        This is nearly the whole tensor, however many ranks there are.
+    """)
+    figure(plot_traffic({"a send from 0 to 3": by_send, "an all-gather": by_gather}),
+        caption="Bytes that each rank (row) sent to each other rank (column).",
+        alt=r"""
+            Two tables. In the first, only rank 0 sends some thousand bytes to rank 3, and a header
+            comes back. In the second, each rank sends nearly all of its bytes to one neighbour.
+        """)
+    question(r"""
+        Eight ranks hold the weights of a model in shards of `1` GB. For a moment each needs all `8`
+        GB. How many GB does each rank send?
+    """, answer=(8 - 1) / 8 * 8, check=(8 - 1) * 1, unit="GB", why="Seven shards of eight.",
+        wrong={"The neighbour has one of the shards already.": 8,
+               "Other ranks' shards pass through a rank, too.": 1})
+
+
+def pass_on(part: Tensor) -> Tensor:
+    """What the rank before this one sends, while `part` goes to the next; the last rank sends to the first."""
+    rank, ranks = dist.get_rank(), dist.get_world_size()
+    incoming = torch.empty_like(part)
+    both = [dist.P2POp(dist.isend, part, (rank + 1) % ranks),
+            dist.P2POp(dist.irecv, incoming, (rank - 1) % ranks)]
+    for work in dist.batch_isend_irecv(both):
+        work.wait()
+    return incoming
+
+
+@requires("ranks=4")
+def a_ring_passes_sums_to_the_next_rank() -> None:
+    """In a ring, each rank sends to the next one only."""
+    note(r"""
+        How do all ranks get the sum without sending everything to everyone? Put them in a *ring*:
+        each rank sends to the next, and the last to the first. `pass_on` does that on all ranks at
+        once. First comes the reduce-scatter. In each step every rank passes a part on, and adds
+        what comes in to its part before that one:
+    """)
+    rank, ranks = dist.get_rank(), dist.get_world_size()
+    mine = 10**rank * torch.arange(1, 5)
+    parts = mine.chunk(ranks)  # views of `mine`
+    states = {}
+    for step in range(1, ranks):
+        incoming = pass_on(parts[(rank - step) % ranks])
+        parts[(rank - step - 1) % ranks].add_(incoming)
+        states[f"add {step}"] = everyone(mine.tolist())
+    finished = [row[r] for r, row in enumerate(states["add 3"])]  # @inspect finished
+    assert finished == [1111, 2222, 3333, 4444], "rank r has the sum of part r"
+    note(r"""
+        Now each rank has one finished part. The all-gather passes these on in the same way, but
+        what comes in is copied and not added:
+    """)
+    for step in range(ranks - 1):
+        incoming = pass_on(parts[(rank - step) % ranks])
+        parts[(rank - step - 1) % ranks].copy_(incoming)
+        states[f"copy {step + 1}"] = everyone(mine.tolist())
+    assert states["copy 3"] == ranks * [finished], "all ranks have all parts"
+    assert len(states) == 2 * (ranks - 1), "steps in all"
+    figure(plot_held(states),
+        caption="A ring, step by step. Sums get one colour more in each step, and then are copied.",
+        alt=r"""
+            Six panels. In each of the first three steps, one number of each rank gets one colour
+            more. Then each rank has one number of four colours. In the last three steps these
+            numbers are copied from rank to rank until all ranks have all.
+        """)
+    question("How many steps does a ring of `64` ranks take for an all-reduce?",
+        answer=2 * (64 - 1), check=len(range(1, 64)) + len(range(64 - 1)), unit="steps",
+        wrong={"That is one half; the sums still have to be copied.": 63,
+               "A part that goes all the way round is back where it began.": 128},
+        why="Each half takes one step fewer than there are ranks.")
+
+
+def ring_reduce_scatter(parts: Sequence[Tensor]) -> Tensor:
+    """This rank's part of the sum, in place. The other parts are left as sums on their way."""
+    rank, ranks = dist.get_rank(), dist.get_world_size()
+    for step in range(1, ranks):
+        incoming = pass_on(parts[(rank - step) % ranks])
+        parts[(rank - step - 1) % ranks].add_(incoming)
+    return parts[rank]
+
+
+def ring_all_gather(parts: Sequence[Tensor]) -> None:
+    """Fills in the parts of the other ranks, and sends them this rank's own."""
+    rank, ranks = dist.get_rank(), dist.get_world_size()
+    for step in range(ranks - 1):
+        incoming = pass_on(parts[(rank - step) % ranks])
+        parts[(rank - step - 1) % ranks].copy_(incoming)
+
+
+@requires("ranks=4")
+def a_ring_sends_less_than_twice_the_tensor() -> None:
+    """Each rank sends less than twice the tensor in an all-reduce, however many ranks there are."""
+    note(r"""
+        In each step of a ring, a rank sends one part of $G$, and each half has $G-1$ steps. So in
+        an all-reduce each rank sends
+
+        [@eq:all-reduce]: $$
+        2 \times \frac{G-1}{G} \times \text{bytes of the tensor}
+        $$
+
+        Does the wire agree? Here are our ring, its two loops written as functions, and gloo's own
+        all-reduce, on a tensor of `240000` numbers:
+    """)
+    rank, ranks = dist.get_rank(), dist.get_world_size()
+    x = torch.randn(240_000) * (1 + rank)
+    formula = 2 * (ranks - 1) * x.nbytes // ranks  # @inspect formula as B
+    by_hand, by_gloo = x.clone(), x.clone()
+    parts = by_hand.chunk(ranks)
+    with Wire() as ring:
+        ring_reduce_scatter(parts)
+        ring_all_gather(parts)
+    assert ring.sent - formula == 18 * HEADER, "our ring, and headers"
+    with Wire() as gloo:
+        dist.all_reduce(by_gloo)
+    assert gloo.sent - formula == 36 * HEADER, "gloo's: the same, more headers"
+    assert torch.allclose(by_hand, by_gloo, atol=1e-5), "the same sums"
+    note("The first half alone, a reduce-scatter, should send half of that. Ours and gloo's:")
+    parts, shard = x.clone().chunk(ranks), torch.empty(x.numel() // ranks)
+    with Wire() as ours:
+        ring_reduce_scatter(parts)
+    with Wire() as theirs:
+        dist.reduce_scatter(shard, list(x.chunk(ranks)))
+    shares = ours.sent / formula, theirs.sent / formula  # @inspect shares as %
+    assert [round(share, 2) for share in shares] == [0.5, 1.0], "ours; gloo's"
+    misbelief("A reduce-scatter sends half as much as an all-reduce.", r"""
+        Our ring does. But gloo's reduce-scatter sends a whole all-reduce, and throws away what the
+        rank did not ask for. The name of a collective says what comes out, not what is sent.
+    """)
+    figure(plot_traffic({"our ring": everyone(ring.to), "gloo's all-reduce": everyone(gloo.to),
+                         "gloo's reduce-scatter": everyone(theirs.to)}),
+        caption="Bytes that each rank (row) sent to each other rank (column). gloo's ring turns the other way.",
+        alt=r"""
+            Three tables. In each of them every rank sends nearly all of its bytes to one neighbour,
+            and the amounts are nearly the same in all three.
+        """)
+    question(r"""
+        The gradients of `8` billion parameters take `2` bytes each. How many GB does each of `64`
+        ranks send to all-reduce them?
+    """, answer=2 * 63 / 64 * 8 * 2, check=(64 - 1 + 64 - 1) * (8 * 2 / 64), unit="GB",
+        wrong={"That is one half of the ring.": 63 / 64 * 16,
+               "A rank sends to the next one only, not to all others.": 63 * 16},
+        why="Nearly twice the `16` GB of the gradients. On `1024` ranks it would be hardly more.")
+
+
+@requires("ranks=4")
+def an_all_to_all_transposes() -> None:
+    """In an all-to-all, each rank sends another part to every rank."""
+    note(r"""
+        So far all ranks ended with the same numbers, or with parts of one sum. An *all-to-all* adds
+        nothing. Part $i$ of every rank goes to rank $i$. Models with experts need it, where each
+        token goes to the rank that has its expert.
+    """)
+    rank, ranks = dist.get_rank(), dist.get_world_size()
+    mine = 10**rank * torch.arange(1, 5)
+    start = everyone(mine.tolist())
+    received = torch.empty_like(mine)
+    dist.all_to_all_single(received, mine)
+    exchanged = everyone(received.tolist())
+    columns = [list(column) for column in zip(*start)]
+    assert exchanged == columns != start, "the columns are rows now"
+    figure(plot_held({"at first": start, "after an all-to-all": exchanged}),
+        caption="An all-to-all transposes a table that has ranks for rows.",
+        alt="Two panels. At first each row has one colour; afterwards each column has one.")
+    note("A rank sends all parts but the one that it keeps. Nothing passes through a third rank:")
+    x = torch.randn(240_000)
+    with Wire() as wire:
+        dist.all_to_all_single(torch.empty_like(x), x)
+    part = x.nbytes // ranks  # @inspect part as B
+    extra = [sent - part for sent in wire.to if sent]  # @inspect extra as B
+    assert extra == (ranks - 1) * [3 * HEADER], "a part to each, and headers"
+    question(r"""
+        Each of `8` ranks has `16384` tokens of `4096` numbers in `2` bytes. Each token goes to any
+        of the ranks with equal chance. How many MB does a rank send, on average?
+    """, answer=7 / 8 * 16384 * 4096 * 2 / 1e6,
+        check=sum(16384 / 8 * 4096 * 2 for other in range(7)) / 1e6, unit="MB", within=0.05,
+        why="One token in eight stays where it is.",
+        wrong={"A token that stays is not sent.": 16384 * 4096 * 2 / 1e6})
+
+
+@aside
+@requires("ranks=4")
+def a_broadcast_is_a_tree() -> None:
+    """In gloo's broadcast, a rank that has the tensor helps to send it."""
+    note(r"""
+        A *broadcast* gives the tensor of one rank to all others. At the start of training, all
+        ranks get the same weights in this way. Does that one rank send a copy to each of the
+        others?
+    """)
+    rank = dist.get_rank()
+    traffic, held = {}, []
+    for source in (0, 2):
+        x = torch.full((60_000,), float(rank))
+        with Wire() as wire:
+            dist.broadcast(x, src=source)
+        traffic[f"from rank {source}"] = everyone(wire.to)
+        held.append(everyone(x.mean().item()))
+    assert held == [4 * [0.0], 4 * [2.0]], "all ranks hold the source's numbers"
+    rows = traffic["from rank 0"]
+    copies = [sum(row) // x.nbytes for row in rows]  # @inspect copies
+    assert copies == [2, 1, 0, 0], "tensors that each rank sends"
+    note(r"""
+        It does not. The ranks form a tree. In the first round, rank 0 sends to one rank. In the
+        second round, both of them send to another. So the number of ranks that have the tensor
+        doubles in each round.
+    """)
+    figure(plot_traffic(traffic), caption="Bytes that each rank (row) sent to each other rank (column).",
+        alt=r"""
+            Two tables. In the first, rank 0 sends the tensor to two ranks, and one of these sends
+            it to the last. In the second, the same begins at rank 2.
+        """)
+    question("How many rounds does a broadcast to `1024` ranks take in this way?",
+        answer=round(math.log2(1024)), check=next(r for r in range(99) if 2**r >= 1024), unit="rounds",
+        wrong={"So many it takes if one rank sends to each of the others.": 1023},
+        why="After each round twice as many ranks have the tensor.")
+
+
+def doubling_all_reduce(x: Tensor) -> int:
+    """Makes `x` the sum by exchanges of the whole tensor, each with a rank twice as far away; returns their number."""
+    rank, distance, exchanges = dist.get_rank(), 1, 0
+    while distance < dist.get_world_size():
+        partner, incoming = rank ^ distance, torch.empty_like(x)
+        both = [dist.P2POp(dist.isend, x.clone(), partner),
+                dist.P2POp(dist.irecv, incoming, partner)]
+        for work in dist.batch_isend_irecv(both):
+            work.wait()
+        x.add_(incoming)
+        distance, exchanges = 2 * distance, exchanges + 1
+    return exchanges
+
+
+@aside
+@requires("ranks=4")
+def few_messages_or_few_bytes() -> None:
+    """A ring sends few bytes in many steps, and for a small tensor the steps decide."""
+    note(r"""
+        Each step takes some time, however little it sends: the *latency*. A ring has many steps.
+        *Recursive doubling* is an all-reduce with fewer. Each rank exchanges its whole sum with the
+        rank beside it, then with one at twice the distance, and so on:
+    """)
+    ranks = dist.get_world_size()
+    x = torch.randn(60_000) * (1 + dist.get_rank())
+    total = x.clone()
+    dist.all_reduce(total)
+    with Wire() as wire:
+        exchanges = doubling_all_reduce(x)  # @inspect exchanges
+    assert torch.allclose(x, total, atol=1e-5), "the same sum"
+    tensors = wire.sent / x.nbytes  # @inspect tensors
+    assert round(tensors, 2) == exchanges == 2, "each sends the whole tensor"
+    note(rf"""
+        A ring of {ranks} ranks sends {2 * (ranks - 1) / ranks} tensors in {2 * (ranks - 1)} steps.
+        Doubling sends more in fewer steps. Which is faster? Suppose `64` ranks, and links with this
+        latency and bandwidth:
+    """)
+    latency, bandwidth = 5e-6, 100e9  # @inspect latency as s, bandwidth as B/s
+
+    def ring(size: float, ranks: int = 64) -> float:
+        steps = 2 * (ranks - 1)
+        return steps * latency + steps / ranks * size / bandwidth
+
+    def doubling(size: float, ranks: int = 64) -> float:
+        steps = math.log2(ranks)
+        return steps * latency + steps * size / bandwidth
+
+    small = ring(1e6) / doubling(1e6)  # @inspect small as times
+    assert 7 < small < 8, "a megabyte: doubling is faster"
+    large = doubling(1e9) / ring(1e9)  # @inspect large as times
+    assert 2.9 < large < 3, "a gigabyte: the ring is faster"
+    question(r"""
+        Up to which size, in MB, is doubling faster with these numbers?
+    """, answer=(126 - 6) * latency / (6 - 126 / 64) * bandwidth / 1e6,
+        check=doubling(0) * (126 - 6) / 6 / (doubling(1e6) - doubling(0) - ring(1e6) + ring(0)), unit="MB", within=0.05,
+        hint="How many steps does doubling save, and how many tensors more does it send?",
+        why="There the bytes that doubling sends more take as long as the steps that it saves.")
+
+
+@aside
+@requires("ranks=4")
+def a_collective_needs_every_rank() -> None:
+    """If one rank does not enter a collective, the others wait."""
+    note(r"""
+        A collective ends when all ranks have entered it. If one does not come, because only some
+        ranks take an `if`, for instance, then the others wait until the group's time-out, which is
+        minutes long if nobody sets it. So programs on many ranks stop without a message. Here rank
+        2 leaves out an all-reduce, in a group with a short time-out:
+    """)
+    rank, ranks, said = dist.get_rank(), dist.get_world_size(), ""
+    impatient = dist.new_group(timeout=timedelta(seconds=0.5))
+    if rank != 2:
+        try:
+            dist.all_reduce(torch.ones(4), group=impatient)
+        except RuntimeError as error:
+            said = str(error)
+    failed = everyone(said != "")  # @inspect failed
+    assert failed == [True, True, False, True], "the three that came"
+    timed_out = ["Timed out" in text for text in everyone(said)]
+    assert any(timed_out), "by the time-out"
+    note(r"""
+        It is worse when all ranks come, but one of them with another shape. Three ranks hold a
+        table, and rank 3 holds the same table transposed:
+    """)
+    table = torch.arange(1, 7).view(2, 3)
+    mine = table if rank != 3 else table.T.contiguous()
+    right = everyone((ranks * table).tolist())
+    dist.all_reduce(mine)
+    sums = everyone(mine.tolist())
+    assert sums[0] != right[0], "rank 0 has wrong sums, and no error"
+    assert sums[0] == [[4, 10, 11], [17, 18, 24]], "by the place in memory"
+    note(r"""
+        gloo adds what lies at the same place in memory. It does not compare shapes. While you write
+        such a program, run it with `TORCH_DISTRIBUTED_DEBUG=DETAIL`: then PyTorch compares
+        collectives and shapes of all ranks first.
+    """)
+    question(r"""
+        Rank 3 has transposed the table `[[1, 2, 3], [4, 5, 6]]`. Which sum do all ranks get for the
+        last but one of the six numbers, in the order of memory?
+    """, answer=mine.flatten()[-2].item(), check=3 * 5 + 3, why="Rank 3 has a `3` there, and the others have a `5`.",
+        wrong={"That would be so without the transpose.": 4 * 5})

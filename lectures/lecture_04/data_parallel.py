@@ -1,0 +1,259 @@
+"""Data parallelism: every rank has the whole model and a share of the batch."""
+from contextlib import nullcontext
+from typing import Any
+
+import torch
+import torch.distributed as dist
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
+from units import MiB
+from wire import HEADER, Wire, everyone
+
+from litbook import aside, figure, misbelief, note, question, requires
+
+from .figures import plot_backward, plot_held
+
+
+def data_parallel() -> None:
+    """Data parallelism."""
+    note(r"""
+        The simplest way to train on several cards is to give each the whole model and another part
+        of the batch. This is *data parallelism*. Only the gradients have to be exchanged. When is
+        the result the same as on a single card?
+    """)
+    a_rank_has_the_gradient_of_its_own_rows()
+    three_ways_to_the_same_gradient()
+    buckets_leave_during_the_backward_pass()
+    unequal_shares_give_a_wrong_mean()
+    accumulated_gradients_are_sent_once()
+
+
+def gradient_of(p: Tensor) -> Tensor:
+    """What a backward pass has left in `p.grad`. Raises `ValueError` where there is nothing."""
+    if p.grad is None:
+        raise ValueError("there is no gradient before a backward pass")
+    return p.grad
+
+
+@requires("ranks=4")
+def a_rank_has_the_gradient_of_its_own_rows() -> None:
+    """Each rank has the gradient of its own rows; the mean of all is the gradient of the batch."""
+    note(r"""
+        Four weights, and two rows of inputs on each rank. The output is the product of a row with
+        the weights, and the loss is the mean of the outputs. So the gradient is the mean of the
+        rows:
+    """)
+    rank, ranks = dist.get_rank(), dist.get_world_size()
+    table = torch.tensor([[0.0, 1, 2, 3], [2, 3, 4, 5]])
+    weights = torch.ones(4, requires_grad=True)
+    (10**rank * table @ weights).mean().backward()
+    gradient = gradient_of(weights)
+    before = everyone(gradient.long().tolist())
+    assert before[0] == [1, 2, 3, 4], "rank 0: the mean of its rows"
+    assert before[1] == [10, 20, 30, 40], "rank 1: of other rows"
+    note(r"""
+        Each rank has another gradient. If each updated its weights with that, the copies of the
+        model would drift apart. An all-reduce gives all of them the same sum, and divided by the
+        number of ranks it is the mean:
+    """)
+    dist.all_reduce(gradient)
+    summed = everyone(gradient.long().tolist())
+    gradient /= ranks
+    batch = torch.cat([10**r * table for r in range(ranks)])
+    assert batch.shape == (8, 4), "all rows, as one process has them"
+    assert torch.equal(gradient, batch.mean(0)), "that of the whole batch"
+    figure(plot_held({"before": before, "after the all-reduce": summed}),
+        caption="The gradient on each rank, before it is divided by the number of ranks.",
+        alt=r"""
+            Two panels. Before the all-reduce each rank has numbers of its own colour; afterwards
+            all ranks have the same numbers, in all four colours.
+        """)
+    question(r"""
+        Two ranks have the gradients `3` and `5` for a weight of `1`. They train with plain SGD at a
+        learning rate of `0.5`. Which weight do both have after the step?
+    """, answer=1 - 0.5 * (3 + 5) / 2, check=((1 - 0.5 * 3) + (1 - 0.5 * 5)) / 2,
+        wrong={"That is with the sum of the gradients, not with their mean.": 1 - 0.5 * 8},
+        why="The mean of the gradients is `4`. A mean of the two weights after separate steps is the same, for SGD.")
+
+
+def network() -> nn.Sequential:
+    """Eight layers in double precision, with the same weights on every rank."""
+    torch.manual_seed(0)
+    pairs = ((nn.Linear(64, 64, bias=False), nn.GELU()) for _ in range(8))
+    return nn.Sequential(*(nn.Sequential(*pair) for pair in pairs)).double()
+
+
+def gradients(model: nn.Module) -> Tensor:
+    """All gradients of a model in one row."""
+    return torch.cat([gradient_of(p).flatten() for p in model.parameters()])
+
+
+def farthest(model: nn.Module, other: nn.Module) -> float:
+    """The largest difference between two models' gradients, as a share of the largest gradient."""
+    ours, theirs = gradients(model), gradients(other)
+    return ((ours - theirs).abs().max() / theirs.abs().max()).item()
+
+
+@requires("ranks=4")
+def three_ways_to_the_same_gradient() -> None:
+    """By hand, by PyTorch, or in one process: the gradients are the same."""
+    note(r"""
+        The same with a network of eight layers. One process takes all `32` rows. By hand, each rank
+        takes eight of them and averages the gradients of one tensor after the other. And PyTorch's
+        `DistributedDataParallel`, *DDP* for short, wraps a model and does the same during
+        `backward()` [@ddp]:
+    """)
+    rank, ranks = dist.get_rank(), dist.get_world_size()
+    x, target = torch.randn(2, 32, 64, dtype=torch.float64)
+    mine = slice(8 * rank, 8 * rank + 8)
+    alone, by_hand, inner = network(), network(), network()
+    F.mse_loss(alone(x), target).backward()
+    F.mse_loss(by_hand(x[mine]), target[mine]).backward()
+    assert farthest(by_hand, alone) > 0.1, "before: another gradient"
+    with Wire() as loop:
+        for p in by_hand.parameters():
+            gradient = gradient_of(p)
+            dist.all_reduce(gradient)
+            gradient /= ranks
+    assert farthest(by_hand, alone) < 1e-12, "by hand: that of the batch"
+    ddp = DistributedDataParallel(inner)
+    loss = F.mse_loss(ddp(x[mine]), target[mine])
+    with Wire() as torchs:
+        loss.backward()
+    assert farthest(inner, alone) < 1e-12, "by DDP: the same"
+    note("And both send what an all-reduce of all gradients sends, [@eq:all-reduce]:")
+    formula = 2 * (ranks - 1) * gradients(alone).nbytes // ranks  # @inspect formula as B
+    assert loop.sent - formula == 8 * 36 * HEADER, "by hand: headers of eight"
+    assert torchs.sent - formula == 36 * HEADER, "by DDP: headers of one"
+    question(r"""
+        Llama-3-8B has `8030261248` parameters. In data parallelism on `16` ranks, how many GB does
+        each send for the gradients of one step, in `bfloat16`?
+    """, answer=2 * 15 / 16 * 8030261248 * 2 / 1e9, check=30 * (2 * 8030261248 / 16) / 1e9, unit="GB", within=0.05,
+        wrong={"A parameter has `2` bytes in bfloat16.": 2 * 15 / 16 * 8.030261248,
+               "That is one half of the all-reduce.": 15 / 16 * 16.060522496},
+        why="It does not depend on the batch: more rows for each rank cost no traffic.")
+
+
+@requires("ranks=4")
+def buckets_leave_during_the_backward_pass() -> None:
+    """DDP sends gradients in buckets, the last layers first, while the backward pass goes on."""
+    note(r"""
+        Why does DDP need fewer headers? It collects gradients in *buckets* and sends each bucket in
+        one all-reduce. A bucket leaves as soon as it is full. The backward pass begins with the
+        last layer, so the first bucket leaves while most layers still compute. Here buckets hold
+        two layers, and everything that happens is written down:
+    """)
+    ranks, model = dist.get_world_size(), network()
+    layer: dict[Tensor, int] = {p: i for i, p in enumerate(model.parameters())}
+    events: list[list[int]] = []
+    def ready(p: Tensor) -> None:
+        events.append([layer[p]])
+
+    def send(bucket: Any) -> Any:
+        events.append([layer[p] for p in bucket.parameters()])
+        mean = bucket.buffer().div_(ranks)
+        sent = dist.all_reduce(mean, async_op=True).get_future()
+        return sent.then(lambda done: done.value()[0])
+
+    for p in model.parameters():
+        p.register_post_accumulate_grad_hook(ready)
+    ddp = DistributedDataParallel(model, bucket_cap_mb=1 / 16)
+    ddp.register_comm_hook(None, lambda _, bucket: send(bucket))
+    for _ in range(3):  # DDP makes its buckets after the first step
+        events.clear()
+        ddp(torch.randn(8, 64, dtype=torch.float64)).square().mean().backward()
+    note("The events of the third step. Two layers in one list are a bucket that leaves:")
+    order = [*events]  # @inspect order
+    assert order[:4] == [[7], [6], [7, 6], [5]], "layers and their bucket"
+    assert order[-2:] == [[0], [1, 0]], "the last bucket leaves at the end"
+    buckets = [layers for layers in order if len(layers) > 1]
+    assert buckets == [[7, 6], [5, 4], [3, 2], [1, 0]], "each layer once"
+    default = DistributedDataParallel(network()).bucket_bytes_cap  # @inspect default as B
+    assert default == 25 * MiB, "a bucket, if nobody says otherwise"
+    note(r"""
+        All buckets but the last travel while gradients are still being computed. Only the last has
+        no work to hide behind. So buckets should be large enough for few messages, and small enough
+        that the last one is short.
+    """)
+    figure(plot_backward(order), caption="What happens in a backward pass of DDP, in the order in which it happened.",
+        alt=r"""
+            Two rows from left to right. In the upper one the layers finish, from the last to the
+            first. In the lower one a bucket leaves after each second layer.
+        """)
+    question(r"""
+        A model has gradients of `1` GB in equally large layers, and buckets of `25` MB. What share
+        of the bytes can leave before the backward pass has ended?
+    """, answer=1 - 25 / 1000, check=(1000 // 25 - 1) / (1000 // 25), unit="%", within=0.02,
+        why="All but the last of `40` buckets.", wrong={"That is the last bucket, which cannot.": 0.025})
+
+
+@requires("ranks=4")
+def unequal_shares_give_a_wrong_mean() -> None:
+    """If ranks have unequal shares, the mean of their gradients is not the gradient of the batch."""
+    note(r"""
+        Texts differ in length, so ranks often have different numbers of tokens. Here rank 0 has one
+        input, rank 1 has two, and so on. Each output is one weight times the input, and each rank
+        takes the mean over its own:
+    """)
+    rank, ranks = dist.get_rank(), dist.get_world_size()
+    mine = torch.full((rank + 1,), rank + 1.0)  # @inspect mine
+    weight = torch.ones((), requires_grad=True)
+    (weight * mine).mean().backward()
+    gradient = gradient_of(weight)
+    dist.all_reduce(gradient)
+    averaged = gradient.item() / ranks  # @inspect averaged
+    assert averaged == (1 + 2 + 3 + 4) / 4 == 2.5, "the mean of four means"
+    batch = torch.cat([torch.full((n,), float(n)) for n in (1, 2, 3, 4)])
+    whole = batch.mean().item()  # @inspect whole
+    assert whole == (1 + 4 + 9 + 16) / 10 == 3.0, "the mean over all inputs"
+    misbelief("Data parallelism gives the gradient of the batch.", r"""
+        It does if all ranks have equally many examples. Otherwise an example counts for more on a
+        rank that has few.
+    """)
+    note(r"""
+        The way out is to divide by the number of all examples. Each rank takes the *sum* over its
+        own and divides by the count of the whole batch. Then the sum over ranks is the gradient:
+    """)
+    count = torch.tensor(float(len(mine)))
+    dist.all_reduce(count)
+    weight.grad = None
+    ((weight * mine).sum() / count).backward()
+    gradient = gradient_of(weight)
+    dist.all_reduce(gradient)
+    assert gradient.item() == whole, "the gradient of the batch"
+    question(r"""
+        Rank 0 has `100` tokens with a mean loss of `2`, and rank 1 has `300` with a mean of `4`.
+        How far is the mean of the two means from the mean loss of the batch?
+    """, answer=(100 * 2 + 300 * 4) / 400 - (2 + 4) / 2, check=0.75 * 4 + 0.25 * 2 - 3,
+        why="Three quarters of all tokens have a mean of `4`.",
+        wrong={"They agree only if both have equally many tokens.": 0})
+
+
+@aside
+@requires("ranks=4")
+def accumulated_gradients_are_sent_once() -> None:
+    """When gradients are accumulated, they need to be sent only once."""
+    note(r"""
+        A batch that does not fit into memory is computed in parts, whose gradients add up. DDP
+        sends after each part, unless one says `no_sync`. Four parts, sent each time and sent once:
+    """)
+    rank = dist.get_rank()
+    x = torch.randn(4, 8, 64, dtype=torch.float64) + rank
+    models, sent = [network(), network()], []
+    for model, eager in zip(models, (True, False)):
+        ddp = DistributedDataParallel(model)
+        with Wire() as wire:
+            for i, part in enumerate(x):
+                last = i == len(x) - 1
+                with nullcontext() if eager or last else ddp.no_sync():
+                    ddp(part).square().mean().backward()
+        sent.append(wire.sent)
+    assert farthest(*models) < 1e-12, "the same gradient"
+    ratio = sent[0] / sent[1]  # @inspect ratio as times
+    assert round(ratio, 2) == 4.0, "as many bytes if each part is sent"
+    question(r"""
+        A step accumulates `8` parts on `4` ranks. The gradients take `10` GB. How many GB does each
+        rank send in a step if all parts are sent?
+    """, answer=8 * 2 * 3 / 4 * 10, check=8 * 6 * (10 / 4), unit="GB", why="`15` GB for each part.",
+        wrong={"So much is sent with `no_sync`.": 15})

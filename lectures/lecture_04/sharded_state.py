@@ -1,0 +1,552 @@
+"""Sharded state: parameters, gradients and moments, each kept once instead of once on every rank."""
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+import torch.nn.functional as F
+from counters import Watching, saved_bytes_of
+from hardware import CARDS
+from torch import Tensor, nn
+from torch.distributed.checkpoint.state_dict_loader import load
+from torch.distributed.checkpoint.state_dict_saver import save
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
+from torch.distributed.tensor import DTensor, Shard, distribute_tensor
+from torch.utils.checkpoint import checkpoint
+from wire import Wire, everyone
+
+from litbook import aside, explore, figure, misbelief, note, question, requires
+
+from .collectives import ring_all_gather, ring_reduce_scatter
+from .data_parallel import gradient_of
+from .figures import plot_state, plot_traffic
+
+
+def sharded_state() -> None:
+    """Sharded state."""
+    note(r"""
+        In data parallelism every rank keeps everything: parameters, gradients and the optimizer's
+        moments. That is the same state many times over. This part cuts it into shards, first by
+        hand and then with PyTorch's FSDP. For each way we count what a rank keeps and what it
+        sends.
+    """)
+    every_rank_keeps_sixteen_bytes()
+    each_rank_updates_a_shard()
+    gradients_need_not_stay()
+    weights_come_when_they_are_needed()
+    fsdp_does_the_same()
+    more_ranks_keep_less_each()
+    kept_weights_save_a_gather()
+    shards_within_copies_between()
+    a_checkpoint_fits_another_layout()
+
+
+WIDTH, LAYERS = 64, 4
+P = LAYERS * 8 * WIDTH**2  # parameters
+
+
+def layer(weights: Tensor, x: Tensor) -> Tensor:
+    """A feed-forward part, added to what comes in; `weights` has the numbers of both matrices in one row."""
+    up, down = weights.chunk(2)
+    hidden = F.gelu(x @ up.view(WIDTH, 4 * WIDTH))
+    return x + hidden @ down.view(4 * WIDTH, WIDTH)
+
+
+def rows_of_weights() -> list[Tensor]:  # @stepover
+    """A row of weights for each layer, the same on every rank."""
+    generator = torch.Generator().manual_seed(0)
+    rows = torch.randn(LAYERS, P // LAYERS, generator=generator) / WIDTH
+    return [row.clone() for row in rows]
+
+
+def loss_of(
+    layers: Iterable[Callable[[Tensor], Tensor]], share: slice
+) -> Tensor:
+    """The loss of these layers on some of the `32` rows of a batch."""
+    generator = torch.Generator().manual_seed(1)
+    x = torch.randn(32, WIDTH, generator=generator)[share]
+    for run in layers:
+        x = run(x)
+    return x.square().mean()
+
+
+def own_rows() -> slice:
+    """Which rows of the batch are this rank's."""
+    each = 32 // dist.get_world_size()
+    return slice(each * dist.get_rank(), each * dist.get_rank() + each)
+
+
+def moments(optimizer: torch.optim.Optimizer) -> list[Tensor]:  # @stepover
+    """Both moments of each parameter that the optimizer has stepped."""
+    names = "exp_avg", "exp_avg_sq"
+    return [state[n] for state in optimizer.state.values() for n in names]
+
+
+def local(tensor: Tensor) -> Tensor:
+    """What this rank has of a tensor, which may be sharded by PyTorch."""
+    return tensor.to_local() if isinstance(tensor, DTensor) else tensor
+
+
+def kept(tensors: Iterable[Tensor | None]) -> int:  # @stepover
+    """Bytes of the storages behind tensors on this rank, each storage once."""
+    storages = [local(t).untyped_storage() for t in tensors if t is not None]
+    return sum({s.data_ptr(): s.nbytes() for s in storages}.values())
+
+
+def kept_by_kind(
+    weights: Iterable[Tensor], with_gradients: Iterable[Tensor],
+    optimizer: torch.optim.Optimizer,
+) -> list[int]:
+    """Bytes of parameters, of gradients and of moments on this rank."""
+    gradients = kept(t.grad for t in with_gradients)
+    return [kept(weights), gradients, kept(moments(optimizer))]
+
+
+def off(
+    weights: Sequence[Tensor], optimizer: torch.optim.Optimizer
+) -> float:  # @stepover
+    """How far weights and moments are from those after two steps of one process on all rows, relative to the largest.
+
+    They may be this rank's shards: then they are compared with the same parts.
+    """
+    whole = [w.requires_grad_() for w in rows_of_weights()]
+    alone = torch.optim.AdamW(whole)
+    for _ in range(2):
+        alone.zero_grad()
+        loss_of([partial(layer, w) for w in whole], slice(None)).backward()
+        alone.step()
+    worst = 0.0
+    pairs = [*zip(weights, whole), *zip(moments(optimizer), moments(alone))]
+    for ours, right in pairs:
+        part = local(ours).detach()
+        shards = right.detach().chunk(right.numel() // part.numel())
+        expected = shards[dist.get_rank() % len(shards)]
+        gap = (part - expected).abs().max() / right.abs().max()
+        worst = max(worst, gap.item())
+    return worst
+
+
+def gathers(sent: int) -> float:
+    """Bytes sent, in all-gathers of the parameters: what one of them sends is one."""
+    ranks = dist.get_world_size()
+    return sent / (4 * P * (ranks - 1) / ranks)
+
+
+@requires("ranks=4")
+def every_rank_keeps_sixteen_bytes() -> None:
+    """In data parallelism every rank keeps sixteen bytes for each parameter."""
+    note(rf"""
+        The model of this part has {LAYERS} layers. The weights of each lie in one row of numbers,
+        so that a shard is simply a piece of the row. Two steps of data parallelism with AdamW, in
+        `float32`. What does a rank keep, and what does it send in a step?
+    """)
+    ranks = dist.get_world_size()
+    weights = [w.requires_grad_() for w in rows_of_weights()]
+    optimizer = torch.optim.AdamW(weights)
+    for _ in range(2):
+        optimizer.zero_grad()
+        loss_of([partial(layer, w) for w in weights], own_rows()).backward()
+        with Wire() as wire:
+            for w in weights:
+                gradient = gradient_of(w)
+                dist.all_reduce(gradient)
+                gradient /= ranks
+        optimizer.step()
+    assert off(weights, optimizer) < 1e-4, "as in one process"
+    held = kept_by_kind(weights, weights, optimizer)  # @inspect held as B
+    assert held == [4 * P, 4 * P, 8 * P], "parameters, gradients, moments"
+    note(r"""
+        With $P$ parameters that is $16P$ bytes on every rank, as on a single card. Adding ranks
+        does not make room for a larger model. For the traffic, take as a unit what one all-gather
+        of all parameters sends, by [@eq:gather]. `gathers` counts in this unit:
+    """)
+    sent = gathers(wire.sent)  # @inspect sent
+    assert round(sent, 1) == 2.0, "an all-reduce of the gradients"
+    figure(plot_state({"data parallelism": everyone(held)}, P),
+        caption="What each rank keeps. A block has the colour of the rank that would own it.",
+        alt=r"""
+            Four rows, one for each rank, with four blocks of parameters, four of gradients and four
+            of moments, which are twice as wide. All blocks are filled in all rows.
+        """)
+    question(r"""
+        A model has `7` billion parameters. How many GB do `64` ranks keep in all, in data
+        parallelism with AdamW?
+    """, answer=64 * 16 * 7, check=64 * sum(held) / P * 7, unit="GB", why="Each rank keeps all `112` GB.",
+        wrong={"That is a single rank.": 112})
+
+
+@requires("ranks=4")
+def each_rank_updates_a_shard() -> None:
+    """ZeRO's first stage shards the moments, and sends no more than before."""
+    note(r"""
+        All ranks compute the same update of all parameters. It is enough if each rank updates its
+        own shard and sends the result to the others: the first stage of *ZeRO* [@zero]. Then each
+        rank needs the gradients and the moments of its shard only. The two halves of an all-reduce
+        fit exactly: a reduce-scatter of the gradients before the update, an all-gather of the
+        parameters after it. (The halves are [our ring's](#ring_reduce_scatter), since gloo's
+        reduce-scatter sends too much.)
+    """)
+    rank, ranks = dist.get_rank(), dist.get_world_size()
+    weights = [w.requires_grad_() for w in rows_of_weights()]
+    shards = [nn.Parameter(w.detach().chunk(ranks)[rank]) for w in weights]
+    optimizer = torch.optim.AdamW(shards)  # of views into the weights
+    for _ in range(2):
+        for w in weights:
+            w.grad = None
+        loss_of([partial(layer, w) for w in weights], own_rows()).backward()
+        with Wire() as wire:
+            for w, shard in zip(weights, shards):
+                shard.grad = ring_reduce_scatter(gradient_of(w).chunk(ranks))
+                shard.grad /= ranks
+            optimizer.step()
+            for w in weights:
+                ring_all_gather(w.detach().chunk(ranks))
+    assert off(weights, optimizer) < 1e-4, "all weights as in one process"
+    held = kept_by_kind([*weights, *shards], weights, optimizer)  # @inspect held as B
+    assert held == [4 * P, 4 * P, 8 * P // ranks], "a share of the moments"
+    assert round(gathers(wire.sent), 1) == 2.0, "as much sent as before"
+    figure(plot_state({"stage one": everyone(held)}, P), caption="Each rank keeps the moments of its own shard.",
+        alt="Four rows of blocks. All parameters and gradients are filled; of the moments, one block in each row.")
+    misbelief("Sharding the optimizer costs extra traffic.", rf"""
+        Measured on the wire, it sends {gathers(wire.sent):.1f} units, as data parallelism does. An
+        all-reduce already is a reduce-scatter and an all-gather. The update moves between them.
+    """)
+    question(r"""
+        `16` ranks train a model of `10` billion parameters with the first stage. How many GB does
+        each rank keep?
+    """, answer=(8 + 8 / 16) * 10, check=(held[0] + held[1]) / P * 10 + 8 * 10 / 16, unit="GB",
+        wrong={"Parameters and gradients are not sharded here.": 10, "Without sharding.": 160},
+        why="`8` bytes for each parameter on every rank, and a sixteenth of the moments' `8`.")
+
+
+@aside
+@requires("ranks=4")
+def gradients_need_not_stay() -> None:
+    """The second stage keeps of each gradient one shard, as soon as its layer is done."""
+    note(r"""
+        After the reduce-scatter a rank needs one shard of each gradient. In the second stage the
+        rest is dropped at once, while the backward pass goes on [@zero]. PyTorch calls a hook when
+        a gradient is complete. There we reduce-scatter it and let it go:
+    """)
+    rank, ranks = dist.get_rank(), dist.get_world_size()
+    weights = [w.requires_grad_() for w in rows_of_weights()]
+    shards = [nn.Parameter(w.detach().chunk(ranks)[rank]) for w in weights]
+    shard_of, most = dict(zip(weights, shards)), 0
+    optimizer = torch.optim.AdamW(shards)
+
+    def scatter(w: Tensor) -> None:
+        nonlocal most
+        most = max(most, kept(v.grad for v in weights))
+        parts = gradient_of(w).chunk(ranks)
+        shard_of[w].grad = ring_reduce_scatter(parts) / ranks
+        w.grad = None
+
+    for w in weights:
+        w.register_post_accumulate_grad_hook(scatter)
+    for _ in range(2):
+        optimizer.zero_grad()
+        with Wire() as wire:
+            loss_of([partial(layer, w) for w in weights], own_rows()).backward()
+            optimizer.step()
+            for w in weights:
+                ring_all_gather(w.detach().chunk(ranks))
+    assert off(weights, optimizer) < 1e-4, "all weights as in one process"
+    held = kept_by_kind([*weights, *shards], shards, optimizer)  # @inspect held as B
+    assert held == [4 * P, 4 * P // ranks, 8 * P // ranks], "shards of both"
+    assert most == 4 * P // LAYERS, "one layer's gradient at a time"
+    assert round(gathers(wire.sent), 1) == 2.0, "as much sent as before"
+    question(r"""
+        How many bytes for each parameter does a rank of `8` keep in the second stage?
+    """, answer=4 + (4 + 8) / 8, check=held[0] / P + (16 * P - held[0]) / P / 8, unit="B",
+        wrong={"That is the first stage.": 9, "The parameters are not sharded yet.": 2},
+        why="All parameters, and an eighth of gradients and moments.")
+
+
+class Gather(torch.autograd.Function):
+    """All weights of a layer from the ranks' shards; backward, this rank's shard of the mean gradient."""
+
+    @staticmethod
+    def forward(ctx: Any, shard: Tensor) -> Tensor:
+        rank, ranks = dist.get_rank(), dist.get_world_size()
+        whole = shard.new_empty(ranks * shard.numel())
+        parts = whole.chunk(ranks)
+        parts[rank].copy_(shard)
+        ring_all_gather(parts)
+        return whole
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
+        ranks = dist.get_world_size()
+        return ring_reduce_scatter(gradient.clone().chunk(ranks)) / ranks
+
+
+def gathered(shard: Tensor, x: Tensor) -> Tensor:
+    """The layer that this is a shard of."""
+    return layer(Gather.apply(shard), x)
+
+
+@requires("ranks=4")
+def weights_come_when_they_are_needed() -> None:
+    """The third stage keeps one shard of everything, and fetches a layer's weights twice."""
+    note(r"""
+        A layer needs its weights only while it computes. In the third stage each rank keeps a shard
+        of the weights, too. `gathered` all-gathers the weights of a layer and then runs it. Nothing
+        of them may stay. So we use a [checkpoint](#lecture_03.checkpointing_keeps_the_input_alone):
+        the layer runs again before its backward pass, and its weights are gathered again. Backward,
+        an all-gather is a reduce-scatter of the gradient:
+    """)
+    rank, ranks = dist.get_rank(), dist.get_world_size()
+    own = [w.chunk(ranks)[rank].clone() for w in rows_of_weights()]
+    shards = [nn.Parameter(shard) for shard in own]
+    optimizer = torch.optim.AdamW(shards)
+    again = partial(checkpoint, gathered, use_reentrant=False)
+    layers = [partial(again, shard) for shard in shards]
+    for _ in range(2):
+        optimizer.zero_grad()
+        with Wire() as wire:
+            loss_of(layers, own_rows()).backward()
+        optimizer.step()
+    assert off(shards, optimizer) < 1e-4, "each shard as in one process"
+    held = kept_by_kind(shards, shards, optimizer)  # @inspect held as B
+    assert sum(held) == 16 * P // ranks, "a shard of everything"
+    sent = gathers(wire.sent)  # @inspect sent
+    assert round(sent, 1) == 3.0, "two all-gathers, a reduce-scatter"
+    saved = [saved_bytes_of(partial(loss_of, run, own_rows()), shards)
+             for run in ([partial(gathered, s) for s in shards], layers)]  # @inspect saved as B
+    assert saved[0] > 4 * P > 20 * saved[1], "weights kept, weights dropped"
+    figure(plot_state({"stage three": everyone(held)}, P), caption="Each rank keeps one shard of everything.",
+        alt="Four rows of blocks. In each row one block of parameters, one of gradients and one of moments is filled.")
+    note(r"""
+        The three stages together, on $G$ ranks:
+
+        [@eq:stages]: $$
+        \begin{aligned}
+        \text{data parallelism} &: 16P & \text{stage one} &: 8P + \frac{8P}{G} \\
+        \text{stage two} &: 4P + \frac{12P}{G} & \text{stage three} &: \frac{16P}{G}
+        \end{aligned}
+        $$
+
+        Only the last one falls towards nothing with more ranks. It sends three units instead of
+        two.
+    """)
+    question(r"""
+        A model of `70` billion parameters is trained with AdamW in the third stage. On how many
+        ranks does each keep `17.5` GB?
+    """, answer=16 * 70 / 17.5, check=next(g for g in range(1, 999) if sum(held) * ranks / P * 70 / g <= 17.5), unit="ranks",
+        wrong={"That is the parameters alone.": 16}, why="`1120` GB in all.")
+
+
+class Layer(nn.Module):
+    """The same layer as a module, as FSDP wants it."""
+
+    def __init__(self, weights: Tensor) -> None:
+        super().__init__()
+        self.weights = nn.Parameter(weights)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return layer(self.weights, x)
+
+
+class Collectives(Watching):
+    """Counts the collectives that PyTorch carries out while this is active, by name."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.counts: Counter[str] = Counter()
+
+    def see(
+        self, operation: Any, args: Any, kwargs: Any, made: Any
+    ) -> None:  # @stepover
+        if operation.namespace == "c10d":
+            self.counts[operation.overloadpacket.__name__.strip("_")] += 1
+
+
+@requires("ranks=4")
+def fsdp_does_the_same() -> None:
+    """PyTorch's FSDP keeps and computes the same as the third stage by hand."""
+    note(r"""
+        PyTorch's name for the third stage is *FSDP*, fully sharded data parallelism [@fsdp].
+        `fully_shard` is given a layer. It shards its parameters, gathers them before the layer runs
+        in either direction, drops them afterwards, and reduce-scatters their gradients.
+        `Collectives` counts the calls:
+    """)
+    ranks = dist.get_world_size()
+    layers = [Layer(w) for w in rows_of_weights()]
+    for each in layers:
+        fully_shard(each, reshard_after_forward=True)
+    weights = [each.weights for each in layers]
+    optimizer = torch.optim.AdamW(weights)
+    for _ in range(2):
+        optimizer.zero_grad()
+        with Wire() as wire, Collectives() as calls:
+            loss_of(layers, own_rows()).backward()
+        optimizer.step()
+    assert off(weights, optimizer) < 1e-4, "each shard as in one process"
+    held = kept_by_kind(weights, weights, optimizer)  # @inspect held as B
+    assert sum(held) == 16 * P // ranks, "as by hand"
+    counts = calls.counts  # @inspect counts
+    assert counts["allgather_base"] == 2 * LAYERS, "two for each layer"
+    assert counts["reduce_scatter_base"] == LAYERS, "one for each layer"
+    note(r"""
+        Three collectives for each layer, so we expect three units, as by hand. But the wire says
+        otherwise, because gloo's reduce-scatter
+        [sends a whole all-reduce](#a_ring_sends_less_than_twice_the_tensor):
+    """)
+    sent = gathers(wire.sent)  # @inspect sent
+    assert round(sent, 1) == 4.0, "one, one, and two"
+    note(r"""
+        NCCL, which cards use, has a reduce-scatter of its own. There FSDP sends three units, one
+        and a half times as much as data parallelism.
+    """)
+    question(r"""
+        A layer has `1` GB of weights on `8` ranks. How many GB does each rank send for it in a step
+        of FSDP, if a reduce-scatter sends no more than an all-gather?
+    """, answer=3 * 7 / 8, check=(7 + 7 + 7) * (1 / 8), unit="GB",
+        wrong={"That is data parallelism.": 2 * 7 / 8, "That is with gloo's reduce-scatter.": 4 * 7 / 8},
+        why="Two all-gathers and a reduce-scatter, each of seven eighths.")
+
+
+def more_ranks_keep_less_each() -> None:
+    """Only what is sharded shrinks with more ranks."""
+    note(r"""
+        How far does each stage come? The formulas of [@eq:stages] were measured to the byte on four
+        ranks. Here they are for a model of `13` billion parameters, on any number of ranks:
+    """)
+    sizes = {"parameters": 4, "gradients": 4, "moments": 8}
+    shared = {"data parallelism": 0,
+              "stage one": 1, "stage two": 2, "stage three": 3}
+
+    def keep(stage: str, ranks: int) -> dict[str, float]:
+        names = [*sizes]
+        shards = names[len(names) - shared[stage]:]  # moments first
+        return {name: 13e9 * size / (ranks if name in shards else 1)
+                for name, size in sizes.items()}
+
+    memory = CARDS["H100 SXM"].memory  # @inspect memory as B
+    grid = explore(keep, over={"stage": [*shared], "ranks": [1, 2, 4, 8, 16, 32, 64, 128, 1024]},
+        at={"stage": "stage one", "ranks": 8}, kind="stack", unit="B", limit=("memory of one H100", memory),
+        do="Which stages ever fit on an H100? Choose a stage, then move the ranks.",
+        see=r"""
+            Data parallelism and the first stage never fit, on any number of ranks. The second fits
+            from `8` ranks on, and the third from `4` on.
+        """,
+        caption="What each rank keeps of the state of a model of `13` billion parameters, with AdamW in `float32`.",
+        alt="A bar of parameters, gradients and moments beside the memory of one card.")  # @hide
+    fits = dict.fromkeys(shared, 0)
+    for (stage, ranks), state in grid.items():
+        if not fits[stage] and sum(state.values()) <= memory:
+            fits[stage] = ranks
+    assert [*fits.values()] == [0, 0, 8, 4], "ranks that it takes; zero: never"
+    question(r"""
+        With the second stage, how many GB does a rank keep at least, however many ranks there are?
+    """, answer=4 * 13, check=round(grid["stage two", 1024]["parameters"] / 1e9), unit="GB", why="The parameters are on every rank.",
+        wrong={"Gradients are sharded in the second stage.": 104})
+
+
+@aside
+@requires("ranks=4")
+def kept_weights_save_a_gather() -> None:
+    """Weights that stay between forward and backward pass save one all-gather."""
+    note(r"""
+        FSDP drops a layer's weights after the forward pass and gathers them again for the backward
+        pass. With `reshard_after_forward=False` they stay. How much does a rank have of the weights
+        between the two passes, and what does it send?
+    """)
+    between, sent = [], []
+    for reshard in (True, False):
+        layers = [Layer(w) for w in rows_of_weights()]
+        for each in layers:
+            fully_shard(each, reshard_after_forward=reshard)
+        with Wire() as wire:
+            loss = loss_of(layers, own_rows())
+            between.append(kept(each.weights for each in layers))
+            loss.backward()
+        sent.append(gathers(wire.sent))
+    assert between == [4 * P // dist.get_world_size(), 4 * P], "a shard, all"  # @inspect between as B
+    saved = sent[0] - sent[1]  # @inspect saved
+    assert round(saved, 1) == 1.0, "one all-gather fewer"
+    question(r"""
+        `8` ranks train a model with `16` GB of weights. How many GB more does a rank hold at the
+        end of the forward pass if the weights stay?
+    """, answer=16 - 16 / 8, check=7 * (16 / 8), unit="GB", why="All of them instead of an eighth.",
+        wrong={"An eighth is there in any case.": 16})
+
+
+@aside
+@requires("ranks=4")
+def shards_within_copies_between() -> None:
+    """Sharded within a group and copied between groups, less crosses the slow links."""
+    note(r"""
+        Cards within a machine have fast links, and machines have slower ones between them. *Hybrid*
+        sharding shards within a machine, and copies between machines as data parallelism does. A
+        *mesh* gives the ranks two coordinates. Here ranks 0 and 1 stand for one machine, and ranks
+        2 and 3 for another:
+    """)
+    rank, tables, held = dist.get_rank(), {}, []
+    for name, shape in {"FSDP": (4,), "hybrid": (2, 2)}.items():
+        axes = ("shard",) if name == "FSDP" else ("copy", "shard")
+        mesh = init_device_mesh("cpu", shape, mesh_dim_names=axes)
+        layers = [Layer(w) for w in rows_of_weights()]
+        for each in layers:
+            fully_shard(each, mesh=mesh, reshard_after_forward=True)
+        optimizer = torch.optim.AdamW([each.weights for each in layers])
+        for _ in range(2):
+            optimizer.zero_grad()
+            with Wire() as wire:
+                loss_of(layers, own_rows()).backward()
+            optimizer.step()
+        tables[name] = everyone(wire.to)
+        held.append(kept(each.weights for each in layers) / P)
+    assert held == [1.0, 2.0], "bytes of weights for each parameter"  # @inspect held as B
+    across = [sum(table[r][s] for r in (0, 1) for s in (2, 3))
+              for table in tables.values()]  # @inspect across as B
+    less = across[0] / across[1]  # @inspect less as times
+    assert round(less, 1) == 3.0, "as much between the machines with FSDP"
+    figure(plot_traffic(tables), caption="Bytes that each rank (row) sent to each other rank (column).",
+        alt=r"""
+            Two tables. With FSDP each rank sends as much to both of its neighbours. With hybrid
+            sharding most goes between ranks 0 and 1 and between ranks 2 and 3.
+        """)
+    question(r"""
+        `1024` cards stand in machines of `8`. A model has `100` GB of weights and is sharded within
+        a machine. How many GB of weights does each card keep?
+    """, answer=100 / 8, check=100 / 1024 * (1024 / 8), unit="GB",
+        wrong={"That is with shards over all cards.": 100 / 1024},
+        why="Each machine holds a copy, whatever the number of machines.")
+
+
+@aside
+@requires("ranks=4")
+def a_checkpoint_fits_another_layout() -> None:
+    """A checkpoint that was saved in one layout loads into another."""
+    note(r"""
+        Each rank saves its own shards. Must the next run have as many ranks, and the same shards?
+        PyTorch's distributed checkpoint writes down which part of a tensor each piece is. Here a
+        matrix is saved by rows and loaded by columns:
+    """)
+    rank, ranks = dist.get_rank(), dist.get_world_size()
+    mesh = init_device_mesh("cpu", (ranks,))
+    matrix = torch.randn(64, 64, generator=torch.Generator().manual_seed(0))
+    by_rows = distribute_tensor(matrix, mesh, [Shard(0)])
+    by_columns = distribute_tensor(torch.zeros(64, 64), mesh, [Shard(1)])
+    folder = Path(everyone(tempfile.mkdtemp())[0])
+    save({"matrix": by_rows}, checkpoint_id=folder)
+    sizes = sorted(file.stat().st_size for file in folder.glob("*.distcp"))  # @inspect sizes as B
+    assert len(sizes) == ranks, "a file from each rank"
+    load({"matrix": by_columns}, checkpoint_id=folder)
+    dist.barrier()
+    shutil.rmtree(folder, ignore_errors=True)
+    part, columns = by_columns.to_local(), matrix.chunk(ranks, dim=1)  # @inspect part.shape
+    assert torch.equal(part, columns[rank]), "this rank's columns"
+    assert everyone(part.shape) == ranks * [(64, 16)], "on each rank"
+    question(r"""
+        A checkpoint of `128` GB was saved by `64` ranks, and `16` ranks load it, each its shard.
+        How many of the files of equal size does each of them need, if shards are cut the same way?
+    """, answer=64 // 16, check=(128 // 16) // (128 // 64), unit="files",
+        why="A new shard is as large as four old ones.")
