@@ -23,22 +23,22 @@ def which_flops_enter_mfu() -> None:
     """Which FLOPs enter MFU."""
     note(r"""
         *Model FLOPs utilization*, MFU, says which part of a card's arithmetic a training run uses.
-        It is the rate at which the model's FLOPs are done, divided by the rate that the card
-        promises:
+        It divides the FLOPs that the model needs in a second by the FLOPs that the card promises:
 
         [@eq:mfu]: $$
         \text{MFU} = \frac{\text{tokens per second} \times \text{FLOPs per token}}{\text{peak}}
         $$
 
-        The peak stands on a datasheet, and the tokens per second are measured. But the FLOPs of a
-        token come from a formula, and there are several such formulas. So two runs with the same
-        MFU on the same cards may differ in speed by half.
+        The *peak* is the promise; it stands on the card's datasheet. The tokens per second are
+        measured. But the FLOPs of a token come from a formula, and codebases use different ones. So
+        two runs with the same MFU on the same cards may differ in speed by half.
     """)
     training_costs_six_per_weight_and_twelve_per_pair()
     palm_published_both_numbers()
     a_causal_mask_needs_half_the_pairs()
     a_fused_backward_pass_recomputes_scores()
     codebases_count_differently()
+    mfu_is_measured_here()
     recomputation_is_work_but_not_the_models()
     a_long_context_can_lift_mfu_above_one()
 
@@ -46,19 +46,23 @@ def which_flops_enter_mfu() -> None:
 def training_costs_six_per_weight_and_twelve_per_pair() -> None:
     """Training takes six FLOPs per weight and token, and attention adds twelve per layer, width and token of context."""
     note(r"""
-        How many FLOPs does a token take in training? First the matrices. A token meets each weight
-        in three products: one in the forward pass, and two in the backward pass, for the gradient
-        of the weight and for that of the input. Each is a multiplication and an addition, which
-        makes six. Then attention. It has two products of its own, scores and sums. For each token
-        that is looked at, each takes $d$ multiplications and additions forward, and twice as many
-        backward, which makes twelve. With $L$ layers, width $d$, a context of $T$ tokens and $N$
-        weights in matrices, that is
+        How many FLOPs does a Transformer take to train on one token? First the matrices. A token
+        meets each weight in three products: one in the forward pass, and two in the backward pass,
+        for the gradient of the weight and for the gradient of the input. Each product is a
+        multiplication and an addition, so a weight takes $3 \cdot 2 = 6$ FLOPs.
+
+        Then attention. It has two products without weights: scores (queries by keys) and sums
+        (softmax weights by values). For each of the $T$ tokens of the context, each product takes
+        $d$ multiplications and additions forward, and twice as many backward. That is
+        $2 \cdot 3 \cdot 2\,d = 12\,d$ FLOPs in each layer. With $L$ layers, width $d$ and $N$
+        weights in matrices:
 
         [@eq:training]: $$
         \text{FLOPs of training on a token} = 6N + 12\,L\,d\,T
         $$
 
-        (Where heads together are not as wide as a token, $d$ is the width of the heads.)
+        Check this with PyTorch's counter on a small model. `flops` adds up what it counts for three
+        sequences of `32` tokens, forward and backward:
     """)
     config, batch, context = SMALL, 3, 32
     with torch.device("meta"):
@@ -72,96 +76,112 @@ def training_costs_six_per_weight_and_twelve_per_pair() -> None:
     counted = flops(step)  # @inspect counted as FLOP
     table = model.embedding.weight.numel()
     gains = sum(p.numel() for p in model.parameters() if p.dim() == 1)
-    weights = sum(p.numel() for p in model.parameters()) - table - gains
-    per_token = 6 * weights + 12 * config.layers * config.width * context
-    assert counted == batch * context * per_token, "the counter agrees"
-    forward = forward_flops(config, batch * context, context)
-    assert counted == 3 * forward, "three passes' worth"
-    note(r"""
-        The embedding is not in $N$, because looking up a row multiplies nothing. The head is in
-        $N$. Where one table serves as both, it counts once, as the head.
+    weights = sum(p.numel() for p in model.parameters()) - table - gains  # @inspect weights
+    per_token = 6 * weights + 12 * config.layers * config.width * context  # @inspect per_token as FLOP
+    assert counted == batch * context * per_token, "The counter agrees with the formula."
+    forward = forward_flops(config, batch * context, context)  # @hide
+    assert counted == 3 * forward, "A training step takes three times the FLOPs of a forward pass."  # @hide
+    too_many = 6 * (weights + table) / (6 * weights) - 1  # @hide
+    assert round(too_many, 3) == 0.072, "With the embedding, so much more would be counted."  # @hide
+    note(rf"""
+        The counter finds {counted:,} FLOPs for {batch * context} tokens, {per_token:,} for each,
+        and that is what the formula says. The embedding is not in $N$, because looking up a row
+        multiplies nothing; the head is. With the embedding, the first term would be {too_many:.1%}
+        too large here.
     """)
-    too_many = 6 * (weights + table) / (6 * weights) - 1  # @inspect too_many as %
-    assert round(too_many, 3) == 0.072, "too many, if both tables are counted"
     question(r"""
         Llama-3-8B has `7504658432` weights in the matrices of its blocks and its head, `32` layers
-        and width `4096`. At how many tokens of context does attention cost as much as all of them?
+        and width `4096`. At how many tokens of context does attention take as many FLOPs as all
+        these weights?
     """, answer=6 * 7504658432 / (12 * 32 * 4096),
         check=forward_flops(LLAMA_3_8B, 1, 0) / attention_flops(LLAMA_3_8B, 1, 1), unit="tokens", within=0.05,
-        why="Contexts of today are several times as long [@llama-32].")
+        wrong={"A weight takes 6 FLOPs, and attention 12 per layer and number of the width.": 7504658432 / (32 * 4096)},
+        hint="Set the two terms equal, and solve for $T$.",
+        why="Where $6N = 12LdT$, the context is $T = N / (2Ld)$. Contexts of today are several times as long [@llama-32].")
 
 
 def palm_published_both_numbers() -> None:
     """PaLM's two published MFUs, with attention and without, follow from its report."""
     note(r"""
-        The report on PaLM introduced MFU [@palm]. It also states everything that is needed to
-        compute it again: `540.35` billion parameters, `118` layers, `48` heads of `256` numbers,
-        `2048` tokens of context (attention is as wide as its heads together, although a token has
-        `18432` numbers), `6144` chips of `275` TFLOP/s each, and `238.3` thousand tokens per second
-        [@palm].
+        The report on PaLM, a large model of Google, introduced MFU [@palm]. It publishes two MFUs
+        for the same run: one without attention, $6N$ FLOPs a token, and one with it, $6N + 12LdT$.
+        It also states all that is needed to compute both again [@palm]:
+
+        - a model of `540.35` billion parameters, `118` layers and `48` heads of `256` numbers,
+          which are the $d$ of the formula here [@palm];
+        - a context of `2048` tokens;
+        - `6144` chips of `275` TFLOP/s each, and `238.3` thousand tokens per second [@palm].
     """)
     parameters, layers, width, context = 540.35e9, 118, 48 * 256, 2048
     promised = 6144 * 275e12  # @inspect promised as FLOP/s
     speed = 238.3e3
     plain = speed * 6 * parameters / promised  # @inspect plain as %
-    assert round(plain, 3) == 0.457, "published: 45.7 % without attention"
+    assert round(plain, 3) == 0.457, "The report has the same 45.7 % without attention."
     pairs = 12 * layers * width * context  # @inspect pairs as FLOP
     full = speed * (6 * parameters + pairs) / promised  # @inspect full as %
-    assert round(full, 3) == 0.462, "published: 46.2 % with attention"
-    note(r"""
-        Attention adds only half a point, because the model is so wide and the context so short.
-        Contexts are longer today. What if the same chips did as many FLOPs with weights each
-        second, and the context were much longer?
-    """)
+    assert round(full, 3) == 0.462, "The report has the same 46.2 % with attention."
     long = plain * (1 + 12 * layers * width * 131072 / (6 * parameters))  # @inspect long as %
-    assert 0.77 < long < 0.78, "the same chips, the same weights per second"
-    question("At how many tokens of context would attention cost as many FLOPs as PaLM's parameters?",
+    assert 0.77 < long < 0.78, "With 131072 tokens of context, at the same tokens per second, MFU would be so high."
+    note(rf"""
+        Both agree with the report: {plain:.1%} and {full:.1%}. Attention adds only half a point,
+        because the model is so large and the context so short. With a context of `131072` tokens
+        and the same tokens per second, the two would be {plain:.1%} and {long:.1%}. So with long
+        contexts an MFU says little unless one knows whether attention is in it.
+    """)
+    question("At how many tokens of context would attention take as many FLOPs as PaLM's parameters?",
              answer=540.35e9 / (2 * 118 * 48 * 256), check=6 * parameters * context / pairs, unit="tokens",
-             within=0.05,
-             why="At `2048` it was nearly nothing: that is why half a point was all.")
+             within=0.05, hint="Set $6N$ equal to $12LdT$.",
+             wrong={"In the formula d is the width of all heads together, 48 times 256.": 540.35e9 / (2 * 118 * 18432)},
+             why="$T = N / (2Ld)$. PaLM's context of `2048` tokens is a small part of that, so attention added only half a point.")
 
 
 def a_causal_mask_needs_half_the_pairs() -> None:
     """A causal mask hides half of all pairs, and a program can skip them."""
     note(r"""
-        No token looks at a later one, so a causal mask hides about half of all pairs of a query and
-        a key. Are their scores computed all the same? In written-out attention they are, and then
-        thrown away. To skip most of them, cut the queries into blocks. Each block is scored only
-        against the keys up to its own end:
+        No token looks at a later one. So a *causal mask* hides about half of all pairs of a query
+        and a key. Does a program compute the hidden scores all the same? Written-out attention
+        does, and then throws them away. But most of them can be skipped: cut the queries into
+        groups, and score each group only against the keys up to its own end. `in_groups` does this
+        for `64` tokens:
     """)
     b, t, h, n = 1, 64, 2, 8
     q, k, v = torch.randn(3, b, t, h, n).double()
 
-    def in_blocks(size: int) -> Float[Tensor, "b t h n"]:
+    def in_groups(size: int) -> Float[Tensor, "b t h n"]:
         ends = range(size, t + 1, size)
         rows = [(q[:, e - size:e], k[:, :e], v[:, :e]) for e in ends]
         return torch.cat([written_attention(*row) for row in rows], dim=1)
 
     whole = written_attention(q, k, v)
-    assert torch.allclose(in_blocks(16), whole), "the same result"
+    assert torch.allclose(in_groups(16), whole), "In groups, the result is the same."
     full = flops(lambda: written_attention(q, k, v))  # @inspect full as FLOP
-    shares = [flops(partial(in_blocks, s)) / full for s in (64, 32, 16, 2)]  # @inspect shares
-    assert shares == [1, 3 / 4, 5 / 8, 33 / 64], "in 1, 2, 4 and 32 blocks"
+    shares = [flops(partial(in_groups, s)) / full for s in (64, 32, 16, 2)]  # @inspect shares
+    assert shares == [1, 3 / 4, 5 / 8, 33 / 64], "These are the shares of the FLOPs with 1, 2, 4 and 32 groups."
     note(r"""
-        With $m$ blocks, the share of pairs that are scored is $(m+1)/2m$, which approaches one
-        half. Fused kernels work in such blocks, and skip what is hidden if they are told that the
-        mask is causal. So the [twelve](#training_costs_six_per_weight_and_twelve_per_pair) counts
-        every pair, as the formula of attention has it. Half of that, six, counts the pairs that the
-        task needs.
+        The shares follow a rule: with $m$ groups, the share of pairs that are scored is $(m+1)/2m$.
+        With `4` groups it is $5/8$, and with more groups it approaches one half. Fused kernels work
+        in such groups, and skip what is hidden if they are told that the mask is causal.
+
+        So there are two ways to count attention in training. The formula $6N + 12LdT$ of a
+        [section before](#training_costs_six_per_weight_and_twelve_per_pair) counts every pair, also
+        the hidden ones. With $6LdT$ instead, only the pairs that the mask leaves are counted.
     """)
-    question("Into how many blocks must the queries be cut for less than `51%` of the pairs?",
-             answer=next(m for m in range(1, 200) if (m + 1) / (2 * m) < 0.51), check=1 + 50, unit="blocks",
-             why="The last hundredths are dear: to halve what is wasted takes twice the blocks.")
+    question("With $m$ groups of queries, $(m+1)/2m$ of the pairs are scored. Into how many groups must the queries be cut at least so that it is less than `51%`?",
+             answer=next(m for m in range(1, 200) if (m + 1) / (2 * m) < 0.51), check=1 + 50, unit="groups",
+             wrong={"With 50 groups it is exactly 51 %, not less.": 50},
+             hint="Write the share as one half and a rest.",
+             why="The share is $1/2 + 1/2m$. So $1/2m$ has to be less than `0.01`, and $m$ more than `50`.")
 
 
 @aside
 def a_fused_backward_pass_recomputes_scores() -> None:
     """A fused backward pass has five products where the forward pass has two."""
     note(r"""
-        How many FLOPs does fused attention take in the backward pass? Each of its two products has
-        two gradients, which makes four products. A fused kernel kept no weights, so it also
-        computes the scores again: five products. PyTorch's counter has a formula for the CUDA
-        kernel, and on `meta` it can be asked without a card:
+        How many FLOPs does a fused kernel of attention take in the backward pass? Attention has two
+        products, scores and sums. Each has two gradients, and each gradient is a product: four
+        products. A fused kernel did not keep the softmax weights, so it also computes the scores
+        again: a fifth product. PyTorch's counter has a formula for the CUDA kernel, and on `meta`
+        it can be asked without a card:
     """)
     t, width = 4096, 32 * 128
     with torch.device("meta"):
@@ -174,16 +194,16 @@ def a_fused_backward_pass_recomputes_scores() -> None:
 
     bill = flops_by_operation(lambda: attend(True).sum().backward())  # @inspect bill as FLOP
     forward, backward = bill.values()
-    assert backward / forward == 2.5, "five products to two"
+    assert backward / forward == 2.5, "Backward takes five products where forward takes two."
     per_pair = (forward + backward) / (t * t * width)  # @inspect per_pair as FLOP
-    assert per_pair == 14.0, "instead of twelve"
+    assert per_pair == 14.0, "Seven products are 14 FLOPs per token of context and number of the width."
     ignored = flops(lambda: attend(False)) - flops(lambda: attend(True))
-    assert ignored == 0, "the counter does not look at the mask"  # @zero: the difference of two equal counts
+    assert ignored == 0, "The counter does not look at the mask."  # @zero: the difference of two equal counts
     own = per_pair * 6 / 7  # @inspect own as FLOP
-    assert own == 12.0, "six products of the seven"
+    assert own == 12.0, "Without the repeated scores, six products are 12."
     note(rf"""
-        So there are four numbers for attention, in FLOPs per layer, width and token of context.
-        Each is right about something:
+        So attention in training can be counted in four ways, as FLOPs for each layer, each number
+        of the width and each token of context. Each of the four is right about something:
 
         | | every pair | pairs that the mask leaves |
         |---|---|---|
@@ -193,12 +213,13 @@ def a_fused_backward_pass_recomputes_scores() -> None:
         FlashAttention's benchmark counts what the kernel computes: 7 with a causal mask, and 14
         without [@flash-benchmark].
     """)
-    assert per_pair / 2 == 7.0, "with the mask"
+    assert per_pair / 2 == 7.0, "With the mask, the kernel computes half."
     question(r"""
-        Written-out attention in a block that is checkpointed runs its two products once more, the
-        scores and the sums. How many FLOPs per layer, width and token seen is that in all?
+        A checkpointed block runs its forward pass once more, so written-out attention computes
+        scores and sums a second time. How many FLOPs is that in all, for each layer, each number of
+        the width and each token of context, if every pair is counted?
     """, answer=2 * (2 + 4 + 2), check=per_pair_checkpointed(64), unit="FLOP",
-        why="Two products forward, four backward and two again, each with a multiplication and an addition.")
+        why="Two products forward, four backward and two again are eight, each with a multiplication and an addition.")
 
 
 def per_pair_checkpointed(tokens: int) -> float:
@@ -245,15 +266,21 @@ CONVENTIONS = {
 def codebases_count_differently() -> None:
     """The same run has a different MFU in each codebase."""
     note(r"""
-        The rule of thumb is $6N$ FLOPs for a token, with $N$ all parameters. Well-known codebases
-        add attention, each in its own way:
+        Does a training run have the same MFU by everyone's formula? MFU is tokens per second, times
+        FLOPs per token, divided by the peak; and the FLOPs per token are counted in different ways.
+        Let $L$ be the layers of a model, $d$ its width, and $T$ the tokens of context. The rule of
+        thumb is $6N$ FLOPs for a token, with $N$ all parameters. Well-known codebases add
+        attention, each in its own way:
 
         - *nanoGPT* takes PaLM's formula, $6N + 12LdT$, with $N$ all parameters but the positions'
           [@nanogpt]. Its head and embedding are one matrix, so that is right for it.
-        - *torchtitan* leaves the embedding out of $N$, counts every pair, and says why: masks and
-          recomputation do not count, by convention [@torchtitan].
-        - *Megatron-LM* adds up the matrices, and halves attention for the mask [@megatron-lm]. So
-          does *MaxText* today [@maxtext].
+        - *torchtitan* leaves the embedding out of $N$, and counts every pair of tokens, $12LdT$,
+          also those that the mask hides [@torchtitan].
+        - *Megatron-LM* adds up the matrices, and counts half of the pairs, $6LdT$, because of the
+          mask [@megatron-lm]. So does *MaxText* today [@maxtext].
+
+        `flops_per_token` counts by one of these conventions. Llama-3-8B with `8192` tokens of
+        context, relative to torchtitan's count:
     """)
     names = list(CONVENTIONS)  # @inspect names
 
@@ -265,34 +292,52 @@ def codebases_count_differently() -> None:
         return [round(count / base, 2) for count in counts]
 
     short = relative(LLAMA_3_8B, 8192)  # @inspect short
-    assert short == [0.83, 1.05, 1, 0.89], "of what torchtitan counts"
-    note(rf"""
-        That is Llama-3-8B with `8192` tokens. What is an MFU of one half for torchtitan is
-        {0.5 * short[-1]:.0%} for Megatron-LM. And with a context of `131072`:
-    """)
+    assert short == [0.83, 1.05, 1, 0.89], "With 8192 tokens, these are the counts relative to torchtitan's."
     long = relative(LLAMA_3_8B, 131072)  # @inspect long
-    assert long == [0.19, 1.01, 1, 0.59], "the same, with a long context"
-    lengths = [2**n for n in range(11, 18)]
+    assert long == [0.19, 1.01, 1, 0.59], "With 131072 tokens, they are these."
+    note(rf"""
+        At the same speed, MFU is proportional to this count. So a run that has an MFU of one half
+        by torchtitan's formula has {0.5 * short[-1]:.0%} by Megatron-LM's, with `8192` tokens. With
+        `131072` tokens it has only {0.5 * long[-1]:.0%}, because attention is then most of the
+        count.
+    """)
+    lengths = [2**n for n in range(11, 18)]  # @hide
     lines = {
         name: [c.flops_per_token(LLAMA_3_8B, n) / 1e9 for n in lengths]
         for name, c in reversed(CONVENTIONS.items())
-    }
-    ends = [(round(line[0]), round(line[-1])) for line in lines.values()]  # @inspect ends
+    }  # @hide
+    ends = [(round(line[0]), round(line[-1])) for line in lines.values()]  # @hide
     assert ends == [(47, 148), (48, 251), (51, 254), (48, 48)], \
-        "GFLOP, from the shortest to the longest"
+        "These are the GFLOP per token at both ends of each line."  # @hide
     figure(plot_lines(lengths, lines, "tokens of context", "GFLOP per token", log=False),
         caption=r"""
-            FLOPs of training Llama-3-8B on a token, by four formulas. At the same speed, MFU is
-            proportional to these.
+            FLOPs of training Llama-3-8B on a token, by four conventions, against the tokens of
+            context.
         """, alt=r"""
             Four lines against the context. All begin near fifty GFLOP per token. The one without
             attention stays there, the one with half of the pairs rises to about a hundred and
             fifty, and two that count all pairs rise to two hundred and fifty.
         """)
+    pairs = 6 * 32 * 4096 * 8192  # @hide
+    share = (6 * 7504658432 + pairs) / (6 * 7504658432 + 2 * pairs)  # @hide
+    question(r"""
+        Llama-3-8B has `32` layers, width `4096` and `7504658432` weights without its embedding. A
+        run with `8192` tokens of context reports an MFU of `40%` by torchtitan's formula. How many
+        percent would Megatron-LM's give?
+    """, answer=0.4 * short[-1], check=0.4 * round(share, 2), unit="%", within=0.02, wrong={
+            "Only attention's part is halved, not the whole count.": 0.2,
+        }, hint="Divide $6N + 6LdT$ by $6N + 12LdT$.",
+        why="The run is as fast as before, and Megatron-LM counts fewer FLOPs for each token, so its MFU is lower in proportion.")
+
+
+@aside
+def mfu_is_measured_here() -> None:
+    """One training run on this machine has three MFUs, and only one formula agrees with the counter."""
     note(r"""
-        Now measure it here. The small model takes training steps with a context that is long for
-        its width. Instead of a datasheet's peak, take the rate that a product of matrices reaches
-        on this machine:
+        How large is the MFU of a training step on this machine? A small model with `64` numbers of
+        width takes steps with `256` tokens of context. `quickest` measures the shortest time of a
+        step. In the place of a datasheet's peak stands the rate that a product of two matrices of
+        `512 * 512` reaches here:
     """)
     config, context = SMALL, 256
     model, tokens = Transformer(config), torch.randint(0, 100, (1, context))
@@ -307,7 +352,7 @@ def codebases_count_differently() -> None:
     product = quickest(lambda: x @ x, 10)  # @measure product as s
     pace = quickest(step, 10)  # @measure pace as s
     least = 3 * forward_flops(config, context, 0)
-    assert products >= least, "forward and backward are timed"
+    assert products >= least, "What is timed is forward and backward."
     reached = flops(lambda: x @ x) / product  # @measure reached as FLOP/s
     rate = context / pace  # @measure rate as tokens/s
     mfu = {
@@ -315,32 +360,39 @@ def codebases_count_differently() -> None:
         for name, c in CONVENTIONS.items()
     }  # @measure mfu
     above = mfu["nanoGPT"] / mfu["Megatron-LM"] - 1  # @measure above as %
-    assert round(above, 2) == 0.32, "more by nanoGPT's than by Megatron-LM's"
+    assert round(above, 2) == 0.32, "NanoGPT's MFU is higher than Megatron-LM's by so much."
+    note(r"""
+        All four are MFUs of the same steps, and the highest is a third above the lowest that counts
+        attention. Which of them says what the machine does? Let PyTorch count the products of a
+        step with attention written out:
+    """)
     with torch.device("meta"):
         model = Transformer(config, "written")
         tokens = torch.zeros(1, context, dtype=torch.int64)
     counted = flops(step)
     busy = counted / pace / reached  # @measure busy as %
     near = math.isclose(busy, mfu["torchtitan"], rel_tol=0.01)
-    assert near, "torchtitan's, by the counter"
+    assert near, "By the counter, it is torchtitan's."
     quick = counted / reached  # @measure quick as s
-    assert quick < pace < BUSY * quick, "longer than its products"
-    pairs = 6 * 32 * 4096 * 8192
-    share = (6 * 7504658432 + pairs) / (6 * 7504658432 + 2 * pairs)
+    assert quick < pace < BUSY * quick, "A step takes longer than its products would at that rate."
+    note(r"""
+        The counter agrees with torchtitan's formula, which counts every pair of tokens. None of the
+        four is near one: the products of so small a model are small, and much else takes time.
+    """)
     question(r"""
-        A run with Llama-3-8B and `8192` tokens of context reports an MFU of `40%` by torchtitan's
-        formula. How many percent would Megatron-LM's give?
-    """, answer=0.4 * short[-1], check=0.4 * round(share, 2), unit="%", within=0.02,
-        why="And the run is as fast as before.")
+        A step has `256` tokens and takes `8` ms. How many tokens a second is that?
+    """, answer=256 / 8e-3, check=256 * 125, unit="tokens/s",
+        why="There are `125` such steps in a second, each with `256` tokens.")
 
 
 def recomputation_is_work_but_not_the_models() -> None:
     """Recomputing keeps a card busy but does not train the model faster."""
     note(r"""
-        Checkpointing adds almost a forward pass to every step. Does that raise utilization? There
-        are two kinds. *Hardware FLOPs utilization*, HFU, counts all that the card computed, so it
-        rises with every FLOP that is done twice. MFU counts only what the model needs once. So MFU
-        can compare two ways to train the same model [@palm].
+        Checkpointing keeps fewer activations and computes them again, almost a forward pass more in
+        every step. Does that raise utilization? There are two kinds of utilization. *Hardware FLOPs
+        utilization*, HFU, counts all that the card computed, also what it computed twice. MFU
+        counts only what the model needs once [@palm]. Count both for one training step of a small
+        model. In `lean`, every block is checkpointed:
     """)
     with torch.device("meta"):
         model = Transformer(SMALL, "written")
@@ -354,23 +406,28 @@ def recomputation_is_work_but_not_the_models() -> None:
 
     model_flops, hardware_flops = work(model), work(lean)  # @inspect model_flops, hardware_flops
     busy = hardware_flops / model_flops  # @inspect busy
-    assert 1.24 < busy < 1.241, "HFU is that much higher than MFU"
-    note(r"""
-        PaLM reports both for its largest model, an HFU of `57.8%` and an MFU of `46.2%` [@palm].
-        The ratio tells how much was recomputed:
+    assert 1.24 < busy < 1.241, "With checkpointing, HFU is so many times MFU."
+    note(rf"""
+        With checkpointing the card computes {busy:.2f} times what the model needs, so HFU is
+        {busy:.2f} times MFU. PaLM reports both for its largest model, an HFU of `57.8%` and an MFU
+        of `46.2%` [@palm]. Their ratio tells how much was recomputed:
     """)
     palm = 57.8 / 46.2  # @inspect palm
-    assert 1.25 < palm < 4 / 3, "a quarter more work, not quite a forward pass"
+    assert 1.25 < palm < 4 / 3, "A quarter was computed again, which is less than a whole forward pass."
     misbelief("A higher utilization means a faster run.", r"""
-        That is wrong for HFU: a run with the higher HFU may be slower, because it computes things
-        twice. It is right for MFU, on the same cards and with the same formula: MFU is tokens per
-        second times a constant of the model.
+        With HFU that is wrong. A run with the higher HFU may be slower, because it computes things
+        twice. With MFU it is right, on the same cards and with the same formula, because MFU is the
+        tokens per second times a constant.
     """)
     question(r"""
-        A run without checkpointing reaches an MFU of `40%`. With it, the batch can be larger, and
-        HFU is `50%`, at four thirds of the FLOPs. How many percent is MFU now?
-    """, answer=0.5 / (4 / 3), check=0.5 - 0.5 / 4, unit="%",
-        why="Less than before: the cards are busier, and training has become slower.")
+        A run without checkpointing reaches an MFU of `40%`. With checkpointing the card computes
+        four thirds of the FLOPs that the model needs, and HFU is `50%`. How many percent is MFU
+        now?
+    """, answer=0.5 / (4 / 3), check=0.5 - 0.5 / 4, unit="%", wrong={
+            "That is HFU; MFU counts only what the model needs.": 0.5,
+            "HFU is the larger of the two: divide, do not multiply.": 0.5 * 4 / 3,
+        }, hint="HFU is four thirds of MFU.",
+        why="MFU is three quarters of HFU. That is less than `40%`: the cards are busier, and training is slower.")
 
 
 class Checkpointed(nn.Module):
@@ -389,10 +446,12 @@ class Checkpointed(nn.Module):
 def a_long_context_can_lift_mfu_above_one() -> None:
     """With a very long context, the usual MFU can exceed one hundred percent."""
     note(r"""
-        Can MFU exceed one? The usual formula counts $12LdT$ FLOPs for attention. A kernel that
-        skips what the mask hides computes only $7LdT$. So the longer the context, the more of the
-        counted FLOPs were never computed. Suppose that all that a card does compute for Llama-3-8B
-        runs at the same share of its peak:
+        Can an MFU exceed one? The usual formula counts $12LdT$ FLOPs for attention, with $L$
+        layers, width $d$ and $T$ tokens of context. A kernel that skips what the causal mask hides
+        computes only $7LdT$: seven products instead of six, because it computes scores again, for
+        half of the pairs. So the longer the context, the more of the counted FLOPs were never
+        computed. Suppose that what a card does compute for Llama-3-8B runs at the same `share` of
+        its peak, whatever the context:
     """)
     share = 0.65  # @inspect share as %
     usual, true = CONVENTIONS["torchtitan"], Convention(False, 7)
@@ -402,17 +461,18 @@ def a_long_context_can_lift_mfu_above_one() -> None:
         for c in (usual, true)
     ]
     reported = [share * u / t for u, t in zip(*counts)]  # @inspect reported
-    assert reported[0] < 0.72, "at 8192 tokens"
-    assert reported[-1] > 1.09, "at a million"
+    assert reported[0] < 0.72, "With 8192 tokens, the reported MFU is less than 72 %."
+    assert reported[-1] > 1.09, "With a million tokens, it is more than 109 %."
     first = next(n for n, m in zip(lengths, reported) if m > 1)  # @inspect first
-    assert first == 262144, "tokens, and the promise is broken"
-    note(r"""
-        The card does not exceed its peak: the formula counts FLOPs that were skipped. So when you
-        report an MFU, say which formula you used, and give the tokens per second too.
+    assert first == 262144, "From this context on, the reported MFU exceeds one."
+    note(rf"""
+        From {first:,} tokens of context on, the reported MFU exceeds one. The card does not exceed
+        its peak: the formula counts FLOPs that were skipped. So when you report an MFU, say which
+        formula you used, and give the tokens per second too.
     """)
     far = [c.flops_per_token(LLAMA_3_8B, 2**60) for c in (usual, true)]
     question(r"""
-        What can the usual MFU come to at most, if everything runs at `65%`, and the context has no
-        end?
+        With a very long context only attention counts. The card computes $7LdT$ FLOPs at `65%` of
+        its peak, and the formula counts $12LdT$. How many percent does the usual MFU come to?
     """, answer=0.65 * 12 / 7, check=share * far[0] / far[1], unit="%", within=0.02,
-        why="With so long a context the weights no longer count, and what is left is twelve for seven.")
+        why="For each `7` FLOPs that are computed, `12` are reported, so the share grows by that factor.")
