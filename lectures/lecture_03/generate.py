@@ -24,14 +24,15 @@ def generating() -> None:
     """Generating."""
     note(r"""
         In training, a model sees whole texts at once. When it writes, it sees one new token at a
-        time, and all tokens before it are its context. The weights are the same, and so are the
-        FLOPs for each token. But each step reads all weights for a single token, so a card uses
-        hardly any of its arithmetic.
+        time, and all tokens before that are its context. The weights are the same, and so are the
+        FLOPs for each token. But each step reads all weights for a single token. So the card waits
+        for its memory, and uses hardly any of its arithmetic.
     """)
     a_cache_gives_the_same_answer_for_less()
     a_token_leaves_its_keys_and_values()
     reading_is_work_and_writing_is_waiting()
     bandwidth_sets_the_pace()
+    a_processor_waits_for_weights_too()
     a_batch_shares_the_weights()
     beyond_some_context_no_batch_helps()
     attention_over_a_cache_gains_nothing_from_a_batch()
@@ -49,22 +50,22 @@ def one_by_one(model: Transformer, tokens: Tensor) -> Tensor:
 def a_cache_gives_the_same_answer_for_less() -> None:
     """A KV cache computes each token's keys and values once, not again for every later token."""
     note(r"""
-        To continue a text, a model needs the logits of the last token only. But the last token
-        looks at the keys and values of all tokens before it. Do these have to be computed again at
-        each step? They do not. No token looks ahead, so a new token changes nothing about the
-        earlier ones. A *KV cache* keeps their keys and values. Here a small model reads a text at
-        once, and then token by token with a cache:
+        A model that writes a text adds one token at a time. For each new token it needs the keys
+        and values of all tokens before. Must it compute these again at each step? It need not. No
+        token looks ahead, so a new token changes nothing about the earlier ones. A *KV cache* keeps
+        the keys and values that were computed once. Here a small model reads `8` tokens at once,
+        and then one by one with a cache:
     """)
     model = Transformer(SMALL, "written").double()
     tokens = torch.randint(SMALL.vocabulary, (1, 8))
     with torch.no_grad():
         whole: Float[Tensor, "batch seq vocab"] = model(tokens)
         singly: Float[Tensor, "batch seq vocab"] = one_by_one(model, tokens)
-    assert torch.allclose(whole, singly), "the same scores"
+    assert torch.allclose(whole, singly), "With a cache, the scores are the same."
     note(r"""
         How much work does the cache save? Without it, each new token takes a pass over all tokens
-        so far. With it, a pass over one. (We count from the second token on; the first has no
-        earlier token to look at.)
+        so far. With it, each takes a pass over one token. `flops` counts both, from the second
+        token on:
     """)
     lengths, caches = range(2, 8 + 1), model.caches(1)
     with torch.no_grad():
@@ -75,19 +76,26 @@ def a_cache_gives_the_same_answer_for_less() -> None:
     counted = anew, cached  # @inspect counted as FLOP
     formula = (sum(forward_flops(SMALL, n, n) for n in lengths),
                sum(forward_flops(SMALL, 1, n) for n in lengths))
-    assert counted == formula, "by the counter, by the formula"
+    assert counted == formula, "Counter and formula agree, without the cache and with it."
     saved = anew / cached  # @inspect saved as times
-    assert 5 < saved < 5.1, "a little more than half the length"
-    weights, pairs = 2 * 7504658432, 4 * 32 * 4096
-    ones, squares = 500500, 333833500  # sums of n and of its square, to 1000
-    again = weights * ones + pairs * squares
-    once = weights * 1000 + pairs * ones
-    question("Llama-3-8B writes `1000` tokens. How many times the work is it without a cache?",
+    assert 5 < saved < 5.1, "The cache saves this factor for 8 tokens."
+    note(rf"""
+        The cache saves a factor of {saved:.2f} here. The reason is an average: passes over `2` up
+        to `8` tokens are passes over `{sum(lengths) / len(lengths):.0f}` tokens on average. With a
+        cache each is a pass over one.
+    """)
+    weights, pairs = 2 * 7504658432, 4 * 32 * 4096  # @hide
+    ones, squares = 500500, 333833500  # sums of n and of its square, to 1000  # @hide
+    again = weights * ones + pairs * squares  # @hide
+    once = weights * 1000 + pairs * ones  # @hide
+    question("Llama-3-8B writes `1000` tokens, from the first on. About how many times the work is that without a cache?",
         answer=sum(forward_flops(LLAMA_3_8B, n, n) for n in range(1, 1001))
         / sum(forward_flops(LLAMA_3_8B, 1, n) for n in range(1, 1001)), check=again / once,
-        unit="times", hint="half of what number, about?", within=0.1, why=r"""
-            Without a cache, token `n` costs a pass over `n` tokens. From `1` to `1000` that is
-            `500.5` on average. The rest is attention, whose part grows with the text.
+        unit="times", hint="Over how many tokens is a pass without a cache, on average?", within=0.1,
+        wrong={"That is the last token; the earlier ones take shorter passes.": 1000}, why=r"""
+            Without a cache, token $n$ takes a pass over $n$ tokens. From `1` to `1000` that is
+            `500.5` on average, and one with a cache. A little more comes from attention, whose part
+            grows with the text.
         """)
 
 
@@ -101,42 +109,53 @@ def weighed_cache(config: Config, batch: int = 1) -> int:
 def a_token_leaves_its_keys_and_values() -> None:
     """Each token adds one row of keys and one of values per layer to the KV cache."""
     note(r"""
-        How much memory does the cache take? Each token adds a row of keys and a row of values in
-        every layer. With $L$ layers, rows of $d_{kv}$ numbers and $w$ bytes a number, $T$ tokens
-        take
+        How much memory does the KV cache of a model take? Each token adds one row of keys and one
+        row of values in every layer. With $L$ layers, $d_{kv}$ numbers in a row and $w$ bytes for a
+        number, $T$ tokens take
 
         [@eq:cache]: $$
         \text{bytes of the KV cache} = 2\,L\,d_{kv}\,T\,w
         $$
 
-        Llama-3-8B in `bfloat16`, for a single token and for the whole context that it was made for:
+        Llama-3-8B has `32` layers and `8` heads of keys with `128` numbers each, and was made for
+        contexts of `8192` tokens [@llama-3-8b]. `cache_bytes` is the formula; `weighed_cache`
+        builds the tensors of a full cache, without data, and adds up their bytes in `bfloat16`:
     """)
     token = cache_bytes(LLAMA_3_8B, 1)  # @inspect token as B
     whole = weighed_cache(LLAMA_3_8B)  # @inspect whole as B
-    assert token * LLAMA_3_8B.context == whole, "by the formula, by its tensors"
-    assert token == 128 * KiB, "for one token"
-    assert whole == GiB, "for one full context"
-    note("Llama-2-7B is an older model of about the same size [@llama-2-7b]. It shares no heads, so that every head of queries has keys of its own:")
-    older = weighed_cache(LLAMA_2_7B) / LLAMA_2_7B.context  # @inspect older as B
-    assert older / token == 4.0, "times as much for a token"
-    misbelief("The cache of a larger model is larger in proportion.", rf"""
-        It need not be. The cache grows with the layers and with the width of keys, and a larger
-        model can have keys of the same width. The models of the report on Llama 3 have
-        {LLAMA_3_8B.kv_heads} heads of keys each, with {LLAMA_3_8B.head} numbers [@llama3].
+    assert token * LLAMA_3_8B.context == whole, "The formula gives the bytes of the tensors."
+    assert token == 2 * 32 * (8 * 128) * 2 == 128 * KiB, "One token takes 128 KiB."
+    assert whole == GiB, "One full context takes one GiB."
+    older = weighed_cache(LLAMA_2_7B) / LLAMA_2_7B.context  # @hide
+    assert older / token == 4.0, "A token of Llama-2-7B takes 4 times as many bytes."  # @hide
+    note(rf"""
+        So a token takes `2 * 32 * (8 * 128) * 2` bytes, which is {token:,}, and a full context
+        takes {whole:,} bytes. Llama-2-7B is an older model of about the same size. Its heads share
+        no keys, so it has `32` heads of keys [@llama-2-7b], and a token takes {older / token:.0f}
+        times as many bytes.
     """)
-    three = LLAMA_3_8B, LLAMA_3_70B, LLAMA_3_405B
-    keys = {(c.kv_heads, c.head) for c in three}
-    assert keys == {(8, 128)}, "heads of keys, numbers in each"
-    sizes = parameter_count(LLAMA_3_405B) / parameter_count(LLAMA_3_8B)  # @inspect sizes as times
+    three = LLAMA_3_8B, LLAMA_3_70B, LLAMA_3_405B  # @hide
+    keys = {(c.kv_heads, c.head) for c in three}  # @hide
+    assert keys == {(8, 128)}, "The Llama 3 of 8, 70 and 405 billion parameters have as many heads of keys."  # @hide
+    sizes = parameter_count(LLAMA_3_405B) / parameter_count(LLAMA_3_8B)
     largest = weighed_cache(LLAMA_3_405B) / LLAMA_3_405B.context
-    caches = largest / token  # @inspect caches as times
-    assert 50 < sizes < 51, "the largest has so many parameters"
-    assert caches == 126 / 32, "and a cache with more layers, that is all"
+    caches = largest / token
+    assert 50 < sizes < 51, "The largest Llama 3 has so many times the parameters of the smallest."
+    assert caches == 126 / 32, "Its cache is larger by its layers alone, 126 instead of 32."
+    misbelief("The cache of a larger model is larger in proportion.", rf"""
+        Larger it is, but not in proportion. The cache grows with the layers and the width of the
+        keys. The report on Llama 3 gives all its models {LLAMA_3_8B.kv_heads} heads of keys with
+        {LLAMA_3_8B.head} numbers [@llama3]. The largest model of that report has {sizes:.0f} times
+        the parameters of Llama-3-8B, and only {caches:.1f} times its cache for each token.
+    """)
     question(r"""
         GPT-3 has `96` layers and `96` heads of `128` numbers, none shared [@gpt3]. How many bytes
-        does one token leave in `bfloat16`?
-    """, answer=weighed_cache(GPT_3) // GPT_3.context, check=2 * 96 * 96 * 128 * 2, unit="B", within=0.05,
-        why=f"One text of `2048` tokens then keeps {weighed_cache(GPT_3) / GB:.1f} GB.")
+        does one token add to its KV cache in `bfloat16`?
+    """, answer=weighed_cache(GPT_3) // GPT_3.context, check=2 * 96 * 96 * 128 * 2, unit="B", within=0.05, wrong={
+            "A token adds keys and values: two rows in each layer.": 96 * 96 * 128 * 2,
+            "A number in bfloat16 takes two bytes.": 2 * 96 * 96 * 128,
+        }, hint="Without sharing, a row of keys has `96 * 128` numbers.",
+        why=f"It is `2 * 96 * (96 * 128) * 2`: keys and values, layers, numbers in a row, bytes. One text of `2048` tokens then keeps {weighed_cache(GPT_3) / GB:.1f} GB.")
 
 
 def decoding_bytes(config: Config, batch: int, context: int) -> int:
@@ -160,9 +179,10 @@ MODEST = Config(4, 256, 8, 2, 704, 2000, 512)  # small enough to be counted in a
 def reading_is_work_and_writing_is_waiting() -> None:
     """Reading a prompt does many FLOPs with each byte, and writing does about one."""
     note(r"""
-        A model answers in two phases. It first runs all tokens of the prompt at once; this is
-        *prefill*. Then it writes token after token; this is *decoding*. Decoding is slower. Does it
-        do more work? Count the FLOPs of both for each token, masked pairs included:
+        A model answers in two phases. First it runs all tokens of the prompt at once; this is
+        *prefill*. Then it writes one token after the other; this is *decoding*. Decoding takes
+        longer for each token. Does it do more work? Count the FLOPs of both with a small model:
+        `511` tokens at once, and then one more token:
     """)
     with torch.device("meta"):
         model = Transformer(MODEST, "written").bfloat16()
@@ -170,47 +190,49 @@ def reading_is_work_and_writing_is_waiting() -> None:
     with torch.no_grad():
         prefill = flops(lambda: model(tokens[:, :511], caches))  # @inspect prefill as FLOP
         step = flops(lambda: model(tokens[:, 511:], caches))  # @inspect step as FLOP
-    assert prefill == forward_flops(MODEST, 511, 511), "all but one at once"
-    assert step == forward_flops(MODEST, 1, 512), "the last one"
+    assert prefill == forward_flops(MODEST, 511, 511), "The formula gives the FLOPs of prefill."  # @hide
+    assert step == forward_flops(MODEST, 1, 512), "It gives those of a decoding step."  # @hide
     more = 511 * step / prefill  # @inspect more as times
-    assert round(more, 3) == 1.0, "as many for each token"
+    assert round(more, 3) == 1.0, "A written token takes as many FLOPs as a token of the prompt."
     note(r"""
-        The FLOPs are the same. What about the bytes? A decoding step reads every weight, and the
-        cache of all tokens before. `decoding_bytes` adds these up. Compare that with the bytes that
-        enter and leave the operations of one decoding step, with attention fused into one kernel:
+        Both take the same FLOPs for each token. The difference is in the bytes. A decoding step
+        reads every weight of the model and the keys and values of all earlier tokens, for one new
+        token. `decoding_bytes` adds these up. `bytes_moved` counts independently: it adds up the
+        tensors that go into and come out of all operations of such a step:
     """)
     model = Transformer(MODEST, "fused").bfloat16()
     caches = full_caches(model, 1, 511)
     last = torch.zeros(1, 1, dtype=torch.int64)
     moved = bytes_moved(lambda: model(last, caches))  # @inspect moved as B
     extra = moved / decoding_bytes(MODEST, 1, 512)  # @inspect extra as times
-    assert 1 < extra < 1.06, "little but weights and cache"
+    assert 1 < extra < 1.06, "Weights and cache are nearly all bytes of a decoding step."
     note(r"""
-        The formula holds, so use it for a model too large to run here: Llama-3-8B with a context of
-        `2048` tokens. Compare the FLOPs per byte of writing one token with those of reading a
-        prompt of that length. The prompt reads the weights only once for all its tokens. (The bytes
-        of its activations are left out, so its FLOPs per byte are an upper bound.)
+        So weights and cache are nearly all that moves. Now compute the FLOPs per byte for
+        Llama-3-8B, once for writing one token after `2048`, and once for reading a prompt of `2048`
+        tokens. The prompt reads the weights only once for all its tokens. An H100's *ridge* is the
+        FLOPs that it can do while one byte arrives from memory: its peak divided by its bandwidth.
     """)
     config, context = LLAMA_3_8B, 2048
     read = decoding_bytes(config, 1, context)  # @inspect read as B
     alone = forward_flops(config, 1, context) / read  # @inspect alone as FLOP/B
     together = forward_flops(config, context, context) / read  # @inspect together as FLOP/B
-    assert round(alone, 1) == 1.1, "writing"
-    assert 2100 < together < 2200, "reading, if that were all"
+    assert round(alone, 1) == 1.1, "Writing does about one FLOP with each byte."
+    assert 2100 < together < 2200, "Reading a prompt does at most so many."
     ridge = PEAK / BANDWIDTH  # @inspect ridge as FLOP/B
-    assert alone < ridge < together, "on either side of what an H100 balances"
+    assert alone < ridge < together, "Writing is below the ridge of an H100, and reading above it."
     note(rf"""
-        While a byte arrives from memory, an {H100.name}
-        [can do {ridge:.0f} FLOPs](#every_operation_has_an_intensity): its *ridge*. Reading a prompt
-        of this length keeps it busy. Writing a single sequence, it waits nearly all the time.
+        Reading the prompt does up to {together:,.0f} FLOPs with each byte, more than the
+        [ridge](#every_operation_has_an_intensity) of {ridge:.0f}: the card is busy with arithmetic.
+        Writing does {alone:.1f} FLOPs with each byte: the card waits for memory nearly all the
+        time.
     """)
-    question(r"""
-        Which share of an H100's peak can writing reach at best, with a single sequence and this
-        context?
+    question(rf"""
+        A step does `{alone:.2f}` FLOPs with each byte, and an H100 could do `{ridge:.0f}` while the
+        byte arrives. What share of its peak does it reach at best?
     """, answer=alone / ridge, check=forward_flops(config, 1, context) / PEAK / (read / BANDWIDTH), unit="%",
-        within=0.05, why=r"""
-            So hundreds of tokens could be computed in the time that one takes, if they shared the
-            reading.
+        within=0.05, hint="Divide one by the other.", why=r"""
+            The share is the quotient of the two. So in the time that one token takes, hundreds
+            could be computed, if they shared the reading of the weights.
         """)
 
 
@@ -221,58 +243,82 @@ LIGHT = replace(HEAVY, width=64, hidden=176, vocabulary=20)  # as many calls, an
 def bandwidth_sets_the_pace() -> None:
     """One token per pass: the pace is bandwidth divided by the bytes of the model."""
     note(r"""
-        How fast can a model write a single text, one token in each pass? A pass reads all weights,
-        and hardly anything else takes time. So the tokens per second are at most the bandwidth
-        divided by the bytes of the model. For Llama-3-8B in `bfloat16` with a short context, and
-        the bandwidths of datasheets:
+        How fast can a card write a single text, one token in each pass through the model? A pass
+        reads all weights, and hardly anything else takes time. So the tokens per second are at most
+        the bandwidth divided by the bytes that a pass reads. Llama-3-8B reads `7504658432` weights
+        of `2` bytes each for a token: those of its blocks and its head. (Of the embedding it reads
+        a single row.) With the bandwidths of four datasheets:
     """)
     size = decoding_bytes(LLAMA_3_8B, 1, 0)  # @inspect size as B
+    assert size == 2 * 7504658432, "A pass reads so many bytes of weights."  # @hide
     cards = "L4", "A100 SXM 80GB", "H100 SXM", "H200"
     pace = {name: CARDS[name].bandwidth / size for name in cards}  # @inspect pace as tokens/s
-    assert 223 < pace["H100 SXM"] < 224, "at most, a token a pass"
-    faster = pace["H200"] / pace["H100 SXM"]  # @inspect faster as times
-    assert math.isclose(faster, 4.8 / 3.35), "same arithmetic, more bandwidth"
-    sources = "; ".join(f"@{CARDS[name].source}" for name in cards)
-    note(rf"""
-        (The bandwidths are from [{sources}].) The arithmetic of an H100 would allow many more
-        tokens:
-    """)
+    assert 223 < pace["H100 SXM"] < 224, "An H100 writes at most so many tokens a second."
+    faster = pace["H200"] / pace["H100 SXM"]
+    assert math.isclose(faster, 4.8 / 3.35), "An H200 is faster by its bandwidth, with the same arithmetic."
+    sources = "; ".join(f"@{CARDS[name].source}" for name in cards)  # @hide
     possible = PEAK / forward_flops(LLAMA_3_8B, 1, 0)  # @inspect possible as tokens/s
-    assert 65_000 < possible < 66_000, "tokens a second, by arithmetic alone"
-    unused = possible / pace["H100 SXM"]  # @inspect unused as times
-    assert 295 < unused < 296, "as much would it allow"
-    misbelief("A card with twice the FLOP/s writes twice as fast.", rf"""
-        The H200 has the arithmetic of the H100 and writes {4.8 / 3.35:.1f} times as fast
-        [@nvidia-h200].
+    assert 65_000 < possible < 66_000, "By its arithmetic alone, an H100 could write so many."
+    unused = possible / pace["H100 SXM"]
+    assert 295 < unused < 296, "That is so many times as many."
+    note(rf"""
+        An H100 has `3.35` TB/s, so it writes at most {pace["H100 SXM"]:.0f} tokens a second
+        [{sources}]. Its arithmetic alone would allow {possible:,.0f}, which is {unused:.0f} times
+        as many: the arithmetic waits.
     """)
+    misbelief("A card with twice the FLOP/s writes twice as fast.", rf"""
+        Only bandwidth counts here. The H200 has the same FLOP/s as the H100, and writes
+        {4.8 / 3.35:.1f} times as fast, because its memory is as much faster [@nvidia-h200].
+    """)
+    question(r"""
+        Llama-3-8B is stored with half a byte for each weight, on an H100 with `3.35` TB/s. It reads
+        `7504658432` weights for each token. How many tokens a second does it write, at best?
+    """, answer=3.35e12 / (7504658432 / 2), check=4 * pace["H100 SXM"], unit="tokens/s", within=0.05, wrong={
+            "That is with two bytes for each weight.": 3.35e12 / (7504658432 * 2),
+            "That is with one byte for each weight.": 3.35e12 / 7504658432,
+            "Half a byte a weight: divide the bytes by two, do not multiply.": 3.35e12 / (7504658432 * 4),
+        }, hint="How many bytes does a token read?",
+        why=r"""
+            A token reads `7504658432 / 2` bytes, a quarter of those in `bfloat16`. So the pace is
+            `4` times as high, although no arithmetic became faster.
+        """)
+
+
+@aside
+def a_processor_waits_for_weights_too() -> None:
+    """On a processor, too, a token takes a time that is set by reading the weights."""
     note(r"""
-        A processor is no different, if the weights do not fit into its cache. Here it runs such a
-        model on a token alone and on `16` at once. Beside it, the time that it takes merely to add
-        up all weights, and the time of a model with as many calls and hardly a weight:
+        Does a processor also wait for the weights when it writes a single token? It does if they do
+        not fit into its cache. Here it runs a model with more than `90e6` bytes of weights, on one
+        token and on `16` tokens at once. `quickest` measures the shortest time of a call. Beside
+        it, measure how long it takes merely to read all weights, by adding them up. `light` is a
+        model with as many calls and hardly a weight:
     """)
     model, light = Transformer(HEAVY), Transformer(LIGHT)
     tokens = torch.zeros(1, 16, dtype=torch.int64)
     weights = [p for p in model.parameters() if p is not model.embedding.weight]
     heavy = sum(p.nbytes for p in weights)  # @inspect heavy as B
-    assert heavy > 90e6, "more than most processors have of cache"
+    assert heavy > 90e6, "The weights are larger than the cache of most processors."
     with torch.no_grad():
         reading = quickest(lambda: [p.sum() for p in weights])  # @measure reading as s
         single = quickest(lambda: model(tokens[:, :1]))  # @measure single as s
         at_once = quickest(lambda: model(tokens), 5)  # @measure at_once as s
         calls = quickest(lambda: light(tokens[:, :1]))  # @measure calls as s
-    assert calls < reading, "it is not the calls that take the time"
+    assert calls < reading, "The calls alone take less time than reading."
     alike = single / reading  # @measure alike as times
-    assert 1 / SLACK < alike < SLACK, "about as long as reading"
+    assert 1 / SLACK < alike < SLACK, f"A token takes between 1/{SLACK} and {SLACK} times the time of reading."
     gain = 16 * single / at_once  # @measure gain as times
-    assert 1 < gain < 16, "together: less than one after the other"
+    assert 1 < gain < 16, "16 tokens at once take less time than one after the other."
+    note(r"""
+        A single token takes the time of reading the weights, give or take a small factor that
+        stands in the margin. And many tokens at once take much less time than one after the other,
+        because they share the reading.
+    """)
     question(r"""
-        Llama-3-8B with half a byte for each weight, on an H100 with `3.35` TB/s: how many tokens a
-        second, at best? It reads `7504658432` weights for each.
-    """, answer=3.35e12 / (7504658432 / 2), check=4 * pace["H100 SXM"], unit="tokens/s", within=0.05,
-        why=r"""
-            The pace grows by the factor by which the bytes shrink: faster arithmetic has no part in
-            it.
-        """)
+        A processor reads `20` GB a second. How many tokens a second does it write at best with a
+        model of `1e9` weights of `4` bytes?
+    """, answer=20e9 / 4e9, check=20 / (1 * 4), unit="tokens/s",
+        why="A token reads `4` GB, and that takes a fifth of a second.")
 
 
 def step_seconds(config: Config, batch: int, context: int) -> float:
@@ -303,9 +349,10 @@ def room_for(
 def a_batch_shares_the_weights() -> None:
     """A batch shares one reading of the weights, but each sequence adds its own cache."""
     note(r"""
-        A weight that has been read can be used for many sequences. So a service writes many texts
-        at once, in a *batch*. How many bytes does a step with a batch read? Count them in the small
-        model, for one sequence and for sixteen:
+        A weight that has been read once can be used for many texts. So a service writes many texts
+        at once, in a *batch*. How many bytes does a decoding step with a batch read? All weights
+        once, and the KV cache of every text. `bytes_moved` checks that in a small model, for one
+        text and for sixteen:
     """)
     model = Transformer(MODEST).bfloat16()
     grown = []
@@ -316,49 +363,55 @@ def a_batch_shares_the_weights() -> None:
     ratio = grown[1] / grown[0]  # @inspect ratio as times
     by_formula = [decoding_bytes(MODEST, batch, 512) for batch in (1, 16)]  # @inspect by_formula as B
     predicted = by_formula[1] / by_formula[0]  # @inspect predicted as times
-    above = ratio / predicted  # @inspect above
-    assert 1 < above < 1.2, "weights once, and a cache for each"
+    above = ratio / predicted  # @hide
+    assert 1 < above < 1.2, "The counted bytes grow as the formula says, but for a fifth at most."
     note(r"""
-        How long does a step with a batch take? It has two parts, which run one after the other. The
-        first are the products with weights. They read the weights once for the whole batch, and do
-        FLOPs for each sequence; the longer of the times counts. The second is attention, which
-        reads the cache of every sequence. With $N$ weights of $w$ bytes, $B$ sequences and $C$
-        bytes of KV cache in each:
+        How long does such a step take? It has two parts, which run one after the other. The first
+        is the products with weights. They read the weights once for the whole batch, and do FLOPs
+        for each text; the longer of both times counts. The second is attention, which reads the
+        cache of every text. With $N$ weights of $w$ bytes, $B$ texts and $C$ bytes of KV cache for
+        each:
 
         [@eq:step]: $$
         \text{step} = \max\left(\frac{N w}{\text{bandwidth}},\; \frac{2BN}{\text{peak}}\right)
         + \frac{B\,C}{\text{bandwidth}}
         $$
 
-        `step_seconds` computes this. (It also counts attention's FLOPs, which never take longer
-        than its bytes here.) The tokens per second of all sequences together, for Llama-3-8B on an
-        H100 at best, with short texts and with long ones:
+        `pace_of` divides the number of texts by this time: the tokens per second of all texts
+        together. Here it is for Llama-3-8B on an H100 at best, with short texts of `128` tokens and
+        long ones of `8192`:
     """)
-    batches = [1, 4, 16, 64, 256]
+    batches = [1, 4, 16, 64, 256]  # @inspect batches
     short = [pace_of(LLAMA_3_8B, b, 128) for b in batches]  # @inspect short as tokens/s
     long = [pace_of(LLAMA_3_8B, b, 8192) for b in batches]  # @inspect long as tokens/s
-    assert short[3] / short[0] > 58, "short: the weights are shared"
+    assert short[3] / short[0] > 58, "64 short texts give almost 64 times the tokens of one."
     ceiling = BANDWIDTH / cache_bytes(LLAMA_3_8B, 8192)  # @inspect ceiling as tokens/s
-    assert 0.9 < long[4] / ceiling < 1, "long: no batch helps beyond that"
-    steps = [step_seconds(LLAMA_3_8B, b, 0) for b in range(999)]
-    turn = next(b for b in range(2, 999) if steps[b] > steps[1])
-    assert turn == 296, "sequences: from here on products wait for arithmetic"
-    both = 1e3 * step_seconds(LLAMA_3_8B, 512, 128)  # @inspect both as ms
-    assert 10.3 < both < 10.4, "512 short texts: products, then caches"
+    assert 0.9 < long[4] / ceiling < 1, "With long texts, no batch gives more than bandwidth divided by one cache."
+    steps = [step_seconds(LLAMA_3_8B, b, 0) for b in range(999)]  # @hide
+    turn = next(b for b in range(2, 999) if steps[b] > steps[1])  # @hide
+    assert turn == 296, "From so many texts on, the products wait for arithmetic."  # @hide
+    both = 1e3 * step_seconds(LLAMA_3_8B, 512, 128)  # @hide
+    assert 10.3 < both < 10.4, "A step of 512 short texts takes so many milliseconds."  # @hide
+    waits = [64 * alone[0] / alone[3] for alone in (short, long)]  # @inspect waits as times
+    assert 1.06 < waits[0] < 1.08, "With 64 short texts, each waits hardly longer for its token than one alone."
+    assert 5.2 < waits[1] < 5.3, "With 64 long texts, each waits several times as long."
     note(rf"""
-        How many full contexts fit? The {H100.name} is sold as one of 80 GB [@nvidia-h100], and its
-        driver shows a little more [@{H100.seen}]. Beside the weights, if nothing else took any
-        memory:
+        With {batches[3]} short texts, all together get {short[3] / short[0]:.0f} times the tokens
+        of one, because they share the weights. With {batches[3]} long texts it is only
+        {long[3] / long[0]:.0f} times, because each brings a cache that the card has to read. No
+        single text gets faster: each waits {waits[0]:.2f} times as long for its next token with
+        short texts, and {waits[1]:.1f} times with long ones. So a larger batch makes tokens cheaper
+        and slower.
+
+        How many full contexts fit beside the weights? The {H100.name} is sold as one of 80 GB
+        [@nvidia-h100]; its driver shows a little more [@{H100.seen}]. `room_for` takes the weights
+        from the memory and divides the rest by the cache of one text:
     """)
-    fits = room_for(LLAMA_3_8B, 128), room_for(LLAMA_3_8B, 8192)  # @inspect fits
-    assert fits[1] == 64, "full contexts at most, by what the driver shows"
-    sold = room_for(LLAMA_3_8B, 8192, memory=H100.memory)  # @inspect sold
-    assert sold == 59, "by the number that it is sold by"
-    note(r"""
-        Activations, CUDA itself and gaps between caches take memory too, so fewer fit in a real
-        service.
-    """)
-    more = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]
+    fits = room_for(LLAMA_3_8B, 8192)  # @inspect fits
+    assert fits == 64, "So many full contexts fit at most, by what the driver shows."
+    sold = room_for(LLAMA_3_8B, 8192, memory=H100.memory)  # @hide
+    assert sold == 59, "By the number that the card is sold by, it would be so many."  # @hide
+    more = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]  # @hide
     figure(plot_paces(more, {c: [pace_of(LLAMA_3_8B, b, c) for b in more] for c in (128, 2048, 8192)},
                       {c: room_for(LLAMA_3_8B, c) for c in (128, 2048, 8192)}),
         caption=f"Llama-3-8B on an {H100.name}, at best. Thin where the caches no longer fit.",
@@ -369,7 +422,7 @@ def a_batch_shares_the_weights() -> None:
             memory ends.
         """)
 
-    def paces(sequences: int, context: int) -> dict[str, float]:
+    def paces(sequences: int, context: int) -> dict[str, float]:  # @hide
         if sequences > room_for(LLAMA_3_8B, context):
             raise ValueError("the caches do not fit beside the weights")
         pace = pace_of(LLAMA_3_8B, sequences, context)
@@ -388,27 +441,21 @@ def a_batch_shares_the_weights() -> None:
             Two lines over the number of sequences: the tokens per second of all together, which
             rises, and of each text, which falls.
         """)  # @hide
-    one, full = (grid[s, 8192]["all together"] for s in (1, 64))
-    assert full < 13 * one, "long: levels off"
-    assert max(s for s, c in grid if c == 8192) == 64, \
-        "and ends where the card is full"
-    waits = [64 * alone[0] / alone[3] for alone in (short, long)]  # @inspect waits as times
-    assert 1.06 < waits[0] < 1.08, "short texts: hardly longer"
-    assert 5.2 < waits[1] < 5.3, "long texts: several times as long"
-    note(rf"""
-        No single text gets faster. With {batches[3]} short texts each waits {waits[0] - 1:.0%}
-        longer for its next token than it would alone. With {batches[3]} long texts each waits
-        {waits[1]:.1f} times as long. So a larger batch makes tokens cheaper and slower, and a
-        service has to choose.
-    """)
+    one, full = (grid[s, 8192]["all together"] for s in (1, 64))  # @hide
+    assert full < 13 * one, "With long texts, the pace of all together levels off."  # @hide
+    assert max(s for s, c in grid if c == 8192) == 64, "The line ends where the card is full."  # @hide
     question(r"""
-        Llama-3-70B takes two cards' memory for its `70553706496` weights alone. Four H100 together
-        have `4 * 81559` MiB. How many full contexts of `8192` tokens fit beside the weights at
-        most, in `bfloat16`? The model has `80` layers, and keys of `1024` numbers.
+        Llama-3-70B has `70553706496` weights, `80` layers, and keys of `1024` numbers, all in
+        `bfloat16`. Four H100 together have `4 * 81559` MiB. How many full contexts of `8192` tokens
+        fit beside the weights at most?
     """, answer=(4 * 81559 * MiB - 2 * 70553706496) // (2 * 80 * 1024 * 8192 * 2),
-        check=room_for(LLAMA_3_70B, 8192, cards=4), unit="contexts", within=0.02, why=r"""
-            From all bytes take `2` for each weight; divide the rest by the KV cache of a full
-            context, which has keys and values.
+        check=room_for(LLAMA_3_70B, 8192, cards=4), unit="contexts", within=0.02, wrong={
+            "The cache has keys and values.": (4 * 81559 * MiB - 2 * 70553706496) // (80 * 1024 * 8192 * 2),
+            "The weights take two bytes each.": (4 * 81559 * MiB - 70553706496) // (2 * 80 * 1024 * 8192 * 2),
+            "A MiB has 1024 times 1024 bytes.": (4 * 81559 * 10**6 - 2 * 70553706496) // (2 * 80 * 1024 * 8192 * 2),
+        }, hint="A full context takes `2 * 80 * 1024 * 8192 * 2` bytes.", why=r"""
+            From all bytes take `2` for each weight. Divide the rest by the cache of a full context,
+            which has keys and values in each layer.
         """)
 
 
@@ -416,18 +463,21 @@ def a_batch_shares_the_weights() -> None:
 def beyond_some_context_no_batch_helps() -> None:
     """Beyond a few hundred tokens of context, no batch makes decoding compute-bound."""
     note(r"""
-        Can a batch always be made large enough for decoding to wait for arithmetic? A larger batch
-        shares the weights among more texts. It does not share their caches. In the limit of a very
-        large batch, reading the weights costs each token nothing. What is left for each token are
-        its FLOPs, and its own cache of $T$ tokens to read:
+        When a model writes many texts in one batch, the texts share the reading of the weights. Can
+        a batch always be made so large that the card waits for arithmetic instead of memory? It
+        cannot, because each text has a KV cache of its own to read. In a very large batch, reading
+        the weights takes hardly any time for each text. What is left for each new token are its
+        FLOPs, $2N$ for $N$ weights and $4LacT$ for attention, and the bytes of a cache of $T$
+        tokens:
 
         [@eq:limit]: $$
         \text{FLOPs per byte} \to \frac{2N + 4\,L\,a\,c\,T}{4\,L\,d_{kv}\,T}
         $$
 
-        ($a c$ is the number of heads times the numbers in each, $d_{kv}$ the numbers in all keys of
-        a token, each of `2` bytes.) The quotient falls with the context. Where it is below the
-        ridge of the card, no batch helps. For Llama-3-8B on an H100:
+        Here $L$ is the number of layers, $ac$ the number of heads times the numbers in each, and
+        $d_{kv}$ the numbers in all keys of a token, each of `2` bytes. The quotient falls with the
+        context $T$. An H100 can do `ridge` FLOPs while a byte arrives. Where the quotient is below
+        that, no batch helps. Find the longest context for Llama-3-8B where it is above:
     """)
     ridge = PEAK / BANDWIDTH
 
@@ -438,24 +488,26 @@ def beyond_some_context_no_batch_helps() -> None:
     huge = 10**9
     last = max(t for t in range(1, 9999) if intensity(huge, t) > ridge)  # @inspect last
     assert last == 393, \
-        "tokens: from the next one on every batch waits for memory"
+        "With a longer context than this, every batch waits for memory."
     pairs, numbers = 4 * 32 * 32 * 128, 4 * 32 * 8 * 128
     by_hand = 2 * 7504658432 / (ridge * numbers - pairs)  # @inspect by_hand
-    assert math.floor(by_hand) == last, "the limit, solved for T"
+    assert math.floor(by_hand) == last, "The limit, solved for T, gives the same."
     reach = intensity(huge, 8192) / ridge  # @inspect reach as %
-    assert 0.06 < reach < 0.07, "of the peak, with full contexts"
+    assert 0.06 < reach < 0.07, "With 8192 tokens, the largest batch reaches this share of the peak."
     note(rf"""
-        So a long context decides before the batch does. With `8192` tokens in each text, an H100
-        reaches at most {reach:.0%} of its peak, however many texts it writes. Only a smaller cache
-        helps: fewer heads of keys, fewer bytes a number, a window, or a latent.
+        Beyond {last} tokens of context, no batch makes Llama-3-8B wait for arithmetic. With `8192`
+        tokens in each text, an H100 reaches at most {reach:.0%} of its peak, however many texts it
+        writes. Only a smaller cache helps: fewer heads of keys, or fewer bytes for a number.
     """)
-    question(r"""
-        Keep the cache in `1` byte a number. Up to how many tokens of context can a batch then make
-        decoding compute-bound? A token takes `15009316864` FLOPs in matrices.
+    question(rf"""
+        Solved for $T$, the limit is `15009316864 / (ridge * numbers - pairs)`, with a ridge of
+        `{ridge:.2f}`, `{numbers}` bytes of cache and `{pairs}` FLOPs for each token of context. Now
+        keep the cache in `1` byte a number, so that the bytes are half. Up to how many tokens can a
+        batch then wait for arithmetic?
     """, answer=15009316864 / (ridge * numbers / 2 - pairs),
         check=2 * 7504658432 / (PEAK / BANDWIDTH * cache_bytes(LLAMA_3_8B, 1, width=1)
                                 - attention_flops(LLAMA_3_8B, 1, 1)),
-        unit="tokens", within=0.05, why="A little more than twice as many: half the bytes, and as many FLOPs.")
+        unit="tokens", within=0.05, why="Half the bytes and as many FLOPs: a little more than twice as many tokens.")
 
 
 def cache_intensity(heads: int, kv_heads: int, batch: int) -> float:
@@ -471,40 +523,43 @@ def cache_intensity(heads: int, kv_heads: int, batch: int) -> float:
 def attention_over_a_cache_gains_nothing_from_a_batch() -> None:
     """A batch does not raise the intensity of attention over a cache; sharing heads does."""
     note(r"""
-        A batch shares the weights. It does not share caches: each belongs to one text. How many
-        FLOPs does attention do with a byte of the cache? A number of a key takes `2` bytes in
-        `bfloat16`. Each head of queries that shares the key uses that number in one multiplication
-        and one addition, `2` FLOPs. So attention does one FLOP per byte for each head that shares
-        the key, whatever the batch.
+        The texts of a batch share the weights of a model. They do not share KV caches: each cache
+        belongs to one text. How many FLOPs does attention do with a byte of a cache? A number of a
+        key takes `2` bytes in `bfloat16`. Each head of queries that shares the key uses that number
+        in one multiplication and one addition, `2` FLOPs. So attention does one FLOP per byte for
+        each head that shares a key, whatever the batch. `cache_intensity` counts it, from the heads
+        of queries, the heads of keys and the batch:
     """)
     found = {batch: cache_intensity(32, 8, batch) for batch in (1, 64)}  # @inspect found as FLOP/B
-    assert found[1] == found[64] == 32 / 8, "the same for one text and for many"
+    assert found[1] == found[64] == 32 / 8, "One text and 64 texts give the same."
     by_sharing = [cache_intensity(32, g, 1) for g in (32, 8, 1)]  # @inspect by_sharing as FLOP/B
-    assert by_sharing == [1, 4, 32], "no head shared, four share, all share"
+    assert by_sharing == [1, 4, 32], "If one, four or all 32 heads use a key, it is as many FLOPs per byte."
     ridge = PEAK / BANDWIDTH
     assert 9 < ridge / max(by_sharing) < 10, \
-        "even that one waits for memory by far"
-    note(r"""
-        This is the reason for grouped-query attention [@gqa]. If more heads share a key, the cache
-        gets smaller and attention over it faster, by the same factor. A larger batch does not help.
+        "Even if all heads share one key, the ridge of an H100 is more than 9 times as high."
+    note(rf"""
+        An H100 can do {ridge:.0f} FLOPs while a byte arrives, so attention over a cache waits for
+        memory in any case. This is the reason for grouped-query attention [@gqa]. If more heads
+        share a key, the cache gets smaller, and attention over it faster, by the same factor. A
+        larger batch does not help.
     """)
     question(r"""
-        A model with `64` heads of queries and `8` of keys keeps its cache in `1` byte a number. How
-        many FLOPs does attention do for each byte of it?
+        A model with `64` heads of queries and `8` heads of keys keeps its cache in `1` byte a
+        number. How many FLOPs does attention do for each byte of it?
     """, answer=2 * 64 / 8, check=2 * cache_intensity(64, 8, 1), unit="FLOP/B",
-        why="Eight heads share each key, and a FLOP for each of them now has half the bytes.")
+        why="Each key serves `64 / 8` heads, with `2` FLOPs for each of its numbers, and a number now takes one byte.")
 
 
 @aside
 def a_guess_is_cheap_to_check() -> None:
     """Checking four guessed tokens reads hardly more than writing one."""
     note(r"""
-        While weights are read, a card's arithmetic is idle. *Speculative decoding* uses it. A small
-        model guesses the next few tokens, and the large model checks all of them in one pass
-        [@leviathan2023]. A pass over several tokens gives the same logits as one token at a time,
-        as the cache showed. How much does the check cost? A pass that checks guesses takes one
-        token more: the guesses, and before them the last token of the text, which is not in the
-        cache yet.
+        When a model writes a single text, the card reads all weights for each token, and its
+        arithmetic is idle. *Speculative decoding* uses the idle arithmetic. A small model guesses
+        the next few tokens, and the large model checks all of them in one pass [@leviathan2023].
+        How much does the check cost? The pass runs over the guesses and one token more: the last
+        token of the text, which is not in the KV cache yet. Count the FLOPs and bytes of a small
+        model for `0` and for `4` guesses:
     """)
     written = Transformer(MODEST, "written").bfloat16()
     fused = Transformer(MODEST, "fused").bfloat16()
@@ -516,25 +571,28 @@ def a_guess_is_cheap_to_check() -> None:
         moved.append(bytes_moved(partial(fused, tokens, caches[1])))
     dearer = work[1] / work[0]  # @inspect dearer as times
     heavier = moved[1] / moved[0]  # @inspect heavier as times
-    assert dearer == 5.0, "five times the FLOPs for four guesses"
-    assert 1 < heavier < 1.2, "and hardly more bytes"
-    note(r"""
+    assert dearer == 5.0, "With 4 guesses, a pass takes 5 times the FLOPs."
+    assert 1 < heavier < 1.2, "It moves hardly more bytes."
+    note(rf"""
+        The pass takes {dearer:.0f} times the FLOPs, which were idle, and only {heavier:.2f} times
+        the bytes, which take the time.
+
         How many tokens does such a pass bring? A guess counts only if all guesses before it were
         right. After the last right guess, the pass also gives one token of its own. If each guess
-        is right with probability $p$, a pass over $n$ guesses brings $(1 - p^{n+1}) / (1 - p)$
+        is right with probability $p$, a pass over $n$ guesses brings $(1 - p^{{n+1}}) / (1 - p)$
         tokens on average [@leviathan2023]. Compare this with random draws:
     """)
     p, n = 0.8, 4
     right = torch.rand(100_000, n) < p
     drawn = (1 + right.cumprod(dim=1).sum(dim=1)).double().mean().item()  # @inspect drawn
     expected = (1 - p ** (n + 1)) / (1 - p)  # @inspect expected
-    assert 3.3 < expected < 3.4, "tokens from one reading of the weights"
+    assert 3.3 < expected < 3.4, "By the formula, one pass brings so many tokens."
     # Drawn with ten seeds, it was off by at most 0.004.
-    assert math.isclose(drawn, expected, rel_tol=0.01), "as drawn"
+    assert math.isclose(drawn, expected, rel_tol=0.01), "Random draws give the same."
     note(r"""
         The small model takes time too. Let one guess take the share $q$ of a pass of the large
-        model. Then $n$ guesses and their check take as long as $1 + nq$ passes. So the text is
-        written faster by a factor of
+        model. Then $n$ guesses and their check take as long as $1 + nq$ passes of the large model.
+        So the text is written faster by a factor of
 
         [@eq:speculation]: $$
         \text{gain} = \frac{1 - p^{n+1}}{(1 - p)(1 + nq)}
@@ -544,18 +602,22 @@ def a_guess_is_cheap_to_check() -> None:
         weights, so $q$ is the quotient of their bytes:
     """)
     q = decoding_bytes(LLAMA_32_1B, 1, 0) / decoding_bytes(LLAMA_3_8B, 1, 0)  # @inspect q
-    assert 0.16 < q < 0.17, "of a pass for each guess"
+    assert 0.16 < q < 0.17, "A guess takes this share of a pass."
     gain = expected / (1 + n * q)  # @inspect gain as times
-    assert 2 < gain < 2.1, "as fast, the guesses paid for"
+    assert 2 < gain < 2.1, "With the guesses paid for, the text is written so many times as fast."
     best = max(range(1, 20), key=lambda n: (1 - p ** (n + 1)) / (1 + n * q))  # @inspect best
-    assert best == 4, "guesses at a time gain most here"
+    assert best == 4, "So many guesses at a time gain most here."
+    note(rf"""
+        With guesses that are right in {p:.0%} of cases, the text is written {gain:.1f} times as
+        fast, and {best} guesses at a time are best.
+    """)
     halves = [1 + one + one * two for one in (0, 1) for two in (0, 1)]
     question(r"""
-        A guesser is right half of the time and guesses `2` tokens. How many tokens does a pass of
-        the large model bring on average?
+        A small model guesses `2` tokens at a time, and each guess is right with probability `0.5`.
+        How many tokens does a pass of the large model bring on average?
     """, answer=(1 - 0.5**3) / (1 - 0.5), check=sum(halves) / len(halves), unit="tokens", why=r"""
-        Its own token always comes, the first guess in half of the passes, and the second, which
-        needs the first, in a quarter.
+        The large model's own token always comes. The first guess counts in half of the passes, and
+        the second, which needs the first, in a quarter.
     """)
 
 
@@ -591,26 +653,28 @@ def time_writing(model: Transformer, batch: int, context: int) -> Timing:  # @st
 def writing_is_timed_on_the_card() -> None:
     """On a card, writing comes near its bandwidth and stays far from its arithmetic."""
     note(r"""
-        How near does a real card come? Eight layers of Llama-3-8B with random weights write the
-        next token, for one sequence and for many. They run in a CUDA graph, so that launches do not
-        count. Compare the bytes per second with the card's bandwidth:
+        A model that writes a single text waits for memory, so a card should come near its
+        bandwidth. How near does a real card come? `8` layers of Llama-3-8B with random weights
+        write the next token, for one text and for many. All operations are launched at once, in a
+        CUDA graph, so that launches take no time. Compare the bytes that are read in a second with
+        the card's bandwidth:
     """)
     config, context = replace(LLAMA_3_8B, layers=8, context=1024), 1024
     model = random_model(config)
     batches = [1, 8, 32]
     timed = [time_writing(model, b, context) for b in batches]  # @measure timed
     paces = [b / t.seconds for b, t in zip(batches, timed)]  # @measure paces as tokens/s
-    assert paces == sorted(paces), "together, many write more than few"
+    assert paces == sorted(paces), "Together, many texts get more tokens a second than few."
     pairs = list(zip(batches, timed))
     used = [decoding_bytes(config, b, context) / t.seconds for b, t in pairs]  # @measure used as B/s
     card = find(torch.cuda.get_device_name())
     if card is not None:
         share = [rate / card.bandwidth for rate in used]  # @measure share as %
-        assert max(share) <= 1, "never faster than the weights arrive"
+        assert max(share) <= 1, "No step is faster than its weights arrive."
     work = forward_flops(config, 1, context) / timed[0].seconds  # @measure work as FLOP/s
     if card is not None and card.bfloat16 is not None:
         busy = work / card.bfloat16  # @measure busy as %
-        assert busy < used[0] / card.bandwidth, "less to do than memory has"
+        assert busy < used[0] / card.bandwidth, "Of its arithmetic the card uses less than of its bandwidth."
     rows = "\n".join(
         f"| {batch} | {t.seconds / MICRO:.0f} | {batch / t.seconds:,.0f} |"
         for batch, t in pairs
@@ -618,7 +682,8 @@ def writing_is_timed_on_the_card() -> None:
     note(f"{timed[0].device}:")
     note(f"| sequences | µs for a token | tokens/s together |\n|---|---|---|\n{rows}")
     question(r"""
-        A card writes `200` tokens a second for one sequence and `8` times as many for `10`. By
-        which factor does each of the ten wait longer than the one did?
+        A card writes `200` tokens a second for one text, and `8` times as many for `10` texts
+        together. By which factor does each of the `10` wait longer for its next token than the one
+        text alone?
     """, answer=10 / 8, check=(10 / (8 * 200)) / (1 / 200), unit="times",
-        why="A step takes `1/200` s for one, and `10/1600` s for ten.")
+        why="A step takes `1/200` s for one text, and `10/1600` s for `10`.")
