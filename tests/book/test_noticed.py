@@ -168,6 +168,38 @@ def test_what_only_a_shown_value_notices_is_told_apart(repo: Path, tmp_path: Pat
     assert command(repo, file, "--least", "60").returncode == 0
 
 
+def test_what_comes_to_the_very_same_is_not_counted(tmp_path: Path) -> None:
+    before = "import torch\ndef f(n, context, narrow=True):\n    return n if narrow else n * context\n"
+    body = "x = f(3, 8, narrow=True)\ny = torch.rand(2, out=None)\nz = [x, 4][:2]\nassert x == 3 and len(y) == len(z) == 2"
+    found, _ = noticed.try_changes(write(tmp_path, section(body, before)))
+    of_x, of_y, of_z = ["8 -> 16", "8 -> 9", "narrow= dropped"], ["out= dropped"], ["2 -> 3", "2 -> 4"]
+    assert [it.change for it in found[0].same] == [*of_x, *of_y, *of_z]
+    assert found[0].count == found[0].made - 6
+    assert [it.change for it in found[0].unnoticed] == ["4 -> 5", "4 -> 8"]  # which another z would have
+
+
+def test_what_the_text_excuses_is_listed_with_its_reason(repo: Path, tmp_path: Path) -> None:
+    text = section("x = 5  # @unnoticed: 5, left out: an example\ny = 4\nassert y == 4  ")
+    file = write(tmp_path, text)
+    done = command(repo, file, "--least", "100")
+    assert said(done) == (
+        "lecture_sample.py:11:5: excused: an example: left out\n"
+        "    x = 5  # @unnoticed: 5, left out: an example\n\n"
+        "lecture_sample.py:11:9: excused: an example: 5 -> 10\n"
+        "    x = 5  # @unnoticed: 5, left out: an example\n\n"
+        "lecture_sample.py:11:9: excused: an example: 5 -> 6\n"
+        "    x = 5  # @unnoticed: 5, left out: an example\n\n"
+        f"{file}: 6 of 6 changes in 1 section tried in … s: 3 noticed by a claim "
+        "(50.0%; 100.0% without 3 that the text excuses), 0 by a value alone, 3 by nothing\n"
+    )
+    assert done.returncode == 0
+    file = write(tmp_path, section("y = 4  # @unnoticed: 4: an example\nassert y == 4"))
+    done = command(repo, file)
+    assert (done.returncode, said(done).splitlines()[0]) == (
+        1, "lecture_sample.py:11: the excuse for '4' excuses nothing: remove it"
+    )  # fmt: skip
+
+
 def test_a_sample_is_drawn_from_all_sections_and_runs_only_its_own(tmp_path: Path) -> None:
     sections = "".join(f"def s{i}():\n    x = {i} + 1\n    assert x == {i + 1}\n" for i in range(9))
     calls = "".join(f"    s{i}()\n" for i in range(9))

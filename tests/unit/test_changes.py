@@ -7,7 +7,8 @@ import ast
 import pytest
 from tests.running import section
 
-from litbook.mutants.changes import changes
+from litbook.errors import UnusableLecture
+from litbook.mutants.changes import changes, unreadable
 from litbook.text import source
 
 
@@ -26,7 +27,8 @@ def changed(body: str, before: str = "") -> list[str]:
         ("x = y.bfloat16()", ["left out", ".bfloat16() -> .float()"]),
         ("x = y.float(1)", ["left out", "1 -> 2"]),
         ("x = f(3, -1)", ["left out", "arguments swapped", "3 -> 4", "3 -> 6", "1 -> 2"]),
-        ("x = 1_000", ["left out", "1_000 -> 1001", "1_000 -> 2000"]),
+        ("x = 1_000", ["left out", "1_000 -> 1100", "1_000 -> 2000"]),
+        ("x = torch.manual_seed(3)", ["left out"]),
         ("x = 2.5e3", ["left out", "2.5e3 -> 5000.0", "2.5e3 -> 1250.0"]),
         ("x = 0.0", ["left out", "0.0 -> 1.0"]),
         ("x = True, 'text', None, b'1'", ["left out"]),
@@ -100,3 +102,33 @@ def test_a_change_is_made_in_the_tree_and_stands_where_it_is_written() -> None:
         it.make(lecture)
         texts.append(ast.unparse(node).splitlines()[-1].strip())
     assert texts == ["x = f('é', 4, dim=4)", "x = f(4, 'é', dim=4)", "x = f(4, 'é')", "pass"]
+
+
+def test_an_excuse_names_changes_of_its_statement_and_says_why() -> None:
+    text = (
+        "x = f(3, n=4)  # @unnoticed: 3, n= dropped: any size: 3 or 5\ny = 3  # @unnoticed: 4 -> 5: no reason"
+    )
+    lecture = source.parse(section(text))
+    found = changes(lecture, lecture.section("one"))
+    excused = [(it.change, it.excuse.name, it.excuse.reason) for it in found if it.excuse]
+    why = "any size: 3 or 5"
+    assert excused == [("3 -> 4", "3", why), ("3 -> 6", "3", why), ("n= dropped", "n= dropped", why)]
+    (problem,) = unreadable(lecture)
+    assert str(problem) == (
+        "<lecture>:12:12: @unnoticed names no change of its statement: '4 -> 5: no reason'\n"
+        "    y = 3  # @unnoticed: 4 -> 5: no reason\n"
+        "           ^\n"
+        "    the changes of it: left out, 3 -> 4, 3 -> 6"
+    )
+
+
+@pytest.mark.parametrize(
+    "mark", ["@unnoticed", "@unnoticed: 3 -> 4", "@unnoticed 3 -> 4: why", "@unnoticed: 3 -> 4:"]
+)
+def test_an_excuse_without_a_change_or_a_reason_is_refused(mark: str) -> None:
+    with pytest.raises(UnusableLecture) as raised:
+        source.parse(section(f"x = 3  # {mark}"))
+    assert "@unnoticed says no change, or no reason\n" in str(raised.value)
+    assert "write the changes as they are listed, and why: # @unnoticed: 8 -> 9, 8 -> 16: any" in str(
+        raised.value
+    )

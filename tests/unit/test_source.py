@@ -275,7 +275,7 @@ def problem(text: str) -> Problem:
             lecture.py:2:12: unknown directive @frobnicate
                 x = 1  # @frobnicate
                        ^
-                there are: @inspect, @measure, @clear, @hide, @stepover, @fails, @zero""",
+                there are: @inspect, @measure, @clear, @hide, @stepover, @fails, @zero, @unnoticed""",
         ),
         (
             "# @unheard of",
@@ -283,7 +283,7 @@ def problem(text: str) -> Problem:
             lecture.py:1:1: unknown directive @unheard
                 # @unheard of
                 ^
-                there are: @inspect, @measure, @clear, @hide, @stepover, @fails, @zero""",
+                there are: @inspect, @measure, @clear, @hide, @stepover, @fails, @zero, @unnoticed""",
         ),
         (
             "x = 1\n# @inspect x\ny = 2",

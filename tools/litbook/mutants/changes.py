@@ -5,7 +5,8 @@ the tree, or puts `pass` for a statement, so that the text, its lines and the nu
 
     left out    an assignment, a `del`, a call for its effect
     dtype       another one near it: `float32` to `float64`, `.half()` to `.float()`
-    number      an integer plus one, and doubled; a float doubled (zero becomes one), and halved
+    number      an integer plus one, a large one plus a tenth, and doubled; a float doubled (zero becomes
+                one), and halved
     operator    `+` and `-`, `*` and `/` swapped; `//`, `%` and `**` become `*`
     factor      of a product or quotient, left out
     quantity    what an arithmetic expression comes to, doubled, where a name gets it
@@ -16,8 +17,11 @@ the tree, or puts `pass` for a statement, so that the text, its lines and the nu
 
 Of a section's own body, that is: of headers, of simple statements, of the defaults of a nested function.
 Let be are claims (`claims` changes these), asserts, prose and figures, imports, annotations, hidden lines,
-and what is shown with `@measure`, which is compared with nothing. Helpers are let be too: what one of them
-does shows in all the sections that call it.
+what is shown with `@measure`, which is compared with nothing, and seeds: a claim has to hold with any.
+Helpers are let be too: what one of them does shows in all the sections that call it.
+
+A change that no claim need notice is excused where it stands: `# @unnoticed: 8 -> 9, 8 -> 16: any size does`.
+Each is named as it is listed, or by what stands before its arrow, which names all that `8` becomes.
 """
 
 from __future__ import annotations
@@ -26,9 +30,10 @@ import ast
 import re
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from litbook.errors import Place, Problem
 from litbook.text.lecture import Lecture
 from litbook.text.tree import Definition, blocks, segment
 
@@ -46,9 +51,20 @@ OPERATORS: dict[type[ast.operator], tuple[str, type[ast.operator], str]] = {
     ast.Pow: ("**", ast.Mult, "*"),
 }  # fmt: skip
 COMMUTE = {"max", "min", "equal", "isclose", "allclose", "promote_types", "isdisjoint"}  # as arguments swap
+LARGE = 1000  # a whole number from which on one more cannot be seen in what is computed with it
+SEEDS = {"manual_seed", "seed", "default_rng"}  # who is given a seed
 _CONSTANT = re.compile(r"[A-Z](?:\w*[A-Z0-9])?")  # `HOUR`, `TiB`: what a constant is called, and no class
 _LEFT_OUT = ast.Assign | ast.AugAssign | ast.AnnAssign | ast.Expr | ast.Delete
 _LET_BE = ast.Assert | ast.Import | ast.ImportFrom
+
+
+@dataclass(frozen=True)
+class Excuse:
+    """What `# @unnoticed` says at `place` of the changes that it calls `name`: why no claim need notice."""
+
+    place: Place
+    name: str
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -62,6 +78,12 @@ class Change:
     node: ast.AST
     field: str
     value: Any
+    excuse: Excuse | None = None
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """What an excuse may call it."""
+        return self.change, self.change.partition(" -> ")[0]
 
     def make(self, lecture: Lecture) -> None:
         """Change the tree itself, for good. A `pass` in the place of a statement is known by its number."""
@@ -84,8 +106,45 @@ def changes(lecture: Lecture, function: int) -> list[Change]:
         measured = any(lecture.watches[i].kind == "measure" for i in lecture.watches_of.get(node, ()))
         let_be = measured or node in lecture.claim_of or isinstance(node, _LET_BE)
         if statement.function == function and statement.kind in ("code", "def") and not let_be:
-            made += _Maker(lecture, number, kinds).of(node)
+            of_it = [*_Maker(lecture, number, kinds).of(node)]
+            excuses = {excuse.name: excuse for excuse in _excuses(lecture, node, of_it) if excuse.reason}
+            for change in of_it:
+                excuse = next((excuses[name] for name in change.names if name in excuses), None)
+                made.append(replace(change, excuse=excuse))
     return sorted(made, key=lambda change: (change.line, change.column))
+
+
+def unreadable(lecture: Lecture) -> list[Problem]:
+    """Excuses that name no change of their statement, in the order of the text."""
+    made = defaultdict[int, list[Change]](list)
+    for function in lecture.order:
+        for change in changes(lecture, function):
+            made[change.statement].append(change)
+    problems = []
+    for node in lecture.unnoticed:
+        of_it = made[lecture.statement_of[node]] if isinstance(node, ast.stmt) else []
+        for excuse in _excuses(lecture, node, of_it):
+            if not excuse.reason:
+                there = ", ".join(dict.fromkeys(change.change for change in of_it)) or "none is made"
+                what = f"@unnoticed names no change of its statement: {excuse.name!r}"
+                problems.append(Problem("excuse", what, excuse.place, f"the changes of it: {there}"))
+    return sorted(problems, key=lambda problem: (problem.place.path, problem.place.line))
+
+
+def _excuses(lecture: Lecture, node: ast.AST, made: list[Change]) -> Iterator[Excuse]:
+    """What the comments at a statement excuse of the changes made of it; without a reason what names none."""
+    names = sorted({name for change in made for name in change.names}, key=len, reverse=True)
+    for place, text in lecture.unnoticed.get(node, ()):
+        named, left, ended = list[str](), text, False
+        while not ended:
+            # A change may hold a comma or a colon itself, so the longest that fits is taken.
+            name = next((n for n in names if left.startswith((f"{n},", f"{n}:"))), None)
+            if name is None:
+                yield Excuse(place, left, "")
+                break
+            named.append(name)
+            ended, left = left[len(name)] == ":", left[len(name) + 1 :].strip()
+        yield from (Excuse(place, name, left) for name in named if ended)
 
 
 def _kinds(lecture: Lecture) -> dict[tuple[str, object], list[str]]:
@@ -151,7 +210,8 @@ class _Maker:
         match node:
             case ast.Constant(value=int() | float() as number) if not isinstance(number, bool):
                 whole = isinstance(number, int)
-                others = (number + 1, number * 2) if whole else (number * 2 or 1.0, number / 2)
+                more = number + max(1, number // 10 if number >= LARGE else 1)  # that one can see
+                others = (more, number * 2) if whole else (number * 2 or 1.0, number / 2)
                 for new in dict.fromkeys(other for other in others if other != number):
                     was = segment(self.file.text, node)
                     yield self.change(node, f"{was} -> {new!r}", "value", new)
@@ -215,8 +275,8 @@ def _parts(node: ast.AST) -> list[ast.AST]:
             return [*arguments.defaults, *filter(None, arguments.kw_defaults)] if arguments else []
         case ast.JoinedStr() | ast.match_case() | ast.ExceptHandler():
             return []
-        case ast.Call(ast.Attribute(value)):  # `x.bfloat16()` names no dtype
-            return [value, *node.args, *node.keywords]
+        case ast.Call(ast.Attribute(value, name)):  # `x.bfloat16()` names no dtype
+            return [value] if name in SEEDS else [value, *node.args, *node.keywords]
         case ast.AnnAssign():
             return [part for part in (node.target, node.value) if part is not None]
     return [child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.stmt)]

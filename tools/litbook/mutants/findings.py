@@ -13,7 +13,7 @@ from typing import Any
 
 from litbook.checks import Checked, Wanted
 from litbook.document import report, values
-from litbook.mutants import noticed, trials
+from litbook.mutants import changes, noticed, trials
 from litbook.run import run
 from litbook.text import source
 from litbook.text.lecture import Lecture
@@ -93,7 +93,8 @@ def _device(lecture: Lecture, number: int) -> str | None:
 def of_code(owner: run.Owner, path: str, wanted: dict[str, Any]) -> dict[str, Any]:
     """The changes of a section's code that none of its claims notices, and how many do, by section.
 
-    Wrong is what neither claim nor value notices; where a least share is wanted, that claims notice fewer.
+    Wrong is what neither claim nor value notices and the text does not excuse; where a least share is wanted,
+    that claims notice fewer of those that it does not excuse. Wrong is also an excuse that excuses nothing.
     """
     asked, start = Wanted(**wanted), time.monotonic()
     lecture = source.usable(Path(path), asked.sections)
@@ -105,28 +106,51 @@ def of_code(owner: run.Owner, path: str, wanted: dict[str, Any]) -> dict[str, An
         sample=asked.sample,
         owner=owner,
     )
-    lines, shares = [], []
+    lines, shares, wrong = [], [], False
     for section in sections:
         several = ((section.unnoticed, "nothing"), (section.unclaimed, "no claim, only a value shown"))
-        for what, changes in ((what, changes) for changes, what in several):
-            for change in changes:
-                file = lecture.file_of_statement(change.statement)
-                at = f"{file.path}:{change.line}:{change.column}"
-                code = file.lines[change.line - 1].strip()
-                lines.append(f"{at}: {what} in {section.section} notices: {change.change}\n    {code}")
+        for what, change in ((what, change) for unclaimed, what in several for change in unclaimed):
+            file = lecture.file_of_statement(change.statement)
+            at = f"{file.path}:{change.line}:{change.column}"
+            code = file.lines[change.line - 1].strip()
+            fate = (
+                f"excused: {change.excuse.reason}"
+                if change.excuse
+                else f"{what} in {section.section} notices"
+            )
+            lines.append(f"{at}: {fate}: {change.change}\n    {code}")
+        idle = (
+            section.idle if asked.sample is None and section.count + len(section.same) == section.made else []
+        )
+        for excuse in idle:  # where all was tried
+            what = f"the excuse for {excuse.name!r} excuses nothing: remove it"
+            lines.append(f"{excuse.place.path}:{excuse.place.line}: {what}")
+            wrong = True
         if section.count:
             share = f"{section.claimed / section.count:7.1%}  {section.claimed} of {section.count}"
             shares.append(f"{share}  {section.section}")
     count, made = sum(s.count for s in sections), sum(s.made for s in sections)
     silent, claimed = sum(len(s.unnoticed) for s in sections), sum(s.claimed for s in sections)
+    excused, unreadable = [c for s in sections for c in s.excused], changes.unreadable(lecture)
+    judged = count - len(excused)
     text = f"{count:,} of {made:,} changes in {len(sections)} section{'s' * (len(sections) != 1)} tried"
     text += f" in {time.monotonic() - start:,.0f} s: {claimed:,} noticed by a claim"
-    text += f" ({claimed / count:.1%})" if count else ""
+    text += f" ({claimed / count:.1%}" if count else ""
+    text += (
+        f"; {claimed / judged:.1%} without {len(excused)} that the text excuses" if excused and judged else ""
+    )
+    text += ")" if count else ""
     text += f", {count - silent - claimed:,} by a value alone, {silent:,} by nothing"
-    if alone := sum(not s.again for s in sections):
-        text += f"; {alone} section{'s' * (alone != 1)} cannot be run again"
-    wrong = silent > 0 if asked.least is None else claimed < asked.least / 100 * count
-    told = [*report.problems(record), *lines]
+    if same := sum(len(s.same) for s in sections):
+        text += f"; not counted: {same} that come{'s' * (same == 1)} to the very same"
+    if once := sum(not s.again for s in sections):
+        text += f"; {once} section{'s' * (once != 1)} cannot be run again"
+    if asked.least is None:
+        wrong = wrong or any(not change.excuse for section in sections for change in section.unnoticed)
+    else:
+        wrong = wrong or claimed < asked.least / 100 * judged
+    wrong = wrong or bool(unreadable)
+    told = [*report.problems(record), *lines, *map(str, unreadable)]
     if len(shares) > 1:
         told.append("Noticed by a claim, by section:\n" + "\n".join(shares))
     return asdict(Checked(told, text, wrong or not report.holds(record)))

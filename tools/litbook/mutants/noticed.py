@@ -5,7 +5,8 @@ Then each of its changes is tried in a fork of this process: the tree is changed
 and run again, and the entry that comes of it compared with the first one, as a recording is. A *claim*
 notices a change where it no longer holds, something is raised, or the section does not end in several times
 its time; a *value* where what is shown differs, and then only a recording would tell. The first fork changes
-nothing: what differs all the same is of the clock or of an earlier run, and says nothing.
+nothing: what differs all the same is of the clock or of an earlier run, and says nothing. What nothing
+notices is tried once more beside what it was (`same`), and does not count where both come to the very same.
 
 Until the time is up, every section gets an equal part of what is left; its changes are drawn by the seed. As
 many forks run side by side as there are processors.
@@ -24,8 +25,8 @@ from functools import partial
 from pathlib import Path
 from types import CodeType, FunctionType
 
-from litbook.mutants import forks
-from litbook.mutants.changes import Change, changes
+from litbook.mutants import forks, same
+from litbook.mutants.changes import Change, Excuse, changes
 from litbook.probe.instrument import instrument_files
 from litbook.probe.recorder import Recorder
 from litbook.probe.recording import Listener
@@ -51,11 +52,24 @@ class Tried:
     again: bool = True  # whether it runs a second time, with nothing changed; else none is tried
     unnoticed: list[Change] = field(default_factory=list)  # by claims and values
     unclaimed: list[Change] = field(default_factory=list)  # by claims: a value differs
+    noticed: list[Change] = field(default_factory=list)  # by a claim
+    same: list[Change] = field(default_factory=list)  # what comes to the very same, which is not counted
 
     @property
     def claimed(self) -> int:
         """How many a claim has noticed."""
-        return self.count - len(self.unnoticed) - len(self.unclaimed)
+        return len(self.noticed)
+
+    @property
+    def excused(self) -> list[Change]:
+        """Those of the others of which the text says why no claim need notice them."""
+        return [change for change in (*self.unnoticed, *self.unclaimed) if change.excuse]
+
+    @property
+    def idle(self) -> list[Excuse]:
+        """The excuses of changes that a claim notices, every one of them that was tried."""
+        needed = {change.excuse for change in self.excused}
+        return [*{c.excuse: None for c in self.noticed if c.excuse and c.excuse not in needed}]
 
 
 @dataclass
@@ -153,10 +167,17 @@ class _Changing(Recorder):
         for number, answers in forks.each(works, patience, memory, plan.at_once):
             tried.count += 1
             differing = self._answer(answers)
+            change = order[number]
             if differing is None or any(text.startswith((RAISED, CLAIM)) for text in differing - steady):
-                continue
-            (tried.unclaimed if differing - steady else tried.unnoticed).append(order[number])
-        for changed in (tried.unnoticed, tried.unclaimed):
+                tried.noticed.append(change)
+            elif differing - steady:
+                tried.unclaimed.append(change)
+            elif forks.asked(self._both(function, change), patience, memory) == [["same"]]:
+                tried.same.append(change)
+                tried.count -= 1
+            else:
+                tried.unnoticed.append(change)
+        for changed in (tried.unnoticed, tried.unclaimed, tried.noticed, tried.same):
             changed.sort(key=lambda change: (change.line, change.column, change.change))
         return tried
 
@@ -171,19 +192,9 @@ class _Changing(Recorder):
         """What a fork does: run the section after the change, and say what differs."""
 
         def work() -> Iterator[list[str]]:
-            self.again = True
             if change is not None:
                 change.make(self.lecture)
-            # The section as the tree is now. It leaves nothing else of its file, and so is for a fork.
-            name, file = self.lecture.functions[function].name, self.lecture.file_of_function(function)
-            futures = [node for node in file.tree.body if getattr(node, "module", "") == "__future__"]
-            sections = [node for node in file.tree.body if self.lecture.function_of.get(node) == function]
-            file.tree.body = [*futures, *sections]
-            [module] = instrument_files(replace(self.lecture, files=[file]), self)
-            code = next(c for c in module.co_consts if isinstance(c, CodeType) and c.co_name == name)
-            call = FunctionType(code, vars(sys.modules[file.module or Path(file.filename).stem]))
-            del self.makings[function]
-            Recorder.section(self, function, call)
+            self._run(function)
             now = self.alone(function)
             differing = {f"{d.place.line} {d.what}" for d in compare.compare(now, was).differences}
             before, after = ({f"{RAISED}{e.line} {e.message}" for _, e in r.errors()} for r in (was, now))
@@ -194,6 +205,31 @@ class _Changing(Recorder):
             yield sorted(differing | (before ^ after) | (held - holds))
 
         return work
+
+    def _both(self, function: int, change: Change) -> Callable[[], Iterator[list[str]]]:
+        """What a fork does: run the section with the changed expression beside its own, and compare them."""
+
+        def work() -> Iterator[list[str]]:
+            twice = same.Twice()
+            if same.compare(change, self.lecture):
+                self._run(function, **{same.TWICE: twice.of})
+            yield ["same"] if twice.same and all(twice.same) else []
+
+        return work
+
+    def _run(self, function: int, **more: object) -> None:
+        """Run the section as the tree is now. It leaves nothing else of its file, and so is for a fork."""
+        self.again = True
+        name, file = self.lecture.functions[function].name, self.lecture.file_of_function(function)
+        futures = [node for node in file.tree.body if getattr(node, "module", "") == "__future__"]
+        sections = [node for node in file.tree.body if self.lecture.function_of.get(node) == function]
+        file.tree.body = [*futures, *sections]
+        [module] = instrument_files(replace(self.lecture, files=[file]), self)
+        code = next(c for c in module.co_consts if isinstance(c, CodeType) and c.co_name == name)
+        names = vars(sys.modules[file.module or Path(file.filename).stem])
+        names.update(more)
+        del self.makings[function]
+        Recorder.section(self, function, FunctionType(code, names))
 
     def alone(self, function: int) -> model.Record:
         """The record of a section alone, as it is now."""

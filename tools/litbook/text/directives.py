@@ -31,6 +31,7 @@ DIRECTIVES = {  # each with what it says: of this the reference in the docs is m
     "stepover": "calls on this line run at full speed, unrecorded; on a `def` always",
     "fails": "on an `assert`: it is meant to fail, at least once in a run",
     "zero": "on an `assert`: that it is of zero, or of nothing, is the point, and why: `# @zero: why`",
+    "unnoticed": "changes of this statement that no claim need notice, and why: `# @unnoticed: 8 -> 9: why`",
 }
 FOREIGN: dict[str, str] = {}  # another tool's, and which of ours each is; a package of its words fills it
 Anchors = list[tuple[int, int, Anchor]]  # line and column where one begins, sorted
@@ -201,6 +202,13 @@ def _with_watches(file: File, directive: Directive, problems: list[Problem]) -> 
             return directive
         what = "@zero says no reason"
         way_out = "write why zero, or nothing, is the point: # @zero: a view moves nothing"
+    elif name == "unnoticed":
+        if re.fullmatch(r":\s*\S.*:\s+\S.*", content):
+            return directive
+        what = "@unnoticed says no change, or no reason"
+        way_out = (
+            "write the changes as they are listed, and why: # @unnoticed: 8 -> 9, 8 -> 16: any size does"
+        )
     elif name not in ("inspect", "measure", "clear"):
         if not content:
             return directive
@@ -353,6 +361,10 @@ def _mark(
                 if spec.kind in SECTIONS:
                     what = f"@stepover on the section {spec.name!r} would leave nothing to show"
                     way_out = "put it on the line that calls at full speed"
+        case "unnoticed":
+            lecture.unnoticed.setdefault(anchor, []).append(
+                (place, directive.content.removeprefix(":").strip())
+            )
         case "zero" | "fails":
             (lecture.zeros if directive.name == "zero" else lecture.fails).add(anchor)
             if not isinstance(anchor, ast.Assert):

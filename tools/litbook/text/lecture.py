@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Literal
 
-from litbook.errors import Ambiguous, NotFound
+from litbook.errors import Ambiguous, NotFound, Place
 from litbook.record import model
 from litbook.text.file import File
 from litbook.text.imports import Names
@@ -109,6 +109,7 @@ class Lecture:
     compiled: set[ast.AST] = field(default_factory=set)  # those of them that a compiler reads
     fails: set[ast.AST] = field(default_factory=set)  # asserts that are meant to fail
     zeros: set[ast.AST] = field(default_factory=set)  # asserts of which zero, or nothing, is the point
+    unnoticed: dict[ast.AST, list[tuple[Place, str]]] = field(default_factory=dict)  # changes, and why
     order: list[int] = field(default_factory=list)  # parts and sections, as `main` reaches them
     namesakes: dict[str, list[int]] = field(default_factory=dict)  # these, by their names
 
