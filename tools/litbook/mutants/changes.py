@@ -120,15 +120,16 @@ def unreadable(lecture: Lecture) -> list[Problem]:
     for function in lecture.order:
         for change in changes(lecture, function):
             made[change.statement].append(change)
-    problems = []
+    problems = list[tuple[str, int, Problem]]()
     for node in lecture.unnoticed:
         of_it = made[lecture.statement_of[node]] if isinstance(node, ast.stmt) else []
         for excuse in _excuses(lecture, node, of_it):
             if not excuse.reason:
                 there = ", ".join(dict.fromkeys(change.change for change in of_it)) or "none is made"
                 what = f"@unnoticed names no change of its statement: {excuse.name!r}"
-                problems.append(Problem("excuse", what, excuse.place, f"the changes of it: {there}"))
-    return sorted(problems, key=lambda problem: (problem.place.path, problem.place.line))
+                problem = Problem("excuse", what, excuse.place, f"the changes of it: {there}")
+                problems.append((excuse.place.path, excuse.place.line, problem))
+    return [problem for *_, problem in sorted(problems, key=lambda problem: problem[:2])]
 
 
 def _excuses(lecture: Lecture, node: ast.AST, made: list[Change]) -> Iterator[Excuse]:

@@ -20,7 +20,7 @@ from litbook.mutants.changes import Change
 from litbook.text.lecture import Lecture
 
 TWICE = "__litbook_twice__"  # the name by which the changed program knows `Twice.of`
-_PLAIN = int | float | complex | str | bytes | range | set | frozenset | type(None)
+_PLAIN = (int, float, complex, str, bytes, range, set, frozenset)
 
 
 class Twice:
@@ -67,7 +67,7 @@ def compare(change: Change, lecture: Lecture) -> bool:
             kept = copy.deepcopy(before)
             change.make(lecture)
             nothing = ast.arguments([], [], None, [], [], None, [])
-            both = [ast.Lambda(nothing, value) for value in (kept, getattr(holder, name))]
+            both: list[ast.expr] = [ast.Lambda(nothing, value) for value in (kept, getattr(holder, name))]
             call = ast.copy_location(ast.Call(ast.Name(TWICE, ast.Load()), both, []), before)
             setattr(holder, name, ast.fix_missing_locations(call))
             return True
