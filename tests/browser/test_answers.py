@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -265,3 +267,22 @@ def test_without_a_question_nothing_is_said_of_answers(context: BrowserContext, 
     page = context.new_page()
     page.goto(AT)
     assert page.locator("form, .lb-progress").count() == 0
+
+
+def test_the_contents_say_what_is_answered_of_each_part(browser: Browser, address: str) -> None:
+    page = browser.new_page(viewport={"width": 390, "height": 844})
+    page.goto(address + "lectures/lecture_03/generating/")
+    box = page.locator(".lb-ask[data-answer]").first
+    (answer,) = json.loads(box.get_attribute("data-answer") or "")
+    box.locator("input").fill(f"{answer} {box.get_attribute('data-unit') or ''}")
+    box.locator("input").press("Enter")
+    box.locator("form.lb-right").wait_for()
+    page.goto(address + "lectures/lecture_03/")
+    told = page.locator(".lb-parttitle small")
+    assert told.count() == 1
+    assert re.fullmatch(r"1 of \d+ questions answered\.", told.inner_text())
+    assert told.locator("xpath=..").locator("a").inner_text() == "Generating"
+    for name in ("lecture_02", "lecture_03"):
+        page.goto(f"{address}lectures/{name}/")
+        assert page.evaluate("document.documentElement.scrollHeight") <= 6 * 844, "six screens of a phone"
+    page.close()

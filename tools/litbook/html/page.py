@@ -173,15 +173,16 @@ def _page(book: Book, name: str, way: Html) -> Page:
     head = [
         above,
         markup.heading(1, note.inline(title, sheet.setting), anchor),
-        path.minutes(book, mine) if number else verdicts.summary(rulings),
-        markup.NOTHING if number else path.line(book),
+        tag("p", path.minutes(book, mine), class_="lb-path") if number else path.line(book),
+        markup.NOTHING if book.parts else verdicts.summary(rulings),
         steps,
         verdicts.alarm(book, name, mine),
     ]
     text, imports = body(sheet, part, 1), _preambles(sheet, same_file=True)
     head += [*text, *imports] if book.parts else [*imports, *text]
     head += _definitions(sheet)
-    scripts = {"player": steps, "answers": sheet.answers, "beside": any(sheet.links.values())}
+    asked = sheet.answers or (book.parts and not number)  # contents say what is answered
+    scripts = {"player": steps, "answers": asked, "beside": any(sheet.links.values())}
     needed = {"explore.js": sheet.explored > sheet.live, "live.js": sheet.live}
     foot = [
         *(
@@ -224,7 +225,7 @@ def _follow(sheet: Sheet, target: Section, level: int) -> list[Html]:
 
 
 def _entry(book: Book, part: Section) -> Html:
-    """A part on the contents page: its heading, the theses of its sections, its claims."""
+    """A part on the contents page: its heading, how long it takes, and folded the theses of its sections."""
     record, page = book.record, book.page(part)
     setting = Setting(Citations(book.bibliography))
     way, needs = books.way(books.INDEX, page), markup.NOTHING
@@ -240,8 +241,15 @@ def _entry(book: Book, part: Section) -> Html:
         needs = tag("span", _("needs {device}", device=needed(part.requires)), class_="lb-badge")
     number = tag("span", book.parts.index(part) + 1, class_="lb-number")
     title = tag("p", number, tag("a", name, href=way), " ", needs, class_="lb-parttitle")
-    tally = verdicts.summary(verdicts.rulings(record, book.recordings, book.sections(page)))
-    return tag("div", title, tally, tag("ul", *theses), class_="lb-part")
+    mine = book.sections(page)
+    asides = sum(section.aside for section in record.inside(part))
+    core = len(theses) - asides
+    counted = [ngettext("{n} section", "{n} sections", core)] if core else []
+    counted += [ngettext("{n} aside", "{n} asides", asides)] if asides else []
+    rulings = verdicts.rulings(record, book.recordings, mine)
+    says = [path.minutes(book, mine, short=True), markup.text(", ".join(counted)), verdicts.counts(rulings)]
+    summary = tag("summary", markup.join([word for word in says if word], markup.text(" · ")))
+    return tag("div", title, tag("details", summary, tag("ul", *theses)), class_="lb-part")
 
 
 # ---------------------------------------------------------------------------- definitions, references, foot

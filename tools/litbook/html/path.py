@@ -55,13 +55,15 @@ def hours(book: Book) -> str:
     return _("about {n} hours", n=number(quarters / 4, places))
 
 
-def minutes(book: Book, mine: Sequence[Section]) -> Html:
-    """How long the core of these sections takes: `About 8 minutes to read, without the asides`."""
+def minutes(book: Book, mine: Sequence[Section], *, short: bool = False) -> Html:
+    """How long the core of these takes: `About 8 minutes to read, without the asides`, or `8 min`."""
     time = max(1, round(_minutes(book, mine)))
+    if short:
+        return markup.text(_("{n} min", n=time))
     words = ngettext("About {n} minute to read", "About {n} minutes to read", time)
     if any(section.aside for section in mine):
         words = _("{time}, without the asides", time=words)
-    return markup.tag("p", words, class_="lb-path")
+    return markup.text(words)
 
 
 def _minutes(book: Book, sections: Sequence[Section]) -> float:

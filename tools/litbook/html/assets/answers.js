@@ -62,11 +62,18 @@
     line.lastChild.hidden = !Object.keys(kept)[0];
     line.firstChild.textContent = say("done", { n: right.size, all: boxes.length });
   };
+  // What the contents of the lecture say of each part: how many of its questions are answered.
+  const parts = "litbook answered", there = () => { try { return Object(JSON.parse(localStorage.getItem(parts))); } catch { return {}; } };
+  const note = () => { try { localStorage.setItem(parts, JSON.stringify({ ...there(), [location.pathname]: [right.size, boxes.length] })); } catch {} };
+  for (const link of document.querySelectorAll(".lb-parttitle a")) {
+    const [n, all] = there()[link.pathname] ?? [];
+    if (n) link.parentNode.append(Object.assign(document.createElement("small"), { textContent: `${n === all ? "✓ " : ""}${say("done", { n, all })}` }));
+  }
   line.className = "lb-progress";
   line.innerHTML = "<span></span> <button></button>";
   line.lastChild.before(`${words?.kept} `);
   line.lastChild.textContent = words?.forget;
-  line.lastChild.onclick = () => { kept = {}; keep(); location.reload(); };
+  line.lastChild.onclick = () => { kept = {}; keep(); right.clear(); note(); location.reload(); };
 
   for (const box of boxes) {
     const id = box.querySelector(".lb-asktitle + *").textContent, reply = box.querySelector(".lb-answer"), form = document.createElement("form");
@@ -82,7 +89,7 @@
         kept[id] = field.value;
         said.textContent = why ? say("isWrong", { why: why[0].toUpperCase() + why.slice(1) }) : words.isRight;
         form.className = why ? "lb-wrong" : "lb-right";
-        if (e) { keep(); tell(); }
+        if (e) { keep(); tell(); note(); }
         if (e && !why) { reply.open = true; said.append(` ${line.firstChild.textContent}`); }
       } catch (problem) { said.textContent = problem; form.className = ""; }
     };
