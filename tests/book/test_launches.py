@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import os
+import socket
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
-from tests.running import Done, claims, process, section, write
+import pytest
+from msgspec.structs import replace
+from tests.running import COMMAND, Done, claims, process, section, write
 
 from litbook.record import encoding, ranks
 
@@ -86,9 +91,6 @@ def test_simulated_ranks_are_one_process_and_say_so(tmp_path: Path) -> None:
 
 
 def test_a_run_in_plain_python_says_what_a_section_on_ranks_needs(tmp_path: Path) -> None:
-    import subprocess
-    import sys
-
     file = write(tmp_path, on_ranks("assert False") + "\n\nif __name__ == '__main__':\n    main()\n")
     env = {**os.environ, "PYTHONPATH": str(Path(ranks.__file__).parents[2]), "TMPDIR": tempfile.gettempdir()}
     done = subprocess.run([sys.executable, file], env=env, capture_output=True, text=True, check=False)
@@ -96,8 +98,109 @@ def test_a_run_in_plain_python_says_what_a_section_on_ranks_needs(tmp_path: Path
 
 
 def test_the_parent_imports_no_torch() -> None:
-    import subprocess
-    import sys
-
     code = "import sys; import litbook.cli, litbook.run.process; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+# ------------------------------------------------------------------------ ranks that others started
+
+TALK = """
+rank = dist.get_rank()  # @inspect rank
+x = torch.tensor([float(rank)])
+dist.all_reduce(x)
+assert x.item() == 1, "the sum"
+"""
+
+
+def test_ranks_that_slurm_has_started_leave_the_record_of_a_launch(tmp_path: Path) -> None:
+    text = on_ranks(TALK)
+    alone, together = tmp_path / "alone.json", tmp_path / "together.json"
+    assert ran(tmp_path, text, "--out", alone, "--quiet").returncode == 0
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    tasks = []
+    for task in range(2):
+        slurm = {"SLURM_PROCID": str(task), "SLURM_NTASKS": "2", "SLURM_LOCALID": str(task)}
+        env = {**os.environ, **slurm, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+        words = [*COMMAND, tmp_path / "lecture_sample.py", "--quiet", "--out", together]
+        tasks.append(subprocess.Popen(words, env=env, stdout=subprocess.PIPE, text=True))
+    told = [task.communicate(timeout=100)[0] for task in tasks]
+    assert [task.returncode for task in tasks] == [0, 0]
+    assert told == ["1 claim holds, 0 fail, 0 not run\n", ""]
+    entries = [
+        [replace(section, seconds=0.0) for section in encoding.read(file).sections]
+        for file in (alone, together)
+    ]
+    assert entries[0] == entries[1] and len(entries[0][-1].shares) == 2
+
+
+def test_a_rank_that_cannot_know_of_the_others_says_what_is_missing(tmp_path: Path) -> None:
+    done = ran(tmp_path, on_ranks(TALK), RANK="0", WORLD_SIZE="2")
+    assert done.returncode == 2
+    assert done.stderr == (
+        "run_lecture.py: RANK and WORLD_SIZE say that this is one of several ranks, and MASTER_ADDR is not set\n"
+        "    torchrun sets it; elsewhere it is the first rank's machine, and a free port there\n"
+    )
+
+
+# ------------------------------------------------------------------------ what goes wrong
+
+WAITED = "rank 1 did not come here, came with another size, or had gone: RuntimeError: "
+
+
+@pytest.mark.parametrize(
+    ("body", "lines"),
+    [
+        (
+            "if rank == 1:\n    raise ValueError('mine')\ndist.barrier()",
+            [":17: on rank 1: ValueError: mine", f":18: on rank 0: {WAITED}"],
+        ),
+        ("if rank == 0:\n    dist.barrier()", [f":17: on rank 0: {WAITED}"]),
+        (
+            "dist.init_process_group('gloo')",
+            [":16: on all 2 ranks: ValueError: trying to initialize the default process group twice!"],
+        ),
+        (
+            "if rank == 1:\n    os.kill(os.getpid(), signal.SIGKILL)\ndist.barrier()",
+            ["on rank 1: the process of the rank was killed by signal 9 (SIGKILL), in the section one"],
+        ),
+        (
+            "if rank == 1:\n    ctypes.CDLL(None)._exit(0)\ndist.barrier()",
+            ["on rank 1: the process of the rank ended without a word, in the section one"],
+        ),
+        (
+            "if rank == 1:\n    ctypes.string_at(0)\ndist.barrier()",
+            [":17: on rank 1: the process of the rank was killed by signal 11 (SIGSEGV), in the section one"],
+        ),
+        (
+            "if rank == 1:\n    os._exit(0)\ndist.barrier()",
+            [":17: on rank 1: os._exit(0) ends no lecture: it is an error like any exception"],
+        ),
+    ],
+    ids=["raises", "skips", "init", "killed", "silent", "native", "exits"],
+)
+def test_what_goes_wrong_on_a_rank_is_named_and_nothing_is_left(
+    tmp_path: Path, body: str, lines: list[str]
+) -> None:
+    text = on_ranks("rank = dist.get_rank()\n" + body).replace("import os, time", "import ctypes, os, signal")
+    done = ran(tmp_path, text, "--quiet")
+    assert done.returncode == 1
+    for line in lines:
+        assert line in done.stdout, done.stdout
+
+
+def test_a_section_behind_one_that_loses_a_rank_runs_all_the_same(tmp_path: Path) -> None:
+    lost = 'if dist.get_rank() == 1:\n    os.kill(os.getpid(), 9)\nassert dist.get_rank() < 2, "never"'
+    text = on_ranks(lost).replace("    one()\n", "    one()\n    two()\n", 1)
+    text += '\n\n@requires("ranks=2")\ndef two():\n    """Two."""\n    assert dist.get_world_size() == 2, "both"\n'
+    done = ran(tmp_path, text, "--quiet")
+    assert "on rank 1: the process of the rank was killed by signal 9 (SIGKILL)" in done.stdout
+    assert "1 claim holds, 0 fail, 0 not run, 1 was not reached" in done.stdout
+
+
+def test_a_rank_that_never_ends_is_ended_with_its_line(tmp_path: Path) -> None:
+    body = "if dist.get_rank() == 1:\n    while True:\n        pass\nassert True is not None, 'all'"
+    done = ran(tmp_path, on_ranks(body), "--quiet", "--timeout", "6")
+    assert "on rank 1: timed out after 6 s; it had reached lecture_sample.py:17" in done.stdout
+    assert done.returncode == 1

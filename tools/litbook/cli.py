@@ -483,16 +483,19 @@ def _run(path: Path, asked: argparse.Namespace) -> int:
         raise LitbookError(f"--out {out}: there is no folder {out.parent}\n    create it first")
     from litbook.run import process
 
-    record = process.record_of(
-        path,
-        sections=asked.sections,
-        device=asked.device,
-        timeout=asked.timeout,
-        slow=keep or bool(asked.sections),
-        words=asked.words,
-        terminal=os.ttyname(0) if sys.stdin is not None and sys.stdin.isatty() else "",
-        listener=f"litbook.terminal.transcript:{'quiet' if asked.quiet or asked.json else 'loud'}",
-    )
+    try:
+        record = process.record_of(
+            path,
+            sections=asked.sections,
+            device=asked.device,
+            timeout=asked.timeout,
+            slow=keep or bool(asked.sections),
+            words=asked.words,
+            terminal=os.ttyname(0) if sys.stdin is not None and sys.stdin.isatty() else "",
+            listener=f"litbook.terminal.transcript:{'quiet' if asked.quiet or asked.json else 'loud'}",
+        )
+    except process.NotFirst:  # rank 0 says what comes of it
+        return 0
     if not asked.quiet and not asked.json and any(needs(s.requires).ranks for s in record.sections):
         from litbook.terminal import section, transcript
 

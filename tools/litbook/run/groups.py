@@ -22,6 +22,7 @@ from litbook.record.ranks import NOT_HERE
 
 # Seconds that a collective may take, and that a rank waits for the others at the end of a section.
 PATIENCE = float(os.environ.get("LITBOOK_PATIENCE", "30"))
+GATHERING = 600.0  # seconds that the ranks may be apart at their end
 PROMPT = 3.0  # seconds that a rank keeps its connections there: who still needs them then waits in vain
 
 
@@ -60,6 +61,18 @@ def group(section: str) -> Iterator[Callable[[], object]]:
             while int(store.add("end", 0)) < world and time.monotonic() < until:
                 time.sleep(0.005)
             leave()
+
+
+def gathered(one: Any) -> list[Any]:
+    """What each rank has of something, in their order; on rank 0, and nothing on the others."""
+    rank, world = (int(os.environ[name]) for name in ("RANK", "WORLD_SIZE"))
+    store = dist.PrefixStore("gathered", _store())  # type: ignore[attr-defined]
+    limit = timedelta(seconds=GATHERING)
+    dist.init_process_group("gloo", store=store, rank=rank, world_size=world, timeout=limit)
+    every = [None] * world if rank == 0 else None
+    dist.gather_object(one, every)
+    dist.destroy_process_group()
+    return every or []
 
 
 @functools.cache

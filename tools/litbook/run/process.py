@@ -37,7 +37,7 @@ from litbook.files import NotWritten
 from litbook.project import shown
 from litbook.record import encoding, model, ranks
 from litbook.record.needs import needs
-from litbook.run import desk
+from litbook.run import desk, world
 
 TOOLS = str(Path(__file__).resolve().parents[2])  # where litbook lies, installed or not
 START = (  # without the working directory, where a file may be called `math.py`
@@ -71,6 +71,10 @@ class Reported(LitbookError):
         self.slug, self.exit_status = slug, exit_status
 
 
+class NotFirst(Exception):
+    """This process is a rank whose part of the run is done; what comes of it, rank 0 says."""
+
+
 class Died(LitbookError):
     """The process of a run ended and left no whole record."""
 
@@ -101,9 +105,15 @@ def record_of(  # noqa: PLR0913  (all are of one run)
     """
     how = {"sections": [*sections], "device": device, "timeout": timeout, "seed": seed,
            "slow": slow, "words": words, "ranks": 0, "listener": listener, "terminal": terminal}  # fmt: skip
+    launches = None
+    if world.size():  # first what all ranks do together
+        again = {**how, "path": str(path.resolve()), "timeout": timeout or LAUNCH, "listener": ""}
+        launches = answer(path, "litbook.run.ranks:within", asked=again)
+        if world.rank():
+            raise NotFirst
     with _begun({"path": str(path.resolve()), **how}) as (asked, end):
         record = _record(asked, *end(timeout))
-    return _with_ranks(record, path, how)
+    return _with_ranks(record, path, how, launches)
 
 
 def records_of(paths: Sequence[Path]) -> Generator[Callable[[], model.Record], None, None]:
@@ -353,8 +363,17 @@ def _end(process: subprocess.Popen[bytes], folder: Path, timeout: float | None) 
 # ---------------------------------------------------------------------------- on several ranks
 
 
-def _with_ranks(record: model.Record, path: Path, how: dict[str, Any]) -> model.Record:
-    """The record with the sections that run on several ranks: of one number in one launch, if possible."""
+def _with_ranks(
+    record: model.Record, path: Path, how: dict[str, Any], launches: list[Any] | None = None
+) -> model.Record:
+    """The record with the sections that run on several ranks: of one number in one launch, if possible.
+
+    Where somebody else has started the ranks, `launches` is what came of those.
+    """
+    for done, several in launches or ():
+        record = ranks.joined(record, [_left(path, *one) for one in enumerate(several)], done)
+    if launches is not None:
+        return record
     worlds = dict[int, list[str]]()
     for section in record.sections:
         need, device = needs(section.requires), record.environment.device
@@ -362,12 +381,11 @@ def _with_ranks(record: model.Record, path: Path, how: dict[str, Any]) -> model.
         waits |= need.device == "slow" and not how["slow"]
         if need.ranks and section.kind == "section" and not waits and record.was_asked(section):
             worlds.setdefault(need.ranks, []).append(section.key)
-    for world, keys in worlds.items():
-        again = {"sections": keys, "ranks": world, "timeout": how["timeout"] or LAUNCH, "listener": ""}
-        given = {"ranks": world, "asked": {**how, **again, "path": str(path.resolve())}}
+    for size, keys in worlds.items():
+        again = {"sections": keys, "ranks": size, "timeout": how["timeout"] or LAUNCH, "listener": ""}
+        given = {"ranks": size, "asked": {**how, **again, "path": str(path.resolve())}}
         for done, several in answer(path, "litbook.run.ranks:launch", **given):
-            left = [_left(path, rank, one) for rank, one in enumerate(several)]
-            record = ranks.joined(record, left, done)
+            record = ranks.joined(record, [_left(path, *one) for one in enumerate(several)], done)
     return record
 
 

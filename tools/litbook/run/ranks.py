@@ -26,6 +26,7 @@ from typing import Any
 
 from litbook.errors import Interrupted, LitbookError
 from litbook.record import model
+from litbook.record.needs import needs
 from litbook.record.ranks import WITH_OTHERS
 from litbook.run import child, desk, run
 from litbook.text import nearby, source
@@ -120,14 +121,14 @@ def _elastic(folder: Path, key: str, ranks: int, asked: dict[str, Any]) -> dict[
         logs_specs=DefaultLogsSpecs(log_dir=str(folder)),
         **later,
     )
-    until, processes = time.monotonic() + asked["timeout"] + GRACE, set[Any]()
+    until, missing = time.monotonic() + asked["timeout"] + GRACE, 0
 
     def look(*_: object) -> None:
         """A rank that ends with status 0 without a word keeps the launcher waiting, and so may a bug."""
-        alive = multiprocessing.active_children()
-        processes.update(alive)
-        silent = sum(process.exitcode == 0 for process in processes) - len([*folder.glob(f"*/{desk.LEFT}")])
-        if silent > 0 or time.monotonic() > until:
+        nonlocal missing
+        alive, begun = multiprocessing.active_children(), len([*folder.glob(f"*/{STACK}")])
+        missing = missing + 1 if len(alive) < ranks == begun else 0
+        if missing > 4 or time.monotonic() > until:
             signal.setitimer(signal.ITIMER_REAL, 0)
             for process in alive:
                 process.terminate()  # each says where it was
@@ -221,8 +222,8 @@ def _left(folder: Path, key: str, status: int | None, lecture: Lecture) -> Left:
     if stack and status in (None, -signal.SIGTERM):
         at = "here" if lines else f"{where}, at its end"
         return {"message": f"the rank waited {at}, and {WITH_OTHERS}"} | _place(lines)
-    how = f"ended with exit status {status or 0}"
-    if status and status < 0:
+    how = "ended without a word" if status is None else f"ended with exit status {status}"
+    if status is not None and status < 0:
         with contextlib.suppress(ValueError):
             how = f"was killed by signal {-status} ({signal.Signals(-status).name})"
     return {"message": f"the process of the rank {how}, {where}"} | _place(lines)
@@ -244,3 +245,33 @@ def _section(folder: Path, lecture: Lecture) -> str:
     name = _text(folder / desk.AT)
     numbers = [i for i in lecture.order if lecture.functions[i].name == name]
     return lecture.key(numbers[0]) if len(numbers) == 1 else ""
+
+
+# ---------------------------------------------------------------------------- ranks that others started
+
+
+def within(owner: desk.Desk, *, asked: dict[str, Any]) -> list[tuple[list[str], list[Left]]]:
+    """One rank of a world that torchrun, Slurm or the like has started: run its sections as this rank.
+
+    On rank 0 what `launch` returns of one launch, gathered through a group of all ranks, which need no file
+    system in common; on the others nothing.
+    """
+    from litbook.run import groups
+
+    path, world = Path(asked["path"]), int(os.environ["WORLD_SIZE"])
+    lecture = source.usable(path, asked["sections"])
+    _preload(path, lecture)
+    wanted = {lecture.section(name) for name in asked["sections"]}
+    keys = [
+        lecture.key(i)
+        for i in lecture.order
+        if lecture.functions[i].kind == "section" and needs(lecture.functions[i].requires).ranks == world
+        if not wanted or wanted & {i, lecture.functions[i].parent}
+    ]
+    if not keys:
+        return []
+    own = desk.Desk(str(Path(owner.folder, "rank")), owner.key)
+    Path(own.folder).mkdir()
+    child.carry_out(own, {**asked, "sections": keys, "ranks": world})
+    left = groups.gathered(_left(Path(own.folder), owner.key, None, lecture))
+    return [(keys, left)] if left else []
