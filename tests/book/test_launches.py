@@ -123,7 +123,7 @@ def test_ranks_that_slurm_has_started_leave_the_record_of_a_launch(tmp_path: Pat
     for task in range(2):
         slurm = {"SLURM_PROCID": str(task), "SLURM_NTASKS": "2", "SLURM_LOCALID": str(task)}
         env = {**os.environ, **slurm, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
-        words = [*COMMAND, tmp_path / "lecture_sample.py", "--quiet", "--out", together]
+        words: list[str | Path] = [*COMMAND, tmp_path / "lecture_sample.py", "--quiet", "--out", together]
         tasks.append(subprocess.Popen(words, env=env, stdout=subprocess.PIPE, text=True))
     told = [task.communicate(timeout=100)[0] for task in tasks]
     assert [task.returncode for task in tasks] == [0, 0]
