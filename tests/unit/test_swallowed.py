@@ -273,6 +273,91 @@ def test_a_second_copy_of_the_lecture_is_the_lecture(tmp_path: Path, again: str)
     assert found(process.record_of(write(tmp_path, text))) == expected(text)
 
 
+# --------------------------------------------------------------------------- children that begin afresh
+
+IS_FOUR = "def check(x):\n    assert x == 4, 'HERE'\n    return x\n"
+FRESH = {
+    "a process": "p = CONTEXT.Process(target=check, args=(3,))\np.start()\np.join()",
+    "a pool": "with CONTEXT.Pool(1) as pool:\n    pool.apply_async(check, (3,)).wait()",
+    "an executor": "with ProcessPoolExecutor(1, CONTEXT) as pool:\n    pool.submit(check, 3)",
+    "what a child swallows": "p = CONTEXT.Process(target=swallow, args=(3,))\np.start()\np.join()",
+    "what a child leaves": "p = CONTEXT.Process(target=left, args=(3,))\np.start()\np.join()",
+}
+MORE_OF_THEM = f"{IS_FOUR}def swallow(x):\n    with contextlib.suppress(AssertionError):\n        check(x)\ndef left(x):\n    with contextlib.suppress(SystemExit):\n        assert sys.exit() == x, 'THERE'\n"
+
+
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+def test_a_child_that_begins_afresh_reports_too(tmp_path: Path, method: str) -> None:
+    before = f"{IMPORTS}import multiprocessing, sys\nfrom concurrent.futures import ProcessPoolExecutor\nCONTEXT = multiprocessing.get_context('{method}')\n{MORE_OF_THEM}"
+    text = section("check(4)\n" + FRESH["what a child swallows"], before)
+    made = process.record_of(write(tmp_path, text))
+    assert found(made) == {line_of(text, "'HERE'")}
+    [said] = [error.message for _, error in made.errors()]
+    assert said.splitlines()[:3] == ["assert fails: HERE", "x is 3", "it was raised in a child process"]
+    left = section("check(4)\n" + FRESH["what a child leaves"], before)
+    [said] = messages(process.record_of(write(tmp_path, left)))
+    assert said.startswith(
+        f"{line_of(left, 'THERE')}: never judged: the assert sys.exit() == x was left by SystemExit"
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+@pytest.mark.parametrize("way", FRESH)
+def test_a_child_of_every_kind_reports_however_it_is_started(tmp_path: Path, method: str, way: str) -> None:
+    before = f"{IMPORTS}import multiprocessing, sys\nfrom concurrent.futures import ProcessPoolExecutor\nCONTEXT = multiprocessing.get_context('{method}')\n{MORE_OF_THEM}"
+    text = section(f"check(4)\n{FRESH[way]}", before)
+    where = "THERE" if "leaves" in way else "HERE"
+    assert line_of(text, f"'{where}'") in found(process.record_of(write(tmp_path, text)))
+
+
+def test_a_child_that_begins_afresh_and_is_right_says_nothing(tmp_path: Path) -> None:
+    before = f"import multiprocessing\nCONTEXT = multiprocessing.get_context('spawn')\n{IS_FOUR}def only_there():\n    assert 1 < 2\n"
+    body = "with CONTEXT.Pool(1) as pool:\n    four = pool.apply(check, (4,))\n    pool.apply(only_there)\nassert four == 4"
+    made = process.record_of(write(tmp_path, section(body, before)))
+    assert report.problems(made) == [] and unrun.unrun(made) == []
+
+
+COMMANDS = {
+    "the file": "subprocess.run([sys.executable, __file__])",
+    "the file, in a shell": "subprocess.run(f'{sys.executable} {__file__}', shell=True)",
+    "the module": "subprocess.call([sys.executable, '-W', 'ignore', '-m', 'lecture_sample'])",
+    "a text": "subprocess.Popen([sys.executable, '-c', 'import lecture_sample; lecture_sample.check(3)']).wait()",
+    "a runner": "subprocess.run([sys.executable, '-m', 'cProfile', __file__], stdout=subprocess.DEVNULL)",
+    "os.system": "os.system(f'{sys.executable} {__file__}')",
+    "asyncio": "async def go():\n    await (await asyncio.create_subprocess_exec(sys.executable, __file__)).wait()\nasyncio.run(go())",
+}
+OTHERS = """
+subprocess.run(['cat', __file__], stdout=subprocess.DEVNULL)
+subprocess.run([sys.executable, '-c', 'print(1)'])
+subprocess.run([sys.executable, '-m', 'tokenize', __file__], stdout=subprocess.DEVNULL)
+subprocess.run([sys.executable, 'other.py', __file__])
+os.system('true')
+"""
+
+
+def test_a_command_that_runs_the_lecture_elsewhere_is_said(tmp_path: Path) -> None:
+    text = section(
+        "\n".join(["check(4)", *COMMANDS.values()]), f"import asyncio, os, subprocess, sys\n{IS_FOUR}"
+    )
+    said = messages(process.record_of(write(tmp_path, text)))
+    assert len(said) == len(COMMANDS)
+    for line in said:
+        first, way_out = line.splitlines()
+        assert ": never judged: what the lecture asserts in another Python, started by " in first
+        assert way_out == (
+            "call its function in a child of multiprocessing, whose asserts are heard; or run another file"
+        )
+
+
+def test_other_commands_and_a_lecture_that_asserts_nothing_are_left_alone(tmp_path: Path) -> None:
+    before = "import os, subprocess, sys\nfrom pathlib import Path\n"
+    text = section(f"check(4)\nPath('other.py').write_text('')\n{OTHERS}", f"{before}{IS_FOUR}")
+    assert report.problems(process.record_of(write(tmp_path, text))) == []
+    text = section("subprocess.run([sys.executable, __file__])", before)
+    assert report.problems(process.record_of(write(tmp_path, text))) == []
+
+
 def test_what_fails_after_the_record_was_made_fails_the_run(tmp_path: Path) -> None:
     late = f"def late(os=os, TMP=TMP):\n    if os.path.exists(f'{{TMP}}/../left'):\n        {FALSE}\n"
     text = section("sys.stderr.flush = late", f"import os, sys\nTMP = os.environ['TMPDIR']\n{late}")

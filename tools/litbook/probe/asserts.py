@@ -39,6 +39,9 @@ from litbook.text.vacuous import why_nothing
 WAY_OUT = "if it is meant to fail, mark its line: # @fails"
 WAY_OUT_LEFT = "let it be judged, or mark its line @fails if it is meant to raise"
 WAY_OUT_TRUE = "claim something that can be false"
+WAY_OUT_UNHEARD = (
+    "call its function in a child of multiprocessing, whose asserts are heard; or run another file"
+)
 MISSING = object()  # stands for an operand that was not asked for
 
 Site = tuple[int, int, tuple[raised.Line, ...]]
@@ -75,6 +78,7 @@ class Asserts:
         # Memory that forks share: what one of them could not say, as it could open or write no file.
         self._unsaid = mmap.mmap(-1, len(self.lecture.statements) + 1)
         self._began = set[int]()  # those without a step
+        self._unheard = list[model.Error]()  # see `unheard`
         self._sides: dict[int, dict[int, Any]] = {}  # of those that are no claims, operands as they were once
         self._again, self._given = set[int](), set[tuple[int, int]]()  # see `side`, `given`
         self._odd: dict[int, str] = {}  # what decides an assert, where it is true whatever it holds
@@ -99,6 +103,23 @@ class Asserts:
         """This process is a new fork: what is being judged now is judged in the parent."""
         frames = (frame for frame, _ in walk_stack(_getframe(1)))
         self._before = {id(frame) for frame in frames if self.judging(frame) is not None}
+
+    def belong_to(self, run: int, tell: Callable[[tuple[object, ...]], None]) -> None:
+        """This process is a child that began afresh, of the process of a run."""
+        self._home_process, self.tell = run, tell
+
+    def unheard(self, command: str) -> None:
+        """A command runs the lecture in a Python of its own: nobody judges what is asserted there."""
+        section, line = self.recorder.log.function, self.recorder.site(_getframe(1))[1]
+        what = f"never judged: what the lecture asserts in another Python, started by {command}"
+        what += f"\n{WAY_OUT_UNHEARD}"
+        first = line or self.lecture.functions[section].first
+        error = self.recorder.error(section, "assert", first, what, ())
+        if self._is_away():
+            self.tell(("wrong", self.lecture.key(section), *astuple(error)))
+        elif error not in self._unheard:  # once, also in a loop
+            self._unheard.append(error)
+            self.recorder.keep(section, error)
 
     def false(self, statement: int) -> None:
         """An assert is false; what it raises comes next."""

@@ -30,10 +30,10 @@ from litbook.probe.recording import Listener
 from litbook.project import WORDS, Project
 from litbook.record import model
 from litbook.record.needs import Needs, needs
-from litbook.run import beside, ending, state
+from litbook.run import beside, elsewhere, ending, state
 from litbook.run import device as device_memory
 from litbook.run.environment import count_cuda, environment, has_cuda, peak, why_no_cuda
-from litbook.run.modules import Modules, watch_copies
+from litbook.run.modules import Modules
 from litbook.snapshot.foreign import alarm
 from litbook.text import depends, nearby, source
 from litbook.text.lecture import INSTALLED, Lecture
@@ -46,6 +46,8 @@ GRACE = 3.0  # seconds that a lecture which swallows the time-out gets before th
 
 class Owner(Protocol):
     """Who owns a process that runs one lecture and nothing else."""
+
+    folder: str
 
     def at(self, section: str) -> None: ...
     def here(self) -> bool: ...
@@ -126,7 +128,10 @@ def run(  # noqa: PLR0913  all that one may ask of a run
             state.restored(),  # innermost: what leaves the others finds the world as it was
         ):
             beside.copy_named((file.text for file in files), path.parent, folder)
-            Execution(recorder, path, sections, device, seed, slow, ranks, owner).whole(path)
+            execution = Execution(recorder, path, sections, device, seed, slow, ranks, owner)
+            if owner is not None:
+                elsewhere.hear(path, lecture, execution.codes, words, recorder.asserts, owner.folder)
+            execution.whole(path)
         asked = dict.fromkeys(lecture.section_name(lecture.section(name)) for name in sections)
         return recorder.finish(place, tuple(asked))
 
@@ -162,17 +167,14 @@ class Execution:
         self.recorder, self.owner = recorder, owner
         self.device, self.seed, self.slow, self.ranks = device, seed, slow, ranks
         self.asked = dict.fromkeys(map(recorder.lecture.section, sections))
-        codes = instrument_files(recorder.lecture, recorder, self.asked)
-        self.modules = Modules(path, recorder.lecture, codes, recorder.inside_file)
+        self.codes = instrument_files(recorder.lecture, recorder, self.asked)
+        self.modules = Modules(path, recorder.lecture, self.codes, recorder.inside_file)
         # What a compiler of long lectures has freed, the C library keeps; and Python's objects lie elsewhere.
         with contextlib.suppress(OSError, AttributeError, TypeError):  # no such library, or not this one
             ctypes.CDLL(None).malloc_trim(0)
         recorder.run_section = self.section
         if owner is not None:
             recorder.asserts.tell = owner.late
-            watch_copies(recorder.lecture, codes)
-            if hasattr(os, "register_at_fork"):
-                os.register_at_fork(after_in_child=recorder.asserts.forked)
 
     def whole(self, path: Path) -> None:
         """The sections that were asked for, or all of the lecture through `main`, as Python would run it."""
