@@ -36,16 +36,16 @@ def later_models() -> None:
 def a_head_has_a_size_of_its_own() -> None:
     """The heads together need not be as wide as the model."""
     note(r"""
-        In the models so far the heads of queries share the width of a token: together they are as
-        wide as it is. Nothing demands that. Qwen3-0.6B is `1024` numbers wide and has `16` heads of
-        `128` numbers each [@qwen3-06b]. Together its queries are twice as wide as a token. So with
-        $a$ heads of $c$ numbers, the matrices of queries and of attention's result have
-        $d \cdot ac$ weights each, in the place of $d^2$.
+        In Llama a token has $d$ numbers, and all heads of queries together have $d$ numbers as
+        well. It need not be so. Qwen3-0.6B is `1024` numbers wide and has `16` heads of `128`
+        numbers each [@qwen3-06b]. So all its queries together are twice as wide as a token. With
+        $a$ heads of $c$ numbers, the matrix of queries has $d \cdot ac$ weights instead of $d^2$,
+        and so has the matrix of attention's result.
 
         Qwen3 makes two more changes. The biases of Qwen2.5 are gone. And each query and each key
-        goes through an RMSNorm before it is turned, which keeps scores from growing without bound
-        [@qwen3]. This is *QK-norm*. It has a gain for each number of a head, and all heads of a
-        layer share these gains.
+        goes through an RMSNorm before it is turned by its position, which keeps scores from growing
+        without bound [@qwen3]. This is *QK-norm*. It has a gain for each number of a head, and all
+        heads of a layer share these gains. Count the parameters by hand:
     """)
     config = QWEN_3  # @inspect config
     d, queries, keys, h, c = 1024, 16 * 128, 8 * 128, 3072, 128
@@ -53,127 +53,150 @@ def a_head_has_a_size_of_its_own() -> None:
     gains = 2 * d + 2 * c  # @inspect gains
     by_hand = 28 * (matrices + gains) + d + 151936 * d  # @inspect by_hand
     assert by_hand == parameter_count(config) == 596_049_920, \
-        "0.6 billion, by hand and by formula"
-    with torch.device("meta"):
+        "By hand and by formula, the model has 0.6 billion parameters."
+    with torch.device("meta"):  # @hide
         model = Transformer(config)
-    built = sum(p.numel() for p in model.parameters())
-    assert built == by_hand, "counted in the model"
-    note("What if its heads were as narrow as width over heads?")
-    narrow = replace(config, head_size=0)
+    built = sum(p.numel() for p in model.parameters())  # @hide
+    assert built == by_hand, "The built model has as many."  # @hide
+    narrow = replace(config, head_size=0)  # heads of width / heads numbers
     fewer = 1 - parameter_count(narrow) / by_hand  # @inspect fewer as %
-    assert 0.14 < fewer < 0.15, "of the parameters would be missing"
+    assert 0.14 < fewer < 0.15, "With narrow heads, this share of the parameters would be missing."
     wider = attention_flops(config, 1, 1000) / attention_flops(narrow, 1, 1000)  # @inspect wider as times
-    assert wider == 2.0, "the FLOPs of scores and sums: they follow the heads"
+    assert wider == 2.0, "With the wide heads, scores and sums take twice the FLOPs."
+    note(rf"""
+        The formula holds with $ac$ in the place of $d$. With heads of `1024 / 16` numbers, as in
+        Llama, the model would have {fewer:.0%} fewer parameters, and its scores and sums would take
+        half the FLOPs.
+    """)
     question(r"""
-        This model has `28` layers and `8` heads of keys, with `128` numbers in each. How many bytes
-        does a token leave in its KV cache, in `bfloat16`?
-    """, answer=2 * 28 * 8 * 128 * 2, check=weighed_cache(QWEN_3) // QWEN_3.context, unit="B", why=r"""
-        Nearly as many as in Llama-3-8B, a much larger model. The cache knows layers, heads of keys
-        and their size, and nothing else of a model.
+        This Qwen3 has `28` layers and `8` heads of keys, with `128` numbers in each. A token adds
+        keys and values to the KV cache in every layer. How many bytes is that in `bfloat16`?
+    """, answer=2 * 28 * 8 * 128 * 2, check=weighed_cache(QWEN_3) // QWEN_3.context, unit="B", wrong={
+        "A token adds keys and values: two rows in each layer.": 28 * 8 * 128 * 2,
+        "A number in bfloat16 takes two bytes.": 2 * 28 * 8 * 128,
+    }, hint="Keys and values, times layers, times numbers, times bytes.", why=r"""
+        It is `2 * 28 * 8 * 128 * 2`. That is nearly as much as in Llama-3-8B, a much larger model,
+        because the cache depends only on layers, heads of keys and their size.
     """)
 
 
 def a_token_meets_a_few_of_many_experts() -> None:
     """With experts, memory follows all parameters, and FLOPs those that a token meets."""
     note(r"""
-        Most weights of a block are in its feed-forward part. Can a model have more of them without
-        computing more? A *mixture of experts* has several feed-forward parts in each layer, the
-        *experts*. A small matrix, the *router*, scores all experts for each token. The token goes
-        through the best few, and what these return is added up, each with a share that the scores
-        decide. Mixtral-8x7B has the shape of Mistral-7B with `8` experts in each layer, of which a
-        token goes through `2` [@mixtral]:
+        Most weights of a Transformer block are in its feed-forward part. Can a model have more of
+        them without computing more? A *mixture of experts* has several feed-forward parts in each
+        layer, the *experts*. A small matrix, the *router*, scores all experts for each token. The
+        token goes through the few experts with the best scores, and their results are added up with
+        shares that follow from the scores. Mixtral-8x7B has the shape of Mistral-7B with `8`
+        experts in each layer, and each token goes through `2` of them [@mixtral]. `idle_weights`
+        counts the weights of the `6` other experts in all layers:
     """)
     total = parameter_count(MIXTRAL)  # @inspect total
     idle = idle_weights(MIXTRAL)  # @inspect idle
     active = total - idle  # @inspect active
     assert (total, active) == (46_702_792_704, 12_879_925_248), \
-        "47 and 13 billion, as published"
-    with torch.device("meta"):
+        "The model has 47 billion parameters, and a token meets 13 billion, as published."
+    with torch.device("meta"):  # @hide
         model = Transformer(MIXTRAL)
-    sizes = {name: p.numel() for name, p in model.named_parameters()}
-    in_experts = sum(n for name, n in sizes.items() if ".experts." in name)  # @inspect in_experts
-    assert sum(sizes.values()) == total, "counted in the model"
-    assert total - in_experts * 6 / 8 == active, "without six of eight experts"
-    note("Which of the two numbers decides the FLOPs? A layer of a small model, run and counted:")
+    sizes = {name: p.numel() for name, p in model.named_parameters()}  # @hide
+    in_experts = sum(n for name, n in sizes.items() if ".experts." in name)  # @hide
+    assert sum(sizes.values()) == total, "The built model has as many parameters."  # @hide
+    assert total - in_experts * 6 / 8 == active, "Without 6 of 8 experts, the active ones are left."  # @hide
+    note("Which of the two numbers decides the FLOPs, all parameters or the active ones? Count one layer of a small model with `8` experts, of which each of `32` tokens goes through `2`:")
     config = replace(SMALL, experts=8, active=2)
     part, x = Experts(config), torch.randn(1, 32, 64)
     counted = flops(lambda: part(x))  # @inspect counted as FLOP
     routing = 2 * 32 * 64 * 8
     assert counted == 32 * 2 * 2 * expert_weights(config) + routing, \
-        "two experts and the router"
-    note(r"""
-        The FLOPs follow the active parameters. A trained token costs six for each of them. The
-        memory follows all parameters, because the next token may want other experts:
-    """)
+        "The layer takes the FLOPs of two experts for each token, and those of the router."
     weights = 2 * total  # @inspect weights as B
-    assert weights > H100.memory, "more than a card of 80 GB has"
-    misbelief("A model of `8` experts, each of the size of Mistral-7B, has `8` times its parameters.", rf"""
-        It has {total / parameter_count(MISTRAL_7B):.1f} times as many. Only the feed-forward part
-        is there once for each expert. Attention, norms and tables are there once.
+    assert weights > H100.memory, "In bfloat16, all weights are more than a card of 80 GB has."
+    note(rf"""
+        The FLOPs follow the active parameters: each token takes those of `2` experts and of the
+        router. The memory follows all parameters, because the next token may go through other
+        experts. Mixtral's weights take {weights / 1e9:.0f} GB in `bfloat16`.
     """)
     assert parameter_count(MISTRAL_7B) * 8 > 1.2 * total, \
-        "eight whole models would be more"
+        "Eight whole models of Mistral's size would have more parameters."  # @hide
+    misbelief("A model of `8` experts, each of the size of Mistral-7B, has `8` times its parameters.", rf"""
+        It has {total / parameter_count(MISTRAL_7B):.1f} times as many. Only the feed-forward part
+        is there once for each expert. Attention, norms and tables are there once for all.
+    """)
     question(r"""
-        How many GB of Mixtral's weights does a single token leave unread, in `bfloat16`? A layer
-        has `8` experts of three matrices of `4096 * 14336` weights, and the model has `32` layers.
-    """, answer=2 * 32 * 6 * 3 * 4096 * 14336 / GB, check=2 * idle / GB, unit="GB", within=0.05,
-        why="Six experts of eight in each layer: three quarters of the experts, and most of the model.")
+        Mixtral has `32` layers. Each has `8` experts, and an expert has three matrices of
+        `4096 * 14336` weights. A token goes through `2` experts in each layer. How many GB of the
+        experts' weights does it leave unread, in `bfloat16`?
+    """, answer=2 * 32 * 6 * 3 * 4096 * 14336 / GB, check=2 * idle / GB, unit="GB", within=0.05, wrong={
+            "Each weight takes two bytes.": 32 * 6 * 3 * 4096 * 14336 / GB,
+            "Those are the experts that it reads; 6 of 8 are left unread.": 2 * 32 * 2 * 3 * 4096 * 14336 / GB,
+            "A GB is 10**9 bytes; that is in GiB.": 2 * 32 * 6 * 3 * 4096 * 14336 / GiB,
+        }, hint="In each layer, how many experts are left?",
+        why="`6` of `8` experts are left in each layer, each with three matrices, and each weight takes `2` bytes.")
 
 
 @aside
 def experts_want_large_batches() -> None:
     """Experts divide the batch, so each waits for memory longer."""
     note(r"""
-        A matrix waits for memory until enough tokens go through it
-        [at once](#every_operation_has_an_intensity). With experts the tokens of a batch are
-        divided. If a token goes through $k$ of $E$ experts, an expert sees $k/E$ of the batch on
-        average. So the batch has to be $E/k$ times as large before the experts wait for arithmetic.
-        For the largest matrices of an expert on an H100:
+        A product with a matrix waits for memory until enough tokens go through the matrix
+        [at once](#every_operation_has_an_intensity). With $n$ tokens and a matrix of $r$ rows and
+        $c$ columns it does $nrc/(nr + rc + nc)$ FLOPs for each byte, in `bfloat16`. An H100 can do
+        `ridge` FLOPs while a byte arrives. Set both equal, and solve for $n$: that many tokens are
+        enough. With *experts*, the tokens of a batch are divided among several feed-forward parts.
+        If each token goes through $k$ of $E$ experts, an expert sees $k/E$ of the batch on average.
+        So the batch has to be $E/k$ times as large:
     """)
-    ridge = PEAK / BANDWIDTH
+    ridge = PEAK / BANDWIDTH  # @inspect ridge as FLOP/B
 
     def enough(rows: int, cols: int) -> int:
         """Tokens from which a product with that matrix waits for arithmetic."""
         least = 1 / (1 / ridge - 1 / rows - 1 / cols)
         return math.ceil(least)
 
-    mixtral = enough(4096, 14336) * 8 / 2  # @inspect mixtral
-    assert mixtral == 4 * 326, "tokens in a step, for Mixtral"
+    dense = enough(4096, 14336)  # @inspect dense
+    mixtral = dense * 8 / 2  # @inspect mixtral
+    assert mixtral == 4 * 326, "So many tokens have to be in a step of Mixtral, with 2 of 8 experts."
     deepseek = enough(7168, 2048) * 256 / 8  # @inspect deepseek
-    assert deepseek == 32 * 363, "for DeepSeek-V3, with 8 of 256"
-    note(r"""
-        And a batch reads more weights than a token does. Of DeepSeek-V3's experts a single token
-        reads `8` in each layer. How many do `64` tokens read that choose at random? Drawn for `58`
-        layers, and by the chance that all `64` pass one by:
+    assert deepseek == 32 * 363, "So many have to be in a step of DeepSeek-V3, with 8 of 256 experts."
+    note(rf"""
+        Mistral's feed-forward part needs {dense} tokens in a step, and Mixtral's experts, which are
+        as large, need {mixtral:,.0f}. DeepSeek-V3 needs {deepseek:,.0f}.
+
+        A batch also reads more weights than a single token does. A token reads `8` of the `256`
+        experts in each layer of DeepSeek-V3. How many do `64` tokens read that choose at random?
+        Draw it for `58` layers, and compare it with the chance that not all `64` tokens pass an
+        expert by:
     """)
     chosen = torch.rand(58, 64, 256).topk(8).indices.flatten(1)
     touched = sum(len(layer.unique()) for layer in chosen) / (58 * 256)  # @inspect touched as %
     expected = 1 - (1 - 8 / 256) ** 64  # @inspect expected as %
     assert math.isclose(touched, expected, rel_tol=0.02), \
-        "of all experts, drawn and by formula"
+        "Drawn and by formula, the tokens read this share of all experts."
     work = 64 * 8 / 256  # @inspect work
-    assert work == 2.0, "tokens for each expert, on average"
-    note(r"""
-        So a batch of that size reads nearly all experts, and gives each of them hardly any tokens
-        to work on. Large services spread the experts over many cards, so that each card's experts
-        see the tokens of all.
+    assert work == 2.0, "Each expert gets so many tokens on average."
+    note(rf"""
+        So a batch of `64` tokens reads {expected:.0%} of all experts, and gives each of them only
+        {work:.0f} tokens to work on. Large services spread the experts over many cards, so that
+        each card's experts see the tokens of all.
     """)
     question(r"""
         A model sends each token through `4` of `128` experts. How many tokens have to be in a step
         for an expert to see `300` on average?
     """, answer=300 * 128 / 4, check=300 / (4 / 128), unit="tokens",
-        why="On average an expert sees `4/128` of the tokens.")
+        why="On average an expert sees `4/128` of the tokens, so the step needs `128/4` times as many as an expert.")
 
 
 @aside
 def deepseek_is_counted() -> None:
     """The parameters of DeepSeek-V3 follow from its shapes, nearly all in experts."""
     note(r"""
-        The report on DeepSeek-V3 gives all its shapes [@deepseek-v3]. It has `61` layers of width
-        `7168` and a vocabulary of `129280`, with two tables. Three layers have a plain feed-forward
-        part, `18432` wide inside. The other `58` have `256` experts, each `2048` wide inside, and
-        one more that every token goes through. A router has a row and a bias for each of the `256`.
-        Attention makes queries, keys and values from compressed rows, as the next section explains:
+        Do the parameters of DeepSeek-V3 follow from its shapes? Its report gives all of them
+        [@deepseek-v3]. It has `61` layers of width `7168` and a vocabulary of `129280`, with two
+        tables. Three layers have a plain feed-forward part, `18432` wide inside. The other `58`
+        have `256` experts, each `2048` wide inside, and one more that every token goes through. A
+        *router*, which chooses the experts of a token, has a row and a bias for each of the `256`.
+        Attention has `128` heads. It makes queries from a row of `1536` numbers and keys and values
+        from a row of `512`, as the [next section](#a_latent_replaces_keys_and_values) explains:
     """)
     d, heads = 7168, 128
     queries = d * 1536 + 1536 * heads * (128 + 64)
@@ -186,44 +209,53 @@ def deepseek_is_counted() -> None:
     blocks = 61 * (attention + gains) + 3 * dense + 58 * routed
     total = blocks + d + 2 * 129280 * d  # @inspect total
     assert total == 671_026_419_200, \
-        "parameters: the report rounds to 671 billion"
+        "The shapes give so many parameters; the report rounds to 671 billion."
     idle = 58 * (256 - 8) * expert  # @inspect idle
     met = total - idle - 129280 * d  # @inspect met
     assert round(met / 1e9) == 37, \
-        "billion that a token is multiplied by, as reported"
+        "A token is multiplied by 37 billion of them, as reported."
     share = 58 * 257 * expert / total  # @inspect share as %
-    assert 0.97 < share < 0.98, "of all parameters are the experts'"
+    assert 0.97 < share < 0.98, "This share of all parameters is in the experts."
+    note(rf"""
+        So the shapes give {total / 1e9:.0f} billion parameters, {share:.0%} of them in experts. A
+        token goes through `8` of `256` experts in each layer, and so is multiplied by only
+        {met / 1e9:.0f} billion parameters.
+    """)
     question(r"""
-        How many GB do DeepSeek-V3's parameters take in a format of one byte?
+        DeepSeek-V3 has `671026419200` parameters. How many GB do they take in a format of one byte?
     """, answer=total / GB, check=671.0264192, unit="GB", within=0.05,
-        why="More than a server of eight H100 has.")
-    assert total > 8 * H100.memory, "more than eight cards of 80 GB"
+        why="A GB is `10**9` bytes, so it is the number of parameters in billions. Eight H100 of `80` GB have less.")
+    assert total > 8 * H100.memory, "That is more than eight cards of 80 GB have."
 
 
 def a_latent_replaces_keys_and_values() -> None:
     """Latent attention caches one short row for all heads."""
     note(r"""
-        The KV cache keeps a key and a value for every head of keys. DeepSeek-V3 has `128` heads,
-        with keys and values of `128` numbers, and shares none. It keeps something else: for each
-        token and layer a *latent*, a row of `512` numbers, from which two matrices make the keys
-        and the values of all heads. (Positions need `64` more numbers, a part of the key that is
-        turned and that all heads share.) This is *latent attention* [@deepseek-v3]:
+        A usual KV cache keeps a key and a value for every KV head. DeepSeek-V3 has `128` heads with
+        keys and values of `128` numbers, and would have to keep all of them. It keeps something
+        smaller: for each token and layer a *latent*, a row of `512` numbers, from which two
+        matrices make the keys and the values of all heads. `64` more numbers are a part of the key
+        that carries the position and that all heads share. This is *latent
+        attention* [@deepseek-v3]:
     """)
     plain, latent = 128 * (128 + 128), 512 + 64  # @inspect plain, latent
-    assert (plain, latent) == (32768, 576), "numbers for a token and layer"
+    assert (plain, latent) == (32768, 576), "A token would keep 32768 numbers in a layer, and keeps 576."
     token = 61 * latent * 2  # @inspect token as B
-    assert token == 70_272, "for a token in all 61 layers, in bfloat16"
+    assert token == 70_272, "In all 61 layers, a token takes so many bytes in bfloat16."
     llama = cache_bytes(
-        replace(SMALL, layers=61, heads=128, kv_heads=8, head_size=128), 1)
-    saved = llama / token  # @inspect saved as times
-    assert 3.5 < saved < 3.6, "less even than with 8 heads of keys"
-    note(r"""
-        Must the keys of all earlier tokens be computed anew from the latents at each step? They
-        need not be. With a query $q$, a latent $z$ and the matrix $W$ that makes keys, the score is
-        $q \cdot (W z)$, and that is $(W^T q) \cdot z$. So multiply the query by the matrix once,
-        and score it against the latents themselves. The values are treated alike: first add up
-        latents, then multiply by their matrix once. The matrices are *absorbed*. Four small heads
-        and `64` tokens, both ways:
+        replace(SMALL, layers=61, heads=128, kv_heads=8, head_size=128), 1)  # @hide
+    saved = llama / token  # @hide
+    assert 3.5 < saved < 3.6, "With 8 KV heads instead, it would take so many times as many."  # @hide
+    note(rf"""
+        That is {plain / latent:.0f} times less than without latents, and {saved:.1f} times less
+        than with `8` KV heads.
+
+        Must the keys of all earlier tokens be computed from their latents again at each step? They
+        need not be. Take a query $q$, a latent $z$ and the matrix $W$ that makes keys. The score is
+        $q \cdot (W z)$, which equals $(W^T q) \cdot z$. So multiply the query by the matrix once,
+        and score it against the latents themselves. The values work alike: first add up latents,
+        then multiply by their matrix once. One says that the matrices are *absorbed*. Here are both
+        ways for `4` small heads and `64` tokens:
     """)
     tokens, heads, size, width = 64, 4, 8, 16
     z: Float[Tensor, "t z"] = torch.randn(tokens, width).double()
@@ -244,53 +276,57 @@ def a_latent_replaces_keys_and_values() -> None:
         mixed: Tensor = einsum(latents, to_value, "h z, h c z -> h c")
         return mixed
 
-    assert torch.allclose(absorbed(), unabsorbed()), "the same result"
+    assert torch.allclose(absorbed(), unabsorbed()), "Both ways give the same result."
     work = flops(unabsorbed), flops(absorbed)  # @inspect work as FLOP
-    once, pairs = 2 * 2 * heads * size * width, 2 * 2 * heads * tokens
+    once, pairs = 2 * 2 * heads * size * width, 2 * 2 * heads * tokens  # @hide
     assert work[0] == tokens * once + pairs * size, \
-        "every key and value made anew"
+        "Not absorbed, every key and value is made again."
     assert work[1] == once + pairs * width, \
-        "two matrices once, longer scores and sums"
-    note(r"""
-        There is a second gain. All `128` heads read the same latent, so each byte of the cache is
-        used `128` times over. Scores take `576` multiplications and sums `512`, for each head:
-    """)
-    intensity = 2 * 128 * (576 + 512) / (2 * 576)  # @inspect intensity as FLOP/B
-    ridge = PEAK / BANDWIDTH
+        "Absorbed, the matrices are used once, and scores and sums are longer."
+    intensity = 2 * 128 * (576 + 512) / (2 * 576)  # @hide
+    ridge = PEAK / BANDWIDTH  # @hide
     assert 0.8 < intensity / ridge < 0.83, \
-        "of the ridge of an H100: nearly balanced"
+        "Attention over the latents does four fifths of the FLOPs per byte that an H100 can do."  # @hide
+    note(rf"""
+        Absorbed, this small example takes {work[1]:,} FLOPs instead of {work[0]:,}.
+    """)
     question(r"""
-        One GiB holds the caches of how many tokens of DeepSeek-V3? (Of Llama-3-8B it holds `8192`.)
-    """, answer=GiB // token, check=2**30 // (61 * (512 + 64) * 2), unit="tokens", within=0.02,
-        why="Nearly twice as many, for a model that is much larger.")
+        A token of DeepSeek-V3 keeps `576` numbers of `2` bytes in each of `61` layers. How many
+        tokens fit into one GiB of cache?
+    """, answer=GiB // token, check=2**30 // (61 * (512 + 64) * 2), unit="tokens", within=0.02, wrong={
+            "A GiB is 2**30 bytes, not 10**9.": 10**9 // (61 * 576 * 2),
+            "Each number takes two bytes.": 2**30 // (61 * 576),
+        }, hint="First the bytes of one token.",
+        why="A token takes `61 * 576 * 2` bytes. Llama-3-8B, a much smaller model, fits only `8192` tokens into a GiB.")
 
 
 def a_window_bounds_the_cache() -> None:
     """With a window, the cache and attention's FLOPs stop growing with the text."""
     note(r"""
-        Does a token have to look at the whole text? In Mistral-7B each layer looks at the last
-        `4096` tokens, the token itself included: its *window* [@mistral-7b]. Keys and values that
-        are older can be thrown away. The newest of `10` tokens with a window of `4`, over all keys
-        and over the last four alone:
+        Does a token have to look at the whole text? In Mistral-7B a token looks, in each layer, at
+        the last `4096` tokens, itself included. This is its *window* [@mistral-7b]. Keys and values
+        of older tokens can be thrown away. Check this with `10` tokens and a window of `4`. The
+        newest token attends over all keys with that window, and over the last four keys alone:
     """)
     q: Float[Tensor, "b t h c"] = torch.randn(1, 1, 2, 8).double()
     k, v = torch.randn(2, 1, 10, 2, 8).double()
     windowed = written_attention(q, k, v, window=4)
     recent = written_attention(q, k[:, -4:], v[:, -4:])
-    assert torch.allclose(windowed, recent), "the older ones are not missed"
-    whole = written_attention(q, k, v)
-    assert not torch.allclose(windowed, whole), "without a window they count"
-    note("So the cache grows up to the window and no further, and so do the FLOPs of a new token:")
+    assert torch.allclose(windowed, recent), "With the window, the last four keys give the whole result."
+    whole = written_attention(q, k, v)  # @hide
+    assert not torch.allclose(windowed, whole), "Without a window, the older keys count."  # @hide
+    note("So the cache of Mistral-7B grows up to the window and no further, and so do the FLOPs of a new token. Compute both for texts of three lengths:")
     lengths = [1024, 4096, 32768]
-    caches = [cache_bytes(MISTRAL_7B, n) for n in lengths]  # @inspect caches as B
+    caches = [cache_bytes(MISTRAL_7B, n) for n in lengths]
     assert caches[1] == 4 * caches[0] == caches[2], \
-        "as large as the window, and no larger"
+        "From 4096 tokens on, the cache grows no further."
     work = [forward_flops(MISTRAL_7B, 1, n) for n in lengths]  # @inspect work as FLOP
-    assert work[0] < work[1] == work[2], "the same from there on"
+    assert work[0] < work[1] == work[2], "From 4096 tokens on, a new token takes the same FLOPs."
     note(r"""
-        Is what lies before the window lost? A token looks at tokens that themselves looked back. So
-        each layer reaches further, by the window less one. A model of two layers with a window of
-        `4`: which earlier tokens change the last one's scores?
+        Is what lies before the window lost? It is not quite. A token looks at tokens that
+        themselves looked back in the layer below. So each layer reaches further back, by the window
+        less one. Take a model of two layers with a window of `4`, change one earlier token at a
+        time, and see whether the last token's scores change:
     """)
     model = Transformer(replace(SMALL, window=4)).double()
     tokens = torch.arange(12)[None]
@@ -302,10 +338,18 @@ def a_window_bounds_the_cache() -> None:
             return not torch.allclose(model(tokens)[0, -1], model(other)[0, -1])
 
     reach = [11 - place for place in range(12) if matters(place)]  # @inspect reach
-    assert max(reach) == 2 * (4 - 1), "tokens back: two layers, three each"
+    assert max(reach) == 2 * (4 - 1), "The last token depends on tokens up to 6 places back: 3 for each layer."
+    note(rf"""
+        The last token depends on tokens up to {max(reach)} places back, `4 - 1` for each layer.
+    """)
     question(r"""
-        Mistral-7B has `32` layers, and keys of `1024` numbers. How many bytes does its KV cache
-        take for a text of `32768` tokens, in `bfloat16`, if what is older than the window is thrown
-        away?
-    """, answer=2 * 32 * 1024 * 4096 * 2, check=cache_bytes(MISTRAL_7B, 32768), unit="B", within=0.05,
-        why="As many as for `4096` tokens, an eighth of what the whole text would take.")
+        Another model has `24` layers, keys of `512` numbers in all, and a window of `2048` tokens.
+        It keeps keys and values of the window alone. How many bytes does its KV cache take for a
+        text of `16384` tokens, in `bfloat16`?
+    """, answer=2 * 24 * 512 * 2048 * 2,
+        check=cache_bytes(replace(MISTRAL_7B, layers=24, kv_heads=4, window=2048), 16384), unit="B",
+        within=0.02, wrong={
+            "No more is kept than the window.": 2 * 24 * 512 * 16384 * 2,
+            "The cache has keys and values.": 24 * 512 * 2048 * 2,
+        }, hint="How many tokens are kept?",
+        why="It is as many as for `2048` tokens: keys and values, layers, numbers, tokens, bytes. The rest of the text is not kept.")
