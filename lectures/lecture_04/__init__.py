@@ -2,8 +2,13 @@
 from litbook import note
 
 from .collectives import collectives
+from .context import context_parallelism
 from .data_parallel import data_parallel
+from .experts import expert_parallelism
+from .pipeline import pipelines
 from .sharded_state import sharded_state
+from .tensor_parallel import tensor_parallelism
+from .together import all_together
 
 __beside__ = ("counters", "units", "wire")
 
@@ -27,3 +32,13 @@ def main() -> None:
     data_parallel()
     note("**The state.** Each rank keeps only a share of parameters, gradients and moments:")
     sharded_state()
+    note("**The products.** All ranks work on the same tokens, each with a slice of every matrix:")
+    tensor_parallelism()
+    note("**The text.** Each rank has a part of one long text:")
+    context_parallelism()
+    note("**The layers.** Each rank has some of the layers, and hands on what they make:")
+    pipelines()
+    note("**The experts.** Each rank has some of the experts, and tokens travel to them:")
+    expert_parallelism()
+    note("**All of it.** Several ways at once, the layouts of published runs, and how to find one:")
+    all_together()

@@ -1,0 +1,198 @@
+"""Context parallelism: one long text shared among ranks, in attention too."""
+import math
+
+import torch
+import torch.distributed as dist
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor
+from wire import Wire, everyone
+
+from litbook import aside, figure, misbelief, note, question, requires
+
+from .drawings import plot_pairs
+
+
+def context_parallelism() -> None:
+    """Context parallelism."""
+    note(r"""
+        What if a single text is too long for one device? In most of a block tokens do not meet, so
+        each rank can take some tokens of the text and all weights. Only in attention a token looks
+        at others, and their keys and values are at other ranks.
+    """)
+    keys_and_values_can_go_round()
+    in_order_the_last_rank_works_most()
+    a_gather_sends_as_much_as_a_ring()
+
+
+def handed_on(x: Tensor) -> Tensor:
+    """What the rank before this one had for `x`, while the next rank gets this one's: one turn of a ring."""
+    rank, ranks = dist.get_rank(), dist.get_world_size()
+    came = torch.empty_like(x)
+    send = dist.P2POp(dist.isend, x, (rank + 1) % ranks)
+    receive = dist.P2POp(dist.irecv, came, (rank - 1) % ranks)
+    for request in dist.batch_isend_irecv([send, receive]):
+        request.wait()
+    return came
+
+
+def ring_attention(
+    q: Float[Tensor, "h t c"], k: Float[Tensor, "h t c"], v: Float[Tensor, "h t c"], places: list[Tensor]
+) -> tuple[Float[Tensor, "h t c"], list[int]]:
+    """Causal attention of this rank's queries to the keys of all, and the pairs that it scored at each turn.
+
+    `places` says for each rank which tokens of the text it has.
+    """
+    rank, ranks = dist.get_rank(), dist.get_world_size()
+    mixed, log_total, pairs = torch.zeros_like(v), q.new_full((*q.shape[:2], 1), -torch.inf), []
+    both = torch.stack([k, v])
+    for turn in range(ranks):
+        at = places[(rank - turn) % ranks]  # the tokens whose keys and values are here now
+        seen = places[rank][:, None] >= at
+        scores = (q @ both[0].mT / math.sqrt(q.shape[-1])).masked_fill(~seen, -torch.inf)
+        log_sum = torch.logaddexp(log_total, scores.logsumexp(dim=-1, keepdim=True))
+        mixed = mixed * (log_total - log_sum).exp() + (scores - log_sum).exp() @ both[1]
+        log_total = log_sum
+        pairs.append(int(seen.sum()))
+        if turn < ranks - 1:
+            both = handed_on(both)
+    return mixed, pairs
+
+
+@requires("ranks=4")
+def keys_and_values_can_go_round() -> None:
+    """Ring attention is attention: keys and values go round, and a running sum is kept."""
+    note(r"""
+        Let each rank keep the queries of its tokens, and let keys and values go round in a ring. At
+        each turn a rank scores its queries against the keys that are there now, adds up the values,
+        and hands keys and values on. After as many turns as there are ranks it has seen all
+        [@liu2023].
+
+        The softmax divides by a sum over *all* keys, which is known only at the end. But it need
+        not be known before. Keep the sum so far, as a logarithm, and the result so far. When new
+        scores come, the sum grows, and the result is multiplied by old sum over new sum:
+    """)
+    rank, ranks = dist.get_rank(), dist.get_world_size()
+    q, k, v = torch.randn(3, 4, 256, 32).double()
+    whole: Float[Tensor, "h all c"] = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+    places = [*torch.arange(256).chunk(ranks)]
+    at = places[rank]  # @inspect at[0].item(), at[-1].item()
+    with Wire() as wire:
+        mine, _ = ring_attention(q[:, at], k[:, at], v[:, at], places)
+    assert torch.allclose(mine, whole[:, at], rtol=0, atol=1e-13), "this rank's rows of attention"
+    note(r"""
+        No rank ever holds all keys. How much does the ring send? In each turn but the last, every
+        rank hands on as many keys and values as it has tokens:
+    """)
+    formula = (ranks - 1) * (k[:, at].nbytes + v[:, at].nbytes)  # @inspect formula as B
+    ratio = wire.sent / formula  # @inspect ratio
+    assert 1 <= ratio < 1.01, "three turns of keys and values"
+    next_one = (rank + 1) % ranks
+    assert wire.to[next_one] > 0.99 * wire.sent, "to the next rank, and to no other"
+    misbelief("Attention over a split text is an approximation.", r"""
+        It need not be. Ring attention adds the same numbers in another order. Above it agrees with
+        attention in one process to thirteen decimals.
+    """)
+    question(r"""
+        Llama-3-405B has keys and values of `1024` numbers each [@llama3]. A text of `131072` tokens
+        is shared by `16` ranks. How many bytes does each rank hand on in the forward pass of one
+        layer, in `bfloat16`?
+    """, answer=15 * 2 * (131072 // 16) * 1024 * 2, check=2 * 131072 * 1024 * 2 * 15 // 16, unit="B", within=0.05,
+        wrong={"The last turn sends nothing.": 16 * 2 * (131072 // 16) * 1024 * 2,
+               "Keys and values.": 15 * (131072 // 16) * 1024 * 2},
+        why="Fifteen turns with the keys and values of `8192` tokens.")
+
+
+def zigzag(tokens: int, ranks: int) -> list[Int[Tensor, " t"]]:
+    """For each rank the tokens that it has: of twice as many pieces one from the front, and its mirror image."""
+    pieces = torch.arange(tokens).chunk(2 * ranks)
+    return [torch.cat([pieces[r], pieces[2 * ranks - 1 - r]]) for r in range(ranks)]
+
+
+@requires("ranks=4")
+def in_order_the_last_rank_works_most() -> None:
+    """Cut in order, the last rank has nearly twice the work; cut in a zigzag, all have the same."""
+    note(r"""
+        With a causal mask a token looks at all tokens before it, and at itself. So late tokens have
+        more pairs to score than early ones. If the text is cut in order, the last rank has the late
+        tokens, and the others wait for it. The pairs that each rank scored:
+    """)
+    rank, ranks = dist.get_rank(), dist.get_world_size()
+    q, k, v = torch.randn(3, 4, 256, 32).double()
+    whole = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+    in_order = [*torch.arange(256).chunk(ranks)]
+    at = in_order[rank]
+    _, pairs = ring_attention(q[:, at], k[:, at], v[:, at], in_order)
+    work = [sum(turns) for turns in everyone(pairs)]  # @inspect work as pairs
+    assert sum(work) == 256 * 257 // 2, "every pair once"
+    slowest = max(work) / (sum(work) / ranks)  # @inspect slowest as times
+    assert round(slowest, 2) == 1.75, "the mean: the last rank"
+    note(r"""
+        With $G$ ranks that is nearly $2 - 1/G$ times the mean. The cure is to give each rank early
+        tokens and late ones. Cut the text into $2G$ pieces. The first rank gets the first and the
+        last piece, the second rank the second and the last but one, and so on, in a *zigzag*. Llama
+        3 was trained on long texts in this way [@llama3].
+    """)
+    folded = zigzag(256, ranks)
+    at = folded[rank]
+    mine, turns = ring_attention(q[:, at], k[:, at], v[:, at], folded)  # @inspect turns
+    assert torch.allclose(mine, whole[:, at], rtol=0, atol=1e-13), "still attention"
+    even = [sum(t) for t in everyone(turns)]  # @inspect even as pairs
+    assert even == [sum(work) // ranks] * ranks, "the same for all"
+    each = everyone(turns)
+    assert all(max(now) - min(now) == 0 for now in list(zip(*each))[1:]), "and at every turn after the first"
+    figure(plot_pairs(256, {"in order": (in_order, work), "zigzag": (folded, even)}),
+        caption="Which rank scores which pairs: queries down, keys across. Below, the pairs of each rank.",
+        alt=r"""
+            Two lower triangles of pairs in the colors of the ranks. In order, the colors are four
+            bands, and the lowest is the widest. In a zigzag each color has a band near the top and
+            one near the bottom, and the bars of pairs below are equal.
+        """)
+    question(r"""
+        A text is cut in order among `16` ranks. How many times the mean does the last one work?
+    """, answer=2 - 1 / 16, check=(16**2 - 15**2) / 16, unit="times", within=0.02,
+        why="In squares as wide as one rank's tokens, the last rank has `15` and a half of `128`.")
+
+
+@aside
+@requires("ranks=4")
+def a_gather_sends_as_much_as_a_ring() -> None:
+    """An all-gather of keys and values sends as much as the ring, and keeps all of them."""
+    note(r"""
+        Why go round at all? Each rank could gather all keys and values, and then compute attention
+        as usual. Llama 3 does just that [@llama3]. The bytes are the same:
+    """)
+    rank, ranks = dist.get_rank(), dist.get_world_size()
+    q, k, v = torch.randn(3, 4, 256, 32).double()
+    places = zigzag(256, ranks)
+    at = places[rank]
+    both = torch.stack([k[:, at], v[:, at]])
+    with Wire() as ring:
+        _ = ring_attention(q[:, at], k[:, at], v[:, at], places)
+    parts = [torch.empty_like(both) for _ in range(ranks)]
+    with Wire() as gather:
+        dist.all_gather(parts, both)
+    ratio = gather.sent / ring.sent  # @inspect ratio
+    assert 0.98 < ratio < 1.02, "as many bytes"
+    keys, values = torch.cat(parts, dim=2)
+    order = torch.cat(places)
+    seen = at[:, None] >= order
+    mine = F.scaled_dot_product_attention(q[:, at], keys, values, attn_mask=seen)
+    whole = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+    assert torch.allclose(mine, whole[:, at], rtol=0, atol=1e-13), "the same attention"
+    held = sum(part.nbytes for part in parts) / (2 * both.nbytes)  # @inspect held as times
+    assert held == ranks / 2, "what the ring holds: two pieces, here and on the way"
+    note(r"""
+        The gather is simpler, and any mask will do. But a rank now holds the keys and values of the
+        whole text in one layer, and it cannot compute before they are there. Where many heads of
+        queries share one head of keys, that is little:
+    """)
+    tokens, width, kv = 131072, 16384, 1024  # of Llama 3 405B
+    gathered = 2 * tokens * kv * 2  # @inspect gathered as B
+    queries = tokens // 16 * width * 2  # @inspect queries as B
+    assert gathered == 2 * queries, "all keys and values: twice a rank's own queries"
+    question(r"""
+        With `128` heads of keys instead of `8`, how many times a rank's own queries would the
+        gathered keys and values be, on `16` ranks?
+    """, answer=2 * 16 * 128 / 128, check=2 * tokens * width / (tokens // 16 * width), unit="times",
+        why="Keys and values are as wide as queries then, and there are those of `16` ranks.")

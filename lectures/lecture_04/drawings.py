@@ -1,0 +1,124 @@
+"""The code behind the figures of ranks, which the pages do not show."""  # @hide
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from matplotlib.axes import Axes
+from matplotlib.colors import ListedColormap
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Rectangle
+from plots import BLUE, GREEN, GREY
+import torch
+from torch import Tensor
+
+from .figures import COLORS
+
+
+
+def plot_owners(matrices: Mapping[str, Tensor]) -> Figure:
+    """A panel for each matrix, its weights in the color of the rank that keeps them."""
+    fig = Figure(figsize=(7, 2.6), facecolor="none", layout="constrained")
+    widths = [owner.shape[1] for owner in matrices.values()]
+    panels = fig.subplots(1, len(matrices), gridspec_kw={"width_ratios": widths})
+    for axes, (name, owner) in zip(panels, matrices.items()):
+        axes.imshow(owner, cmap=ListedColormap(COLORS), vmin=0, vmax=3, interpolation="nearest")
+        axes.set_title(name, color=GREY, fontsize=11)
+        grid(axes, *owner.shape)
+    name_ranks(fig)
+    return fig
+
+
+def grid(axes: Axes, rows: int, cols: int) -> None:
+    """Thin lines between the cells of a picture, and no ticks."""
+    axes.set_xticks([x - 0.5 for x in range(1, cols)], [], minor=False)
+    axes.set_yticks([y - 0.5 for y in range(1, rows)], [])
+    axes.grid(color="white", linewidth=0.8)
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+    axes.set_facecolor("none")
+
+
+def name_ranks(fig: Figure) -> None:
+    """A legend of the ranks' colors below the panels."""
+    marks = [fig.add_artist(Line2D([], [], marker="s", ls="", color=color)) for color in COLORS]
+    names = [f"rank {r}" for r in range(len(COLORS))]
+    fig.legend(marks, names, loc="outside lower center", ncols=4, frameon=False, labelcolor=GREY)
+
+
+def plot_pairs(tokens: int, cuts: Mapping[str, tuple[Sequence[Tensor], Sequence[int]]]) -> Figure:
+    """For each way to cut a text: its causal pairs in the colors of the ranks, above bars of how many each has."""
+    fig = Figure(figsize=(7, 4.4), facecolor="none", layout="constrained")
+    most = 1.05 * max(max(work) for _, work in cuts.values())
+    panels = fig.subplots(2, len(cuts), height_ratios=[3, 1], squeeze=False)
+    for (above, below), (name, (places, work)) in zip(panels.T, cuts.items()):
+        owner = torch.zeros(tokens)
+        for rank, at in enumerate(places):
+            owner[at] = float(rank)
+        pairs = owner[:, None].expand(tokens, tokens).masked_fill(torch.ones(tokens, tokens).triu(1).bool(), torch.nan)
+        above.imshow(pairs, cmap=ListedColormap(COLORS), vmin=0, vmax=3, interpolation="nearest")
+        above.set_title(name, color=GREY, fontsize=11)
+        grid(above, 1, 1)
+        below.barh(range(len(work)), work, color=COLORS)
+        below.set_yticks(range(len(work)), [f"rank {r}" for r in range(len(work))])
+        below.set(ylim=(len(work) - 0.4, -0.6), xlim=(0, most))
+        plain(below)
+    return fig
+
+
+def plain(axes: Axes) -> None:
+    """Axes for light and dark pages alike."""
+    axes.set_facecolor("none")
+    axes.tick_params(colors=GREY)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.spines[["left", "bottom"]].set_color(GREY)
+
+
+class Ran(Protocol):
+    """A step of a pipeline's rank."""
+
+    number: int
+    kind: str
+    batch: int
+
+
+def plot_schedules(schedules: Mapping[str, Sequence[Sequence[Ran]]]) -> Figure:
+    """A panel for each schedule, a row for each rank, a box for each step that it worked in."""
+    last = max(step.number for rows in schedules.values() for row in rows for step in row)
+    fig = Figure(figsize=(7, 0.3 + 1.5 * len(schedules)), facecolor="none", layout="constrained")
+    panels = fig.subplots(len(schedules), 1, squeeze=False)[:, 0]
+    for axes, (name, rows) in zip(panels, schedules.items()):
+        for rank, row in enumerate(rows):
+            for step in row:
+                color = BLUE if step.kind == "F" else GREEN
+                axes.add_patch(Rectangle((step.number - 0.96, rank - 0.42), 0.92, 0.84, color=color, lw=0))
+                axes.text(step.number - 0.5, rank, str(step.batch + 1), color="white", fontsize=8,
+                    ha="center", va="center")
+        axes.set(xlim=(0, last), ylim=(len(rows) - 0.5, -0.5))
+        axes.set_yticks(range(len(rows)), [f"rank {r}" for r in range(len(rows))])
+        axes.set_title(name, color=GREY, fontsize=10)
+        plain(axes)
+    marks = [fig.add_artist(Line2D([], [], marker="s", ls="", color=color)) for color in (BLUE, GREEN)]
+    fig.legend(marks, ["forward", "backward"], loc="outside lower center", ncols=2, frameon=False, labelcolor=GREY)
+    return fig
+
+
+def plot_flow(flows: Mapping[str, Sequence[Sequence[int]]]) -> Figure:
+    """A table for each flow: how much went from each rank, down, to each, across."""
+    fig = Figure(figsize=(2.9 * len(flows) + 0.4, 2.9), facecolor="none", layout="constrained")
+    panels = fig.subplots(1, len(flows), squeeze=False)[0]
+    most = max(max(row) for table in flows.values() for row in table)
+    for axes, (name, table) in zip(panels, flows.items()):
+        for sender, row in enumerate(table):
+            for receiver, count in enumerate(row):
+                place = (receiver - 0.47, sender - 0.47)
+                axes.add_patch(Rectangle(place, 0.94, 0.94, color=COLORS[sender], alpha=0.15 + 0.85 * count / most, lw=0))
+                color = "white" if count > 0.35 * most else GREY
+                axes.text(receiver, sender, f"{count:,}", color=color, fontsize=9, ha="center", va="center")
+        axes.set(xlim=(-0.5, len(table) - 0.5), ylim=(len(table) - 0.5, -0.5), aspect="equal")
+        axes.set_xticks(range(len(table)), [f"to {r}" for r in range(len(table))])
+        axes.set_yticks(range(len(table)), [f"from {r}" for r in range(len(table))])
+        axes.set_title(name, color=GREY, fontsize=10)
+        plain(axes)
+        axes.tick_params(length=0)
+        axes.spines[:].set_visible(False)
+    return fig

@@ -1,0 +1,213 @@
+"""Expert parallelism: each rank keeps some experts, and tokens travel to those that the router picks."""
+import math
+from functools import partial
+
+import torch
+import torch.distributed as dist
+from counters import flops
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+from wire import Wire, everyone
+
+from litbook import aside, figure, misbelief, note, question, requires
+
+from .drawings import plot_flow
+from .tensor_parallel import FeedForward
+
+
+def expert_parallelism() -> None:
+    """Expert parallelism."""
+    note(r"""
+        A model of experts has many feed-forward parts in each layer, and a router that picks a few
+        of them for each token. Let each rank keep some of the experts, whole. Then it is not the
+        weights that travel, but the tokens: to the experts that were picked, and back.
+    """)
+    the_router_decides_the_bytes()
+    the_step_waits_for_the_fullest_rank()
+    a_token_may_be_kept_to_few_nodes()
+
+
+class Router(nn.Module):
+    """Scores for each expert; the best two are picked, and their shares add up to one. A favor for the first one can be added."""
+
+    def __init__(self, width: int, experts: int, favor: float = 0.0) -> None:
+        super().__init__()
+        self.scores = nn.Linear(width, experts, bias=False).double()
+        self.favor = favor
+
+    def forward(self, x: Float[Tensor, "t d"]) -> tuple[Float[Tensor, "t two"], Int[Tensor, "t two"]]:
+        scores = self.scores(x)
+        scores[:, 0] += self.favor
+        best, chosen = scores.topk(2)
+        return best.softmax(dim=-1), chosen
+
+
+def in_one_process(
+    x: Float[Tensor, "t d"], shares: Float[Tensor, "t two"], chosen: Int[Tensor, "t two"], experts: list[FeedForward]
+) -> Float[Tensor, "t d"]:  # @stepover
+    """What the layer gives where all experts are in one place."""
+    y = torch.zeros_like(x)
+    for number, expert in enumerate(experts):
+        token, place = (chosen == number).nonzero(as_tuple=True)
+        y[token] += shares[token, place, None] * expert(x[token])
+    return y
+
+
+def exchanged(x: Float[Tensor, "n d"], going: list[int], coming: list[int]) -> Float[Tensor, "m d"]:
+    """An all-to-all: `going[r]` rows of `x` for rank r, in order, and `coming[r]` rows from it."""
+    came = x.new_empty(sum(coming), *x.shape[1:])
+    dist.all_to_all_single(came, x.contiguous(), coming, going)
+    return came
+
+
+def through_experts(
+    x: Float[Tensor, "t d"], shares: Float[Tensor, "t two"], chosen: Int[Tensor, "t two"], mine: list[FeedForward]
+) -> tuple[Float[Tensor, "t d"], list[int], list[int]]:
+    """The layer with experts at all ranks, and how many copies of tokens go to each rank and come from it."""
+    ranks = dist.get_world_size()
+    order = chosen.flatten().argsort(stable=True)  # copies of tokens, sorted by expert
+    going = torch.bincount(chosen.flatten(), minlength=ranks * len(mine)).view(ranks, len(mine))
+    coming = exchanged(going, [1] * ranks, [1] * ranks)  # how many for each of this rank's experts
+    out, back = going.sum(1).tolist(), coming.sum(1).tolist()
+    parts = exchanged(x[order // 2], out, back).split(coming.flatten().tolist())
+    made = [mine[i % len(mine)](part) for i, part in enumerate(parts)]
+    returned = exchanged(torch.cat(made), back, out)
+    weighed = returned * shares.flatten()[order, None]
+    return torch.zeros_like(x).index_add(0, order // 2, weighed), out, back
+
+
+def all_experts() -> list[FeedForward]:  # @stepover
+    """Eight experts, two for each of four ranks."""
+    return [FeedForward(64, 96).double() for _ in range(8)]
+
+
+@requires("ranks=4")
+def the_router_decides_the_bytes() -> None:
+    """Tokens go to their experts and come back, so the router decides how many bytes are sent."""
+    note(r"""
+        Each rank has `512` tokens of its own and two of eight experts. The router picks two experts
+        for each token. A rank sorts the copies of its tokens by expert and sends them out; this is
+        an all-to-all. Each rank runs its experts on what came, and a second all-to-all brings the
+        results back:
+    """)
+    rank, ranks = dist.get_rank(), dist.get_world_size()
+    experts, router = all_experts(), Router(64, 8)
+    x: Float[Tensor, "t d"] = torch.randn(ranks, 512, 64).double()[rank]
+    with torch.no_grad():
+        shares, chosen = router(x)
+        with Wire() as wire:
+            y, going, coming = through_experts(x, shares, chosen, experts[2 * rank : 2 * rank + 2])
+        assert torch.allclose(y, in_one_process(x, shares, chosen, experts), rtol=0, atol=1e-12), \
+            "the layer of one process"
+    note("Where did the copies go? A copy whose expert is at home stays there. Each other one is sent, and its result comes back:")
+    flow = everyone(going)  # @inspect flow
+    assert sum(map(sum, flow)) == 2 * 512 * ranks, "two copies of each token"
+    size = x[0].nbytes  # @inspect size as B
+    away = 2 * 512 - going[rank]  # @inspect away
+    home = sum(coming) - coming[rank]  # @inspect home
+    ratio = wire.sent / ((away + home) * size)  # @inspect ratio
+    assert 1 < ratio < 1.01, "copies that leave, and results for others"
+    figure(plot_flow({"copies of tokens": flow}),
+        caption="How many copies each rank sent to each. On the diagonal are those that stayed.",
+        alt="A table of four by four cells, all of nearly the same shade.")
+    note(r"""
+        If the experts are picked evenly, a share of $(G-1)/G$ of the copies leaves. With $k$
+        experts for each of $T$ tokens of $d$ numbers, $w$ bytes each, a rank sends
+
+        [@eq:experts]: $$
+        2 \cdot \frac{G - 1}{G} \cdot k\,T\,d\,w
+        $$
+
+        bytes forward, and as many backward. The number of experts is not in it.
+    """)
+    leaving = sum(sum(row) - row[r] for r, row in enumerate(flow)) / (2 * 512 * ranks)  # @inspect leaving as %
+    assert math.isclose(leaving, (ranks - 1) / ranks, rel_tol=0.03), "by count, by the formula"
+    misbelief("Twice as many experts send twice as much.", r"""
+        They send no more, if a token still goes to as many of them. More experts take more memory,
+        and each of them gets fewer tokens.
+    """)
+    question(r"""
+        A layer of DeepSeek-V3 sends each token to `8` experts, spread over `64` cards
+        [@deepseek-v3]. A card has `4096` tokens of width `7168`. How many bytes does it send
+        forward in `bfloat16`, if experts are picked evenly and each copy is sent by itself?
+    """, answer=2 * 63 / 64 * 8 * 4096 * 7168 * 2, check=2 * (8 * 4096 - 8 * 4096 / 64) * 7168 * 2, unit="B", within=0.05,
+        wrong={"Results come back, too.": 63 / 64 * 8 * 4096 * 7168 * 2},
+        why="Nearly a gigabyte, in each of its layers. No wonder that its router is made to save traffic.")
+
+
+@requires("ranks=4")
+def the_step_waits_for_the_fullest_rank() -> None:
+    """If a router has a favorite, one rank gets most of the tokens, and all wait for it."""
+    note(r"""
+        Nothing forces a router to be even. Let it favor one expert: a constant is added to the
+        scores of the first. Which rank now has how much to do? Count the copies that arrive, and
+        the FLOPs of the experts:
+    """)
+    rank, ranks = dist.get_rank(), dist.get_world_size()
+    experts = all_experts()
+    mine = experts[2 * rank : 2 * rank + 2]
+    x: Float[Tensor, "t d"] = torch.randn(ranks, 512, 64).double()[rank]
+    flows, work = {}, {}
+    for name, favor in {"even": 0.0, "a favorite": 1.0}.items():
+        torch.manual_seed(1)
+        shares, chosen = Router(64, 8, favor)(x)
+        _, going, coming = through_experts(x, shares, chosen, mine)
+        work[name] = everyone(flops(partial(mine[0], x.new_empty(sum(coming), 64))))  # @inspect work[name] as FLOP
+        flows[name] = everyone(going)
+    slowest = {name: max(each) * ranks / sum(each) for name, each in work.items()}  # @inspect slowest as times
+    assert sum(work["even"]) == sum(work["a favorite"]), "the same work in all"
+    assert slowest["even"] < 1.1, "even: the fullest rank has hardly more than the mean"
+    assert slowest["a favorite"] > 1.8, "a favorite: nearly twice the mean"
+    figure(plot_flow(flows),
+        caption="Copies of tokens from each rank to each, with an even router and with one that has a favorite.",
+        alt="Two tables of four by four cells. The first is even; in the second the first column is dark.")
+    note(rf"""
+        All ranks need the results before they can go on. So the layer takes as long as its fullest
+        rank, {slowest['a favorite']:.1f} times as long as with an even router, while the others
+        wait. This is why routers are trained to be even. DeepSeek-V3 adds a number to each expert's
+        score, and moves it up and down until the experts are used alike [@deepseek-v3].
+    """)
+    question(r"""
+        Of `1024` copies of tokens on each of `4` ranks, half go to the first rank, and the others
+        are spread evenly over the other three. How many times the mean has the first rank to do?
+    """, answer=0.5 * 4, check=(0.5 * 1024 * 4) / 1024, unit="times",
+        wrong={"That is the share, not how it compares to the mean.": 0.5},
+        why="On average a rank gets a fourth.")
+
+
+@aside
+def a_token_may_be_kept_to_few_nodes() -> None:
+    """A token whose experts are on few nodes crosses the slow network less often."""
+    note(r"""
+        A *node* is a computer with several cards, `8` say, which are linked much faster with each
+        other than with other nodes. If two experts of a token are on the same node, the token need
+        cross the slow network once only; inside the node it is handed on. So what counts is how
+        many nodes a token's experts are on. DeepSeek-V3 has `256` experts in a layer, spread over
+        `8` nodes, and picks `8` of them [@deepseek-v3]. Drawn for random scores, and by the chance
+        that a node is passed by:
+    """)
+    scores: Float[Tensor, "t experts"] = torch.rand(20_000, 256)
+    node = scores.topk(8).indices // 32
+    touched = torch.nn.functional.one_hot(node, 8).amax(dim=1).sum(dim=1).double().mean().item()  # @inspect touched
+    expected = 8 * (1 - math.comb(224, 8) / math.comb(256, 8))  # @inspect expected
+    assert math.isclose(touched, expected, rel_tol=0.01), "nodes of a token's experts, drawn and by formula"
+    note(r"""
+        Its router therefore picks nodes first: the four whose two best experts have the highest
+        scores together. Then it picks the experts among those of these nodes:
+    """)
+    by_node = scores.view(-1, 8, 32)
+    nodes = by_node.topk(2, dim=2).values.sum(dim=2).topk(4).indices
+    allowed = torch.zeros(len(scores), 8, dtype=torch.bool).scatter(1, nodes, value=True)
+    limited = by_node.masked_fill(~allowed[:, :, None], -1).flatten(1).topk(8).indices
+    now = torch.nn.functional.one_hot(limited // 32, 8).amax(dim=1).sum(dim=1)
+    assert now.max() == 4, "nodes at most"
+    saved = 1 - now.double().mean().item() / touched  # @inspect saved as %
+    assert 0.2 < saved < 0.3, "of the crossings are saved"
+    lost = 1 - (scores.gather(1, limited).sum() / scores.topk(8).values.sum()).item()  # @inspect lost as %
+    assert 0 < lost < 0.02, "of the picked experts' scores are given up"
+    question(r"""
+        Between nodes a card of DeepSeek-V3's cluster sends `50` GB/s, inside a node `160` GB/s
+        [@deepseek-v3]. How many copies can be handed on inside a node in the time in which one
+        crosses the network?
+    """, answer=160 / 50, check=(1 / 50e9) / (1 / 160e9), unit="copies", within=0.02,
+        why="So `3.2` experts a node cost no more time than one: with four nodes some `13`, while the model picks `8`.")

@@ -1,0 +1,331 @@
+"""Pipelines: each rank has some of the layers, and microbatches pass through one rank after the other."""
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import torch
+import torch.distributed as dist
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleGPipe, ScheduleInterleaved1F1B
+from wire import Wire, everyone
+
+from litbook import aside, explore, figure, misbelief, note, question, requires
+
+from .data_parallel import gradient_of
+from .drawings import plot_schedules
+
+
+def pipelines() -> None:
+    """Pipelines."""
+    note(r"""
+        A model is also cut between its layers. Each rank has a *stage*, a few layers in a row, and
+        hands what they make to the next rank. That is little traffic, so a pipeline may run between
+        cards that are far from each other. But a stage has nothing to do until its input has come.
+        This part counts how long it waits.
+    """)
+    stages_hand_on_activations()
+    microbatches_fill_the_pipeline()
+    early_backward_passes_keep_less()
+    more_pieces_wait_less()
+
+
+class Step(NamedTuple):
+    """What a rank did in one step: forward or backward, in which stage, with which microbatch."""
+
+    number: int
+    kind: str
+    stage: int
+    batch: int
+
+
+class Clock:
+    """Counts the steps of a rank. Who gets numbers from another rank is later than the step that made them."""
+
+    def __init__(self) -> None:
+        self.now, self.steps = 0, list[Step]()
+
+    def stamp(self, kind: str, stage: int, x: Float[Tensor, "t d"]) -> Float[Tensor, "t d"]:
+        """The numbers of a microbatch, made in this step; the last column says in which."""
+        self.now = max(self.now, int(x[0, -1])) + 1
+        batch = sum(s.kind == kind and s.stage == stage for s in self.steps)
+        self.steps.append(Step(self.now, kind, stage, batch))
+        stamped = x.clone()
+        stamped[:, -1] = self.now
+        return stamped
+
+
+class Stamp(torch.autograd.Function):
+    """Stamps what passes: results on the way forward, gradients on the way back."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, clock: Clock, stage: int) -> Tensor:
+        ctx.clock, ctx.stage = clock, stage
+        return clock.stamp("F", stage, x)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
+        return ctx.clock.stamp("B", ctx.stage, grad), None, None
+
+
+class Stage(nn.Module):
+    """A layer whose work counts as one step, forward as backward. The last column of its input is the stamp."""
+
+    def __init__(self, number: int, clock: Clock) -> None:
+        super().__init__()
+        torch.manual_seed(number)  # so that every rank can make any stage
+        self.linear = nn.Linear(32, 32, bias=False).double()
+        self.number, self.clock = number, clock
+
+    def forward(self, x: Float[Tensor, "t d"]) -> Float[Tensor, "t d"]:
+        made = torch.tanh(self.linear(x[:, :-1]))
+        y: Tensor = Stamp.apply(torch.cat([made, x[:, -1:]], dim=1), self.clock, self.number)
+        return y
+
+
+def loss_of(y: Float[Tensor, "t d"], target: Float[Tensor, "t d"]) -> Tensor:
+    """The mean square of what is missing; the stamp does not count."""
+    return F.mse_loss(y[:, :-1], target[:, :-1])
+
+
+def gradients_alone(
+    stages: int, x: Float[Tensor, "t d"], target: Float[Tensor, "t d"]
+) -> list[Tensor]:  # @stepover
+    """The gradient of each stage's matrix in one process, on the whole batch at once."""
+    model = nn.Sequential(*(Stage(i, Clock()) for i in range(stages)))
+    loss_of(model(x), target).backward()
+    return [gradient_of(p) for p in model.parameters()]
+
+
+def all_forward_then_all_backward(
+    stage: Stage, x: Float[Tensor, "t d"], target: Float[Tensor, "t d"], batches: int
+) -> None:
+    """A step of the pipeline by hand, as GPipe runs it: this rank's stage, and what it receives and sends."""
+    rank, last = dist.get_rank(), dist.get_world_size() - 1
+    kept = []
+    for given in x.chunk(batches):
+        came = given.clone()
+        if rank > 0:
+            dist.recv(came, rank - 1)
+        y = stage(came.requires_grad_())
+        if rank < last:
+            dist.send(y.detach(), rank + 1)
+        kept.append((came, y))
+    for (came, y), wanted in zip(kept, target.chunk(batches)):
+        grad = torch.empty_like(y)
+        if rank < last:
+            dist.recv(grad, rank + 1)
+            y.backward(grad)
+        else:
+            (loss_of(y, wanted) / batches).backward()
+        if rank > 0:
+            dist.send(gradient_of(came), rank - 1)
+
+
+def idle(steps: Sequence[Sequence[Step]]) -> Fraction:
+    """The share of all ranks' steps in which a rank waits."""
+    last = max(step.number for rank in steps for step in rank)
+    return 1 - Fraction(sum(map(len, steps)), last * len(steps))
+
+
+@requires("ranks=4")
+def stages_hand_on_activations() -> None:
+    """A pipeline sends what passes between two layers, and no weights."""
+    note(r"""
+        Four ranks, each with one layer. A batch would keep a single rank busy at a time. So it is
+        cut into *microbatches*, and as soon as a rank has handed one on, it takes the next. First
+        all go forward, then all go backward, as in GPipe [@gpipe]. By hand, with `send` and `recv`:
+    """)
+    rank, ranks = dist.get_rank(), dist.get_world_size()
+    x, target = torch.randn(2, 256, 33).double()
+    x[:, -1] = 0  # the stamp: no step yet
+    stage = Stage(rank, Clock())
+    with Wire() as wire:
+        all_forward_then_all_backward(stage, x, target, batches=4)
+    alone = gradients_alone(ranks, x, target)
+    assert torch.allclose(gradient_of(stage.linear.weight), alone[rank], rtol=0, atol=1e-15), "the gradient of one process"
+    note(r"""
+        What did it send? Each rank but the last sends results on, each but the first sends
+        gradients back. Both are as large as the tokens:
+    """)
+    neighbors = (rank > 0) + (rank < ranks - 1)  # @inspect neighbors
+    sent = wire.sent / x.nbytes  # @inspect sent as times
+    assert neighbors <= sent < 1.02 * neighbors, "the tokens, once to each neighbor"
+    note(r"""
+        When does a rank wait? Let each forward and each backward pass take one step. Every
+        microbatch carries the number of the step in which it was made, and the rank that gets it is
+        later. So the ranks count their steps while they run. Here is what each did:
+    """)
+    steps = everyone(stage.clock.steps)
+    length = max(step.number for row in steps for step in row)  # @inspect length as steps
+    waiting = idle(steps)  # @inspect waiting
+    assert (length, waiting) == (14, Fraction(3, 7)), "steps, and the share in which a rank waits"
+    figure(plot_schedules({"all forward, then all backward": steps}),
+        caption="What each rank did at each step, with the numbers of the microbatches. Gaps are waiting.",
+        alt=r"""
+            A row for each rank over the steps. Forward passes form a staircase from the first rank
+            to the last, backward passes one from the last to the first, with gaps at both ends and
+            in the middle.
+        """)
+    misbelief("Several ranks are as many times as fast as one.", rf"""
+        One rank alone would need `8` steps for each of the `4` layers. The pipeline takes {length},
+        so it is {8 * 4 / length:.1f} times as fast.
+    """)
+    question(r"""
+        Tokens of width `16384` in `bfloat16` leave a stage, `8192` of them in each of `16`
+        microbatches. How many bytes does a stage in the middle send in a step?
+    """, answer=2 * 16 * 8192 * 16384 * 2, check=(1 + 1) * (16 * 8192) * (2 * 16384), unit="B", within=0.05,
+        wrong={"Gradients go back as well.": 16 * 8192 * 16384 * 2},
+        why="Results to the next, gradients to the one before. However many layers the stage has, it sends no more.")
+
+
+def bubble(stages: int, batches: int, pieces: int = 1) -> Fraction:
+    """The share of steps in which a rank waits, by the formula."""
+    return Fraction(stages - 1, pieces * batches + stages - 1)
+
+
+@requires("ranks=4")
+def microbatches_fill_the_pipeline() -> None:
+    """The bubble shrinks as microbatches grow in number."""
+    note(r"""
+        The steps in which a rank waits are called the *bubble*. The last rank starts when all ranks
+        before it have done one forward pass, and a rank has two passes to do for each microbatch.
+        With $G$ stages and $\mu$ microbatches, the bubble is
+
+        [@eq:bubble]: $$
+        \frac{G - 1}{\mu + G - 1}
+        $$
+
+        of all steps. Count it in pipelines that run:
+    """)
+    rank, ranks = dist.get_rank(), dist.get_world_size()
+    x, target = torch.randn(2, 64, 33).double()
+    x[:, -1] = 0
+    counted = {}
+    for batches in (1, 2, 4, 8, 16):
+        stage = Stage(rank, Clock())
+        all_forward_then_all_backward(stage, x, target, batches)
+        counted[batches] = idle(everyone(stage.clock.steps))  # @inspect counted[batches]
+    assert counted == {b: bubble(ranks, b) for b in counted}, "by count, by formula"
+    assert counted[1] == Fraction(3, 4), "a batch in one piece: one rank at a time"
+
+    def shares(stages: int, microbatches: int) -> dict[str, float]:
+        waiting = float(bubble(stages, microbatches))
+        return {"working": 1 - waiting, "waiting": waiting}
+
+    grid = explore(shares, over={"stages": [2, 4, 8, 16, 32], "microbatches": [1, 2, 4, 8, 16, 32, 64, 128]},
+        at={"stages": 4, "microbatches": 4}, kind="stack", unit="%",
+        do="Set `16` stages. How many microbatches does it take until only about a tenth of the time is lost?",
+        see="It takes `128`, eight for each stage. With `64` nearly a fifth is lost.",
+        caption="What a rank of a pipeline does with its time.",
+        alt="A bar of two parts: the share of steps in which a rank works, and that in which it waits.")
+    assert grid[16, 64]["waiting"] > 0.18, "nearly a fifth"
+    assert 0.1 < grid[16, 128]["waiting"] < 0.11, "about a tenth"
+    question(r"""
+        A pipeline of `16` stages gets `16` microbatches. Which share of the time does a rank wait?
+    """, answer=15 / 31, check=float(bubble(16, 16)), unit="%", within=0.02,
+        wrong={"That is the waiting over the work, not over all steps.": 15 / 16},
+        why="Fifteen steps of waiting for each sixteen of work, forward as backward.")
+
+
+def scheduled(
+    kind: Any, numbers: Iterable[int], stages: int, x: Tensor, target: Tensor, batches: int
+) -> list[Stage]:  # @stepover
+    """A step of a schedule of PyTorch's on all ranks. Returns this rank's stages, with gradients and steps."""
+    clock = Clock()
+    mine = [Stage(number, clock) for number in numbers]
+    like = x[: len(x) // batches].clone().requires_grad_()  # what comes and goes, and that gradients go back
+    ends = [PipelineStage(s, s.number, stages, torch.device("cpu"), (like,), (like,)) for s in mine]
+    schedule = kind(ends if len(ends) > 1 else ends[0], batches, loss_fn=loss_of)
+    given = [x] if mine[0].number == 0 else []
+    wanted = {"target": target} if mine[-1].number == stages - 1 else {}
+    schedule.step(*given, **wanted)
+    return mine
+
+
+def most_kept(steps: Sequence[Step]) -> int:
+    """Microbatches that have gone forward and not yet backward, at most."""
+    open_now = [sum(1 if s.kind == "F" else -1 for s in steps[: i + 1]) for i in range(len(steps))]
+    return max(open_now)
+
+
+@requires("ranks=4")
+def early_backward_passes_keep_less() -> None:
+    """One forward, one backward: the same bubble, and fewer microbatches are kept."""
+    note(r"""
+        A rank keeps the activations of each microbatch from its forward to its backward pass. If
+        all go forward first, that is every microbatch. But the last rank could go backward with the
+        first microbatch at once. In the schedule `1F1B`, a rank does so as soon as it can, and then
+        alternates: one forward, one backward [@narayanan2021]. Both schedules are in PyTorch:
+    """)
+    rank, ranks = dist.get_rank(), dist.get_world_size()
+    x, target = torch.randn(2, 256, 33).double()
+    x[:, -1] = 0
+    alone = gradients_alone(ranks, x, target)
+    ran = {}
+    for name, kind in {"GPipe": ScheduleGPipe, "1F1B": Schedule1F1B}.items():
+        stage, = scheduled(kind, [rank], ranks, x, target, batches=8)
+        assert torch.allclose(gradient_of(stage.linear.weight), alone[rank], rtol=0, atol=1e-15), "the gradient of one process"
+        ran[name] = everyone(stage.clock.steps)
+    bubbles = [idle(steps) for steps in ran.values()]  # @inspect bubbles
+    assert bubbles == [bubble(ranks, 8)] * 2 == [Fraction(3, 11)] * 2, "the same bubble"
+    kept = {name: [most_kept(steps) for steps in rows] for name, rows in ran.items()}  # @inspect kept
+    assert kept["GPipe"] == [8, 8, 8, 8], "all microbatches, on every rank"
+    assert kept["1F1B"] == [4, 3, 2, 1], "as many as there are stages from here to the end"
+    figure(plot_schedules(ran),
+        caption="Two schedules for eight microbatches, as they ran.",
+        alt=r"""
+            Two charts with a row for each rank. Above, all forward passes come before all backward
+            passes. Below, after a short start each rank alternates between the two. Both end at the
+            same step.
+        """)
+    misbelief("`1F1B` is faster than GPipe.", rf"""
+        It takes as many steps: {max(s.number for row in ran['1F1B'] for s in row)} for eight
+        microbatches, either way. It needs less memory. So it can afford more microbatches, and
+        these make the bubble smaller.
+    """)
+    question(r"""
+        A pipeline has `16` stages and gets `64` microbatches. With `1F1B`, how many of them does
+        the first rank keep at most?
+    """, answer=min(16, 64), check=16 - 0, unit="microbatches",
+        wrong={"That is GPipe.": 64, "That is the last rank.": 1},
+        why="It goes on until the first one comes back, which takes the way to the last stage.")
+
+
+@aside
+@requires("ranks=4")
+def more_pieces_wait_less() -> None:
+    """Two pieces of the model on each rank halve the bubble, and send twice as much."""
+    note(r"""
+        A rank waits for a whole stage. If stages are shorter, so is the wait. Cut the model into
+        eight stages, and give each rank two of them: the first rank the first and the fifth, and so
+        on. That is *interleaving* [@narayanan2021]. A microbatch now passes every rank twice:
+    """)
+    rank, ranks = dist.get_rank(), dist.get_world_size()
+    x, target = torch.randn(2, 256, 33).double()
+    x[:, -1] = 0
+    alone = gradients_alone(2 * ranks, x, target)
+    with Wire() as wire:
+        mine = scheduled(ScheduleInterleaved1F1B, [rank, rank + ranks], 2 * ranks, x, target, batches=8)
+    for stage in mine:
+        assert torch.allclose(gradient_of(stage.linear.weight), alone[stage.number], rtol=0, atol=1e-15), "the gradient of one process"
+    steps = everyone(mine[0].clock.steps)
+    waiting = idle(steps)  # @inspect waiting
+    assert waiting == bubble(ranks, 8, pieces=2) == Fraction(3, 19), "of steps that are half as long"
+    lost = (waiting / (1 - waiting)) / (bubble(ranks, 8) / (1 - bubble(ranks, 8)))  # @inspect lost as times
+    assert lost == Fraction(1, 2), "the waiting for each step of work, against one piece"
+    note(r"""
+        The price is traffic. A model in eight stages is cut in seven places, one in four stages in
+        three, and what passes a cut is sent twice, as results and as gradients:
+    """)
+    cuts = sum(everyone(wire.sent)) / (2 * x.nbytes)  # @inspect cuts
+    assert 7 < cuts < 7.2, "places that the tokens pass"
+    kept = [most_kept(row) for row in steps]  # @inspect kept
+    assert kept[0] > 2 * 4, "halves of stages that the first rank keeps: more than two for each stage"
+    question(r"""
+        A pipeline of `16` ranks has `8` pieces of the model on each, and gets `16` microbatches.
+        Which share of the time does a rank wait?
+    """, answer=15 / (8 * 16 + 15), check=float(bubble(16, 16, pieces=8)), unit="%", within=0.02,
+        wrong={"That is with one piece on each rank.": 15 / 31},
+        why="The wait is an eighth, and the work is the same.")

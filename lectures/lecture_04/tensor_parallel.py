@@ -1,0 +1,466 @@
+"""Tensor parallelism: each rank keeps a slice of every matrix, and what the slices give is added up."""
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+import torch.distributed as dist
+import torch.nn.functional as F
+from counters import saved_bytes_of
+from einops import rearrange
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor.debug import CommDebugMode
+from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
+from wire import Wire, everyone
+
+from litbook import aside, figure, misbelief, note, question, requires
+
+from .data_parallel import gradient_of
+from .drawings import plot_owners
+
+
+def tensor_parallelism() -> None:
+    """Tensor parallelism."""
+    note(r"""
+        Sharded state cuts up what a rank *keeps*. Each rank still runs every product in full, on
+        data of its own. Tensor parallelism cuts up the products themselves: all ranks work on the
+        same tokens, and each computes with its own slice of every matrix. That takes traffic inside
+        each block, so it is used among cards that are closely linked.
+    """)
+    columns_then_rows_need_one_sum()
+    heads_are_columns()
+    a_library_adds_up_more_often()
+    a_sum_can_be_left_scattered()
+    a_loss_needs_three_numbers_per_token()
+
+
+class FeedForward(nn.Module):
+    """The feed-forward part of the lecture before: a gate, and the matrices up and down."""
+
+    def __init__(self, width: int, hidden: int) -> None:
+        super().__init__()
+        self.gate = nn.Linear(width, hidden, bias=False)
+        self.up = nn.Linear(width, hidden, bias=False)
+        self.down = nn.Linear(hidden, width, bias=False)
+
+    def forward(self, x: Float[Tensor, "... d"]) -> Float[Tensor, "... d"]:
+        y: Tensor = self.down(F.silu(self.gate(x)) * self.up(x))
+        return y
+
+
+SUMMED = "out", "down"  # the matrices that end a part: their inputs are cut, and their results added up
+
+
+def slices(whole: Mapping[str, Tensor], rank: int, ranks: int) -> dict[str, Tensor]:
+    """What a rank keeps of each matrix: a part of its outputs, or of its inputs in `SUMMED`. Gains stay whole."""
+    kept = {}
+    for name, w in whole.items():
+        inputs = name.split(".")[-2] in SUMMED
+        kept[name] = w.chunk(ranks, dim=int(inputs))[rank] if w.dim() == 2 else w
+    return kept
+
+
+def owners(whole: Tensor, kept: list[Tensor]) -> Int[Tensor, "row col"]:
+    """For each weight the rank that has it, found by its value."""
+    return torch.stack([torch.isin(whole, part) for part in kept]).int().argmax(dim=0)
+
+
+@requires("ranks=4")
+def columns_then_rows_need_one_sum() -> None:
+    """Cut the first matrix by columns and the next by rows, and one sum is left to do."""
+    note(r"""
+        There are two ways to share a product $x w$ among ranks. Cut $w$ by *columns*: each rank
+        needs all of $x$ and computes some columns of the result. Cut $w$ by *rows*: each rank needs
+        only the matching columns of $x$. Its result has full size, and is only a part of each sum.
+        An all-reduce adds the parts up. With whole numbers:
+    """)
+    rank, ranks = dist.get_rank(), dist.get_world_size()
+    x: Float[Tensor, "t d"] = torch.arange(8.0).view(2, 4)
+    w: Float[Tensor, "d n"] = torch.arange(16.0).view(4, 4) % 5
+    columns: Float[Tensor, "t 1"] = x @ w.chunk(ranks, dim=1)[rank]  # @inspect columns
+    assert torch.equal(columns, (x @ w)[:, rank : rank + 1]), "a column of the result"
+    part: Float[Tensor, "t n"] = x.chunk(ranks, dim=1)[rank] @ w.chunk(ranks)[rank]  # @inspect part
+    total = part.clone()
+    dist.all_reduce(total)  # @inspect total
+    assert not torch.equal(part, x @ w), "a part of each sum"
+    assert torch.equal(total, x @ w), "added up"
+    note(r"""
+        Now two matrices, one after the other. The second way needs columns of its input, and the
+        first way leaves columns. So cut the first matrix by columns and the second by rows: nothing
+        has to be sent in between. The feed-forward part has two matrices that read a token, `gate`
+        and `up`, and one that ends it, `down`. What a rank keeps of them is a feed-forward part
+        itself, only narrower inside. (`nn.Linear` stores the transpose of $w$. So the columns of
+        $w$ are the rows of its `weight`.)
+    """)
+    whole, mine = FeedForward(8, 16).double(), FeedForward(8, 16 // ranks).double()
+    mine.load_state_dict(slices(whole.state_dict(), rank, ranks))
+    tokens: Float[Tensor, "b s width"] = torch.randn(2, 3, 8).double()
+    y = mine(tokens)
+    assert not torch.allclose(y, whole(tokens)), "before the sum"
+    dist.all_reduce(y)
+    assert torch.allclose(y, whole(tokens), rtol=0, atol=1e-14), "after it: the whole"
+    shares = everyone(mine.state_dict())
+    held = {name: owners(w, [share[name] for share in shares]) for name, w in whole.state_dict().items()}
+    areas = [(at == rank).float().mean().item() for at in held.values()]  # @inspect areas
+    assert areas == [1 / ranks] * 3, "of each matrix, a fourth"
+    figure(plot_owners({name.removesuffix(".weight"): at.T for name, at in held.items()}),
+        caption="Which rank keeps which weight. Rows are inputs, columns are outputs.",
+        alt=r"""
+            Three matrices as blocks in four colors, one for each rank. In gate and up a rank has
+            some columns, in down the rows with the same numbers.
+        """)
+    misbelief("It does not matter which of the two matrices is cut by columns.", r"""
+        It does. Cut `gate` by rows, and what reaches SiLU is a part of each sum. SiLU of parts,
+        added up, is not SiLU of the sum. So a second collective would have to come before SiLU.
+    """)
+    curved = F.silu(part)
+    dist.all_reduce(curved)
+    assert not torch.allclose(curved, F.silu(total)), "SiLU of parts is not part of SiLU"
+    question(r"""
+        A feed-forward part has width `4096` and is `14336` wide inside. How many of its weights
+        does each of `8` ranks keep?
+    """, answer=3 * 4096 * 14336 // 8, check=sum(w.numel() for w in narrow(4096, 14336, 8).parameters()), unit="weights",
+        wrong={"That is all of them.": 3 * 4096 * 14336, "There are three matrices, not two.": 2 * 4096 * 14336 // 8},
+        why="All three matrices are cut, each along the side that is `14336` long.")
+
+
+def narrow(width: int, hidden: int, ranks: int) -> FeedForward:
+    """A rank's slice of a feed-forward part, without data."""
+    with torch.device("meta"):
+        return FeedForward(width, hidden // ranks)
+
+
+class Attention(nn.Module):
+    """Attention of the lecture before without rotary embedding: several heads of queries share one of keys."""
+
+    def __init__(self, width: int, heads: int, kv_heads: int, size: int) -> None:
+        super().__init__()
+        self.query = nn.Linear(width, heads * size, bias=False)
+        self.key = nn.Linear(width, kv_heads * size, bias=False)
+        self.value = nn.Linear(width, kv_heads * size, bias=False)
+        self.out = nn.Linear(heads * size, width, bias=False)
+        self.size = size
+
+    def forward(self, x: Float[Tensor, "b t d"]) -> Float[Tensor, "b t d"]:
+        made = self.query(x), self.key(x), self.value(x)
+        q, k, v = (rearrange(y, "b t (h c) -> b h t c", c=self.size) for y in made)
+        mixed = F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
+        y: Tensor = self.out(rearrange(mixed, "b h t c -> b t (h c)"))
+        return y
+
+
+Step = Callable[[Tensor], Tensor]
+
+
+def same(x: Tensor) -> Tensor:
+    """What a block does at the ends of its parts where it runs alone: nothing."""
+    return x
+
+
+class Block(nn.Module):
+    """A block, or a rank's slice of one. `enter` stands before each part and `leave` behind it."""
+
+    def __init__(self, ranks: int = 1, enter: Step = same, leave: Step = same) -> None:
+        super().__init__()
+        self.attention_norm, self.feed_forward_norm = nn.RMSNorm(64), nn.RMSNorm(64)
+        self.attention = Attention(64, 8 // ranks, 4 // ranks, 8)
+        self.feed_forward = FeedForward(64, 160 // ranks)
+        self.enter, self.leave = enter, leave
+
+    def forward(self, x: Float[Tensor, "b t d"]) -> Float[Tensor, "b t d"]:
+        x = x + self.leave(self.attention(self.enter(self.attention_norm(x))))
+        return x + self.leave(self.feed_forward(self.enter(self.feed_forward_norm(x))))
+
+
+class Enter(torch.autograd.Function):
+    """Forward nothing: every rank has the tokens. Backward an all-reduce: each rank has a part of their gradient."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
+        whole = grad.clone()
+        dist.all_reduce(whole)
+        return whole
+
+
+class Leave(torch.autograd.Function):
+    """Forward an all-reduce: each rank has a part of every sum. Backward nothing."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        whole = x.clone()
+        dist.all_reduce(whole)
+        return whole
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
+        return grad
+
+
+def all_reduce_bytes(size: float, ranks: int) -> float:
+    """Bytes that each rank of a ring sends in an all-reduce of `size` bytes."""
+    return 2 * (ranks - 1) / ranks * size
+
+
+@requires("ranks=4")
+def heads_are_columns() -> None:
+    """A head is a few columns, so each rank computes heads of its own."""
+    note(r"""
+        Attention is cut in the same way. A head of queries is a few columns of the query matrix,
+        and no head looks at another. So a rank keeps some heads: their columns of `query`, `key`
+        and `value`, and their rows of `out`. The queries of a head need their keys at the same
+        rank, so the number of ranks has to divide the heads of keys, too. A whole block with `8`
+        heads, `4` of keys:
+    """)
+    rank, ranks = dist.get_rank(), dist.get_world_size()
+    whole, mine = Block().double(), Block(ranks, Enter.apply, Leave.apply).double()
+    mine.load_state_dict(slices(whole.state_dict(), rank, ranks))
+    heads = mine.attention.query.out_features // 8  # @inspect heads
+    assert heads == 2, "heads of queries at each rank"
+    x: Float[Tensor, "b t d"] = torch.randn(2, 128, 64).double().requires_grad_()
+    z = x.detach().clone().requires_grad_()
+    y = whole(x)
+    y.square().sum().backward()
+    note(r"""
+        Each part of the block ends in a sum, so forward there are two all-reduces. Backward it is
+        the other way around. Each rank's slices give a part of the gradient of the tokens that came
+        in, and these parts have to be added up: two more [@shoeybi2019]. `Enter` and `Leave` are
+        these two ends. How many bytes do they take?
+    """)
+    with Wire() as forth:
+        made = mine(z)
+    with Wire() as back:
+        made.square().sum().backward()
+    assert torch.allclose(made, y, rtol=0, atol=1e-12), "the same result"
+    assert torch.allclose(gradient_of(z), gradient_of(x), rtol=1e-10, atol=1e-10), "the same gradient of the tokens"
+    grads, kept = slices(gradients(whole), rank, ranks), gradients(mine)
+    matches = [torch.allclose(kept[name], grads[name]) for name in kept]
+    assert matches == [True] * 9, "and its slice of each weight's gradient"
+    formula = 2 * all_reduce_bytes(x.nbytes, ranks)  # @inspect formula as B
+    ratios = forth.sent / formula, back.sent / formula  # @inspect ratios
+    assert all(1 < ratio < 1.02 for ratio in ratios), "two all-reduces each way, and headers"
+    note(r"""
+        The traffic is of the size of the tokens, not of the weights. With $B$ sequences of $T$
+        tokens, width $d$, numbers of $w$ bytes and $G$ ranks, each rank sends
+
+        [@eq:tensor]: $$
+        4 \cdot \frac{2\,(G-1)}{G} \cdot B\,T\,d\,w
+        $$
+
+        bytes in each block and step, and no rank can go on before they have arrived.
+    """)
+    question(r"""
+        A block of width `16384` gets `8192` tokens in `bfloat16`, and `8` ranks share it. How many
+        bytes does each of them send in a step?
+    """, answer=4 * 2 * 7 / 8 * 8192 * 16384 * 2, check=4 * all_reduce_bytes(8192 * 16384 * 2, 8), unit="B", within=0.05,
+        wrong={"That is forward only.": 2 * 2 * 7 / 8 * 8192 * 16384 * 2,
+               "An all-reduce sends twice that: once to add up, once to hand out.": 4 * 7 / 8 * 8192 * 16384 * 2},
+        why="Nearly two gigabytes in each block; the 405B model of Llama 3 has `126` such blocks [@llama3].")
+
+
+def gradients(module: nn.Module) -> dict[str, Tensor]:
+    """The gradient of each parameter, by its name."""
+    return {name: gradient_of(p) for name, p in module.named_parameters()}
+
+
+PLAN = {
+    **dict.fromkeys(["attention.query", "attention.key", "attention.value"], ColwiseParallel),
+    **dict.fromkeys(["feed_forward.gate", "feed_forward.up"], ColwiseParallel),
+    **dict.fromkeys(["attention.out", "feed_forward.down"], RowwiseParallel),
+}
+
+
+@aside
+@requires("ranks=4")
+def a_library_adds_up_more_often() -> None:
+    """DTensor adds up the gradients of query, key and value apart, and those of gate and up."""
+    note(r"""
+        PyTorch cuts a module by a *plan*, which says for each matrix how it is cut. Its weights
+        become DTensors: tensors that know which part of a whole they are. The block need not
+        change. Is it the same as by hand? Count the collectives with PyTorch's own counter:
+    """)
+    rank, ranks = dist.get_rank(), dist.get_world_size()
+    whole = Block().double()
+    planned = Block().double()
+    planned.load_state_dict(whole.state_dict())
+    parallelize_module(planned, init_device_mesh("cpu", (ranks,)), {name: kind() for name, kind in PLAN.items()})
+    x: Float[Tensor, "b t d"] = torch.randn(2, 128, 64).double().requires_grad_()
+    z = x.detach().clone().requires_grad_()
+    y = whole(x)
+    y.square().sum().backward()
+    with Wire() as forth, CommDebugMode() as forward:
+        made = planned(z) + 0  # the sum waits for what is under way
+    with Wire() as back, CommDebugMode() as backward:
+        made.square().sum().backward()
+    assert torch.allclose(made, y, rtol=0, atol=1e-12), "the same result"
+    assert torch.allclose(gradient_of(z), gradient_of(x), rtol=1e-10, atol=1e-10), "the same gradient"
+    counts = forward.get_total_counts(), backward.get_total_counts()  # @inspect counts
+    assert counts == (2, 5), "all-reduces forward, and backward"
+    one = all_reduce_bytes(x.nbytes, ranks)
+    sent = round(forth.sent / one, 1), round(back.sent / one, 1)  # @inspect sent
+    assert sent == counts, "and so say the bytes on the wire"
+    note(r"""
+        Forward it is the same. Backward each of the five matrices that read a token hands back a
+        gradient of its own, and each is added up alone: three in attention, two in the feed-forward
+        part. By hand they are added at each rank first, and one all-reduce does for all. So do
+        programs that keep query, key and value in one matrix.
+    """)
+    question(r"""
+        How many times the bytes of the block by hand does this block send, in a whole step?
+    """, answer=sum(counts) / 4, check=sum(sent) / 4, unit="times", why="Seven all-reduces, and not four.")
+
+
+def gathered(x: Float[Tensor, "b t d"]) -> Float[Tensor, "b all d"]:
+    """The tokens of all ranks, in order."""
+    parts = [torch.empty_like(x) for _ in range(dist.get_world_size())]
+    dist.all_gather(parts, x.contiguous())
+    return torch.cat(parts, dim=1)
+
+
+def scattered(x: Float[Tensor, "b all d"]) -> Float[Tensor, "b t d"]:
+    """This rank's tokens of the sum of all ranks' `x`: a reduce-scatter that sends no more than it has to."""
+    parts = [part.contiguous() for part in x.chunk(dist.get_world_size(), dim=1)]
+    came = [torch.empty_like(parts[0]) for _ in parts]
+    dist.all_to_all(came, parts)
+    return torch.stack(came).sum(dim=0)
+
+
+class Gather(torch.autograd.Function):
+    """Forward an all-gather of the tokens, backward a reduce-scatter of their gradients."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        return gathered(x)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
+        return scattered(grad)
+
+
+class Scatter(torch.autograd.Function):
+    """Forward a reduce-scatter of parts of sums, backward an all-gather of the gradients."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        return scattered(x)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
+        return gathered(grad)
+
+
+@requires("ranks=4")
+def a_sum_can_be_left_scattered() -> None:
+    """Sequence parallelism sends as many bytes, and keeps less."""
+    note(r"""
+        Between the parts of a block, every rank has all tokens, and all ranks do the same: they
+        norm them and add to them. Nothing there looks at several tokens at once, so each rank could
+        do it for some of the tokens. An all-reduce is a reduce-scatter and an all-gather. So stop
+        after the reduce-scatter, which leaves each rank the sums of its own tokens. Do the
+        all-gather where the next part begins. That is *sequence parallelism* [@korthikanti2022]. It
+        is the same block with other ends:
+    """)
+    rank, ranks = dist.get_rank(), dist.get_world_size()
+    whole, summed = Block().double(), Block(ranks, Enter.apply, Leave.apply).double()
+    scattering = Block(ranks, Gather.apply, Scatter.apply).double()
+    for cut in (summed, scattering):
+        cut.load_state_dict(slices(whole.state_dict(), rank, ranks))
+    x: Float[Tensor, "b all d"] = torch.randn(2, 128, 64).double().requires_grad_()
+    mine: Float[Tensor, "b t d"] = x.detach().chunk(ranks, dim=1)[rank].clone().requires_grad_()  # @inspect mine
+    y = whole(x)
+    y.square().sum().backward()
+    with Wire() as wire:
+        made = scattering(mine)
+        made.square().sum().backward()
+    assert torch.allclose(made, y.chunk(ranks, dim=1)[rank], rtol=0, atol=1e-12), "its tokens' result"
+    grad = gradient_of(x).chunk(ranks, dim=1)[rank]
+    assert torch.allclose(gradient_of(mine), grad, rtol=1e-10, atol=1e-10), "its tokens' gradient"
+    ratio = wire.sent / (4 * all_reduce_bytes(x.nbytes, ranks))  # @inspect ratio
+    assert 1 < ratio < 1.02, "as many bytes as four all-reduces"
+    note(r"""
+        What does each rank keep for the backward pass? Of each norm that is its input, the input
+        divided by its root mean square, and that root: $2d + 1$ numbers a token. These are now kept
+        for the rank's own tokens alone:
+    """)
+    weights = [*summed.parameters(), *scattering.parameters()]
+    before = saved_bytes_of(lambda: summed(x), weights)  # @inspect before as B
+    after = saved_bytes_of(lambda: scattering(mine), weights)  # @inspect after as B
+    two_norms = 2 * (2 * 64 + 1) * x[..., 0].nbytes
+    assert before - after == two_norms * (ranks - 1) / ranks, "of the two norms, a fourth is left"
+    note(rf"""
+        That leaves {after / before:.0%}. Of the rest, what attention and the feed-forward part
+        compute inside was cut before. What is still whole at every rank are the gathered tokens
+        that enter the matrices. Megatron gathers them once more in the backward pass instead of
+        keeping them [@korthikanti2022].
+    """)
+    misbelief("With sequence parallelism the gradients of all weights are finished where they are made.", r"""
+        Those of the matrices are. But the gains of a norm are whole at every rank, and each rank's
+        norm saw its own tokens only. So their gradients have to be added up over the ranks.
+    """)
+    gain, wanted = (gradient_of(block.attention_norm.weight) for block in (scattering, whole))
+    assert not torch.allclose(gain, wanted), "a part of the gain's gradient"
+    dist.all_reduce(gain)
+    assert torch.allclose(gain, wanted), "added up: the whole"
+    question(r"""
+        A norm with a kernel of its own keeps its input and little else. How many bytes do the `2`
+        norms of a block keep at each of `8` ranks, for `8192` tokens of width `16384` in
+        `bfloat16`, with sequence parallelism?
+    """, answer=2 * 8192 * 16384 * 2 // 8, check=2 * (8192 // 8) * 16384 * 2, unit="B", within=0.05,
+        wrong={"That is without it: every rank keeps all tokens.": 2 * 8192 * 16384 * 2},
+        why="Each rank keeps `1024` of the tokens.")
+
+
+@aside
+@requires("ranks=4")
+def a_loss_needs_three_numbers_per_token() -> None:
+    """A loss over sharded logits sends three numbers per token, not the logits."""
+    note(r"""
+        The last matrix makes a logit for each entry of the vocabulary. Cut by columns, each rank
+        has the logits of some entries. Does the loss need them all in one place? For each token it
+        is the logarithm of a sum over the vocabulary, less the logit of the right entry. To keep
+        the exponentials small, the largest logit is taken off first. So all that the ranks have to
+        combine is a maximum, a sum, and one logit:
+    """)
+    rank, ranks = dist.get_rank(), dist.get_world_size()
+    logits: Float[Tensor, "t n"] = torch.randn(1024, 1024).double()
+    targets: Int[Tensor, " t"] = torch.randint(1024, (1024,))
+    mine: Float[Tensor, "t part"] = logits.chunk(ranks, dim=1)[rank].clone()
+    first = rank * mine.shape[1]  # the entry that this rank's first column is of
+    here = (targets >= first) & (targets < first + mine.shape[1])
+    with Wire() as wire:
+        top = mine.amax(dim=1)
+        dist.all_reduce(top, dist.ReduceOp.MAX)
+        total = (mine - top[:, None]).exp().sum(dim=1)
+        dist.all_reduce(total)
+        place = (targets - first).clamp(0, mine.shape[1] - 1)
+        right = mine.gather(1, place[:, None])[:, 0] * here
+        dist.all_reduce(right)
+    loss = (total.log() + top - right).mean()  # @inspect loss
+    assert torch.isclose(loss, F.cross_entropy(logits, targets), rtol=1e-12), "the loss of one process"
+    sent = wire.sent / (3 * all_reduce_bytes(1024 * 8, ranks))  # @inspect sent as times
+    assert 1 < sent < 1.2, "three numbers a token, and headers"
+    note(r"""
+        The gradient of a logit is its share of the softmax, less one at the right entry. Each rank
+        computes that for its own columns, and sends nothing. Gathering the logits would take many
+        times the bytes:
+    """)
+    grad = (mine - top[:, None]).exp() / total[:, None]
+    grad[here, place[here]] -= 1
+    logits.requires_grad_()
+    F.cross_entropy(logits, targets, reduction="sum").backward()
+    assert torch.allclose(grad, gradient_of(logits).chunk(ranks, dim=1)[rank], rtol=0, atol=1e-12), "its part of the gradient"
+    parts = [torch.empty_like(mine) for _ in range(ranks)]
+    with Wire() as gathering:
+        dist.all_gather(parts, mine)
+    more = gathering.sent / wire.sent  # @inspect more as times
+    assert more > 140, "times as many bytes"
+    question(r"""
+        The vocabulary of `Llama-3` has `128256` entries. How many times the bytes of the three
+        numbers is an all-gather of the logits, both in the same format? Take the ring: an
+        all-reduce of one number sends $2(G-1)/G$, an all-gather of $n$ numbers $(G-1)/G$ of each.
+    """, answer=128256 / (3 * 2), check=128256 * 7 / 8 / (3 * all_reduce_bytes(1, 8)), unit="times", within=0.05,
+        why="The number of ranks cancels.")

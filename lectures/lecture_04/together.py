@@ -1,0 +1,413 @@
+"""All together: meshes of ranks, published layouts, what hides the traffic, and a search for a layout."""
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+import torch.distributed as dist
+from counters import flops
+from hardware import CARDS
+from torch import Tensor, nn
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
+from torch.distributed.fsdp import fully_shard
+from torch.distributed.tensor.debug import CommDebugMode
+from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
+from wire import Wire, everyone
+
+from litbook import aside, figure, misbelief, note, question, requires
+
+from .drawings import plot_flow
+from .pipeline import bubble
+from .sharded_state import local
+from .tensor_parallel import FeedForward, all_reduce_bytes, gradients, slices
+
+
+def all_together() -> None:
+    """All together."""
+    note(r"""
+        Large runs use several ways of sharing at once. The ranks form a *mesh*, a grid with an axis
+        for each way. Two cards then talk along one axis about weights, and along another about
+        tokens. Which axis should be how long? That follows from what each link carries in a second,
+        and from what a card holds.
+    """)
+    one_axis_carries_weights_the_other_tokens()
+    the_axes_multiply()
+    tokens_hide_weights_and_width_hides_tokens()
+    a_search_finds_a_published_layout()
+    a_thousand_ranks_can_be_simulated()
+
+
+class Layer(nn.Module):
+    """A feed-forward part that adds to its input."""
+
+    def __init__(self, width: int, hidden: int) -> None:
+        super().__init__()
+        self.part = FeedForward(width, hidden)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y: Tensor = x + self.part(x)
+        return y
+
+
+COLUMNS_THEN_ROWS = {"part.gate": ColwiseParallel, "part.up": ColwiseParallel, "part.down": RowwiseParallel}
+
+
+def layered(layers: int, width: int, hidden: int) -> nn.Sequential:
+    """Layers with the same weights on every rank."""
+    torch.manual_seed(0)
+    return nn.Sequential(*(Layer(width, hidden) for _ in range(layers)))
+
+
+def shard(model: nn.Sequential, mesh: DeviceMesh) -> None:
+    """Cuts each layer along the axes that the mesh has: its products along tensor, its state along data."""
+    for layer in model:
+        if "tensor" in (mesh.mesh_dim_names or ()):
+            parallelize_module(layer, mesh["tensor"], {name: kind() for name, kind in COLUMNS_THEN_ROWS.items()})
+        fully_shard(layer, mesh=mesh["data"])
+    fully_shard(model, mesh=mesh["data"])
+
+
+@requires("ranks=4")
+def one_axis_carries_weights_the_other_tokens() -> None:
+    """On a mesh, one axis carries weights, and the other one tokens."""
+    note(r"""
+        Four ranks as a mesh of two by two. Along the axis *tensor*, two ranks share each product.
+        Along the axis *data*, two ranks have different tokens and share the state, by FSDP. A rank
+        has one neighbor along each axis, and one across the corner. Who sends how much to whom, for
+        a small batch and for a large one?
+    """)
+    rank = dist.get_rank()
+    mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("data", "tensor"))
+    row = mesh.get_local_rank("data")
+    across, beside, corner = rank ^ 2, rank ^ 1, rank ^ 3  # neighbors: along data, along tensor, along none
+    cut, alone = layered(2, 128, 320), layered(2, 128, 320)
+    shard(cut, mesh)
+    talk = {}
+    for batch in (64, 1024):
+        x = torch.randn(batch, 128)
+        cut(x.chunk(2)[row]).square().mean().backward()  # the first step sets up connections and buffers
+        cut.zero_grad()
+        with Wire() as wire:
+            cut(x.chunk(2)[row]).square().mean().backward()
+        alone.zero_grad()
+        alone(x).square().mean().backward()
+        products = slices(gradients(alone), mesh.get_local_rank("tensor"), 2)
+        for ours, theirs in zip(gradients(cut).values(), products.values()):
+            assert torch.allclose(local(ours), theirs.chunk(2)[row], atol=1e-7), "the gradient of one process"
+        cut.zero_grad()
+        talk[batch] = everyone(wire.to)
+    mine = {batch: table[rank] for batch, table in talk.items()}
+    weights = [sent[across] for sent in mine.values()]  # @inspect weights as B
+    tokens = [sent[beside] for sent in mine.values()]  # @inspect tokens as B
+    assert weights[0] == weights[1], "along data: the same, whatever the batch"
+    assert 15 < tokens[1] / tokens[0] < 16, "along tensor: in proportion to the batch"
+    assert max(sent[corner] for sent in mine.values()) < 2000, "across the corner: next to nothing"
+    figure(plot_flow({f"a batch of {batch}": table for batch, table in talk.items()}),
+        caption="Bytes from each rank to each in one step. The first two ranks share products, and so do the last two.",
+        alt=r"""
+            Two tables of four by four cells. In both, ranks two apart exchange the same number of
+            bytes. Ranks next to each other exchange few with the small batch, and most with the
+            large one.
+        """)
+    note(r"""
+        Two ranks in an all-reduce send each other half a tensor twice. Four all-reduces of the
+        tokens come out of two layers: one forward in each, and two backward in the second. (The
+        first has no one to hand a gradient to.) FSDP gathers a layer's weights twice and adds up
+        its gradients once,
+        [which costs gloo as much as an all-reduce](#a_ring_sends_less_than_twice_the_tensor):
+    """)
+    by_formula = [4 * all_reduce_bytes(batch // 2 * 128 * 4, 2) for batch in talk]  # @inspect by_formula as B
+    assert all(1 < sent / size < 1.06 for sent, size in zip(tokens, by_formula)), "tokens, by count and by formula"
+    half = sum(p.nbytes for p in alone.parameters()) / 2
+    gathers, sums = 2 * half / 2, all_reduce_bytes(half, 2)
+    ratio = weights[0] / (gathers + sums)  # @inspect ratio
+    assert 1 < ratio < 1.02, "weights, by count and by formula"
+    question(r"""
+        From which batch on does this model send more along the axis tensor than along the axis
+        data? Let FSDP send `983040` bytes and each row of the batch `1024`.
+    """, answer=983040 / 1024, check=(gathers + sums) / (by_formula[0] / 64), unit="rows",
+        why="Weights are sent once a step, however many rows there are.")
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a run shares its work: cards along each axis, and what one step is."""
+
+    tensor: int
+    context: int
+    stages: int
+    data: int
+    sequence: int   # tokens
+    sequences: int  # of each rank along the axis data, in a step
+    reached: float  # FLOP/s of a card, as reported
+
+    @property
+    def cards(self) -> int:
+        """Cards in all: the axes multiply."""
+        return self.tensor * self.context * self.stages * self.data
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of a step."""
+        return self.data * self.sequences * self.sequence
+
+
+LLAMA_3 = (  # 405B, table 4 of its report [llama3]
+    Layout(8, 1, 16, 64, 8192, 32, 430e12),
+    Layout(8, 1, 16, 128, 8192, 16, 400e12),
+    Layout(8, 16, 16, 8, 131072, 16, 380e12),
+)
+PEAK = CARDS["H100 SXM"].bfloat16 or 0.0
+LAYERS, WIDTH, HIDDEN, KEYS, VOCABULARY = 126, 16384, 53248, 1024, 128256  # of Llama 3 405B [llama3]
+BLOCK = 2 * WIDTH * WIDTH + 2 * WIDTH * KEYS + 3 * WIDTH * HIDDEN  # weights of one block
+N = LAYERS * BLOCK + VOCABULARY * WIDTH  # of all matrices
+
+
+def the_axes_multiply() -> None:
+    """In a layout the axes multiply to the number of cards, but experts are no axis of their own."""
+    note(r"""
+        The report on Llama 3 says in a table how the 405B model was trained [@llama3]. First on
+        `8192` cards, then on `16384`, at last with long texts. What follows from the lengths of the
+        axes? The product should be the number of cards. And the tokens of a step are those of a
+        sequence, times the sequences of a rank, times the ranks along the axis data:
+    """)
+    cards = [layout.cards for layout in LLAMA_3]  # @inspect cards
+    assert cards == [8192, 16384, 16384], "as many as reported"
+    tokens = [layout.tokens for layout in LLAMA_3]  # @inspect tokens
+    assert tokens == [2**24] * 3, "a step has 16 million tokens at each stage"
+    mfu = [layout.reached / PEAK for layout in LLAMA_3]  # @inspect mfu as %
+    printed = [0.43, 0.41, 0.38]
+    assert all(abs(ours - theirs) < 0.01 for ours, theirs in zip(mfu, printed)), "MFU, within a point of the table"
+    waits = [float(bubble(layout.stages, layout.sequences)) for layout in LLAMA_3]  # @inspect waits as %
+    assert 0.48 < waits[1] < 0.49, "a plain pipeline would wait nearly half the time"
+    rows = [
+        f"| {a.cards:,} | {a.tensor} | {a.context} | {a.stages} | {a.data} | {a.sequence:,} | {a.sequences} "
+        f"| {a.tokens / 2**20:.0f} Mi | {m:.1%} | {w:.0%} |"
+        for a, m, w in zip(LLAMA_3, mfu, waits)
+    ]
+    note("| cards | tensor | context | stages | data | tokens | sequences | in a step | MFU | bubble |\n"
+         "|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n" + "\n".join(rows))
+    note(r"""
+        (The bubble is that of [@eq:bubble] with one sequence in a microbatch. The run had less,
+        because it interleaved its stages.) Some copies of that table print four ranks along the
+        axis data in the last row, others eight. The product tells which is right:
+    """)
+    misprinted = math.prod([8, 16, 16, 4])  # @inspect misprinted
+    assert misprinted == 16384 // 2, "half the cards: it has to be eight"
+    note(r"""
+        DeepSeek-V3 was trained on `2048` cards with `16` stages, experts spread over `64` cards,
+        and no tensor parallelism [@deepseek-v3]. Is there a data axis of two?
+    """)
+    beside = 2048 // 16  # @inspect beside
+    assert beside == 128, "cards for each stage, all with tokens of their own"
+    copies = beside // 64  # @inspect copies
+    assert copies == 2, "copies of each expert among them"
+    misbelief("The axes data, stages and experts multiply to the number of cards.", rf"""
+        The cards that share the experts each have tokens of their own. So the axis of experts lies
+        *inside* the axis data. Each stage has {beside} cards with tokens of their own, and {copies}
+        copies of its experts.
+    """)
+    question(r"""
+        `4096` cards, `8` along the axis tensor and `8` stages. Each rank along the axis data takes
+        `16` sequences of `8192` tokens. How many tokens has a step?
+    """, answer=4096 // (8 * 8) * 16 * 8192, check=Layout(8, 1, 8, 64, 8192, 16, 0).tokens, unit="tokens", within=0.02,
+        why="There are `64` ranks along the axis data.")
+
+
+NVLINK = 900e9 / 2  # bytes a second that a card sends inside a computer, of both directions together [nvidia-hopper]
+NETWORK = 400e9 / 8  # bytes a second between computers: a card has 400 Gbit/s [llama3]
+
+
+@requires("ranks=4")
+def tokens_hide_weights_and_width_hides_tokens() -> None:
+    """FSDP's traffic hides behind enough tokens, that of tensor parallelism behind enough width."""
+    note(r"""
+        While a card computes one layer, the weights of the next can arrive. If they arrive in time,
+        traffic costs nothing: it *hides*. A weight takes $2$ FLOPs for each token. On the wire it
+        takes its own width, $w$ bytes, less what the rank has already:
+
+        [@eq:hide]: $$
+        \frac{\text{FLOPs}}{\text{byte}} = \frac{2\,T}{w} \cdot \frac{G}{G-1}
+        $$
+
+        Here it is counted, with $w = 4$ in `float32`:
+    """)
+    ranks = dist.get_world_size()
+    model = layered(4, 128, 320)
+    shard(model, init_device_mesh("cpu", (ranks,), mesh_dim_names=("data",)))
+    ratios = {}
+    for tokens in (32, 256):
+        with torch.no_grad(), Wire() as wire:
+            work = flops(partial(model, torch.randn(tokens, 128)))
+        ratios[tokens] = work / wire.sent  # @inspect ratios[tokens] as FLOP/B
+    exact = {tokens: 2 * tokens / 4 * ranks / (ranks - 1) for tokens in ratios}  # @inspect exact
+    assert all(0.97 < ratios[tokens] / exact[tokens] < 1 for tokens in ratios), "counted, and by formula"
+    note(rf"""
+        A card hides the traffic if it can do no more FLOPs in the time of a byte than there are. An
+        H100 does {PEAK / 1e12:.0f} teraFLOPs a second, its NVLink sends {NVLINK / 1e9:.0f} GB/s
+        [@nvidia-hopper], and between computers Llama 3's network sends {NETWORK / 1e9:.0f}
+        [@llama3]. So each rank needs this many tokens, in `bfloat16` and with many ranks:
+    """)
+    near, far = PEAK / NVLINK, PEAK / NETWORK  # @inspect near as tokens, far as tokens
+    assert (round(near), round(far)) == (2199, 19790), "inside a computer, between computers"
+    alone = LLAMA_3[0].tokens / LLAMA_3[0].cards  # @inspect alone as tokens
+    assert alone < near < far, "with FSDP alone a card of Llama 3 would have too few"
+    shared = LLAMA_3[0].tokens / LLAMA_3[0].data  # @inspect shared as tokens
+    assert shared > 13 * far, "those of all cards that share them: more than enough"
+    note(r"""
+        That is one reason for the other axes. Along tensor and stages, cards share tokens, so the
+        axis data is shorter, and each of its ranks has more tokens.
+
+        And tensor parallelism? Its FLOPs and its bytes both grow with the tokens, so tokens cancel.
+        What counts are the weights of a block over its width. FLOPs per byte forward, of a block of
+        Llama-3-405B on eight cards:
+    """)
+    inside = 2 * BLOCK / 8 / (2 * all_reduce_bytes(WIDTH * 2, 8))  # @inspect inside as FLOP/B
+    assert near < inside < far, "enough for NVLink, not for the network"
+    exposed = near / inside  # @inspect exposed as %
+    assert 0.3 < exposed < 0.33, "of the computing time, where it is not hidden"
+    misbelief("A larger batch makes tensor parallelism cheaper.", r"""
+        It does not: it has more to compute and as much more to send. A wider model does, or fewer
+        cards along the axis.
+    """)
+    question(r"""
+        A rank sends `100` GB/s and computes `400` teraFLOPs a second. From how many tokens on each
+        rank does the forward traffic of FSDP hide, in `bfloat16` and with many ranks?
+    """, answer=400e12 / 100e9, check=400e12 * 2 / 100e9 / 2, unit="tokens", within=0.02,
+        why="One FLOP per byte for each token.")
+
+
+def layouts(cards: int, sequences: int) -> Iterator[Layout]:
+    """All layouts of so many cards in powers of two, with at most a block on each stage and a sequence on each rank."""
+    for tensor in (1, 2, 4, 8, 16, 32):
+        for stages in (1, 2, 4, 8, 16, 32, 64):
+            data = cards // (tensor * stages)
+            if 1 <= data <= sequences:
+                yield Layout(tensor, 1, stages, data, 8192, sequences // data, 0.0)
+
+
+def step_seconds(layout: Layout) -> float:
+    """Seconds of a step at best: arithmetic and sums of tokens, stretched by the bubble; FSDP where it does not hide."""
+    tokens = layout.tokens / layout.data
+    share = layout.tensor * layout.stages
+    attention = 12 * LAYERS * WIDTH * layout.sequence / 2
+    computing = (6 * N + attention) * tokens / share / PEAK
+    link = NVLINK if layout.tensor <= 8 else NETWORK  # eight cards in a computer
+    summing = LAYERS / layout.stages * 4 * all_reduce_bytes(tokens * WIDTH * 2, layout.tensor) / link
+    waiting = float(bubble(layout.stages, layout.sequences))
+    weights = (2 + 4) * N / share * (layout.data - 1) / layout.data / NETWORK  # bfloat16 out, float32 gradients back
+    return (computing + summing) / (1 - waiting) + max(0, weights - computing)
+
+
+def card_bytes(layout: Layout, kept: int) -> float:
+    """Bytes on a card of the first stage with 1F1B; `kept` rows of the hidden width are kept for each token."""
+    share = layout.tensor * layout.stages
+    state = 2 * N / share + 16 * N / layout.cards  # bfloat16 weights; gradients, master copy and moments in shards
+    norms, attention = 2 * (2 * WIDTH + 4), 2 * (3 * WIDTH + 2 * KEYS) + 4 * 128
+    token = norms + attention + 2 * (WIDTH + kept * HIDDEN)
+    open_now = min(layout.sequences, layout.stages)
+    return state + open_now * layout.sequence * token * LAYERS / layout.stages / layout.tensor
+
+
+@aside
+def a_search_finds_a_published_layout() -> None:
+    """Of all layouts that fit, a simple estimate picks the one of Llama 3."""
+    note(r"""
+        Put the counts together. The time of a step is arithmetic at its peak, and the sums of
+        tensor parallelism, which nothing hides. The bubble stretches both. FSDP costs what does not
+        hide behind the arithmetic. A card holds weights, its shards of the rest, and the
+        activations of all microbatches that `1F1B` keeps. Try all layouts in powers of two for
+        `16384` cards and `2048` sequences of `8192` tokens:
+    """)
+    tried = [*layouts(16384, 2048)]
+    published = Layout(8, 1, 16, 128, 8192, 16, 0.0)
+    assert len(tried) == 36, "layouts"
+    assert published in tried, "that of Llama 3 among them"
+    memory = CARDS["H100 SXM"].memory
+
+    def ranked(kept: int) -> list[Layout]:
+        fitting = [layout for layout in tried if card_bytes(layout, kept) < memory]
+        return sorted(fitting, key=step_seconds)
+
+    best = ranked(3)
+    first = [(a.tensor, a.stages, a.data) for a in best[:3]]  # @inspect first
+    assert best[0] == published, "the fastest that fits"
+    assert len(best) == 19, "layouts fit"
+    seconds = [step_seconds(layout) for layout in best[:3]]  # @inspect seconds as s
+    assert seconds[1] / seconds[0] < 1.02 < 1.3 < step_seconds(best[3]) / seconds[0], \
+        "two are nearly as fast, the others are not"
+    note(r"""
+        How much is that worth? The layouts that are close have more stages and as many cards along
+        the axis tensor. More than eight there would have to use the network. The answer hangs on
+        memory. Above, the feed-forward part keeps three rows of its hidden width for each token:
+        `gate`, `up`, and the input of `down`. If it kept only two, or four as in
+        [the block that we counted](#lecture_03.the_block_of_today_keeps_other_tensors):
+    """)
+    leaner, fuller = ranked(2), ranked(4)
+    place = leaner.index(published) + 1  # @inspect place
+    assert place == 3, "the third: fewer stages would fit and be faster"
+    too_much = card_bytes(published, 4) / memory  # @inspect too_much as times
+    assert published not in fuller, "it would not fit"
+    assert 1.05 < too_much < 1.1, "by a little"
+    misbelief("The best layout follows from the model.", r"""
+        It follows from the model, the links and the memory together. A few bytes more or less for
+        each token move it.
+    """)
+    note(r"""
+        How good is the estimate? The report gives the rate that each card reached, which gives the
+        seconds that a step took:
+    """)
+    took = 6 * N * published.tokens / (published.cards * LLAMA_3[1].reached)  # @inspect took as s
+    close = step_seconds(published) / took  # @inspect close
+    assert 0.9 < close < 1.1, "estimated over reported"
+    note(r"""
+        That is closer than it deserves. No card multiplies at its peak, which makes the estimate
+        too short. And the run interleaved its stages, which made its bubble smaller than ours.
+    """)
+    question(r"""
+        In the published layout, how many seconds of a step are the arithmetic of the matrices at
+        the peak of an H100, `989.5` teraFLOPs a second? Take `404` billion weights and `1024`
+        tokens for each of the `16384` cards.
+    """, answer=6 * 404e9 * 1024 / 989.5e12, check=6 * 404e9 * 2**24 / 16384 / PEAK, unit="s", within=0.05,
+        why="The estimate says more than twice that: sums, the bubble and attention are the rest.")
+
+
+@aside
+@requires("simulated ranks=1024")
+def a_thousand_ranks_can_be_simulated() -> None:
+    """Shapes and counts need no second rank: a thousand can be simulated in one process."""
+    note(r"""
+        Who has no thousand cards can still see what each would hold. PyTorch has a process group
+        that says it has `1024` ranks and sends nothing. Collectives return at once with tensors of
+        the right shape. What is in them is made up:
+    """)
+    ranks = dist.get_world_size()  # @inspect ranks
+    ones = torch.ones(4)
+    dist.all_reduce(ones)
+    assert ones.sum() == 4, "nobody added anything"
+    note(r"""
+        So no value can be trusted, and every count can. Four layers on a mesh of `128` by `8`, cut
+        by FSDP and by tensor parallelism:
+    """)
+    mesh = init_device_mesh("cpu", (128, 8), mesh_dim_names=("data", "tensor"))
+    model = layered(4, 1024, 4096)
+    total = sum(p.numel() for p in model.parameters())  # @inspect total
+    shard(model, mesh)
+    held = sum(local(p).numel() for p in model.parameters())  # @inspect held
+    assert held * ranks == total == 4 * 3 * 1024 * 4096, "a rank holds its share, and no more"
+    x = torch.zeros(2, 1024, requires_grad=True)
+    with CommDebugMode() as counter:
+        model(x).sum().backward()
+    counts = {str(operation).split(".")[-1]: n for operation, n in counter.get_comm_counts().items()}  # @inspect counts
+    assert sorted(counts.values()) == [4, 4 * 2, 4 + 4 * 2], "collectives in a step"
+    note(r"""
+        For each layer one reduce-scatter of gradients, all-gathers of weights forward and backward,
+        and all-reduces of tokens: one forward, and one backward for each of the two matrices that
+        read them. None of these numbers depends on how many ranks there are.
+    """)
+    question(r"""
+        How many bytes of `float32` weights does each of the `1024` ranks hold of this model?
+    """, answer=4 * 4 * 3 * 1024 * 4096 // 1024, check=sum(local(p).nbytes for p in model.parameters()), unit="B", within=0.02,
+        wrong={"That is with tensor parallelism alone.": 4 * 4 * 3 * 1024 * 4096 // 8},
+        why="Both axes cut: `128` by `8`.")
