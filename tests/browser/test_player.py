@@ -90,7 +90,7 @@ def track(made: model.Record, page: str = "index.player.js") -> dict[str, Any]:
     """The data of a page, with its rows added up."""
     text = player.data(made)[page]
     found: dict[str, Any] = json.loads(text[text.index("]=") + 2 :].rstrip(";\n"))
-    widths = {"steps": 2, "values": 4, "turns": 3}
+    widths = {"steps": 2, "values": 4, "turns": 4}
     return found | {name: sums(found[name], width) for name, width in widths.items()}
 
 
@@ -113,6 +113,7 @@ def test_the_steps_and_values_of_a_record_are_those_of_its_page():
     found = [track(made, name) for name in books]
     assert sum(len(data["steps"]) for data in found) > 20
     shown = {v.text for s in made.sections for v in s.values if v.kind != "clear"}
+    shown |= {side.text for s in made.sections for claim in s.claims for side in claim.operands}
     assert {name for data in found for _, name, _ in said(data)} <= shown
     entries: list[Entry] = [*made.sections, *made.definitions]
     hidden = {it.first + s.first for it in entries for s in it.statements if s.kind == "hidden"}
@@ -140,7 +141,8 @@ def remarks(data: dict[str, Any]) -> list[tuple[int, str]]:
 def test_folded_iterations_are_counted_where_they_are_missing(tmp_path: Path) -> None:
     made = record(tmp_path, section("for i in range(1000):\n    for j in range(6):\n        k = i * j"))
     data = track(made)
-    turns = [turn[1:] for turn in data["turns"]]
+    turns = [turn[1:3] for turn in data["turns"]]
+    assert {turn[3] for turn in data["turns"]} == {line_of(made.sources[0].text, "k = i")}, "where loops end"
     assert [turn for turn in turns if turn[1] == 1000] == [(n, 1000) for n in (1, 2, 3, 999, 1000)]
     assert [turn for turn in turns if turn[1] == 6] == 5 * [(n, 6) for n in (1, 2, 3, 5, 6)]
     outer, inner = (line_of(made.sources[0].text, f"for {name} in") for name in "ij")
@@ -587,6 +589,8 @@ def test_the_current_line_stays_in_view_above_the_panel(reader: Reader, small_ad
         box = reader.page.locator(".lb-now").first.bounding_box()
         panel = reader.page.locator(".lbp").bounding_box()
         assert box and panel
+        if reader.page.locator(".lbp-code .lb-now").count():  # a call whose lines stand elsewhere
+            continue
         assert 40 <= box["y"] < panel["y"], reader.line()
 
 
@@ -690,7 +694,7 @@ def test_the_themes_keys_for_the_next_page_leave_nothing_that_is_stepped_through
 
 
 def test_where_the_page_scrolls_sideways_letters_are_the_players(reader: Reader, small_address: str) -> None:
-    reader.open(small_address + STEPS).until("a = 1")
+    reader.open(small_address + STEPS).until("a = 1").press("r")
     at = reader.step()
     reader.page.evaluate(
         """() => { const box = document.createElement('div'); box.className = 'lb-scroll'; box.tabIndex = 0;
@@ -709,7 +713,7 @@ def test_every_key_has_a_button_and_the_dialog_names_both(reader: Reader, small_
     rows = reader.page.locator("dialog dl > div").all()
     named = [f"{row.locator('dd').inner_text()} ({row.locator('kbd').inner_text()})" for row in rows]
     assert sorted(named) == sorted(titles)
-    assert len(named) == 12
+    assert len(named) == 16
 
 
 def test_the_last_step_marks_what_its_line_says_and_no_more(reader: Reader, small_address: str) -> None:
@@ -867,7 +871,7 @@ def test_hostile_values_are_text_and_nothing_is_too_wide(
 
 
 def test_what_is_to_come_can_be_hidden_until_it_is_reached(reader: Reader, small_address: str) -> None:
-    reader.open(small_address + STEPS).until("a = 1").press("r")
+    reader.open(small_address + STEPS).until("a = 1")
 
     def visible(text: str) -> bool:
         return bool(
@@ -931,7 +935,7 @@ def test_a_section_is_found_by_its_name(reader: Reader, small_address: str) -> N
 def test_every_control_has_a_name_and_the_panel_is_a_region(reader: Reader, small_address: str) -> None:
     reader.open(small_address + STEPS)
     names = reader.page.eval_on_selector_all(".lbp button, .lbp input", "all => all.map((b) => b.ariaLabel)")
-    assert len(names) == len(set(names)) == 13
+    assert len(names) == len(set(names)) == 17
     assert all(names)
     assert reader.page.locator(".lbp").get_attribute("aria-label") == "Player"
     assert reader.page.locator("[aria-live=polite].lbp-live").count() == 1
@@ -998,7 +1002,7 @@ def test_the_book_steps_through_storage_and_views(reader: Reader, address: str) 
     reader.open(address + "lectures/lecture_02/storage-and-views/")
     for _ in range(40):
         reader.press("ArrowRight")
-    assert reader.step() == 41
+    assert reader.step() > 41, "calls of helpers in other files are stepped over"
     assert reader.page.locator(".lbp-call").count() >= 1
     assert reader.page.locator(".lb-now").count() >= 1
 
@@ -1010,16 +1014,85 @@ def test_names_that_share_a_storage_stand_below_it_and_what_a_step_changes_is_ma
     reader: Reader, small_address: str
 ) -> None:
     reader.open(small_address + "lectures/lecture_94/").until("y = x.T")
-    rows = reader.page.locator(".lbp-memory tr")
+    rows = reader.page.locator(".lbp-memory > table tr")
     assert rows.all_inner_texts() == [
         "memory\t0\t1\t2\t3\t4\t5",
         "x\t1\t2\t3\t4\t5\t6",
         "y\t1\t3\t5\t2\t4\t6",
     ]
+    grids = reader.page.locator(".lbp-grids table")
+    assert grids.nth(0).inner_text().split() == ["x", *"012345"]
+    assert grids.nth(1).inner_text().split() == ["y", *"031425"]
     reader.until("z = x.clone()")
     assert reader.page.locator(".lbp-memory").count() == 2  # a copy has its own
     reader.until("y[2, 1] = 50")
-    assert reader.page.locator(".lbp-memory .lbp-new").all_inner_texts() == ["50"]
+    marked = reader.page.locator(".lbp-memory .lbp-new").all_inner_texts()
+    assert marked == ["50"] * 3, "in memory, and in the matrices of both names"
     assert "memory 0 1 2 3 4 50" in reader.page.locator(".lbp-live").inner_text()
     reader.until("z += 1")
     assert reader.page.locator(".lbp-memory .lbp-new").count() == 0
+
+
+# ------------------------------------------------------------------------------- ways to step
+
+
+def test_a_click_on_a_lines_number_runs_to_it_and_again_to_its_next_run(
+    reader: Reader, small_address: str
+) -> None:
+    reader.open(small_address + STEPS)
+    number = reader.page.locator("code.lb-c", has_text="y = 2 * x").first.locator(
+        "xpath=preceding-sibling::a[1]"
+    )
+    number.evaluate("(it) => it.click()")
+    first = reader.step()
+    assert reader.line() == "y = 2 * x" and f"step={first}" in reader.page.url
+    number.evaluate("(it) => it.click()")
+    assert reader.line() == "y = 2 * x"
+    lost = reader.page.locator("code.lb-c", has_text="def double").first.locator(
+        "xpath=preceding-sibling::a[1]"
+    )
+    at = reader.step()
+    lost.evaluate("(it) => it.click()")
+    assert reader.step() == at
+    assert reader.page.locator(".lbp-notice").inner_text() == "That line does not run on this page."
+
+
+def test_the_next_change_is_a_key_away(reader: Reader, small_address: str) -> None:
+    reader.open(small_address + STEPS)
+    seen = []
+    for _ in range(4):
+        reader.press("c")
+        seen.append(reader.page.locator(".lbp-new").count())
+    assert all(seen)
+
+
+def test_who_guesses_sees_a_value_only_when_it_is_asked_for(reader: Reader, small_address: str) -> None:
+    reader.open(small_address + STEPS).press("g").until("a = 1")
+    assert reader.variables()["a"] == "?" and "a = 1." in reader.says() and "Changed" not in reader.says()
+    at = reader.step()
+    reader.press("ArrowRight")
+    assert reader.step() == at and reader.variables()["a"] == "1", "first the value, then the next step"
+    reader.press("g")
+    reader.until('b = double(3, 4, k="v")')
+    assert reader.page.locator(".lbp-see").count() == 0
+
+
+def test_playing_goes_on_by_itself_until_it_is_stopped(reader: Reader, small_address: str) -> None:
+    reader.open(small_address + STEPS)
+    reader.page.locator(".lbp-speed").select_option("4")
+    reader.press("p")
+    until(reader.page, "+document.querySelector('.lbp-count').textContent.split(' ')[0] >= 3")
+    reader.press("p")
+    at = reader.step()
+    reader.page.wait_for_timeout(600)
+    assert reader.step() == at
+
+
+def test_what_a_claim_has_looked_at_is_known_to_the_player(tmp_path: Path) -> None:
+    data = track(
+        record(
+            tmp_path,
+            section("x = [1, 2]\ny = 3\nassert len(x) == 2\nassert (x, y) == ([1, 2], 3)\nassert y == 3"),
+        )
+    )
+    assert [(name, text) for _, name, text in said(data)] == [("y", "3")]

@@ -32,6 +32,10 @@ SUFFIX = ".player.js"
 REGISTER = "litbookSteps"  # the object of the page that data puts itself into
 
 Row = tuple[int, ...]
+# A side of a claim that is a name, or what is asked of one: `x`, `x.stride()`, `x[0]`.
+_NAMED = re.compile(
+    r"(?!(?:True|False|None)\b)[A-Za-z_][\w.]*(?:\(\)|\[[\w:, -]{1,12}\])*(?:\.\w+(?:\(\))?)?"
+)
 
 
 @dataclass
@@ -44,9 +48,12 @@ class Track:
     lines: list[Row] = field(default_factory=list)  # (first, last, claim or -1) of each statement that ran
     steps: list[Row] = field(default_factory=list)  # (frame, line)
     values: list[Row] = field(default_factory=list)  # (step, frame, name, text or -1 where cleared)
-    # [of which row of `values`, storage, elements of it in the order of the tensor, all of its elements]
+    # [of which row of `values`, storage, elements of it in the order of the tensor, all of its elements,
+    # the last two sizes of its shape]
     memories: list[list[object]] = field(default_factory=list)
-    turns: list[Row] = field(default_factory=list)  # (step, iteration from 1, of how many)
+    turns: list[Row] = field(
+        default_factory=list
+    )  # (step, iteration from 1, of how many, the loop's last line)
     names: list[str] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
     claims: list[list[str]] = field(default_factory=list)  # [verdict, caption, both sides]
@@ -176,6 +183,7 @@ class _Maker:
         # (whether of a section, its key, statement) -> index
         self.line_of: dict[tuple[bool, str, int], int] = {}
         self.file_of: dict[int, int] = {}
+        self.latest: dict[tuple[int, int], int] = {}  # (frame, name) -> the text that it has now
         self.places: list[tuple[int, int, int]] = []  # of each of the track's lines: file, first, last
         self._file(book.file[page])
 
@@ -193,7 +201,9 @@ class _Maker:
                 entry.calls.pop(section.steps[step][0], None)
                 turn, count, folded = entry.turns[step]
                 at = len(self.track.steps) - 1
-                self.track.turns.append((at, turn + 1, count))
+                frame, number = section.steps[step]
+                loop, first = entry.statement(frame, number), entry.called[frame].first
+                self.track.turns.append((at, turn + 1, count, first + max(loop.last, loop.end)))
                 if folded:
                     text = ngettext("… {n} iteration folded", "… {n} iterations folded", folded)
                     self.track.remarks.append([at, text])
@@ -233,6 +243,15 @@ class _Maker:
                 track.sections.append([len(track.steps), books.plain(section), self.book.anchor(section)])
         entry.end = len(track.steps)
         track.steps.append((entry.frame_of[frame], self._line(entry, frame, number)))
+        # What a claim has looked at is known there, too: names and what is asked of them, not constants.
+        claim = (
+            entry.claims.get(entry.statement(frame, number).first)
+            if not section.frames[frame].called
+            else None
+        )
+        for side in claim.operands if claim is not None and claim.count == 1 else ():
+            if side.value is not None and _NAMED.fullmatch(side.text):
+                self._shown(entry, frame, side.text, side.value)
         # A section that did not run has no step; its call says why, and whose values the page shows.
         call, recordings = entry.statement(frame, number), self.book.recordings
         missing = self.record.by_key.get(call.target) if call.kind == "section" else None
@@ -307,19 +326,31 @@ class _Maker:
         if value.kind != "clear":
             text = "✗ " + (value.error or _("no value"))
             if not value.error and value.value is not None:
-                text = values.line(entry.section.snapshots[value.value], value.unit)
+                kept = entry.section.snapshots[value.value]
+                self.latest[entry.frame_of[frame], name] = self._index("texts", values.line(kept))
+                text = values.line(kept, value.unit)
                 text += " · " + _("measured") if value.kind == "measure" else ""
             index = self._index("texts", text)
-        self._memory(entry, value)
+        self._memory(entry, value.value)
         self.track.values.append((len(steps) - 1, entry.frame_of[frame], name, index))
 
-    def _memory(self, entry: _Progress, value: Value) -> None:
+    def _shown(self, entry: _Progress, frame: int, text: str, value: int) -> None:
+        """A value that the step which has just been told looked at, unless it is shown already."""
+        at = entry.frame_of[frame], self._index("names", values.plain(text))
+        index = self._index("texts", values.line(entry.section.snapshots[value]))
+        if self.latest.get(at) != index:
+            self._memory(entry, value)
+            self.track.values.append((len(self.track.steps) - 1, *at, index))
+            self.latest[at] = index
+
+    def _memory(self, entry: _Progress, value: int | None) -> None:
         """The storage under a small tensor, which the next row of values shows."""
-        shown = None if value.value is None else entry.section.snapshots[value.value]
+        shown = None if value is None else entry.section.snapshots[value]
         if isinstance(shown, Tensor) and shown.storage is not None and has_storage(shown):
             at = self.storages.setdefault((entry.section.key, shown.storage), len(self.storages))
             texts = [values.number(number).removesuffix(".0") for number in shown.memory or ()]
-            self.track.memories.append([len(self.track.values), at, indices(shown), texts])
+            row = len(self.track.values)
+            self.track.memories.append([row, at, indices(shown), texts, [*shown.shape][-2:]])
 
     def _index(self, kind: str, text: str) -> int:
         table: list[str] = getattr(self.track, kind)

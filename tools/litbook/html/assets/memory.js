@@ -2,10 +2,10 @@
 window.litbookMemory = (it, words, h) => {
   const memories = new Map(); // by row of `values`: its storage, what the tensor reads of it, all of it, and how that was before
   const latest = [];
-  for (const [row, storage, reads, cells] of it.data.memories) {
+  for (const [row, storage, reads, cells, shape] of it.data.memories) {
     const step = it.values[4 * row], above = latest[storage] || { step, cells };
     const before = above.step === step ? above.before || cells : above.cells; // several names may show one change
-    memories.set(row, { storage, reads, cells, before });
+    memories.set(row, { storage, reads, cells, before, shape });
     latest[storage] = { step, cells, before };
   }
   return (frames, k, changes) => { // each small storage with the names that read it; the cells that step k has changed
@@ -16,7 +16,7 @@ window.litbookMemory = (it, words, h) => {
       if (!found.has(held.storage)) found.set(held.storage, { step: -1, names: [] });
       const one = found.get(held.storage);
       if (now.step >= one.step) Object.assign(one, { step: now.step, held });
-      one.names.push([it.data.names[nth], held.reads]);
+      one.names.push([it.data.names[nth], held.reads, held.shape]);
     }
     return [...found.values()].map(({ step, held: { cells, before }, names }, hue) => {
       const fresh = (i) => step === k && before[i] !== cells[i];
@@ -27,7 +27,12 @@ window.litbookMemory = (it, words, h) => {
           const at = reads.indexOf(i);
           return h("td", at < 0 ? null : "lbp-read", at < 0 ? "" : String(at + 1));
         }))));
-      return h("div", "lbp-memory", table);
+      // The same cells as each tensor has them, a matrix as rows.
+      const grids = names.filter(([, , shape]) => shape.length > 1).slice(0, 4).map(([name, reads, shape]) => {
+        const wide = shape[shape.length - 1], lines = Array.from({ length: Math.min(shape[0], 8) }, (_, i) => reads.slice(i * wide, (i + 1) * wide));
+        return h("table", {}, h("caption", {}, name), ...lines.map((line) => h("tr", {}, ...line.map((at) => h("td", fresh(at) ? "lbp-new" : "lbp-read", cells[at])))));
+      });
+      return h("div", "lbp-memory", table, h("div", `lbp-grids lbp-hue${hue % 5}`, ...grids));
     });
   };
 };
