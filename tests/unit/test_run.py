@@ -18,6 +18,7 @@ from litbook.document import report
 from litbook.errors import Interrupted, NotFound, TimedOut, UnusableLecture
 from litbook.probe import author
 from litbook.record import encoding, model
+from litbook.run import environment
 from litbook.run.run import NoDevice, run
 
 RANDOM = f"""{HEAD}
@@ -483,3 +484,17 @@ def two():
     [(section, error)] = alone.errors()
     assert (section.key, error.kind) == ("two", "assert"), "it failed, and its exception was caught"
     assert error.message.startswith("assert fails: y == 3")
+
+
+def test_outside_of_a_repository_no_process_is_started_to_ask_for_the_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("GIT_DIR", raising=False)
+    asked = []
+    monkeypatch.setattr(environment, "_first_line", lambda command, folder: asked.append(folder) or "abc")
+    lecture = tmp_path / "book" / "lectures" / "lecture_x.py"
+    lecture.parent.mkdir(parents=True)
+    assert environment.environment(lecture, "cpu", 0).commit is None and not asked
+    (tmp_path / "book" / ".git").touch()  # a file, as in a work tree of another repository
+    assert environment.environment(lecture, "cpu", 0).commit == "abc+"
+    assert set(asked) == {lecture.parent}

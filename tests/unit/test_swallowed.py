@@ -534,7 +534,10 @@ SILENCERS = {
 def test_what_only_looks_like_a_compiler_silences_nothing(tmp_path: Path, way: str) -> None:
     before, body = SILENCERS[way]
     text = section(body, f"import contextlib\n{before}")
-    assert found(process.record_of(write(tmp_path, text))) == expected(text)
+    run = (
+        process.record_of if "torch.compile" in way else lambda file: record(tmp_path, text)
+    )  # it warns as it is imported
+    assert found(run(write(tmp_path, text))) == expected(text)
 
 
 @pytest.mark.parametrize("more", ["", "\ninner(1)"])

@@ -27,11 +27,14 @@ def environment(lecture: Path, device: str, seed: int, imported: Collection[str]
     versions = dict(packages)
     if torch and "torch" in versions:  # with its build
         versions["torch"] = str(torch.__version__)
-    # The commit that the lecture's folder is at, with a `+` where the working tree has changes.
-    commit = _first_line(["git", "rev-parse", "--short=12", "HEAD"], lecture.parent)
-    status = ["git", "--no-optional-locks", "status", "--porcelain"]  # it asks, and writes nothing
-    if commit is not None and _first_line(status, lecture.parent):
-        commit += "+"
+    # The commit that the lecture's folder is at, with a `+` where the working tree has changes. Outside of a
+    # repository no process is started to hear that there is none.
+    commit = None
+    if "GIT_DIR" in os.environ or any(Path(folder, ".git").exists() for folder in lecture.parents):
+        commit = _first_line(["git", "rev-parse", "--short=12", "HEAD"], lecture.parent)
+        status = ["git", "--no-optional-locks", "status", "--porcelain"]  # it asks, and writes nothing
+        if commit is not None and _first_line(status, lecture.parent):
+            commit += "+"
     try:
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (ValueError, OSError, AttributeError):  # the system does not say

@@ -316,30 +316,29 @@ class _Output(io.TextIOBase):
 def _own_modules(folder: Path) -> Iterator[None]:
     """Modules from the lecture's folder are read afresh; afterwards the modules are those from before."""
     before = dict(sys.modules)
-    for name in _modules_in(folder):
+    for name in _modules_in(folder, before):
         del sys.modules[name]
     importlib.invalidate_caches()
     try:
         yield
     finally:
-        for name in _modules_in(folder):
+        for name in _modules_in(folder, sys.modules.keys() - before.keys()):
             del sys.modules[name]
-        for name, module in before.items():
-            sys.modules[name] = module
+        sys.modules.update(before)
 
 
-def _modules_in(folder: Path) -> list[str]:
-    """Names of the imported modules whose file lies in `folder`, but not in a `.venv` there."""
-    prefix, names = f"{folder}{os.sep}", []
-    for name, module in list(sys.modules.items()):
+def _modules_in(folder: Path, names: Iterable[str]) -> list[str]:
+    """Those of the imported modules whose file lies in `folder`, but not in a `.venv` there."""
+    prefix, inside = f"{folder}{os.sep}", []
+    for name in names:
         # Its file, or the first folder of a package without one. No attributes: some modules import when
         # they are asked for one.
-        values = getattr(module, "__dict__", {})
+        values = getattr(sys.modules.get(name), "__dict__", {})
         place = values.get("__file__") or next(iter(values.get("__path__") or ()), "")
         if isinstance(place, str) and place.startswith(prefix) and name.split(".")[0] != "litbook":
             if INSTALLED.isdisjoint(Path(place[len(prefix) :]).parts):
-                names.append(name)
-    return names
+                inside.append(name)
+    return inside
 
 
 # ---------------------------------------------------------------------------- ending early
