@@ -9,7 +9,7 @@ from pygments.lexer import Lexer
 from pygments.lexers import get_lexer_by_name
 from pygments.util import ClassNotFound
 
-from litbook.document.code import Line, Link, coloured
+from litbook.document.code import Line, Link, Quick, coloured
 from litbook.html import markup
 from litbook.html.markup import Html, tag
 
@@ -53,6 +53,8 @@ def fence(source: str, language: str, *, tabindex: int | None = None) -> Html:
 
 @functools.lru_cache(maxsize=64)
 def _lexer(language: str) -> Lexer | None:
+    if language in Quick.aliases:
+        return Quick(stripnl=False, ensurenl=False)
     try:
         return get_lexer_by_name(language, stripnl=False, ensurenl=False) if language else None
     except ClassNotFound:
