@@ -254,7 +254,7 @@ def sides(claim: Claim, snapshots: Sequence[Snapshot]) -> str:
         if len(shown) == 2 and claim.form[:2] == (called, ", "):
             claim = structs.replace(claim, form=("", sign, ""))
     claim = structs.replace(claim, form=tuple(part.replace(" == ", " = ") for part in claim.form))
-    text = values.claim(claim, snapshots)
+    text = values.claim(claim, snapshots, shown)
     # `[1.0, 3.0] == [1, 3]` holds, and both are `[1, 3]`: the `.0` of whole floats goes, but in no text.
     bare = [
         side if "'" in side or '"' in side else re.sub(r"(?<=\d)\.0(?![\d.])", "", side) for side in shown

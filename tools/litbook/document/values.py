@@ -46,41 +46,46 @@ def is_cut(snapshot: Snapshot) -> bool:
     return isinstance(snapshot, Sequence) and snapshot.length > len(snapshot.items)
 
 
-def claim(claim: Claim, snapshots: SequenceOf[Snapshot]) -> str:
+def claim(claim: Claim, snapshots: SequenceOf[Snapshot], shown: SequenceOf[str] | None = None) -> str:
     """The claim's test with values in place of its operands: `(1, 3) == (1, 3)`.
 
     An operand that was never evaluated stays as source, and so does the whole test where the record
-    holds no form of it.
+    holds no form of it. `shown` are its `sides`, for who has them already.
     """
     if len(claim.form) != len(claim.operands) + 1:
         return _bound(_visible(claim.text))
-    parts = map(str.__add__, claim.form, [*sides(claim, snapshots), ""])
+    parts = map(str.__add__, claim.form, [*(shown or sides(claim, snapshots)), ""])
     return _bound(_visible("".join(parts).strip()), 3 * WIDEST)
 
 
 def sides(claim: Claim, snapshots: SequenceOf[Snapshot]) -> list[str]:
     """What stands in a claim's test for each of its operands."""
-    shown: list[tuple[str, str | None]] = []  # of each side what stands there, and with every digit
-    for operand in claim.operands:
-        side = None if operand.value is None else snapshots[operand.value]
+    there = [None if operand.value is None else snapshots[operand.value] for operand in claim.operands]
+    texts: list[str] = []
+    for operand, side in zip(claim.operands, there, strict=True):
         text = _visible(operand.text) if side is None else line(side)
         if isinstance(side, Tensor) and side.values:  # its numbers: `2×3: 0.5, 1.5, …` of many
-            numbers = _numbers(side)
             text = number(side.values[0])
             if side.shape:
-                whole = len(numbers) == math.prod(side.shape)
-                nested = _nested(numbers, side.shape) if whole else ""
-                text = nested if nested and len(nested) <= SHORT_SIDE else _beginning(side, numbers[:2])
-        shown.append((text, None if side is None else _exact(side)))
+                count = len(side.values)  # of which each takes two signs or more
+                whole = count == math.prod(side.shape) and 2 * count <= SHORT_SIDE
+                nested = _nested(_numbers(side), side.shape) if whole else ""
+                text = nested if nested and len(nested) <= SHORT_SIDE else _beginning(side, _numbers(side, 2))
+        texts.append(text)
     # Where shortening hides a difference, every digit stands there: `0.30000000000000004 != 0.3`.
-    judged = [(text, exact) for text, exact in shown if exact is not None]
-    hides = len({text for text, _ in judged}) < len({exact for _, exact in judged})
-    return [exact if hides and exact is not None else text for text, exact in shown]
+    alike = len({text for text, side in zip(texts, there, strict=True) if side is not None})
+    if alike == len(there) - there.count(None):
+        return texts
+    exact = [None if side is None else _exact(side) for side in there]
+    hides = alike < len({side for side in exact if side is not None})
+    return [
+        digits if hides and digits is not None else text for text, digits in zip(texts, exact, strict=True)
+    ]
 
 
-def _numbers(tensor: Tensor) -> list[str]:
+def _numbers(tensor: Tensor, most: int | None = None) -> list[str]:
     """The values that the record has of a tensor; integers go without commas, which separate them."""
-    return [str(value) if type(value) is int else number(value) for value in tensor.values]
+    return [str(value) if type(value) is int else number(value) for value in tensor.values[:most]]
 
 
 def _beginning(tensor: Tensor, numbers: list[str]) -> str:

@@ -7,6 +7,8 @@ import unicodedata
 
 def visible(text: str) -> list[str]:
     """What is read for each character of a text: lines end alike, tabs are spaces, what hides is spelled."""
+    if text.replace("\n", "").isprintable():  # as most are: nothing to spell, no tab
+        return [*text]
     signs: list[str] = []
     column = 0
     for i, character in enumerate(text):

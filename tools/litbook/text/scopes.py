@@ -129,6 +129,7 @@ def local_names(block: Block) -> frozenset[str]:
     return _local_and_shared(block)[0]
 
 
+@functools.lru_cache(maxsize=4096)  # plans of notebooks and the search for numbers ask for the same functions
 def _local_and_shared(block: Block) -> tuple[frozenset[str], frozenset[str]]:
     """The names that a block has to itself, and those that it declares `global`."""
     bound = {arg.arg for arg in _arguments(block)} if isinstance(block, Function) else set[str]()

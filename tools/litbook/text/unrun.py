@@ -12,7 +12,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import dropwhile, islice
+from itertools import count, dropwhile, islice
 
 from litbook.errors import LitbookError, Place, Problem
 from litbook.record.model import Record
@@ -113,6 +113,8 @@ class _Reached:
     def __init__(self, lecture: Lecture, record: Record) -> None:
         self.lecture, self.record = lecture, record
         self.keys = [lecture.key(i) for i in range(len(lecture.functions))]
+        counts = [count() for _ in lecture.functions]
+        self.places = [next(counts[row.function]) for row in lecture.statements]  # each in its function
         self.entered: set[str] = set()  # keys of what was called
         self.missed: dict[str, list[set[int]]] = {}  # key -> for each section that called it, what it missed
         for section in record.sections:
@@ -168,8 +170,7 @@ class _Reached:
         if statement in self.recorded:
             return False
         if key in self.entered:
-            numbers = [i for i, row in enumerate(self.lecture.statements) if row.function == spec.function]
-            return any(numbers.index(statement) not in missed for missed in self.missed[key])
+            return any(self.places[statement] not in missed for missed in self.missed[key])
         if function.kind in ("helper", "class"):
             return None if function.name in self.named or function.name.startswith("__") else False
         return False
