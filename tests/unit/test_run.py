@@ -490,8 +490,13 @@ def test_outside_of_a_repository_no_process_is_started_to_ask_for_the_commit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("GIT_DIR", raising=False)
-    asked = []
-    monkeypatch.setattr(environment, "_first_line", lambda command, folder: asked.append(folder) or "abc")
+    asked: list[Path] = []
+
+    def answer(_command: list[str], folder: Path) -> str:
+        asked.append(folder)
+        return "abc"
+
+    monkeypatch.setattr(environment, "_first_line", answer)
     lecture = tmp_path / "book" / "lectures" / "lecture_x.py"
     lecture.parent.mkdir(parents=True)
     assert environment.environment(lecture, "cpu", 0).commit is None and not asked
