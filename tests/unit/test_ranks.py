@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from tests.running import claims, one, plain, record, section
 
 from litbook.errors import RecordError, UnusableLecture
-from litbook.record import compare, encoding, model, needs, ranks
+from litbook.record import compare, encoding, model, needs, ranks, recordings
 from litbook.text import source
 
 BODY = """
@@ -132,6 +132,15 @@ def test_a_rank_that_agrees_with_itself_differs_from_no_recording(left: list[mod
     joined = ranks.joined(left[0], left, ["one"])
     result = compare.compare(joined, joined)
     assert (result.differences, result.values, result.claims) == ((), 8, 12)
+
+
+def test_a_recording_of_ranks_has_what_is_compared_and_no_more(left: list[model.Record]) -> None:
+    joined = ranks.joined(left[0], left, ["one"])
+    kept = recordings.trimmed(joined)
+    assert compare.compare(joined, kept).differences == ()
+    assert [ranks.of_rank(one(kept), rank).steps for rank in range(4)] == [()] * 4
+    assert [claim.why for claim in one(kept).claims] == [claim.why for claim in one(joined).claims]
+    assert encoding.loads(encoding.dumps(kept)) == kept
 
 
 def test_what_differs_names_its_ranks(tmp_path: Path) -> None:

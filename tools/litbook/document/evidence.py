@@ -27,6 +27,7 @@ from litbook.record.model import (
     Statement,
     Value,
 )
+from litbook.record.needs import needs
 from litbook.record.ranks import ranks_of
 
 
@@ -103,7 +104,9 @@ class Evidence:
     @cached_property
     def dimmed(self) -> frozenset[int]:
         """Lines that the run did not reach; none of a recording."""
-        entry, ran = self.entry, self.entry.ran_in.get(self.calls[0], set()) if self.calls else set[int]()
+        entry, ran = self.entry, set[int]()
+        for rank in self.of_ranks:  # on any of them
+            ran |= rank.entry.ran_in.get(rank.calls[0], set()) if rank.calls else set()
         if self.stamp or not ran:
             return frozenset()
         # Nor those of loops, where the run may have folded away what ran.
@@ -154,7 +157,7 @@ def origin(record: Record, section: Section, error: Error) -> tuple[int, int]:
 def gather(record: Record, section: Section, recordings: Sequence[Record] = ()) -> Evidence:
     """The evidence for a section: from this run, else from the newest recording that is current."""
     fresh = here(record, section)
-    if fresh.calls or section.requires is None:
+    if fresh.calls or not needs(section.requires).device:
         return fresh
     for other in others(section, recordings):
         if other.current and other.entry.ran:

@@ -14,6 +14,7 @@ from typing import Any
 from litbook.checks import Checked, Wanted
 from litbook.document import report, values
 from litbook.mutants import changes, noticed, trials
+from litbook.record.needs import needs
 from litbook.run import run
 from litbook.text import source
 from litbook.text.lecture import Lecture
@@ -38,6 +39,7 @@ def of_claims(owner: run.Owner, path: str, wanted: dict[str, Any]) -> dict[str, 
         in_main = any(lecture.functions[i].kind == "main" for i in owners)
         sections = () if in_main else tuple(lecture.section_name(i) for i in sorted(owners))
     outcomes, record = trials.try_claims(Path(path), sections=sections, claims=claims, owner=owner)
+    outcomes, record = trials.try_on_ranks(Path(path), claims, outcomes, record)
     excuses = trials.unreadable(lecture)
     lines = []
     for outcome in outcomes:  # survivors, excused ones, idle excuses
@@ -50,6 +52,9 @@ def of_claims(owner: run.Owner, path: str, wanted: dict[str, Any]) -> dict[str, 
             continue  # the run itself says so, with its values
         if outcome.unsteady:
             what = f"the claim itself does not hold when it is tried: {outcome.unsteady}"
+            function = lecture.functions[lecture.statements[claim.statement].function]
+            if needs(function.requires).ranks:
+                what += "\n    it is tried on each rank alone: what talks to others stands above the assert"
             lines.append(f"{file}:{line}: {what}")
         for trial in [] if outcome.unsteady else outcome.left:
             excuse = outcome.excuse(trial)
@@ -86,8 +91,9 @@ def of_claims(owner: run.Owner, path: str, wanted: dict[str, Any]) -> dict[str, 
 
 
 def _device(lecture: Lecture, number: int) -> str | None:
-    """What the section of a claim requires."""
-    return lecture.functions[lecture.statements[lecture.claims[number].statement].function].requires
+    """The device, or the time, that the section of a claim requires."""
+    function = lecture.statements[lecture.claims[number].statement].function
+    return needs(lecture.functions[function].requires).device or None
 
 
 def of_code(owner: run.Owner, path: str, wanted: dict[str, Any]) -> dict[str, Any]:

@@ -21,8 +21,13 @@ they see the claim. An excuse that excuses nothing is listed too, and so is one 
 from __future__ import annotations
 
 import ast
+import base64
+import contextlib
 import functools
 import io
+import json
+import os
+import pickle
 import re
 import sys
 import tokenize
@@ -42,11 +47,13 @@ from litbook.probe.axes import Sizes, mismatch
 from litbook.probe.recorder import Recorder
 from litbook.probe.recording import Listener
 from litbook.record import model
-from litbook.run import run
+from litbook.record.ranks import Lost, joined
+from litbook.run import process, run
 from litbook.snapshot.snapshot import snapshot
 from litbook.text.file import File
 from litbook.text.lecture import Lecture
 
+LAUNCH = 1200.0  # seconds that the ranks of a lecture may take for all of their claims
 PATIENCE = 20.0  # seconds that a mutant may take; then it counts as failed
 TURNS = 20  # of a loop, in which a claim is tried
 HOLDS, FAILS, TOO_LONG = "holds", "fails", "fails: it took too long"
@@ -120,6 +127,7 @@ def try_claims(
     *,
     sections: tuple[str, ...] = (),
     claims: set[int] | None = None,
+    ranks: int = 0,
     owner: run.Owner | None = None,
 ) -> tuple[list[Outcome], model.Record]:
     """Run the lecture in the file `path` (or some of its sections) and try its claims (or some of them).
@@ -130,8 +138,48 @@ def try_claims(
     outcomes: dict[int, Outcome] = {}
     recorder = partial(_Trying, outcomes, claims)
     with forks.one_thread():
-        record = run.run(path, sections=sections, device="cpu", owner=owner, recorded_by=recorder)
+        record = run.run(
+            path, sections=sections, device="cpu", ranks=ranks, owner=owner, recorded_by=recorder
+        )
     return [outcomes[number] for number in sorted(outcomes)], record
+
+
+def try_on_ranks(
+    path: Path, claims: set[int] | None, outcomes: list[Outcome], record: model.Record
+) -> tuple[list[Outcome], model.Record]:
+    """The same with the claims of sections that run on ranks: each rank tries them, in its own names.
+
+    A trial is passed where a mutant fails on any rank, since there the claim would fail.
+    """
+    every = {outcome.claim: outcome for outcome in outcomes}
+    os.environ["LITBOOK_PATIENCE"] = "300"  # one rank may have more to try than another
+    for size, keys in process.worlds(record, slow=False).items():
+        given = {"path": str(path), "claims": None if claims is None else [*claims], "ranks": size}
+        asked = {"path": str(path), "sections": keys, "timeout": LAUNCH, "given": given}
+        asked |= {"function": "litbook.mutants.trials:on_rank"}
+        for done, several in process.answer(path, "litbook.run.ranks:launch", ranks=size, asked=asked):
+            left = list[model.Record | Lost]()
+            for one in several:
+                if "answer" not in one:
+                    left.append(Lost(one["message"], one["path"], one["line"]))
+                    continue
+                # It comes from a process that ran this lecture, as this one has.
+                tried, of_rank = pickle.loads(base64.b64decode(json.loads(one["answer"])))
+                left.append(of_rank)
+                for outcome in tried:
+                    first = every.setdefault(outcome.claim, outcome)
+                    first.passed |= outcome.passed
+                    first.failed |= outcome.failed
+                    first.unsteady = first.unsteady or outcome.unsteady
+            record = joined(record, left, done)
+    return [every[number] for number in sorted(every)], record
+
+
+def on_rank(owner: run.Owner, *, path: str, sections: list[str], claims: list[int] | None, ranks: int) -> str:
+    """What one rank has tried, and its record, for `try_on_ranks`."""
+    wanted = None if claims is None else set(claims)
+    tried = try_claims(Path(path), sections=tuple(sections), claims=wanted, ranks=ranks, owner=owner)
+    return base64.b64encode(pickle.dumps(tried)).decode()
 
 
 class _Trying(Recorder):
@@ -269,6 +317,12 @@ def _in_child(codes: list[CodeType], names: dict[str, Any]) -> list[str]:
     """What each test says, evaluated one after the other in a forked child; fewer where its time is up."""
 
     def verdicts() -> Iterator[str]:
+        # What this copy of a rank would send, the rank itself would seem to have sent.
+        with contextlib.suppress(OSError):
+            for file in Path("/proc/self/fd").iterdir():
+                with contextlib.suppress(OSError):
+                    if str(file.readlink()).startswith("socket:"):
+                        os.close(int(file.name))
         for code in codes:
             try:
                 with warnings.catch_warnings():

@@ -131,6 +131,7 @@ def merged(entries: Sequence[Section]) -> Section:
         calls=calls,
         claims=tuple(map(_judged, zip(*(entry.claims for entry in own), strict=True))),
         errors=_errors([entry.errors for entry in own]),
+        unreached=tuple(p for p in own[0].unreached if all(p in entry.unreached for entry in own)),
         seconds=max(entry.seconds for entry in own),
         snapshots=tuple(snapshots),
     )

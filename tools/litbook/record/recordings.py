@@ -14,7 +14,8 @@ from msgspec.structs import replace
 
 from litbook.errors import RecordError
 from litbook.files import replace_whole, way_out
-from litbook.record import encoding, model
+from litbook.record import encoding, model, ranks
+from litbook.record.needs import needs
 
 PLAIN = re.compile("[a-z0-9-]+")  # what a device is called in a file's name, and in addresses of pages
 
@@ -145,7 +146,7 @@ def trimmed(record: model.Record) -> model.Record:
     their own. What was called, and with what, stays where a value came from it.
     """
     # definitions: what was called, and what whole sections define; with statements where they step in it
-    whole = [section for section in record.sections if section.requires]  # pages elsewhere show all of it
+    whole = [section for section in record.sections if _is_whole(section)]  # pages elsewhere show all of it
     stepped = {key for section in whole for key in section.calls}
     named = {statement.target for section in whole for statement in section.statements}
     called = {key for section in record.sections for key in section.calls}
@@ -154,30 +155,7 @@ def trimmed(record: model.Record) -> model.Record:
         for definition in record.definitions
         if definition.key in called | named
     )
-    sections = (
-        section
-        if section.requires
-        else replace(
-            section,
-            statements=(),
-            frames=tuple(replace(frame, arguments=()) for frame in section.frames),
-            steps=(),
-            dropped=0,
-            unreached=(),
-            # A question is known by its text; its answer is compared.
-            pieces=tuple(
-                replace(piece, step=0, data="", why="", wrong=())
-                for piece in section.pieces
-                if piece.kind == "question"
-            ),
-            values=tuple(replace(value, step=0, reads=()) for value in section.values),
-            snapshots=tuple(
-                replace(shot, media="", form="") if isinstance(shot, model.Opaque) else shot
-                for shot in section.snapshots
-            ),
-        )
-        for section in record.sections
-    )
+    sections = (section if _is_whole(section) else _without_steps(section) for section in record.sections)
     return replace(
         record,
         sources=tuple(replace(source, text="", cuts=()) for source in record.sources),
@@ -185,4 +163,34 @@ def trimmed(record: model.Record) -> model.Record:
         sections=tuple(replace(section, seconds=0.0) for section in sections),
         seconds=float(round(record.seconds)),  # finer, a file would change when no value does
         peak=0,
+    )
+
+
+def _is_whole(section: model.Section) -> bool:
+    """Whether pages elsewhere may show all of a section: it needs a device, or time."""
+    return needs(section.requires).device != ""
+
+
+def _without_steps(section: model.Section) -> model.Section:
+    """A section without what pages have of their own; on each rank, where it ran on several."""
+    if section.shares:
+        return ranks.merged([_without_steps(rank) for rank in ranks.ranks_of(section)])
+    return replace(
+        section,
+        statements=(),
+        frames=tuple(replace(frame, arguments=()) for frame in section.frames),
+        steps=(),
+        dropped=0,
+        unreached=(),
+        # A question is known by its text; its answer is compared.
+        pieces=tuple(
+            replace(piece, step=0, data="", why="", wrong=())
+            for piece in section.pieces
+            if piece.kind == "question"
+        ),
+        values=tuple(replace(value, step=0, reads=()) for value in section.values),
+        snapshots=tuple(
+            replace(shot, media="", form="") if isinstance(shot, model.Opaque) else shot
+            for shot in section.snapshots
+        ),
     )

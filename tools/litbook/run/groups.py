@@ -23,7 +23,7 @@ from litbook.record.ranks import NOT_HERE
 # Seconds that a collective may take, and that a rank waits for the others at the end of a section.
 PATIENCE = float(os.environ.get("LITBOOK_PATIENCE", "30"))
 GATHERING = 600.0  # seconds that the ranks may be apart at their end
-PROMPT = 3.0  # seconds that a rank keeps its connections there: who still needs them then waits in vain
+PROMPT = PATIENCE / 10  # seconds that it keeps its connections there: who still needs them waits in vain
 
 
 class Absent(LitbookError):

@@ -374,19 +374,24 @@ def _with_ranks(
         record = ranks.joined(record, [_left(path, *one) for one in enumerate(several)], done)
     if launches is not None:
         return record
-    worlds = dict[int, list[str]]()
-    for section in record.sections:
-        need, device = needs(section.requires), record.environment.device
-        waits = need.device == "cuda" and (device.count or 0) < need.ranks
-        waits |= need.device == "slow" and not how["slow"]
-        if need.ranks and section.kind == "section" and not waits and record.was_asked(section):
-            worlds.setdefault(need.ranks, []).append(section.key)
-    for size, keys in worlds.items():
+    for size, keys in worlds(record, slow=how["slow"]).items():
         again = {"sections": keys, "ranks": size, "timeout": how["timeout"] or LAUNCH, "listener": ""}
         given = {"ranks": size, "asked": {**how, **again, "path": str(path.resolve())}}
         for done, several in answer(path, "litbook.run.ranks:launch", **given):
             record = ranks.joined(record, [_left(path, *one) for one in enumerate(several)], done)
     return record
+
+
+def worlds(record: model.Record, *, slow: bool) -> dict[int, list[str]]:
+    """How many ranks -> the sections that a run was asked for and that run on so many of them here."""
+    sizes, device = dict[int, list[str]](), record.environment.device
+    for section in record.sections:
+        need = needs(section.requires)
+        waits = need.device == "cuda" and (device.count or 0) < need.ranks
+        waits |= need.device == "slow" and not slow
+        if need.ranks and section.kind == "section" and not waits and record.was_asked(section):
+            sizes.setdefault(need.ranks, []).append(section.key)
+    return sizes
 
 
 def _left(path: Path, rank: int, one: dict[str, Any]) -> model.Record | ranks.Lost:

@@ -37,13 +37,14 @@ MEMORY = 100 * 2**20  # bytes of main memory that a rank takes at least, beside 
 STACK = "stack"  # a rank's file: where it was when it was ended
 ENDED = "ended"  # a launch's file: what ended its ranks
 Left = dict[str, Any]
-"""What one rank left, as JSON: `record`, or `message`, `path` and `line`."""
+"""What one rank left, as JSON: `record` or `answer`, and `late`; else `message`, `path` and `line`."""
 
 
 def launch(owner: desk.Desk, *, ranks: int, asked: dict[str, Any]) -> list[tuple[list[str], list[Left]]]:
     """Run the sections on so many ranks, all of them in one launch; what each rank left, for each launch.
 
-    Where a rank is lost, what it was in is taken out, and the others are launched again.
+    Ranks may be asked for something else than a record of these sections, by a `function` and what it is
+    `given`. Where a rank is lost, what it was in is taken out, and the others are launched again.
     """
     os.environ["OMP_NUM_THREADS"] = str(max(1, (os.cpu_count() or 1) // ranks))
     os.environ["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"  # or asking for a GPU would forbid it to every fork
@@ -60,13 +61,17 @@ def launch(owner: desk.Desk, *, ranks: int, asked: dict[str, Any]) -> list[tuple
     while keys:
         folder = Path(owner.folder, str(len(launches)))
         try:
-            ended = _launched(folder, owner.key, ranks, {**asked, "sections": keys})
+            again = {**asked, "sections": keys}
+            if "function" in asked:
+                again["given"] = {**asked["given"], "sections": keys}
+            ended = _launched(folder, owner.key, ranks, again)
         except KeyboardInterrupt:
             places = {desk.where(folder / str(rank)) for rank in range(ranks)}
             raise Interrupted(f"interrupted on {ranks} ranks, {' and '.join(sorted(places))}", None) from None
         left = [_left(folder / str(rank), owner.key, ended.get(rank), lecture) for rank in range(ranks)]
         # The first section in which a rank was lost: who waited for it may have come further.
-        at = {_section(folder / str(rank), lecture) for rank in range(ranks) if "record" not in left[rank]}
+        lost = (rank for rank, one in enumerate(left) if "message" in one)
+        at = {_section(folder / str(rank), lecture) for rank in lost}
         done = [key for key in keys if key in at][:1] or keys
         launches.append((done, left))
         keys = [key for key in keys if key not in done]
@@ -195,15 +200,15 @@ def _rank(folder: str, key: str, asked: dict[str, Any]) -> None:
     child.carry_out(owner, asked)
     faulthandler.unregister(signal.SIGTERM)
     faulthandler.disable()
-    if not (place / desk.LEFT).is_file() or desk.left(place, key)[0] != "record":
+    if not (place / desk.LEFT).is_file() or desk.left(place, key)[0] not in ("record", "answer"):
         sys.exit(1)  # the others wait for nothing
 
 
 def _left(folder: Path, key: str, status: int | None, lecture: Lecture) -> Left:
     """What a rank left: its record, or how it ended and the innermost line of the lecture that it was at."""
     kind, content = desk.left(folder, key)
-    if kind == "record":
-        return {"record": content, "late": desk.late(folder)}
+    if kind in ("record", "answer"):
+        return {kind: content, "late": desk.late(folder)}
     where, stack = desk.where(folder), _text(folder / STACK)
     paths = {file.filename: file.path for file in lecture.files}
     if kind == "trouble":
