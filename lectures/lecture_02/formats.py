@@ -1,6 +1,7 @@
 """What the number formats can hold, and what they lose."""
 import math
 from statistics import median
+from typing import Any
 
 import numpy as np
 import torch
@@ -398,7 +399,7 @@ def bfloat16_is_much_coarser() -> None:
     after = torch.tensor(258.0, dtype=torch.bfloat16)  # @inspect after as bits
     patterns = after.view(torch.int16) - total.view(torch.int16)
     assert patterns == 1, "nothing lies between"
-    begin = {"dtype": "bfloat16", "bits": 0x4380 << 16}
+    begin: dict[str, Any] = {"dtype": "bfloat16", "bits": 0x4380 << 16}
     explore(reading, over={"dtype": [*NAMES], "bits": range(2**32)}, at=begin, module="pictures/bits.js",
         still=plot_bits(f"{0x4380:016b}", layout(torch.bfloat16), [254, 255, 256, 258, 260]),
         do="Press `+1`: what comes of `256 + 1`? Then choose `float32`, and press it again.",

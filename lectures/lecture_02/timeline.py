@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.autograd.graph import saved_tensors_hooks
 from torch.multiprocessing.reductions import StorageWeakRef
 
-from litbook import aside, figure, note, question
+from litbook import aside, explore, note, question
 
 from .figures import plot_timeline
 from .models import OPTIMIZERS, Stack, linear_batch
@@ -155,16 +155,34 @@ def the_batch_decides_where_memory_peaks() -> None:
     assert fullest.held["temporaries"] // 4 // matrix == 3, "temporary matrices"
     share = fullest.total / update  # @inspect share
     assert round(share, 3) == 1.0, "measured, of the prediction"
-    figure(plot_timeline({f"batch {large}": wide, f"batch {small}": narrow}), caption=r"""
-        Bytes alive after each operation of a step, by kind, measured, in KiB. Dashed: where the
-        backward pass and the update begin.
-    """, alt=r"""
-        Two stacked area charts over the operations of a step, on parameters and moments of constant
-        height. With the large batch, activations climb to the end of the forward pass and then fall
-        in stairs while gradients rise, and temporaries peak early in the backward pass. With the
-        small batch, activations are a thin line, gradients rise in the backward pass and stay, and
-        the update adds spikes of temporaries, the highest of all.
-    """)
+    batches = {2**i: memory_over_a_step(width, layers, 2**i) for i in range(3, 11)}
+
+    def alive(batch: int, moment: int) -> list[Any]:
+        phase, held = batches[batch][moment]
+        return [phase, *held.values()]
+
+    explore(alive, over={"batch": [*batches], "moment": range(len(wide))}, at={"batch": 512, "moment": 10},
+        module="pictures/step.js",
+        still=plot_timeline({f"batch {large}": wide, f"batch {small}": narrow}),
+        do=r"""
+            Pull the line through the step. Then make the batch smaller: at which one does the peak
+            move, and where to?
+        """,
+        see=r"""
+            From a batch of `64` down the peak is in the update: activations shrink with the batch,
+            and gradients, moments and the update's own matrices do not.
+        """, caption=r"""
+            Bytes alive after each operation of a step, by kind, measured, in KiB. Dashed: where the
+            backward pass and the update begin.
+        """, alt=r"""
+            Two stacked area charts over the operations of a step, on parameters and moments of
+            constant height. With the large batch, activations climb to the end of the forward pass
+            and then fall in stairs while gradients rise, and temporaries peak early in the backward
+            pass. With the small batch, activations are a thin line, gradients rise in the backward
+            pass and stay, and the update adds spikes of temporaries, the highest of all.
+        """)  # @hide
+    peaks = [max(moments, key=lambda m: m.total).phase for moments in batches.values()]  # @inspect peaks
+    assert peaks == ["update"] * 4 + ["backward"] * 4, "by batch, from 8 to 1024"
     note(r"""
         What can be saved follows from where the peak is. A smaller batch or
         [checkpointing](#checkpointing_trades_flops_for_memory) lowers the first peak and not the

@@ -28,7 +28,7 @@
     script.src = figure.dataset.script;
     script.onerror = () => fail(says.dataset.lost);
     script.onload = () => {
-      const picture = window.litbookPicture, { sliders, points, at } = picture.run, kept = new Map(points.map((one) => [one[0].join(), one]));
+      const picture = window.litbookPicture, { sliders, points, at: begin } = picture.run, kept = new Map(points.map((one) => [one[0].join(), one]));
       delete window.litbookPicture;
       const place = (at) => Object.fromEntries(sliders.map(({ name, places, span }, i) => [name, span ? span[0] + span[2] * at[i] : places[at[i]]]));
       const values = (at) => (picture.values ? picture.values(place(at)) : kept.get(at.join())[1]);
@@ -36,7 +36,7 @@
         const gives = picture.values(place(there));
         if (why ? typeof gives !== "string" : !same(gives, value)) return fail(says.dataset.differs.replace("{place}", JSON.stringify(place(there))));
       }
-      let here = [...at];
+      let here = [...begin];
       sliders.forEach(({ span }, i) => {
         const field = span ? null : figure.querySelector(`[id="${figure.id}-${i}"]`);
         if (!field) return;
@@ -45,17 +45,19 @@
         here[i] = Number(field.value); // a browser that comes back may have kept another place
         field.addEventListener("input", () => { here[i] = Number(field.value); draw(); });
       });
+      const changed = (changes) => sliders.map(({ name, places, span }, i) =>
+        !(name in changes) ? here[i] : span ? (changes[name] - span[0]) / span[2] : places.indexOf(changes[name]));
+      function at(changes) { // what is at another place; nothing where there is none
+        const there = changed(changes);
+        return there.some((i) => i < 0) ? undefined : values(there);
+      }
       function move(changes) {
-        sliders.forEach(({ name, places, span }, i) => {
-          if (!(name in changes)) return;
-          const to = span ? (changes[name] - span[0]) / span[2] : places.indexOf(changes[name]);
-          if (to >= 0) here[i] = to;
-          if (fields[i]) fields[i].value = here[i];
-        });
+        here = changed(changes).map((to, i) => (to < 0 ? here[i] : to));
+        for (const i in fields) fields[i].value = here[i];
         draw();
       }
       function draw() {
-        const text = picture.draw(stage, { place: place(here), values: values(here), move, make }) || "";
+        const text = picture.draw(stage, { place: place(here), values: values(here), at, move, make }) || "";
         says.textContent = text;
         for (const i in fields) {
           if (outputs[i]) outputs[i].textContent = sliders[i].labels[here[i]];
