@@ -41,7 +41,7 @@ from litbook.document.markdown import escaped
 from litbook.document.note import Citation, walk
 from litbook.document.notebook_values import in_words
 from litbook.document.order import moments
-from litbook.document.standin import bounded, one_line
+from litbook.document.standin import bounded, by_rank, one_line
 from litbook.record import model
 from litbook.text import cells
 from litbook.text.lecture import Function, Watch
@@ -534,7 +534,26 @@ def _results(made: _Making, group: Sequence[Code]) -> list[Result]:
                 calls = {number for number, frame in enumerate(section.frames) if not frame.called}
                 pieces = [piece for piece in section.pieces if piece.frame in calls]
                 shown = [value for value in section.values if value.frame in calls and value.kind != "clear"]
+            if inner.entry.shares:
+                events.append((code.first, 0, _of_ranks(made, inner)))
+                continue
             events += [*_told_events(made, inner, pieces), *_shown_events(made, inner, shown)]
+    results = _joined(events)
+    return results + [end for end in (_failed(made, code) for code in group) if end is not None]
+
+
+def _of_ranks(made: _Making, section: evidence.Evidence) -> list[Result]:
+    """What the ranks of a section printed and showed, by rank; pictures and the like are rank 0's."""
+    every = [
+        _joined([*_told_events(made, rank, rank.pieces), *_shown_events(made, rank, rank.values)])
+        for rank in section.of_ranks
+    ]
+    texts = ["".join(r.text for r in results if isinstance(r, Printed)) for results in every]
+    return [Printed(by_rank(texts)), *(result for result in every[0] if not isinstance(result, Printed))]
+
+
+def _joined(events: list[Event]) -> list[Result]:
+    """The results of all moments in their order; what was printed in a row is one."""
     results: list[Result] = []
     for result in (result for event in sorted(events, key=lambda event: event[:2]) for result in event[2]):
         last = results[-1] if results else None
@@ -542,7 +561,7 @@ def _results(made: _Making, group: Sequence[Code]) -> list[Result]:
             results[-1] = Printed(last.text + result.text)
         else:
             results.append(result)
-    return results + [end for end in (_failed(made, code) for code in group) if end is not None]
+    return results
 
 
 def _called(made: _Making, code: Code) -> Iterator[tuple[model.Section, bool]]:

@@ -262,6 +262,9 @@ def section(function: Callable[[], Any]) -> Callable[[], Any]:
 
 def display(*pieces: tuple[str, str]) -> None:
     """Show texts and pictures below the cell: of each its kind of `IPython.display`, and what it is."""
+    if HANDED:  # on a rank, whose launcher shows it
+        HANDED.append(pieces)
+        return
     from IPython import display as shown
 
     for kind, data in pieces:
@@ -414,9 +417,85 @@ def aside(function: Any) -> Any:
 word = aside  # nor does what an author declares a word do anything else here
 
 
-def requires(device: str) -> Callable[[Any], Any]:
-    """A section that needs a device does nothing where there is none."""
-    return lambda function: function if device != "cuda" or has_cuda() else lambda: None
+def requires(need: str) -> Callable[[Any], Any]:
+    """A section that needs a device does nothing where there is none; one on ranks is launched."""
+    ranks = re.search(r"(simulated )?ranks=(\d+)", need)
+
+    def wrap(function: Callable[[], Any]) -> Callable[[], Any]:
+        if need.startswith("cuda") and not has_cuda():
+            return lambda: None
+        if ranks is None:
+            return function
+        start = simulated if ranks[1] else launched
+        return functools.wraps(function)(functools.partial(start, function, int(ranks[2])))
+
+    return wrap
+
+
+def simulated(function: Callable[[], Any], world: int) -> None:
+    """Run a section as rank 0 of so many, whose group sends nothing."""
+    import torch.distributed as dist
+    from torch.testing._internal.distributed.fake_pg import FakeStore
+
+    dist.init_process_group("fake", store=FakeStore(), rank=0, world_size=world)
+    try:
+        function()
+    finally:
+        dist.destroy_process_group()
+
+
+def launched(function: Callable[[], Any], world: int) -> None:
+    """Run a section as so many processes, forked from this one. What they print stands by rank."""
+    import os
+
+    from torch.distributed.launcher.api import LaunchConfig, elastic_launch
+
+    os.environ["OMP_NUM_THREADS"] = "1"
+    config = LaunchConfig(
+        min_nodes=1, max_nodes=1, nproc_per_node=world, run_id=function.__name__, rdzv_backend="c10d",
+        rdzv_endpoint="localhost:0", local_addr="127.0.0.1", start_method="fork", max_restarts=0,
+        monitor_interval=0.05,
+    )  # fmt: skip
+    left = elastic_launch(config, as_rank)(function)
+    print(by_rank([left[rank][0] for rank in range(world)]), end="")
+    for pieces in left[0][1]:
+        display(*pieces)
+    errors = [(rank, left[rank][2]) for rank in range(world) if left[rank][2]]
+    if errors:  # that of a rank which others waited for says why they did
+        raise RuntimeError("rank {}: {}".format(*min(errors, key=lambda error: "peer" in error[1])))
+
+
+def as_rank(function: Callable[[], Any]) -> tuple[str, list[Any], str]:
+    """The section on one rank: what it printed, what it handed over, and what it raised."""
+    import datetime
+
+    import torch
+    import torch.distributed as dist
+
+    torch.set_num_threads(1)
+    HANDED.clear()
+    HANDED.append(None)  # from here on what is handed over is kept
+    error, out = "", io.StringIO()
+    dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=30))
+    try:
+        with contextlib.redirect_stdout(out):
+            function()
+        dist.barrier()
+    except Exception as raised:
+        error = f"{type(raised).__name__}: {raised}"
+    dist.destroy_process_group()
+    return out.getvalue(), HANDED[1:], error
+
+
+HANDED: list[Any] = []
+
+
+def by_rank(texts: list[str]) -> str:
+    """What the ranks printed: once where all did alike, else each line behind its rank."""
+    if len(set(texts)) == 1:
+        return texts[0]
+    lines = ((rank, line) for rank, text in enumerate(texts) for line in text.splitlines())
+    return "".join(f"rank {rank}: {line}\n" for rank, line in lines)
 
 
 def run_coroutine(coroutine: Any, **options: Any) -> Any:

@@ -17,6 +17,7 @@ import sys
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from litbook.record.needs import needs
 from litbook.text.lecture import SECTIONS, Lecture, Watch
 from litbook.text.plan import Import, Plan, Text, groups_of, plan_of, span
 from litbook.text.program import Key, Unit, definition
@@ -136,7 +137,7 @@ class _Writer:
             self._define([(spec.file, spec.name)], level - 1)
             self.items.append(Code(index, spec.first, spec.last, (Row(f"{spec.name}()"),), call=True))
             return
-        device = device if spec.requires in (None, "slow") else spec.requires  # who opens a notebook has time
+        device = _device(spec.requires) or device
         self.items.append(Section(index, level, device))
         for group in groups_of(self.text.body(index)):  # of statements that share lines; most often one
             node, alone = group[0], len(group) == 1
@@ -170,7 +171,7 @@ class _Writer:
                 self.emitted.add(unit.node)
                 function = self.lecture.function_of.get(unit.node)
                 if function in self.plan.why and function is not None:
-                    device = self.lecture.functions[function].requires
+                    device = _device(self.lecture.functions[function].requires)
                     self.items.append(Section(function, level + 1, device, self.plan.why[function]))
                 self.items.append(self._whole(unit))
 
@@ -190,6 +191,11 @@ class _Writer:
     def _code(self, group: Sequence[ast.stmt], function: int, device: str | None) -> Code:
         dedent = 0 if device else group[0].col_offset  # what needs a device stands below an `if`
         return replace(self.rows[self.text.file(function)].code(group, function, dedent), device=device)
+
+
+def _device(required: str | None) -> str | None:
+    """The device that a section needs; who opens a notebook has time."""
+    return "cuda" if needs(required).device == "cuda" else None
 
 
 def imported(text: str) -> list[str]:

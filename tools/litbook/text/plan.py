@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from litbook.errors import Problem, UnusableLecture
+from litbook.record.needs import needs
 from litbook.text import scopes
 from litbook.text.lecture import Lecture
 from litbook.text.program import Key, Program, Unit
@@ -212,7 +213,9 @@ def _has_effect(program: Program, unit: Unit) -> bool:
 
 def _reason_of_text(text: Text, index: int, raised: frozenset[str]) -> str:
     """Why a section's own text must stay a function."""
-    node = text.function(index)
+    node, need = text.function(index), needs(text.lecture.functions[index].requires)
+    if text.lecture.functions[index].kind == "section" and (need.ranks or need.simulated):
+        return later("it runs on ranks") if need.ranks else later("one process stands for its ranks")
     if text.lecture.functions[index].name in raised:
         return later("it raised when it was recorded")
     if others := [decorator for decorator in node.decorator_list if not mark_of(decorator)]:
