@@ -94,31 +94,12 @@ def plot_schedules(schedules: Mapping[str, Sequence[Sequence[Ran]]]) -> Figure:
                 axes.text(step.number - 0.5, rank, str(step.batch + 1), color="white", fontsize=8,
                     ha="center", va="center")
         axes.set(xlim=(0, last), ylim=(len(rows) - 0.5, -0.5))
+        axes.set_xticks([step - 0.5 for step in range(2, last + 1, 2)], [str(step) for step in range(2, last + 1, 2)])
         axes.set_yticks(range(len(rows)), [f"rank {r}" for r in range(len(rows))])
         axes.set_title(name, color=GREY, fontsize=10)
         plain(axes)
+        axes.tick_params(length=0)
+    axes.set_xlabel("step", color=GREY)
     marks = [fig.add_artist(Line2D([], [], marker="s", ls="", color=color)) for color in (BLUE, GREEN)]
     fig.legend(marks, ["forward", "backward"], loc="outside lower center", ncols=2, frameon=False, labelcolor=GREY)
-    return fig
-
-
-def plot_flow(flows: Mapping[str, Sequence[Sequence[int]]]) -> Figure:
-    """A table for each flow: how much went from each rank, down, to each, across."""
-    fig = Figure(figsize=(2.9 * len(flows) + 0.4, 2.9), facecolor="none", layout="constrained")
-    panels = fig.subplots(1, len(flows), squeeze=False)[0]
-    most = max(max(row) for table in flows.values() for row in table)
-    for axes, (name, table) in zip(panels, flows.items()):
-        for sender, row in enumerate(table):
-            for receiver, count in enumerate(row):
-                place = (receiver - 0.47, sender - 0.47)
-                axes.add_patch(Rectangle(place, 0.94, 0.94, color=COLORS[sender], alpha=0.15 + 0.85 * count / most, lw=0))
-                color = "white" if count > 0.35 * most else GREY
-                axes.text(receiver, sender, f"{count:,}", color=color, fontsize=9, ha="center", va="center")
-        axes.set(xlim=(-0.5, len(table) - 0.5), ylim=(len(table) - 0.5, -0.5), aspect="equal")
-        axes.set_xticks(range(len(table)), [f"to {r}" for r in range(len(table))])
-        axes.set_yticks(range(len(table)), [f"from {r}" for r in range(len(table))])
-        axes.set_title(name, color=GREY, fontsize=10)
-        plain(axes)
-        axes.tick_params(length=0)
-        axes.spines[:].set_visible(False)
     return fig

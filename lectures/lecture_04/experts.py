@@ -11,7 +11,7 @@ from wire import Wire, everyone
 
 from litbook import aside, figure, misbelief, note, question, requires
 
-from .drawings import plot_flow
+from .figures import plot_traffic
 from .tensor_parallel import FeedForward
 
 
@@ -107,7 +107,7 @@ def the_router_decides_the_bytes() -> None:
     home = sum(coming) - coming[rank]  # @inspect home
     ratio = wire.sent / ((away + home) * size)  # @inspect ratio
     assert 1 < ratio < 1.01, "copies that leave, and results for others"
-    figure(plot_flow({"copies of tokens": flow}),
+    figure(plot_traffic({"copies of tokens": flow}),
         caption="How many copies each rank sent to each. On the diagonal are those that stayed.",
         alt="A table of four by four cells, all of nearly the same shade.")
     note(r"""
@@ -158,7 +158,7 @@ def the_step_waits_for_the_fullest_rank() -> None:
     assert sum(work["even"]) == sum(work["a favorite"]), "the same work in all"
     assert slowest["even"] < 1.1, "even: the fullest rank has hardly more than the mean"
     assert slowest["a favorite"] > 1.8, "a favorite: nearly twice the mean"
-    figure(plot_flow(flows),
+    figure(plot_traffic(flows),
         caption="Copies of tokens from each rank to each, with an even router and with one that has a favorite.",
         alt="Two tables of four by four cells. The first is even; in the second the first column is dark.")
     note(rf"""

@@ -219,7 +219,7 @@ def microbatches_fill_the_pipeline() -> None:
         do="Set `16` stages. How many microbatches does it take until only about a tenth of the time is lost?",
         see="It takes `128`, eight for each stage. With `64` nearly a fifth is lost.",
         caption="What a rank of a pipeline does with its time.",
-        alt="A bar of two parts: the share of steps in which a rank works, and that in which it waits.")
+        alt="A bar of two parts: the share of steps in which a rank works, and that in which it waits.")  # @hide
     assert grid[16, 64]["waiting"] > 0.18, "nearly a fifth"
     assert 0.1 < grid[16, 128]["waiting"] < 0.11, "about a tenth"
     question(r"""

@@ -242,7 +242,7 @@ def heads_are_columns() -> None:
     assert matches == [True] * 9, "and its slice of each weight's gradient"
     formula = 2 * all_reduce_bytes(x.nbytes, ranks)  # @inspect formula as B
     ratios = forth.sent / formula, back.sent / formula  # @inspect ratios
-    assert all(1 < ratio < 1.02 for ratio in ratios), "two all-reduces each way, and headers"
+    assert 1 < min(ratios) <= max(ratios) < 1.02, "two all-reduces each way, and headers"
     note(r"""
         The traffic is of the size of the tokens, not of the weights. With $B$ sequences of $T$
         tokens, width $d$, numbers of $w$ bytes and $G$ ranks, each rank sends
