@@ -98,7 +98,7 @@ def an_all_reduce_leaves_the_sum_everywhere() -> None:
     at_one = mine.clone()
     dist.reduce(at_one, dst=0)
     reduced = everyone(at_one.tolist())
-    assert reduced[0] == total == [1111, 2222, 3333, 4444], "rank 0 has the sum"
+    assert reduced[0] == total == [1111, 2222, 3333, 4444], "on rank 0"
     note("An *all-reduce* leaves the same sum on all ranks:")
     everywhere = mine.clone()
     dist.all_reduce(everywhere)
@@ -252,7 +252,7 @@ def a_ring_passes_sums_to_the_next_rank() -> None:
         parts[(rank - step - 1) % ranks].add_(incoming)
         states[f"add {step}"] = everyone(mine.tolist())
     finished = [row[r] for r, row in enumerate(states["add 3"])]  # @inspect finished
-    assert finished == [1111, 2222, 3333, 4444], "rank r has the sum of part r"
+    assert finished == [1111, 2222, 3333, 4444], "rank r has part r"
     note(r"""
         Now each rank has one finished part. The all-gather passes these on in the same way, but
         what comes in is copied and not added:
@@ -319,7 +319,7 @@ def a_ring_sends_less_than_twice_the_tensor() -> None:
     assert ring.sent - formula == 18 * HEADER, "our ring, and headers"
     with Wire() as gloo:
         dist.all_reduce(by_gloo)
-    assert gloo.sent - formula == 36 * HEADER, "gloo's: the same, more headers"
+    assert gloo.sent - formula == 36 * HEADER, "gloo's, more headers"
     assert torch.allclose(by_hand, by_gloo, atol=1e-5), "the same sums"
     note("The first half alone, a reduce-scatter, should send half of that. Ours and gloo's:")
     parts, shard = x.clone().chunk(ranks), torch.empty(x.numel() // ranks)
@@ -401,7 +401,7 @@ def a_broadcast_is_a_tree() -> None:
             dist.broadcast(x, src=source)
         traffic[f"from rank {source}"] = everyone(wire.to)
         held.append(everyone(x.mean().item()))
-    assert held == [4 * [0.0], 4 * [2.0]], "all ranks hold the source's numbers"
+    assert held == [4 * [0.0], 4 * [2.0]], "all hold the source's"
     rows = traffic["from rank 0"]
     copies = [sum(row) // x.nbytes for row in rows]  # @inspect copies
     assert copies == [2, 1, 0, 0], "tensors that each rank sends"

@@ -145,7 +145,9 @@ def buckets_leave_during_the_backward_pass() -> None:
         two layers, and everything that happens is written down:
     """)
     ranks, model = dist.get_world_size(), network()
-    layer: dict[Tensor, int] = {p: i for i, p in enumerate(model.parameters())}
+    layer: dict[Tensor, int] = {}
+    for i, p in enumerate(model.parameters()):
+        layer[p] = i
     events: list[list[int]] = []
     def ready(p: Tensor) -> None:
         events.append([layer[p]])
@@ -160,9 +162,11 @@ def buckets_leave_during_the_backward_pass() -> None:
         p.register_post_accumulate_grad_hook(ready)
     ddp = DistributedDataParallel(model, bucket_cap_mb=1 / 16)
     ddp.register_comm_hook(None, lambda _, bucket: send(bucket))
+    x = torch.randn(8, 64, dtype=torch.float64)
     for _ in range(3):  # DDP makes its buckets after the first step
         events.clear()
-        ddp(torch.randn(8, 64, dtype=torch.float64)).square().mean().backward()
+        loss = ddp(x).square().mean()
+        loss.backward()
     note("The events of the third step. Two layers in one list are a bucket that leaves:")
     order = [*events]  # @inspect order
     assert order[:4] == [[7], [6], [7, 6], [5]], "layers and their bucket"

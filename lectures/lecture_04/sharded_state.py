@@ -323,17 +323,17 @@ def weights_come_when_they_are_needed() -> None:
     figure(plot_state({"stage three": everyone(held)}, P), caption="Each rank keeps one shard of everything.",
         alt="Four rows of blocks. In each row one block of parameters, one of gradients and one of moments is filled.")
     note(r"""
-        The three stages together, on $G$ ranks:
+        All of them together, on $G$ ranks. The third stage alone can hold any model, with enough
+        ranks. Its price is one more all-gather in each step:
 
-        [@eq:stages]: $$
-        \begin{aligned}
-        \text{data parallelism} &: 16P & \text{stage one} &: 8P + \frac{8P}{G} \\
-        \text{stage two} &: 4P + \frac{12P}{G} & \text{stage three} &: \frac{16P}{G}
-        \end{aligned}
-        $$
+        [@tab:stages]: Bytes that each rank keeps, and all-gathers of the parameters that it sends in a step.
 
-        Only the last one falls towards nothing with more ranks. It sends three units instead of
-        two.
+        | | keeps | sends |
+        |---|---|---|
+        | data parallelism | $16P$ | $2$ |
+        | stage one: moments | $8P + 8P/G$ | $2$ |
+        | stage two: and gradients | $4P + 12P/G$ | $2$ |
+        | stage three: and parameters | $16P/G$ | $3$ |
     """)
     question(r"""
         A model of `70` billion parameters is trained with AdamW in the third stage. On how many
@@ -401,8 +401,8 @@ def fsdp_does_the_same() -> None:
     sent = gathers(wire.sent)  # @inspect sent
     assert round(sent, 1) == 4.0, "one, one, and two"
     note(r"""
-        NCCL, which cards use, has a reduce-scatter of its own. There FSDP sends three units, one
-        and a half times as much as data parallelism.
+        Where a reduce-scatter is as cheap as an all-gather, FSDP sends three units. That is one and
+        a half times as much as data parallelism [@zero].
     """)
     question(r"""
         A layer has `1` GB of weights on `8` ranks. How many GB does each rank send for it in a step
@@ -415,8 +415,8 @@ def fsdp_does_the_same() -> None:
 def more_ranks_keep_less_each() -> None:
     """Only what is sharded shrinks with more ranks."""
     note(r"""
-        How far does each stage come? The formulas of [@eq:stages] were measured to the byte on four
-        ranks. Here they are for a model of `13` billion parameters, on any number of ranks:
+        How far does each stage come? The formulas of [@tab:stages] were measured to the byte on
+        four ranks. Here they are for a model of `13` billion parameters, on any number of ranks:
     """)
     sizes = {"parameters": 4, "gradients": 4, "moments": 8}
     shared = {"data parallelism": 0,
@@ -442,7 +442,7 @@ def more_ranks_keep_less_each() -> None:
     for (stage, ranks), state in grid.items():
         if not fits[stage] and sum(state.values()) <= memory:
             fits[stage] = ranks
-    assert [*fits.values()] == [0, 0, 8, 4], "ranks that it takes; zero: never"
+    assert [*fits.values()] == [0, 0, 8, 4], "ranks it takes; zero: never"
     question(r"""
         With the second stage, how many GB does a rank keep at least, however many ranks there are?
     """, answer=4 * 13, check=round(grid["stage two", 1024]["parameters"] / 1e9), unit="GB", why="The parameters are on every rank.",

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from tests.running import process, write
 
+from litbook.document.evidence import Evidence
 from litbook.record import model
 from litbook.record.model import Record
 
@@ -101,8 +102,8 @@ def test_our_rings_work_on_any_number_of_ranks(repo: Path, tmp_path: Path) -> No
         ring_all_gather(parts)
         assert torch.cat(parts).tolist() == [i * sum(10**r for r in range(ranks)) for i in range(1, ranks + 1)], "all"
         with Wire() as wire:
-            doubled = doubling_all_reduce(torch.ones(1000)) if ranks in (2, 8) else 0
-        assert doubled in (0, 1, 3), "exchanges"
+            doubled = doubling_all_reduce(torch.ones(1000)) if ranks == 2 else 0
+        assert doubled in (0, 1), "exchanges"
         assert wire.sent == doubled * (4000 + 3 * 48), "bytes"  # @zero: without doubling nothing is sent
     """
     text = (
@@ -110,13 +111,13 @@ def test_our_rings_work_on_any_number_of_ranks(repo: Path, tmp_path: Path) -> No
     )
     text += "from lecture_04.collectives import doubling_all_reduce, ring_all_gather, ring_reduce_scatter\n"
     text += "from wire import Wire\n\n\ndef main() -> None:\n"
-    worlds = (2, 3, 8)
+    worlds = (2, 5)
     text += "".join(f"    on_{ranks}()\n" for ranks in worlds)
     for ranks in worlds:
         text += f'\n\n@requires("ranks={ranks}")\ndef on_{ranks}() -> None:\n    """On {ranks} ranks."""\n'
         text += "".join(line[4:] + "\n" for line in body.strip("\n").splitlines())
     done = process(write(lectures, text, "lecture_90.py"), "--quiet", env={"PYTHONPATH": str(lectures)})
-    assert "12 claims hold, 0 fail, 0 not run" in done.stdout, done.stdout + done.stderr
+    assert "8 claims hold, 0 fail, 0 not run" in done.stdout, done.stdout + done.stderr
 
 
 # ---------------------------------------------------------------------------- the wire
@@ -187,3 +188,12 @@ def test_the_slider_and_the_formulas_agree_on_any_number_of_ranks(record_04: Rec
         enough = [g for g in (1, 2, 4, 8, 16, 32, 64, 128, 1024) if (always + shared / g) * 13 <= 80]
         fits[stage] = enough[0] if enough else 0
     assert value(record_04, "more_ranks_keep_less_each", "[*fits.values()]") == [*fits.values()]
+
+
+def test_a_line_that_only_one_rank_reaches_is_not_shown_as_one_that_nobody_reached(record_04: Record) -> None:
+    entry = record_04.by_key["a_rank_sees_its_own_memory_alone"]
+    seen = Evidence(record_04, entry, entry.first)
+    assert [len(of_rank.dimmed) for of_rank in seen.of_ranks] == [1, 2, 3, 3], (
+        "writes and sends; receives; neither"
+    )
+    assert seen.dimmed == frozenset()
