@@ -14,12 +14,12 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 from units import GB
 
-from litbook import aside, figure, misbelief, note, question
+from litbook import aside, explore, figure, misbelief, note, question
 
 from .block import Block, How, RMSNorm, Transformer, turns
-from .counts import Config, activation_bytes
+from .counts import Config, activation_bytes, parameter_count
 from .figures import plot_lines
-from .published import LLAMA_2_7B, LLAMA_3_8B, SMALL
+from .published import LLAMA_2_7B, LLAMA_3_70B, LLAMA_3_8B, SMALL
 
 
 def the_activations_of_a_block() -> None:
@@ -404,6 +404,33 @@ def checkpointing_keeps_the_input_alone() -> None:
         And while a block is computed again, its activations are all there, those of one block at a
         time.
     """)
+    note(r"""
+        Does Llama-3-70B fit? Sharding divides its state by the number of cards, AdamW with a
+        `float32` master copy at `16` bytes a parameter. It does not divide the activations of a
+        sequence of `8192` tokens.
+    """)
+    config = LLAMA_3_70B
+    whole = activation_bytes(config, 8192) * 8192  # of one block, and one sequence
+
+    def on_a_card(cards: int, kept: str) -> dict[str, float]:
+        inputs = 2 * config.width * 8192 * config.layers
+        activations = config.layers * whole if kept == "all" else inputs + whole
+        return {"state": 16 * parameter_count(config) / cards, "activations": activations}
+
+    fits = explore(on_a_card, over={"cards": [2**i for i in range(3, 11)], "kept": ["all", "inputs of blocks"]},
+        at={"cards": 8, "kept": "all"}, kind="stack", unit="B", limit=("one H100", 80 * GB),
+        do="Take more cards until the model fits. If it never does, keep less.",
+        see=r"""
+            With `1024` cards the state is about a gigabyte a card, and the activations of one
+            sequence still need more than two cards. Checkpointed, they fit beside the state of
+            `32`.
+        """,
+        caption="What a card keeps of Llama-3-70B: its share of the state, and one sequence.",
+        alt="A bar of two parts, state and activations, beside the memory of one card.")  # @hide
+    most, least = fits[1024, "all"], fits[1024, "inputs of blocks"]  # @inspect most as B, least as B
+    assert most["activations"] > 2 * 80 * GB > 100 * most["state"], "No number of cards makes it fit."
+    share = [n for n in (8, 16, 32, 64) if sum(fits[n, "inputs of blocks"].values()) < 80 * GB]
+    assert share == [32, 64], "Checkpointed, it fits from so many cards on."
     question(r"""
         Llama-3-8B is `4096` wide and has `32` blocks. Every block is checkpointed, in `bfloat16`.
         How many bytes do the inputs of all blocks take for one sequence of `8192` tokens?
