@@ -78,14 +78,14 @@ def only_arithmetic_counts() -> None:
 def a_product_costs_two_m_k_n() -> None:
     """A product of m × k by k × n costs 2mkn FLOPs, and in truth a little less."""
     note(r"""
-        A product of $m \times k$ by $k \times n$ is charged
+        A product of a matrix of $m \times k$ numbers by one of $k \times n$ is charged
 
         [@eq:product]: $$
         2mkn
         $$
 
-        FLOPs. Is that exact? Every later count rests on it, so count once with numbers that write
-        each operation down.
+        FLOPs. Is that exact? Every later count rests on this formula. So count once with numbers
+        that write down each operation.
     """)
     note(r"""
         Each of the $mn$ entries is a sum of $k$ products: $k$ multiplications and, since the first
@@ -96,18 +96,19 @@ def a_product_costs_two_m_k_n() -> None:
     tally: list[str] = []
     product = counted(tally, m, k) @ counted(tally, k, n)
     times, plus = tally.count("*"), tally.count("+")  # @inspect times, plus
-    assert product.shape == (m, n) == (3, 7), "the inner length is gone"
-    assert times == m * k * n == 105, "multiplications"
-    assert plus == m * (k - 1) * n == 84, "additions"
-    note(r"""
-        The usual formula charges one addition too many for each entry, which makes it easy to
-        remember: twice the product of the lengths. It also suits the hardware, whose *fused
-        multiply-add* does both in one step and counts as `2` FLOPs.
+    assert product.shape == (m, n) == (3, 7), "The result has m rows and n columns."  # @hide
+    assert times == m * k * n == 105, "The product takes mkn multiplications."
+    assert plus == m * (k - 1) * n == 84, "It takes m(k-1)n additions."
+    note(rf"""
+        With $m = 3$, $k = 5$ and $n = 7$ there are {times} multiplications and {plus} additions,
+        {times + plus} operations. The usual formula charges `2 * 3 * 5 * 7`, one addition too many
+        for each entry. In return it is easy to remember. It also suits the hardware, whose *fused
+        multiply-add* does a multiplication and an addition in one step and counts as `2` FLOPs.
     """)
     x, w = torch.randn(m, k), torch.randn(k, n)
     work = flops(lambda: x @ w)  # @inspect work as FLOP
-    assert work == 2 * m * k * n == 210, "as PyTorch counts"
-    assert work - (times + plus) == m * n == 21, "one too many per entry"
+    assert work == 2 * m * k * n == 210, "PyTorch's counter charges 2mkn."
+    assert work - (times + plus) == m * n == 21, "That is one operation too many for each entry."
     tally.clear()
     outer = counted(tally, 4, 1) @ counted(tally, 1, 6)
     question(r"""
@@ -126,14 +127,16 @@ def a_product_costs_two_m_k_n() -> None:
 def a_product_fills_a_box() -> None:
     """A product fills a box: the work is its volume, the data are three of its faces."""
     note(r"""
-        Why does a large product use a card better than many small ones? It helps to see a product
-        as a box. A multiplication belongs to a row of the left side, a column of the right side,
-        and a place on the inner axis. So all of them together fill a box, and the matrices are
-        faces of it.
+        Why does a large product use a card better than many small ones? It helps to see the product
+        of two matrices as a box. Each of its multiplications belongs to a row of the left matrix, a
+        column of the right matrix, and a place on the inner axis that both share. So all
+        multiplications together fill a box of $m \times k \times n$ places. The two matrices and
+        the result are faces of the box.
     """)
     note(r"""
-        Take the inner axis one place at a time: a column of `x` meets a row of `w` and adds a
-        slice. The multiplications with one place, with three, and with all five:
+        Fill the box slice by slice. A slice is one place of the inner axis: a column of the left
+        matrix meets a row of the right one. `cubes` counts the multiplications of a product with
+        one place, with three, and with all five:
     """)
 
     def cubes(m: int, k: int, n: int) -> int:
@@ -146,8 +149,8 @@ def a_product_fills_a_box() -> None:
 
     m, k, n = 3, 5, 7
     fills = {depth: cubes(m, depth, n) for depth in (1, 3, k)}
-    assert list(fills.values()) == [21, 63, 105], "a slice, three, all"
-    assert fills[k] == m * k * n, "the volume of the box"
+    assert list(fills.values()) == [21, 63, 105], "One slice, three and five have so many multiplications."
+    assert fills[k] == m * k * n, "All of them are the volume of the box."
     filled = ", ".join(f"{d} of {k} slices, {it} multiplications" for d, it in fills.items())  # @hide
     figure(plot_box((m, k, n), fills), caption=r"""
         The product of a `3 × 5` and a `5 × 7` matrix as a box that fills slice by slice. Volume is
@@ -158,15 +161,15 @@ def a_product_fills_a_box() -> None:
         columns of x, the front the sums.
     """)
     note(r"""
-        Make every side twice as long. The volume grows by the third power, the faces by the second:
-        each number serves twice as many multiplications. That is why large products keep arithmetic
-        units busy, and small ones wait for memory.
+        Make every side of the box twice as long. The volume, the work, becomes `8` times as large.
+        The faces, the numbers to read and write, become `4` times as large. So each number serves
+        twice as many multiplications. That is why large products keep arithmetic units busy, and
+        small ones wait for memory.
     """)
-    assert cubes(2 * m, 2 * k, 2 * n) == 8 * fills[k], "eight times the work"
+    assert cubes(2 * m, 2 * k, 2 * n) == 8 * fills[k], "Twice the sides make 8 times the work."
     larger = numbers(2 * m, 2 * k, 2 * n)
-    assert larger == 4 * numbers(m, k, n) == 284, "four times the data"
-    note("A single row makes a box as thin as a sheet, with no more volume than its largest face:")
-    assert cubes(1, k, n) == k * n, "one multiplication for each weight"
+    assert larger == 4 * numbers(m, k, n) == 284, "They make 4 times the numbers."
+    assert cubes(1, k, n) == k * n, "A single row takes one multiplication for each weight."  # @hide
     question(r"""
         Two matrices of `300 × 300` are multiplied. How many multiplications are there for each
         number in the three faces?
@@ -219,13 +222,12 @@ def the_missing_additions_do_not_matter() -> None:
 def a_forward_pass_costs_two_per_parameter() -> None:
     """A forward pass costs two FLOPs per parameter and row of data."""
     note(r"""
-        What does a forward pass cost? For products by weights it is enough to know how many weights
-        there are. Their shapes do not matter.
-    """)
-    note(r"""
-        In a stack of linear maps each weight meets each row of data once: a multiplication and an
-        addition. What a row is depends on the model: a data point in regression, a token in a
-        language model, whichever sequence of the batch it belongs to.
+        How many FLOPs does the forward pass of a model take? Take a stack of linear maps, each a
+        product with a matrix of weights. Each weight meets each row of data once, in a
+        multiplication and an addition. So $P$ weights and $B$ rows take $2BP$ FLOPs, whatever the
+        shapes of the matrices are. A row is a data point in regression, and a token in a language
+        model. Count a stack of three maps, once for `1024` points, and once for `8` sequences of
+        `128` tokens:
     """)
     with torch.device("meta"):
         shapes = (64, 64), (64, 64), (64, 1)
@@ -239,11 +241,15 @@ def a_forward_pass_costs_two_per_parameter() -> None:
         return x
 
     params = sum(w.numel() for w in weights)  # @inspect params
-    assert params == 2 * 64**2 + 64, "parameters"
+    assert params == 2 * 64**2 + 64, "So many weights has the stack."
     work = flops(lambda: forward(points))  # @inspect work as FLOP
-    assert work == 2 * 1024 * params, "data points times parameters"
+    assert work == 2 * 1024 * params, "The counter finds two FLOPs for each point and weight."
     same = flops(lambda: forward(tokens))  # @inspect same as FLOP
-    assert same == work, "as many tokens, as many FLOPs"
+    assert same == work, "As many tokens take as many FLOPs."
+    note(rf"""
+        Both take `2 * 1024 * 8256` FLOPs, which is {work:,}: only the number of rows and the number
+        of weights count.
+    """)
     question(r"""
         `4` sequences of `250` tokens pass through a linear map, and the counter says `6e9` FLOPs.
         How many weights has the map?
@@ -319,39 +325,40 @@ def not_everything_else_is_linear() -> None:
 
 def cheap_in_flops_is_not_cheap_in_time() -> None:
     """An operation with hardly any FLOPs can still take its share of the time."""
-    note("Does the time go where the FLOPs go? Then counting products would be enough, and it is not.")
-    note("Multiply a matrix by itself; then add one to each of its entries.")
+    note(r"""
+        Does an operation with few FLOPs take little time? It need not. Compare two operations on a
+        matrix of `1024 * 1024` numbers: its product with itself, and the addition of one to each of
+        its entries. First the FLOPs:
+    """)
     n = 1024
     x = torch.randn(n, n)
     work = flops(lambda: x @ x)  # @inspect work as FLOP
     share = n * n / work  # @inspect share as %
-    assert share == 1 / 2048, "one addition per entry"
-    note("Beside a product of the same matrix that is next to nothing. Then look at the clock:")
+    assert share == 1 / 2048, "The addition has one FLOP for 2048 of the product."
+    note(rf"""
+        The addition has {share:.2%} of the FLOPs of the product. What share of its time does it
+        take? `quickest` measures the shortest time of a call:
+    """)
     product, plus = quickest(lambda: x @ x, 5), quickest(lambda: x + 1, 5)  # @measure product as s, plus as s
     time_share = plus / product  # @measure time_share as %
-    assert share < time_share, "more time than FLOPs"
-    note(r"""
-        The addition moves its input in and its output out to do one operation on each number. A
-        product uses each number again and again.
-    """)
+    assert share < time_share, "The share of the time is larger than the share of the FLOPs."
     moved = 2 * x.nbytes / n**2  # @inspect moved as B
-    assert moved == 8.0, "bytes for one addition"
+    assert moved == 8.0, "The addition moves 8 bytes for each FLOP."
     reuse = work / (3 * x.nbytes)  # @inspect reuse as FLOP/B
-    assert 170 < reuse < 171, "FLOPs for each byte of a product"
-    note(r"""
-        Not every elementwise operation waits for memory. An exponential moves the same bytes and is
-        a dozen operations of the processor, for which no counter has a formula. Time both again,
-        into memory that is already there. How many times as long as an addition does an exponential
-        take?
+    assert 170 < reuse < 171, "The product does 170 FLOPs with each byte."
+    note(rf"""
+        The addition takes a much larger share of the time than of the FLOPs. The cause is memory.
+        The addition reads a number and writes a number, {moved:.0f} bytes, to do a single FLOP. The
+        product does {reuse:.0f} FLOPs with each byte, because it uses each number again and again.
     """)
-    y = torch.empty_like(x)
-    add, power = partial(torch.add, x, 1, out=y), partial(torch.exp, x, out=y)
-    quick = time_call(add, repeats=5, patience=5)  # @stepover
-    slow = time_call(power, repeats=5, patience=5)  # @stepover
-    longer = slow.seconds / quick.seconds  # @measure longer as times
+    y = torch.empty_like(x)  # @hide
+    add, power = partial(torch.add, x, 1, out=y), partial(torch.exp, x, out=y)  # @hide
+    quick = time_call(add, repeats=5, patience=5)  # @stepover @hide
+    slow = time_call(power, repeats=5, patience=5)  # @stepover @hide
+    longer = slow.seconds / quick.seconds  # @hide
     misbelief("For large matrices nothing is as expensive as the product.", r"""
-        In FLOPs that is true. In time, operations that only pass over memory cost much more than
-        their share of FLOPs, the more so the faster the multipliers are.
+        In FLOPs that is true. In time, operations that only pass over memory take a larger share
+        than in FLOPs, and the faster a card multiplies, the larger it is.
     """)
     narrow = torch.empty(1536, 1536, dtype=torch.bfloat16, device="meta")
     question(r"""

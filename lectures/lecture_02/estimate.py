@@ -49,9 +49,10 @@ def flops_are_work_and_flops_per_second_a_rate() -> None:
         estimate begins with that count.
     """)
     note(r"""
-        A *FLOP* is one floating-point operation: an addition or a multiplication. Take `2` rows of
-        `3` numbers times `3` rows of `4`. The result has `2 * 4` entries. Each is a sum of `3`
-        terms, and each term takes a multiplication and an addition, at the start to nothing.
+        A *FLOP* is one floating-point operation: an addition or a multiplication. Take a matrix of
+        `2` rows and `3` columns times one of `3` rows and `4` columns. The result has `2 * 4`
+        entries. Each is a sum of `3` terms, and each term takes a multiplication and an addition.
+        That makes `2 * 2 * 3 * 4` FLOPs.
     """)
     note(r"""
         To read the code: `Float[Tensor, "row inner"]` states the dtype of a tensor and names its
@@ -61,20 +62,20 @@ def flops_are_work_and_flops_per_second_a_rate() -> None:
     a: Float[Tensor, "row inner"] = torch.randn(2, 3)
     b: Float[Tensor, "inner col"] = torch.randn(3, 4)
     once = flops(lambda: a @ b)  # @inspect once as FLOP
-    assert once == 2 * 2 * 3 * 4, "multiply and add, per term"
+    assert once == 2 * 2 * 3 * 4, "PyTorch counts as many."
     twice = flops(lambda: (a @ b, a @ b))  # @inspect twice as FLOP
-    assert twice == 48 + 48, "doing it again doubles the work"
+    assert twice == 48 + 48, "Two products are twice the work."
     note(r"""
-        Suppose that a product takes a microsecond, and two take two. The work has doubled, the
-        machine is as fast as before:
+        A count of FLOPs is an amount of work. FLOPs divided by seconds are a speed. Suppose that
+        one product takes a microsecond and two products take two. The work has doubled, and the
+        speed is the same:
     """)
     seconds = 1e-6
-    assert twice / (2 * seconds) == once / seconds, "the rate is unchanged"
+    assert twice / (2 * seconds) == once / seconds, "The rate is unchanged."
     misbelief("Compute is measured in FLOPS.", r"""
-        Work is, and speed is: the work doubled above, and the speed, in twice the time, did not.
-        The capital S is read as a plural by some and as *per second* by others. This book writes
-        FLOPs for an amount of work and FLOP/s for a speed; the first divided by the second is a
-        time.
+        The word has two meanings. Some read the capital S as a plural, which is work; others read
+        it as *per second*, which is speed. This book writes FLOPs for an amount of work and FLOP/s
+        for a speed. Work divided by speed is a time.
     """)
     question(r"""
         A machine sustains `1e12` FLOP/s. How long does it take to multiply two square matrices of
@@ -115,30 +116,33 @@ def a_training_run_in_three_lines() -> None:
     work = 6 * params * tokens  # @inspect work as FLOP
     assert work == 63 * 10**23, "6.3e24 FLOPs"
     note(r"""
-        How fast is the card? `CARDS` holds what datasheets promise, and `peak` looks a rate up. It
-        depends on the board: SXM is the fastest H100. It depends on the number format: `bfloat16`
-        takes half the usual bytes. And it depends on the matrices: ordinary ones are *dense*
-        [@nvidia-h100].
+        How fast is the card? `CARDS` holds what datasheets promise, and `peak` looks a rate up. The
+        rate depends on the board: SXM is the fastest H100. It depends on the number format:
+        `bfloat16` takes half the usual bytes. And it depends on the matrices. The large number on
+        the datasheet is for matrices in which half of the numbers are zero; for ordinary, *dense*
+        matrices it is half of that [@nvidia-h100].
     """)
     note(r"""
-        No run gets all of that. *Model FLOPs utilization*, MFU, is the fraction of the promise that
-        goes into the work just counted. Take one half; it is an assumption, and an optimistic one
-        for a run of this size. With $N$ parameters, $D$ tokens and $G$ cards the run takes
+        No run gets all of that. *Model FLOPs utilization*, MFU, is the fraction of the promised
+        rate that goes into the `6` FLOPs per parameter and token. Take one half; it is an
+        assumption, and an optimistic one for a run of this size. With $N$ parameters, $D$ tokens
+        and $G$ cards the run takes
 
         [@eq:time]: $$
         \mathrm{seconds} = \frac{6ND}{G \times \mathrm{peak} \times \mathrm{MFU}}
         $$
     """)
     rate = peak(CARDS["H100 SXM"], "bfloat16")  # @inspect rate as FLOP/s
-    assert rate == 1979e12 / 2, "dense, bfloat16, SXM"
+    assert rate == 1979e12 / 2, "This is half of what the datasheet prints, for dense matrices."
     mfu = 0.5
     per_day = rate * mfu * gpus * DAY  # @inspect per_day as FLOP
-    assert 4.377e22 < per_day < 4.378e22, "delivered in one day"
+    assert 4.377e22 < per_day < 4.378e22, "All cards together do so many FLOPs in a day."
     days = work / per_day  # @inspect days as days
-    assert 143.92 < days < 143.93, "on these assumptions"
+    assert 143.92 < days < 143.93, "The run takes so many days on these assumptions."
     note(rf"""
-        So: **{days:.0f} days**, *if* the peak is the dense one, the MFU {mfu}, and no machine
-        fails. An estimate is worth as much as the conditions printed next to it.
+        The run takes **{days:.0f} days**, *if* the peak is the one for dense matrices, the MFU is
+        {mfu}, and no machine fails. An estimate is worth as much as the conditions printed next to
+        it.
     """)
     question(r"""
         The same run has to end within `30` days, at the same MFU. How many GPUs does it take?
@@ -189,23 +193,24 @@ def the_rule_leaves_attention_out() -> None:
 def the_promise_is_printed_twice_too_large() -> None:
     """The large number on the datasheet is for matrices that are half zeros."""
     note(r"""
-        The estimate took half of what the datasheet prints. Why? The rate in large type has a
-        footnote, *with sparsity*: two of every four weights must be zero, and only then does the
-        card skip them. The weights of a model in training are not, so halve it.
+        The datasheet of the H100 prints a rate in large type, and an estimate should take half of
+        it. Why? The rate has a footnote, *with sparsity*: it is reached only if two of every four
+        weights are zero, because the card then skips them. The weights of a model in training are
+        not zero. Matrices without such zeros are *dense*, and for them the rate is half.
     """)
     dense = peak(CARDS["H100 SXM"], "bfloat16")  # @inspect dense as FLOP/s
-    assert dense == 989.5e12, "what a dense product can reach"
+    assert dense == 989.5e12, "A dense product can reach at most this."
     sparse = dense * CARDS["H100 SXM"].sparse_factor  # @inspect sparse as FLOP/s
-    assert sparse == 1979e12, "the number in large type"
+    assert sparse == 1979e12, "This is the number in large type."
     misbelief(f"An H100 does {sparse / TERA:.0f} TFLOP/s in bfloat16.", rf"""
-        Only when two of every four weights are zero [@nvidia-hopper]. A dense product has
-        {dense / TERA:.1f} to aim for; with the other number in the denominator, every MFU comes out
-        half as good as it is.
+        It does so only when two of every four weights are zero [@nvidia-hopper]. A dense product
+        reaches at most {dense / TERA:.1f} TFLOP/s. MFU is a measured rate divided by the promised
+        one; with the larger number every MFU comes out half as high as it is.
     """)
-    note("Nor is every card called H100 the same card. Two other boards [@nvidia-h100-pcie]:")
+    note("Also, not every card called H100 is the same. Two other boards promise less [@nvidia-h100-pcie]:")
     pcie = peak(CARDS["H100 PCIe"], "bfloat16")  # @inspect pcie as FLOP/s
     nvl = peak(CARDS["H100 NVL"], "bfloat16")  # @inspect nvl as FLOP/s
-    assert (pcie, nvl) == (756.5e12, 835.5e12), "PCIe and NVL promise less"
+    assert (pcie, nvl) == (756.5e12, 835.5e12), "The boards PCIe and NVL promise less than SXM."
     question(r"""
         The datasheet of the L4 prints `242` TFLOP/s for `bfloat16`, with sparsity [@nvidia-l4]. A
         dense product runs there at `91` TFLOP/s. What share of the peak is that?
@@ -221,13 +226,12 @@ def the_promise_is_printed_twice_too_large() -> None:
 def days_are_inverse_to_mfu() -> None:
     """One wrong factor moves the answer by months."""
     note(r"""
-        Which assumption can ruin the [estimate](#a_training_run_in_three_lines)? Either of the two:
-        a wrong peak or a hopeful MFU is a month or more, and neither shows in the arithmetic.
-    """)
-    note(r"""
-        The same run again, `70` billion parameters on `15` trillion tokens with `1024` H100s, with
-        both assumptions as variables. One half is a hope: for its largest model the Llama 3 report
-        states an MFU between `0.38` and `0.43` [@llama3].
+        The [estimate](#a_training_run_in_three_lines) of a training run assumes two things: the
+        peak rate of the card, and the share of it that the run reaches, its MFU. How wrong can the
+        answer get if one of them is wrong? Take the same run, `70` billion parameters on `15`
+        trillion tokens with `1024` H100s. `days` is the formula with both assumptions as arguments.
+        The MFU of one half is a hope: for its largest model the Llama 3 report states an MFU
+        between `0.38` and `0.43` [@llama3].
     """)
     work, gpus = 6 * 70 * 10**9 * 15 * 10**12, 1024
     dense = dense_peak("H100 SXM", "bfloat16")
@@ -237,16 +241,16 @@ def days_are_inverse_to_mfu() -> None:
         return work / (rate * mfu * gpus * DAY)
 
     assumed = days(dense, 0.5)  # @inspect assumed as days
-    assert 143.92 < assumed < 143.93, "the estimate so far"
+    assert 143.92 < assumed < 143.93, "This is the estimate so far."
     modest = days(dense, 0.4)  # @inspect modest as days
-    assert 179.9 < modest < 180.0, "a fifth less MFU"
+    assert 179.9 < modest < 180.0, "So long it takes at an MFU of 0.4."
     mistaken = days(2 * dense, 0.5)  # @inspect mistaken as days
-    assert 71.96 < mistaken < 71.97, "the sparse peak, by mistake"
+    assert 71.96 < mistaken < 71.97, "So long it seems to take with the peak for sparse matrices."
     cards = days(pcie, 0.5)  # @inspect cards as days
-    assert 188.2 < cards < 188.3, "PCIe cards instead of SXM"
+    assert 188.2 < cards < 188.3, "So long it takes on PCIe cards."
     note(rf"""
-        Dropping the MFU to `0.4` costs {modest - assumed:.0f} days. Reading the wrong line of the
-        datasheet *saves* {assumed - mistaken:.0f} on paper, and none in the building. So vary the
+        With an MFU of `0.4` the run takes {modest - assumed:.0f} days more. With the wrong peak it
+        seems to take {assumed - mistaken:.0f} days less, which are there on paper only. So vary the
         assumptions before you quote an estimate.
     """)
     figure(days_figure(days, [pcie, dense, 2 * dense]), caption=r"""
@@ -273,8 +277,8 @@ def days_are_inverse_to_mfu() -> None:
 def adamw_keeps_four_numbers_per_parameter() -> None:
     """In float32, AdamW training holds four numbers for every parameter."""
     note(r"""
-        How large a model can one card train? A quarter of what it could store, because for every
-        parameter training holds three numbers more.
+        How large a model can one card train? Only a quarter of what it could store, because
+        training holds three more numbers for every parameter.
     """)
     note(r"""
         One is its gradient. The other two belong to the *optimizer*, which turns a gradient into a

@@ -371,34 +371,34 @@ def bfloat16_has_the_exponents_of_float32() -> None:
 def bfloat16_is_much_coarser() -> None:
     """`bfloat16` has between two and three significant digits."""
     note(r"""
-        What does `bfloat16` pay for its range? So many digits that it cannot count to three
-        hundred.
-    """)
-    note(r"""
-        Resolution is measured at one: the *machine epsilon* of a format is the gap from there to
-        its next number.
+        `bfloat16` has as wide a range as `float32`, in half the bits. What does it pay for that?
+        Digits: it cannot even count to three hundred. How fine a format is, its *resolution*, is
+        measured by its *machine epsilon*: the gap between `1` and the next larger number.
     """)
     eps = {d: torch.finfo(d).eps for d in FORMATS[:3]}  # @inspect eps
     coarse = eps[torch.bfloat16]
-    assert coarse == 1 / 128, "no number between 1 and 1.0078"
-    against_half = coarse / eps[torch.float16]  # @inspect against_half
-    assert against_half == 8.0, "coarser than float16"
-    against_full = coarse / eps[torch.float32]  # @inspect against_full
-    assert against_full == 65536.0, "coarser than float32"
+    assert coarse == 1 / 128, "In bfloat16 the gap is 1/128: no number lies between 1 and 1.0078."
+    against_half = coarse / eps[torch.float16]
+    assert against_half == 8.0, "That is 8 times as coarse as float16."
+    against_full = coarse / eps[torch.float32]
+    assert against_full == 65536.0, "That is 65536 times as coarse as float32."
     note(r"""
-        The digits of a value are the bits of the fraction and the one before the point, which is
-        not stored. How far they count, and how many decimal digits that makes:
+        The fraction of a `bfloat16` has `7` bits. With the one before the point, which is not
+        stored, a number has `7 + 1` binary digits. With so many digits one can count to $2^8 = 256$
+        without a gap. How many decimal digits are that?
     """)
-    count = 2 ** (layout(torch.bfloat16)[2] + 1)  # @inspect count
-    assert count == 2 / coarse == 256, "eight binary digits"
+    bits_of_fraction = layout(torch.bfloat16)[2]  # @hide
+    assert bits_of_fraction == 7, "The fraction has 7 bits."  # @hide
+    count = 2 ** (7 + 1)  # @inspect count
+    assert count == 2 / coarse == 256, "So far bfloat16 counts without a gap."
     digits = math.log10(count)  # @inspect digits
-    assert 2.40 < digits < 2.41, "significant decimal digits"
-    note("With so few digits counting ends early. The next pattern of bits after `256` is `258`:")
+    assert 2.40 < digits < 2.41, "So many decimal digits are significant."
+    note("Beyond `256` there are gaps. The next number after `256` is `258`, so the sum `256 + 1` has no place of its own and is rounded back:")
     total = torch.tensor(256.0, dtype=torch.bfloat16) + 1  # @inspect total as bits
-    assert total.item() == 256, "adding one does nothing"
+    assert total.item() == 256, "Adding one to 256 does nothing."
     after = torch.tensor(258.0, dtype=torch.bfloat16)  # @inspect after as bits
-    patterns = after.view(torch.int16) - total.view(torch.int16)
-    assert patterns == 1, "nothing lies between"
+    patterns = after.view(torch.int16) - total.view(torch.int16)  # @hide
+    assert patterns == 1, "No pattern of bits lies between 256 and 258."
     begin: dict[str, Any] = {"dtype": "bfloat16", "bits": 0x4380 << 16}
     explore(reading, over={"dtype": [*NAMES], "bits": range(2**32)}, at=begin, module="pictures/bits.js",
         still=plot_bits(f"{0x4380:016b}", layout(torch.bfloat16), [254, 255, 256, 258, 260]),
@@ -415,8 +415,8 @@ def bfloat16_is_much_coarser() -> None:
     wider = reading("float32", begin["bits"])["plus"]  # @inspect wider
     assert wider == 257.0, "the same first bits, and more of them"
     misbelief("bfloat16's precision is slightly lower.", rf"""
-        {against_half:.0f} times lower than float16's and {against_full:,.0f} times lower than
-        float32's: about {digits:.1f} decimal digits.
+        It is much lower: {against_half:.0f} times lower than float16's and {against_full:,.0f}
+        times lower than float32's. That leaves about {digits:.1f} decimal digits.
     """)
     question("Which `bfloat16` comes right after `1000`?",
              answer=(torch.tensor(1000.0, dtype=torch.bfloat16).view(torch.int16) + 1)

@@ -48,46 +48,45 @@ def gradients() -> None:
 def backward_fills_the_leaves() -> None:
     """`backward()` leaves gradients in the leaves that asked for them, and nowhere else."""
     note(r"""
-        Where does a backward pass leave its gradients? That decides what memory it still takes when
-        it is over.
-    """)
-    note(r"""
-        A model with one output: three inputs `x`, three weights `w`, and a target of `5`. Only the
-        weights ask for a gradient, by `requires_grad=True`:
+        A backward pass computes the gradient of the loss by each weight. Where does it leave these
+        gradients? That decides what memory they take afterwards. Take a model with one output: the
+        sum of three inputs `x` times three weights `w`, with a target of `5`. Only the weights ask
+        for a gradient, by `requires_grad=True`:
     """)
     x: Float[Tensor, "inner"] = torch.tensor([1.0, 2.0, 3.0])
     w: Float[Tensor, "inner"] = torch.ones(3, requires_grad=True)
     prediction = x @ w  # @inspect prediction
     loss = 0.5 * (prediction - 5) ** 2  # @inspect loss
-    assert (prediction.item(), loss.item()) == (6.0, 0.5), "one too high"
+    assert (prediction.item(), loss.item()) == (6.0, 0.5), "The prediction is one too high."
     loss.backward()
-    assert w.grad is not None, "w asked for one"
-    assert w.grad.tolist() == [1.0, 2.0, 3.0], "error times input"
+    assert w.grad is not None, "The weights have a gradient."  # @hide
+    assert w.grad.tolist() == [1.0, 2.0, 3.0], "The gradient is the error, 1, times the input."
     note(r"""
-        A *leaf* is a tensor that was not computed from others. The rest have no `.grad`, for two
-        reasons. `x` is a leaf, but never asked. Prediction and loss are no leaves: their gradients
-        were computed, used and dropped, and PyTorch warns whoever looks for them.
+        The weights now have a gradient in `.grad`. The other tensors have none, for two reasons. A
+        *leaf* is a tensor that was not computed from others. `x` is a leaf, but it did not ask for
+        a gradient. Prediction and loss are no leaves: their gradients were computed, used and
+        dropped.
     """)
     leaf = x.is_leaf, x.requires_grad, x.grad
-    assert leaf == (True, False, None), "a leaf that did not ask"
-    with warnings.catch_warnings(record=True) as caught:
+    assert leaf == (True, False, None), "The input is a leaf and did not ask."
+    with warnings.catch_warnings(record=True) as caught:  # @hide
         warnings.simplefilter("always")
         dropped = prediction.grad, loss.grad
-    assert dropped == (None, None), "not kept"
-    assert prediction.is_leaf is False, "computed, so no leaf"
-    assert len(caught) == 2, "a warning for each"
-    note("Call `retain_grad()` before the backward pass, and such a gradient is kept.")
-    again = x @ w
-    again.retain_grad()
-    kept = 0.5 * (again - 5) ** 2
-    kept.retain_grad()
-    kept.backward()
-    assert again.grad is not None, "kept on request"
-    assert kept.grad is not None, "even the loss's own"
-    both = again.grad.item(), kept.grad.item()
-    assert both == (1.0, 1.0), "the error; and one"
+    assert dropped == (None, None), "Prediction and loss keep no gradient."
+    assert prediction.is_leaf is False, "The prediction is no leaf."
+    assert len(caught) == 2, "PyTorch warns whoever looks for them."  # @hide
+    again = x @ w  # @hide
+    again.retain_grad()  # @hide
+    kept = 0.5 * (again - 5) ** 2  # @hide
+    kept.retain_grad()  # @hide
+    kept.backward()  # @hide
+    assert again.grad is not None, "After retain_grad(), the prediction keeps its gradient."  # @hide
+    assert kept.grad is not None, "So does the loss."  # @hide
+    both = again.grad.item(), kept.grad.item()  # @hide
+    assert both == (1.0, 1.0), "They are the error, and one."  # @hide
     question(r"""
-        The target is `8` instead of `5`, with the same `x` and `w`. Which gradient does `w` get?
+        The target is `8` instead of `5`, with the same inputs `1`, `2`, `3` and weights of one, and
+        the loss is half of the squared error. Which gradient do the three weights get?
     """, answer=torch.autograd.grad(0.5 * (x @ w - 8) ** 2, w)[0].tolist(),
         check=[(1 + 2 + 3 - 8) * value for value in x.tolist()],
         hint="How large is the error now, and by what is it multiplied?",
@@ -137,14 +136,12 @@ def backward_changes_no_parameter() -> None:
 def a_gradient_is_two_more_products() -> None:
     """Behind each product in the forward pass stand two in the backward pass."""
     note(r"""
-        Why does going back cost twice as much as going forward? Because every product in one
-        direction needs two in the other.
-    """)
-    note(r"""
-        A layer takes $h$ to $y = hw$. Later, from the layers above, the gradient of the loss by $y$
-        arrives; call it $g$. `y.backward(g)` starts from there, with no loss in sight. All values
-        are small whole numbers, so that sums come out equal in any order. Which gradients must come
-        out for $w$, and which for $h$?
+        Why does a backward pass cost twice as much as a forward pass? Because each product of the
+        forward pass needs two products in the backward pass. Take a layer with the input $h$, the
+        weights $w$ and the output $y = hw$. In the backward pass, the layers above hand down the
+        gradient of the loss by $y$; call it $g$. `y.backward(g)` starts from there. Which gradients
+        must come out for $w$, and which for $h$? (`whole_numbers` draws small whole numbers, so
+        that sums are exact in any order.)
     """)
     b, d, k = 64, 32, 16
     h: Float[Tensor, "row inner"] = whole_numbers(b, d).requires_grad_()
@@ -153,8 +150,8 @@ def a_gradient_is_two_more_products() -> None:
     g: Float[Tensor, "row col"] = whole_numbers(b, k)  # @inspect g
     y.backward(g)
     note(r"""
-        The chain rule sums over whatever an entry touched: a weight touched every row of $y$, an
-        input every column.
+        The chain rule adds up all ways in which an entry acts on the loss. A weight acts on every
+        row of $y$, and an input acts on every column of its row.
 
         $$\frac{\partial L}{\partial w_{jk}} = \sum_i h_{ij}\, g_{ik}$$
 
@@ -165,21 +162,21 @@ def a_gradient_is_two_more_products() -> None:
     """)
     for_w: Float[Tensor, "inner col"] = einsum(h, g, "i j, i k -> j k")
     for_h: Float[Tensor, "row inner"] = einsum(w, g, "j k, i k -> i j")
-    assert w.grad is not None, "autograd's answer"
-    assert h.grad is not None, "for both"
-    assert torch.equal(w.grad, for_w), "the sums, written out"
-    assert torch.equal(h.grad, for_h), "the sums, written out"
-    assert torch.equal(for_w, h.t() @ g), "a product"
-    assert torch.equal(for_h, g @ w.t()), "another product"
+    assert w.grad is not None, "The weights have a gradient."  # @hide
+    assert h.grad is not None, "The input has one."  # @hide
+    assert torch.equal(w.grad, for_w), "Autograd finds the same gradient for the weights."
+    assert torch.equal(h.grad, for_h), "It finds the same for the input."
+    assert torch.equal(for_w, h.t() @ g), "The gradient of the weights is the product h.T @ g."
+    assert torch.equal(for_h, g @ w.t()), "The gradient of the input is the product g @ w.T."
     note(r"""
-        Three products, `h @ w`, `h.T @ g` and `g @ w.T`, run over the same three lengths in
-        different roles. So each costs the same:
+        So there are three products: `h @ w` forward, `h.T @ g` and `g @ w.T` backward. All three
+        run over the same three lengths, so each takes the same FLOPs:
     """)
     forward = flops(lambda: h @ w)  # @inspect forward as FLOP
     weights = flops(lambda: h.t() @ g)  # @inspect weights as FLOP
     inputs = flops(lambda: g @ w.t())  # @inspect inputs as FLOP
-    assert forward == 2 * b * d * k, "the forward product"
-    assert weights == inputs == forward, "and as much for each other"
+    assert forward == 2 * b * d * k, "The forward product takes 2bdk FLOPs."
+    assert weights == inputs == forward, "Each of the two backward products takes as many."
     row = torch.tensor([[1.0, 2.0]], requires_grad=True)
     column = torch.tensor([[3.0], [4.0]], requires_grad=True)
     arriving = torch.tensor([[5.0]])
@@ -310,42 +307,34 @@ def the_other_product_is_paid_for_the_layer_below() -> None:
 def the_first_layer_has_nothing_below() -> None:
     """The first layer has nothing below it, so one product is missing."""
     note(r"""
-        [Two products backward for one forward](#a_gradient_is_two_more_products): so a backward
-        pass costs twice a forward pass. In the very network from which that is usually derived it
-        does not, because one product is missing. Which one?
-    """)
-    note(r"""
-        The network is that of CS336 [@cs336]: `16384` rows, a first layer of `32768 * 32768`
-        weights, and a second of `32768 * 8192`. `two_layers` counts the FLOPs of its forward and
-        its backward pass, on tensors without data, so that nothing is computed.
+        Each product of a forward pass has
+        [two products in the backward pass](#a_gradient_is_two_more_products), one for the gradient
+        of the weights and one for the gradient of the input. Does every layer need both? The first
+        layer does not: its input is data, and nobody uses the gradient of data. Count a network of
+        two layers from CS336 [@cs336]: $B = 16384$ rows, a first layer of $d \times d$ weights with
+        $d = 32768$, and a second of $d \times K$ with $K = 8192$. `two_layers` counts the FLOPs of
+        its forward and its backward pass, on tensors without data:
     """)
     b, d, k = 16384, 32768, 8192
     forward = two_layers(b, d, k)[0]  # @inspect forward as FLOP
     backward = two_layers(b, d, k)[1]  # @inspect backward as FLOP
-    assert forward == 2 * b * d * d + 2 * b * d * k, "two products"
-    assert forward == 43_980_465_111_040, "44 TFLOP"
-    assert backward == 2 * b * d * d + 4 * b * d * k, "three, not four"
-    assert backward == 52_776_558_133_248, "53 TFLOP, not 88"
-    small_one = two_layers(64, 32, 16)[1] - 4 * 64 * 32 * 16  # @inspect small_one as FLOP
-    assert small_one == 2 * 64 * 32 * 32, "the first layer's share"
-    misbelief(r"""
-        In the backward pass the first layer, $d \times d$ weights and a batch of $B$, costs $4Bdd$,
-        as every layer does.
-    """, r"""
-        Its input is data, and nobody wants the gradient of data. Autograd skips that product; the
-        layer costs $2Bdd$.
-    """)
+    assert forward == 2 * b * d * d + 2 * b * d * k, "Forward, there are two products."
+    assert forward == 43_980_465_111_040, "They take 44 TFLOP."  # @hide
+    assert backward == 2 * b * d * d + 4 * b * d * k, "Backward, there are three products, not four."
+    assert backward == 52_776_558_133_248, "They take 53 TFLOP, not 88."
+    small_one = two_layers(64, 32, 16)[1] - 4 * 64 * 32 * 16  # @hide
+    assert small_one == 2 * 64 * 32 * 32, "In a smaller network, the first layer has one product, too."  # @hide
     claimed = 4 * b * d * d + 4 * b * d * k  # @inspect claimed as FLOP
-    too_high = claimed / backward - 1  # @inspect too_high
-    assert 0.66 < too_high < 0.67, "overstated by two thirds"
-    misbelief("The backward pass of these two layers costs $4Bdd + 4BdK$.", rf"""
-        CS336 adds it up like that, and says in passing that the gradient of $x$ is not needed
-        [@cs336]. It costs $2Bdd + 4BdK$; the formula with both fours is {too_high:.0%} too high
-        here.
+    too_high = claimed / backward - 1  # @inspect too_high as %
+    assert 0.66 < too_high < 0.67, "With four products, the count would be two thirds too high."
+    misbelief("The backward pass of these two layers costs $4Bd^2 + 4BdK$ FLOPs, twice the forward pass.", rf"""
+        It costs $2Bd^2 + 4BdK$, because autograd skips the gradient of the data. CS336 adds up both
+        fours, and says in passing that the gradient of $x$ is not needed [@cs336]. That is
+        {too_high:.0%} too high here.
     """)
     note(r"""
-        So a stack with $P$ weights, of which $d^2$ are in its first matrix, takes for a step on $B$
-        rows
+        A training step has one forward and one backward pass. So for a stack with $P$ weights, of
+        which $d^2$ are in its first matrix, and $B$ rows, a step takes
 
         [@eq:step-flops]: $$
         6BP - 2Bd^2
@@ -353,10 +342,10 @@ def the_first_layer_has_nothing_below() -> None:
 
         FLOPs. Ask for the gradient of the data, and the missing product appears:
     """)
-    assert two_layers(b, d, k, data=True)[1] == claimed, "now it is true"
-    costs = [2 * b * d * d, 2 * b * d * k]
-    assert sum(costs) == forward, "each product once"
-    assert 2 * sum(costs) - costs[0] == backward, "twice, less one"
+    assert two_layers(b, d, k, data=True)[1] == claimed, "With a gradient for the data, there are four."
+    costs = [2 * b * d * d, 2 * b * d * k]  # @hide
+    assert sum(costs) == forward, "The forward pass has each product once."  # @hide
+    assert 2 * sum(costs) - costs[0] == backward, "The backward pass has each twice, less one."  # @hide
     figure(plot_products(costs),
         caption="The products of a training step of two layers. Dashed: the one that nobody needs.",
         alt=r"""
@@ -386,39 +375,36 @@ def the_first_layer_has_nothing_below() -> None:
 def six_per_parameter_and_token_is_a_special_case() -> None:
     """Twice forward, and six per parameter, hold when every input wants a gradient."""
     note(r"""
-        When may a step be charged at `6` FLOPs per parameter and row? The
-        [estimate of the first page](#a_training_run_in_three_lines) did so, and owes the answer.
-    """)
-    note(r"""
-        Two rules of thumb say the same: backward costs twice forward, and a step `6` FLOPs per
-        parameter and row of data, a third of them forward. Try them on two layers, the first of
-        which reads the data:
+        The [estimate of the first page](#a_training_run_in_three_lines) charged a training step
+        with `6` FLOPs per parameter and token. When is that right? The rule counts `2` FLOPs for
+        the forward pass and twice as many for the backward pass. Try it on the network of two
+        layers from the section before, whose first layer reads the data:
     """)
     b, d, k = 16384, 32768, 8192
     forward, backward = two_layers(b, d, k)
     params = d * d + d * k  # @inspect params
-    assert params == 1_342_177_280, "weights of both layers"
+    assert params == 1_342_177_280, "So many weights have both layers."
     ratio = backward / forward  # @inspect ratio as times
-    assert ratio == 1.2, "in this very example"
+    assert ratio == 1.2, "Here the backward pass costs 1.2 times the forward pass."
     misbelief("The backward pass costs twice the forward pass.", rf"""
-        In the example that usually illustrates it, {ratio} times. It is twice where the input of
-        every product wants a gradient too, as in a language model.
+        In this network it costs {ratio} times the forward pass, because the large first layer needs
+        no gradient of its input. It costs twice the forward pass where the input of every product
+        needs a gradient, as in a language model.
     """)
     coefficient = (forward + backward) / (b * params)  # @inspect coefficient
-    assert coefficient == 4.4, "FLOPs per parameter and row"
+    assert coefficient == 4.4, "A step costs so many FLOPs per parameter and row."
     misbelief("A training step costs `6` FLOPs per parameter and token.", rf"""
-        Here it costs {coefficient}. The rule is a first approximation. It charges a first layer and
-        an embedding table too much, and it charges nothing for attention and for what is computed
-        twice; the next sections measure both. In a deep model the first layer is a small part, in a
-        short one it is not.
+        In this network it costs {coefficient}. The rule is a first approximation. It charges a
+        first layer and an embedding table too much. It charges nothing for attention, and nothing
+        for what is computed twice; the next sections measure both.
     """)
-    note("Let the data want a gradient, and both rules are exact:")
+    note("If the data need a gradient too, the rule is exact:")
     forward, backward = two_layers(b, d, k, data=True)
-    assert backward / forward == 2.0, "with gradients for the data"
-    assert (forward + backward) / (b * params) == 6.0, "the rule"
+    assert backward / forward == 2.0, "Then backward costs twice forward."
+    assert (forward + backward) / (b * params) == 6.0, "Then a step costs 6 FLOPs per parameter and row."
     question(r"""
-        What is the coefficient if the second layer is square like the first, and nobody wants a
-        gradient for the data?
+        Two layers have equally many weights, and the data need no gradient. How many FLOPs per
+        parameter and row does a training step take?
     """, answer=sum(two_layers(8, 64, 64)) / (8 * 2 * 64**2),
         wrong={
             "The data wants no gradient.": 6,

@@ -163,12 +163,10 @@ def the_loop_finds_it() -> None:
 def every_argument_must_change_something() -> None:
     """Change each argument of a function once; whatever changes nothing is not used."""
     note(r"""
-        How is an argument found that a function accepts and never uses? Not by reading; the loss
-        looks like any other.
-    """)
-    note(r"""
-        By changing it, and looking whether anything happens. `train` has six arguments. Nudge them
-        one at a time:
+        A function can accept an argument and never use it. How does one find out? Change the
+        argument, and see whether anything else changes. `train` is the training loop of the section
+        before as a function. It returns a loss for each step, and has six arguments. Change one at
+        a time:
     """)
     usual: dict[str, Any] = {
         "width": 16, "layers": 0, "batch": 4,
@@ -184,25 +182,26 @@ def every_argument_must_change_something() -> None:
         return train(**usual | {name: other[name]}).losses != base
 
     moved = [name for name in other if changes(name)]  # @inspect moved
-    assert moved == list(signature(train).parameters), "all six"
-
-    misbelief("A `train` that is given `num_layers` and `lr` trains with them.", r"""
-        The one of CS336 wrote its own values into the body [@cs336]. Asked for other layers or
-        another rate, it returned losses equal to the last bit.
-    """)
+    assert moved == list(signature(train).parameters), "Each of the six arguments changes the losses."
 
     def deaf(num_layers: int, lr: float) -> list[float]:
         return train(layers=0, lr=0.01, steps=20).losses
 
     small, large = deaf(num_layers=0, lr=0.01), deaf(num_layers=4, lr=0.1)
-    assert small == large, "equal bits"
+    assert small == large, "Other arguments give the same losses, bit for bit."
+    misbelief("A `train` that is given `num_layers` and `lr` trains with them.", r"""
+        It need not. The function `train` of CS336 took both arguments and used fixed values inside
+        [@cs336]. `deaf` above is written like that: other arguments give losses that are equal to
+        the last bit.
+    """)
+
     def differ(name: str) -> int:
         nudged = train(**usual | {name: other[name]}).losses
         return sum(a != b for a, b in zip(base, nudged))
 
     question(r"""
-        How many of the first `20` losses change when `steps` is nudged, and how many when `seed`
-        is?
+        `train` runs for `20` steps at a constant learning rate. How many of its first `20` losses
+        change if `steps` is `21` instead, and how many if `seed` is `1` instead of `0`?
     """, answer=[differ("steps"), differ("seed")],
         check=[0, 20],
         hint="Where in the run does each of the two arguments begin to matter?", unit="losses",

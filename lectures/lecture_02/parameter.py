@@ -77,46 +77,38 @@ def outputs(n: int, scale: float) -> Float[Tensor, "draws col"]:
 def an_output_is_a_sum_of_many_terms() -> None:
     """With all variances one, an output is as large as the root of its number of inputs."""
     note(r"""
-        How large should first weights be? Drawn from the standard normal they are far too large,
-        and wider layers make it worse.
-    """)
-    note(r"""
-        Inputs and *unit weights*, both of mean `0` and standard deviation `1`, go in. What comes
-        out has another deviation:
+        How large should the weights of a layer be before training? Drawn from the standard normal
+        they are far too large, and the wider the layer, the worse. An output is a sum of products
+        of inputs and weights, as many as there are inputs. Let inputs and weights have mean `0` and
+        variance `1`. Then each product has variance `1`. The variances of independent terms add up.
+        So with $n$ inputs an output has variance $n$, and standard deviation $\sqrt{n}$. Here are
+        `32` outputs of `16384` inputs, for which the root is `128`:
     """)
     x, w = torch.randn(16384), torch.randn(16384, 32)
     y: Float[Tensor, "col"] = x @ w  # @inspect y
-    assert tuple(y.shape) == (32,), "one number per column"
+    assert tuple(y.shape) == (32,), "There is one output for each column."  # @hide
+    printed = [-40.78, 150.81, -84.10, 60.34, 18.92]  # @hide
+    draws = [abs(p) / math.sqrt(16384) for p in printed]  # @hide
+    rounded = [round(draw, 2) for draw in draws]  # @hide
+    assert rounded == [0.32, 1.18, 0.66, 0.47, 0.15], "The outputs that CS336 prints in five editions are of that size, too."  # @hide
     note(r"""
-        Each output is a sum of products, as many as there are inputs. With both means at zero each
-        product has a variance of one, and variances of independent terms add up. So the variance of
-        the sum is the number of inputs, and its deviation is the root of that number.
-    """)
-    note(r"""
-        One output alone cannot show it. The trace of CS336 prints one, and in its five versions
-        five different ones [@cs336]. In deviations of that size:
-    """)
-    printed = [-40.78, 150.81, -84.10, 60.34, 18.92]
-    draws = [abs(p) / math.sqrt(16384) for p in printed]  # @inspect draws
-    rounded = [round(draw, 2) for draw in draws]
-    assert rounded == [0.32, 1.18, 0.66, 0.47, 0.15], "all for one scale"
-    note(r"""
-        Many draws do show it. `outputs` multiplies random inputs by random weights of the given
-        deviation, for several numbers of inputs:
+        A few draws cannot prove it. `outputs` draws many: it multiplies random inputs by random
+        weights of the given deviation, here `1`, for four numbers of inputs. Compare the deviation
+        of the outputs with the root of the number of inputs:
     """)
     widths = [256, 1024, 4096, 16384]
     spread = [outputs(n, 1.0).std().item() for n in widths]  # @inspect spread
     roots = [math.sqrt(n) for n in widths]  # @inspect roots
-    assert roots == [16, 32, 64, 128], "what to expect"
+    assert roots == [16, 32, 64, 128], "These are the roots of the numbers of inputs."
     measured = [s / r for s, r in zip(spread, roots)]  # @inspect measured
-    assert 0.95 < min(measured), "hardly below the root"
-    assert max(measured) < 1.05, "hardly above, at any width"
+    assert 0.95 < min(measured), "The deviation is less than a twentieth below the root."
+    assert max(measured) < 1.05, "It is less than a twentieth above, at any width."
+    growth = (spread[-1] / spread[0]) ** 2
+    assert round(math.log2(growth)) == 6, "From 256 to 16384 inputs, the variance doubles 6 times, as the inputs do."
     misbelief("The variance of the output is related to the square root of the number of inputs.",
-              "The *variance* grows with the number itself, the *standard deviation* with its root.")
-    growth = (spread[-1] / spread[0]) ** 2  # @inspect growth as times
-    assert round(math.log2(growth)) == 6, "as many doublings as the width"
-    note("The same draws with weights divided by that root, beside them:")
-    level = [outputs(n, n**-0.5).std().item() for n in widths]
+              "The *variance* grows with the number of inputs itself. The *standard deviation* grows with its root.")
+    note("So divide the weights by that root. Beside the draws above, the picture shows the same draws with weights divided by it:")
+    level = [outputs(n, n**-0.5).std().item() for n in widths]  # @hide
     figure(plot_spread(widths, spread, level), caption=r"""
         What unit weights let grow with the root of the width, scaled weights keep at one. Standard
         deviation of x @ w, both axes logarithmic.

@@ -170,19 +170,16 @@ def most_tensors_hold_floats() -> None:
 def a_fresh_tensor_costs_count_times_width() -> None:
     """A fresh tensor costs its element count times its element width."""
     note(r"""
-        How many bytes does a tensor take? Every bill of memory in this lecture is a sum of such
-        products.
-    """)
-    note(r"""
-        All elements of a tensor have one number format, its *dtype*, and so one width; `float32`,
-        the default, has `4` bytes. Beside the arithmetic, ask what was really allocated, the
-        *storage*:
+        How many bytes does a tensor take? All elements of a tensor have one number format, its
+        *dtype*, and so one width in bytes. `float32`, the default, has `4` bytes. A new tensor
+        takes the number of its elements times this width. Compare that with its *storage*, the
+        memory that was really allocated:
     """)
     x: Float[Tensor, "row col"] = torch.zeros(4, 8)  # @inspect x
-    assert x.numel() == 4 * 8, "elements in all"
-    assert x.element_size() == 4, "bytes per float32"
-    assert x.nbytes == 128, "count times width"
-    assert x.untyped_storage().nbytes() == 128, "what is really allocated"
+    assert x.numel() == 4 * 8, "The tensor has 32 elements."
+    assert x.element_size() == 4, "Each has 4 bytes."
+    assert x.nbytes == 128, "The product is 128 bytes."
+    assert x.untyped_storage().nbytes() == 128, "So much was allocated."
     question("A fresh `float32` tensor of shape `(25, n)` costs `6000` bytes. What is `n`?",
              answer=6000 // torch.zeros(25, 1).nbytes,
         wrong={
@@ -199,40 +196,36 @@ def a_fresh_tensor_costs_count_times_width() -> None:
 
 def a_tensor_can_be_weighed_without_memory() -> None:
     """A tensor need not be allocated to be weighed."""
-    note("How much memory does one matrix of GPT-3 take? Nobody has to own that much to weigh it.")
     note(r"""
-        GPT-3 has a width of `12288`; the first matrix of each of its feed-forward blocks is four
-        times as tall [@gpt3]. The device `meta` keeps shape and dtype but no data, so weighing it
-        is free.
+        How much memory does one matrix of GPT-3 take? GPT-3 has a width of `12288`, and the first
+        matrix of each of its feed-forward parts has `4 * 12288` rows of `12288` numbers [@gpt3].
+        Nobody has to allocate it to find out: a tensor on the device `meta` has a shape and a
+        dtype, but no data.
     """)
     d = 12288
     w: Float[Tensor, "up width"] = torch.empty(4 * d, d, device="meta")  # @inspect w
     size = w.nbytes  # @inspect size as B
-    assert size == 2304 * 1024 * 1024, "2304 MiB"
+    assert size == 2304 * 1024 * 1024, "The matrix takes 2304 MiB."
     binary = size / 1024**3  # @inspect binary as GiB
-    assert binary == 2.25, "in GiB, powers of two"
+    assert binary == 2.25, "It takes 2.25 GiB; a GiB is 1024 cubed bytes."
     decimal = size / 10**9  # @inspect decimal as GB
-    assert 2.415 < decimal < 2.416, "in GB, powers of ten"
+    assert 2.415 < decimal < 2.416, "It takes 2.416 GB; a GB is 10**9 bytes."
     misbelief(f"That matrix takes {size / MiB / 1000:.1f} GB.", rf"""
-        It takes {binary} GiB, which is {decimal:.2f} GB. Who counts MiB and divides them by a
-        thousand gets a number that is wrong in both. Disks and bandwidths are sold in powers of
-        ten, memory is built in powers of two.
+        It takes {binary} GiB, which is {decimal:.2f} GB. The wrong number comes of `2304 / 1000`:
+        MiB are powers of two, and a thousand is not. One GiB is `1024` MiB, and one GB is `10**9`
+        bytes. Memory is counted in powers of two; disks and bandwidths in powers of ten.
     """)
-    card = CARDS["H100 SXM"]
-    reported = card.reported  # @inspect reported as B
-    assert reported is not None, "someone looked"
-    note(rf"""
-        So a card sold with {card.memory / GB:.0f} GB [@nvidia-h100] reports {reported // MiB:,}
-        MiB [@seen-modal]:
-    """)
-    assert 0.99 < reported / (80 * GiB) < 1, "nearly that many GiB"
-    assert 1.06 < reported / (80 * GB) < 1.07, "more than that many GB"
     note(r"""
-        The matrix alone fits many times. To train it with AdamW, its gradient and two moments of
-        the same size must be [held as well](#adamw_keeps_four_numbers_per_parameter):
+        To train this matrix with AdamW, its gradient and two moments of the same size must be
+        [held as well](#adamw_keeps_four_numbers_per_parameter):
     """)
     training = (1 + 1 + 2) * size  # @inspect training as B
-    assert training / GiB == 9.0, "GiB of training state"
+    assert training / GiB == 9.0, "To train the matrix takes 9 GiB."
+    card = CARDS["H100 SXM"]  # @hide
+    reported = card.reported  # @hide
+    assert reported is not None, "The memory that the H100 reports is known."  # @hide
+    assert 0.99 < reported / (80 * GiB) < 1, "An H100, sold as 80 GB, reports nearly 80 GiB."  # @hide
+    assert 1.06 < reported / (80 * GB) < 1.07, "That is more than 80 GB."  # @hide
     question(rf"""
         An L40S is sold with `48` GB [@nvidia-l40s], and reports
         {(CARDS['L40S'].reported or 0) // MiB:,} MiB [@seen-modal]. If nothing else needed room, how
@@ -253,32 +246,30 @@ def a_tensor_can_be_weighed_without_memory() -> None:
 def a_view_can_hold_more_or_less_than_it_reports() -> None:
     """A view reports the bytes it shows, not the bytes it keeps alive."""
     note(r"""
-        Keep one column of a matrix, delete the matrix, and no memory comes back. Whoever adds up
-        `nbytes` will not find out why.
-    """)
-    note(r"""
-        A column is a *view*: a second tensor over the same storage. `nbytes` multiplies count by
-        width and does not ask what is behind it, so it errs in both directions. `expand` shows one
-        number as a long vector. Its *stride*, the step in the storage from one element to the next,
-        is zero:
+        Keep one column of a matrix, delete the matrix, and no memory is freed. Why? A column is a
+        *view*: a second tensor over the same memory, its *storage*. A storage is freed only when no
+        tensor uses it any more. `nbytes` multiplies the number of elements by their width; it does
+        not say how large the storage is. It can be wrong in both directions. First, `expand` shows
+        one number as a vector of `1000`. Its *stride*, the step in the storage from one element to
+        the next, is zero:
     """)
     wide = torch.ones(1).expand(1000)  # @inspect wide.stride()
-    assert wide.nbytes == 4000, "what it reports"
-    assert wide.untyped_storage().nbytes() == 4, "what it holds"
+    assert wide.nbytes == 4000, "The vector reports 4000 bytes."
+    assert wide.untyped_storage().nbytes() == 4, "Its storage has 4."
     note(r"""
-        It holds less than it reports. A column holds more, all of its matrix, even after the matrix
-        has lost its name:
+        This vector holds less than it reports. A column of a matrix holds more: the storage of the
+        whole matrix, even after the matrix has been deleted:
     """)
     matrix = torch.zeros(1000, 1000)
     column = matrix[:, 0]  # @inspect column.stride()
     del matrix
-    assert column.nbytes == 4000, "what it reports"
-    assert column.untyped_storage().nbytes() == 4_000_000, "what it holds"
+    assert column.nbytes == 4000, "The column reports 4000 bytes."
+    assert column.untyped_storage().nbytes() == 4_000_000, "It keeps 4,000,000 bytes alive."
     copy = column.clone()
-    assert copy.untyped_storage().nbytes() == 4000, "a copy lets go"
+    assert copy.untyped_storage().nbytes() == 4000, "A copy keeps 4000 bytes."
     misbelief("The memory of a tensor is set by its number of elements and its dtype.", r"""
-        For a freshly allocated tensor, yes. For views ask `untyped_storage().nbytes()`, and count
-        each storage once.
+        That holds only for a freshly allocated tensor. For a view, ask
+        `untyped_storage().nbytes()`, and count each storage once.
     """)
     grid = torch.zeros(100, 100)[::2, ::2]
     question(r"""
