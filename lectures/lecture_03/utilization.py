@@ -11,12 +11,12 @@ from timing import BUSY, one_thread, quickest
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from litbook import aside, figure, misbelief, note, question
+from litbook import aside, explore, figure, misbelief, note, question
 
 from .block import Block, Transformer, turns, written_attention
 from .counts import Config, attention_flops, forward_flops, parameter_count
 from .figures import plot_lines
-from .published import LLAMA_3_8B, SMALL
+from .published import LLAMA_3_70B, LLAMA_3_8B, SMALL
 
 
 def which_flops_enter_mfu() -> None:
@@ -89,6 +89,25 @@ def training_costs_six_per_weight_and_twelve_per_pair() -> None:
         multiplies nothing; the head is. With the embedding, the first term would be {too_many:.1%}
         too large here.
     """)
+    models = {"Llama-3-8B": LLAMA_3_8B, "Llama-3-70B": LLAMA_3_70B}
+
+    def training(context: int, model: str) -> dict[str, int]:
+        config = models[model]
+        weights, pairs = forward_flops(config, 1, 0), attention_flops(config, 1, context)
+        return {"weights": 3 * weights, "attention": 3 * pairs}
+
+    grid = explore(training, over={"context": [2**i for i in range(10, 18)], "model": [*models]},
+        at={"context": 8192, "model": "Llama-3-8B"}, kind="stack", unit="FLOP",
+        do="Double the context until attention takes more than the weights. Then choose the larger model.",
+        see=r"""
+            In Llama-3-8B attention takes more at `32768` tokens. In Llama-3-70B it takes more only
+            at `65536`: its weights grow with the square of the width, attention with the width.
+        """,
+        caption="FLOPs of training on one token, by what they are for, every token paired with every one.",
+        alt="A bar of two parts, the FLOPs of weights and those of attention.")  # @hide
+    below = [place for place, cost in grid.items() if cost["attention"] < cost["weights"]]
+    longest = {model: max(c for c, m in below if m == model) for model in models}  # @inspect longest
+    assert longest == {"Llama-3-8B": 16384, "Llama-3-70B": 32768}, "Up to here the weights take more."
     question(r"""
         Llama-3-8B has `7504658432` weights in the matrices of its blocks and its head, `32` layers
         and width `4096`. At how many tokens of context does attention take as many FLOPs as all
