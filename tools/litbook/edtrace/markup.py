@@ -34,17 +34,13 @@ def as_markdown(text: str) -> str:
     if "<" not in text:
         return text
     parts = _KEPT.split(text)
-    parts[::2] = map(_without, parts[::2])
+    for i in range(0, len(parts), 2):  # texts in which no code and no formula stands
+        part, changed = _DROPPED.sub("", parts[i]), 1
+        while changed:  # from the innermost outwards
+            part, changed = _ELEMENT.subn(_element, part)
+        part = _BREAK.sub(lambda match: " " if _in_table(match) else "\\\n", part)
+        parts[i] = _TAG.sub(r"\\<", part)
     return "".join(parts)
-
-
-def _without(text: str) -> str:
-    """A text in which no code and no formula stands."""
-    text, changed = _DROPPED.sub("", text), 1
-    while changed:  # from the innermost outwards
-        text, changed = _ELEMENT.subn(_element, text)
-    text = _BREAK.sub(lambda match: " " if _in_table(match) else "\\\n", text)
-    return _TAG.sub(r"\\<", text)
 
 
 def _element(match: re.Match[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Sequence
 
@@ -41,7 +42,12 @@ def line(source: Line, dedent: int = 0, links: Sequence[Link] = ()) -> Html:
 @functools.lru_cache(maxsize=2000)  # notebooks of one lecture repeat what they need
 def fence(source: str, language: str, *, tabindex: int | None = None) -> Html:
     """A fenced block of a note as one line of HTML; with a `tabindex` keys can scroll it."""
-    lexer = _lexer(language)
+    lexer: Lexer | None = None  # of no language, or of one that nobody knows
+    if language in Quick.aliases:
+        lexer = Quick(stripnl=False, ensurenl=False)
+    elif language:
+        with contextlib.suppress(ClassNotFound):
+            lexer = get_lexer_by_name(language, stripnl=False, ensurenl=False)
     if lexer is None:
         body = markup.text(source)
     else:
@@ -49,16 +55,6 @@ def fence(source: str, language: str, *, tabindex: int | None = None) -> Html:
         lines_ = (markup.join(_span(*run) for run in runs) for runs, _ in rows)
         body = markup.join(lines_, "\n")
     return tag("pre", tag("code", body), tabindex=tabindex, class_="lb-fence")
-
-
-@functools.lru_cache(maxsize=64)
-def _lexer(language: str) -> Lexer | None:
-    if language in Quick.aliases:
-        return Quick(stripnl=False, ensurenl=False)
-    try:
-        return get_lexer_by_name(language, stripnl=False, ensurenl=False) if language else None
-    except ClassNotFound:
-        return None
 
 
 def _span(name: str, text: str) -> Html:

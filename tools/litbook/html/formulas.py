@@ -49,7 +49,16 @@ def mathml(source: str, display: str) -> tuple[Html, str]:
         raise ValueError(r"& and \\ stand between \begin{aligned} and \end{aligned}, or the like")
     root = ET.fromstring(made)
     _check(root)
-    _set_limits(root, display)
+    # Limits of a sum: a browser sets them above and below it where it stands free, else beside it. Within a
+    # line they stand beside it, but for `\limits` and `\displaystyle`, which are the author's will.
+    for element in root.iter():
+        name = element.tag.rpartition("}")[2]
+        if display == "inline" and name in _BELOW.values() and element[0].text in _LARGE:
+            element[0].set("movablelimits", "false")
+        if (element is root and display == "block") or element.get("displaystyle") == "true":
+            for sub in element.iter():
+                if sub.tag.rpartition("}")[2] in _BELOW and sub[0].text in _LARGE:
+                    sub[0].set("movablelimits", "true")
     return _html(root), "".join(tags)
 
 
@@ -85,21 +94,6 @@ def _check(root: ET.Element) -> None:
                 raise ValueError(f"the attribute {key} is not shown")
         if element.text and "\\" in element.text and name != "mo":
             raise ValueError(f"{element.text} is unknown")
-
-
-def _set_limits(root: ET.Element, display: str) -> None:
-    r"""Limits of a sum: a browser sets them above and below it where it stands free, else beside it.
-
-    Within a line they stand beside it, but for `\limits` and `\displaystyle`, which are the author's will.
-    """
-    for element in root.iter():
-        name = element.tag.rpartition("}")[2]
-        if display == "inline" and name in _BELOW.values() and element[0].text in _LARGE:
-            element[0].set("movablelimits", "false")
-        if (element is root and display == "block") or element.get("displaystyle") == "true":
-            for sub in element.iter():
-                if sub.tag.rpartition("}")[2] in _BELOW and sub[0].text in _LARGE:
-                    sub[0].set("movablelimits", "true")
 
 
 def _html(element: ET.Element) -> Html:

@@ -70,8 +70,19 @@ def html(entry: Entry, setting: Setting) -> Html:
             return markup.join([drawn, _promise(entry.promise)]) if entry.promise else drawn
         case Promise(text):
             return _promise(text)
-        case Judged():
-            return _judged(entry, setting)
+        case Judged(verdict=verdict):
+            words = markup.text(_(WORDS[verdict]))
+            if verdict == "holds":
+                words = tag("span", f"{words}:", class_="lb-said")
+            elif verdict == "fails":
+                words = tag("strong", words)
+            parts = [tag("span", SIGNS[verdict], class_="lb-sign", aria_hidden="true"), SPACE, words, SPACE]
+            parts += [note.inline(entry.caption, setting), SPACE] if entry.caption else []
+            parts += [tag("span", entry.sides, class_="lb-sides")] if entry.sides else []
+            parts += [tag("small", " · ", entry.times)] if entry.times else []
+            if entry.remark:
+                parts += [SPACE, tag("small", entry.remark, class_="lb-measured" if entry.sides else None)]
+            return tag("div", *parts, class_=f"lb-claim lb-{verdict}")
         case Raised(message):
             return tag("div", tag("strong", "✗ ", _("error")), " ", message, class_="lb-val lb-bad")
     assert_never(entry)
@@ -80,25 +91,6 @@ def html(entry: Entry, setting: Setting) -> Html:
 def _by_rank(entry: Shown) -> str:
     """That a row has the values of the ranks in their order; where these look alike, that they are not."""
     return _("by rank") if len(set(entry.ranks)) > 1 else _("another on each rank")
-
-
-def _judged(entry: Judged, setting: Setting) -> Html:
-    verdict = entry.verdict
-    words = markup.text(_(WORDS[verdict]))
-    if verdict == "holds":
-        words = tag("span", f"{words}:", class_="lb-said")
-    elif verdict == "fails":
-        words = tag("strong", words)
-    parts = [tag("span", SIGNS[verdict], class_="lb-sign", aria_hidden="true"), SPACE, words, SPACE]
-    if entry.caption:
-        parts += [note.inline(entry.caption, setting), SPACE]
-    if entry.sides:
-        parts.append(tag("span", entry.sides, class_="lb-sides"))
-    if entry.times:
-        parts.append(tag("small", " · ", entry.times))
-    if entry.remark:
-        parts += [SPACE, tag("small", entry.remark, class_="lb-measured" if entry.sides else None)]
-    return tag("div", *parts, class_=f"lb-claim lb-{verdict}")
 
 
 def _promise(text: str) -> Html:

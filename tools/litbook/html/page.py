@@ -180,7 +180,16 @@ def _page(book: Book, name: str, way: Html) -> Page:
     ]
     text, imports = body(sheet, part, 1), _preambles(sheet, same_file=True)
     head += [*text, *imports] if book.parts else [*imports, *text]
-    head += _definitions(sheet)
+    # Definitions that this page is the first to use, and the works it cites.
+    definitions = book.definitions(name)
+    head += [markup.heading(2, _("Definitions"), "definitions")] if definitions else []
+    for definition in definitions:
+        label = tag("code", definition.name)
+        if definition.heading:
+            label = markup.join([label, ": ", note.inline(definition.heading, sheet.setting)])
+        lines = range(definition.first, definition.last + 1)
+        head.append(_fold(sheet.source(definition.file), lines, label, book.anchor(definition)))
+    head += [*_preambles(sheet, same_file=False), *references(sheet.setting.citations)]
     asked = sheet.answers or (book.parts and not number)  # contents say what is answered
     scripts = {"player": steps, "answers": asked, "beside": any(sheet.links.values())}
     needed = {"explore.js": sheet.explored > sheet.live, "live.js": sheet.live}
@@ -267,19 +276,6 @@ def _preambles(sheet: Sheet, *, same_file: bool) -> list[Html]:
         if lines and same_file == (module.file == book.file[sheet.page]):
             blocks.append(_fold(text, lines, title, None))
     return blocks
-
-
-def _definitions(sheet: Sheet) -> list[Html]:
-    """Definitions that this page is the first to use, and the works it cites."""
-    definitions = sheet.book.definitions(sheet.page)
-    blocks: list[Html] = [markup.heading(2, _("Definitions"), "definitions")] if definitions else []
-    for definition in definitions:
-        title = tag("code", definition.name)
-        if definition.heading:
-            title = markup.join([title, ": ", note.inline(definition.heading, sheet.setting)])
-        lines = range(definition.first, definition.last + 1)
-        blocks.append(_fold(sheet.source(definition.file), lines, title, sheet.book.anchor(definition)))
-    return [*blocks, *_preambles(sheet, same_file=False), *references(sheet.setting.citations)]
 
 
 def _fold(text: Text, numbers: Sequence[int], title: Html, name: str | None) -> Html:

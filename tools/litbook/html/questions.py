@@ -46,7 +46,12 @@ def box(question: Question, section: Section, setting: Setting, paper: list[Html
         drawn = markup.NOTHING
         if isinstance(answer.value, Tensor) and has_card(answer.value):
             drawn = tag("section", cards.tensor(_("answer"), answer.value), class_="lb-shelf")
-        wrong = _mistakes(answer)
+        # Common wrong answers, each with its mistake: also for readers without a script.
+        items = []
+        for mistake, value in answer.wrong:
+            exact = int(value) if value.is_integer() else value
+            items.append(tag("li", tag("b", amounts.short(exact, answer.unit or "")), ": ", mistake))
+        wrong = tag("ul", *items, class_="lb-mistakes") if items else markup.NOTHING
         parts.append(_opening("answer", _("Answer"), tag("p", reply, class_="lb-reply"), why, drawn, wrong))
         attributes = {"id": f"question-{n}", **_typed(answer)}
         title.append(tag("a", " · ", _("answer {n}", n=n), href=f"#answer-{n}", class_="lb-onpaper"))
@@ -55,17 +60,6 @@ def box(question: Question, section: Section, setting: Setting, paper: list[Html
     name = _("Check yourself, line {n}", n=question.line)
     head = tag("p", *title, class_="lb-asktitle")
     return tag("div", head, *parts, class_="lb-ask", role="group", aria_label=name, **attributes)
-
-
-def _mistakes(answer: Answer) -> Html:
-    """Common wrong answers, each with its mistake: also for readers without a script."""
-    if not answer.wrong:
-        return markup.NOTHING
-    of = [(mistake, int(value) if value.is_integer() else value) for mistake, value in answer.wrong]
-    items = (
-        tag("li", tag("b", amounts.short(value, answer.unit or "")), ": ", mistake) for mistake, value in of
-    )
-    return tag("ul", *items, class_="lb-mistakes")
 
 
 def answers(paper: list[Html]) -> Html:

@@ -77,8 +77,12 @@ class _Walk:
                 return [
                     explored.figure(block, f"explore-{sheet.explored}", setting, (sheet.up or "./") * runs)
                 ]
-            case blocks.Output():
-                return [_output(block)]
+            case blocks.Output(lines, printed):
+                where = _("printed by lines {first} to {last}", first=lines[0], last=lines[-1])
+                where = _("printed by line {n}", n=lines[0]) if len(lines) == 1 else where
+                tall = len(printed) > TALL or printed.count("\n") > TALL / 80  # it scrolls, also by keys
+                screen = tag("pre", printed.rstrip("\n"), tabindex="0" if tall else None)
+                return [tag("figure", tag("figcaption", where), screen, class_="lb-output")]
             case blocks.Speech():
                 return []
             case blocks.Code():
@@ -88,10 +92,33 @@ class _Walk:
                 return [tag("section", tag("div", *rows, class_="lb-v"), class_="lb-code lb-plain")]
             case blocks.Shelf(things):
                 return [tag("section", *map(self.shelved, things), class_="lb-shelf")]
-            case blocks.Failure():
-                return [_failure(block)]
-            case blocks.Trouble():
-                return [_trouble(block)]
+            case blocks.Failure(claim):  # impossible to overlook: its source, what each side was, its place
+                title = tag("strong", _("This claim fails.")), markup.text(f" {claim.caption} ")
+                head = tag("p", *title, tag("small", f"{block.path}:{claim.line}"))
+                sides = ((tag("dt", tag("code", side.text)), tag("dd", side.value)) for side in block.sides)
+                table = tag("dl", *(cell for side in sides for cell in side))
+                source = tag("code", claim.text, class_="lb-source")
+                why = [tag("p", line) for line in claim.why.splitlines()]
+                return [tag("div", head, source, table, *why, class_="lb-failure")]
+            case blocks.Trouble(error):  # with the lecture's lines of its traceback, and of modules beside it
+                what = {
+                    "exit": _("The lecture tried to exit."),
+                    "inspect": _("This value could not be taken."),
+                    "assert": _("An assert is wrong here."),
+                }.get(error.kind, _("The lecture raised here."))
+                calls = [
+                    text
+                    for path, line, name, source in error.trace
+                    for text in (
+                        _("{place} in {name}", place=f"{path}:{line}", name=name),
+                        f"    {source.strip()}",
+                    )
+                ]
+                head = tag("p", tag("strong", what), " ", tag("small", f"{block.path}:{error.line}"))
+                parts = [head, tag("pre", "\n".join(calls))] if calls else [head]
+                if error.text and not calls:
+                    parts.append(tag("code", error.text.strip(), class_="lb-source"))
+                return [tag("div", *parts, tag("p", tag("code", error.message)), class_="lb-failure")]
             case blocks.Unshown(numbers):
                 return [self.text.anchors(numbers)]
             case blocks.Call(key):
@@ -170,43 +197,3 @@ class _Walk:
                 summary = tag("summary", tag("code", name), size)
                 return tag("details", summary, tag("pre", text, tabindex="0"), class_="lb-whole")
         assert_never(thing)
-
-
-def _output(block: blocks.Output) -> Html:
-    """What the lines of one block printed."""
-    first, last = block.lines[0], block.lines[-1]
-    where = _("printed by lines {first} to {last}", first=first, last=last)
-    where = _("printed by line {n}", n=first) if len(block.lines) == 1 else where
-    tall = len(block.text) > TALL or block.text.count("\n") > TALL / 80  # it scrolls, also by keys
-    printed = tag("pre", block.text.rstrip("\n"), tabindex="0" if tall else None)
-    return tag("figure", tag("figcaption", where), printed, class_="lb-output")
-
-
-def _failure(block: blocks.Failure) -> Html:
-    """A failed claim, impossible to overlook: its source, what each side was, and where it stands."""
-    claim = block.claim
-    title = tag("strong", _("This claim fails.")), markup.text(f" {claim.caption} ")
-    head = tag("p", *title, tag("small", f"{block.path}:{claim.line}"))
-    sides = ((tag("dt", tag("code", side.text)), tag("dd", side.value)) for side in block.sides)
-    rows = tag("dl", *(cell for side in sides for cell in side))
-    why = (tag("p", line) for line in claim.why.splitlines())
-    return tag("div", head, tag("code", claim.text, class_="lb-source"), rows, *why, class_="lb-failure")
-
-
-def _trouble(block: blocks.Trouble) -> Html:
-    """An error with the own lines of its traceback: the lecture's, and those of the modules beside it."""
-    error = block.error
-    head = {
-        "exit": _("The lecture tried to exit."),
-        "inspect": _("This value could not be taken."),
-        "assert": _("An assert is wrong here."),
-    }.get(error.kind, _("The lecture raised here."))
-    parts = [tag("p", tag("strong", head), " ", tag("small", f"{block.path}:{error.line}"))]
-    if error.trace:
-        lines = []
-        for path, line, name, source in error.trace:
-            lines += [_("{place} in {name}", place=f"{path}:{line}", name=name), f"    {source.strip()}"]
-        parts.append(tag("pre", "\n".join(lines)))
-    elif error.text:
-        parts.append(tag("code", error.text.strip(), class_="lb-source"))
-    return tag("div", *parts, tag("p", tag("code", error.message)), class_="lb-failure")

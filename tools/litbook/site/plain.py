@@ -44,7 +44,15 @@ def pages(config_file: Path, folder: Path) -> list[str]:
         ours.on_startup(command="build", dirty=False)
         try:
             ours.on_config(config)
-            _copy(Path(config.docs_dir), folder / "docs", ours)
+            # Every file of the docs; on the author's pages what comes out of the records is put in its place.
+            docs = Path(config.docs_dir)
+            for source in sorted(path for path in docs.rglob("*") if path.is_file()):
+                uri, copy = source.relative_to(docs).as_posix(), folder / "docs" / source.relative_to(docs)
+                if source.suffix == ".md" and not isinstance(ours.made.get(uri), Page):
+                    write(copy, ours.placed(source.read_text(encoding="utf-8")).encode())
+                else:
+                    copy.parent.mkdir(parents=True, exist_ok=True)
+                    shutil.copyfile(source, copy)
         finally:
             ours.on_build_error(error=LitbookError("done"))  # lets go of the book
     except Abort as error:
@@ -54,17 +62,6 @@ def pages(config_file: Path, folder: Path) -> list[str]:
     text = yaml.dump(_settings(config, given, ours), sort_keys=False, allow_unicode=True)
     write(folder / CONFIG, text.encode())
     return [harmless(text) for text in ours.problems]
-
-
-def _copy(docs: Path, target: Path, ours: LitbookPlugin) -> None:
-    """Every file of the docs; on the author's pages what comes out of the records is put in its place."""
-    for file in sorted(path for path in docs.rglob("*") if path.is_file()):
-        uri, copy = file.relative_to(docs).as_posix(), target / file.relative_to(docs)
-        if file.suffix == ".md" and not isinstance(ours.made.get(uri), Page):
-            write(copy, ours.placed(file.read_text(encoding="utf-8")).encode())
-        else:
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(file, copy)
 
 
 def _settings(config: Any, given: dict[str, Any], ours: LitbookPlugin) -> dict[str, Any]:

@@ -13,7 +13,12 @@ WIDE = 60  # characters of an expression in the table
 def lines(old: Record, new: Record, names: Sequence[str], comparison: Comparison) -> list[str]:
     """The two environments as far as they differ, under `names`, then a line per change, by section."""
     places: list[tuple[str, ...]] = [("", *names)]
-    sides = [_environment(record) for record in (old, new)]
+    sides: list[dict[str, str]] = []  # where and with what each was made
+    for where in (old.environment, new.environment):
+        device = where.device
+        more = {"python": where.python, "os": where.os, "cpu": where.cpu, "threads": str(where.threads)}
+        more |= {"device": device.name, "driver": device.driver or "-", "cuda": device.cuda or "-"}
+        sides.append({**where.versions, **more, "date": where.date})
     for name in dict.fromkeys([*sides[0], *sides[1]]):
         was, now = (side.get(name, "-") for side in sides)
         if was != now or name == "torch":
@@ -33,22 +38,6 @@ def lines(old: Record, new: Record, names: Sequence[str], comparison: Comparison
     for number, line in enumerate(_columns(rows) if comparison.differences else []):
         table += ["", heads[number], line] if number in heads else [line]
     return [*_columns(places), "", *table, ""]
-
-
-def _environment(record: Record) -> dict[str, str]:
-    """Where and with what a record was made."""
-    where, device = record.environment, record.environment.device
-    return {
-        **where.versions,
-        "python": where.python,
-        "os": where.os,
-        "cpu": where.cpu,
-        "threads": str(where.threads),
-        "device": device.name,
-        "driver": device.driver or "-",
-        "cuda": device.cuda or "-",
-        "date": where.date,
-    }
 
 
 def _columns(rows: Sequence[Sequence[str]]) -> list[str]:

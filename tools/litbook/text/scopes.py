@@ -77,7 +77,7 @@ def outer(node: ast.AST) -> Iterator[ast.Name]:
                 inside, first = names._replace(here=names.below).hide(targets), generators[0]
                 below = [child for child in children(at) if child is not first] + [first.target, *first.ifs]
             else:
-                mine, shared = _local_and_shared(at)  # type: ignore[arg-type]
+                mine, shared = _local_and_shared(at)
                 here = (names.below - shared) | mine
                 inside, below = _Names(here, here, shared, names.private), _body(at)  # type: ignore[arg-type]
                 if kind is ast.ClassDef:

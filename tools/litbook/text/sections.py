@@ -7,6 +7,7 @@ expressions: a lecture may have ten thousand lines, and who mistyped a section's
 from __future__ import annotations
 
 import ast
+import contextlib
 import functools
 import re
 from collections import Counter
@@ -174,26 +175,23 @@ def find_sections(lecture: Lecture, calls: Calls, problems: list[Problem]) -> se
         if above is not None:
             lecture.order.append(index)
             lecture.namesakes.setdefault(spec.name, []).append(index)
+        # What it requires in a part that requires something, too; where both cannot be, `refused` says so.
+        around = above.requires if above else None
+        needed = spec.requires or around
+        with contextlib.suppress(ValueError):
+            needed = str(needs(spec.requires).within(needs(around))) or None
         kind: FunctionKind = "main" if above is None else "part" if calls.get(node) else "section"
         lecture.functions[index] = replace(
             spec,
             kind=kind,
             parent=parent,
             heading=spec.heading or node.name.replace("_", " ").capitalize(),
-            requires=_combined(spec.requires, above.requires if above else None),
+            requires=needed,
             aside=spec.aside or bool(above and above.aside),
         )
         below = [callee for _, callee in calls.get(node, []) if callee not in seen]
         todo += [(callee, index) for callee in reversed(below)]
     return seen
-
-
-def _combined(own: str | None, above: str | None) -> str | None:
-    """What a section requires in a part that requires something, too."""
-    try:
-        return str(needs(own).within(needs(above))) or None
-    except ValueError:  # `refused` says so
-        return own or above
 
 
 def _last_main(tree: ast.Module) -> Definition | None:
