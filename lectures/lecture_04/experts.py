@@ -12,7 +12,7 @@ from wire import Wire, everyone
 from litbook import aside, figure, misbelief, note, question, requires
 
 from .figures import plot_traffic
-from .tensor_parallel import FeedForward
+from .tensor_parallel import FeedForward, gap
 
 
 def expert_parallelism() -> None:
@@ -97,7 +97,7 @@ def the_router_decides_the_bytes() -> None:
         shares, chosen = router(x)
         with Wire() as wire:
             y, going, coming = through_experts(x, shares, chosen, experts[2 * rank : 2 * rank + 2])
-        assert torch.allclose(y, in_one_process(x, shares, chosen, experts), rtol=0, atol=1e-12), \
+        assert gap(y, in_one_process(x, shares, chosen, experts)) < 1e-12, \
             "the layer of one process"
     note("Where did the copies go? A copy whose expert is at home stays there. Each other one is sent, and its result comes back:")
     flow = everyone(going)  # @inspect flow
@@ -122,10 +122,13 @@ def the_router_decides_the_bytes() -> None:
     """)
     leaving = sum(sum(row) - row[r] for r, row in enumerate(flow)) / (2 * 512 * ranks)  # @inspect leaving as %
     assert math.isclose(leaving, (ranks - 1) / ranks, rel_tol=0.03), "by count, by the formula"
-    misbelief("Twice as many experts send twice as much.", r"""
+    misbelief("More experts send more.", r"""
         They send no more, if a token still goes to as many of them. More experts take more memory,
-        and each of them gets fewer tokens.
+        and each of them gets fewer tokens. With `32` experts:
     """)
+    _, of_many = Router(64, 32)(x)
+    still = sum(everyone((of_many // 8 != rank).double().mean().item())) / ranks  # @inspect still as %
+    assert math.isclose(still, (ranks - 1) / ranks, rel_tol=0.03), "of the copies leave"
     question(r"""
         A layer of DeepSeek-V3 sends each token to `8` experts, spread over `64` cards
         [@deepseek-v3]. A card has `4096` tokens of width `7168`. How many bytes does it send
@@ -156,8 +159,8 @@ def the_step_waits_for_the_fullest_rank() -> None:
         flows[name] = everyone(going)
     slowest = {name: max(each) * ranks / sum(each) for name, each in work.items()}  # @inspect slowest as times
     assert sum(work["even"]) == sum(work["a favorite"]), "the same work in all"
-    assert slowest["even"] < 1.1, "even: the fullest rank has hardly more than the mean"
-    assert slowest["a favorite"] > 1.8, "a favorite: nearly twice the mean"
+    assert 1.04 < slowest["even"] < 1.06, "even: the fullest rank has hardly more than the mean"
+    assert 1.9 < slowest["a favorite"] < 2.1, "a favorite: nearly twice the mean"
     figure(plot_traffic(flows),
         caption="Copies of tokens from each rank to each, with an even router and with one that has a favorite.",
         alt="Two tables of four by four cells. The first is even; in the second the first column is dark.")
@@ -202,9 +205,9 @@ def a_token_may_be_kept_to_few_nodes() -> None:
     now = torch.nn.functional.one_hot(limited // 32, 8).amax(dim=1).sum(dim=1)
     assert now.max() == 4, "nodes at most"
     saved = 1 - now.double().mean().item() / touched  # @inspect saved as %
-    assert 0.2 < saved < 0.3, "of the crossings are saved"
+    assert 0.24 < saved < 0.26, "of the crossings are saved"
     lost = 1 - (scores.gather(1, limited).sum() / scores.topk(8).values.sum()).item()  # @inspect lost as %
-    assert 0 < lost < 0.02, "of the picked experts' scores are given up"
+    assert 0.003 < lost < 0.0035, "of the picked experts' scores are given up"
     question(r"""
         Between nodes a card of DeepSeek-V3's cluster sends `50` GB/s, inside a node `160` GB/s
         [@deepseek-v3]. How many copies can be handed on inside a node in the time in which one

@@ -49,6 +49,11 @@ class FeedForward(nn.Module):
         return y
 
 
+def gap(ours: Tensor, theirs: Tensor) -> float:
+    """The largest difference between two tensors, over the largest number in the second."""
+    return ((ours - theirs).abs().max() / theirs.abs().max()).item()
+
+
 SUMMED = "out", "down"  # the matrices that end a part: their inputs are cut, and their results added up
 
 
@@ -99,7 +104,7 @@ def columns_then_rows_need_one_sum() -> None:
     y = mine(tokens)
     assert not torch.allclose(y, whole(tokens)), "before the sum"
     dist.all_reduce(y)
-    assert torch.allclose(y, whole(tokens), rtol=0, atol=1e-14), "after it: the whole"
+    assert gap(y, whole(tokens)) < 1e-12, "after it: the whole"
     shares = everyone(mine.state_dict())
     held = {name: owners(w, [share[name] for share in shares]) for name, w in whole.state_dict().items()}
     areas = [(at == rank).float().mean().item() for at in held.values()]  # @inspect areas
@@ -235,11 +240,11 @@ def heads_are_columns() -> None:
         made = mine(z)
     with Wire() as back:
         made.square().sum().backward()
-    assert torch.allclose(made, y, rtol=0, atol=1e-12), "the same result"
-    assert torch.allclose(gradient_of(z), gradient_of(x), rtol=1e-10, atol=1e-10), "the same gradient of the tokens"
+    assert gap(made, y) < 1e-12, "the same result"
+    assert gap(gradient_of(z), gradient_of(x)) < 1e-12, "the same gradient of the tokens"
     grads, kept = slices(gradients(whole), rank, ranks), gradients(mine)
-    matches = [torch.allclose(kept[name], grads[name]) for name in kept]
-    assert matches == [True] * 9, "and its slice of each weight's gradient"
+    worst = max(gap(kept[name], grads[name]) for name in kept)
+    assert worst < 1e-12, "and its slice of each weight's gradient"
     formula = 2 * all_reduce_bytes(x.nbytes, ranks)  # @inspect formula as B
     ratios = forth.sent / formula, back.sent / formula  # @inspect ratios
     assert 1 < min(ratios) <= max(ratios) < 1.02, "two all-reduces each way, and headers"
@@ -257,8 +262,7 @@ def heads_are_columns() -> None:
         A block of width `16384` gets `8192` tokens in `bfloat16`, and `8` ranks share it. How many
         bytes does each of them send in a step?
     """, answer=4 * 2 * 7 / 8 * 8192 * 16384 * 2, check=4 * all_reduce_bytes(8192 * 16384 * 2, 8), unit="B", within=0.05,
-        wrong={"That is forward only.": 2 * 2 * 7 / 8 * 8192 * 16384 * 2,
-               "An all-reduce sends twice that: once to add up, once to hand out.": 4 * 7 / 8 * 8192 * 16384 * 2},
+        wrong={"Half of it is missing: either the way back, or the second half of each all-reduce.": 4 * 7 / 8 * 8192 * 16384 * 2},
         why="Nearly two gigabytes in each block; the 405B model of Llama 3 has `126` such blocks [@llama3].")
 
 
@@ -296,8 +300,8 @@ def a_library_adds_up_more_often() -> None:
         made = planned(z) + 0  # the sum waits for what is under way
     with Wire() as back, CommDebugMode() as backward:
         made.square().sum().backward()
-    assert torch.allclose(made, y, rtol=0, atol=1e-12), "the same result"
-    assert torch.allclose(gradient_of(z), gradient_of(x), rtol=1e-10, atol=1e-10), "the same gradient"
+    assert gap(made, y) < 1e-12, "the same result"
+    assert gap(gradient_of(z), gradient_of(x)) < 1e-12, "the same gradient"
     counts = forward.get_total_counts(), backward.get_total_counts()  # @inspect counts
     assert counts == (2, 5), "all-reduces forward, and backward"
     one = all_reduce_bytes(x.nbytes, ranks)
@@ -323,10 +327,10 @@ def gathered(x: Float[Tensor, "b t d"]) -> Float[Tensor, "b all d"]:
 
 def scattered(x: Float[Tensor, "b all d"]) -> Float[Tensor, "b t d"]:
     """This rank's tokens of the sum of all ranks' `x`: a reduce-scatter that sends no more than it has to."""
-    parts = [part.contiguous() for part in x.chunk(dist.get_world_size(), dim=1)]
-    came = [torch.empty_like(parts[0]) for _ in parts]
-    dist.all_to_all(came, parts)
-    return torch.stack(came).sum(dim=0)
+    parts = torch.stack(x.chunk(dist.get_world_size(), dim=1))
+    came = torch.empty_like(parts)
+    dist.all_to_all_single(came, parts)
+    return came.sum(dim=0)
 
 
 class Gather(torch.autograd.Function):
@@ -376,9 +380,9 @@ def a_sum_can_be_left_scattered() -> None:
     with Wire() as wire:
         made = scattering(mine)
         made.square().sum().backward()
-    assert torch.allclose(made, y.chunk(ranks, dim=1)[rank], rtol=0, atol=1e-12), "its tokens' result"
+    assert gap(made, y.chunk(ranks, dim=1)[rank]) < 1e-12, "its tokens' result"
     grad = gradient_of(x).chunk(ranks, dim=1)[rank]
-    assert torch.allclose(gradient_of(mine), grad, rtol=1e-10, atol=1e-10), "its tokens' gradient"
+    assert gap(gradient_of(mine), grad) < 1e-12, "its tokens' gradient"
     ratio = wire.sent / (4 * all_reduce_bytes(x.nbytes, ranks))  # @inspect ratio
     assert 1 < ratio < 1.02, "as many bytes as four all-reduces"
     note(r"""
@@ -440,7 +444,7 @@ def a_loss_needs_three_numbers_per_token() -> None:
         right = mine.gather(1, place[:, None])[:, 0] * here
         dist.all_reduce(right)
     loss = (total.log() + top - right).mean()  # @inspect loss
-    assert torch.isclose(loss, F.cross_entropy(logits, targets), rtol=1e-12), "the loss of one process"
+    assert gap(loss, F.cross_entropy(logits, targets)) < 1e-12, "the loss of one process"
     sent = wire.sent / (3 * all_reduce_bytes(1024 * 8, ranks))  # @inspect sent as times
     assert 1 < sent < 1.2, "three numbers a token, and headers"
     note(r"""
@@ -452,7 +456,7 @@ def a_loss_needs_three_numbers_per_token() -> None:
     grad[here, place[here]] -= 1
     logits.requires_grad_()
     F.cross_entropy(logits, targets, reduction="sum").backward()
-    assert torch.allclose(grad, gradient_of(logits).chunk(ranks, dim=1)[rank], rtol=0, atol=1e-12), "its part of the gradient"
+    assert gap(grad, gradient_of(logits).chunk(ranks, dim=1)[rank]) < 1e-12, "its part of the gradient"
     parts = [torch.empty_like(mine) for _ in range(ranks)]
     with Wire() as gathering:
         dist.all_gather(parts, mine)

@@ -98,11 +98,12 @@ def one_axis_carries_weights_the_other_tokens() -> None:
         cut.zero_grad()
         talk[batch] = everyone(wire.to)
     mine = {batch: table[rank] for batch, table in talk.items()}
-    weights = [sent[across] for sent in mine.values()]  # @inspect weights as B
+    small, large = (sent[across] for sent in mine.values())  # @inspect small as B, large as B
     tokens = [sent[beside] for sent in mine.values()]  # @inspect tokens as B
-    assert weights[0] == weights[1], "along data: the same, whatever the batch"
+    assert small == large, "along data: the same, whatever the batch"
     assert 15 < tokens[1] / tokens[0] < 16, "along tensor: in proportion to the batch"
-    assert max(sent[corner] for sent in mine.values()) < 2000, "across the corner: next to nothing"
+    diagonal = [sent[corner] for sent in mine.values()]
+    assert diagonal == [0, 0], "across the corner: nothing"  # @zero: no axis joins them
     figure(plot_traffic({f"a batch of {batch}": table for batch, table in talk.items()}),
         caption="Bytes from each rank to each in one step. The first two ranks share products, and so do the last two.",
         alt=r"""
@@ -122,7 +123,7 @@ def one_axis_carries_weights_the_other_tokens() -> None:
     assert 1 < min(above) <= max(above) < 1.06, "tokens, by count over formula: headers"
     half = sum(p.nbytes for p in alone.parameters()) / 2
     gathers, sums = 2 * half / 2, all_reduce_bytes(half, 2)
-    ratio = weights[0] / (gathers + sums)  # @inspect ratio
+    ratio = small / (gathers + sums)  # @inspect ratio
     assert 1 < ratio < 1.02, "weights, by count and by formula"
     question(r"""
         From which batch on does this model send more along the axis tensor than along the axis
@@ -180,7 +181,7 @@ def the_axes_multiply() -> None:
     mfu = [layout.reached / PEAK for layout in LLAMA_3]  # @inspect mfu as %
     printed = [0.43, 0.41, 0.38]
     off = max(abs(ours - theirs) for ours, theirs in zip(mfu, printed))  # @inspect off as %
-    assert off < 0.01, "MFU, within a point of the table"
+    assert off < 0.006, "MFU, within a point of the table"
     waits = [float(bubble(layout.stages, layout.sequences)) for layout in LLAMA_3]  # @inspect waits as %
     assert 0.48 < waits[1] < 0.49, "a plain pipeline would wait nearly half the time"
     rows = [
@@ -194,7 +195,7 @@ def the_axes_multiply() -> None:
         axis data in the last row, others eight. The product tells which is right:
     """)
     misprinted = math.prod([8, 16, 16, 4])  # @inspect misprinted
-    assert misprinted == 16384 // 2, "half the cards: it has to be eight"
+    assert 2 * misprinted == 16384, "half the cards: it has to be eight"
     note(r"""
         DeepSeek-V3 was trained on `2048` cards with `16` stages, experts spread over `64` cards,
         and no tensor parallelism [@deepseek-v3]. Is there a data axis of two?
@@ -335,9 +336,10 @@ def a_search_finds_a_published_layout() -> None:
     first = [(a.tensor, a.stages, a.data) for a in best[:3]]  # @inspect first
     assert best[0] == published, "the fastest that fits"
     assert len(best) == 19, "layouts fit"
-    seconds = [step_seconds(layout) for layout in best[:3]]  # @inspect seconds as s
-    assert seconds[1] / seconds[0] < 1.02 < 1.3 < step_seconds(best[3]) / seconds[0], \
-        "two are nearly as fast, the others are not"
+    seconds = [step_seconds(layout) for layout in best[:4]]  # @inspect seconds as s
+    fastest, second, third, fourth = seconds
+    assert 1 < second / fastest < third / fastest < 1.03, "two are nearly as fast"
+    assert 1.3 < fourth / fastest < 1.4, "the others are not"
     note(r"""
         How much is that worth? The layouts that are close have more stages and as many cards along
         the axis tensor. More than eight there would have to use the network. The answer hangs on
@@ -361,7 +363,7 @@ def a_search_finds_a_published_layout() -> None:
     """)
     took = 6 * N * published.tokens / (published.cards * LLAMA_3[1].reached)  # @inspect took as s
     close = step_seconds(published) / took  # @inspect close
-    assert 0.9 < close < 1.1, "estimated over reported"
+    assert 0.97 < close < 1, "estimated over reported"
     note(r"""
         That is closer than it deserves. No card multiplies at its peak, which makes the estimate
         too short. And the run interleaved its stages, which made its bubble smaller than ours.
@@ -408,7 +410,8 @@ def a_thousand_ranks_can_be_simulated() -> None:
         read them. None of these numbers depends on how many ranks there are.
     """)
     question(r"""
-        How many bytes of `float32` weights does each of the `1024` ranks hold of this model?
+        The model has `4` layers, each with `3` matrices of `1024` by `4096` weights in `float32`.
+        How many bytes of them does each of the `1024` ranks hold?
     """, answer=4 * 4 * 3 * 1024 * 4096 // 1024, check=sum(local(p).nbytes for p in model.parameters()), unit="B", within=0.02,
         wrong={"That is with tensor parallelism alone.": 4 * 4 * 3 * 1024 * 4096 // 8},
         why="Both axes cut: `128` by `8`.")
