@@ -675,6 +675,23 @@ def a_running_sum_stalls() -> None:
     assert brain == 2**8, "bfloat16 stops here"
     assert half == 2**11, "float16 stops here"
     assert single == 4000, "float32 is exact"
+
+    def totals(count: int, term: float) -> dict[str, float]:
+        return {name: running_sum(term, count, d) for name, d in [*NAMES.items()][:3]}
+
+    grid = explore(totals, over={"count": [2**i for i in range(13)], "term": [0.25, 1.0, 4.0]},
+        at={"count": 256, "term": 1.0}, kind="curve",
+        do="Go on counting. Where does each format stop? Then make the term smaller.",
+        see=r"""
+            With terms of `1`, `bfloat16` stops at `256` and `float16` at `2048`. With terms a
+            quarter as large both stop at a quarter of that: what counts is the term against the
+            gap.
+        """,
+        caption="A running total, kept in three formats, by how many terms were added.",
+        alt="Three lines that rise together; two of them turn level, one after the other.")  # @hide
+    ends = {term: [*grid[4096, term].values()] for term in (0.25, 1.0, 4.0)}  # @inspect ends
+    assert ends[0.25] == [64, 1024, 512], "a smaller term is lost sooner"
+    assert ends[1.0] == [256, 4096, 2048], "both have stopped"
     note(r"""
         At $2^8$ the next `bfloat16` is two away. Adding one leads to the middle between them, which
         is rounded to the even one: the old total, now and every time after. So the *running* total
