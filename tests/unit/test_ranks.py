@@ -8,7 +8,10 @@ import pytest
 from msgspec.structs import replace
 from tests.running import claims, one, plain, record, section
 
+from litbook.document import blocks, books
+from litbook.document import section as document
 from litbook.errors import RecordError, UnusableLecture
+from litbook.html import player
 from litbook.record import compare, encoding, model, needs, ranks, recordings
 from litbook.text import source
 
@@ -207,3 +210,48 @@ def test_a_section_needs_what_its_part_needs_too() -> None:
     text = section("two()", '@requires("ranks=2")\ndef two():\n    """Two."""\n    x = 1\n')
     lecture = source.parse(text.replace("def one", '@requires("cuda")\ndef one'), "lecture.py")
     assert [f.requires for f in lecture.functions if f.name in ("one", "two")] == ["cuda, ranks=2", "cuda"]
+
+
+# ------------------------------------------------------------------------ shown
+
+
+def test_the_player_steps_through_each_rank(left: list[model.Record]) -> None:
+    made = player.data(ranks.joined(left[0], left, ["one"]))
+    assert sorted(made) == ["index.player.js", *(f"index.rank{rank}.player.js" for rank in (1, 2, 3))]
+    assert "One (rank 2)" in made["index.rank2.player.js"]
+    assert "ValueError: no more" in made["index.rank3.player.js"]
+    assert "ValueError: no more" not in made["index.rank1.player.js"]
+
+
+def test_a_margin_has_the_values_of_all_ranks_in_a_row(left: list[model.Record]) -> None:
+    joined = ranks.joined(left[0], left, ["one"])
+    book = books.of(joined, books.NOTHING_CITED, (), [])
+    shown = [
+        entry
+        for block in document.blocks(book, one(joined))
+        if isinstance(block, blocks.Code)
+        for row in block.rows
+        for entry in row.entries
+    ]
+    assert [(e.text, e.ranks) for e in shown if isinstance(e, blocks.Shown)] == [
+        ("0 · 1 · 2 · 3", ("0", "1", "2", "3")),
+        ("[1, 2]", ()),
+    ]
+    judged = [(e.verdict, e.remark) for e in shown if isinstance(e, blocks.Judged)]
+    assert judged == [("holds", ""), ("fails", "on ranks 2 and 3 of 4"), ("holds", "on rank 1 alone")]
+    (printed,) = (b.text for b in document.blocks(book, one(joined)) if isinstance(b, blocks.Output))
+    assert printed == "".join(f"rank {rank}: I am {rank}\n" for rank in range(4))
+
+
+def test_a_tensor_that_differs_by_rank_is_a_strip_of_cards(tmp_path: Path) -> None:
+    made = of(
+        tmp_path,
+        "import torch\nx = torch.arange(12.0).reshape(3, 4) + RANK  # @inspect x\nassert x.ndim == 2",
+        2,
+    )
+    joined = ranks.joined(made[0], made, ["one"])
+    book = books.of(joined, books.NOTHING_CITED, (), [])
+    (shelf,) = (block for block in document.blocks(book, one(joined)) if isinstance(block, blocks.Shelf))
+    (strip,) = shelf.things
+    assert isinstance(strip, blocks.Strip) and strip.name == "x"
+    assert [tensor and tensor.values[0] for tensor in strip.tensors] == [0.0, 1.0]

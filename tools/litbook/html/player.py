@@ -17,6 +17,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from msgspec import structs
+
 from litbook.document import books, margin, values
 from litbook.document.books import Book, Entry
 from litbook.document.catalogue import _, ngettext
@@ -27,6 +29,8 @@ from litbook.html import markup
 from litbook.html.markup import Html, tag
 from litbook.record.limits import CALLS, STEPS
 from litbook.record.model import Error, Record, Section, Statement, Tensor, Value
+from litbook.record.needs import needs
+from litbook.record.ranks import of_rank
 
 SUFFIX = ".player.js"
 REGISTER = "litbookSteps"  # the object of the page that data puts itself into
@@ -70,8 +74,32 @@ def data(record: Record, recordings: Sequence[Record] = ()) -> dict[str, str]:
     All steps are those of `record`. Of sections that did not run it is told which of the `recordings` their
     page shows.
     """
-    book = books.of(record, books.NOTHING_CITED, recordings, [])
-    return {file_of(page): script(page, track) for page, track in tracks(book).items() if track.steps}
+    made = dict[str, str]()
+    for rank in range(max([1, *(len(section.shares) for section in record.sections)])):
+        book = books.of(_as_of(record, rank), books.NOTHING_CITED, recordings, [])
+        for page, track in tracks(book).items():
+            if track.steps and rank < max(1, _ranks(record, book.sections(page))):
+                made[file_of(page, rank)] = script(page, track)
+    return made
+
+
+def _ranks(record: Record, sections: Iterable[Section]) -> int:
+    """On how many ranks sections of a page ran at most; 0: on none."""
+    return max((len(record.by_key[section.key].shares) for section in sections), default=0)
+
+
+def _as_of(record: Record, rank: int) -> Record:
+    """The record as this rank has it; a section that ran on fewer as it is."""
+    sections = (
+        structs.replace(
+            of_rank(section, rank),
+            heading=f"{section.heading or section.name} ({_('rank {n}', n=rank)})",
+        )
+        if rank < len(section.shares)
+        else section
+        for section in record.sections
+    )
+    return structs.replace(record, sections=tuple(sections))
 
 
 def tracks(book: Book) -> dict[str, Track]:
@@ -84,9 +112,9 @@ def tracks(book: Book) -> dict[str, Track]:
     return {page: maker.finish() for page, maker in makers.items()}
 
 
-def file_of(page: str) -> str:
-    """The data's file beside the Markdown file `page`."""
-    return page.removesuffix(".md") + SUFFIX
+def file_of(page: str, rank: int = 0) -> str:
+    """The data's file beside the Markdown file `page`, as this rank has it."""
+    return page.removesuffix(".md") + (f".rank{rank}" if rank else "") + SUFFIX
 
 
 def host(book: Book, page: str) -> Html:
@@ -95,7 +123,8 @@ def host(book: Book, page: str) -> Html:
     if page not in _pages(book) or not any(_is_shown(book.record, *step) for step in steps):
         return markup.NOTHING
     way = ("" if page == books.INDEX else "../") + file_of(page)
-    return tag("div", class_="lb-player", data_steps=way, data_page=page, hidden=True)
+    ranks = _ranks(book.record, book.sections(page)) or None
+    return tag("div", class_="lb-player", data_steps=way, data_page=page, data_ranks=ranks, hidden=True)
 
 
 def script(page: str, track: Track) -> str:
@@ -239,6 +268,8 @@ class _Maker:
         if frame not in entry.frame_of:
             self._count(entry, frame)
             self._frame(entry, frame)
+            if needs(section.requires).simulated and not section.frames[frame].called:
+                track.remarks.append([len(track.steps), _(margin.SIMULATED)])
             if not section.frames[frame].called:
                 track.sections.append([len(track.steps), books.plain(section), self.book.anchor(section)])
         entry.end = len(track.steps)

@@ -18,6 +18,8 @@ PLAYER = margin.WORDS | {
     "through": later("Step through"),
     "lost": later("The steps of this page could not be loaded. The page itself is complete."),
     "player": later("Player"),
+    "rank": later("rank {n}"),
+    "ranks": later("Whose steps"),
     "step": later("step"),
     "ways": later("player"),
     "after": later("after this step"),

@@ -14,8 +14,12 @@ many forks run side by side as there are processors.
 
 from __future__ import annotations
 
+import base64
+import builtins
 import itertools
+import json
 import os
+import pickle
 import random
 import sys
 import time
@@ -24,18 +28,27 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from types import CodeType, FunctionType
+from typing import Any
 
+from msgspec import structs
+
+from litbook.errors import LitbookError
 from litbook.mutants import forks, same
 from litbook.mutants.changes import Change, Excuse, changes
 from litbook.probe.instrument import instrument_files
 from litbook.probe.recorder import Recorder
 from litbook.probe.recording import Listener
-from litbook.record import compare, model
-from litbook.run import run
+from litbook.record import compare, encoding, model
+from litbook.record.needs import needs
+from litbook.record.ranks import Lost, joined
+from litbook.run import process, run
+from litbook.run import ranks as launches
+from litbook.run.desk import Desk
 from litbook.run.environment import environment
 from litbook.text import source
 from litbook.text.lecture import Lecture
 
+LAUNCH = 300.0  # seconds that the sections of a launch may take as they are
 TIMES, MORE = 5.0, 3.0  # what a changed section may take: so many times its own time, and seconds more
 MEMORY = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2  # bytes that it may ask for
 RAISED, CLAIM = "raised: ", "claim: "
@@ -103,7 +116,7 @@ def try_changes(
     lecture = source.usable(path, sections)
     drawn: dict[str, list[int]] | None = None
     if sample is not None:
-        here = [i for i in lecture.order if not lecture.functions[i].requires]
+        here = [i for i in lecture.order if not needs(lecture.functions[i].requires).device]
         here = [i for i in here if not sections or lecture.section_name(i) in sections]
         every = [(i, at) for i in here for at in range(len(changes(lecture, i)))]
         drawn = {}
@@ -117,12 +130,170 @@ def try_changes(
         above = [number]
         while (parent := lecture.functions[above[-1]].parent) is not None:
             above.append(parent)
-        count += not lecture.functions[number].requires and (not asked or not asked.isdisjoint(above))
+        count += not needs(lecture.functions[number].requires).device and (
+            not asked or not asked.isdisjoint(above)
+        )
     at_once = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     plan = _Plan(environment(path, "cpu", 0), owner, until, count, seed, drawn, at_once)
     with forks.one_thread():
         record = run.run(path, sections=sections, device="cpu", recorded_by=partial(_Changing, plan))
-    return list(plan.tried.values()), record
+    tried = list(plan.tried.values())
+    for size, keys in process.worlds(record, slow=False).items():
+        # A section on ranks runs anew with each change, in a launch of its own.
+        left = None if seconds is None else until - _now()
+        given = {
+            "ranks": size,
+            "keys": keys,
+            "seconds": left,
+            "seed": seed,
+            "sample": drawn,
+            "path": str(path),
+        }
+        answer = process.answer(path, "litbook.mutants.noticed:on_ranks", **given)
+        several, text = pickle.loads(
+            base64.b64decode(answer)
+        )  # from a process that ran nothing of the lecture
+        tried += several
+        unchanged = encoding.loads(text, "what the ranks left")
+        entries = {section.key: section for section in unchanged.sections if section.key in keys}
+        record = structs.replace(record, sections=tuple(entries.get(s.key, s) for s in record.sections))
+    return tried, record
+
+
+def on_ranks(
+    owner: Desk,
+    *,
+    path: str,
+    ranks: int,
+    keys: list[str],
+    seconds: float | None,
+    seed: int,
+    sample: dict[str, list[int]] | None,
+) -> str:
+    """The changes of sections on ranks, and the record of all of these unchanged, for `try_changes`."""
+    launcher = Launcher(owner, Path(path), ranks)
+    lecture, until = launcher.lecture, _now() + (float("inf") if seconds is None else seconds)
+    done, whole = list[Tried](), launcher.joined(keys, {"change": None}, LAUNCH)
+    for number, key in enumerate(keys):
+        share = _now() + (until - _now()) / (len(keys) - number)
+        start, was = _now(), launcher.joined([key], {"change": None}, LAUNCH)
+        patience = TIMES * (_now() - start) + MORE
+        again = launcher.joined([key], {"change": None}, patience)
+        every = changes(lecture, lecture.section(key))
+        chosen = list(range(len(every))) if sample is None else sample.get(key, [])
+        tried = Tried(key, len(chosen))
+        done.append(tried)
+        steady = _differing(again, was)
+        if any(text.startswith(RAISED) for text in steady) or any(was.errors()):
+            tried.again = not chosen
+            continue
+        for at in random.Random(f"{seed} {key}").sample(chosen, len(chosen)):
+            if _now() > share:
+                break
+            differing = _differing(launcher.joined([key], {"change": at}, patience), was) - steady
+            tried.count += 1
+            if any(text.startswith((RAISED, CLAIM)) for text in differing):
+                tried.noticed.append(every[at])
+            elif differing:
+                tried.unclaimed.append(every[at])
+            elif launcher.same(key, at, patience):
+                tried.same.append(every[at])
+                tried.count -= 1
+            else:
+                tried.unnoticed.append(every[at])
+        for changed in (tried.unnoticed, tried.unclaimed, tried.noticed, tried.same):
+            changed.sort(key=lambda change: (change.line, change.column, change.change))
+    return base64.b64encode(pickle.dumps((done, encoding.dumps(whole)))).decode()
+
+
+class Launcher:
+    """Launches sections of a lecture with one thing changed, one launch after the other."""
+
+    def __init__(self, owner: Desk, path: Path, size: int) -> None:
+        self.owner, self.path, self.size, self.count = owner, path, size, 0
+        self.record: model.Record | None = None
+        self.lecture = source.usable(path)
+        launches.prepare(path, self.lecture, size)
+
+    def left(self, keys: list[str], given: dict[str, Any], seconds: float) -> list[dict[str, Any]]:
+        """What each rank left."""
+        asked: dict[str, Any] = {
+            "path": str(self.path),
+            "timeout": seconds,
+            "function": "litbook.mutants.noticed:on_rank",
+        }
+        asked |= {
+            "given": {"path": str(self.path), "keys": keys, "ranks": self.size, "seconds": seconds, **given}
+        }
+        self.count += 1
+        folder = Path(self.owner.folder, str(self.count))
+        return launches.left(folder, self.owner.key, self.size, asked, self.lecture)
+
+    def joined(self, keys: list[str], given: dict[str, Any], seconds: float) -> model.Record:
+        """The record of these sections as all ranks left them."""
+        several = [
+            encoding.loads(json.loads(one["answer"]), "what a rank left")
+            if "answer" in one
+            else Lost(one["message"], one["path"], one["line"])
+            for one in self.left(keys, given, seconds)
+        ]
+        self.record = next((one for one in several if isinstance(one, model.Record)), self.record)
+        if self.record is None:
+            raise LitbookError(f"no rank left a record: {several[-1]}")
+        return joined(self.record, several, keys)
+
+    def same(self, key: str, change: int, seconds: float) -> bool:
+        """Whether on every rank a change comes to the very same value each time."""
+        every = self.left([key], {"change": change, "both": True}, seconds)
+        return all(one.get("answer") == '"same"' for one in every)
+
+
+def on_rank(
+    owner: Desk,
+    *,
+    path: str,
+    keys: list[str],
+    ranks: int,
+    seconds: float,
+    change: int | None,
+    both: bool = False,
+) -> str:
+    """One rank of a section with that change: its record; of `both`, whether they come to the same."""
+    twice = same.Twice()
+
+    def changed(lecture: Lecture, listener: Listener | None) -> Recorder:
+        recorder = Recorder(lecture, listener)
+        if change is not None:
+            made = changes(lecture, lecture.section(keys[0]))[change]
+            if not both:
+                made.make(lecture)
+            elif same.compare(made, lecture):
+                vars(builtins)[same.TWICE] = twice.of
+        return recorder
+
+    record = run.run(
+        Path(path),
+        sections=tuple(keys),
+        device="cpu",
+        timeout=seconds,
+        ranks=ranks,
+        owner=owner,
+        recorded_by=changed,
+    )
+    if both:
+        return "same" if twice.same and all(twice.same) else ""
+    return encoding.dumps(record)
+
+
+def _differing(now: model.Record, was: model.Record) -> set[str]:
+    """What differs between a section and itself: values, what is raised, and claims that no longer hold."""
+    differing = {f"{d.place.line} {d.what}" for d in compare.compare(now, was).differences}
+    before, after = ({f"{RAISED}{e.line} {e.message}" for _, e in r.errors()} for r in (was, now))
+    held, holds = (
+        {f"{CLAIM}{claim.line} {claim.text}" for _, claim in r.claims() if claim.verdict == "holds"}
+        for r in (was, now)
+    )
+    return differing | (before ^ after) | (held - holds)
 
 
 class _Changing(Recorder):
@@ -141,7 +312,8 @@ class _Changing(Recorder):
             plan.owner.at(section.name)
         start = _now()
         super().section(function, call)
-        if function not in plan.tried and not section.requires:
+        need = needs(section.requires)
+        if function not in plan.tried and not need.device and not (need.ranks and section.kind == "section"):
             # Every section gets an equal part of the time that is left.
             until = _now() + (plan.until - _now()) / max(1, plan.sections)
             plan.sections -= 1
@@ -195,14 +367,7 @@ class _Changing(Recorder):
             if change is not None:
                 change.make(self.lecture)
             self._run(function)
-            now = self.alone(function)
-            differing = {f"{d.place.line} {d.what}" for d in compare.compare(now, was).differences}
-            before, after = ({f"{RAISED}{e.line} {e.message}" for _, e in r.errors()} for r in (was, now))
-            held, holds = (
-                {f"{CLAIM}{claim.line} {claim.text}" for _, claim in r.claims() if claim.verdict == "holds"}
-                for r in (was, now)
-            )
-            yield sorted(differing | (before ^ after) | (held - holds))
+            yield sorted(_differing(self.alone(function), was))
 
         return work
 

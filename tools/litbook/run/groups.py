@@ -50,17 +50,23 @@ def group(section: str) -> Iterator[Callable[[], object]]:
     store = dist.PrefixStore(section, _store())  # type: ignore[attr-defined]
     try:
         dist.init_process_group(_backend(world), store=store, rank=rank, world_size=world, timeout=limit)
-    except dist.DistError:
+        _together(store, "begin", world, PATIENCE)  # none is done before all are connected
+    except RuntimeError:  # torch's, that a store or a connection waits in vain
         raise Absent(f"the others {NOT_HERE} within {PATIENCE:g} s") from None
     try:
         yield leave
     finally:
-        store.add("end", 1)
-        for seconds in (PROMPT, PATIENCE):
-            until = time.monotonic() + seconds
-            while int(store.add("end", 0)) < world and time.monotonic() < until:
-                time.sleep(0.005)
-            leave()
+        _together(store, "end", world, PROMPT)
+        leave()
+        _together(store, "left", world, PATIENCE)
+
+
+def _together(store: Any, point: str, world: int, seconds: float) -> None:
+    """Wait until all ranks have come to this point of a section, or so many seconds."""
+    store.add(point, 1)
+    until = time.monotonic() + seconds
+    while int(store.add(point, 0)) < world and time.monotonic() < until:
+        time.sleep(0.005)
 
 
 def gathered(one: Any) -> list[Any]:

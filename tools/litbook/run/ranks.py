@@ -46,12 +46,8 @@ def launch(owner: desk.Desk, *, ranks: int, asked: dict[str, Any]) -> list[tuple
     Ranks may be asked for something else than a record of these sections, by a `function` and what it is
     `given`. Where a rank is lost, what it was in is taken out, and the others are launched again.
     """
-    os.environ["OMP_NUM_THREADS"] = str(max(1, (os.cpu_count() or 1) // ranks))
-    os.environ["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"  # or asking for a GPU would forbid it to every fork
-    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
-    logging.disable(logging.ERROR)  # the launcher's: what it has to say stands in what it raises
     lecture = source.usable(Path(asked["path"]), asked["sections"])
-    if not _preload(Path(asked["path"]), lecture):
+    if not prepare(Path(asked["path"]), lecture, ranks):
         return []
     if (free := _free_memory()) is not None and free < ranks * MEMORY:
         sizes = f"{ranks} ranks take at least {ranks * MEMORY / 2**30:.1f} GiB of memory"
@@ -64,18 +60,32 @@ def launch(owner: desk.Desk, *, ranks: int, asked: dict[str, Any]) -> list[tuple
             again = {**asked, "sections": keys}
             if "function" in asked:
                 again["given"] = {**asked["given"], "sections": keys}
-            ended = _launched(folder, owner.key, ranks, again)
+            several = left(folder, owner.key, ranks, again, lecture)
         except KeyboardInterrupt:
             places = {desk.where(folder / str(rank)) for rank in range(ranks)}
             raise Interrupted(f"interrupted on {ranks} ranks, {' and '.join(sorted(places))}", None) from None
-        left = [_left(folder / str(rank), owner.key, ended.get(rank), lecture) for rank in range(ranks)]
         # The first section in which a rank was lost: who waited for it may have come further.
-        lost = (rank for rank, one in enumerate(left) if "message" in one)
+        lost = (rank for rank, one in enumerate(several) if "message" in one)
         at = {_section(folder / str(rank), lecture) for rank in lost}
         done = [key for key in keys if key in at][:1] or keys
-        launches.append((done, left))
+        launches.append((done, several))
         keys = [key for key in keys if key not in done]
     return launches
+
+
+def prepare(path: Path, lecture: Lecture, ranks: int) -> bool:
+    """Make this process one of which so many ranks can be forked; False where torch cannot start any."""
+    os.environ["OMP_NUM_THREADS"] = str(max(1, (os.cpu_count() or 1) // ranks))
+    os.environ["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"  # or asking for a GPU would forbid it to every fork
+    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
+    logging.disable(logging.ERROR)  # the launcher's: what it has to say stands in what it raises
+    return _preload(path, lecture)
+
+
+def left(folder: Path, key: str, ranks: int, asked: dict[str, Any], lecture: Lecture) -> list[Left]:
+    """One launch, and what each rank left of it in the folder."""
+    ended = _launched(folder, key, ranks, asked)
+    return [_left(folder / str(rank), key, ended.get(rank), lecture) for rank in range(ranks)]
 
 
 def _launched(folder: Path, key: str, ranks: int, asked: dict[str, Any]) -> dict[int, int]:
@@ -278,5 +288,5 @@ def within(owner: desk.Desk, *, asked: dict[str, Any]) -> list[tuple[list[str], 
     own = desk.Desk(str(Path(owner.folder, "rank")), owner.key)
     Path(own.folder).mkdir()
     child.carry_out(own, {**asked, "sections": keys, "ranks": world})
-    left = groups.gathered(_left(Path(own.folder), owner.key, None, lecture))
-    return [(keys, left)] if left else []
+    every = groups.gathered(_left(Path(own.folder), owner.key, None, lecture))
+    return [(keys, every)] if every else []

@@ -31,7 +31,8 @@
     doc.head.append(script);
   });
   function load(host, done, failed) {
-    const src = new URL(host.dataset.steps, location.href).href;
+    const rank = host.dataset.rank || "0";
+    const src = new URL(host.dataset.steps, location.href).href.replace(/\.player\.js$/, rank === "0" ? "$&" : `.rank${rank}$&`);
     if (known.has(src)) return done(known.get(src));
     Promise.all([ran(src), ...["memory.js", "stepping.js"].map((name) => open || ran(new URL(name, beside).href))]).then(() => {
       open = open || window.litbookStepping({ h, icon, words, lang, ended: () => { player = null; }, ICONS });
@@ -63,8 +64,16 @@
     const host = doc.querySelector(".lb-player");
     if (!host || host.firstChild) return;
     ({ lang, player: words } = JSON.parse(doc.getElementById("lb-words").dataset.words));
-    host.append(h("button", { type: "button", "aria-expanded": "false", onclick: () => (player ? player.close() : start(host, null)) }, icon("forward"), words.through),
-      h("p", { role: "alert", hidden: true }));
+    const ranks = Array.from({ length: +host.dataset.ranks || 0 }, (_, n) => h("option", { value: n }, words.rank.replace("{n}", n)));
+    host.append(...[h("button", { type: "button", "aria-expanded": "false", onclick: () => (player ? player.close() : start(host, null)) }, icon("forward"), words.through),
+      ranks.length > 0 && h("select", { "aria-label": words.ranks, onchange: (event) => {
+        host.dataset.rank = event.target.value;
+        if (!player) return;
+        const step = asked();
+        player.close(true);
+        start(host, step);
+      } }, ...ranks),
+      h("p", { role: "alert", hidden: true })].filter(Boolean));
     host.hidden = false;
     if (asked() !== null) start(host, asked());
   }
