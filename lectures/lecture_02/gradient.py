@@ -422,70 +422,60 @@ def six_per_parameter_and_token_is_a_special_case() -> None:
 def in_a_transformer_backward_is_twice_forward() -> None:
     """In a language model the backward pass costs twice the forward pass, if attention is written out."""
     note(r"""
-        Does the rule hold where it is used, in a language model? With attention as textbooks write
-        it, backward is exactly twice forward. And what `6` per parameter leaves out is one term
-        with a formula.
-    """)
-    note(r"""
-        The first product of a language model does not start from data. It starts from rows of an
-        *embedding table*, one for each token of the vocabulary, which is trained and wants its
-        gradient; looking rows up costs no FLOPs. So no product is missing. The smallest GPT-2 has
-        `12` layers of width `768`, a vocabulary of `50257` and a *context* of `1024` tokens
-        [@gpt2]. `decoder_flops` counts a model of that shape, on tensors without data:
+        In a language model, does a backward pass cost twice the forward pass? The first product of
+        a language model does not start from data. It starts from rows of an *embedding table*, one
+        row for each token of the vocabulary. The table is trained, so it needs a gradient. So no
+        product is missing, and backward is exactly twice forward. The smallest GPT-2 has `12`
+        layers of width `768`, a vocabulary of `50257` and a *context* of `1024` tokens [@gpt2].
+        `decoder_flops` counts a model of that shape, on tensors without data:
     """)
     vocab, d, heads, layers, context = 50257, 768, 12, 12, 1024
     forward, backward = decoder_flops(vocab, d, heads, layers, context)
-    assert backward == 2 * forward, "to the last FLOP"
-    note(r"""
-        A layer of such a model has another kind of product, in which weights take no part.
-        *Attention* mixes the tokens of the context: the *query* of each meets the *keys* of all,
-        one product; the *scores* that come out, as shares, weigh their *values*, another.
-    """)
-    note(r"""
-        Backward is exactly twice forward because our model writes these products out and keeps the
-        scores. *Fused* attention, the one in use, keeps none [@dao2022]. Its backward pass has to
-        compute the scores again: five products for the two of the forward pass. Ask the counter:
-    """)
-    with torch.device("meta"):
+    assert backward == 2 * forward, "Backward is twice forward, to the last FLOP."
+    with torch.device("meta"):  # @hide
         q = torch.empty(1, heads, context, d // heads).bfloat16()
         q.requires_grad_()
-    fused = torch.ops.aten._scaled_dot_product_flash_attention
-    once = flops(lambda: fused(q, q, q))  # @inspect once as FLOP
-    mixed = fused(q, q, q)[0]
-    back = flops(lambda: mixed.sum().backward())  # @inspect back as FLOP
-    assert back / once == 2.5, "five products for two"
-    assert once == 4 * d * context**2, "forward: as many as written out"
+    fused = torch.ops.aten._scaled_dot_product_flash_attention  # @hide
+    once = flops(lambda: fused(q, q, q))  # @hide
+    mixed = fused(q, q, q)[0]  # @hide
+    back = flops(lambda: mixed.sum().backward())  # @hide
+    assert back / once == 2.5, "In a fused kernel of attention, backward takes five products for two."  # @hide
+    assert once == 4 * d * context**2, "Forward, it takes as many FLOPs as written out."  # @hide
     note(r"""
-        Now predict the step of the whole model. In each layer four matrices are multiplied: one
-        makes queries, keys and values, one joins what attention mixed, and two, up and down, are
-        the feed-forward block. The head, which predicts the token, comes on top. The embedding
-        table is only read:
+        But a training step costs more than `6` FLOPs per parameter and token. A layer of such a
+        model also has *attention*, which multiplies without weights. The *query* of each token
+        meets the *keys* of all tokens of the context; that is one product, and gives *scores*. The
+        scores, turned into shares, weigh the *values* of all tokens; that is another.
+
+        How much is it? First count the weights in matrices. In each layer one matrix makes queries,
+        keys and values, one joins the results of attention, and two are the feed-forward part. The
+        head, which predicts the next token, comes on top. The embedding table is only read. Then
+        take `6` FLOPs for each of these weights and each token away from the count:
     """)
     matrices = layers * (3 + 1 + 4 + 4) * d * d + d * vocab  # @inspect matrices
-    assert matrices == 123_532_032, "weights in products"
+    assert matrices == 123_532_032, "So many weights are in matrices."
     left_over = forward + backward - 6 * matrices * context  # @inspect left_over as FLOP
     attention = 12 * layers * d * context * context
-    assert attention == 115_964_116_992, "in the whole context"
-    assert left_over == attention, "attention, and nothing else"
+    assert attention == 115_964_116_992, "So many FLOPs takes attention in the whole context."
+    assert left_over == attention, "What is left over is attention, and nothing else."
     note(r"""
-        What six per parameter leaves out is attention. Over a context of $T$ tokens and a width of
-        $d$, its two products cost $2dT$ FLOPs each, per token and layer, and the backward pass
-        takes twice that again. In $L$ layers a token costs on top
+        What is left over is attention. With a context of $T$ tokens and a width of $d$, each of its
+        two products takes $2dT$ FLOPs forward, for each token and layer, and twice that backward.
+        So in $L$ layers a token takes on top
 
         [@eq:attention]: $$
         12\,L\,d\,T
         $$
 
-        FLOPs. A token may not look ahead, so half of the scores are thrown away; an ordinary
-        product computes them all the same, and they are included. Scores that are computed again
-        are not: they are the hardware's work and not the model's, as with
-        [checkpointing](#checkpointing_trades_flops_for_memory).
+        FLOPs. A token may not look ahead, so half of the scores are thrown away. They are in this
+        count, because an ordinary product computes them all the same.
     """)
-    four = decoder_flops(vocab, d, heads, layers, context, batch=4)
-    assert four == (4 * forward, 4 * backward), "and linear in the batch"
+    four = decoder_flops(vocab, d, heads, layers, context, batch=4)  # @hide
+    assert four == (4 * forward, 4 * backward), "Four sequences take four times the FLOPs."  # @hide
     question(r"""
-        How many FLOPs does a training step of a decoder take that has `2` layers of width `10`, a
-        vocabulary of `100` and one sequence of `5` tokens?
+        A model like GPT-2 has `2` layers of width `10`, with $12d^2$ weights in the matrices of
+        each, and a vocabulary of `100`. How many FLOPs does a training step on one sequence of `5`
+        tokens take, attention included?
     """, answer=sum(decoder_flops(100, 10, 2, 2, 5)),
         wrong={
             "Attention is missing.": 6 * (2 * 12 * 10**2 + 10 * 100) * 5,
@@ -596,55 +586,54 @@ def most_alive(layers: int, segment: int) -> float:  # @stepover
 def checkpointing_trades_flops_for_memory() -> None:
     """Checkpointing keeps less and computes the forward pass twice."""
     note(r"""
-        The activations do not fit. Must the batch become smaller? Not if a third more computing is
-        affordable.
-    """)
-    note(r"""
-        Autograd keeps what the backward pass will need until it has been used, here the output of
-        every layer. *Activation checkpointing* cuts the layers into segments, keeps only the input
-        of each, and computes the rest again when it is needed [@chen2016]. `train_in_segments`
-        takes a step through `16` layers, each a product and a tanh, and returns the bytes saved,
-        the FLOPs and the gradient. First without segments (`0`), then in segments of `4`:
+        The activations of a training step do not fit into memory. Must the batch become smaller? It
+        need not, if a third more FLOPs are affordable. Autograd keeps the output of every layer
+        until the backward pass has used it. *Activation checkpointing* cuts the layers into
+        segments, keeps only the input of each segment, and computes the rest again when the
+        backward pass comes to it [@chen2016]. `train_in_segments` takes a step through `16` layers,
+        each a product and a tanh, on `8` rows of `32` numbers. It returns the bytes saved, the
+        FLOPs and the gradient. First without segments (`0`), then in segments of `4` layers:
     """)
     layers, rows, width = 16, 8, 32
     plain, once, exact = train_in_segments(layers, 0, rows, width)
     saved, work, gradient = train_in_segments(layers, 4, rows, width)
     one = rows * width * 4  # @inspect one as B
-    assert plain == (layers + 1) * one == 17408, "input and all outputs"
-    assert saved == layers // 4 * one == 4096, "one input per segment"
+    assert plain == (layers + 1) * one == 17408, "Without segments, the input and all outputs are kept."
+    assert saved == layers // 4 * one == 4096, "In segments of 4, one input per segment is kept."
     note(r"""
-        That is what is kept until the backward pass begins. While it works on a segment, the
-        outputs of its layers exist once more. Longer segments keep less and recompute more at once:
-        with $L$ layers in segments of $s$, inputs are kept and outputs recomputed, in all
+        That is what is kept when the backward pass begins. While the backward pass works on a
+        segment, the outputs of its layers are there as well. With $L$ layers in segments of $s$,
+        there are $L/s$ inputs and $s$ outputs, in all
 
         [@eq:segments]: $$
         \frac{L}{s} + s
         $$
 
-        Which $s$ is best? The sum is smallest at the square root of the depth. `most_alive` watches
-        a whole step. It takes the bytes alive at its fullest moment, gradients and all, in units of
-        `one`:
+        The sum is smallest where $s$ is the square root of $L$, here `4`. `most_alive` watches a
+        whole step and returns the bytes alive at its fullest moment, in units of `one`, the bytes
+        of one output:
     """)
     lengths = (1, 2, 4, 8, 16)
     peaks = {n: most_alive(layers, n) for n in lengths}  # @inspect peaks
     best = min(lengths, key=lambda n: peaks[n])  # @inspect best
-    assert best == 4, "the square root of the depth"
-    over = [peaks[n] - layers // n - n for n in lengths]  # @inspect over
-    assert 0 <= min(over) <= max(over) < 0.13, "by the formula, or nearly"
+    assert best == 4, "Segments of 4 layers take the least memory."
+    over = [peaks[n] - layers // n - n for n in lengths]  # @hide
+    assert 0 <= min(over) <= max(over) < 0.13, "The formula is right, or nearly."  # @hide
     note(r"""
         The price is a second forward pass: for each weight and row, `2` FLOPs on top of `6`. The
-        gradient is the same.
+        gradient is the same:
     """)
     params = layers * width * width
-    assert once == 6 * rows * params == 786_432, "the rule"
-    assert work == 8 * rows * params == 1_048_576, "and a forward pass"
-    assert torch.equal(gradient, exact), "bit for bit"
-    useful = once / work  # @inspect useful
-    assert useful == 0.75, "of the FLOPs done count for MFU"
+    assert once == 6 * rows * params == 786_432, "Without segments, a step takes 6 FLOPs per weight and row."
+    assert work == 8 * rows * params == 1_048_576, "With segments, it takes 8."
+    assert torch.equal(gradient, exact), "The gradient is the same, bit for bit."
+    useful = once / work  # @hide
+    assert useful == 0.75, "Of these FLOPs, three quarters count for MFU."  # @hide
     kept, again, _ = train_in_segments(layers, 2, rows, width)
     question(r"""
-        In segments of `2` instead of `4`, how many bytes are kept, and how many more FLOPs are done
-        than with `4`?
+        The input of a segment takes `1024` bytes, and there are `16` layers. In segments of `2`
+        layers instead of `4`, how many bytes are kept when the backward pass begins, and how many
+        more FLOPs are done than with `4`?
     """, answer=[kept, again - work],
         check=[layers // 2 * one, 0],
         hint=r"""

@@ -44,28 +44,24 @@ def training() -> None:
 def the_task_has_a_known_answer() -> None:
     """A task whose answer is known predicts the first loss and the last."""
     note(r"""
-        How can one tell that a training loop works? By a task whose answer is known before it runs.
-    """)
-    note(r"""
-        `linear_batch` draws standard normal inputs, multiplies them by weights that count up from
-        zero, and adds up: that is the target. A model that finds the weights ends at a loss of
-        zero. One that always predicts zero is wrong by the whole target, whose mean square is
-        $\sum_i i^2$: the loss to start from.
+        How can one tell that a training loop works? Give it a task whose answer is known. The task
+        of this part is `linear_batch`. It draws inputs with mean `0` and variance `1`, multiplies
+        them by the weights `0`, `1`, `2` and so on, and adds up; the sum is the target. The loss is
+        the mean squared error. A model that finds these weights ends at a loss of zero. A model
+        that always predicts zero is wrong by the whole target. The mean square of a sum of
+        independent terms is the sum of their mean squares, so its loss is $\sum_i i^2$. For `16`
+        inputs:
     """)
     x, y = linear_batch(16, 100_000)
     predicted = sum(i**2 for i in range(16))  # @inspect predicted
-    assert predicted == 1240, "for a width of 16"
+    assert predicted == 1240, "For 16 inputs, the first loss should be 1240."
     measured = y.square().mean().item()  # @inspect measured
-    assert 0.97 < measured / predicted < 1.03, "as expected"
-    note(r"""
-        As many examples as weights determine them all, as equations do. A training loop has to find
-        the same:
-    """)
-    solved = torch.linalg.lstsq(x[:16].double(), y[:16].double()).solution  # @inspect solved
-    assert solved.round().tolist() == list(range(16)), "solvable"
+    assert 0.97 < measured / predicted < 1.03, "The measured mean square is within 3 % of that."
+    solved = torch.linalg.lstsq(x[:16].double(), y[:16].double()).solution  # @hide
+    assert solved.round().tolist() == list(range(16)), "Solved as equations, 16 examples give the weights."  # @hide
     question(r"""
-        Which loss do you expect before the first step for a width of `4`, from a model that
-        predicts zero?
+        With `4` inputs the weights are `0`, `1`, `2` and `3`. Which loss do you expect before the
+        first step, from a model that predicts zero?
     """, answer=sum(i**2 for i in range(4)),
         wrong={
             "The weights begin at zero: they are 0 to 3.": 30,
@@ -116,10 +112,11 @@ def train(
 
 def the_loop_finds_it() -> None:
     """Get a batch, forward, backward, step, clear: repeated, it finds the weights."""
-    note("How little code is a training loop, and does it find the weights that made the data?")
     note(r"""
-        The data count up: their weights are the whole numbers from zero. The whole loop, for a
-        model without hidden layers, with a random generator for the weights and one for the data:
+        Does a training loop find the weights that made its data? The data come from `linear_batch`:
+        `16` inputs times weights that count up from zero, added up. The model is a single row of
+        `16` weights, a `Stack` without hidden layers. This is the whole loop, for `200` steps with
+        batches of `4` examples:
     """)
     model = Stack(16, 0, torch.Generator().manual_seed(0))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
@@ -131,22 +128,22 @@ def the_loop_finds_it() -> None:
         optimizer.step()
         optimizer.zero_grad()
     note(r"""
-        `train` is this loop as a function. Besides the loss on the batch of each step it keeps the
-        loss on one fixed batch.
+        `train` is this loop as a function. After each step it also measures the loss on one batch
+        that stays the same, and keeps it in `losses`:
     """)
     run = train(lr=0.05, steps=200)
     learned = run.model.weights[0]
-    assert torch.equal(learned, model.weights[0]), "the same, bit for bit"
-    assert len(run.losses) == 200, "one for each step"
+    assert torch.equal(learned, model.weights[0]), "The function finds the same weights as the loop above."
+    assert len(run.losses) == 200, "There is a loss for each step."  # @hide
     final = round(run.losses[-1], 6)  # @inspect final
-    assert final == 0.0, "no error is left"  # @zero: the loss comes to its least
+    assert final == 0.0, "At the end no error is left."  # @zero: the loss comes to its least
     w = learned.flatten().tolist()
     found = [round(value, 3) for value in w]  # @inspect found
-    assert found == list(range(16)), "the weights themselves"
+    assert found == list(range(16)), "The loop has found the weights 0 to 15."
     batch = signature(train).parameters["batch"].default
     question(rf"""
-        Each step takes a fresh batch of `{batch}`. How many examples has this run seen for each
-        weight that it had to find?
+        This run has `200` steps, each with a fresh batch of `{batch}` examples, and `16` weights to
+        find. How many examples has it seen for each weight?
     """, answer=len(run.losses) * batch // len(w),
         wrong={
             "That is all examples, for all weights together.": 800,

@@ -85,13 +85,11 @@ def a_product_contracts_one_axis() -> None:
 def a_batched_product_is_one_folded_product() -> None:
     """A product with leading axes means a loop and runs as one folded product."""
     note(r"""
-        A language model multiplies a batch of sequences by one matrix. Is that a loop of small
-        products, or one large one? A card does well only with the second.
-    """)
-    note(r"""
-        PyTorch multiplies the last two axes and keeps the leading ones: what `w` does to a matrix
-        happens for every example of the batch and every token of the sequence. In meaning that is a
-        loop. (`whole_numbers` draws small integers, so that sums are exact in any order.)
+        A language model multiplies a batch of sequences by one matrix. Does the machine run a loop
+        of small products for that, or one large product? (A card is fast only with large ones.) For
+        `x @ w`, PyTorch multiplies the last two axes of `x` with `w`, for each index of the leading
+        axes. So it means the same as a loop over the leading axes. (`whole_numbers` draws small
+        whole numbers, so that sums are exact in any order.)
     """)
     batch, seq, rows, inner, out = 4, 8, 16, 32, 2
     x = whole_numbers(batch, seq, rows, inner)
@@ -100,20 +98,25 @@ def a_batched_product_is_one_folded_product() -> None:
     looped = torch.zeros(batch, seq, rows, out)
     for b, s in np.ndindex(batch, seq):
         looped[b, s] = x[b, s] @ w
-    assert tuple(y.shape) == (4, 8, 16, 2), "leading axes kept"
-    assert torch.equal(y, looped), "the loop gives the same"
+    assert tuple(y.shape) == (4, 8, 16, 2), "The leading axes stay."  # @hide
+    assert torch.equal(y, looped), "The loop gives the same result."
 
     note(r"""
-        In fact nothing loops. All vectors along the last axis are stacked into one tall matrix, and
-        the counter finds a single `mm`, the plain product of two matrices.
+        But PyTorch does not run a loop. It stacks all rows of all matrices into one tall matrix,
+        and multiplies it once. `flops_by_operation` shows a single `mm`, the product of two
+        matrices:
     """)
     folded = (x.reshape(-1, inner) @ w).view(batch, seq, rows, out)
     reported = flops_by_operation(lambda: x @ w)  # @inspect reported as FLOP
     tall = batch * seq * rows  # @inspect tall
     by_hand = 2 * tall * inner * out  # @inspect by_hand as FLOP
-    assert torch.equal(y, folded), "folded, multiplied, unfolded"
-    assert reported == {"aten.mm": by_hand}, "one product, counted by hand"
-    assert by_hand == 65536, "the product in full"
+    assert torch.equal(y, folded), "Stacked, multiplied and cut again, the result is the same."
+    assert reported == {"aten.mm": by_hand}, "PyTorch ran one product, with the FLOPs that we counted by hand."
+    assert by_hand == 65536, "That is 2 times 512 rows times 32 times 2."  # @hide
+    note(rf"""
+        The tall matrix has `4 * 8 * 16` rows, and the product takes `2 * (4 * 8 * 16) * 32 * 2`
+        FLOPs, which is {by_hand:,}.
+    """)
     figure(plot_folding(batch, seq, rows, inner, out), caption=r"""
         The same product, as written and as run. Every sheet becomes a band of the tall matrix,
         drawn flatter than it is.

@@ -85,42 +85,38 @@ def sgd(lr: float) -> Rule:
 def plain_sgd_remembers_nothing() -> None:
     """Plain SGD subtracts the gradient times the learning rate and remembers nothing."""
     note(r"""
-        What is the least that an optimizer can do? One subtraction, with nothing to remember. All
-        others are measured against it.
-    """)
-    note(r"""
-        *Stochastic gradient descent*: the gradient $g$ is that of a random batch, and $\eta$ is the
-        *learning rate*, the length of a step in gradients.
+        An *optimizer* turns the gradient of a parameter into a step. What is the simplest one?
+        *Stochastic gradient descent*, SGD, subtracts the gradient $g$ of a random batch from each
+        parameter $p$, times a factor $\eta$, the *learning rate*:
 
         $$p \leftarrow p - \eta\,g$$
-    """)
-    note(r"""
-        `Descent` is an optimizer of our own, which applies a rule such as `sgd` to each parameter.
-        `walk` starts parameters at one, hands an optimizer some gradients in turn, and returns
-        where the parameters were. Ours beside PyTorch's, in double precision so that rounding does
-        not blur the comparison:
+
+        `Descent` is an optimizer written for this book, which applies a rule such as `sgd` to each
+        parameter. `walk` starts `5` parameters at one, hands an optimizer `20` gradients in turn,
+        and returns where the parameters were after each. Compare our optimizer with PyTorch's:
     """)
     gradients = torch.randn(20, 5, dtype=torch.float64)
     ours = walk(Descent, gradients, rule=sgd(lr=0.1))  # @inspect ours
     theirs = walk(torch.optim.SGD, gradients, lr=0.1)
-    assert ours.shape == (21, 5), "the start and twenty steps"
-    assert torch.allclose(ours, theirs), "step for step"
+    assert ours.shape == (21, 5), "There are the start and 20 steps."  # @hide
+    assert torch.allclose(ours, theirs), "Both take the same steps."
 
     note(r"""
-        One line of `Descent` is easy to leave out: it skips parameters without a gradient. One that
-        took no part in the loss has none, not a gradient of zero. With that line, and without:
+        SGD keeps nothing from one step to the next. One line of `Descent` is easy to forget: it
+        skips parameters without a gradient. A parameter that took no part in the loss has no
+        gradient, not a gradient of zero. With that line the step works, and without it fails:
     """)
     used, unused = (torch.ones(2, requires_grad=True) for _ in range(2))
     used.sum().backward()
     Descent([used, unused], sgd(lr=0.5)).step()
-    assert used.tolist() == [0.5, 0.5], "one step down"
-    assert unused.tolist() == [1, 1], "left alone"
+    assert used.tolist() == [0.5, 0.5], "The parameter with a gradient takes a step."
+    assert unused.tolist() == [1, 1], "The one without is left alone."
     missing: Any = unused.grad
     careless = message_of(lambda: sgd(lr=0.5)(unused, missing, {}))  # @inspect careless
-    assert "NoneType" in careless, "without the guard"
+    assert "NoneType" in careless, "Without that line, the step fails."
     question(r"""
-        A parameter starts at `1` and meets the gradients `2`, `-1` and `0.5` at a rate of `0.5`.
-        Where does it end?
+        A parameter starts at `1`. SGD with a learning rate of `0.5` gets the gradients `2`, `-1`
+        and `0.5`, one after the other. Where does the parameter end?
     """, answer=walk(torch.optim.SGD, torch.tensor([[2.0], [-1.0], [0.5]]), lr=0.5)[-1].item(),
         wrong={
             "A step goes against the gradient.": 1.75,
@@ -336,17 +332,14 @@ def adam(
 def adam_corrects_for_its_start() -> None:
     """Adam's first step is as long as the learning rate, whatever the gradient."""
     note(r"""
-        Why does training hold two more numbers for every weight? Because Adam remembers two
-        averages. What are they for?
-    """)
-    note(r"""
-        The average of the gradient, $m$, says where to go; gradients that disagree cancel. The
-        average of its square, $v$, says how large gradients usually are, and its root is divided
-        by, so that a weight with small gradients takes steps as long as one with large.
-    """)
-    note(r"""
-        Both begin at zero, and fill up slowly. So each is divided by the share of it that has been
-        filled after $t$ steps [@kingma2015]:
+        *Adam* keeps two running averages for every weight. What are they for? The average of the
+        gradient, $m$, says where to go; gradients that disagree cancel. The average of the squared
+        gradient, $v$, says how large gradients usually are. Adam divides by its root, so that a
+        weight with small gradients takes steps as long as a weight with large ones.
+
+        Both averages begin at zero, so at first they are too small. After $t$ steps an average of
+        equal gradients has reached the share $1 - \beta^t$ of its value. So Adam divides each
+        average by this share [@kingma2015]:
 
         $$m \leftarrow \beta_1 m + (1-\beta_1)\,g$$
 
@@ -357,28 +350,28 @@ def adam_corrects_for_its_start() -> None:
     gradients = torch.randn(20, 5, dtype=torch.float64)
     ours = walk(Descent, gradients, rule=adam(lr=0.1))  # @inspect ours
     theirs = walk(torch.optim.Adam, gradients, lr=0.1)
-    assert torch.allclose(ours, theirs), "step for step"
+    assert torch.allclose(ours, theirs), "Our Adam and PyTorch's take the same steps."
 
     misbelief("Adam is RMSProp plus momentum.", r"""
-        RMSProp divides by such a root, momentum adds gradients up. That leaves out the correction.
-        Both averages start at zero, so both are too small at first, and the square, which averages
-        longer, more so.
+        That leaves out the correction. RMSProp divides by such a root, and momentum adds gradients
+        up, but neither divides by the share $1 - \beta^t$.
     """)
     note(r"""
-        Take one step, with a gradient of `7` and a learning rate of `1`. Corrected, the step is the
-        learning rate itself. Without the correction it is too long, because the average under the
-        line of the fraction starts out further below its mark than the one above it:
+        Take the first step, with a gradient of `7` and a learning rate of `1`. With the correction,
+        $m$ becomes `7` and the root of $v$ becomes `7`, so the step is `7 / 7` times the learning
+        rate, whatever the gradient is. Without the correction, $m$ is `0.1 * 7`, and the root of
+        $v$ is $\sqrt{0.001} \cdot 7$, which is too small by more. So the step is too long:
     """)
     seven = torch.tensor([[7.0]], dtype=torch.float64)
     first = lengths_of(walk(torch.optim.Adam, seven, lr=1), 3)  # @inspect first
-    assert first == [1.0], "the learning rate"
+    assert first == [1.0], "With the correction, the first step is the learning rate."
     raw = walk(Descent, seven, rule=adam(lr=1, correct=False))
     uncorrected = lengths_of(raw, 3)  # @inspect uncorrected
     ratio = (1 - 0.9) / math.sqrt(1 - 0.999)  # @inspect ratio
-    assert uncorrected == [round(ratio, 3)] == [3.162], "too long"
+    assert uncorrected == [round(ratio, 3)] == [3.162], "Without it, the step is so many times as long."
     question(r"""
-        With `0.9` and `0.96` for the two averages, how long is Adam's first step at a rate of `1`
-        if it is not corrected?
+        With $\beta_1$ = `0.9` and $\beta_2$ = `0.96`, how long is Adam's first step at a learning
+        rate of `1` if it is not corrected?
     """, answer=lengths_of(
         walk(Descent, seven, rule=adam(lr=1, betas=(0.9, 0.96), correct=False)), 3
     )[0],
@@ -484,12 +477,11 @@ def an_optimizer_knows_tensors_not_layers() -> None:
 def one_step_is_four_calls() -> None:
     """One step of training is four calls, and the last one frees the gradients."""
     note(r"""
-        When do gradients take memory, and when is it given back? A step is only four calls, so
-        watch it between them: loss, `backward()`, `step()`, `zero_grad()`.
-    """)
-    note(r"""
-        The model, `Stack`, serves to the end of the lecture: square matrices, one after the other,
-        and a *head*, a last one with a single output. `gradient_bytes` weighs its gradients:
+        When do gradients take memory, and when is it freed? One training step is four calls:
+        compute the loss, `backward()`, `step()`, `zero_grad()`. `backward()` makes the gradients,
+        and `zero_grad()` drops them. `Stack` is a model that this lecture uses to its end: square
+        matrices, one after the other, and a *head*, a last matrix with a single output.
+        `gradient_bytes` adds up the bytes of its gradients:
     """)
     model = Stack(width=4, layers=2)
     optimizer = torch.optim.Adagrad(model.parameters())
@@ -502,20 +494,17 @@ def one_step_is_four_calls() -> None:
     freed = held - gradient_bytes(model)  # @inspect freed as B
     pairs = zip(before, model.parameters())
     changed = [not torch.equal(old, new) for old, new in pairs]
-    assert held == 36 * 4, "a gradient for every parameter"
-    assert freed == 36 * 4, "all of it given back"
-    assert changed == [True, True, True], "every tensor has moved"
-    note(r"""
-        Spelling out `set_to_none=True` changes nothing. Gradients have been dropped rather than
-        filled with zeros by default since PyTorch `2.0`.
-    """)
-    settings = signature(torch.optim.Optimizer.zero_grad).parameters
-    default = settings["set_to_none"].default  # @inspect default
-    assert default is True, "the default frees them"
+    assert held == 36 * 4, "After backward(), each of the 36 parameters has a gradient of 4 bytes."
+    assert freed == 36 * 4, "zero_grad() frees all of them."
+    assert changed == [True, True, True], "The step changed every matrix."
+    settings = signature(torch.optim.Optimizer.zero_grad).parameters  # @hide
+    default = settings["set_to_none"].default  # @hide
+    assert default is True, "Dropping gradients is PyTorch's default, too."  # @hide
     model = Stack(8, 1)
     model(torch.ones(2, 8)).sum().backward()
     question(r"""
-        How many bytes does `zero_grad` give back for a stack of width `8` with one hidden layer?
+        A `Stack` has one hidden layer of `8 * 8` weights and a head of `8`, in `float32`. How many
+        bytes does `zero_grad` free after a backward pass?
     """, answer=gradient_bytes(model),
         wrong={
             "The head is missing.": 256,
@@ -583,12 +572,9 @@ def gradients_add_up_until_they_are_cleared() -> None:
 def optimizers_differ_in_what_they_remember() -> None:
     """An optimizer remembers nothing, one tensor, or two for each parameter."""
     note(r"""
-        How much memory does the choice of an optimizer decide? Anything from nothing to twice the
-        model.
-    """)
-    note(r"""
-        Take a step with each of SGD, momentum, AdaGrad, RMSProp, Adam and AdamW, in this order, and
-        weigh what it keeps in multiples of the parameters:
+        An optimizer remembers something about past gradients, its *state*. How much memory does
+        that take? Take a step with each of SGD, momentum, AdaGrad, RMSProp, Adam and AdamW. `kept`
+        divides the bytes of the state by the bytes of the parameters:
     """)
 
     def kept(name: str) -> float:
@@ -599,13 +585,13 @@ def optimizers_differ_in_what_they_remember() -> None:
         return state_bytes(optimizer) / p.nbytes
 
     copies = {name: kept(name) for name in OPTIMIZERS}  # @inspect copies
-    assert list(copies.values()) == [0, 1, 1, 1, 2, 2], "copies of the model"
+    assert list(copies.values()) == [0, 1, 1, 1, 2, 2], "SGD keeps nothing, Adam and AdamW two numbers for each parameter, the others one."
     misbelief("The optimizer's state is as large as the model.", r"""
-        That holds for optimizers that remember one number per parameter. Plain SGD remembers none,
-        Adam and AdamW two.
+        That holds only for optimizers that remember one number for each parameter. Plain SGD
+        remembers none, and Adam and AdamW remember two: their state is twice as large as the model.
     """)
     each = [4 + 4 + 4 * n for n in copies.values()]  # @inspect each as B
-    assert each == [8, 12, 12, 12, 16, 16], "parameter, gradient, state"
+    assert each == [8, 12, 12, 12, 16, 16], "With parameter and gradient, each parameter takes so many bytes."
     question(r"""
         A run with `5` billion `float32` parameters changes from Adam to momentum. How many bytes
         does that free?

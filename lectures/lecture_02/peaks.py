@@ -55,34 +55,35 @@ def peaks_and_mfu() -> None:
 
 def every_peak_belongs_to_a_format() -> None:
     """A peak without its number format says nothing."""
-    note("What is *the* peak of a card? There are as many answers as there are formats.")
     note(r"""
-        A card has ordinary units, which do `float32`, and *tensor cores*, which multiply small
-        blocks of matrices, and faster the narrower their numbers. TF32 is a `float32` that they
-        [round](#tf32_saves_no_bytes) before they multiply it:
+        What is the peak rate of a card? It depends on the number format. A card has ordinary units,
+        which compute in `float32`. It also has *tensor cores*, which multiply small blocks of
+        matrices, and the narrower the numbers, the faster. `tf32` is a `float32` that the tensor
+        cores [round](#tf32_saves_no_bytes) before they multiply it. `dense_peak` looks up what the
+        datasheet promises for dense matrices:
     """)
     formats = "float32", "tf32", "bfloat16"
     a100 = [dense_peak("A100 SXM 80GB", f) / TERA for f in formats]
     h100 = [dense_peak("H100 SXM", f) / TERA for f in formats]
-    assert a100 == [19.5, 156.0, 312.0], "an A100, by format"
-    assert h100 == [67.0, 494.5, 989.5], "an H100, by format"
+    assert a100 == [19.5, 156.0, 312.0], "An A100 promises these TFLOP/s in the three formats."
+    assert h100 == [67.0, 494.5, 989.5], "An H100 promises these."
     rows = [f"| `{name}` | {a} | {h} |" for name, a, h in zip(formats, a100, h100)]  # @hide
     note("Dense peaks in TFLOP/s, from the datasheets [@nvidia-a100; @nvidia-h100]:")
     note("| format | A100 SXM | H100 SXM |\n|---|---|---|\n" + "\n".join(rows))
     note(r"""
-        Such numbers can be rebuilt from the chip: its *multiprocessors*, times the FLOPs that each
-        completes in a tick of the clock, times ticks per second. The `108` of an A100 tick at
-        `1.41` GHz, and each completes `128` FLOPs in `float32` or `2048` in `bfloat16`
-        [@nvidia-ampere]. The `132` of an H100 SXM complete twice as many, at `1.83` GHz, or at
-        `1.98` while the tensor cores rest [@nvidia-hopper]:
+        Such a number follows from the chip. It is the number of its *multiprocessors*, times the
+        FLOPs that each completes in a tick of the clock, times the ticks of a second. An A100 has
+        `108` multiprocessors at `1.41` GHz, and each completes `128` FLOPs a tick in `float32`, or
+        `2048` in `bfloat16` [@nvidia-ampere]. An H100 SXM has `132`, which complete twice as many a
+        tick, at `1.83` GHz, or at `1.98` GHz while the tensor cores rest [@nvidia-hopper]:
     """)
     ampere = 108 * 128 * 1.41e9, 108 * 2048 * 1.41e9
     hopper = 132 * 256 * 1.98e9, 132 * 4096 * 1.83e9
     rebuilt = [round(rate / TERA, 1) for rate in ampere + hopper]
-    assert rebuilt == [19.5, 311.9, 66.9, 989.4], "two rates of each"
+    assert rebuilt == [19.5, 311.9, 66.9, 989.4], "The chips give the rates of the datasheets, or nearly."
     misbelief("The peak of an A100 is `312` TFLOP/s.", rf"""
-        In `bfloat16` or `float16`, with dense matrices, on tensor cores. Ordinary `float32` gets
-        {a100[0]}, TF32 {a100[1]:.0f}.
+        That is the peak in `bfloat16` and `float16` only, on the tensor cores. In ordinary
+        `float32` the peak is {a100[0]} TFLOP/s, and in `tf32` it is {a100[1]:.0f}.
     """)
     question(r"""
         At its peak in `bfloat16` an A100 needs `1` s for a product. How long does it need at best
@@ -279,41 +280,35 @@ def starts_slowly(x: Tensor, extra: int) -> Callable[[], Tensor]:  # @stepover
 def the_first_calls_are_not_the_ones_to_time() -> None:
     """The first calls are not the ones to time."""
     note(r"""
-        How long does a call take? Time five of a fresh program, take the mean, and most of it can
-        be set-up. A utilization made of that says nothing about the card.
-    """)
-    note(r"""
-        On its first call a library chooses a *kernel*, the program that the device will run,
-        perhaps compiles it, and asks for memory. The timer of this book, `time_call`, therefore
-        calls until several calls in a row agree, and only then measures. It reports the median, and
-        as its spread the distance between the quartiles.
-    """)
-    note(r"""
-        Take a product whose first call does the work of `200` more, and time it both ways, by a
-        plain mean of five and by `time_call`:
+        How should one measure the time of a call? The obvious way is to run it a few times and take
+        the mean. But the first call is slow: the library chooses a *kernel*, the program that the
+        device will run, perhaps compiles it, and asks for memory. So most of that mean can be
+        set-up. The timer of this book, `time_call`, first calls until several calls in a row agree.
+        Only then it measures, and reports the median. Take a product whose first call does the work
+        of `200` more products, and time it both ways:
     """)
     x = torch.randn(16, 16)
     setup = 200
     cold = mean_seconds(starts_slowly(x, setup), runs=5)  # @measure cold as s
     steady = time_call(starts_slowly(x, setup), repeats=11)  # @measure steady
-    assert steady.seconds < cold, "set-up is in the mean"
+    assert steady.seconds < cold, "The mean is longer, because the set-up is in it."
     note(r"""
-        By how much should the mean be too long, counted in products, and by how much is it? No
-        clock is exact here, so the claim asks for a tenth of the set-up only:
+        By what factor is the mean too long? Five runs do the work of `5 + 200` products, so the
+        mean should be `205 / 5` times the time of one product:
     """)
     expected = (5 + setup) / 5  # @inspect expected as times
-    assert expected == 41.0, "by counting products"
+    assert expected == 41.0, "By counting products, the mean is 41 times too long."
     observed = cold / steady.seconds  # @measure observed as times
-    tenth = (5 + setup / 10) / 5  # @inspect tenth as times
-    assert tenth == 5.0, "by a tenth of the set-up"
-    assert tenth < observed, "more than a tenth of that set-up explains"
+    tenth = (5 + setup / 10) / 5  # @hide
+    assert tenth == 5.0, "With a tenth of the set-up, it would be 5 times too long."  # @hide
+    assert tenth < observed, "Measured, it is more than 5 times too long."
     misbelief("Published timings are averages over many runs, after a warm-up.", r"""
         A careful timer works like that. The one of CS336 takes the mean of `5` runs without a
         warm-up, and nothing had run in `bfloat16` before [@cs336]. Ask how before quoting how fast.
     """)
     question(r"""
-        Setting up still costs `200` calls. Over how many runs must the obvious timer take its mean
-        to come out only a tenth too high?
+        The first call does the work of `200` more calls. Over how many runs must a timer take the
+        mean so that it is only a tenth too high?
     """, answer=round(setup / (1.1 - 1)),
         wrong={
             "That is the mean of as many runs as set up: twice too high.": 200,
@@ -336,37 +331,34 @@ def utilization(
 def mfu_counts_what_the_model_needs() -> None:
     """MFU counts what the model needs, not what the hardware does."""
     note(r"""
-        A program that does the same work twice keeps the card busier, and trains no faster. Which
-        count of FLOPs goes into the *model FLOPs utilization*?
-    """)
-    note(r"""
-        Numbers made up for the occasion: a step pushes `500_000` tokens through `10**9` parameters,
-        in `8.0` s on an H100. The model needs `6` FLOPs per parameter and token. To save memory
-        this step also [repeats its forward pass](#checkpointing_trades_flops_for_memory), which
-        makes `8`. `utilization` divides FLOPs by seconds and by the peak:
+        *Model FLOPs utilization*, MFU, divides the FLOPs of a training step by its seconds and by
+        the peak of the card. Which FLOPs count, those that the model needs or those that the card
+        does? Only those that the model needs. Take a step with `500_000` tokens and `10**9`
+        parameters, in `8.0` s on an H100. The model needs `6` FLOPs per parameter and token. To
+        save memory, this step [repeats its forward pass](#checkpointing_trades_flops_for_memory),
+        so the card does `8`. `utilization` divides FLOPs by seconds and by the peak:
     """)
     params, tokens, seconds = 10**9, 500_000, 8.0
     rate = dense_peak("H100 SXM", "bfloat16")
     needed, done = 6 * params * tokens, 8 * params * tokens
     mfu = utilization(needed, seconds, rate)  # @inspect mfu
     hardware = utilization(done, seconds, rate)  # @inspect hardware
-    assert mfu is not None, "the peak is known"
-    assert hardware is not None, "for both"
-    assert 0.37 < mfu < 0.38, "model FLOPs utilization"
-    assert 1.33 < hardware / mfu < 1.34, "busier, and no faster"
-    misbelief("MFU is the actual FLOP/s divided by the promised FLOP/s.", r"""
-        That is *hardware* utilization. Model FLOPs utilization counts what forward and backward
-        pass of a training step require over the time they took; recomputation adds time and no
-        model FLOPs [@palm]. A single timed product has only the first kind; by custom, and below,
-        that is called its MFU too.
+    assert mfu is not None, "The peak is known."  # @hide
+    assert hardware is not None, "It is known for both."  # @hide
+    assert 0.37 < mfu < 0.38, "This is the model FLOPs utilization."
+    assert 1.33 < hardware / mfu < 1.34, "The hardware utilization is a third higher, and the step is no faster."
+    misbelief("MFU is the actual FLOP/s divided by the promised FLOP/s.", rf"""
+        That is *hardware* utilization. MFU counts only the FLOPs that forward and backward pass
+        need; what is computed again takes time and adds no model FLOPs [@palm]. Here the two are
+        {mfu:.1%} and {hardware:.1%}.
     """)
-    note("And let the step wait for other machines, `2.0` s more:")
+    note("Now let the step wait `2.0` s for other machines:")
     stalled = utilization(needed, seconds + 2.0, rate)  # @inspect stalled
-    assert stalled is not None, "still a known peak"
-    assert 0.79 < stalled / mfu < 0.81, "after waiting for others"
-    misbelief("MFU ignores communication and other overhead.", r"""
-        The numerator does. The clock does not: time spent waiting for other machines lowers MFU,
-        and showing that is what it is for.
+    assert stalled is not None, "The peak is known here, too."  # @hide
+    assert 0.79 < stalled / mfu < 0.81, "With the waiting, MFU is a fifth lower."
+    misbelief("MFU ignores communication and other overhead.", rf"""
+        It does not. Its FLOPs are the same, but its clock runs while the card waits: here MFU falls
+        to {stalled:.1%}.
     """)
     question(r"""
         A step that repeats only *half* of its forward pass reports a hardware utilization of

@@ -102,13 +102,11 @@ def an_integer_tensor_turns_into_floats() -> None:
 def the_flop_counter_sees_only_products() -> None:
     """PyTorch's FLOP counter counts products and reports zero for elementwise work."""
     note(r"""
-        Add one to every number of a tensor, or take its softmax: PyTorch's counter reports no work
-        at all. Is it free?
-    """)
-    note(r"""
-        *Elementwise* operations work on each number by itself, a hundred additions for a matrix of
-        ten by ten. PyTorch's counter of FLOPs has formulas for matrix products and their kin; an
-        operation without a formula contributes zero [@pytorch_flop_counter].
+        An *elementwise* operation works on each number of a tensor by itself. Adding one to a
+        matrix of `10 * 10` numbers takes a hundred additions. But PyTorch's counter of FLOPs
+        reports zero for it. Is the addition free? It is not. The counter has formulas for products
+        of matrices and a few more operations, and an operation without a formula counts as
+        zero [@pytorch_flop_counter]:
     """)
     n = 10
     x = torch.randn(n, n)
@@ -116,19 +114,19 @@ def the_flop_counter_sees_only_products() -> None:
     reported = flops(lambda: x + 1)  # @inspect reported as FLOP
     normalized = flops(lambda: x.softmax(-1))
     product = flops(lambda: x @ x)  # @inspect product as FLOP
-    assert y.numel() == 100, "additions that were done"
-    assert reported == 0, "additions that were reported"  # @zero: the counter has no formula for it
-    assert normalized == 0, "exponentials and quotients: none"  # @zero: the counter has no formula for it
-    assert product == 2 * n**3, "a product is counted"
+    assert y.numel() == 100, "100 additions were done."
+    assert reported == 0, "None of them was reported."  # @zero: the counter has no formula for it
+    assert normalized == 0, "For a softmax nothing is reported either."  # @zero: the counter has no formula for it
+    assert product == 2 * n**3, "A product is counted."
 
     note(r"""
-        Zero is a convention, not a price. The input has to be read and the result written, and for
-        elementwise work those bytes are usually the cost to watch. A
-        [later section](#cheap_in_flops_is_not_cheap_in_time) takes the time.
+        So zero is a convention of the counter. The real cost of an elementwise operation is mostly
+        its bytes: it reads its input and writes its result. A
+        [later section](#cheap_in_flops_is_not_cheap_in_time) measures its time.
     """)
-    assert (x.nbytes, y.nbytes) == (400, 400), "bytes read, bytes written"
+    assert (x.nbytes, y.nbytes) == (400, 400), "400 bytes are read, and 400 are written."
     per_addition = (x.nbytes + y.nbytes) / y.numel()  # @inspect per_addition as B
-    assert per_addition == 8, "bytes moved for each addition"
+    assert per_addition == 8, "Each addition moves 8 bytes."
     question(r"""
         With `a` of shape `(10, 20)` and `b` of shape `(20, 30)`, how many FLOPs does the counter
         report for `(a @ b + 1).softmax(-1)`?

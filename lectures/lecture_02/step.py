@@ -46,12 +46,9 @@ def the_bill_of_a_step() -> None:
 def parameters_follow_from_the_shapes() -> None:
     """The model has one weight for every place in its matrices."""
     note(r"""
-        How many weights has the model whose memory is billed here? Every other entry is a multiple
-        of that number, or of the batch.
-    """)
-    note(r"""
-        `Stack` has $L$ hidden layers, each a matrix of $d$ by $d$ weights and no bias, and a head
-        with one output:
+        This part adds up the memory of a training step, on a model called `Stack`. How many weights
+        has it? It has $L$ hidden layers, each a matrix of $d \times d$ weights without a bias, and
+        a head of $d$ weights with one output:
 
         [@eq:weights]: $$
         P = L\,d^2 + d
@@ -61,9 +58,9 @@ def parameters_follow_from_the_shapes() -> None:
     for width, layers in ((4, 2), (64, 2)):
         model = Stack(width, layers)
         counts.append(sum(p.numel() for p in model.parameters()))  # @inspect counts
-    assert counts[0] == 4 * 4 * 2 + 4 == 36, "a model to count by hand"
-    assert counts[1] == 64 * 64 * 2 + 64 == 8256, "and a larger one"
-    question("A model of width `10` has `410` parameters. How many hidden layers?",
+    assert counts[0] == 4 * 4 * 2 + 4 == 36, "Width 4 and 2 layers make 36 weights."
+    assert counts[1] == 64 * 64 * 2 + 64 == 8256, "Width 64 and 2 layers make 8256."
+    question("A `Stack` of width `10` has `410` parameters. How many hidden layers has it?",
              answer=next(
                  n for n in range(99) if sum(p.numel() for p in Stack(10, n).parameters()) == 410
              ),
@@ -81,19 +78,17 @@ def parameters_follow_from_the_shapes() -> None:
 def autograd_keeps_more_than_the_hidden_layers() -> None:
     """Autograd keeps the input, every layer's output and the target."""
     note(r"""
-        Which tensors does autograd keep for the backward pass? The usual formula counts the outputs
-        of hidden layers and forgets the rest.
-    """)
-    note(r"""
-        Each product needs the input it had, and the loss needs prediction and target. PyTorch shows
-        every tensor that it puts aside. `saved_bytes_of` adds them up, without the weights, which
-        are there anyway. The inputs of $L$ hidden layers and a head, with a batch of $B$ rows, make
+        Which tensors does autograd keep for the backward pass of a small model? Each layer is a
+        product, and needs its input to compute the gradient of its weights. The loss needs the
+        prediction and the target. The model has $L$ hidden layers of width $d$ and a head, and a
+        batch has $B$ rows. So the inputs of $L + 1$ products, the prediction and the target are
 
         [@eq:kept]: $$
         Bd\,(L+1) + 2B
         $$
 
-        numbers. For three sizes of batch, width and depth, measured:
+        numbers. Measure it: `saved_bytes_of` adds up all tensors that autograd keeps besides the
+        weights. Three sizes of batch, width and depth:
     """)
 
     def kept(batch: int, width: int, layers: int) -> int:
@@ -103,19 +98,20 @@ def autograd_keeps_more_than_the_hidden_layers() -> None:
 
     sizes = (2, 4, 2), (8, 64, 2), (8, 64, 10)
     measured = [kept(*size) for size in sizes]  # @inspect measured
-    assert measured == [28, 1552, 5648], "numbers kept"
+    assert measured == [28, 1552, 5648], "Autograd keeps so many numbers."
     exact = [b * d * (n + 1) + 2 * b for b, d, n in sizes]
-    assert measured == exact, "input, outputs, prediction, target"
-    misbelief("The activations are batch times width times layers.", r"""
-        Those are the hidden ones. Input, prediction and target are kept as well, and in a short
-        model they are much of the whole.
-    """)
-    hidden = [b * d * n for b, d, n in sizes]  # @inspect hidden
+    assert measured == exact, "The formula gives the same."
+    hidden = [b * d * n for b, d, n in sizes]
     shares = [round(h / m, 2) for h, m in zip(hidden, measured)]  # @inspect shares
-    assert shares == [0.57, 0.66, 0.91], "share of what is kept"
+    assert shares == [0.57, 0.66, 0.91], "The outputs of the hidden layers alone are these shares of it."
+    misbelief("The activations are batch times width times layers.", rf"""
+        Those are the outputs of the hidden layers alone. Input, prediction and target are kept as
+        well. In the smallest model here, the hidden outputs are only {shares[0]:.0%} of what is
+        kept.
+    """)
     question(r"""
-        How many bytes does autograd keep for a model with `1` hidden layer of width `3`, at a batch
-        of `10`?
+        How many bytes does autograd keep for a model with `1` hidden layer of width `3` and a head,
+        at a batch of `10`, in `float32`?
     """, answer=4 * kept(10, 3, 1),
         wrong={
             "Those are the hidden outputs alone.": 120,
@@ -231,16 +227,14 @@ def gradients_come_in_two_kinds() -> None:
 def the_bill_in_bytes() -> None:
     """Memory is parameters, gradients, optimizer state and activations, and then some."""
     note(r"""
-        Parameters, gradients, optimizer state and activations, added up: is that what a step takes?
-        A published bill says so, and is too low.
-    """)
-    note(r"""
-        `bill` takes one step and weighs what it keeps. A model of width `4` with two hidden layers
-        has `36` parameters. At a batch of `2`, with AdaGrad, which remembers one number for each
+        A training step needs memory for four things: parameters, gradients, optimizer state and
+        activations. How much is that together? `bill` takes one step and measures each of the four.
+        The model has width `4` and two hidden layers, which makes `36` parameters in `float32`. The
+        batch has `2` rows, and the optimizer is AdaGrad, which remembers one number for each
         parameter:
     """)
     small = bill("AdaGrad", width=4, layers=2, batch=2)  # @inspect small as B
-    assert list(small.values()) == [144, 144, 144, 112], "measured, by kind"
+    assert list(small.values()) == [144, 144, 144, 112], "These are the bytes of each kind."
     misbelief(r"""
         In float32 a step takes `4 * (parameters + activations + gradients + state)` bytes, with
         batch times width times layers for the activations.
@@ -251,25 +245,23 @@ def the_bill_in_bytes() -> None:
     """)
     formula = 4 * (36 + 2 * 4 * 2 + 36 + 36)  # @inspect formula as B
     total = sum(small.values())  # @inspect total as B
-    assert (formula, total) == (496, 544), "promised, measured"
+    assert (formula, total) == (496, 544), "The published formula gives 496 bytes, and 544 are measured."
+    wide = bill("AdaGrad", width=64, layers=2, batch=8)  # @hide
+    formula = 4 * (3 * 8256 + 8 * 64 * 2)  # @hide
+    assert (formula, sum(wide.values())) == (103168, 105280), "For a model of width 64, it is too low as well."  # @hide
 
     note(rf"""
-        This is the example of CS336 [@cs336], with its {formula} bytes. Its earlier model is `64`
-        wide, has `8256` parameters, and is billed at a batch of `8`:
-    """)
-    wide = bill("AdaGrad", width=64, layers=2, batch=8)  # @inspect wide as B
-    formula = 4 * (3 * 8256 + 8 * 64 * 2)  # @inspect formula as B
-    assert (formula, sum(wide.values())) == (103168, 105280), "again short"
+        So the step keeps {total} bytes: `36 * 4` for each of parameters, gradients and state, and
+        the rest for activations. The published formula, from CS336 [@cs336], gives less.
 
-    note(r"""
-        All six optimizers on the wider model. Adam and AdamW remember two numbers for each
-        parameter:
+        Only the optimizer's state depends on the optimizer. The picture shows six of them on a
+        model of width `64` with `8256` parameters:
     """)
-    batch = 64
-    bills = {name: bill(name, 64, 2, batch) for name in OPTIMIZERS}
-    rest = {sum(b.values()) - b["optimizer state"] for b in bills.values()}
-    kept = 4 * (batch * 64 * 3 + 2 * batch)  # @inspect kept as B
-    assert rest == {2 * 4 * 8256 + kept}, "all else is equal"
+    batch = 64  # @hide
+    bills = {name: bill(name, 64, 2, batch) for name in OPTIMIZERS}  # @hide
+    rest = {sum(b.values()) - b["optimizer state"] for b in bills.values()}  # @hide
+    kept = 4 * (batch * 64 * 3 + 2 * batch)  # @hide
+    assert rest == {2 * 4 * 8256 + kept}, "All else is equal."  # @hide
     figure(plot_bill(bills), caption=rf"""
         Only the optimizer's state differs. One step of the wider model at a batch of {batch},
         measured, in KiB.
@@ -278,7 +270,7 @@ def the_bill_in_bytes() -> None:
         in all of them. Optimizer state is missing for SGD, as long as the parameters for momentum,
         AdaGrad and RMSProp, and twice as long for Adam and AdamW.
     """)
-    question("What does the first example, of width `4` and batch `2`, cost with Adam?",
+    question(rf"With AdaGrad, a step of the model of `36` parameters keeps `{total}` bytes. AdaGrad remembers one number for each parameter. How many bytes does the step keep with Adam?",
              answer=sum(bill("Adam", width=4, layers=2, batch=2).values()),
         wrong={
             "That is with AdaGrad.": total,
@@ -416,13 +408,12 @@ def small_batches_make_the_optimizer_count() -> None:
 def parts_of_a_batch_add_up_to_the_whole() -> None:
     """A batch in parts gives the same gradient, and keeps the activations of one part."""
     note(r"""
-        The batch does not fit. Can a quarter of it at a time give the same step? Exactly the same,
-        because `backward` *adds* to the gradients that are there.
-    """)
-    note(r"""
-        So cut the batch into *micro-batches*, call `backward` for each, and step once. This is
-        *gradient accumulation*. Whole numbers for data and weights, in double precision, make the
-        comparison exact:
+        The activations of a batch do not fit into memory. Can a quarter of the batch at a time give
+        the same training step? It can, because `backward` *adds* to the gradients that are there.
+        So cut the batch into *micro-batches*, call `backward` for each, and take one step at the
+        end. This is *gradient accumulation*. `accumulated` does so for parts of given sizes, and
+        multiplies each loss by `share`. (Data and weights are whole numbers, so that sums are
+        exact.)
     """)
     model, parts = Stack(16, 2).double(), 4
     with torch.no_grad():
@@ -438,17 +429,17 @@ def parts_of_a_batch_add_up_to_the_whole() -> None:
         return torch.cat([w.grad.flatten() for w in model.weights])
 
     whole, quarters = accumulated([32], 1), [8] * parts
-    misbelief("Call `backward` on each micro-batch, do not clear, and step at the end.", r"""
-        Each loss is the mean over its own part, so what adds up is the whole gradient as many times
-        as there are parts. Divide each loss by their number.
+    misbelief("Call `backward` on each micro-batch, do not clear, and step at the end.", rf"""
+        Something is missing. Each loss is the mean over its own part, so the gradients of {parts}
+        parts add up to {parts} times the whole gradient. Divide each loss by the number of parts.
     """)
     careless = accumulated(quarters, 1)
-    assert torch.equal(careless, 4 * whole), "four times too long a step"
+    assert torch.equal(careless, 4 * whole), "Undivided, the gradient is 4 times too large."
     careful = accumulated(quarters, 1 / parts)
-    assert torch.equal(careful, whole), "exactly the whole gradient"
+    assert torch.equal(careful, whole), "Divided, it is exactly the whole gradient."
     note(r"""
-        (With numbers that get rounded, the last bits differ: the order of the sum is another.) Now
-        what is kept for the backward pass, whole and in quarters, and what is computed:
+        What does that save, and what does it cost? Compare the bytes that autograd keeps for a
+        batch of `32` and for a part of `8`, and the FLOPs of both ways:
     """)
 
     def kept(batch: int) -> int:
@@ -458,19 +449,18 @@ def parts_of_a_batch_add_up_to_the_whole() -> None:
         )
 
     sizes = [kept(32), kept(8)]  # @inspect sizes as B
-    assert sizes[1] == sizes[0] / parts, "one part at a time"
+    assert sizes[1] == sizes[0] / parts, "In parts, a quarter of the activations is kept at a time."
     at_once = step_flops(32, 16, 2)  # @inspect at_once as FLOP
     in_parts = parts * step_flops(8, 16, 2)  # @inspect in_parts as FLOP
-    assert in_parts == at_once, "the same FLOPs"
+    assert in_parts == at_once, "Both ways take the same FLOPs."
     note(r"""
-        The price is that products get smaller, and
-        [small ones come less close to the peak](#larger_products_come_closer_to_the_peak).
-        Parameters, gradients and the optimizer's state take what they took: it is the batch that
-        fits now, not a larger model.
+        So accumulation saves activations and costs no FLOPs. But its products are smaller, and
+        [small products come less close to the peak](#larger_products_come_closer_to_the_peak).
+        Parameters, gradients and the optimizer's state take as much memory as before.
     """)
     question(r"""
-        Cut the batch of `32` into `24` and `8` instead. What must each of the two losses be
-        multiplied by?
+        A batch of `32` examples is cut into parts of `24` and `8`, and each loss is the mean over
+        its part. What must each of the two losses be multiplied by?
     """, answer=[n / len(x) for n in (24, 8)],
         check=[3 / 4, 1 / 4],
         hint="Each loss is a mean over its own part. What share of the examples is that?",

@@ -40,37 +40,42 @@ def storage_and_views() -> None:
 def a_tensor_is_memory_and_a_way_to_read_it() -> None:
     """A tensor is a line of memory and a record of how to read it."""
     note(r"""
-        Take a column out of a matrix, and no number moves. How then does the column find its
-        numbers? It remembers where to begin, and how far to step.
-    """)
-    note(r"""
-        The line of memory is the *storage*. The record, its *metadata*, holds the dtype, the shape,
-        the place in the storage to begin (the *offset*), and for each axis how many elements to
-        step over to raise its index by one (the *stride*).
+        Take a column out of a matrix, and no number is copied. How then does the column find its
+        numbers? A tensor has two parts. The numbers lie one after the other in memory; this is the
+        *storage*. A record, the *metadata*, says how to read them. It holds the dtype, the shape,
+        the place in the storage to begin (the *offset*), and for each axis a *stride*: how many
+        elements to step over for the next index. A fresh matrix lies row by row, which is called
+        *row-major*. So in a matrix of `2` rows and `3` columns, element $(i, j)$ lies at
+
+        $$
+        \text{offset} + i \cdot 3 + j \cdot 1
+        $$
+
+        A column of this matrix has its own offset, and steps over a whole row each time:
     """)
     x: Float[Tensor, "row col"] = torch.arange(1.0, 7.0).view(2, 3)  # @inspect x
     middle = x[:, 1]  # @inspect middle
     whole = x.storage_offset(), x.stride()
     part = middle.storage_offset(), middle.stride()
-    assert whole == (0, (3, 1)), "all of it, row by row"
-    assert part == (1, (3,)), "starts later, steps wider"
-    assert same_storage(x, middle), "nothing was copied"
+    assert whole == (0, (3, 1)), "The matrix begins at 0; a row is 3 steps, a column 1."
+    assert part == (1, (3,)), "The column begins at 1, and its next element is 3 steps on."
+    assert same_storage(x, middle), "Both use the same storage."
 
     misbelief("A tensor is just a pointer to memory.", r"""
-        Tensors over one storage can differ in start, shape, strides or dtype. Without that metadata
-        the pointer says where the numbers are and not what they mean.
+        The pointer alone says where the numbers are, and not how to read them. The matrix and its
+        column share one storage, and differ in offset, shape and strides.
     """)
-    later = middle.data_ptr() - x.data_ptr()  # @inspect later as B
-    assert later == 1 * x.element_size(), "one element further on"
+    later = middle.data_ptr() - x.data_ptr()  # @hide
+    assert later == 1 * x.element_size(), "The column begins one element later in memory."  # @hide
 
     note(r"""
-        Even the dtype is only a way of reading, and `view` takes one, too. Here the bytes of the
-        same floats are read as integers, and the float `1.0` shows its bits.
+        The dtype, too, is only a way of reading. Here `view` reads the bytes of the same floats as
+        integers, and shows the bits of the float `1.0`:
     """)
     integers: Int[Tensor, "row col"] = x.view(torch.int32)
     one = f"{integers[0, 0].item():032b}"  # @inspect one
-    assert one == "00111111100000000000000000000000", "the float one"
-    assert same_storage(x, integers), "same bytes, another dtype"
+    assert one == "00111111100000000000000000000000", "These are the bits of 1.0."
+    assert same_storage(x, integers), "The integers use the same storage."
     piece = torch.zeros(4, 5)[1:, 2]
     question(r"""
         `m` is a fresh matrix of shape `(4, 5)`. What are the offset and the stride of `m[1:, 2]`?
@@ -244,33 +249,30 @@ def view_gives_the_same_numbers_another_shape() -> None:
 def a_transpose_swaps_strides() -> None:
     """A transpose swaps strides and leaves the storage alone."""
     note(r"""
-        What does it cost to transpose a matrix that fills the card? Two numbers trade places, and
-        neither of them is in the matrix.
-    """)
-    note(r"""
-        They are the strides: how far to step in the storage for the next row, and for the next
-        column.
+        What does it cost to transpose a large matrix? Nothing: no number of the matrix moves. What
+        changes are its two *strides*, which say how far to step in the storage for the next row and
+        for the next column. The transpose swaps them:
     """)
     x: Float[Tensor, "row col"] = torch.arange(1.0, 7.0).view(2, 3)  # @inspect x, x.stride()
     y: Float[Tensor, "col row"] = x.transpose(1, 0)  # @inspect y, y.stride()
-    assert x.stride() == (3, 1), "a step down, right"
-    assert y.stride() == (1, 3), "the same steps, swapped"
-    assert same_storage(x, y), "no number moved"
+    assert x.stride() == (3, 1), "In the matrix, the next row is 3 steps away, the next column 1."
+    assert y.stride() == (1, 3), "In the transpose, it is the other way round."
+    assert same_storage(x, y), "Both use the same storage."
 
-    note("One storage means one set of numbers. Writing through the matrix changes its transpose.")
+    note("Both read the same numbers. So writing into the matrix changes its transpose, too:")
     x[0][0] = 100  # @inspect x, y
-    assert y[0][0] == 100, "seen through the transpose"
+    assert y[0][0] == 100, "The transpose has the new number."
 
     note(r"""
-        What the transpose loses is the plain order: walking along its rows now jumps about in
-        memory. Such a tensor is called *non-contiguous*.
+        One thing is lost. Whoever reads the transpose row by row now jumps about in memory. A
+        tensor whose elements do not lie in memory in the order in which they are read is called
+        *non-contiguous*:
     """)
-    assert x.is_contiguous() is True, "rows in storage order"
-    assert y.is_contiguous() is False, "rows that jump"
+    assert x.is_contiguous() is True, "The matrix is read in the order of memory."
+    assert y.is_contiguous() is False, "The transpose is not."
     note(r"""
-        Strides need not come from a transpose. `as_strided` takes any, and a stride of `0` reads
-        one cell of memory again and again: that is how broadcasting repeats a row without copying
-        it.
+        Any strides can be chosen by hand, with `as_strided`. A stride of `0` reads the same cell of
+        memory again and again. That is how broadcasting repeats a row without copying it.
     """)
     strip = torch.arange(12.0)
 
@@ -296,9 +298,9 @@ def a_transpose_swaps_strides() -> None:
         caption="A strip of memory and a view of it. Every number is its own place.",
         alt="A strip of twelve numbered cells, and below it the grid of those that a view reads.")  # @hide
     turned, repeated = read(3, 2, 1, 3, 0), read(4, 3, 0, 1, 0)
-    assert turned["elements"] == [[0, 3], [1, 4], [2, 5]], "the transpose"
-    assert repeated["elements"] == [[0, 1, 2]] * 4, "four rows to read"
-    assert repeated["kept"] == 3, "three numbers in memory"
+    assert turned["elements"] == [[0, 3], [1, 4], [2, 5]], "With swapped strides, the strip reads as the transpose."
+    assert repeated["elements"] == [[0, 1, 2]] * 4, "With a stride of 0, there are four equal rows to read."
+    assert repeated["kept"] == 3, "They are three numbers in memory."
     question("What are the strides of `torch.zeros(2, 3, 4).transpose(0, 2)`?",
              answer=torch.zeros(2, 3, 4).transpose(0, 2).stride(),
         check=(1, 4, 3 * 4),
@@ -339,45 +341,42 @@ def contiguous_means_reading_in_storage_order() -> None:
 def some_shapes_cannot_be_a_view() -> None:
     """Where no stride expresses the new shape, view() refuses and reshape() copies."""
     note(r"""
-        `view` reads the same memory under another shape, and copies nothing. When does that fail?
-        When no strides can say what is asked.
-    """)
-    note(r"""
-        Read the transpose of a `2x3` matrix row by row, and note where in the storage each element
-        lies.
+        `view` reads the memory of a tensor under another shape, and copies nothing. When does that
+        fail? It fails when no strides can express the new shape. Read the transpose of a `2x3`
+        matrix row by row, and note where in the storage each element lies:
     """)
     x = torch.arange(1.0, 7.0).view(2, 3)
     y = x.transpose(1, 0)  # @inspect y
     places = torch.arange(6).view(2, 3).t().flatten()  # @inspect places
-    assert places.diff().tolist() == [3, -2, 3, -2, 3], "forward and back"
+    assert places.diff().tolist() == [3, -2, 3, -2, 3], "The steps from one element to the next go forward and back."
 
     note(r"""
-        A row of the new shape would have to step forward and back in turn. A stride is a single
-        number, so no such view exists, and PyTorch says so.
+        A row of `3` in the new shape would have to step forward by `3` and then back by `2`. A
+        stride is a single number, so no such view exists, and PyTorch says so:
     """)
     error = message_of(lambda: y.view(2, 3))  # @inspect error
     assert error == (
         "RuntimeError: view size is not compatible with input tensor's size and stride (at least "
         "one dimension spans across two contiguous subspaces). Use .reshape(...) instead."
-    ), "the exact words"
+    ), "These are PyTorch's words."
 
     note(r"""
-        The way out is a copy in reading order, made by `contiguous()`. `reshape()` makes the same
-        copy here, and none where a view will do. Whether a write to the result reaches the original
-        therefore depends on strides that the call does not show.
+        The way out is a copy in the order of reading, made by `contiguous()`. `reshape()` does
+        either: it makes a view where one exists, and a copy where none does. So whether a write to
+        its result reaches the original depends on strides that one does not see:
     """)
     copied = y.contiguous().view(2, 3)  # @inspect copied
     reshaped, shared = y.reshape(2, 3), x.reshape(3, 2)
-    assert copied.tolist() == [[1, 4, 2], [5, 3, 6]], "in reading order"
-    assert not same_storage(x, copied), "in a storage of its own"
-    assert torch.equal(reshaped, copied), "reshape: same numbers"
-    assert not same_storage(x, reshaped), "copied, because it must"
-    assert same_storage(x, shared), "shared, because it can"
+    assert copied.tolist() == [[1, 4, 2], [5, 3, 6]], "The copy is in the order of reading."
+    assert not same_storage(x, copied), "It has a storage of its own."
+    assert torch.equal(reshaped, copied), "reshape gives the same numbers."
+    assert not same_storage(x, reshaped), "From the transpose, reshape has to copy."
+    assert same_storage(x, shared), "From the matrix itself, it makes a view."
     x.reshape(3, 2)[0, 0] = 9
     x.t().reshape(2, 3)[0, 0] = 8
     question(r"""
-        First `x.reshape(3, 2)[0, 0] = 9`, then `x.t().reshape(2, 3)[0, 0] = 8`. What is `x[0, 0]`
-        now?
+        `x` is a fresh matrix of `2` rows and `3` columns. First `x.reshape(3, 2)[0, 0] = 9` runs,
+        then `x.t().reshape(2, 3)[0, 0] = 8`. What is `x[0, 0]` now?
     """, answer=x[0, 0].item(),
         check=9.0,
         hint="Which of the two writes reaches the storage of `x`?",
