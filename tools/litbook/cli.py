@@ -336,13 +336,15 @@ def _new_command(words: list[str]) -> int:
 QUIET = "NO_MKDOCS_2_WARNING", "true"  # Material's notice of its own end: docs/maintain.md says what then
 
 
-def _needs_mkdocs(command: str) -> None:
+def _needs_mkdocs(command: str, *others: str) -> None:
     """Raises `LitbookError` where what draws a site is not installed."""
-    if importlib.util.find_spec("mkdocs") is None:
+    missing = [name for name in ("mkdocs", *others) if importlib.util.find_spec(name) is None]
+    if missing:
         from litbook import origin
 
+        name = "MkDocs" if missing[0] == "mkdocs" else missing[0]
         raise LitbookError(
-            f"litbook {command} needs MkDocs\n    pip install {shlex.join(origin.here('site'))}"
+            f"litbook {command} needs {name}\n    pip install {shlex.join(origin.here('site'))}"
         )
 
 
@@ -355,6 +357,33 @@ def _build_command(words: list[str]) -> int:
     command = [sys.executable, *"-m mkdocs build --strict --config-file".split(), str(project.config)]
     command += ["--site-dir", asked.site_dir] if asked.site_dir else []
     return subprocess.run(command, check=False).returncode
+
+
+def _pdf_command(words: list[str]) -> int:
+    parser = completion.Parser(
+        prog="litbook pdf", description="Build the site, strictly, and print all of it as one PDF."
+    )
+    parser.add_argument("file", metavar="FILE.pdf", type=Path)
+    parser.add_argument(
+        "--asides", choices=("open", "out"), default="open", help="what becomes of them (default: open)"
+    )
+    parser.add_argument("--browser", metavar="PROGRAM", default="", help="default: the first Chromium here")
+    asked, project = parser.parse_args(words), Project.find(Path.cwd())
+    _needs_mkdocs("pdf", "pypdf")
+    from litbook.site import pdf
+
+    if not asked.file.resolve().parent.is_dir():
+        raise LitbookError(f"{asked.file}: there is no folder {asked.file.parent}\n    create it first")
+    program = pdf.browser(asked.browser)  # before the build, which takes its time
+    from litbook.run import process
+
+    with process.private_folder() as folder:
+        if status := _build_command(["--site-dir", str(folder / "site")]):
+            return status
+        title, address = pdf.named(project.config)
+        pages = pdf.write(folder / "site", asked.file, program, title, asides=asked.asides, address=address)
+    _say(harmless(f"{asked.file} has {pages} pages"))
+    return 0
 
 
 def _pages_command(words: list[str]) -> int:
@@ -416,6 +445,7 @@ COMMANDS: dict[str, tuple[Callable[[list[str]], int], str]] = {
     "check": (_check_command, "look for numbers that nothing backs, claims that never ran or cannot fail"),
     "build": (_build_command, "build the site, strictly"),
     "pages": (_pages_command, "write the pages as plain Markdown, for any generator of sites"),
+    "pdf": (_pdf_command, "build the site, and print all of it as one PDF"),
     "serve": (_serve_command, "show the site while lectures are written"),
     "badge": (_badge_command, "draw the badge that counts what the recordings hold"),
 }
