@@ -177,6 +177,7 @@ def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
         "check",
         "build",
         "pages",
+        "pdf",
         "serve",
         "badge",
     ]
