@@ -44,6 +44,11 @@ class Card:
     reported: int | None = None  # bytes of memory that the driver shows; None where no report was found
     seen: str = ""  # who saw it: a key of references.bib
 
+    @property
+    def boost(self) -> float:
+        """As many times a promised rate may be seen: a GeForce's clock may rise above the one it is rated at."""
+        return 1.25 if self.name.startswith("RTX") else 1.0
+
 
 _CARDS = (
     # The A100 datasheet prints dense and sparse rates side by side.

@@ -1,5 +1,8 @@
 """How long a call takes: warm up until it is stable, repeat, report the median and the spread.
 
+A GPU is warm when it has done the same work for a while: at rest its clock is low, and rises while it works. Three
+calls that agree may all be slow ones.
+
 A GPU is timed with CUDA events, which the device itself records before and after each call. The
 CPU only queues the work, so a host clock read without waiting would measure the queueing. Where a
 driver has no events, the host's clock is read around a call and a wait for it. A CPU is timed with
@@ -26,11 +29,12 @@ import torch
 
 LEAST = {"cpu": 3, "cuda": 20}  # fewest repeats accepted, by type of device
 WINDOW = 3  # calls in a row that have to agree before the warm-up ends
+WARM = {"cpu": 0.0, "cuda": 0.2}  # seconds of the same work before anything is timed, at least
 TOTAL = 0.02  # seconds that all repeats take together, at least
 BRIEFEST = 1e-6  # seconds that a call is taken to last at least, when repeats are counted out
 ROUND = 2e-4  # seconds that a round of brief calls takes at least
 CACHE = 32 * 2**20  # bytes of cache where the system does not say
-ROOM = 4  # as many times the cache do all sets together fill: of twice, some would still be found in it
+ROOM = 8  # as many times the cache do all sets together fill: of twice, some would still be found in it
 MOST = 512  # sets of buffers
 CAPTURED = 16  # calls in a graph, at least
 SLACK = 4  # times by which a time may differ from what is expected of it: other programs may run beside it
@@ -75,8 +79,8 @@ def time_call(  # @stepover
 ) -> Timing:
     """Time one `call` whose work runs on `device`.
 
-    The warm-up ends when three calls in a row differ by at most `tolerance` of their median, or
-    after `patience` calls; `method` says which. Then `repeats` more calls are timed one by one, or
+    The warm-up takes 0.2 s on a GPU. It ends when three calls in a row differ by at most `tolerance`
+    of their median, or after `patience` calls more; `method` says which. Then `repeats` more calls are timed one by one, or
     as many as take `total` seconds together. Each call is given the next set of `inputs`.
 
     Raises ValueError for a device that is neither CPU nor CUDA, for fewer than 20 repeats on a GPU
@@ -104,7 +108,7 @@ def time_call(  # @stepover
     def once() -> None:
         call(*next(turns))
 
-    settings = repeats, tolerance, patience, total
+    settings = repeats, tolerance, patience, total, WARM[where.type]
     if where.type == "cuda":
         with torch.cuda.device(where):
             clock, name = _cuda_clock()
@@ -168,11 +172,12 @@ def time_graph(  # @stepover
 def beyond_cache(
     make: Callable[[], Sequence[torch.Tensor]],
     device: str | torch.device = "cpu",
+    least: int = 1,
 ) -> list[Sequence[torch.Tensor]]:
-    """Sets of tensors from `make`: one if it is large, else as many as fill the cache `ROOM` times."""
+    """Sets of tensors from `make`: as many as fill the cache `ROOM` times, and `least` of them."""
     sets = [make()]
     each = max(1, sum(t.nbytes for t in sets[0]))
-    wanted = min(MOST, math.ceil(ROOM * cache_bytes(device) / each))
+    wanted = min(MOST, max(least, math.ceil(ROOM * cache_bytes(device) / each)))
     return sets + [make() for _ in range(wanted - 1)]
 
 
@@ -196,10 +201,11 @@ def _measure(  # @stepover
     tolerance: float,
     patience: int,
     total: float,
+    warm: float,
 ) -> tuple[float, float, int, str]:
     """Median, spread, repeats and method."""
     calls, stable, last = _warm_up(
-        lambda: clock(once, 1)[0], tolerance, patience
+        lambda: clock(once, 1)[0], tolerance, patience, warm
     )
     count = max(repeats, math.ceil(total / max(last, BRIEFEST)))
     times = clock(once, count)
@@ -211,10 +217,14 @@ def _measure(  # @stepover
 
 
 def _warm_up(  # @stepover
-    once: Callable[[], float], tolerance: float, patience: int
+    once: Callable[[], float], tolerance: float, patience: int, warm: float
 ) -> tuple[int, bool, float]:
     """Calls that the warm-up took, whether it ended because the times agreed, and their last median."""
     times: list[float] = []
+    start = perf_counter()
+    while perf_counter() - start < warm:
+        times.append(once())
+    patience += len(times)
     while len(times) < patience:
         times.append(once())
         last = times[-WINDOW:]
@@ -251,13 +261,15 @@ def _cuda_clock() -> tuple[Clock, str]:
 def _event_seconds(call: Callable[[], object], count: int) -> list[float]:  # @stepover
     """Seconds of each of `count` calls, by events on the current stream; waits once, at the end."""
     event: Event = torch.cuda.Event
-    pairs = []
-    for _ in range(count):
-        start, end = event(enable_timing=True), event(enable_timing=True)
+    # They are made before the first call, and made in full when they are first recorded.
+    pairs = [(event(enable_timing=True), event(enable_timing=True)) for _ in range(count)]
+    for start, end in pairs:
+        start.record()
+        end.record()
+    for start, end in pairs:
         start.record()
         call()
         end.record()
-        pairs.append((start, end))
     torch.cuda.synchronize()
     return [start.elapsed_time(end) / 1000 for start, end in pairs]
 

@@ -7,7 +7,8 @@ Real are PyTorch's own operations: values, dtypes, shapes, gradients, optimizers
     time        a clock for the host and one for each stream, which advance by what an operation would take on
                 `Card`; launches return at once, pageable copies wait, pinned ones do not, events read the clock
     FP8         `torch._scaled_mm` and `F.scaled_mm` with the rules of their CUDA version
-    graphs      what is captured takes its time when it is replayed, and one launch for all of it
+    graphs      what is captured takes its time when it is replayed, and one launch for all of it; a capture
+                refuses what waits for the card, what asks it, and what sets up a library
     compiling   `torch.compile` gives back what it was given, so nothing is fused
     snapshots   litbook asks a tensor's C base class where it is, beneath every mode; there the answer is imitated
 
@@ -144,7 +145,15 @@ class _State:
         self.host += self.card.launch
         self.current.at = max(self.current.at, self.host) + max(2e-6, seconds)
 
+    def refuse(self, what: str) -> None:
+        """What a program may not do while it captures a graph: a card that captures does not work."""
+        if self.capturing is not None:
+            raise RuntimeError(
+                f"CUDA error: operation not permitted when stream is capturing (stand-in, in {what})"
+            )
+
     def wait(self) -> None:
+        self.refuse("a wait for the card")
         self.host = max([self.host, *(stream.at for stream in self.streams)])
 
     def now(self) -> float:
@@ -209,6 +218,7 @@ class _Operations(TorchDispatchMode):
             a, b = [t for t in given if t.dim() >= 2][:2]
             form, rate = state.rate(a)
             if form not in state.ready:
+                state.refuse("the first product of its format, which sets up a library")
                 state.ready.add(form)
                 state.host += state.card.setup
             seconds = max(seconds, 2 * a.numel() * b.shape[-1] / rate)
@@ -387,9 +397,11 @@ class _Event:
         self.at = max((stream or self.state.current).at, self.state.host)
 
     def query(self) -> bool:
+        self.state.refuse("event.query")
         return self.at <= self.state.host
 
     def synchronize(self) -> None:
+        self.state.refuse("event.synchronize")
         self.state.host = max(self.state.host, self.at)
 
     def elapsed_time(self, end: _Event) -> float:
@@ -433,6 +445,7 @@ def _cuda(state: _State) -> dict[str, Any]:
             state.capturing = None
 
     def empty_cache() -> None:
+        state.refuse("empty_cache")
         state.reserved = state.allocated()
 
     def reset_peak(device: Any = None) -> None:
@@ -451,6 +464,7 @@ def _cuda(state: _State) -> dict[str, Any]:
         "max_memory_allocated": lambda device=None: max(state.peak, state.allocated()),
         "reset_peak_memory_stats": reset_peak,
         "empty_cache": empty_cache,
+        "get_allocator_backend": lambda: "native",
         "synchronize": lambda device=None: state.wait(),
         "Event": lambda enable_timing=False, **_: _Event(state, enable_timing),
         "Stream": new_stream,

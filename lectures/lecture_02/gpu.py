@@ -9,7 +9,7 @@ from units import GiB, MiB
 from litbook import aside, figure, misbelief, note, question, requires
 
 from .figures import plot_blocks
-from .measure import E4M3, E5M2, cool_down, float32_products, message_of, scaled
+from .measure import E4M3, E5M2, cool_down, default_allocator, float32_products, message_of, scaled
 
 
 def tensors_on_a_gpu() -> None:
@@ -141,7 +141,11 @@ def blocks_are_multiples_of_a_smallest_one() -> None:
 @requires("cuda")
 def moving_allocates_on_the_gpu() -> None:
     """`memory_allocated` counts blocks."""
-    note("Put tensors on the GPU, two at a time, and read how much more memory PyTorch counts.")
+    note(r"""
+        Put tensors on the GPU, two at a time, and read how much more memory PyTorch counts. The
+        exact numbers are those of its default allocator; settings of `PYTORCH_CUDA_ALLOC_CONF`
+        change them.
+    """)
     x = torch.zeros(32, 32)
     before = torch.cuda.memory_allocated()  # @measure before as B
     y = x.to("cuda:0")  # @inspect y.device
@@ -150,15 +154,19 @@ def moving_allocates_on_the_gpu() -> None:
     assert y.device == z.device == gpu, "moved, and created"
     assert x.device == torch.device("cpu"), "the original stayed"
     grown = torch.cuda.memory_allocated() - before  # @inspect grown as B
-    assert grown == 2 * (32 * 32 * 4), "two tensors, no remainder"
+    exact = default_allocator()  # @measure exact
+    if exact:
+        assert grown == 2 * (32 * 32 * 4), "two tensors, no remainder"
     before = torch.cuda.memory_allocated()
     small = [torch.zeros(10, 10, device="cuda:0") for _ in range(2)]
     grown = torch.cuda.memory_allocated() - before  # @inspect grown as B
-    assert grown == 2 * 512, "not twice 400"
+    if exact:
+        assert grown == 2 * 512, "not twice 400"
     before = torch.cuda.memory_allocated()
     odd = [torch.zeros(33, 33, device="cuda:0") for _ in range(2)]
     grown = torch.cuda.memory_allocated() - before  # @inspect grown as B
-    assert grown == 2 * 4608, "not twice 4356"
+    if exact:
+        assert grown == 2 * 4608, "not twice 4356"
     assert len(small) == len(odd) == 2, "kept alive until here"
     before = torch.cuda.memory_allocated()
     both = z.to("cuda:0"), z.bfloat16()
@@ -182,15 +190,20 @@ def deleting_returns_blocks_to_a_cache() -> None:
     start = torch.cuda.memory_allocated(), torch.cuda.memory_reserved()
     x = torch.empty(count, device="cuda")
     held = torch.cuda.memory_allocated() - start[0]  # @measure held as B
-    assert held == 4 * count, "held by the tensor"
+    exact = default_allocator()  # @measure exact
+    if exact:
+        assert held == 4 * count, "held by the tensor"
     del x
     after = torch.cuda.memory_allocated()
     assert after == start[0], "no tensor holds it"
     kept = torch.cuda.memory_reserved() - start[1]  # @measure kept as B
-    assert kept == 4 * count, "PyTorch still does"
+    if exact:
+        assert kept == 4 * count, "PyTorch still does"
+    assert kept >= held >= 4 * count, "with any allocator, no less"
     torch.cuda.empty_cache()
     reserved = torch.cuda.memory_reserved()
-    assert reserved == start[1], "now the driver has it back"
+    if exact:
+        assert reserved == start[1], "now the driver has it back"
     note(r"""
         Watching both numbers is sound practice. Calling `empty_cache` in a training loop rarely is:
         it makes room for other programs, not for this one, and costs time.

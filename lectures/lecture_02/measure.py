@@ -1,5 +1,8 @@
 """What several parts count and measure with."""
 import gc
+import math
+import os
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -70,6 +73,30 @@ def cool_down(seconds: float = 1.0) -> None:
     """
     torch.cuda.synchronize()
     time.sleep(seconds)
+
+
+def default_allocator() -> bool:
+    """Whether PyTorch hands out the card's memory as it does by default: other settings round otherwise."""
+    names = "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"
+    set_otherwise = any(os.environ.get(name) for name in names)
+    return torch.cuda.get_allocator_backend() == "native" and not set_otherwise
+
+
+def clock_and_power(call: Callable[[], object], seconds: float) -> str:  # @stepover
+    """The card's clock and power while it works on calls of so many seconds, as its driver says them."""
+    for _ in range(math.ceil(0.5 / seconds)):  # handed over ahead, so that it works while the driver is asked
+        call()
+    asked = "--query-gpu=clocks.sm,power.draw", "--format=csv,noheader"
+    card = getattr(torch.cuda.get_device_properties(), "uuid", None)
+    try:
+        done = subprocess.run(
+            ["nvidia-smi", *asked, *([f"--id=GPU-{card}"] if card else [])],
+            capture_output=True, text=True, timeout=20, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return "not available"
+    finally:
+        torch.cuda.synchronize()
+    return done.stdout.strip()
 
 
 def free_bytes() -> int:

@@ -671,6 +671,7 @@ def writing_is_timed_on_the_card() -> None:
     if card is not None:
         share = [rate / card.bandwidth for rate in used]  # @measure share as %
         assert max(share) <= 1, "No step is faster than its weights arrive."
+        assert share[0] > 0.4, "One text is written at more than 0.4 times the pace that was predicted."
     work = forward_flops(config, 1, context) / timed[0].seconds  # @measure work as FLOP/s
     if card is not None and card.bfloat16 is not None:
         busy = work / card.bfloat16  # @measure busy as %

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import torch
 import torch.nn.functional as F
 from counters import Alive, Watching, tensors_in
-from hardware import CARDS
+from hardware import CARDS, find
 from jaxtyping import Float
 from timing import SLACK, Timing, one_thread, quickest, time_call, time_graph
 from torch import Tensor
@@ -757,6 +757,15 @@ def eager_compiled_and_in_a_graph() -> None:
     assert 1 < gain, "With one token, a graph makes the block faster."
     same = many["eager"].seconds / many["graph"].seconds  # @measure same as times
     assert same < gain, "With many tokens, it helps less."
+    launch = few["eager"].seconds * LAUNCH / waits(1).launches  # @measure launch as s
+    assert LAUNCH / 5 < launch < 5 * LAUNCH, "An operation takes about the time that was assumed for a launch."
+    card = find(torch.cuda.get_device_name())
+    if card is not None and card.bfloat16 is not None:
+        weights = 2 * block_weights(LLAMA_3_8B)
+        reading = weights / card.bandwidth / few["compiled, graph"].seconds  # @measure reading as %
+        assert 0.3 < reading <= 1, "With one token, reading the weights takes most of the time, or near."
+        working = 2048 * weights / card.bfloat16 / many["compiled, graph"].seconds  # @measure working as %
+        assert 0.3 < working <= card.boost, "With many, the FLOPs of the products do."
     rows = "\n".join(
         f"| {way} | {t.seconds / MICRO:.0f} | {many[way].seconds / MICRO:.0f} |"
         for way, t in few.items()

@@ -7,6 +7,7 @@ allocator's calls as on a GPU, at the sizes of a large card and on a card that i
 from __future__ import annotations
 
 import gc
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -180,6 +181,18 @@ def test_the_stand_in_refuses_what_a_gpu_refuses() -> None:
         with pytest.raises(AssertionError, match="row-major times column-major"):
             torch._scaled_mm(narrow, narrow, one, one, out_dtype=torch.bfloat16)
         assert state.allocated() > 0
-        del x, y, narrow, one
+        narrow_too = x.half()
+        late = torch.cuda.Event(enable_timing=True)
+        late.record()
+        for asks in (
+            torch.cuda.synchronize, torch.cuda.empty_cache, late.query, late.synchronize, x.cpu, x.sum().item,
+            lambda: torch.ones(4).to("cuda"), partial(torch.matmul, narrow_too, narrow_too),
+        ):  # fmt: skip
+            with pytest.raises(RuntimeError, match="not permitted when stream is capturing"):
+                with torch.cuda.graph(torch.cuda.CUDAGraph()):
+                    asks()
+        with torch.cuda.graph(torch.cuda.CUDAGraph()):
+            x @ x  # a product of a kind that has run before
+        del x, y, narrow, narrow_too, one, late, asks
         assert state.allocated() == 0
     assert not torch.cuda.is_available()

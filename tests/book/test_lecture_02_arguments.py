@@ -116,17 +116,18 @@ def test_a_call_that_would_find_its_buffers_in_the_cache_gets_others_in_turn(
 
     monkeypatch.setattr(timing, "cache_bytes", lambda _: 4000)
     made = timing.beyond_cache(lambda: (torch.rand(250), torch.rand(250)))
-    assert len(made) == 8  # of 2,000 bytes each, four times the cache
-    assert len({t.data_ptr() for pair in made for t in pair}) == 16
-    assert len(timing.beyond_cache(lambda: (torch.rand(5000),))) == 1
+    assert len(made) == 16  # of 2,000 bytes each, eight times the cache
+    assert len({t.data_ptr() for pair in made for t in pair}) == 32
+    assert len(timing.beyond_cache(lambda: (torch.rand(9000),))) == 1
+    assert len(timing.beyond_cache(lambda: (torch.rand(9000),), least=3)) == 3
     assert len(timing.beyond_cache(lambda: (torch.rand(1),))) == timing.MOST
 
     seen: list[int] = []
     timed = timing.time_call(
         lambda a, _: seen.append(a.data_ptr()), repeats=5, tolerance=1e9, total=0, inputs=made
     )
-    assert seen == [made[i % 8][0].data_ptr() for i in range(3 + 5)]
-    assert timed.method == "perf_counter, stable after 3 warm-up calls, 8 sets of buffers in turn"
+    assert seen == [made[i % 16][0].data_ptr() for i in range(3 + 5)]
+    assert timed.method == "perf_counter, stable after 3 warm-up calls, 16 sets of buffers in turn"
 
 
 def test_the_cache_of_this_machine_has_a_size() -> None:
