@@ -55,6 +55,9 @@ class Card:
     bandwidth: float = 4.3e12  # bytes per second
     link: float = 50e9  # of pinned copies; pageable ones get a quarter
     launch: float = 5e-6  # seconds of the host for each operation
+    tick: float = (
+        1e-7  # seconds of the host for a look at its clock; with large ones a warm-up takes few calls
+    )
     setup: float = 0.05  # seconds of the host for the first product in each format
     rates: dict[str, float] = field(
         default_factory=lambda: {"float32": 52e12, "tf32": 400e12, "16": 750e12, "8": 1300e12}
@@ -157,7 +160,7 @@ class _State:
         self.host = max([self.host, *(stream.at for stream in self.streams)])
 
     def now(self) -> float:
-        self.host += 1e-7
+        self.host += self.card.tick
         return self.host
 
     def sleep(self, seconds: float) -> None:

@@ -145,10 +145,10 @@ def rmsnorm_forgets_the_scale() -> None:
         the norm divides by it. So the result does not change, whatever the gains are:
     """)
     learned = RMSNorm(64, eps=0).double()
-    nn.init.uniform_(learned.gain, 0.5, 1.5)
+    nn.init.uniform_(learned.gain, 0.5, 1.5)  # @unnoticed: 0.5, 1.5: any gains that differ
     spread = learned(x).norm(dim=-1)  # @hide
     assert spread.max() > 1.02 * spread.min(), "With such gains the lengths differ."  # @hide
-    loud = 100 * x
+    loud = 100 * x  # @unnoticed: 100: any factor
     assert torch.allclose(learned(loud), learned(x), rtol=1e-12), \
         "A hundred times the input gives the same result."
     note(r"""
@@ -157,10 +157,10 @@ def rmsnorm_forgets_the_scale() -> None:
         mean square is `0.02**2`, and `eps` is a fortieth of it. Measure how much `eps` changes
         there, by multiplying the same token by a hundred:
     """)
-    quiet, usual = 0.02 * y, RMSNorm(64).double()
+    quiet, usual = 0.02 * y, RMSNorm(64).double()  # @unnoticed: .double(): any format of so many digits
     lengths = usual(quiet).norm(dim=-1)  # @inspect lengths
     assert 7.90 < lengths.min() < lengths.max() < 7.91, "The lengths are not quite 8."  # @hide
-    before, after = usual(quiet), usual(100 * quiet)
+    before, after = usual(quiet), usual(100 * quiet)  # @unnoticed: 100: any large factor
     change = ((after - before).norm() / before.norm()).item()  # @inspect change as %
     assert round(change, 2) == 0.01, "With eps, the scale changes the result by so much."
     block, turn = Block(SMALL).double(), turns(SMALL.head, 5).double()  # @hide
@@ -177,7 +177,7 @@ def rmsnorm_forgets_the_scale() -> None:
     centered = x - x.mean(dim=-1, keepdim=True)
     layer_norm = partial(F.layer_norm, normalized_shape=(64,), eps=0)
     layered = layer_norm(centered)
-    assert torch.allclose(norm(centered), layered), "They agree where the mean is zero."
+    assert torch.allclose(norm(centered), layered, rtol=1e-12), "They agree where the mean is zero."
     assert not torch.allclose(norm(x), layer_norm(x)), "They differ where it is not."
     question("RMSNorm has a gain for each number of the width, and LayerNorm a gain and a bias. How many parameters do the two have at width `4096`, RMSNorm first?",
              answer=[
@@ -208,8 +208,8 @@ def rotary_embedding_tells_distances() -> None:
         difference of their angles alone. That difference depends on the distance of the tokens
         alone. `turns` computes the cosines and sines of the angles, and `rotate` turns the pairs:
     """)
-    turn = turns(16, tokens=40).double()  # @inspect turn.shape
-    q, k = torch.randn(2, 1, 1, 1, 16).double()
+    turn = turns(16, tokens=40).double()  # @inspect turn.shape  # @unnoticed: 40: as many as are asked for
+    q, k = torch.randn(2, 1, 1, 1, 16).double()  # @unnoticed: 1, 16, .double(): any rows
 
     def score(place_of_query: int, place_of_key: int) -> float:
         at = turn[:, [place_of_query]], turn[:, [place_of_key]]
@@ -219,6 +219,7 @@ def rotary_embedding_tells_distances() -> None:
     same = math.isclose(early, late, abs_tol=1e-4)  # of float32
     assert same, "Three tokens apart, the score is the same at both places."
     closer = score(5, 3)  # @inspect closer
+    assert math.isclose(closer, score(35, 33), abs_tol=1e-4), "Two tokens apart, the score is the same elsewhere, too."  # @hide
     assert not math.isclose(early, closer), "Two tokens apart, the score is another."
     turned = rotate(q, turn[:, [39]])  # @hide
     assert torch.allclose(turned.norm(), q.norm()), "A turned query is as long as before."  # @hide
@@ -265,7 +266,7 @@ def a_mask_alone_hints_at_the_order() -> None:
     model, tokens = Transformer(config, "written").double(), torch.arange(8)
     still = torch.zeros(2, 8, 4).double()
     still[0] = 1  # cosines and sines of no angle
-    head = torch.randn(1, 8, 1, 8).double()
+    head = torch.randn(1, 8, 1, 8).double()  # @unnoticed: 1, 8, .double(): any head
     assert torch.equal(rotate(head, still), head), "These cosines and sines turn nothing."
 
     def last(order: list[int], layers: int, turn: Turns) -> Tensor:
@@ -308,7 +309,7 @@ def heads_of_queries_share_keys() -> None:
         the same as that of ordinary attention in which each KV head is repeated for every head that
         shares it. But the repeats are never stored:
     """)
-    b, t, h, g, n = 2, 6, 8, 2, 16
+    b, t, h, g, n = 2, 6, 8, 2, 16  # @unnoticed: 2 -> 3, 2 -> 4: any batch, and any heads that share
     q: Float[Tensor, "b t h n"] = torch.randn(b, t, h, n).double()
     k: Float[Tensor, "b t g n"] = torch.randn(b, t, g, n).double()
     v: Float[Tensor, "b t g n"] = torch.randn(b, t, g, n).double()

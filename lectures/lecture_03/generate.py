@@ -136,6 +136,8 @@ def a_token_leaves_its_keys_and_values() -> None:
     """)
     three = LLAMA_3_8B, LLAMA_3_70B, LLAMA_3_405B  # @hide
     keys = {(c.kv_heads, c.head) for c in three}  # @hide
+    layers = [c.layers for c in three]  # @inspect layers
+    assert layers == [32, 80, 126], "The three have these numbers of layers."  # @hide
     assert keys == {(8, 128)}, "The Llama 3 of 8, 70 and 405 billion parameters have as many heads of keys."  # @hide
     sizes = parameter_count(LLAMA_3_405B) / parameter_count(LLAMA_3_8B)
     largest = weighed_cache(LLAMA_3_405B) / LLAMA_3_405B.context
@@ -185,7 +187,7 @@ def reading_is_work_and_writing_is_waiting() -> None:
         `511` tokens at once, and then one more token:
     """)
     with torch.device("meta"):
-        model = Transformer(MODEST, "written").bfloat16()
+        model = Transformer(MODEST, "written").bfloat16()  # @unnoticed: 'written': on `meta` a fused call is counted by its products
         tokens, caches = torch.zeros(1, 512).long(), model.caches(1)
     with torch.no_grad():
         prefill = flops(lambda: model(tokens[:, :511], caches))  # @inspect prefill as FLOP
@@ -201,7 +203,7 @@ def reading_is_work_and_writing_is_waiting() -> None:
         tensors that go into and come out of all operations of such a step:
     """)
     model = Transformer(MODEST, "fused").bfloat16()
-    caches = full_caches(model, 1, 511)
+    caches = full_caches(model, 1, 511)  # @unnoticed: 511: a token more is hardly seen
     last = torch.zeros(1, 1, dtype=torch.int64)
     moved = bytes_moved(lambda: model(last, caches))  # @inspect moved as B
     extra = moved / decoding_bytes(MODEST, 1, 512)  # @inspect extra as times
@@ -364,6 +366,7 @@ def a_batch_shares_the_weights() -> None:
     by_formula = [decoding_bytes(MODEST, batch, 512) for batch in (1, 16)]  # @inspect by_formula as B
     predicted = by_formula[1] / by_formula[0]  # @inspect predicted as times
     above = ratio / predicted  # @hide
+    assert by_formula == [7_184_384, 15_048_704], "The formula gives these bytes."  # @hide
     assert 1 < above < 1.2, "The counted bytes grow as the formula says, but for a fifth at most."
     note(r"""
         How long does such a step take? It has two parts, which run one after the other. The first
@@ -385,13 +388,15 @@ def a_batch_shares_the_weights() -> None:
     short = [pace_of(LLAMA_3_8B, b, 128) for b in batches]  # @inspect short as tokens/s
     long = [pace_of(LLAMA_3_8B, b, 8192) for b in batches]  # @inspect long as tokens/s
     assert short[3] / short[0] > 58, "64 short texts give almost 64 times the tokens of one."
+    assert [round(p) for p in short] == [223, 889, 3508, 13331, 44425], "Short texts are written so fast."  # @hide
+    assert [round(p) for p in long] == [208, 694, 1665, 2561, 2958], "Long texts are written so fast."  # @hide
     ceiling = BANDWIDTH / cache_bytes(LLAMA_3_8B, 8192)  # @inspect ceiling as tokens/s
     assert 0.9 < long[4] / ceiling < 1, "With long texts, no batch gives more than bandwidth divided by one cache."
     steps = [step_seconds(LLAMA_3_8B, b, 0) for b in range(999)]  # @hide
     turn = next(b for b in range(2, 999) if steps[b] > steps[1])  # @hide
     assert turn == 296, "From so many texts on, the products wait for arithmetic."  # @hide
     both = 1e3 * step_seconds(LLAMA_3_8B, 512, 128)  # @hide
-    assert 10.3 < both < 10.4, "A step of 512 short texts takes so many milliseconds."  # @hide
+    assert round(both, 2) == 10.33, "A step of 512 short texts takes so many milliseconds."  # @hide
     waits = [64 * alone[0] / alone[3] for alone in (short, long)]  # @inspect waits as times
     assert 1.06 < waits[0] < 1.08, "With 64 short texts, each waits hardly longer for its token than one alone."
     assert 5.2 < waits[1] < 5.3, "With 64 long texts, each waits several times as long."
@@ -442,7 +447,7 @@ def a_batch_shares_the_weights() -> None:
             rises, and of each text, which falls.
         """)  # @hide
     one, full = (grid[s, 8192]["all together"] for s in (1, 64))  # @hide
-    assert full < 13 * one, "With long texts, the pace of all together levels off."  # @hide
+    assert 12.2 < full / one < 12.4, "With long texts, the pace of all together levels off."  # @hide
     assert max(s for s, c in grid if c == 8192) == 64, "The line ends where the card is full."  # @hide
     question(r"""
         Llama-3-70B has `70553706496` weights, `80` layers, and keys of `1024` numbers, all in
@@ -566,9 +571,10 @@ def a_guess_is_cheap_to_check() -> None:
     moved, work = [], []
     for guesses in (0, 4):
         tokens = torch.zeros(1, 1 + guesses, dtype=torch.int64)
-        caches = [full_caches(fused, 1, 511 - guesses) for _ in range(2)]
+        caches = [full_caches(fused, 1, 511 - guesses) for _ in range(2)]  # @unnoticed: 2, 1: one for each of the two
         work.append(flops(partial(written, tokens, caches[0])))
         moved.append(bytes_moved(partial(fused, tokens, caches[1])))
+    assert work[0] == forward_flops(MODEST, 1, 512), "One token takes the FLOPs of the formula."  # @hide
     dearer = work[1] / work[0]  # @inspect dearer as times
     heavier = moved[1] / moved[0]  # @inspect heavier as times
     assert dearer == 5.0, "With 4 guesses, a pass takes 5 times the FLOPs."
@@ -583,7 +589,7 @@ def a_guess_is_cheap_to_check() -> None:
         tokens on average [@leviathan2023]. Compare this with random draws:
     """)
     p, n = 0.8, 4
-    right = torch.rand(100_000, n) < p
+    right = torch.rand(100_000, n) < p  # @unnoticed: 100_000: more draws come nearer
     drawn = (1 + right.cumprod(dim=1).sum(dim=1)).double().mean().item()  # @inspect drawn
     expected = (1 - p ** (n + 1)) / (1 - p)  # @inspect expected
     assert 3.3 < expected < 3.4, "By the formula, one pass brings so many tokens."

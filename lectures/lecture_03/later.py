@@ -167,7 +167,7 @@ def experts_want_large_batches() -> None:
         Draw it for `58` layers, and compare it with the chance that not all `64` tokens pass an
         expert by:
     """)
-    chosen = torch.rand(58, 64, 256).topk(8).indices.flatten(1)
+    chosen = torch.rand(58, 64, 256).topk(8).indices.flatten(1)  # @unnoticed: 58 -> 59, 64 -> 65: less than two draws differ
     touched = sum(len(layer.unique()) for layer in chosen) / (58 * 256)  # @inspect touched as %
     expected = 1 - (1 - 8 / 256) ** 64  # @inspect expected as %
     assert math.isclose(touched, expected, rel_tol=0.02), \
@@ -244,6 +244,7 @@ def a_latent_replaces_keys_and_values() -> None:
     assert token == 70_272, "In all 61 layers, a token takes so many bytes in bfloat16."
     llama = cache_bytes(
         replace(SMALL, layers=61, heads=128, kv_heads=8, head_size=128), 1)  # @hide
+    assert llama == 2 * 61 * 8 * 128 * 2, "Eight KV heads would leave so many bytes."  # @hide
     saved = llama / token  # @hide
     assert 3.5 < saved < 3.6, "With 8 KV heads instead, it would take so many times as many."  # @hide
     note(rf"""
@@ -278,6 +279,7 @@ def a_latent_replaces_keys_and_values() -> None:
 
     assert torch.allclose(absorbed(), unabsorbed()), "Both ways give the same result."
     work = flops(unabsorbed), flops(absorbed)  # @inspect work as FLOP
+    assert work == (139_264, 18_432), "Made anew, keys and values take far more FLOPs."
     once, pairs = 2 * 2 * heads * size * width, 2 * 2 * heads * tokens  # @hide
     assert work[0] == tokens * once + pairs * size, \
         "Not absorbed, every key and value is made again."
@@ -285,6 +287,7 @@ def a_latent_replaces_keys_and_values() -> None:
         "Absorbed, the matrices are used once, and scores and sums are longer."
     intensity = 2 * 128 * (576 + 512) / (2 * 576)  # @hide
     ridge = PEAK / BANDWIDTH  # @hide
+    assert round(intensity, 1) == 241.8, "Each byte of the cache is used in so many FLOPs."
     assert 0.8 < intensity / ridge < 0.83, \
         "Attention over the latents does four fifths of the FLOPs per byte that an H100 can do."  # @hide
     note(rf"""
@@ -309,14 +312,14 @@ def a_window_bounds_the_cache() -> None:
         newest token attends over all keys with that window, and over the last four keys alone:
     """)
     q: Float[Tensor, "b t h c"] = torch.randn(1, 1, 2, 8).double()
-    k, v = torch.randn(2, 1, 10, 2, 8).double()
+    k, v = torch.randn(2, 1, 10, 2, 8).double()  # @unnoticed: 1: any batch
     windowed = written_attention(q, k, v, window=4)
     recent = written_attention(q, k[:, -4:], v[:, -4:])
     assert torch.allclose(windowed, recent), "With the window, the last four keys give the whole result."
     whole = written_attention(q, k, v)  # @hide
     assert not torch.allclose(windowed, whole), "Without a window, the older keys count."  # @hide
     note("So the cache of Mistral-7B grows up to the window and no further, and so do the FLOPs of a new token. Compute both for texts of three lengths:")
-    lengths = [1024, 4096, 32768]
+    lengths = [1024, 4096, 32768]  # @unnoticed: 32768: any length beyond the window
     caches = [cache_bytes(MISTRAL_7B, n) for n in lengths]
     assert caches[1] == 4 * caches[0] == caches[2], \
         "From 4096 tokens on, the cache grows no further."

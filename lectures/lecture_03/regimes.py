@@ -579,7 +579,7 @@ def even_one_number_takes_microseconds() -> None:
         measures the shortest time of a call on this machine, for one number, a thousand and a
         million, and two sizes between:
     """)
-    sizes = [2**p for p in (0, 5, 10, 15, 20)]  # @inspect sizes
+    sizes = [2**p for p in (0, 5, 10, 15, 20)]  # @inspect sizes  # @unnoticed: 0, 5, 15: points of the curve
     given = [torch.zeros(size) for size in sizes]
     seconds = [quickest(partial(torch.add, x, 1)) for x in given]  # @measure seconds as s
     small, large = seconds[2] / seconds[0], seconds[4] / seconds[2]  # @measure small, large as times
@@ -646,7 +646,7 @@ def operations_run_in_turn() -> None:
         splits the time of the card: `arithmetic` adds up the operations that wait for it, `memory`
         all others:
     """)
-    lengths = [1, 8, 64, 512, 4096]
+    lengths = [1, 8, 64, 512, 4096]  # @unnoticed: 8: a point of the curves
     times = [waits(t) for t in lengths]  # @inspect times
     longer = [t.launches > t.card for t in times]  # @inspect longer
     assert longer == [True] * 3 + [False] * 2, "With 64 tokens or fewer, launching takes longer than the card."
@@ -763,9 +763,9 @@ def eager_compiled_and_in_a_graph() -> None:
     if card is not None and card.bfloat16 is not None:
         weights = 2 * block_weights(LLAMA_3_8B)
         reading = weights / card.bandwidth / few["compiled, graph"].seconds  # @measure reading as %
-        assert 0.3 < reading <= 1, "With one token, reading the weights takes most of the time, or near."
+        assert 0.3 < reading <= 1, "With one token, reading the weights takes at least 0.3 of the time."
         working = 2048 * weights / card.bfloat16 / many["compiled, graph"].seconds  # @measure working as %
-        assert 0.3 < working <= card.boost, "With many, the FLOPs of the products do."
+        assert 0.2 < working <= card.boost, "With many tokens, the FLOPs of the products take at least 0.2 of it."
     rows = "\n".join(
         f"| {way} | {t.seconds / MICRO:.0f} | {many[way].seconds / MICRO:.0f} |"
         for way, t in few.items()

@@ -67,7 +67,7 @@ def training_costs_six_per_weight_and_twelve_per_pair() -> None:
     config, batch, context = SMALL, 3, 32
     with torch.device("meta"):
         model = Transformer(config, "written")
-        tokens = torch.zeros(batch, context, dtype=torch.int64)
+        tokens = torch.zeros(batch, context, dtype=torch.int64)  # @unnoticed: int64: either format of whole numbers can be looked up
 
     def step() -> None:
         logits = model(tokens).flatten(0, 1)
@@ -78,6 +78,7 @@ def training_costs_six_per_weight_and_twelve_per_pair() -> None:
     gains = sum(p.numel() for p in model.parameters() if p.dim() == 1)
     weights = sum(p.numel() for p in model.parameters()) - table - gains  # @inspect weights
     per_token = 6 * weights + 12 * config.layers * config.width * context  # @inspect per_token as FLOP
+    assert per_token == 579_072, "The formula gives so many FLOPs for a token."  # @hide
     assert counted == batch * context * per_token, "The counter agrees with the formula."
     forward = forward_flops(config, batch * context, context)  # @hide
     assert counted == 3 * forward, "A training step takes three times the FLOPs of a forward pass."  # @hide
@@ -213,6 +214,7 @@ def a_fused_backward_pass_recomputes_scores() -> None:
 
     bill = flops_by_operation(lambda: attend(True).sum().backward())  # @inspect bill as FLOP
     forward, backward = bill.values()
+    assert forward == 2 * 2 * t * t * width == 2**38, "Two products of all pairs go forward."  # @hide
     assert backward / forward == 2.5, "Backward takes five products where forward takes two."
     per_pair = (forward + backward) / (t * t * width)  # @inspect per_pair as FLOP
     assert per_pair == 14.0, "Seven products are 14 FLOPs per token of context and number of the width."
@@ -371,7 +373,7 @@ def mfu_is_measured_here() -> None:
     product = quickest(lambda: x @ x, 10)  # @measure product as s
     pace = quickest(step, 10)  # @measure pace as s
     least = 3 * forward_flops(config, context, 0)
-    assert products >= least, "What is timed is forward and backward."
+    assert least <= products < 2 * least, "What is timed is forward and backward."
     reached = flops(lambda: x @ x) / product  # @measure reached as FLOP/s
     rate = context / pace  # @measure rate as tokens/s
     mfu = {
@@ -415,8 +417,8 @@ def recomputation_is_work_but_not_the_models() -> None:
     """)
     with torch.device("meta"):
         model = Transformer(SMALL, "written")
-        tokens = torch.zeros(1, 32, dtype=torch.int64)
-        lean = Transformer(SMALL, "written")
+        tokens = torch.zeros(1, 32, dtype=torch.int64)  # @unnoticed: 1, 32, int64: shares are the same for any tokens
+        lean = Transformer(SMALL, "written")  # @unnoticed: 'written': on `meta` a fused call is counted by its products
     for i, block in enumerate(lean.blocks):
         lean.blocks[i] = Checkpointed(block)
 
@@ -481,7 +483,7 @@ def a_long_context_can_lift_mfu_above_one() -> None:
     ]
     reported = [share * u / t for u, t in zip(*counts)]  # @inspect reported
     assert reported[0] < 0.72, "With 8192 tokens, the reported MFU is less than 72 %."
-    assert reported[-1] > 1.09, "With a million tokens, it is more than 109 %."
+    assert 1.09 < reported[-1] < 1.1, "With a million tokens, it is more than 109 %."
     first = next(n for n, m in zip(lengths, reported) if m > 1)  # @inspect first
     assert first == 262144, "From this context on, the reported MFU exceeds one."
     note(rf"""
@@ -489,7 +491,7 @@ def a_long_context_can_lift_mfu_above_one() -> None:
         its peak: the formula counts FLOPs that were skipped. So when you report an MFU, say which
         formula you used, and give the tokens per second too.
     """)
-    far = [c.flops_per_token(LLAMA_3_8B, 2**60) for c in (usual, true)]
+    far = [c.flops_per_token(LLAMA_3_8B, 2**60) for c in (usual, true)]  # @unnoticed: 2, 60: any context without end
     question(r"""
         With a very long context only attention counts. The card computes $7LdT$ FLOPs at `65%` of
         its peak, and the formula counts $12LdT$. How many percent does the usual MFU come to?

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -142,7 +143,7 @@ def timing(monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_on_a_gpu_the_timer_takes_events_and_at_least_twenty_repeats(timing: Any) -> None:
     import torch
 
-    with standin(Card()):
+    with standin(Card(tick=0.1)):
         x = torch.ones(64, 64, device="cuda")
         found = timing().time_call(lambda: x @ x, "cuda", total=0)
         assert found.method == "CUDA events, stable after 4 warm-up calls"
@@ -152,15 +153,30 @@ def test_on_a_gpu_the_timer_takes_events_and_at_least_twenty_repeats(timing: Any
             timing().time_call(lambda: x @ x, "cuda", repeats=19)
 
 
+def test_a_gpu_is_warmed_for_a_while_before_it_is_timed(timing: Any) -> None:
+    import torch
+
+    with standin(Card(launch=1e-3)) as state:
+        x = torch.ones(64, 64, device="cuda")
+        start, calls = state.host, list[float]()
+        found = timing().time_call(lambda: (calls.append(state.host - start), x @ x), "cuda", total=0)
+    warm = sum(at < 0.2 for at in calls)
+    assert warm > 100, "calls of a millisecond"
+    (after,) = re.findall(r"stable after (\d+) warm-up calls", found.method)
+    assert warm < int(after) <= warm + 4, "and as many more until three agree"
+    assert len(calls) == int(after) + found.repeats
+
+
 def test_a_driver_without_events_is_timed_by_waiting(timing: Any) -> None:
     import torch
 
-    with standin(Card(launch=1e-6)):
+    with standin(Card(launch=1e-6, tick=0.1)):
         x = torch.ones(512, 512, device="cuda")
         by_events = timing().time_call(lambda: x @ x, "cuda", total=0)
     sys.modules.pop("timing")
     with standin(Card(launch=1e-6, events=False)):
         x = torch.ones(512, 512, device="cuda")
+        timing().WARM["cuda"] = 1e-3
         found = timing().time_call(lambda: x @ x, "cuda", total=0)
     assert found.method.startswith("perf_counter around a wait (no CUDA events), stable after ")
     assert 0.5 < by_events.seconds / found.seconds <= 1.1
