@@ -177,6 +177,7 @@ def data(lectures: Sequence[Edition]) -> str:
                 "claim": claim.text,
                 "caption": claim.caption,
                 "kind": claim.kind,
+                "requires": entry.section.requires,
                 "verdicts": judged,
             })  # fmt: skip
     counts = _counts([claim for e in lectures for _, claim in e.record.claims()])
@@ -293,6 +294,9 @@ def _table(edition: Edition, book: Book, entries: Sequence[Entry], up: str) -> H
     for key, group in grouped(entries, lambda entry: entry.section.key).items():
         section = edition.record.by_key[key]
         thesis = note.inline(section.heading or section.name, setting)
+        if "ranks=" in (section.requires or ""):
+            badge = tag("span", margin.needed(section.requires or ""), class_="lb-badge")
+            thesis = markup.join([thesis, badge], " ")
         rows = [tag("tr", tag("th", thesis, colspan=len(names), scope="rowgroup"))]
         for entry in group:
             words = test = tag("code", entry.claim.text)
