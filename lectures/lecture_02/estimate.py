@@ -55,7 +55,7 @@ def flops_are_work_and_flops_per_second_a_rate() -> None:
         That makes `2 * 2 * 3 * 4` FLOPs.
     """)
     note(r"""
-        To read the code: `Float[Tensor, "row inner"]` states the dtype of a tensor and names its
+        To read the code: `Float[Tensor, "row inner"]` says that a tensor holds floats and names its
         axes, and a run has checked that the tensor fits. `flops` runs a call and returns what
         PyTorch's own counter saw. Helpers like it are defined in the lecture, too.
     """)
@@ -489,7 +489,7 @@ def pooled_memory_needs_sharded_state() -> None:
     misbelief(f"{gpus} H100s can train a model of {pooled / 1e9:.0f} billion parameters.", rf"""
         The pool could hold its state, and nothing else. Without sharding the limit stays
         {replicated / 1e9:.0f} billion, however many GPUs there are; with it, {pooled / 1e9:.0f}
-        billion is a ceiling that activations, temporaries and fragmentation push down.
+        billion is a ceiling, which everything else that a card has to hold pushes down.
     """)
     question(r"""
         A gentler kind of sharding splits only the moments over the `8` GPUs; every GPU keeps all
@@ -548,8 +548,7 @@ def activations_grow_with_the_batch() -> None:
     note(r"""
         At a batch of `8` the activations are half of what weights, gradients and moments take; at
         `32` they are twice as much, and the rest has not moved. So bytes per parameter give a bound
-        and never an estimate. Real layers save more than these two: nonlinearities, normalizations
-        and attention keep tensors of their own.
+        and never an estimate. Real layers save more tensors than these two.
     """)
     question(r"""
         Weights, gradients and moments took twice the bytes of the activations at first. Double the

@@ -395,8 +395,8 @@ def six_per_parameter_and_token_is_a_special_case() -> None:
     assert coefficient == 4.4, "A step costs so many FLOPs per parameter and row."
     misbelief("A training step costs `6` FLOPs per parameter and token.", rf"""
         In this network it costs {coefficient}. The rule is a first approximation. It charges a
-        first layer and an embedding table too much. It charges nothing for attention, and nothing
-        for what is computed twice; the next sections measure both.
+        first layer too much. It charges nothing for products without weights, and nothing for what
+        is computed twice; the next sections measure both.
     """)
     note("If the data need a gradient too, the rule is exact:")
     forward, backward = two_layers(b, d, k, data=True)
