@@ -164,7 +164,7 @@ def an_all_reduce_has_two_halves() -> None:
         why="One shard of sixteen, with `4` bytes for each of its numbers.")
 
 
-@requires("ranks=4")
+@requires("linux, ranks=4")
 def the_kernel_counts_what_a_rank_sends() -> None:
     """An all-gather sends one shard fewer than there are ranks."""
     note(r"""
@@ -294,7 +294,7 @@ def ring_all_gather(parts: Sequence[Tensor]) -> None:
         parts[(rank - step - 1) % ranks].copy_(incoming)
 
 
-@requires("ranks=4")
+@requires("linux, ranks=4")
 def a_ring_sends_less_than_twice_the_tensor() -> None:
     """Each rank sends less than twice the tensor in an all-reduce, however many ranks there are."""
     note(r"""
@@ -349,7 +349,7 @@ def a_ring_sends_less_than_twice_the_tensor() -> None:
         why="Nearly twice the `16` GB of the gradients. On `1024` ranks it would be hardly more.")
 
 
-@requires("ranks=4")
+@requires("linux, ranks=4")
 def an_all_to_all_transposes() -> None:
     """In an all-to-all, each rank sends another part to every rank."""
     note(r"""
@@ -385,7 +385,7 @@ def an_all_to_all_transposes() -> None:
 
 
 @aside
-@requires("ranks=4")
+@requires("linux, ranks=4")
 def a_broadcast_is_a_tree() -> None:
     """In gloo's broadcast, a rank that has the tensor helps to send it."""
     note(r"""
@@ -436,7 +436,7 @@ def doubling_all_reduce(x: Tensor) -> int:
 
 
 @aside
-@requires("ranks=4")
+@requires("linux, ranks=4")
 def few_messages_or_few_bytes() -> None:
     """A ring sends few bytes in many steps, and for a small tensor the steps decide."""
     note(r"""

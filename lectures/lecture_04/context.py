@@ -60,7 +60,7 @@ def ring_attention(
     return mixed, pairs
 
 
-@requires("ranks=4")
+@requires("linux, ranks=4")
 def keys_and_values_can_go_round() -> None:
     """Ring attention is attention: keys and values go round, and a running sum is kept."""
     note(r"""
@@ -156,7 +156,7 @@ def in_order_the_last_rank_works_most() -> None:
 
 
 @aside
-@requires("ranks=4")
+@requires("linux, ranks=4")
 def a_gather_sends_as_much_as_a_ring() -> None:
     """An all-gather of keys and values sends as much as the ring, and keeps all of them."""
     note(r"""

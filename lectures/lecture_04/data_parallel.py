@@ -95,7 +95,7 @@ def farthest(model: nn.Module, other: nn.Module) -> float:
     return ((ours - theirs).abs().max() / theirs.abs().max()).item()
 
 
-@requires("ranks=4")
+@requires("linux, ranks=4")
 def three_ways_to_the_same_gradient() -> None:
     """By hand, by PyTorch, or in one process: the gradients are the same."""
     note(r"""
@@ -235,7 +235,7 @@ def unequal_shares_give_a_wrong_mean() -> None:
 
 
 @aside
-@requires("ranks=4")
+@requires("linux, ranks=4")
 def accumulated_gradients_are_sent_once() -> None:
     """When gradients are accumulated, they need to be sent only once."""
     note(r"""

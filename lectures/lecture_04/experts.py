@@ -81,7 +81,7 @@ def all_experts() -> list[FeedForward]:  # @stepover
     return [FeedForward(64, 96).double() for _ in range(8)]
 
 
-@requires("ranks=4")
+@requires("linux, ranks=4")
 def the_router_decides_the_bytes() -> None:
     """Tokens go to their experts and come back, so the router decides how many bytes are sent."""
     note(r"""

@@ -130,7 +130,7 @@ def idle(steps: Sequence[Sequence[Step]]) -> Fraction:
     return 1 - Fraction(sum(map(len, steps)), last * len(steps))
 
 
-@requires("ranks=4")
+@requires("linux, ranks=4")
 def stages_hand_on_activations() -> None:
     """A pipeline sends what passes between two layers, and no weights."""
     note(r"""
@@ -295,7 +295,7 @@ def early_backward_passes_keep_less() -> None:
 
 
 @aside
-@requires("ranks=4")
+@requires("linux, ranks=4")
 def more_pieces_wait_less() -> None:
     """Two pieces of the model on each rank halve the bubble, and send twice as much."""
     note(r"""

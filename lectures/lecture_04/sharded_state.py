@@ -138,7 +138,7 @@ def gathers(sent: int) -> float:
     return sent / (4 * P * (ranks - 1) / ranks)
 
 
-@requires("ranks=4")
+@requires("linux, ranks=4")
 def every_rank_keeps_sixteen_bytes() -> None:
     """In data parallelism every rank keeps sixteen bytes for each parameter."""
     note(rf"""
@@ -181,7 +181,7 @@ def every_rank_keeps_sixteen_bytes() -> None:
         wrong={"That is a single rank.": 112})
 
 
-@requires("ranks=4")
+@requires("linux, ranks=4")
 def each_rank_updates_a_shard() -> None:
     """ZeRO's first stage shards the moments, and sends no more than before."""
     note(r"""
@@ -226,7 +226,7 @@ def each_rank_updates_a_shard() -> None:
 
 
 @aside
-@requires("ranks=4")
+@requires("linux, ranks=4")
 def gradients_need_not_stay() -> None:
     """The second stage keeps of each gradient one shard, as soon as its layer is done."""
     note(r"""
@@ -291,7 +291,7 @@ def gathered(shard: Tensor, x: Tensor) -> Tensor:
     return layer(Gather.apply(shard), x)
 
 
-@requires("ranks=4")
+@requires("linux, ranks=4")
 def weights_come_when_they_are_needed() -> None:
     """The third stage keeps one shard of everything, and fetches a layer's weights twice."""
     note(r"""
@@ -367,7 +367,7 @@ class Collectives(Watching):
             self.counts[operation.overloadpacket.__name__.strip("_")] += 1
 
 
-@requires("ranks=4")
+@requires("linux, ranks=4")
 def fsdp_does_the_same() -> None:
     """PyTorch's FSDP keeps and computes the same as the third stage by hand."""
     note(r"""
@@ -450,7 +450,7 @@ def more_ranks_keep_less_each() -> None:
 
 
 @aside
-@requires("ranks=4")
+@requires("linux, ranks=4")
 def kept_weights_save_a_gather() -> None:
     """Weights that stay between forward and backward pass save one all-gather."""
     note(r"""
@@ -479,7 +479,7 @@ def kept_weights_save_a_gather() -> None:
 
 
 @aside
-@requires("ranks=4")
+@requires("linux, ranks=4")
 def shards_within_copies_between() -> None:
     """Sharded within a group and copied between groups, less crosses the slow links."""
     note(r"""

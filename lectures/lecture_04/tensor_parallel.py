@@ -211,7 +211,7 @@ def all_reduce_bytes(size: float, ranks: int) -> float:
     return 2 * (ranks - 1) / ranks * size
 
 
-@requires("ranks=4")
+@requires("linux, ranks=4")
 def heads_are_columns() -> None:
     """A head is a few columns, so each rank computes heads of its own."""
     note(r"""
@@ -279,7 +279,7 @@ PLAN = {
 
 
 @aside
-@requires("ranks=4")
+@requires("linux, ranks=4")
 def a_library_adds_up_more_often() -> None:
     """DTensor adds up the gradients of query, key and value apart, and those of gate and up."""
     note(r"""
@@ -357,7 +357,7 @@ class Scatter(torch.autograd.Function):
         return gathered(grad)
 
 
-@requires("ranks=4")
+@requires("linux, ranks=4")
 def a_sum_can_be_left_scattered() -> None:
     """Sequence parallelism sends as many bytes, and keeps less."""
     note(r"""
@@ -419,7 +419,7 @@ def a_sum_can_be_left_scattered() -> None:
 
 
 @aside
-@requires("ranks=4")
+@requires("linux, ranks=4")
 def a_loss_needs_three_numbers_per_token() -> None:
     """A loss over sharded logits sends three numbers per token, not the logits."""
     note(r"""

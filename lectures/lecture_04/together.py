@@ -68,7 +68,7 @@ def shard(model: nn.Sequential, mesh: DeviceMesh) -> None:
     fully_shard(model, mesh=mesh["data"])
 
 
-@requires("ranks=4")
+@requires("linux, ranks=4")
 def one_axis_carries_weights_the_other_tokens() -> None:
     """On a mesh, one axis carries weights, and the other one tokens."""
     note(r"""
@@ -220,7 +220,7 @@ NVLINK = 900e9 / 2  # bytes a second that a card sends inside a computer, of bot
 NETWORK = 400e9 / 8  # bytes a second between computers: a card has 400 Gbit/s [llama3]
 
 
-@requires("ranks=4")
+@requires("linux, ranks=4")
 def tokens_hide_weights_and_width_hides_tokens() -> None:
     """FSDP's traffic hides behind enough tokens, that of tensor parallelism behind enough width."""
     note(r"""

@@ -8,11 +8,12 @@ import pytest
 from msgspec.structs import replace
 from tests.running import claims, one, plain, record, section
 
-from litbook.document import blocks, books
+from litbook.document import blocks, books, margin
 from litbook.document import section as document
 from litbook.errors import RecordError, UnusableLecture
 from litbook.html import player
 from litbook.record import compare, encoding, model, needs, ranks, recordings
+from litbook.run import process
 from litbook.text import source
 
 BODY = """
@@ -210,6 +211,19 @@ def test_a_section_needs_what_its_part_needs_too() -> None:
     text = section("two()", '@requires("ranks=2")\ndef two():\n    """Two."""\n    x = 1\n')
     lecture = source.parse(text.replace("def one", '@requires("cuda")\ndef one'), "lecture.py")
     assert [f.requires for f in lecture.functions if f.name in ("one", "two")] == ["cuda, ranks=2", "cuda"]
+
+
+def test_what_only_linux_tells_waits_on_another_system(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = section("assert 1 + 1 == 2").replace("def one", '@requires("linux, ranks=2")\ndef one')
+    made = record(tmp_path, text)
+    assert margin.not_run("linux, ranks=2") == "Not run (needs 2 ranks on Linux)"
+    monkeypatch.setattr("litbook.record.needs.PLATFORM", "linux")
+    assert process.worlds(made, slow=False) == {2: ["one"]}
+    monkeypatch.setattr("litbook.record.needs.PLATFORM", "darwin")
+    assert process.worlds(made, slow=False) == {}
+    assert [claim.verdict for _, claim in record(tmp_path, text).claims()] == ["needs-device"]
 
 
 # ------------------------------------------------------------------------ shown

@@ -295,6 +295,8 @@ def needed(required: str) -> str:
     words = ranks(need.ranks or need.simulated, bool(need.simulated))
     if need.device == "cuda":
         return _("{ranks} on GPUs", ranks=words)
+    if need.device == "linux":
+        return _("{ranks} on Linux", ranks=words)
     return _("{ranks} and minutes", ranks=words) if need.device else words
 
 

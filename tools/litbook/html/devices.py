@@ -102,7 +102,7 @@ def _facts(run: Record, libraries: Iterable[str]) -> dict[str, str]:
 
 def _missing(edition: Edition) -> Html:
     """What waits for a device that nobody has recorded on."""
-    ran = {"", "slow", *(run.environment.device.kind for run in edition.runs())}
+    ran = {"", "slow", "linux", *(run.environment.device.kind for run in edition.runs())}
     needed = sorted(
         {s.requires for s in edition.record.sections if s.requires and needs(s.requires).device not in ran}
     )

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import functools
 import re
+import sys
 from dataclasses import dataclass
 
+PLATFORM = sys.platform  # the operating system here
 KINDS = ("cuda", "slow")
 MOST_RANKS = 64  # processes that a section may ask for
 MOST_SIMULATED = 65_536
@@ -17,7 +19,7 @@ MOST_SIMULATED = 65_536
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """A device ("cuda"), or time ("slow"); processes that a section runs as, or ranks that one stands for."""
+    """A device ("cuda"), time ("slow") or a system ("linux"); how many ranks, real or simulated."""
 
     device: str = ""
     ranks: int = 0
@@ -26,6 +28,11 @@ class Needs:
     def __str__(self) -> str:
         many = f"ranks={self.ranks}" if self.ranks else f"simulated ranks={self.simulated}"
         return ", ".join(filter(None, [self.device, many if self.ranks or self.simulated else ""]))
+
+    @property
+    def other_system(self) -> bool:
+        """Whether it needs another operating system than this one."""
+        return self.device == "linux" and PLATFORM != "linux"
 
     def within(self, above: Needs) -> Needs:
         """What is needed inside of what needs `above`: of a kind that is named at both places, its own."""
@@ -38,9 +45,9 @@ def needs(required: str | None) -> Needs:
     """What a text asks for. Raises `ValueError`, whose words name the text and the way out."""
     if required is None or required in KINDS:
         return Needs(required or "")
-    match = re.fullmatch(r"(?:(cuda|slow), )?(simulated )?ranks=(.*)", required)
+    match = re.fullmatch(r"(?:(cuda|slow|linux), )?(simulated )?ranks=(.*)", required)
     if match is None:
-        kinds = "'cuda', 'slow', 'ranks=4', 'cuda, ranks=2' and 'simulated ranks=1024'"
+        kinds = "'cuda', 'slow', 'ranks=4', 'cuda, ranks=2', 'linux, ranks=4' and 'simulated ranks=1024'"
         raise ValueError(f"requires() knows {kinds}, not {required!r}")
     device, simulated, number = match.groups("")
     most = MOST_SIMULATED if simulated else MOST_RANKS

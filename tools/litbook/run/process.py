@@ -389,6 +389,7 @@ def worlds(record: model.Record, *, slow: bool) -> dict[int, list[str]]:
         need = needs(section.requires)
         waits = need.device == "cuda" and (device.count or 0) < need.ranks
         waits |= need.device == "slow" and not slow
+        waits |= need.other_system
         if need.ranks and section.kind == "section" and not waits and record.was_asked(section):
             sizes.setdefault(need.ranks, []).append(section.key)
     return sizes

@@ -222,10 +222,10 @@ class Execution:
         cuda = need.device == "cuda" and not (self.device != "cpu" and count_cuda() >= max(1, need.ranks))
         torch = sys.modules.get("torch")
         alone = need.simulated and not (torch and torch.distributed.is_available())
-        if slow or cuda or alone or need.ranks != (self.ranks if need.ranks else 0):
+        if slow or cuda or need.other_system or alone or need.ranks != (self.ranks if need.ranks else 0):
             recorder.needs[function] = spec.requires or ""
             # One that a launch awaits is told of when that is over.
-            if recorder.listener is not None and (slow or cuda or alone):
+            if recorder.listener is not None and (slow or cuda or need.other_system or alone):
                 recorder.listener.skipped(function, spec.requires or "")
             recorder.ask(function, self.modules.of(function).__dict__)
             return
