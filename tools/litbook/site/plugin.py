@@ -41,7 +41,7 @@ from litbook.files import WAYS_OUT, NotWritten, write
 from litbook.html import frame, verdicts
 from litbook.html import notebook as notebook_page
 from litbook.html import page as front
-from litbook.html.markup import Heading, Page
+from litbook.html.markup import Heading, Page, tag
 from litbook.project import WORDS, Project, shown
 from litbook.record import model
 from litbook.run import process
@@ -70,6 +70,8 @@ EXTENSIONS: dict[str, dict[str, Any]] = {  # of Markdown, with their settings wh
         "custom_fences": [{"name": "mermaid", "class": "mermaid", "format": superfences.fence_code_format}]
     },
 }
+GISCUS = "giscus.app"  # comments, kept as discussions of a repository on GitHub
+_IS_TABLE = re.compile(rf"{PLACE}/(ledger|devices|.*/notebooks/)")  # pages that nobody discusses
 SOME = 3  # pages that a problem of several names
 MOST = 20  # problems that the end of a strict build names; all stand above
 TELLS = 10.0  # seconds between two lines of a build that takes its time
@@ -114,6 +116,25 @@ class Hosts(kinds.ListOfItems[str]):
         return hosts
 
 
+class Comments(kinds.DictOfItems[str]):
+    """What giscus.app gives for a repository: all four of these, or nothing."""
+
+    NAMES = "repo", "repo_id", "category", "category_id"
+
+    def __init__(self) -> None:
+        super().__init__(kinds.Type(str), default={})
+
+    def run_validation(self, value: object) -> dict[str, str]:
+        """The names with their values; raises MkDocs' error for others, and where one is missing."""
+        given: dict[str, str] = super().run_validation(value)
+        if given and ({*given} != {*self.NAMES} or not re.fullmatch(r"[\w.-]+/[\w.-]+", given["repo"])):
+            names = ", ".join(self.NAMES)
+            raise base.ValidationError(
+                f"{given} is not what https://giscus.app gives: {names}; repo is OWNER/NAME"
+            )
+        return given
+
+
 class Options(base.Config):
     """What stands below `litbook:` in `mkdocs.yml`; paths are from the root of the book."""
 
@@ -131,6 +152,7 @@ class Options(base.Config):
     unchecked = Severity("off")  # what an answer is that nothing checks
     embed = Hosts()  # of frames, pictures and films that a page shows
     scripts = Hosts()  # of scripts that a page runs, with what they load; `inline`: those in a page, too
+    comments = Comments()  # below each page of a lecture, by giscus
     policy = Switch()  # whether pages say to the browser what they may run and load
     recordings = kinds.Choice((verdict.CURRENT, verdict.MAY_BE_OLDER), default=verdict.CURRENT)
 
@@ -273,6 +295,15 @@ class LitbookPlugin(BasePlugin[Options]):
                 before, _, html = html.partition(f"<!--litbook {i}-->")
                 parts += before, block
                 page.present_anchor_ids.update(block.ids)
+        if self.config.comments and parts and not self.preview and not _IS_TABLE.match(page.file.src_uri):
+            said = {f"data_{name}": value for name, value in self.config.comments.items()}
+            said |= {
+                "data_mapping": "pathname",
+                "data_theme": "preferred_color_scheme",
+                "data_loading": "lazy",
+            }
+            said["src"] = f"https://{GISCUS}/client.js"
+            html += tag("script", crossorigin="anonymous", async_=True, **said)
         return "".join([*parts, html])
 
     @event_priority(50)  # before the search reads the page
@@ -446,7 +477,8 @@ class LitbookPlugin(BasePlugin[Options]):
 
     def _policy(self) -> policy.Policy:
         chosen = self.config
-        return policy.Policy(tuple(chosen.embed), tuple(chosen.scripts), chosen.policy == "off")
+        scripts = (*chosen.scripts, *[GISCUS] * bool(chosen.comments))
+        return policy.Policy(tuple(chosen.embed), scripts, chosen.policy == "off")
 
     def _check_colab(self, config: Any) -> None:
         """A wrong address would give every notebook a link that leads nowhere."""
