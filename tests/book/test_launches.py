@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import pytest
@@ -204,3 +206,20 @@ def test_a_rank_that_never_ends_is_ended_with_its_line(tmp_path: Path) -> None:
     done = ran(tmp_path, on_ranks(body), "--quiet", "--timeout", "6")
     assert "on rank 1: timed out after 6 s; it had reached lecture_sample.py:17" in done.stdout
     assert done.returncode == 1
+
+
+def test_ctrl_c_ends_all_ranks_and_names_their_section(tmp_path: Path) -> None:
+    there = tmp_path / "there"
+    body = f"dist.barrier()\nif dist.get_rank() == 0:\n    open({str(there)!r}, 'w').close()\ntime.sleep(60)"
+    tmp = tmp_path / "tmp"
+    tmp.mkdir()
+    env = {**os.environ, MARK: str(os.getpid()), "TMPDIR": str(tmp)}
+    words: list[str | Path] = [*COMMAND, write(tmp_path, on_ranks(body)), "--quiet"]
+    run = subprocess.Popen(words, env=env, stderr=subprocess.PIPE, text=True)
+    until = time.monotonic() + 60
+    while not there.exists() and time.monotonic() < until:
+        time.sleep(0.05)
+    run.send_signal(signal.SIGINT)
+    told = run.communicate(timeout=30)[1]
+    assert (run.returncode, told) == (130, "run_lecture.py: interrupted on 2 ranks, in the section one\n")
+    assert left_running() == [] and [*tmp.iterdir()] == []

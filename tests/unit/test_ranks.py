@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from tests.running import claims, one, plain, record, section
+from tests.running import claims, one, plain, record, section, write
 
 from litbook.document import blocks, books, margin
 from litbook.document import section as document
@@ -14,6 +14,8 @@ from litbook.errors import RecordError, UnusableLecture
 from litbook.html import player
 from litbook.record import compare, encoding, model, needs, ranks, recordings
 from litbook.run import process
+from litbook.run import ranks as launches
+from litbook.run.desk import Desk
 from litbook.text import source
 
 BODY = """
@@ -269,3 +271,26 @@ def test_a_tensor_that_differs_by_rank_is_a_strip_of_cards(tmp_path: Path) -> No
     (strip,) = shelf.things
     assert isinstance(strip, blocks.Strip) and strip.name == "x"
     assert [tensor and tensor.values[0] for tensor in strip.tensors] == [0.0, 1.0]
+
+
+# ------------------------------------------------------------------------ not launched
+
+
+def launched(tmp_path: Path, text: str) -> list[tuple[list[str], list[dict[str, object]]]]:
+    asked = {"path": str(write(tmp_path, text)), "sections": ["one"], "timeout": 9.0}
+    return launches.launch(Desk(str(tmp_path), "key"), ranks=64, asked=asked)
+
+
+def test_more_ranks_than_memory_bears_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(launches, "prepare", lambda *_: True)
+    monkeypatch.setattr(launches, "_free_memory", lambda: 3 * 2**30)
+    [(keys, left)] = launched(tmp_path, section("x = 1"))
+    assert keys == ["one"] and len(left) == 64
+    assert left[0]["message"] == (
+        "64 ranks take at least 6.2 GiB of memory, and 3.0 GiB are free: ask for fewer ranks, or end something else"
+    )
+
+
+def test_a_torch_that_cannot_start_ranks_starts_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(launches, "prepare", lambda *_: False)
+    assert launched(tmp_path, section("x = 1")) == []

@@ -24,7 +24,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from litbook.errors import Interrupted, LitbookError
+from litbook.errors import LitbookError
 from litbook.record import model
 from litbook.record.needs import needs
 from litbook.record.ranks import WITH_OTHERS
@@ -38,6 +38,13 @@ STACK = "stack"  # a rank's file: where it was when it was ended
 ENDED = "ended"  # a launch's file: what ended its ranks
 Left = dict[str, Any]
 """What one rank left, as JSON: `record` or `answer`, and `late`; else `message`, `path` and `line`."""
+
+
+class Ended(LitbookError):
+    """Ctrl-C, while ranks ran."""
+
+    slug = "interrupted"
+    exit_status = 130
 
 
 def launch(owner: desk.Desk, *, ranks: int, asked: dict[str, Any]) -> list[tuple[list[str], list[Left]]]:
@@ -63,7 +70,7 @@ def launch(owner: desk.Desk, *, ranks: int, asked: dict[str, Any]) -> list[tuple
             several = left(folder, owner.key, ranks, again, lecture)
         except KeyboardInterrupt:
             places = {desk.where(folder / str(rank)) for rank in range(ranks)}
-            raise Interrupted(f"interrupted on {ranks} ranks, {' and '.join(sorted(places))}", None) from None
+            raise Ended(f"interrupted on {ranks} ranks, {' and '.join(sorted(places))}") from None
         # The first section in which a rank was lost: who waited for it may have come further.
         lost = (rank for rank, one in enumerate(several) if "message" in one)
         at = {_section(folder / str(rank), lecture) for rank in lost}
