@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 import shutil
 from pathlib import Path
-from typing import Any
 
 import yaml
 from mkdocs.config import load_config
@@ -59,28 +58,22 @@ def pages(config_file: Path, folder: Path) -> list[str]:
         raise LitbookError(str(error)) from None
     with config_file.open(encoding="utf-8") as file:
         given = yaml_load(file)
-    text = yaml.dump(_settings(config, given, ours), sort_keys=False, allow_unicode=True)
-    write(folder / CONFIG, text.encode())
-    return [harmless(text) for text in ours.problems]
-
-
-def _settings(config: Any, given: dict[str, Any], ours: LitbookPlugin) -> dict[str, Any]:
-    """What a generator without our plugin has to be told: pages, styles, scripts, Markdown's extensions."""
+    # What a generator without our plugin has to be told: pages, styles, scripts, Markdown's extensions.
     theme = given.get("theme") or {}
     theme = {"name": theme} if isinstance(theme, str) else dict(theme)
-    theme |= {"features": config.theme["features"], "font": False}
-    extensions = [
-        {name: settings} if (settings := config.mdx_configs.get(name)) else name
-        for name in config.markdown_extensions
-    ]
-    docs = Path(config.docs_dir)
-    uris = [file.relative_to(docs).as_posix() for file in sorted(docs.rglob("*.md"))]
-    return {
-        **{name: given[name] for name in KEPT if name in given},
+    settings = {name: given[name] for name in KEPT if name in given}
+    settings |= {
         "docs_dir": "docs",
-        "theme": theme,
-        "extra_css": [str(it) for it in config.extra_css],
-        "extra_javascript": [{"path": str(it), "defer": True} for it in config.extra_javascript],
-        "markdown_extensions": extensions,
-        "nav": config.nav or ours.menu(uris),
+        "theme": theme | {"features": config.theme["features"], "font": False},
+        "extra_css": [str(style) for style in config.extra_css],
+        "extra_javascript": [{"path": str(script), "defer": True} for script in config.extra_javascript],
+        "markdown_extensions": [
+            {name: options} if (options := config.mdx_configs.get(name)) else name
+            for name in config.markdown_extensions
+        ],
+        "nav": config.nav
+        or ours.menu(file.relative_to(docs).as_posix() for file in sorted(docs.rglob("*.md"))),
     }
+    text = yaml.dump(settings, sort_keys=False, allow_unicode=True)
+    write(folder / CONFIG, text.encode())
+    return [harmless(text) for text in ours.problems]
