@@ -367,7 +367,7 @@ def torch_load_refuses_what_it_does_not_know() -> None:
     rng = np.random.default_rng(0)
     refusal = message_of(lambda: reloaded(rng))
     assert "Weights only load failed" in refusal, "the generator itself"
-    rng.random(5)
+    rng.random(5)  # @unnoticed: left out, 5: any state has to come back
     saved = rng.bit_generator.state  # @inspect saved
     restored = np.random.default_rng()
     restored.bit_generator.state = reloaded(saved)

@@ -324,7 +324,7 @@ def a_memory_map_may_write_to_your_data() -> None:
             One can, and that is the trouble. The default mode writes: an assignment meant for an
             array in memory changes the training set on disk.
         """)
-    tokens = np.arange(1, 11, dtype=np.int32)
+    tokens = np.arange(1, 11, dtype=np.int32)  # @unnoticed: 11: any number of tokens
     with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         file = Path(folder) / "tokens.bin"
         tokens.tofile(file)
@@ -503,7 +503,7 @@ def narrow_tokens_need_a_cast() -> None:
         A narrow format is right for the file and wrong for the model. An embedding refuses `uint16`
         for an index, and the loss refuses `int32` for a target.
     """)
-    tokens = torch.from_numpy(np.array([[1, 2, 3]], dtype=np.uint16))
+    tokens = torch.from_numpy(np.array([[1, 2, 3]], dtype=np.uint16))  # @unnoticed: 1, 2, 3: any tokens
     table = nn.Embedding(10, 4)
     refused = message_of(lambda: table(tokens))  # @inspect refused
     assert "indices" in refused, "no uint16 for an index"

@@ -381,7 +381,7 @@ def a_master_copy_eats_what_it_saves() -> None:
         the pieces, here with `bfloat16` as the narrow format, and add them up in every combination
         in use.
     """)
-    n = 1000
+    n = 1000  # @unnoticed: 1000: bytes of a number are the same for any count
     master = nn.Parameter(torch.randn(n))
     state = adamw_step(master)
     weights: BFloat16[Tensor, "n"] = master.detach().bfloat16()

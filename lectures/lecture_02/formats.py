@@ -548,6 +548,7 @@ def one_byte_is_for_storing_and_multiplying() -> None:
     assert "not implemented" in refused, "no addition"
     y = (x.float() + x.float()).to(E4M3)  # @inspect y
     assert y.float().tolist() == [2.0, 2.0], "widen, compute, narrow"
+    assert y.dtype == x.dtype, "and in the format it came in"
     note(r"""
         The arithmetic for these formats is in the tensor cores of recent cards. Hopper, the H100's
         generation, multiplies both formats and accumulates in something wider [@nvidia-hopper]; the
@@ -669,8 +670,8 @@ def a_running_sum_stalls() -> None:
         that has stopped growing raises no error.
     """)
     note("Add one, `4000` times over, and keep the total in the format at hand.")
-    brain = running_sum(1.0, 4000, torch.bfloat16)  # @inspect brain
-    half = running_sum(1.0, 4000, torch.float16)  # @inspect half
+    brain = running_sum(1.0, 4000, torch.bfloat16)  # @inspect brain  # @unnoticed: 4000: long after it has stopped
+    half = running_sum(1.0, 4000, torch.float16)  # @inspect half  # @unnoticed: 4000: long after it has stopped
     single = running_sum(1.0, 4000, torch.float32)  # @inspect single
     assert brain == 2**8, "bfloat16 stops here"
     assert half == 2**11, "float16 stops here"
@@ -699,6 +700,7 @@ def a_running_sum_stalls() -> None:
     """)
     terms = torch.ones(1000, dtype=torch.bfloat16)  # @inspect terms.dtype
     at_once = terms.sum().item()  # @inspect at_once
+    assert terms.dtype == torch.bfloat16, "the terms are narrow"
     assert at_once == 1000, "not taken one by one"
     one_by_one = running_sum(1.0, 1000, torch.bfloat16)  # @inspect one_by_one
     assert one_by_one == 256, "accumulated narrow"
@@ -825,7 +827,7 @@ def scaling_the_loss_saves_small_gradients() -> None:
     """)
     w.grad.zero_()
     scaler = torch.amp.GradScaler("cpu")
-    optimizer = torch.optim.SGD([w], lr=0.1)
+    optimizer = torch.optim.SGD([w], lr=0.1)  # @unnoticed: 0.1, lr= dropped: no step is taken
     loss = (w.half().float() * 1e-8).sum()
     scaler.scale(loss).backward()
     assert scaler.get_scale() == 2**16, "its first scale"
@@ -856,7 +858,7 @@ def autocast_chooses_for_each_operation() -> None:
     """)
     x = torch.randn(4, 8)
     layer = nn.Linear(8, 8)
-    with torch.autocast("cpu", dtype=torch.bfloat16):
+    with torch.autocast("cpu", dtype=torch.bfloat16):  # @unnoticed: dtype= dropped: the default on a CPU
         product = layer(x)  # @inspect product.dtype
         shares = torch.softmax(product, dim=-1)  # @inspect shares.dtype
         loss = nn.functional.mse_loss(product, product)  # @inspect loss.dtype

@@ -50,7 +50,7 @@ def the_formulas_and_where_they_were_shown() -> None:
         Three that need more than this model: attention, from the decoder of the part on gradients;
         the bytes that a product moves; and the time of a large run.
     """)
-    context, vocab = 128, 100
+    context, vocab = 128, 100  # @unnoticed: 128, 100: the formula holds for any
     attention = 12 * layers * width * context  # @inspect attention as FLOP
     matrices = 12 * layers * width**2 + vocab * width
     seen = sum(decoder_flops(vocab, width, 2, layers, context))
@@ -133,7 +133,7 @@ def the_four_kinds_of_memory_are_a_list_not_a_total() -> None:
         single kernel. For a model of `16` equal tensors, the most that is alive at once, in
         tensors:
     """)
-    weights = [torch.randn(1000, requires_grad=True) for _ in range(16)]
+    weights = [torch.randn(1000, requires_grad=True) for _ in range(16)]  # @unnoticed: 1000: tensors of any size
     most = [
         temporaries(weights), temporaries(weights, foreach=True),
         temporaries(weights, fused=True),

@@ -52,7 +52,7 @@ def the_task_has_a_known_answer() -> None:
         independent terms is the sum of their mean squares, so its loss is $\sum_i i^2$. For `16`
         inputs:
     """)
-    x, y = linear_batch(16, 100_000)
+    x, y = linear_batch(16, 100_000)  # @unnoticed: 100_000: more draws come nearer
     predicted = sum(i**2 for i in range(16))  # @inspect predicted
     assert predicted == 1240, "For 16 inputs, the first loss should be 1240."
     measured = y.square().mean().item()  # @inspect measured

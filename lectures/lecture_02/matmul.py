@@ -217,7 +217,7 @@ def a_forgotten_transpose_is_silent_on_squares() -> None:
         Advice for tests, then: give every axis a size of its own. As for the code, `-2, -1` does
         not say which axes are meant. Names would, and the rest of this part gives them.
     """)
-    shapes = (2, 4, 4), (4, 4, 2), (2, 4, 8), (1, 8, 4), (3, 8, 8)
+    shapes = (2, 4, 4), (4, 4, 2), (2, 4, 8), (1, 8, 4), (3, 8, 8)  # @unnoticed: 8, 2: what is not square stays so
     tried = [torch.ones(shape) for shape in shapes]
     errors = [message_of(partial(torch.matmul, t, t)) for t in tried]
     question(r"""

@@ -160,9 +160,9 @@ def momentum_is_a_decayed_sum() -> None:
         What PyTorch keeps is a decayed *sum*. Under a constant gradient an average stays where it
         is; the sum grows, and the steps with it.
     """)
-    ones = torch.ones(200, 1, dtype=torch.float64)
+    ones = torch.ones(200, 1, dtype=torch.float64)  # @unnoticed: 200 -> 201, 200 -> 400: long enough for the sum to settle
     summed = walk(torch.optim.SGD, ones, lr=1, momentum=0.9)
-    lengths = lengths_of(summed, 2)  # @inspect lengths
+    lengths = lengths_of(summed, 2)  # @inspect lengths  # @unnoticed: 2: more digits are as exact
     assert lengths[:3] == [1.0, 1.9, 2.71], "longer and longer"
     assert lengths[-1] == 10.0, "one over one minus beta"
     note(r"""
@@ -247,7 +247,7 @@ def the_place_of_epsilon_matters() -> None:
     """)
     g = torch.tensor([1.0, 1e-2, 1e-3, 1e-4], dtype=torch.float64)  # @inspect g
     places = walk(torch.optim.Adagrad, g[None], lr=0.01)
-    outside = lengths_of(places, 6)  # @inspect outside
+    outside = lengths_of(places, 6)  # @inspect outside  # @unnoticed: 6: more digits are as exact
     assert outside == [0.01, 0.01, 0.01, 0.01], "the same for all"
     by_hand = (0.01 * g / (g**2 + 1e-5).sqrt()).tolist()
     inside = [round(step, 6) for step in by_hand]  # @inspect inside
@@ -461,7 +461,7 @@ def an_optimizer_knows_tensors_not_layers() -> None:
     split = torch.optim.AdamW([usual, spared])
     decays = [group["weight_decay"] for group in split.param_groups]  # @inspect decays
     assert decays == [0.1, 0.0], "one setting for each group"
-    layers = [nn.Linear(2, 2) for _ in range(12)]
+    layers = [nn.Linear(2, 2) for _ in range(12)]  # @unnoticed: 2: layers of any width
     kinds = [[x.weight for x in layers], [x.bias for x in layers]]
     grouped = torch.optim.Adagrad([{"params": kind} for kind in kinds])
     question(r"""

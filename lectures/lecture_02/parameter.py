@@ -183,8 +183,8 @@ def xavier_agrees_for_square_layers_only() -> None:
         w = nn.init.xavier_normal_(torch.empty(cols, rows))
         return w.std().item() * math.sqrt(rows)
 
-    square = against_lecun(512, 512)  # @inspect square
-    narrow = against_lecun(16384, 32)  # @inspect narrow
+    square = against_lecun(512, 512)  # @inspect square  # @unnoticed: 512 -> 513: hardly another shape
+    narrow = against_lecun(16384, 32)  # @inspect narrow  # @unnoticed: 16384: far more inputs than outputs
     assert 0.98 < square < 1.02, "the same for a square layer"
     formula = math.sqrt(2 * 16384 / (16384 + 32))  # @inspect formula
     assert 1.412 < formula < 1.413, "by Glorot's formula"
@@ -352,7 +352,7 @@ def a_deep_linear_model_is_one_matrix() -> None:
     """)
     weights = [whole_numbers(*p.shape) for p in model.parameters()]
     first, second, final = weights
-    x = whole_numbers(8, 64)
+    x = whole_numbers(8, 64)  # @unnoticed: 8: any batch
     single: Float[Tensor, "width one"] = first @ second @ final  # @inspect single.shape
     assert single.numel() == 64, "do the work of them all"
     deep = x @ first @ second @ final

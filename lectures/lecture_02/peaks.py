@@ -222,7 +222,7 @@ def tf32_saves_no_bytes() -> None:
     x, y = torch.randn(256, 256), torch.randn(256, 256)
     size = to_tf32(x).nbytes  # @inspect size as B
     assert size == x.nbytes == 256 * 256 * 4, "as large as before"
-    near = torch.tensor([1 + 2**-10, 1 + 2**-12])
+    near = torch.tensor([1 + 2**-10, 1 + 2**-12])  # @unnoticed: 2 -> 3, 12: what is smaller still is rounded away, too
     assert to_tf32(near).tolist() == [1 + 2**-10, 1.0], "ten bits stay"
     exact = x.double() @ y.double()
 

@@ -48,7 +48,7 @@ def elementwise_operations_make_a_new_tensor() -> None:
         A trailing underscore marks the variant that works *in place*: it overwrites its tensor and
         returns it, and every view of that storage sees the change.
     """)
-    row = x[0]
+    row = x[0]  # @unnoticed: 0: all rows are alike
     returned = x.add_(1)  # @inspect returned, row
     assert returned is x, "the very same object"
     assert row.tolist() == [2, 2, 2], "the view sees it"
@@ -226,7 +226,7 @@ def pytorchs_causal_attention_agrees() -> None:
     leaking = attention_weights(x, keep.triu())
     assert torch.allclose(builtin, causal), "is_causal means tril"
     assert not torch.allclose(builtin, leaking), "it is not triu"
-    same = torch.zeros(1, 4, 8)
+    same = torch.zeros(1, 4, 8)  # @unnoticed: 8: any width
     tens = torch.tensor([[[0.0], [10], [20], [30]]])
     question(r"""
         All scores are equal, and the values of the four keys are `0`, `10`, `20`, `30`. What does

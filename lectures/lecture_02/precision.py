@@ -114,7 +114,7 @@ def the_backward_pass_is_narrow_too() -> None:
     assert weight.dtype == torch.float32, "the weights as stored"
     assert weight.grad is not None, "with a gradient"
     assert weight.grad.dtype == torch.float32, "widened on arrival"
-    deep, (x, y) = Stack(8, 5), linear_batch(8, 4)
+    deep, (x, y) = Stack(8, 5), linear_batch(8, 4)  # @unnoticed: 4: any batch
     with Products() as seen:
         with torch.autocast("cpu", torch.bfloat16):
             output = deep(x)
@@ -258,7 +258,7 @@ def the_loss_scale_finds_its_own_level() -> None:
         scaler.scale(loss).backward()
         scaler.step(optimizer)
         scaler.update()
-        weights.append(round(w.item(), 2))  # @inspect weights
+        weights.append(round(w.item(), 2))  # @inspect weights  # @unnoticed: 2: more digits are as exact
     assert scales[:4] == [65536, 32768, 16384, 8192], "halved"
     assert scales[4:] == [4096, 4096], "then kept"
     assert weights == [1.0, 1.0, 1.0, 1.0, 0.9, 0.8], "four steps skipped"

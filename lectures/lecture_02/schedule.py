@@ -39,7 +39,7 @@ def adam_starts_with_its_longest_steps() -> None:
     predicted = [settled(t) for t in when]  # @inspect predicted
     rounded = [[round(it, 1) for it in some] for some in (measured, predicted)]
     assert rounded[0] == rounded[1], "measured, predicted, to a tenth"
-    ratio = predicted[0] / settled(10**6)  # @inspect ratio as times
+    ratio = predicted[0] / settled(10**6)  # @inspect ratio as times  # @unnoticed: 10 -> 11, 10 -> 20, 6: long after the first steps
     assert round(ratio, 2) == 4.36, "first step against settled ones"
     note(r"""
         A warm-up takes the rate down where the steps are long. It costs no bytes, a multiplication
@@ -156,7 +156,7 @@ def clipping_is_paid_for_at_every_step() -> None:
         What does it change? For Adam, less than it seems: if every gradient is made shorter by the
         same factor, Adam does not notice, since it divides by their size.
     """)
-    gradients = torch.randn(50, 5, dtype=torch.float64)
+    gradients = torch.randn(50, 5, dtype=torch.float64)  # @unnoticed: 50, 5: any gradients
     usual = walk(torch.optim.Adam, gradients, lr=0.1, eps=0)
     short = walk(torch.optim.Adam, gradients / 100, lr=0.1, eps=0)
     assert torch.allclose(usual, short), "a hundredth of each, the same walk"

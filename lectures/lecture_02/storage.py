@@ -373,7 +373,7 @@ def some_shapes_cannot_be_a_view() -> None:
     assert not same_storage(x, reshaped), "From the transpose, reshape has to copy."
     assert same_storage(x, shared), "From the matrix itself, it makes a view."
     x.reshape(3, 2)[0, 0] = 9
-    x.t().reshape(2, 3)[0, 0] = 8
+    x.t().reshape(2, 3)[0, 0] = 8  # @unnoticed: left out, 8, 0, 2, 3: what is written into a copy is thrown away
     question(r"""
         `x` is a fresh matrix of `2` rows and `3` columns. First `x.reshape(3, 2)[0, 0] = 9` runs,
         then `x.t().reshape(2, 3)[0, 0] = 8`. What is `x[0, 0]` now?

@@ -87,7 +87,7 @@ def randn_draws_from_the_standard_normal() -> None:
         The *spread* is the standard deviation, `std`, or *deviation* for short. The draws come from
         the normal distribution, which puts a known share of them within one deviation of its mean.
     """)
-    x = torch.randn(10**6)  # @inspect x
+    x = torch.randn(10**6)  # @inspect x  # @unnoticed: 10 -> 11, 10 -> 20, 6: more draws come nearer
     middle = abs(round(x.mean().item(), 2))  # @inspect middle
     std = round(x.std().item(), 2)  # @inspect std
     assert (middle, std) == (0.0, 1.0), "to two digits"
@@ -262,7 +262,7 @@ def a_view_can_hold_more_or_less_than_it_reports() -> None:
     """)
     matrix = torch.zeros(1000, 1000)
     column = matrix[:, 0]  # @inspect column.stride()
-    del matrix
+    del matrix  # @unnoticed: left out: the column keeps the storage either way
     assert column.nbytes == 4000, "The column reports 4000 bytes."
     assert column.untyped_storage().nbytes() == 4_000_000, "It keeps 4,000,000 bytes alive."
     copy = column.clone()
