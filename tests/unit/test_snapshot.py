@@ -8,6 +8,7 @@ import datetime
 import decimal
 import enum
 import fractions
+import functools
 import itertools
 import json
 import math
@@ -42,7 +43,7 @@ from litbook.record import model
 from litbook.record.limits import NESTED_READ
 from litbook.snapshot import libraries
 from litbook.snapshot.moments import shortest
-from litbook.snapshot.snapshot import is_immediate
+from litbook.snapshot.snapshot import glimpse, is_immediate
 from litbook.snapshot.snapshot import snapshot as typed_snapshot
 from litbook.snapshot.storages import Storages
 from litbook.snapshot.tensors import _Tensor
@@ -1391,3 +1392,21 @@ def test_small_values_are_quick():
     scalar = seconds(lambda: [snapshot(7) for _ in range(1000)], clock=time.thread_time) / 1000
     small = seconds(lambda: [snapshot(tensor, storages) for _ in range(200)], clock=time.thread_time) / 200
     assert scalar < 15e-6 and small < 400e-6  # five times what they take on a busy laptop
+
+
+def test_a_partial_that_nobody_asked_to_see_is_named_by_what_it_calls() -> None:
+    def area(x: Any, y: Any) -> Any:
+        return x * y
+
+    seen = glimpse(functools.partial(area, Hostile()))
+    assert isinstance(seen, model.Opaque) and seen.why == "" and seen.text.endswith("area(…)")
+    assert seen.type == "functools.partial"
+    other = glimpse(functools.partial(functools.partial, area))
+    assert isinstance(other, model.Opaque) and other.why == ""
+
+
+class Hostile:
+    """What no `repr` may be asked of."""
+
+    def __repr__(self) -> str:
+        raise AssertionError("asked")

@@ -2,7 +2,7 @@
 
 The data is a classic script, because `fetch` and modules fail where a site is opened from a folder. It is
 JSON and holds no HTML: the player puts every text into the page as text. Steps and values are rows of
-numbers, each stored as its difference to the one above it, so that most have one digit; `assets/player.js`
+numbers, each stored as its difference to the one above it, so that most have one digit; `assets/stepping.js`
 adds them up.
 
 A step is a statement that has just run. A value that a caller took after a call returned would belong to the

@@ -22,8 +22,8 @@ from litbook.record.limits import GRID, POINTS, REPEATED, SAMPLED
 from litbook.record.model import ChartKind, Grid, Live, Number, Slider, number
 
 Place = int | float | str
-Given = TypeVar("Given", bound=Mapping[str, int | float] | int | float)
-"""What a function gives at a point: a number, or several by name."""
+Given = TypeVar("Given", bound=Mapping[str, object] | Sequence[object] | int | float)
+"""What a function gives at a point: a number, several by name; to be drawn by a script lists and texts, too."""
 
 MOST_SLIDERS, MOST_NAMES = 2, 6
 MOST_MOVED = 8  # sliders of a picture that a script draws

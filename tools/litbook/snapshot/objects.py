@@ -6,6 +6,7 @@ left is asked for its `repr`, on a clock. It looks into nothing.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import re
 import types
@@ -43,6 +44,9 @@ def described(value: Any, kind: Any, clock: Clock) -> model.Opaque:
         text = name_of(value)
     elif _is_code(kind):
         text = _code_name(value)
+    elif kind is functools.partial and clock.left <= 0:  # its own `repr` would ask what it was given
+        inner = value.func
+        text = f"{_code_name(inner) if _is_code(type(inner)) else name_of(type(inner))}(…)"
     elif issubclass(kind, types.ModuleType):
         text = qualified(None, dict_of(value).get("__name__"))
     elif is_one_of(kind, {"torch": "UntypedStorage TypedStorage"}):
