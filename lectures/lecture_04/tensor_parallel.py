@@ -75,28 +75,28 @@ def owners(whole: Tensor, kept: list[Tensor]) -> Int[Tensor, "row col"]:
 def columns_then_rows_need_one_sum() -> None:
     """Cut the first matrix by columns and the next by rows, and one sum is left to do."""
     note(r"""
-        There are two ways to share a product $x w$ among ranks. Cut $w$ by *columns*: each rank
-        needs all of $x$ and computes some columns of the result. Cut $w$ by *rows*: each rank needs
+        There are two ways to share a product $x W$ among ranks. Cut $W$ by *columns*: each rank
+        needs all of $x$ and computes some columns of the result. Cut $W$ by *rows*: each rank needs
         only the matching columns of $x$. Its result has full size, and is only a part of each sum.
         An all-reduce adds the parts up. With whole numbers:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     x: Float[Tensor, "t d"] = torch.arange(8.0).view(2, 4)
-    w: Float[Tensor, "d n"] = torch.arange(16.0).view(4, 4) % 5
-    columns: Float[Tensor, "t 1"] = x @ w.chunk(ranks, dim=1)[rank]  # @inspect columns
-    assert torch.equal(columns, (x @ w)[:, rank : rank + 1]), "a column of the result"
-    part: Float[Tensor, "t n"] = x.chunk(ranks, dim=1)[rank] @ w.chunk(ranks)[rank]  # @inspect part
+    matrix: Float[Tensor, "d n"] = torch.arange(16.0).view(4, 4) % 5
+    columns: Float[Tensor, "t 1"] = x @ matrix.chunk(ranks, dim=1)[rank]  # @inspect columns
+    assert torch.equal(columns, (x @ matrix)[:, rank : rank + 1]), "a column of the result"
+    part: Float[Tensor, "t n"] = x.chunk(ranks, dim=1)[rank] @ matrix.chunk(ranks)[rank]  # @inspect part
     total = part.clone()
     dist.all_reduce(total)  # @inspect total
-    assert not torch.equal(part, x @ w), "a part of each sum"
-    assert torch.equal(total, x @ w), "added up"
+    assert not torch.equal(part, x @ matrix), "a part of each sum"
+    assert torch.equal(total, x @ matrix), "added up"
     note(r"""
         Now two matrices, one after the other. The second way needs columns of its input, and the
         first way leaves columns. So cut the first matrix by columns and the second by rows: nothing
         has to be sent in between. The feed-forward part has two matrices that read a token, `gate`
         and `up`, and one that ends it, `down`. What a rank keeps of them is a feed-forward part
-        itself, only narrower inside. (`nn.Linear` stores the transpose of $w$. So the columns of
-        $w$ are the rows of its `weight`.)
+        itself, only narrower inside. (`nn.Linear` stores the transpose of $W$. So the columns of
+        $W$ are the rows of its `weight`.)
     """)
     whole, mine = FeedForward(8, 16).double(), FeedForward(8, 16 // ranks).double()
     mine.load_state_dict(slices(whole.state_dict(), rank, ranks))
