@@ -11,7 +11,7 @@ from wire import Wire, everyone
 from litbook import aside, figure, misbelief, note, question, requires
 
 from .drawings import plot_pairs
-from .tensor_parallel import gap
+from .tensor_parallel import ROUNDING, gap
 
 
 def context_parallelism() -> None:
@@ -80,7 +80,7 @@ def keys_and_values_can_go_round() -> None:
     at = places[rank]  # @inspect at[0].item(), at[-1].item()
     with Wire() as wire:
         mine, _ = ring_attention(q[:, at], k[:, at], v[:, at], places)
-    assert gap(mine, whole[:, at]) < 1e-12, "this rank's rows of attention"
+    assert gap(mine, whole[:, at]) < ROUNDING, "this rank's rows of attention"
     note(r"""
         No rank ever holds all keys. How much does the ring send? In each turn but the last, every
         rank hands on as many keys and values as it has tokens:
@@ -137,7 +137,7 @@ def in_order_the_last_rank_works_most() -> None:
     folded = zigzag(256, ranks)
     at = folded[rank]
     mine, turns = ring_attention(q[:, at], k[:, at], v[:, at], folded)  # @inspect turns
-    assert gap(mine, whole[:, at]) < 1e-12, "still attention"
+    assert gap(mine, whole[:, at]) < ROUNDING, "still attention"
     even = [sum(t) for t in everyone(turns)]  # @inspect even as pairs
     assert even == [sum(work) // ranks] * ranks, "the same for all"
     different = [len(set(now)) for now in zip(*everyone(turns))]  # @inspect different
@@ -180,7 +180,7 @@ def a_gather_sends_as_much_as_a_ring() -> None:
     seen = at[:, None] >= order
     mine = F.scaled_dot_product_attention(q[:, at], keys, values, attn_mask=seen)
     whole = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-    assert gap(mine, whole[:, at]) < 1e-12, "the same attention"
+    assert gap(mine, whole[:, at]) < ROUNDING, "the same attention"
     held = sum(part.nbytes for part in parts) / (2 * both.nbytes)  # @inspect held as times
     assert held == ranks / 2, "what the ring holds: two pieces, here and on the way"
     note(r"""

@@ -12,7 +12,7 @@ from wire import Wire, everyone
 from litbook import aside, figure, misbelief, note, question, requires
 
 from .figures import plot_traffic
-from .tensor_parallel import FeedForward, gap
+from .tensor_parallel import ROUNDING, FeedForward, gap
 
 
 def expert_parallelism() -> None:
@@ -97,7 +97,7 @@ def the_router_decides_the_bytes() -> None:
         shares, chosen = router(x)
         with Wire() as wire:
             y, going, coming = through_experts(x, shares, chosen, experts[2 * rank : 2 * rank + 2])
-        assert gap(y, in_one_process(x, shares, chosen, experts)) < 1e-12, \
+        assert gap(y, in_one_process(x, shares, chosen, experts)) < ROUNDING, \
             "the layer of one process"
     note("Where did the copies go? A copy whose expert is at home stays there. Each other one is sent, and its result comes back:")
     flow = everyone(going)  # @inspect flow
@@ -128,7 +128,7 @@ def the_router_decides_the_bytes() -> None:
     """)
     _, of_many = Router(64, 32)(x)
     still = sum(everyone((of_many // 8 != rank).double().mean().item())) / ranks  # @inspect still as %
-    assert math.isclose(still, (ranks - 1) / ranks, rel_tol=0.03), "of the copies leave"
+    assert 0.74 < still < 0.76, "of the copies leave"
     question(r"""
         A layer of DeepSeek-V3 sends each token to `8` experts, spread over `64` cards
         [@deepseek-v3]. A card has `4096` tokens of width `7168`. How many bytes does it send

@@ -15,7 +15,7 @@ from litbook import aside, explore, figure, misbelief, note, question, requires
 
 from .data_parallel import gradient_of
 from .drawings import plot_schedules
-from .tensor_parallel import gap
+from .tensor_parallel import ROUNDING, gap
 
 
 def pipelines() -> None:
@@ -145,7 +145,7 @@ def stages_hand_on_activations() -> None:
     with Wire() as wire:
         all_forward_then_all_backward(stage, x, target, batches=4)
     alone = gradients_alone(ranks, x, target)
-    assert gap(gradient_of(stage.linear.weight), alone[rank]) < 1e-12, "the gradient of one process"
+    assert gap(gradient_of(stage.linear.weight), alone[rank]) < ROUNDING, "the gradient of one process"
     note(r"""
         What did it send? Each rank but the last sends results on, each but the first sends
         gradients back. Both are as large as the tokens:
@@ -267,7 +267,7 @@ def early_backward_passes_keep_less() -> None:
     ran = {}
     for name, kind in {"GPipe": ScheduleGPipe, "1F1B": Schedule1F1B}.items():
         stage, = scheduled(kind, [rank], ranks, x, target, batches=8)
-        assert gap(gradient_of(stage.linear.weight), alone[rank]) < 1e-12, "the gradient of one process"
+        assert gap(gradient_of(stage.linear.weight), alone[rank]) < ROUNDING, "the gradient of one process"
         ran[name] = everyone(stage.clock.steps)
     bubbles = [idle(steps) for steps in ran.values()]  # @inspect bubbles
     assert bubbles == [bubble(ranks, 8)] * 2 == [Fraction(3, 11)] * 2, "the same bubble"
@@ -310,7 +310,7 @@ def more_pieces_wait_less() -> None:
     with Wire() as wire:
         mine = scheduled(ScheduleInterleaved1F1B, [rank, rank + ranks], 2 * ranks, x, target, batches=8)
     for stage in mine:
-        assert gap(gradient_of(stage.linear.weight), alone[stage.number]) < 1e-12, "the gradient of one process"
+        assert gap(gradient_of(stage.linear.weight), alone[stage.number]) < ROUNDING, "the gradient of one process"
     steps = everyone(mine[0].clock.steps)
     waiting = idle(steps)  # @inspect waiting
     assert waiting == bubble(ranks, 8, pieces=2) == Fraction(3, 19), "of steps that are half as long"

@@ -49,6 +49,9 @@ class FeedForward(nn.Module):
         return y
 
 
+ROUNDING = 1e-12  # what adding in another order may change in float64, relative to the largest number
+
+
 def gap(ours: Tensor, theirs: Tensor) -> float:
     """The largest difference between two tensors, over the largest number in the second."""
     return ((ours - theirs).abs().max() / theirs.abs().max()).item()
@@ -104,7 +107,7 @@ def columns_then_rows_need_one_sum() -> None:
     y = mine(tokens)
     assert not torch.allclose(y, whole(tokens)), "before the sum"
     dist.all_reduce(y)
-    assert gap(y, whole(tokens)) < 1e-12, "after it: the whole"
+    assert gap(y, whole(tokens)) < ROUNDING, "after it: the whole"
     shares = everyone(mine.state_dict())
     held = {name: owners(w, [share[name] for share in shares]) for name, w in whole.state_dict().items()}
     areas = [(at == rank).float().mean().item() for at in held.values()]  # @inspect areas
@@ -240,11 +243,11 @@ def heads_are_columns() -> None:
         made = mine(z)
     with Wire() as back:
         made.square().sum().backward()
-    assert gap(made, y) < 1e-12, "the same result"
-    assert gap(gradient_of(z), gradient_of(x)) < 1e-12, "the same gradient of the tokens"
+    assert gap(made, y) < ROUNDING, "the same result"
+    assert gap(gradient_of(z), gradient_of(x)) < ROUNDING, "the same gradient of the tokens"
     grads, kept = slices(gradients(whole), rank, ranks), gradients(mine)
     worst = max(gap(kept[name], grads[name]) for name in kept)
-    assert worst < 1e-12, "and its slice of each weight's gradient"
+    assert worst < ROUNDING, "and its slice of each weight's gradient"
     formula = 2 * all_reduce_bytes(x.nbytes, ranks)  # @inspect formula as B
     ratios = forth.sent / formula, back.sent / formula  # @inspect ratios
     assert 1 < min(ratios) <= max(ratios) < 1.02, "two all-reduces each way, and headers"
@@ -300,8 +303,8 @@ def a_library_adds_up_more_often() -> None:
         made = planned(z) + 0  # the sum waits for what is under way
     with Wire() as back, CommDebugMode() as backward:
         made.square().sum().backward()
-    assert gap(made, y) < 1e-12, "the same result"
-    assert gap(gradient_of(z), gradient_of(x)) < 1e-12, "the same gradient"
+    assert gap(made, y) < ROUNDING, "the same result"
+    assert gap(gradient_of(z), gradient_of(x)) < ROUNDING, "the same gradient"
     counts = forward.get_total_counts(), backward.get_total_counts()  # @inspect counts
     assert counts == (2, 5), "all-reduces forward, and backward"
     one = all_reduce_bytes(x.nbytes, ranks)
@@ -380,9 +383,9 @@ def a_sum_can_be_left_scattered() -> None:
     with Wire() as wire:
         made = scattering(mine)
         made.square().sum().backward()
-    assert gap(made, y.chunk(ranks, dim=1)[rank]) < 1e-12, "its tokens' result"
+    assert gap(made, y.chunk(ranks, dim=1)[rank]) < ROUNDING, "its tokens' result"
     grad = gradient_of(x).chunk(ranks, dim=1)[rank]
-    assert gap(gradient_of(mine), grad) < 1e-12, "its tokens' gradient"
+    assert gap(gradient_of(mine), grad) < ROUNDING, "its tokens' gradient"
     ratio = wire.sent / (4 * all_reduce_bytes(x.nbytes, ranks))  # @inspect ratio
     assert 1 < ratio < 1.02, "as many bytes as four all-reduces"
     note(r"""
@@ -444,7 +447,7 @@ def a_loss_needs_three_numbers_per_token() -> None:
         right = mine.gather(1, place[:, None])[:, 0] * here
         dist.all_reduce(right)
     loss = (total.log() + top - right).mean()  # @inspect loss
-    assert gap(loss, F.cross_entropy(logits, targets)) < 1e-12, "the loss of one process"
+    assert gap(loss, F.cross_entropy(logits, targets)) < ROUNDING, "the loss of one process"
     sent = wire.sent / (3 * all_reduce_bytes(1024 * 8, ranks))  # @inspect sent as times
     assert 1 < sent < 1.2, "three numbers a token, and headers"
     note(r"""
@@ -456,7 +459,7 @@ def a_loss_needs_three_numbers_per_token() -> None:
     grad[here, place[here]] -= 1
     logits.requires_grad_()
     F.cross_entropy(logits, targets, reduction="sum").backward()
-    assert gap(grad, gradient_of(logits).chunk(ranks, dim=1)[rank]) < 1e-12, "its part of the gradient"
+    assert gap(grad, gradient_of(logits).chunk(ranks, dim=1)[rank]) < ROUNDING, "its part of the gradient"
     parts = [torch.empty_like(mine) for _ in range(ranks)]
     with Wire() as gathering:
         dist.all_gather(parts, mine)
