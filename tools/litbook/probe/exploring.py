@@ -23,7 +23,7 @@ from litbook.record.model import ChartKind, Grid, Live, Number, Slider, number
 
 Place = int | float | str
 Given = TypeVar("Given", bound=Mapping[str, object] | Sequence[object] | int | float)
-"""What a function gives at a point: a number, several by name; to be drawn by a script lists and texts, too."""
+"""What a function gives at a point: a number, several by name; for a script to draw also lists and texts."""
 
 MOST_SLIDERS, MOST_NAMES = 2, 6
 MOST_MOVED = 8  # sliders of a picture that a script draws
