@@ -319,7 +319,8 @@ def weights_come_when_they_are_needed() -> None:
     assert round(sent, 1) == 3.0, "two all-gathers, a reduce-scatter"
     saved = [saved_bytes_of(partial(loss_of, run, own_rows()), shards)
              for run in ([partial(gathered, s) for s in shards], layers)]  # @inspect saved as B
-    assert saved[0] > 4 * P > 20 * saved[1], "weights kept, weights dropped"
+    assert saved[0] > 4 * P, "without a checkpoint: the weights"
+    assert saved[1] < P / 7, "with it: inputs of layers"
     figure(plot_state({"stage three": everyone(held)}, P), caption="Each rank keeps one shard of everything.",
         alt="Four rows of blocks. In each row one block of parameters, one of gradients and one of moments is filled.")
     note(r"""
@@ -507,7 +508,7 @@ def shards_within_copies_between() -> None:
     across = [sum(table[r][s] for r in (0, 1) for s in (2, 3))
               for table in tables.values()]  # @inspect across as B
     less = across[0] / across[1]  # @inspect less as times
-    assert round(less, 1) == 3.0, "as much between the machines with FSDP"
+    assert less == 3.0, "as much between the machines with FSDP"
     figure(plot_traffic(tables), caption="Bytes that each rank (row) sent to each other rank (column).",
         alt=r"""
             Two tables. With FSDP each rank sends as much to both of its neighbours. With hybrid
