@@ -36,40 +36,42 @@ def checkpoints() -> None:
 def a_long_run_saves_by_the_clock() -> None:
     """How often to save follows from how often the run dies and how long a save takes."""
     note(r"""
-        How often should a long run save itself? There is a best answer, and it takes two numbers to
-        know it.
-    """)
-    note(r"""
-        The first: over `54` days of training its largest model, the Llama 3 team counted `419`
-        unexpected interruptions [@llama3]. So a run of that size dies every few hours:
+        How often should a long training run save its state? It depends on how often the run dies.
+        Over `54` days of training its largest model, the Llama 3 team counted `419` unexpected
+        interruptions [@llama3]. So a run of that size dies every few hours:
     """)
     hours = 54 * 24 / 419  # @inspect hours
-    assert 3.09 < hours < 3.10, "from one to the next"
+    assert 3.09 < hours < 3.10, "So many hours lie between two interruptions."
     note(r"""
-        The second is the time of a save, $s$. Save every $t$ minutes, and saves take $s/t$ of all
-        time. Every $m$ minutes a crash throws away what came after the last save, half of $t$ on
-        average, which is $t/2m$ of all time. Save more often, and the first grows; less often, the
-        second. The sum is smallest near $t = \sqrt{2\,s\,m}$ [@young1974]. Assume that a save holds
-        the run up for `1` minute:
+        It also depends on how long a save takes. Let a save take $s$ minutes, and save every $t$
+        minutes. Then saves take the share $s/t$ of all time. Let the run die every $m$ minutes.
+        Each time, the work since the last save is lost, half of $t$ on average. That is the share
+        $t/2m$ of all time. Saving more often makes the first share larger, and saving less often
+        makes the second larger. The sum is smallest near $t = \sqrt{2\,s\,m}$ [@young1974]. Assume
+        that a save takes `1` minute:
     """)
     save, between = 1, hours * 60
     every = math.sqrt(2 * save * between)  # @inspect every
-    assert 19.2 < every < 19.3, "minutes between saves"
+    assert 19.2 < every < 19.3, "So many minutes should lie between two saves."
 
     def lost(interval: float) -> float:
         return save / interval + interval / 2 / between
 
     share = lost(every)  # @inspect share
-    assert round(share, 3) == 0.104, "of all time, at best"
-    assert lost(every / 2) > share, "more often: worse"
-    assert lost(every * 2) > share, "less often: worse"
-    minutes = [every * 2 ** (k / 8) for k in range(-24, 25)]
-    saves = [save / t for t in minutes]
-    work = [t / 2 / between for t in minutes]
-    both = [lost(t) for t in minutes]
-    assert minutes[0] == every / 8, "drawn from an eighth of it"
-    assert both.index(min(both)) == 24, "none of the others is lower"
-    assert math.isclose(saves[24], work[24]), "both costs are equal there"
+    assert round(share, 3) == 0.104, "At best, a tenth of all time is lost."
+    assert lost(every / 2) > share, "Saving twice as often loses more."
+    assert lost(every * 2) > share, "Saving half as often loses more, too."
+    minutes = [every * 2 ** (k / 8) for k in range(-24, 25)]  # @hide
+    saves = [save / t for t in minutes]  # @hide
+    work = [t / 2 / between for t in minutes]  # @hide
+    both = [lost(t) for t in minutes]  # @hide
+    assert minutes[0] == every / 8, "The picture begins at an eighth of that time."  # @hide
+    assert both.index(min(both)) == 24, "No other time loses less."  # @hide
+    assert math.isclose(saves[24], work[24]), "There, saves and lost work cost the same."  # @hide
+    note(rf"""
+        With a run that dies every {hours:.1f} hours, save every {every:.0f} minutes. Then
+        {share:.0%} of all time is lost, half of it in saves and half in lost work.
+    """)
     figure(plot_saves(minutes, {"saves": saves, "lost work": work, "both": both}, (every, share)),
         caption="What a run loses, against the time between two saves.", alt=r"""
             Three curves against minutes between saves on a logarithmic axis. Saves cost less the
@@ -207,44 +209,36 @@ def drift(parts: Iterable[str]) -> float:
 def a_resumed_run_needs_all_of_its_state() -> None:
     """A run resumes bit for bit if everything that the next step reads was saved."""
     note(r"""
-        A run is stopped, loaded and continued, and without any error it ends somewhere else. What
-        was not in the file?
-    """)
-    note(r"""
-        The run below has five kinds of state: weights, Adam's averages, the number of steps, which
-        sets the learning rate, the generator that picks the data, and the one behind dropout.
-        `drift` trains it without a break, and again with a stop, a file of the named parts and a
-        new start in the middle. It returns how far apart the weights end:
+        What has to be saved so that a training run can be stopped and resumed? Everything that the
+        next step depends on. The run below has five kinds of state: the weights; Adam's averages;
+        the number of steps, which sets the learning rate; the random generator that picks the data;
+        and the one that draws *dropout*, which sets random numbers to zero. `drift` trains this run
+        without a break, and again with a stop in the middle, where only the named parts are saved
+        and loaded. It returns how far apart the weights end:
     """)
     parts = ["model", "optimizer", "steps", "data", "dropout"]
     complete = drift(parts)  # @inspect complete
-    assert complete == 0.0, "the same to the last bit"  # @zero: the distance between two equal runs
+    assert complete == 0.0, "With all five parts, the weights are the same to the last bit."  # @zero: the distance between two equal runs
 
     misbelief("A checkpoint is the model and the optimizer.", r"""
-        Those are two of the five. With only them the run goes on, without a word, as another run.
+        Those are two of the five parts. With only these, the run goes on without an error, and ends
+        with other weights.
     """)
     usual = drift(["model", "optimizer"])  # @inspect usual
-    assert usual > complete, "drifted off"
-    note("Which parts are needed? Leave out one at a time:")
+    assert usual > complete, "With these two alone, the weights end elsewhere."
+    note("Which of the five parts are needed? Leave out one at a time:")
     costs = {part: drift([p for p in parts if p != part]) for part in parts}  # @inspect costs
     needed = [part for part, cost in costs.items() if cost > 0]  # @inspect needed
-    assert needed == parts, "all of them"
+    assert needed == parts, "All five are needed."
     note(r"""
-        The generator is the position in the data here, because it picks every batch. A run that
-        walks through a shuffled file has to save where it stands. One that scales its loss saves
-        the scaler, too.
+        Without any of them the weights end elsewhere, so all five belong into the file. On GPUs
+        there is one more random generator for each card; `torch.cuda.get_rng_state_all` reads them.
     """)
-    note(r"""
-        On cards there are more generators. `torch.get_rng_state` reads the CPU's. Every card has
-        another, from which dropout on that card draws, and `torch.cuda.get_rng_state_all` reads
-        them all. A generator takes its state from CPU memory only: where `torch.load` sends a file
-        to a card, by `map_location`, these states still have to go to `"cpu"`.
-    """)
-    states = len(global_generators())  # @measure states
-    assert states == 1 + torch.cuda.device_count(), "the CPU's, and one a card"
-    elsewhere = [torch.get_rng_state().to("meta")]
-    refused = message_of(lambda: restore_generators(elsewhere))  # @inspect refused
-    assert "ByteTensor" in refused, "not from another device"
+    states = len(global_generators())  # @hide
+    assert states == 1 + torch.cuda.device_count(), "There is the CPU's generator, and one for each card."  # @hide
+    elsewhere = [torch.get_rng_state().to("meta")]  # @hide
+    refused = message_of(lambda: restore_generators(elsewhere))  # @hide
+    assert "ByteTensor" in refused, "A generator takes its state from CPU memory only."  # @hide
     question(r"""
         How many of the `5` parts must a checkpoint of a run hold that has no dropout and never
         changes its learning rate?

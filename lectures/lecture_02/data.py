@@ -267,18 +267,12 @@ def resident_after(touch: Callable[[], object]) -> int | None:
 def a_memory_map_loads_what_is_touched() -> None:
     """A memory map loads the pages that are touched, and some around them."""
     note(r"""
-        How does one read at random from a file that is larger than memory? As if it were an array,
-        and it costs only what is touched, or nearly.
-    """)
-    note(r"""
-        A *memory map*, `np.memmap`, is an array whose numbers stay in the file until somebody looks
-        at them. Here the file has `50` GB, more than the memory of most laptops. (It is *sparse*:
-        its length is set, and no block of the disk has been written yet.)
-    """)
-    note(r"""
-        Read a few tokens here and there, `64` B in all, and then a long stretch at its start.
-        `resident_after` returns by how much the memory of this process grows, where the system
-        tells:
+        How does a program read tokens from a file that is larger than memory? With a *memory map*,
+        `np.memmap`: an array whose numbers stay in the file until somebody reads them. Here the
+        file has `50` GB, more than the memory of most laptops. (Its length is set, but nothing has
+        been written, so it takes no space on the disk.) Read `32` tokens here and there, `64` bytes
+        in all, and then a long stretch of `64` MiB at its start. `resident_after` measures by how
+        much the memory of this process grows:
     """)
     size = 50 * GB
     with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
@@ -295,15 +289,14 @@ def a_memory_map_loads_what_is_touched() -> None:
         assert few.nbytes < peek < size, "more than was touched, not the file"
         assert peek < read, "touch more, and more is resident"
     note(r"""
-        The operating system does this, in small blocks called *pages*. It loads whole ones, and
-        usually a few neighbours, because whoever reads here will read on; that is *read-ahead*. A
-        page that was read is *resident*, in memory, and may be dropped whenever memory runs short:
-        the file still has it. So this is not *swapping*, which moves a program's own memory out to
-        disk.
+        The memory grew by more than what was read, and by much less than the file. The cause: the
+        operating system loads a file in blocks, called *pages*, and always whole ones. Usually it
+        also loads a few neighbours. A page that was read stays in memory; one says that it is
+        *resident*. It may be dropped whenever memory runs short, because the file still has it.
     """)
     question(r"""
-        `500` tokens are read from a map, each from a page of its own, and a page has `16384` B, as
-        on some machines. How many bytes become resident at least?
+        `500` tokens are read from a memory map, each from another page, and a page has `16384`
+        bytes. How many bytes become resident at least?
     """, answer=500 * 16384,
         wrong={
             "Those are the tokens; whole pages are read.": 1000,
@@ -362,35 +355,33 @@ def a_memory_map_may_write_to_your_data() -> None:
 def the_size_of_the_data_is_tokens_times_width() -> None:
     """The size of a tokenized data set is tokens times bytes per token."""
     note(r"""
-        How large is a training set? For one and the same, three numbers can be named, and all of
-        them are right.
-    """)
-    note(r"""
-        To a model, text is a row of integers, a number for each token. The largest models of the
-        first LLaMA family were trained on `1.4` trillion tokens [@touvron2023]. Stored as `uint16`,
-        or as `int32`:
+        How large is the file of a training set? To a model, text is a row of integers, one for each
+        token. So the file has the number of tokens times the bytes of an integer. The largest
+        models of the first LLaMA family were trained on `1.4` trillion tokens [@touvron2023].
+        Stored as `uint16`, or as `int32`, that is:
     """)
     tokens = 14 * 10**11
     narrow = tokens * np.dtype(np.uint16).itemsize  # @inspect narrow as B
     wide = tokens * np.dtype(np.int32).itemsize  # @inspect wide as B
-    assert narrow == 2800 * GB, "two bytes a token"
-    assert wide == 5600 * GB, "four bytes a token"
+    assert narrow == 2800 * GB, "With two bytes a token, the file has 2800 GB."
+    assert wide == 5600 * GB, "With four bytes a token, it has 5600 GB."
     note(r"""
-        The paper also gives the size on disk of each source of text, from a crawl of the web down
-        to answers from a forum [@touvron2023]. Their sum:
+        The text itself, before it was turned into tokens, has a third size. The paper gives it for
+        each source [@touvron2023]; together they are:
     """)
     text = (3300 + 783 + 328 + 83 + 85 + 92 + 78) * GB  # @inspect text as B
-    assert text == 4749 * GB, "before tokenization"
+    assert text == 4749 * GB, "The text has 4749 GB."
     misbelief(f"LLaMA's training data is {narrow / TERA} TB.", rf"""
-        The token ids are, at {narrow // tokens} bytes each. At {wide // tokens} they are twice
-        that, and the text was {text / TERA:.2f} TB. Say what is counted, and how wide.
+        That is one of three right numbers: the token ids at {narrow // tokens} bytes each. At
+        {wide // tokens} bytes they take twice as much, and the text was {text / TERA:.2f} TB. So
+        say what is counted, and how wide it is.
     """)
     note(r"""
-        How wide depends on the vocabulary. `uint16` can number this many tokens; Llama 3, with
-        `128K` of them [@llama3], needs more.
+        How many bytes a token needs depends on the vocabulary. A `uint16` can number `65536`
+        tokens. Llama 3 has a vocabulary of `128K` tokens [@llama3], so it needs a wider format:
     """)
     vocabulary = np.iinfo(np.uint16).max + 1  # @inspect vocabulary
-    assert vocabulary == 65536, "ids from zero up"
+    assert vocabulary == 65536, "A uint16 has so many values."
     question(r"""
         A tokenizer with a vocabulary of `100,000` turns a text into `2` trillion tokens. How large
         is the file, in the narrowest of the formats `uint8`, `uint16` and `uint32` that will do?
@@ -420,33 +411,31 @@ def get_batch(
 def a_batch_is_inputs_and_their_next_tokens() -> None:
     """A batch is inputs and targets, and the targets are the inputs one token later."""
     note(r"""
-        What is the right answer for a language model? Nobody has to write it down: it is the next
-        token, at every position, and it stands in the file.
-    """)
-    note(r"""
-        So `get_batch` cuts stretches a token too long, at random places. Without the last token
-        they are the inputs, without the first the targets. (It copies them. As views they would
-        have gaps, and code that calls `view` on its batch would refuse them.) The tokens here count
-        up, which makes the shift visible:
+        A language model learns to predict the next token. So for each position of a text, the right
+        answer, the *target*, is the token that comes next in the file. `get_batch` takes sequences
+        of tokens from random places, each one token longer than wanted: `s`. The inputs are
+        `s[:-1]`, and the targets are `s[1:]`. Here it takes `2` sequences of `4` tokens, from data
+        that count up, so that one can see the shift:
     """)
     data = np.arange(1, 11, dtype=np.int32)
     x, y = get_batch(data, 2, 4, torch.Generator().manual_seed(0))  # @inspect x, y
-    assert x.shape == (2, 4), "batch, length"
-    assert torch.equal(y, x + 1), "every target is the next token"
-    gapless = x.is_contiguous(), y.is_contiguous()
-    assert gapless == (True, True), "neither has gaps"
-    assert x.dtype == torch.int64, "widened from int32"
+    assert x.shape == (2, 4), "The batch has 2 sequences of 4 tokens."
+    assert torch.equal(y, x + 1), "Every target is the next token."
+    gapless = x.is_contiguous(), y.is_contiguous()  # @hide
+    assert gapless == (True, True), "Both are copies without gaps."  # @hide
+    assert x.dtype == torch.int64, "In the batch a token is an int64, 8 bytes."
 
-    note("Batch, length and generator all matter, and the same seed gives the same batch.")
-    other, _ = get_batch(data, 3, 5, torch.Generator().manual_seed(0))
+    note("The random generator decides which sequences are taken. The same seed gives the same batch, and another seed gives another:")
+    other, _ = get_batch(data, 3, 5, torch.Generator().manual_seed(0))  # @hide
     again, _ = get_batch(data, 2, 4, torch.Generator().manual_seed(0))
     moved, _ = get_batch(data, 2, 4, torch.Generator().manual_seed(1))
-    assert other.shape == (3, 5), "another batch, another length"
-    assert torch.equal(again, x), "same seed, same stretches"
-    assert moved.shape == x.shape, "another seed, as large"
-    assert not torch.equal(moved, x), "with other stretches"
+    assert other.shape == (3, 5), "Another size gives another shape."  # @hide
+    assert torch.equal(again, x), "The same seed gives the same sequences."
+    assert moved.shape == x.shape, "Another seed gives a batch of the same size."  # @hide
+    assert not torch.equal(moved, x), "Another seed gives other sequences."
     question(r"""
-        How many bytes do inputs and targets of `8` stretches of `1024` tokens occupy together?
+        A batch has `8` sequences of `1024` tokens, and each token is an `int64` of `8` bytes. How
+        many bytes do inputs and targets take together?
     """, answer=2 * get_batch(np.arange(9999), 8, 1024, torch.Generator())[0].nbytes,
         wrong={
             "Targets take as much as inputs.": 8 * 1024 * 8,

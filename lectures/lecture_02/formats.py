@@ -112,30 +112,31 @@ def decode(pattern: str, dtype: torch.dtype) -> float:
 def a_float_is_three_fields() -> None:
     """A float is a sign, a power of two, and a fraction of the way to the next."""
     note(r"""
-        What do the bits of a float say? How they are shared out decides all that a format can hold,
-        and all that it loses.
-    """)
-    note(r"""
-        There are three *fields*: a sign $s$, an *exponent* $e$ and a *fraction* $f$. The exponent
-        says between which two powers of two its size lies, the fraction how far along: the value is
-        $(-1)^s \cdot 2^{e-\mathrm{bias}} \cdot (1+f)$. The bias, `127` in `float32`, lets exponents
-        be stored without a sign. (The lowest and the highest exponent are set aside, for zero and
-        what is near it, and for infinity and NaN.)
-    """)
-    note(r"""
-        Take `0.15625`, which is $1.25 \cdot 2^{-3}$. `bits` returns its pattern, `layout` the
-        number of bits in each field, and `decode` turns a pattern back into a value:
+        What do the bits of a floating-point number say? They form three *fields*: a sign $s$, an
+        *exponent* $e$ and a *fraction* $f$. The exponent says between which two powers of two the
+        number lies. The fraction says how far it is from the lower one to the higher one. The value
+        is
+
+        $$
+        (-1)^s \cdot 2^{e-\mathrm{bias}} \cdot (1+f)
+        $$
+
+        In `float32` the bias is `127`; it lets negative exponents be stored without a sign. (The
+        lowest and the highest exponent are set aside, for numbers near zero, and for infinity and
+        *NaN*, which is not a number.) Take `0.15625`, which is $1.25 \cdot 2^{-3}$. `bits` returns
+        its pattern of bits, `layout` the number of bits in each field, and `decode` turns a pattern
+        back into a value:
     """)
     pattern = bits(0.15625, torch.float32)  # @inspect pattern
     x = torch.tensor(0.15625)  # @inspect x as bits
     fields = "0", "01111100", "01000000000000000000000"
-    assert pattern == "".join(fields), "sign, exponent, fraction"
-    assert layout(torch.float32) == (1, 8, 23), "bits for each field"
+    assert pattern == "".join(fields), "The pattern is sign, exponent and fraction."
+    assert layout(torch.float32) == (1, 8, 23), "The fields have 1, 8 and 23 bits."
     power = int(fields[1], 2) - 127  # @inspect power
-    assert power == -3, "exponent bits, less the bias"
-    assert 2.0**power * (1 + 0b01 / 4) == 0.15625, "a quarter of the way up"
+    assert power == -3, "The exponent bits, less the bias, are -3."
+    assert 2.0**power * (1 + 0b01 / 4) == 0.15625, "The fraction 01 is a quarter of the way up."
     decoded = decode(pattern, torch.float32)  # @inspect decoded
-    assert decoded == 0.15625, "by the definition"
+    assert decoded == 0.15625, "The formula gives the number back."
     question(r"""
         A `float32` has sign `1`, exponent `10000001` and a fraction of `11` followed by zeros.
         Which number is it?
@@ -249,27 +250,25 @@ def float16_spends_little_on_range() -> None:
 def small_values_vanish_in_float16() -> None:
     """A gradient of `1e-8` is zero in `float16`."""
     note(r"""
-        How small may a number be before a format loses it? Gradients of `1e-8` occur in training
-        [@micikevicius2018]. `float16` makes this of one:
+        How small may a number be before a format turns it into zero? Gradients of `1e-8` occur in
+        training [@micikevicius2018]. `cast` rounds such a gradient to `float16`:
     """)
     gone = cast(1e-8, torch.float16)  # @inspect gone
-    assert gone == 0.0, "no error, no warning"  # @zero: it underflows
+    assert gone == 0.0, "The gradient is zero, without an error or a warning."  # @zero: it underflows
     note(r"""
-        Just above zero the values of `float16` are evenly spaced, $2^{-24}$ apart. What lies
-        between is rounded to the nearest, and what lies nearer to zero than to the first of them
-        becomes zero. The smallest value, one of half its size, and the gradient:
+        The cause is the spacing. Near zero the values of `float16` are $2^{-24}$ apart, which is
+        more than `1e-8`. A number between two values is rounded to the nearer one. So everything
+        below half of that distance becomes zero. Look at the bits of the smallest value, of half of
+        it, and of the gradient:
     """)
     small = torch.tensor([2**-24, 2**-25, 1e-8]).half()  # @inspect small as bits
-    assert small.tolist() == [2**-24, 0, 0], "one bit, and none"
-    note(r"""
-        Drawn, this rounding is a staircase, from just below zero to four and a half of those
-        distances:
-    """)
+    assert small.tolist() == [2**-24, 0, 0], "The smallest value has one bit; the two others are zero."
+    note("The picture shows this rounding near zero. Each step is one value of `float16`:")
     unit = 2.0**-24
     xs = [unit * i / 100 for i in range(-50, 451)]
     ys = [cast(x, torch.float16) for x in xs]
     stairs = sorted({abs(y) / unit for y in ys})  # @inspect stairs
-    assert stairs == [0, 1, 2, 3, 4], "five values on this stretch"
+    assert stairs == [0, 1, 2, 3, 4], "There are five values on this stretch."
     figure(staircase_figure(xs, ys, unit, lost=1e-8), caption=rf"""
         float16 near zero, both axes in units of its smallest value. The dot is that gradient: it
         would have to be {unit / 2 / 1e-8:.0f} times as large to survive.
@@ -277,7 +276,7 @@ def small_values_vanish_in_float16() -> None:
         A staircase of steps one unit wide along the diagonal. The first step up is at one half of
         the smallest value; the dot lies left of it, on the floor at zero.
     """)
-    question("What does `1e-7` become in `float16`?", answer=cast(1e-7, torch.float16),
+    question("Near zero the values of `float16` are multiples of $2^{-24}$, about `5.96e-8`. What does `1e-7` become in `float16`?", answer=cast(1e-7, torch.float16),
         wrong={
             "That would be no rounding at all.": 1e-7,
             "The nearest value is the one above.": 2.0**-24,
@@ -295,28 +294,25 @@ def small_values_vanish_in_float16() -> None:
 def bfloat16_is_the_top_half_of_float32() -> None:
     """`bfloat16` is `float32` with the lower half cut off."""
     note(r"""
-        The gradient that `float16` turned into zero survives in another format of the same width.
-        What did that one do with its bits?
-    """)
-    note(r"""
-        Little: it keeps the first `16` bits of a `float32`. The exponent comes through whole, the
-        cut goes through the fraction, and no other decision was made.
+        `bfloat16` has `16` bits, as `float16` has, but it keeps a gradient of `1e-8`. How? It is a
+        `float32` of which only the first `16` bits are kept. So it has the whole exponent of a
+        `float32`, and with it the range. What is cut off is most of the fraction:
     """)
     top = bits(0.15625, torch.bfloat16)  # @inspect top
     full = bits(0.15625, torch.float32)  # @inspect full
-    assert top == full[:16], "the same leading bits"
-    assert layout(torch.bfloat16) == (1, 8, 7), "more exponent"
-    assert layout(torch.float16) == (1, 5, 10), "more fraction"
-    sizes = [torch.finfo(d).bits // 8 for d in FORMATS[:3]]  # @inspect sizes
-    assert sizes == [4, 2, 2], "bytes: as many as float16"
-    note("So what vanished in `float16` survives here, about a thousandth off:")
+    assert top == full[:16], "The bits of a bfloat16 are the first 16 of a float32."
+    assert layout(torch.bfloat16) == (1, 8, 7), "bfloat16 has 8 bits of exponent and 7 of fraction."
+    assert layout(torch.float16) == (1, 5, 10), "float16 has 5 bits of exponent and 10 of fraction."
+    sizes = [torch.finfo(d).bits // 8 for d in FORMATS[:3]]  # @hide
+    assert sizes == [4, 2, 2], "float32 takes 4 bytes, the two others 2."  # @hide
+    note("So the gradient of `1e-8`, which `float16` turns into zero, survives in `bfloat16`:")
     kept = cast(1e-8, torch.bfloat16)  # @inspect kept
-    assert kept == 1.0011717677116394e-08, "not zero"
-    off = kept / 1e-8 - 1  # @inspect off
-    assert 0.00117 < off < 0.00118, "relative error"
+    assert kept == 1.0011717677116394e-08, "It is not zero."
+    off = kept / 1e-8 - 1  # @inspect off as %
+    assert 0.00117 < off < 0.00118, "It is about a thousandth too large."
     question(r"""
-        If the lower half is simply cut off, how many different `float32` patterns become the same
-        `bfloat16`?
+        A `float32` has `32` bits, and a `bfloat16` keeps the first `16` of them. If the rest is
+        simply cut off, how many different `float32` patterns become the same `bfloat16`?
     """, answer=2 ** (len(full) - len(top)),
         wrong={
             "Those are the bits that were cut off, not their patterns.": 16,
@@ -439,30 +435,28 @@ def bfloat16_is_much_coarser() -> None:
 def one_byte_comes_in_two_formats() -> None:
     """One byte is so little that there are two ways to spend it."""
     note(r"""
-        A byte has room for `256` values. Which ones would you choose? Cards of today have units for
-        two different answers.
+        A byte has `256` patterns of bits. How can they be used for floats? Cards of today compute
+        with two formats of one byte. Their names say how the bits are shared: `E4M3` has `4` bits
+        of exponent and `3` of *mantissa*, another word for the fraction. `E5M2` has `5` and `2`. So
+        `E4M3` is finer, and `E5M2` has the wider range:
     """)
+    assert layout(E4M3) == (1, 4, 3), "E4M3 has a sign, 4 bits of exponent and 3 of fraction."
+    assert layout(E5M2) == (1, 5, 2), "E5M2 has a sign, 5 bits of exponent and 2 of fraction."
     note(r"""
-        `E4M3` and `E5M2` carry their fields in their names: bits of exponent, and bits of
-        *mantissa*, another word for the fraction.
-    """)
-    assert layout(E4M3) == (1, 4, 3), "named after its fields"
-    assert layout(E5M2) == (1, 5, 2), "named after its fields"
-    note(r"""
-        So few values can all be looked at: count through the integers of a byte, and let `view`
-        read the same bits in either format. A pattern may also stand for infinity, or for *NaN*,
-        not a number:
+        One can look at all values of such a format: count through the `256` patterns, and let
+        `view` read them as floats. Some patterns stand for infinity or for NaN, which is not a
+        number:
     """)
     codes: UInt8[Tensor, "code"] = torch.arange(256).to(torch.uint8)
     fine: Float[Tensor, "code"] = codes.view(E4M3).float()  # @inspect fine
     wide: Float[Tensor, "code"] = codes.view(E5M2).float()  # @inspect wide
-    assert codes.view(E4M3).nbytes == 256, "one byte for each"
+    assert codes.view(E4M3).nbytes == 256, "Each value takes one byte."  # @hide
     distinct = fine[fine.isfinite()].unique().numel()  # @inspect distinct
-    assert distinct == 253, "finite, and one zero"
+    assert distinct == 253, "E4M3 has 253 finite values, zero counted once."
     special = fine.isinf().sum().item(), fine.isnan().sum().item()
-    assert special == (0, 2), "`E4M3`: no infinity, two NaN"
+    assert special == (0, 2), "In E4M3 no pattern is infinity, and 2 are NaN."
     special = wide.isinf().sum().item(), wide.isnan().sum().item()
-    assert special == (2, 6), "`E5M2`: both infinities, six NaN"
+    assert special == (2, 6), "In E5M2 2 patterns are infinities, and 6 are NaN."
     figure(byte_figure(fine[fine > 0].tolist(), wide[wide > 0].tolist()), caption=r"""
         Every positive value of either format. From any number to its double, E4M3 has eight values
         and E5M2 four, which it spreads over more doublings.
@@ -471,7 +465,7 @@ def one_byte_comes_in_two_formats() -> None:
         {torch.finfo(E4M3).max:.0f}; the row for E5M2 has half as many ticks per doubling and
         stretches from far below the first of E4M3 up to {torch.finfo(E5M2).max:.0f}.
     """)
-    question("How many different finite values does `E5M2` have, zero counted once?",
+    question("Of the `256` patterns of `E5M2`, `2` are infinities and `6` are NaN, and zero comes twice, with either sign. How many different finite values does it have?",
              answer=wide[wide.isfinite()].unique().numel(),
         wrong={
             "Those are all patterns, infinities and NaNs among them.": 256,
@@ -666,16 +660,16 @@ def running_sum(
 def a_running_sum_stalls() -> None:
     """A long sum stops growing once what is added is no more than half a gap."""
     note(r"""
-        Can a narrow format keep a total? Losses, averages and statistics are long sums, and one
-        that has stopped growing raises no error.
+        Can a narrow format keep the total of a long sum? Losses and averages are such sums. Add one
+        `4000` times, and round the total to the format after each addition; `running_sum` does
+        that:
     """)
-    note("Add one, `4000` times over, and keep the total in the format at hand.")
     brain = running_sum(1.0, 4000, torch.bfloat16)  # @inspect brain  # @unnoticed: 4000: long after it has stopped
     half = running_sum(1.0, 4000, torch.float16)  # @inspect half  # @unnoticed: 4000: long after it has stopped
     single = running_sum(1.0, 4000, torch.float32)  # @inspect single
-    assert brain == 2**8, "bfloat16 stops here"
-    assert half == 2**11, "float16 stops here"
-    assert single == 4000, "float32 is exact"
+    assert brain == 2**8, "In bfloat16 the total stops at 256."
+    assert half == 2**11, "In float16 it stops at 2048."
+    assert single == 4000, "In float32 it is exact."
 
     def totals(count: int, term: float) -> dict[str, float]:
         return {name: running_sum(term, count, d) for name, d in [*NAMES.items()][:3]}
@@ -694,23 +688,24 @@ def a_running_sum_stalls() -> None:
     assert ends[0.25] == [64, 1024, 512], "a smaller term is lost sooner"
     assert ends[1.0] == [256, 4096, 2048], "both have stopped"
     note(r"""
-        At $2^8$ the next `bfloat16` is two away. Adding one leads to the middle between them, which
-        is rounded to the even one: the old total, now and every time after. So the *running* total
-        must be wide; the terms may be narrow. PyTorch's own sum does not stall:
+        In `bfloat16` the total stops at $2^8$, and no error says so. The cause is the gap to the
+        next number, which is two there. Adding one leads to the middle of the gap, and that is
+        rounded back to $2^8$, every time. So the total must be kept in a wide format; the terms may
+        be narrow. PyTorch's own `sum` does so:
     """)
     terms = torch.ones(1000, dtype=torch.bfloat16)  # @inspect terms.dtype
     at_once = terms.sum().item()  # @inspect at_once
-    assert terms.dtype == torch.bfloat16, "the terms are narrow"
-    assert at_once == 1000, "not taken one by one"
+    assert terms.dtype == torch.bfloat16, "The terms are narrow."  # @hide
+    assert at_once == 1000, "PyTorch's sum of narrow terms is exact."
     one_by_one = running_sum(1.0, 1000, torch.bfloat16)  # @inspect one_by_one
-    assert one_by_one == 256, "accumulated narrow"
+    assert one_by_one == 256, "Added one by one in bfloat16, the sum stops at 256."
     note(r"""
         So the advice to keep long accumulations in `float32` has a mechanism behind it. The broader
         warning, that training in narrow formats is unstable, is best taken apart the same way:
         stalled sums here, [vanished gradients](#small_values_vanish_in_float16), and
         [lost updates](#small_updates_are_lost), which come next.
     """)
-    question("Add `4` instead of `1`, again and again, in `float16`. Where does the total stop?",
+    question("A total stops growing where the term is half of the gap to the next number. In `float16`, adding `1` again and again stops at `2048`, and gaps double with every power of two. Where does the total stop if `4` is added instead?",
              answer=running_sum(4.0, 4000, torch.float16),
         wrong={
             "That is where additions of 1 stop.": 2048,
@@ -727,40 +722,35 @@ def a_running_sum_stalls() -> None:
 def small_updates_are_lost() -> None:
     """A weight that is too coarse ignores small updates."""
     note(r"""
-        Why do recipes keep a wide copy of every weight, which costs as much as all that narrow
-        formats save? Because without it a weight can stand still:
+        Training changes each weight by many small updates. What happens to them if the weight is
+        kept in `bfloat16`? Take a weight of one, and `1000` updates of a thousandth each, which
+        should take it to zero:
     """)
-    note("A weight of one, and `1000` updates of a thousandth each that should take it to zero:")
     steps = 1000
     coarse = running_sum(-1e-3, steps, torch.bfloat16, start=1.0)  # @inspect coarse
-    assert coarse == 1.0, "not one of them arrived"
+    assert coarse == 1.0, "In bfloat16 the weight has not moved."
     fine = running_sum(-1e-3, steps, torch.float32, start=1.0)  # @inspect fine
-    assert round(1 - fine, 4) == 1.0, "float32 gets there"
-    note(r"""
-        The update is a fraction of the gap to the next number down, so it is rounded away. (To find
-        that number, read the bits as an integer and subtract one.)
-    """)
-    below = torch.tensor(1.0, dtype=torch.bfloat16).view(torch.int16) - 1
+    assert round(1 - fine, 4) == 1.0, "In float32 it comes to zero."
+    below = torch.tensor(1.0, dtype=torch.bfloat16).view(torch.int16) - 1  # @hide
     gap = 1 - below.view(torch.bfloat16).item()  # @inspect gap
-    assert gap == 2**-8, "down to the next number"
-    assert 0.25 < 1e-3 / gap < 0.26, "the update, in gaps"
+    assert gap == 2**-8, "The next bfloat16 below one is 1/256 away."
+    assert 0.25 < 1e-3 / gap < 0.26, "An update is a quarter of this gap."
     note(r"""
-        The cure is the *master copy* of mixed precision: a wide weight to update, and a rounded one
-        for the model to use.
+        In `bfloat16` none of the updates arrived. The next number below one is $2^{-8}$ away, and
+        an update is only a quarter of this gap. So the result is rounded back to one, every time.
+
+        The cure is the *master copy* of mixed precision. The weight is kept in `float32` and
+        updated there, and the model uses a rounded copy:
     """)
     master = torch.tensor(1.0)
     for _ in range(steps):
         master -= 1e-3
     weight = master.bfloat16()  # @inspect weight
-    assert weight.dtype == torch.bfloat16, "used narrow"
-    assert round(1 - weight.item(), 4) == 1.0, "and updated wide"
-    note(r"""
-        Low resolution matters little for *inputs* of a matrix product, where errors average out. It
-        matters for weights that are nudged and for totals that grow.
-    """)
+    assert weight.dtype == torch.bfloat16, "The model uses a bfloat16."
+    assert round(1 - weight.item(), 4) == 1.0, "With a master copy, all updates arrive."
     question(r"""
-        The gap below a `bfloat16` weight of `2` is twice as wide. How much can be taken from such a
-        weight at most without any effect?
+        The next `bfloat16` below a weight of `2` is $2^{-7}$ away. An update of up to half of this
+        gap is rounded back. How much can be taken from the weight at most without any effect?
     """, answer=(2 - (torch.tensor(2.0, dtype=torch.bfloat16).view(torch.int16) - 1)
         .view(torch.bfloat16).item()) / 2,
         wrong={

@@ -32,24 +32,21 @@ def parameters() -> None:
 def a_parameter_is_a_tensor_that_is_registered() -> None:
     """A parameter is a tensor that wants a gradient and that its module knows about."""
     note(r"""
-        What makes a tensor a parameter? Of two that look the same, one is trained and the other is
-        forgotten, without an error.
+        What makes a tensor a parameter of a model? It has to be wrapped in `nn.Parameter`. A
+        *module*, PyTorch's word for a part of a model, then registers it, and optimizers find it
+        there. A plain tensor in the same place is forgotten, without an error. First the wrapper:
     """)
-    note("A parameter is a tensor in a thin wrapper, which says that it is to be trained:")
     w = nn.Parameter(torch.randn(4, 2))  # @inspect w
-    assert isinstance(w, Tensor), "a tensor like others"
-    kinds = type(w), type(w.data)  # @inspect kinds
-    assert kinds == (nn.Parameter, Tensor), "`.data` is a plain one"
-    assert w.requires_grad is True, "which wants a gradient"
-    note(r"""
-        A module registers a parameter as soon as it is assigned to an attribute. A plain tensor is
-        assigned just as well, and then overlooked: by optimizers, by checkpoints and by `.to`.
-    """)
+    assert isinstance(w, Tensor), "A parameter is a tensor."
+    kinds = type(w), type(w.data)  # @hide
+    assert kinds == (nn.Parameter, Tensor), "Its data are a plain tensor."  # @hide
+    assert w.requires_grad is True, "It asks for a gradient."
+    note("Now give a module one parameter and one plain tensor, and ask which it knows:")
     module = nn.Module()
     module.learned, module.forgotten = w, torch.randn(4, 2)
     names = [name for name, _ in module.named_parameters()]  # @inspect names
-    assert names == ["learned"], "one of the two"
-    assert list(module.state_dict()) == ["learned"], "also when saving"
+    assert names == ["learned"], "The module knows the parameter alone."
+    assert list(module.state_dict()) == ["learned"], "It saves the parameter alone."
     module = nn.Module()
     module.first = nn.Parameter(torch.ones(3, 5))
     module.second = torch.ones(5, requires_grad=True)
@@ -136,26 +133,27 @@ def an_output_is_a_sum_of_many_terms() -> None:
 def dividing_by_the_root_keeps_the_scale() -> None:
     """Divided by the root of the inputs, outputs stay at one whatever the width."""
     note(r"""
-        Which factor keeps a layer's outputs as large as its inputs, whatever its width? It has to
-        undo the root by which a sum grows.
+        With weights of standard deviation `1`, the outputs of a layer with $n$ inputs have standard
+        deviation $\sqrt{n}$. Which factor keeps outputs as large as inputs? Divide the weights by
+        $\sqrt{n}$. `outputs` multiplies random inputs by random weights of a given deviation, here
+        for three numbers of inputs:
     """)
-    note("So divide the weights by it:")
     widths = [256, 4096, 65536]
     spread = [outputs(n, 1 / math.sqrt(n)).std().item() for n in widths]  # @inspect spread
     rounded = [round(s, 1) for s in spread]
-    assert rounded == [1.0, 1.0, 1.0], "independent of the width"
-    misbelief("After scaling, each element of the output is constant.", r"""
-        Of constant *order*. The values are as random as before, around zero with a deviation near
-        one; the number that CS336 prints beside that sentence is a single draw [@cs336].
-    """)
+    assert rounded == [1.0, 1.0, 1.0], "The outputs have deviation 1 at any number of inputs."
     y = outputs(16384, 1 / math.sqrt(16384)).flatten()  # @inspect y
-    different = len(set(y.tolist()))  # @measure different
-    assert 0.99 < different / y.numel(), "hardly two alike"
-    inside = (y.abs() < 1).double().mean().item()  # @inspect inside
-    assert 0.64 < inside < 0.73, "about two thirds within one"
+    different = len(set(y.tolist()))  # @hide
+    assert 0.99 < different / y.numel(), "Hardly two outputs are alike."  # @hide
+    inside = (y.abs() < 1).double().mean().item()  # @inspect inside as %
+    assert 0.64 < inside < 0.73, "About two thirds of the outputs lie between -1 and 1."
+    misbelief("After scaling, each element of the output is constant.", rf"""
+        The elements are as random as before. What is constant is their standard deviation, one:
+        {inside:.0%} of them lie between `-1` and `1`.
+    """)
     question(r"""
-        A script draws all weights with a deviation of `0.02`. For which number of inputs does that
-        keep outputs at `1`?
+        A script draws all weights with a standard deviation of `0.02`. For which number of inputs
+        do outputs then have a deviation of `1`?
     """, answer=round(1 / 0.02**2),
         wrong={
             "That is the root of the number of inputs.": 50,

@@ -381,39 +381,34 @@ def mfu_counts_what_the_model_needs() -> None:
 def the_denominator_decides() -> None:
     """One measured rate gives several utilizations, and one of them is right."""
     note(r"""
-        One published time gives a utilization of four fifths, or of one twentieth. Which? Nothing
-        has to be measured again, only divided by the right number.
-    """)
-    note(r"""
-        A trace of CS336, of 7 April 2025, reports a product of `16384 * 32768` by `32768 * 8192`
-        numbers in `float32` on an H100: `0.163` s, or `5.409e13` FLOP/s [@cs336]. It is a single
-        measurement without a spread, good enough as material for arithmetic.
+        A utilization is a measured rate divided by a peak. A card has a peak for each number
+        format, so which one is right? The one of the format that was used. The course CS336
+        published a measurement: a product of `16384 * 32768` by `32768 * 8192` numbers in `float32`
+        on an H100 took `0.163` s, which is `5.409e13` FLOP/s [@cs336]:
     """)
     work, rate = 2 * 16384 * 32768 * 8192, 5.409e13
-    assert work == 8_796_093_022_208, "FLOPs of the product"
+    assert work == 8_796_093_022_208, "The product has so many FLOPs."
     seconds = round(work / rate, 3)  # @inspect seconds as s
-    assert seconds == 0.163, "the time fits the rate"
-    right = rate / dense_peak("H100 SXM", "float32")  # @inspect right
-    assert 0.806 < right < 0.808, "by the datasheet's 67e12"
-    typed = rate / 67.5e12  # @inspect typed
-    assert 0.800 < typed < 0.802, "by the trace's own 67.5e12"
-    note(r"""
-        The trace's own `67.5e12` is a constant typed into its code [@cs336]. The datasheet says
-        `67` teraFLOP/s [@nvidia-h100], and so do,
-        [within a part in five hundred](#every_peak_belongs_to_a_format), the chip's units and
-        clock. It is the rate of the ordinary units, which multiplied here. Now divide by the number
-        that is quoted most:
-    """)
+    assert seconds == 0.163, "The time fits the rate."
+    right = rate / dense_peak("H100 SXM", "float32")  # @inspect right as %
+    assert 0.806 < right < 0.808, "Divided by the float32 peak, it is four fifths."
+    typed = rate / 67.5e12  # @hide
+    assert 0.800 < typed < 0.802, "With the peak of 67.5e12 in the course's code, it is nearly the same."  # @hide
     promised = dense_peak("H100 SXM", "bfloat16")
-    wrong = rate / promised  # @inspect wrong
-    assert 0.054 < wrong < 0.055, "by another format's peak"
-    misbelief(f"An H100 promises {promised / TERA} TFLOP/s to a `float32` product.", rf"""
-        That is the promise for `bfloat16`. The tensors were `float32`, and for products TF32 is off
-        by default: this one reached {right:.1%} of its peak, not {wrong:.1%}.
+    wrong = rate / promised  # @inspect wrong as %
+    assert 0.054 < wrong < 0.055, "Divided by the bfloat16 peak, it is a twentieth."
+    note(rf"""
+        The tensors were `float32`, and the ordinary units multiplied them. Their peak is `67`
+        TFLOP/s [@nvidia-h100], so the product reached {right:.1%} of its peak. The number that is
+        quoted most, the peak in `bfloat16`, would give {wrong:.1%}.
+    """)
+    misbelief(f"An H100 promises {promised / TERA} TFLOP/s to a `float32` product.", r"""
+        That is the promise for `bfloat16`. To `float32` it promises 67 TFLOP/s [@nvidia-h100].
     """)
     allowed = dense_peak("H100 SXM", "tf32")
     question(rf"""
-        With TF32 switched on, an H100 promises `{allowed / TERA}e12` FLOP/s. How long would this
+        This product reached {right:.1%} of a peak of `67e12` FLOP/s, in {seconds} s. With TF32
+        switched on, an H100 promises `{allowed / TERA}e12` FLOP/s. How many seconds would the
         product take at the same share of that peak?
     """, answer=work / (right * allowed),
         wrong={
@@ -523,11 +518,11 @@ def as_percent(share: float | None) -> str:
 @requires("cuda")
 def a_launch_returns_before_the_work_is_done() -> None:
     """A launch returns before the work is done."""
-    note("How does a card exceed its own peak? By a clock that stops too early.")
     note(r"""
-        The CPU hands a product to the GPU and goes on: that is a *launch*. A clock that is read now
-        has timed the handing over. `torch.cuda.synchronize()` waits until all that was handed over
-        is done. Read the clock before it and after it:
+        How does one time a product on a GPU? The CPU hands the product to the GPU and goes on at
+        once; that is a *launch*. A clock that is read now has timed only the launch, and the rate
+        seems higher than the card's peak. `torch.cuda.synchronize()` waits until all that was
+        launched is done. Read the clock before this call and after it:
     """)
     n = scaled(8192, lambda n: 20 * n * n)  # @measure n
     x = torch.randn(n, n, device="cuda")
@@ -546,8 +541,9 @@ def a_launch_returns_before_the_work_is_done() -> None:
     if promised is not None:
         assert promised < impossible, "faster than the card can be"
     question(r"""
-        A launch takes `10` µs, the product itself `20` ms. A program launches `100` of them and
-        then synchronizes. What does a clock show just before it does so, and what just after?
+        A launch takes `10` µs, and the product itself takes `20` ms. A program launches `100`
+        products and then synchronizes. How many seconds does a clock show just before it
+        synchronizes, and how many just after?
     """, answer=[100 * 10e-6, 10e-6 + 100 * 20e-3],
         check=[1e-3, 2.00001],
         hint="The first clock sees launches only. After the first launch the card is never idle.",
