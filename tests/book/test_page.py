@@ -21,7 +21,7 @@ from tests.running import section
 from litbook.document import bibliography, margin, silent
 from litbook.document.edition import Edition
 from litbook.document.search import Passage
-from litbook.html import cards, drawings, figures, ledger, markup, page
+from litbook.html import cards, drawings, figures, ledger, markup, page, pictures
 from litbook.record import model
 from litbook.record.model import (
     Claim,
@@ -1046,3 +1046,7 @@ def test_prose_that_never_ran_has_no_end_and_no_table_that_only_a_run_can_fill(p
 def test_whatever_an_anchor_is_made_of_it_is_no_further_attribute(name):
     made = markdown.markdown(markup.heading(2, markup.text("Head"), name), extensions=["attr_list", "toc"])
     assert re.fullmatch(r'<h2 id="[\w.:-]+">Head</h2>', made)
+
+
+def test_a_lecture_that_has_not_run_has_no_pictures() -> None:
+    assert pictures.files([]) == {}

@@ -38,7 +38,7 @@ def files(records: Sequence[Record]) -> dict[str, bytes]:
 
     The first is this build's own: a script in another one, which may come from anywhere, is not written.
     """
-    own = (piece.live for section in records[0].sections for piece in section.pieces)
+    own = (piece.live for record in records[:1] for section in record.sections for piece in section.pieces)
     kept = dict(script(live) for live in own if live is not None)
     for section in (section for record in records for section in record.sections):
         # What authors handed over, and in what values showed themselves.
