@@ -33,6 +33,7 @@ def checkpoints() -> None:
     torch_load_refuses_what_it_does_not_know()
 
 
+@aside
 def a_long_run_saves_by_the_clock() -> None:
     """How often to save follows from how often the run dies and how long a save takes."""
     note(r"""

@@ -52,31 +52,31 @@ def matmul_and_named_axes() -> None:
     einops_errors_repeat_the_pattern()
 
 
-@aside
 def a_product_contracts_one_axis() -> None:
     """A matrix product sums over the axis its sides share."""
     note(r"""
-        Nearly all that a language model computes are matrix products. What happens in one, and what
-        does it cost?
-    """)
-    note(r"""
-        The left side ends with an axis that the right side begins with, here `hidden`. It is
-        *contracted*: multiplied pair by pair and summed away. The others stay.
+        Nearly all that a language model computes are products of matrices. What happens in one? The
+        left matrix has a row for each token, and the right matrix a column for each output. Both
+        share an axis, here `hidden`: the columns of the left and the rows of the right. Each entry
+        of the result multiplies a row of the left with a column of the right, number by number, and
+        adds up. So the shared axis disappears from the result; one says that it is *contracted*. In
+        this example all numbers are one:
     """)
     m, k, n = 16, 32, 2
     x: Float[Tensor, "token hidden"] = torch.ones(m, k)
     w: Float[Tensor, "hidden out"] = torch.ones(k, n)
     y: Float[Tensor, "token out"] = x @ w  # @inspect y.shape
     entries = set(y.flatten().tolist())  # @inspect entries
-    assert tuple(y.shape) == (16, 2), "the outer axes stay"
-    assert entries == {32.0}, "ones, summed along hidden"
+    assert tuple(y.shape) == (16, 2), "The result has an entry for each token and each output."
+    assert entries == {32.0}, "Each entry adds up 32 products of ones."
 
     note(r"""
-        Each of the `m * n` entries takes `k` multiplications and `k` additions, the first of them
-        to zero. So a product costs `2 * m * k * n` FLOPs, and PyTorch's counter agrees.
+        With $m$ tokens, $k$ numbers in each and $n$ outputs, each of the $mn$ entries takes $k$
+        multiplications and $k$ additions. So a product takes `2 * m * k * n` FLOPs. `flops` returns
+        what PyTorch counts:
     """)
     reported = flops(lambda: x @ w)  # @inspect reported as FLOP
-    assert reported == 2 * m * k * n, "counted as by hand"
+    assert reported == 2 * m * k * n, "PyTorch counts as many."
     question("A product of shapes `(m, 64)` and `(64, 8)` costs `102400` FLOPs. What is `m`?",
              answer=102400 // flops(lambda: torch.ones(1, 64) @ torch.ones(64, 8)),
         check=next(m for m in range(999) if 2 * m * 64 * 8 == 102400))

@@ -142,12 +142,13 @@ def momentum(lr: float, beta: float = 0.9) -> Rule:
     return rule
 
 
-@aside
 def momentum_is_a_decayed_sum() -> None:
     """Momentum takes longer steps, because it adds gradients up."""
     note(r"""
-        Momentum keeps moving the way it has been moving [@polyak1964]. It remembers one number per
-        parameter, $s$.
+        *Momentum* is the simplest optimizer with a memory: it keeps moving the way it has been
+        moving [@polyak1964]. It remembers one number $s$ for each parameter $p$. In each step it
+        multiplies $s$ by a factor $\beta$, usually `0.9`, and adds the new gradient $g$. With the
+        learning rate $\eta$:
 
         $$s \leftarrow \beta\,s + g \qquad p \leftarrow p - \eta\,s$$
     """)
@@ -157,25 +158,26 @@ def momentum_is_a_decayed_sum() -> None:
     assert torch.allclose(ours, theirs), "step for step"
 
     misbelief("Momentum is SGD with an exponential average of the gradients.", r"""
-        What PyTorch keeps is a decayed *sum*. Under a constant gradient an average stays where it
-        is; the sum grows, and the steps with it.
+        PyTorch keeps a *sum*, in which older gradients count less. If the gradient is always one,
+        an average stays at one. The sum grows to `10`, and the steps become as much longer.
     """)
     ones = torch.ones(200, 1, dtype=torch.float64)  # @unnoticed: 200 -> 201, 200 -> 400: long enough for the sum to settle
     summed = walk(torch.optim.SGD, ones, lr=1, momentum=0.9)
     lengths = lengths_of(summed, 2)  # @inspect lengths  # @unnoticed: 2: more digits are as exact
-    assert lengths[:3] == [1.0, 1.9, 2.71], "longer and longer"
-    assert lengths[-1] == 10.0, "one over one minus beta"
+    assert lengths[:3] == [1.0, 1.9, 2.71], "With a gradient of one, the steps get longer and longer."
+    assert lengths[-1] == 10.0, "In the long run they are 1 / (1 - 0.9) times as long."
     note(r"""
-        So switching momentum on multiplies the learning rate, in effect, unless the new gradient is
-        damped to match. That is what `dampening` is for, and then it is an average.
+        In the long run the sum is $g / (1 - \beta)$. So momentum with $\beta$ = `0.9` takes steps
+        as long as plain SGD does with `10` times the learning rate, if gradients keep their
+        direction.
     """)
-    settings = {"lr": 1, "momentum": 0.9, "dampening": 0.9}
-    damped = walk(torch.optim.SGD, ones, **settings)
-    averaged = lengths_of(damped, 6)  # @inspect averaged
-    assert set(averaged) == {1.0}, "an average of ones"
+    settings = {"lr": 1, "momentum": 0.9, "dampening": 0.9}  # @hide
+    damped = walk(torch.optim.SGD, ones, **settings)  # @hide
+    averaged = lengths_of(damped, 6)  # @hide
+    assert set(averaged) == {1.0}, "With dampening, it would be an average of ones."  # @hide
     question(r"""
-        Plain SGD did well at a rate of `0.1`. Which rate keeps its steps under a constant gradient,
-        in the long run, with a momentum of `0.95`?
+        Plain SGD did well at a learning rate of `0.1`. With momentum and $\beta$ = `0.95`, which
+        learning rate gives steps of the same length in the long run, under a constant gradient?
     """, answer=0.1 * (1 - 0.95),
         check=0.1 / sum(0.95**t for t in range(2000)))
 

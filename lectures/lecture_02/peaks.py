@@ -515,6 +515,7 @@ def as_percent(share: float | None) -> str:
     return "not available" if share is None else f"{share:.1%}"
 
 
+@aside
 @requires("cuda")
 def a_launch_returns_before_the_work_is_done() -> None:
     """A launch returns before the work is done."""
@@ -610,6 +611,7 @@ def formats_to_time(card: Card | None) -> list[str]:
     return [n for n in names if card is None or peak(card, n) is not None]
 
 
+@aside
 @requires("cuda")
 def five_formats_are_measured_here() -> None:
     """Each format is measured warm, and divided by its own dense peak."""

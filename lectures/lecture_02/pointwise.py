@@ -169,18 +169,19 @@ def attention_weights(x: Tensor, keep: Tensor) -> Tensor:
     return scores.masked_fill(~keep, -math.inf).softmax(dim=-1)
 
 
-@aside
 def the_causal_mask_keeps_the_lower_triangle() -> None:
     """With queries as rows, the causal mask keeps the lower triangle."""
     note(r"""
-        Attention scores every token (the *query*) against every token (the *key*), and turns each
-        query's scores into weights that add up to one [@vaswani2017]. A language model must not
-        look ahead, so a *causal mask* removes keys later than the query. Queries are rows here, as
-        in $Q K^T$.
+        A language model must not look ahead: each token may use only itself and earlier tokens. How
+        is that done? In *attention*, each token has a *query*, a row of numbers, which is
+        multiplied with the *key* of every token. The results are *scores*, a matrix with a row for
+        each query and a column for each key. The softmax turns each row into weights that add up to
+        one [@vaswani2017]. A *causal mask* removes the scores of later tokens before that, so that
+        their weights are zero. What stays is the lower triangle, `tril`:
     """)
     misbelief("The causal attention mask is `triu`.", r"""
-        In this layout `triu` lets the first token read all the others, and lets the last read only
-        itself. PyTorch's own causal attention keeps `tril`.
+        It is `tril`. With queries as rows, `triu` keeps the upper triangle: the first token would
+        read all others, and the last token only itself.
     """)
     n = 4
     x: Float[Tensor, "query channel"] = torch.randn(n, 8)
@@ -189,9 +190,9 @@ def the_causal_mask_keeps_the_lower_triangle() -> None:
     leaking = attention_weights(x, keep.triu())  # @inspect leaking
     future = keep.triu(diagonal=1)
     last = leaking[-1].tolist()
-    assert causal[future].tolist() == [0, 0, 0, 0, 0, 0], "no weight ahead"
-    assert leaking[future].count_nonzero() == 6, "weight on all of it"
-    assert last == [0, 0, 0, 1], "and the last sees no past"
+    assert causal[future].tolist() == [0, 0, 0, 0, 0, 0], "With tril, no weight is on a later token."
+    assert leaking[future].count_nonzero() == 6, "With triu, all later tokens have weight."
+    assert last == [0, 0, 0, 1], "With triu, the last token sees itself alone."
     figure(plot_masks(causal, leaking), caption=r"""
         Attention weights under both masks; the area of a square is its weight. Red squares are
         weights on tokens that have not been written yet.
