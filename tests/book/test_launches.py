@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from tests.running import COMMAND, Done, claims, process, section, write
+from tests.running import COMMAND, HEAD, LITBOOK, Done, claims, process, section, write
 
 from litbook.record import encoding, ranks
 
@@ -223,3 +223,46 @@ def test_ctrl_c_ends_all_ranks_and_names_their_section(tmp_path: Path) -> None:
     told = run.communicate(timeout=30)[1]
     assert (run.returncode, told) == (130, "run_lecture.py: interrupted on 2 ranks, in the section one\n")
     assert left_running() == [] and [*tmp.iterdir()] == []
+
+
+# ------------------------------------------------------------------------ what guards a lecture
+
+GUARDED = '''
+def total(x):
+    dist.all_reduce(x)
+    return x.item()
+
+
+@requires("ranks=2")
+def one():
+    """One."""
+    rank = dist.get_rank()
+    mine = torch.tensor([rank + 1.0])
+    both = total(mine)
+    left = 3 - rank
+    assert both == 3, "the sum"
+    assert rank < 2, "a number below two"
+    assert left > -5, "more than that"
+    assert total(torch.ones(1)) == 2, "it talks"
+'''
+
+
+def test_claims_and_code_of_sections_on_ranks_are_changed_and_tried(tmp_path: Path) -> None:
+    text = f"{HEAD}{TORCH}\ndef main():\n    one()\n\n{GUARDED}"
+    file, book = write(tmp_path, text), {**os.environ, "LITBOOK_PATIENCE": "20"}
+
+    def check(what: str) -> str:
+        words: list[str | Path] = [*LITBOOK, "check", file, f"--{what}"]
+        return subprocess.run(words, env=book, capture_output=True, text=True, check=False).stdout
+
+    claims_ = check("mutants")
+    at = {line: str(number) for number, line in enumerate(text.splitlines(), 1)}
+    survives = at['    assert left > -5, "more than that"']
+    talks = at['    assert total(torch.ones(1)) == 2, "it talks"']
+    assert f"lecture_sample.py:{survives}:19: survives: number -5 -> -6 and -5 -> -4" in claims_
+    assert f"lecture_sample.py:{talks}: the claim itself does not hold when it is tried" in claims_
+    assert "it is tried on each rank alone: what talks to others stands above the assert" in claims_
+    assert "a number below two" not in claims_ and "the sum" not in claims_
+    code = check("code")
+    assert f"lecture_sample.py:{at['    left = 3 - rank']}:12: nothing in one notices: 3 -> 2" in code
+    assert "noticed by a claim" in code

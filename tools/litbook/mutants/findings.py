@@ -93,7 +93,8 @@ def of_claims(owner: run.Owner, path: str, wanted: dict[str, Any]) -> dict[str, 
 def _device(lecture: Lecture, number: int) -> str | None:
     """The device, or the time, that the section of a claim requires."""
     function = lecture.statements[lecture.claims[number].statement].function
-    return needs(lecture.functions[function].requires).device or None
+    need = needs(lecture.functions[function].requires)
+    return None if need.is_plain else need.device
 
 
 def of_code(owner: run.Owner, path: str, wanted: dict[str, Any]) -> dict[str, Any]:

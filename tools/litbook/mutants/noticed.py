@@ -116,7 +116,7 @@ def try_changes(
     lecture = source.usable(path, sections)
     drawn: dict[str, list[int]] | None = None
     if sample is not None:
-        here = [i for i in lecture.order if not needs(lecture.functions[i].requires).device]
+        here = [i for i in lecture.order if needs(lecture.functions[i].requires).is_plain]
         here = [i for i in here if not sections or lecture.section_name(i) in sections]
         every = [(i, at) for i in here for at in range(len(changes(lecture, i)))]
         drawn = {}
@@ -130,7 +130,7 @@ def try_changes(
         above = [number]
         while (parent := lecture.functions[above[-1]].parent) is not None:
             above.append(parent)
-        count += not needs(lecture.functions[number].requires).device and (
+        count += needs(lecture.functions[number].requires).is_plain and (
             not asked or not asked.isdisjoint(above)
         )
     at_once = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -313,7 +313,7 @@ class _Changing(Recorder):
         start = _now()
         super().section(function, call)
         need = needs(section.requires)
-        if function not in plan.tried and not need.device and not (need.ranks and section.kind == "section"):
+        if function not in plan.tried and need.is_plain and not (need.ranks and section.kind == "section"):
             # Every section gets an equal part of the time that is left.
             until = _now() + (plan.until - _now()) / max(1, plan.sections)
             plan.sections -= 1

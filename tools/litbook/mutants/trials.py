@@ -299,7 +299,11 @@ def _try(outcome: Outcome, lecture: Lecture, frame: FrameType) -> None:
     if not any(isinstance(inner, _CALLS) for inner in ast.walk(node.test)):
         verdicts = _in_child(codes, names)
     if len(verdicts) < len(codes):  # it calls something, or the child did not come to its end
-        verdicts = [next(iter(_in_child([code], names)), TOO_LONG) for code in codes]
+        verdicts = []
+        for code in codes:
+            verdicts.append(next(iter(_in_child([code], names)), TOO_LONG))
+            if verdicts[0] != HOLDS:  # its own test
+                break
     if verdicts[0] != HOLDS:
         outcome.unsteady = verdicts[0]
         return

@@ -34,6 +34,11 @@ class Needs:
         """Whether it needs another operating system than this one."""
         return self.device == "linux" and PLATFORM != "linux"
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether it runs on this system's processor, and takes no minutes."""
+        return self.device in ("", "linux") and not self.other_system
+
     def within(self, above: Needs) -> Needs:
         """What is needed inside of what needs `above`: of a kind that is named at both places, its own."""
         many = self if self.ranks or self.simulated else above
