@@ -84,7 +84,7 @@ class Shelves:
                 for other in rank.values
                 if (what(other), other.turn) == (what(v), v.turn) and other.value is not None
             ]
-            if isinstance(s, Mapping) and len({other.value for _, other, _ in alike}) > 1:
+            if isinstance(s, Mapping) and len({other.value for _n, other, _shot in alike}) > 1:
                 rows += [
                     (replace(other, text=_("{name}, rank {n}", name=v.text, n=n)), shot)
                     for n, other, shot in alike
