@@ -502,6 +502,10 @@ def test_with_a_place_on_github_the_colab_link_leads_to_the_file_there(hostile):
     page = notebook_page.page(hostile, PLACE, "https://github.com/owner/repo/blob/gh-pages/")
     address = f"owner/repo/blob/gh-pages/{PLACE}"
     assert f'href="https://colab.research.google.com/github/{address}"' in page
+    file = PLACE.replace("/", "%2F")
+    assert f'href="https://mybinder.org/v2/gh/owner/repo/gh-pages?urlpath=lab%2Ftree%2F{file}"' in page
+    page = notebook_page.page(hostile, PLACE, "https://github.com/owner/repo/blob/main/docs")
+    assert f"/owner/repo/main?urlpath=lab%2Ftree%2Fdocs%2F{file}" in page
     assert "Upload" not in page
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from typing import assert_never
+from urllib.parse import quote
 
 from litbook.document import blocks, books, explored, labels, pieces, values
 from litbook.document import notebook as document
@@ -43,6 +44,11 @@ def page(notebook: document.Notebook, place: str, github: str = "") -> Page:
     if github:
         at = github.rstrip("/").replace("https://github.com/", "https://colab.research.google.com/github/")
         links.append(tag("a", _("Open in Colab"), href=f"{at}/{place}", class_="md-button"))
+        repository, _blob, within = github.rstrip("/").removeprefix("https://github.com/").partition("/blob/")
+        branch, _slash, folder = within.partition("/")
+        file = quote("/".join(filter(None, [folder, place])), safe="")
+        binder = f"https://mybinder.org/v2/gh/{repository}/{branch}?urlpath=lab%2Ftree%2F{file}"
+        links.append(tag("a", _("Open in Binder"), href=binder, class_="md-button"))
         below = markup.NOTHING
     links.append(tag("a", _("Read it as a page"), href=back))
     walk = _Walk(notebook)

@@ -334,6 +334,11 @@ class LitbookPlugin(BasePlugin[Options]):
     @event_priority(-50)  # the search has written its index
     def on_post_build(self, *, config: Any) -> None:
         """The verdict of a strict build: it fails by how many problems there are, whoever reads the log."""
+        if config["extra"].get("colab"):  # Binder makes its environment of what stands beside the site
+            recorded = [edition.record.environment.versions for edition in self.editions]
+            versions = {name: v.partition("+")[0] for it in recorded for name, v in it.items() if v}
+            listed = "".join(f"{name}=={versions[name]}\n" for name in sorted(versions))
+            write(Path(config["site_dir"]) / "requirements.txt", listed.encode())
         search.split(Path(config["site_dir"]), self.config.synonyms, self.passages)
         for what, pages in self.blocked.items():
             some = ", ".join(pages[:SOME]) + (f" and {len(pages) - SOME} more" if len(pages) > SOME else "")
