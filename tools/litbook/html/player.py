@@ -90,11 +90,9 @@ def _ranks(record: Record, sections: Iterable[Section]) -> int:
 
 def _as_of(record: Record, rank: int) -> Record:
     """The record as this rank has it; a section that ran on fewer as it is."""
+    of = _("rank {n}", n=rank)
     sections = (
-        structs.replace(
-            of_rank(section, rank),
-            heading=f"{section.heading or section.name} ({_('rank {n}', n=rank)})",
-        )
+        structs.replace(of_rank(section, rank), heading=f"{section.heading or section.name} ({of})")
         if rank < len(section.shares)
         else section
         for section in record.sections
