@@ -6,7 +6,7 @@ import torch
 from hardware import CARDS, peak
 from jaxtyping import BFloat16, Float
 from torch import Tensor, nn
-from units import DAY, GB, TERA, MiB
+from units import DAY, GB, TERA
 
 from litbook import aside, explore, figure, misbelief, note, question
 
@@ -288,12 +288,12 @@ def adamw_keeps_four_numbers_per_parameter() -> None:
     """)
     p = nn.Parameter(torch.randn(1000))
     state = adamw_step(p)  # @inspect sorted(state)
-    assert p.grad is not None, "the gradient is kept"
+    assert p.grad is not None, "The gradient is kept."  # @hide
     moments = state["exp_avg"].nbytes + state["exp_avg_sq"].nbytes
     held = p.nbytes + p.grad.nbytes + moments  # @inspect held as B
     per_parameter = held / p.numel()  # @inspect per_parameter as B
-    assert per_parameter == 4 + 4 + (4 + 4), "parameter, gradient, moments"
-    assert state["step"].nbytes == 4, "plus one counter per tensor"
+    assert per_parameter == 4 + 4 + (4 + 4), "Parameter, gradient and two moments take 16 bytes."
+    assert state["step"].nbytes == 4, "A counter of 4 bytes is kept for each tensor besides."  # @hide
     card = CARDS["H100 SXM"]
     note(rf"""
         So with $P$ parameters a step of AdamW in `float32` holds
@@ -307,16 +307,15 @@ def adamw_keeps_four_numbers_per_parameter() -> None:
         GB [@nvidia-h100]:
     """)
     limit = card.memory / per_parameter  # @inspect limit as parameters
-    assert limit == 5 * 10**9, "an upper bound, not an estimate"
-    reported = card.reported  # @inspect reported as B
-    assert reported is not None, "someone looked"
-    bound = reported / per_parameter  # @inspect bound as parameters
-    assert 5.34e9 < bound < 5.35e9, "by what the card itself reports"
+    assert limit == 5 * 10**9, "At most 5 billion parameters fit."
+    reported = card.reported  # @hide
+    assert reported is not None, "The memory that the card reports is known."  # @hide
+    bound = reported / per_parameter  # @hide
+    assert 5.34e9 < bound < 5.35e9, "By what the card itself reports, the bound is a little higher."  # @hide
     note(rf"""
-        Its driver reports {reported // MiB:,} MiB [@seen-modal], and so {bound / 1e9:.1f} billion.
-        Even that many do not fit: the values that the forward pass leaves for the backward pass,
-        temporary tensors and unusable gaps have not been given a byte yet. For napkins the number
-        on the box is round, and on the safe side.
+        So one H100 trains at most {limit / 1e9:.0f} billion parameters. Even that many do not fit
+        in practice. The values that the forward pass leaves for the backward pass take memory too,
+        and so do temporary tensors.
     """)
     question(r"""
         Another optimizer keeps one moment instead of two, also in `float32`. How many parameters
@@ -371,15 +370,12 @@ def adamw_follows_the_dtype_it_is_given() -> None:
 def a_master_copy_eats_what_it_saves() -> None:
     """Half-width weights with a full-width master copy save no memory."""
     note(r"""
-        Does a model whose weights take half the bytes train in less memory? In the usual recipe not
-        by a byte.
-    """)
-    note(r"""
-        That recipe is *mixed precision*: the model computes with narrow weights, and the optimizer
-        keeps a `float32` *master copy* of each, because
-        [small updates get lost](#small_updates_are_lost) in narrow ones [@micikevicius2018]. Weigh
-        the pieces, here with `bfloat16` as the narrow format, and add them up in every combination
-        in use.
+        In `bfloat16` a weight takes `2` bytes instead of `4`. Does a model with such weights train
+        in less memory? In the usual recipe it does not. The recipe is *mixed precision*: the model
+        computes with narrow weights, and the optimizer keeps a `float32` *master copy* of each
+        weight, because [small updates get lost](#small_updates_are_lost) in narrow weights
+        [@micikevicius2018]. Measure the bytes of each piece for one parameter, and add them up for
+        six recipes:
     """)
     n = 1000  # @unnoticed: 1000: bytes of a number are the same for any count
     master = nn.Parameter(torch.randn(n))
@@ -399,36 +395,33 @@ def a_master_copy_eats_what_it_saves() -> None:
         "`bfloat16` throughout": (half, half, 0, thrifty),
     }
     sums = [sum(parts) for parts in recipes.values()]  # @inspect sums as B
-    assert sums == [16, 16, 18, 12, 12, 8], "bytes per parameter"
+    assert sums == [16, 16, 18, 12, 12, 8], "These are the bytes per parameter of the six recipes."
     line = "| {} | {} | {} | {} | {} | {} |"  # @hide
     rows = [line.format(name, *p, sum(p)) for name, p in recipes.items()]  # @hide
     note("Bytes per parameter:")
     note("| recipe | parameter | gradient | master | moments | sum |\n|---|---|---|---|---|---|\n"
          + "\n".join(rows))
     note(r"""
-        The first two sums agree because the master copy takes back exactly what the narrow
-        parameter and gradient gave, as long as the moments stay wide. What the mixed recipe buys is
-        speed: faster arithmetic units, and half the bytes to read for each weight. How much speed
-        depends on the card and has to be measured on it.
-    """)
-    note(r"""
-        And without the master copy? Take the recipe of `12` bytes that has none, on eight cards
-        that share the state, [each an eighth](#pooled_memory_needs_sharded_state):
+        The first two recipes take the same: the narrow parameter and gradient save `4` bytes, and
+        the master copy takes `4`. What mixed precision brings is speed: faster arithmetic units,
+        and half the bytes to read for each weight.
+
+        Without a master copy, `12` bytes are enough for each parameter. How many parameters then
+        fit on eight H100 that share the state,
+        [each an eighth](#pooled_memory_needs_sharded_state)?
     """)
     bare = sums[4]  # @inspect bare as B
     pool = 8 * CARDS["H100 SXM"].memory  # @inspect pool as B
     most = pool // bare  # @inspect most as parameters
-    assert most == 53_333_333_333, "on eight cards, if all is sharded"
+    assert most == 53_333_333_333, "So many fit on eight cards, if all state is shared out."
     note(rf"""
-        {most / 1e9:.0f} billion parameters: so counts CS336 in its edition of 2026 [@cs336-2026].
-        `torch.optim.AdamW` does not do this by itself: it gives narrow weights
-        [narrow moments](#adamw_follows_the_dtype_it_is_given). And what the recipe gives up is
-        small steps. An update below the spacing of `bfloat16` leaves the weight where it was,
-        however precisely it was computed.
+        It would be {most / 1e9:.0f} billion, as CS336 counts in its edition of 2026 [@cs336-2026].
+        The price is small steps: an update below the spacing of `bfloat16` leaves the weight where
+        it was.
     """)
     question(r"""
-        Parameter and gradient in `bfloat16`, a `float32` master copy, and each moment squeezed into
-        a single byte. How many bytes per parameter?
+        A recipe keeps parameter and gradient in `bfloat16`, a master copy in `float32`, and each of
+        the two moments in a single byte. How many bytes does it take per parameter?
     """, answer=half + half + full + 2 * torch.uint8.itemsize,
         wrong={
             "There are two moments, a byte each.": half + half + full + 1,
@@ -446,31 +439,31 @@ def a_master_copy_eats_what_it_saves() -> None:
 def pooled_memory_needs_sharded_state() -> None:
     """Eight GPUs hold an eightfold model only if each keeps an eighth of it."""
     note(r"""
-        On the invoice, the memories of eight GPUs add up. Do they add up for one model? Two
-        readings of the same hardware, by the size on the box, at the
-        [`16` bytes per parameter](#adamw_keeps_four_numbers_per_parameter) of AdamW in `float32`:
+        The memories of eight GPUs add up. Does the largest model that they can train grow by as
+        much? That depends on the software. Training with AdamW in `float32` takes
+        [`16` bytes per parameter](#adamw_keeps_four_numbers_per_parameter). Compute the largest
+        model twice: as if all memory were one pool, and with a full copy of the model on every GPU:
     """)
     gpus, per_parameter = 8, 16
     memory = CARDS["H100 SXM"].memory  # @inspect memory as B
     pooled = memory * gpus // per_parameter  # @inspect pooled as parameters
-    assert pooled == 40 * 10**9, "all memory as one pool"
+    assert pooled == 40 * 10**9, "As one pool, eight H100 hold 40 billion parameters."
     replicated = memory // per_parameter  # @inspect replicated as parameters
-    assert replicated == 5 * 10**9, "a full copy on every GPU"
+    assert replicated == 5 * 10**9, "With a full copy on every GPU, they hold 5 billion."
     note(r"""
-        Which of the two holds is decided by the software. Plain *data parallelism* lets every GPU
-        train on data of its own, and copies the whole model to each. *Sharding*, as in ZeRO stage 3
-        and PyTorch's FSDP, gives each GPU a slice of parameters, gradients and moments to own, and
-        fetches the others' slices when they are needed [@zero]. In miniature, `8000` parameters
-        with a real optimizer for every slice:
+        With plain *data parallelism*, every GPU trains on data of its own and has a copy of the
+        whole model. With *sharding*, each GPU owns a slice of parameters, gradients and moments,
+        and fetches the slices of the others when it needs them [@zero]. Try sharding with `8000`
+        parameters, cut into slices for `8` GPUs, and a real optimizer for every slice:
     """)
     slices = torch.randn(8000).chunk(gpus)
     owned = [nn.Parameter(s.clone()) for s in slices]
     states = [adamw_step(p) for p in owned]
     moments = [s["exp_avg"].nbytes + s["exp_avg_sq"].nbytes for s in states]
     held = [2 * p.nbytes + m for p, m in zip(owned, moments)]  # @inspect held[0] as B
-    assert sum(held) == 16 * 8000, "together they hold it once"
+    assert sum(held) == 16 * 8000, "Together, all GPUs hold 16 bytes per parameter."
     per_gpu = max(held) / 8000  # @inspect per_gpu as B
-    assert per_gpu == 2.0, "per parameter, on each GPU"
+    assert per_gpu == 2.0, "Each GPU holds 2 bytes for each parameter of the model."
 
     def state(billions: int, cards: int) -> dict[str, float]:
         each = billions * 1e9 / cards
@@ -479,7 +472,7 @@ def pooled_memory_needs_sharded_state() -> None:
 
     enough = next(
         c for c in range(1, 99) if sum(state(70, c).values()) < memory)  # @inspect enough
-    assert enough == 15, "cards for the state of 70 billion"
+    assert enough == 15, "So many cards hold the state of 70 billion parameters."
     explore(state, over={"billions": [1, 3, 8, 13, 34, 70, 405], "cards": [1, 2, 4, 8, 16, 32, 128, 1024]},
         at={"billions": 8, "cards": 1}, kind="stack", unit="B", limit=("memory of one H100", memory),
         do="Choose `70` billion parameters. How many cards make their state fit, sharded?",
@@ -487,12 +480,12 @@ def pooled_memory_needs_sharded_state() -> None:
         caption="What each card keeps of the state of AdamW in `float32`, when it is sharded.",
         alt="A bar of parameters, gradients and moments beside the memory of one card.")
     misbelief(f"{gpus} H100s can train a model of {pooled / 1e9:.0f} billion parameters.", rf"""
-        The pool could hold its state, and nothing else. Without sharding the limit stays
-        {replicated / 1e9:.0f} billion, however many GPUs there are; with it, {pooled / 1e9:.0f}
-        billion is a ceiling, which everything else that a card has to hold pushes down.
+        Without sharding the limit is {replicated / 1e9:.0f} billion, however many GPUs there are.
+        With sharding, {pooled / 1e9:.0f} billion fill all memory with state, and nothing is left
+        for the rest of training.
     """)
     question(r"""
-        A gentler kind of sharding splits only the moments over the `8` GPUs; every GPU keeps all
+        Another kind of sharding splits only the two moments over `8` GPUs; every GPU keeps all
         parameters and gradients. How many bytes per parameter does each GPU hold in `float32`?
     """, answer=4 + 4 + sum(moments) / 8000 / gpus,
         wrong={
@@ -523,36 +516,30 @@ def saved_bytes(batch: int, seq: int, width: int) -> int:
 def activations_grow_with_the_batch() -> None:
     """Activations are the part of the bill that the batch decides."""
     note(r"""
-        What does a larger batch cost? Nothing for parameters, gradients and moments. All of it goes
-        to a fourth kind of memory, which bytes per parameter do not see.
-    """)
-    note(r"""
-        The backward pass needs values that the forward pass computed, the *activations*.
-        *Autograd*, the part of PyTorch that computes gradients, keeps them, and lets us watch each
-        one being saved.
-    """)
-    note(r"""
-        A *batch* is some sequences of tokens that pass through the model together; every token is a
-        row of numbers, as many as the model is *wide*. `saved_bytes` sends a batch through two
-        layers of `64 * 64` weights, and adds up what autograd saves besides input and weights: the
-        output of either layer.
+        A *batch* is the sequences of tokens that pass through a model together. What memory does a
+        larger batch take? Parameters, gradients and moments take the same. What grows are the
+        *activations*: results of the forward pass that the backward pass needs. *Autograd*, the
+        part of PyTorch that computes gradients, keeps them. `saved_bytes` sends a batch through two
+        layers of `64 * 64` weights, and adds up what autograd keeps: the output of each layer, with
+        `64` numbers of `4` bytes for each token. Take a batch of `8` sequences of `16` tokens:
     """)
     base = saved_bytes(batch=8, seq=16, width=64)  # @inspect base as B
-    assert base == 2 * (8 * 16 * 64) * 4, "two hidden tensors in float32"
-    assert saved_bytes(16, 16, 64) == 2 * base, "twice the batch"
-    assert saved_bytes(8, 32, 64) == 2 * base, "twice the sequence"
-    note("Beside it, what the weights cost with AdamW, `16` bytes for each of them:")
+    assert base == 2 * (8 * 16 * 64) * 4, "Autograd keeps the outputs of two layers."
+    assert saved_bytes(16, 16, 64) == 2 * base, "Twice the batch keeps twice as much."
+    assert saved_bytes(8, 32, 64) == 2 * base, "Sequences that are twice as long keep twice as much."
+    note("Compare that with the `16` bytes that AdamW takes for each weight, with its gradient and moments:")
     state = 16 * (2 * 64 * 64)  # @inspect state as B
-    assert state / base == 2.0, "twice the activations"
-    assert saved_bytes(32, 16, 64) == 2 * state, "at four times the batch"
+    assert state / base == 2.0, "With 8 sequences, this is twice the activations."
+    assert saved_bytes(32, 16, 64) == 2 * state, "With 32 sequences, the activations are twice as much as this."
     note(r"""
-        At a batch of `8` the activations are half of what weights, gradients and moments take; at
-        `32` they are twice as much, and the rest has not moved. So bytes per parameter give a bound
-        and never an estimate. Real layers save more tensors than these two.
+        With `8` sequences the activations are half of what weights, gradients and moments take.
+        With `32` they are twice as much. So the `16` bytes per parameter alone do not say how much
+        memory training takes: the batch decides, too.
     """)
     question(r"""
-        Weights, gradients and moments took twice the bytes of the activations at first. Double the
-        width, and keep batch and sequence: what is that factor now?
+        Two layers of `64 * 64` weights take `16` bytes a weight, which is twice the bytes of their
+        activations. Now double the width to `128`, and keep batch and sequence. How many times the
+        bytes of the activations are the bytes for the weights then?
     """, answer=16 * (2 * 128 * 128) / saved_bytes(8, 16, 128),
         wrong={
             "Only the weights were doubled, and they grow with the square of the width.": 2,

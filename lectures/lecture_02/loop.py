@@ -211,17 +211,17 @@ def every_argument_must_change_something() -> None:
 
 def a_batch_loss_is_noise() -> None:
     """The loss on the batch at hand is noise; a fixed batch shows the progress."""
-    note("The printed loss has gone up. Is the model getting worse? That number cannot tell.")
     note(r"""
-        A few steps at a small learning rate, each with four fresh examples. The loss that a loop
-        prints is that of these four, and goes up and down with the luck of the draw. On a batch
-        that stays the same, it falls. One run, as printed and on such a batch:
+        The loss that a training loop prints has gone up. Is the model getting worse? That number
+        cannot tell. It is the loss on the batch of the step, here `4` new examples, so it goes up
+        and down by chance. To see progress, measure the loss on one batch that stays the same. Here
+        are both for one run of `10` steps; `batch_losses` are those that a loop prints:
     """)
     runs = [train(lr=0.01, steps=10, seed=seed) for seed in range(30)]
     seen = [round(loss) for loss in runs[0].batch_losses]  # @inspect seen
     fixed = [round(loss) for loss in runs[0].losses]  # @inspect fixed
-    assert seen[-1] > seen[0], "it seems to get worse"
-    assert fixed[-1] < fixed[0], "it got better"
+    assert seen[-1] > seen[0], "The printed loss ends higher than it began."
+    assert fixed[-1] < fixed[0], "On the fixed batch, the loss ends lower."
 
     note(rf"""
         One run is one draw. So take `{len(runs)}`: in how many did the loss end lower than it

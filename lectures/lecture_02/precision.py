@@ -295,38 +295,36 @@ def through(x: Tensor, dtype: torch.dtype, stretch: bool = True) -> Tensor:
 def one_byte_needs_a_scale() -> None:
     """In one byte a tensor needs a scale of its own, or its small values are gone."""
     note(r"""
-        Formats of half the width work by a switch. Why not a single byte? Because the small weights
-        of a layer would become zero, all of them.
+        `torch.autocast` multiplies in `bfloat16` or `float16`. Can one multiply in a format of a
+        single byte in the same way? On a CPU `torch.autocast` refuses. And there is a reason to be
+        careful: the small weights of a layer would be rounded to zero. The way out is a *scale*:
+        multiply a tensor by a factor so that its largest number becomes the largest number of the
+        format, and divide the factor out after the product. Take a layer with weights of about
+        `1e-4`. `through` rounds them to a format of one byte, with or without a scale, and
+        `error_of` compares the product with the exact one. `E4M3` has a bit more for the fraction
+        than `E5M2`:
     """)
-    note(r"""
-        The switch, `torch.autocast`, knows `bfloat16` and `float16`. Asked for a byte on a CPU, it
-        warns, switches itself off, and the product is as wide as ever. On CUDA there is no such
-        check [@pytorch-autocast]: the format is taken, and whoever multiplies next finds out.
-    """)
-    with warnings.catch_warnings(record=True) as caught:
+    with warnings.catch_warnings(record=True) as caught:  # @hide
         warnings.simplefilter("always")
         with torch.autocast("cpu", dtype=torch.float8_e4m3fn):
             product = torch.ones(2, 2) @ torch.ones(2, 2)
-    said = str(caught[-1].message)  # @inspect said
-    assert "Disabling autocast" in said, "it says so"
-    assert product.dtype == torch.float32, "not supported, not used"
-
-    note(r"""
-        So training in a byte scales, by hand or by library: every tensor is stretched to fill the
-        format's range, and the factor is carried along. Take a layer with small weights, and the
-        error of its product: first with weights merely cast to `E4M3`, then stretched before the
-        cast, to `E4M3` and to `E5M2`, which has a bit less for the fraction:
-    """)
+    said = str(caught[-1].message)  # @hide
+    assert "Disabling autocast" in said, "Asked for one byte on a CPU, autocast warns and switches off."  # @hide
+    assert product.dtype == torch.float32, "The product is then float32."  # @hide
     x, w = torch.randn(64, 256), torch.randn(256, 256) * 1e-4
     exact = x @ w
     fine, wide = torch.float8_e4m3fn, torch.float8_e5m2
     lost = error_of(x @ through(w, fine, stretch=False), exact)  # @inspect lost
-    assert lost == 1.0, "everything: rounded to zero"
+    assert lost == 1.0, "Without a scale, all weights are zero, and the error is 100 %."
     errors = [error_of(x @ through(w, d), exact) for d in (fine, wide)]  # @inspect errors
-    assert 0.0255 < errors[0] < 0.0275, "E4M3, scaled"
-    assert 0.049 < errors[1] < 0.057, "E5M2, scaled"
+    assert 0.0255 < errors[0] < 0.0275, "With a scale, the error in E4M3 is less than 3 %."
+    assert 0.049 < errors[1] < 0.057, "In E5M2 it is about 5 %."
     ratio = errors[1] / errors[0]  # @inspect ratio
-    assert 1.9 < ratio < 2.15, "one fraction bit less"
+    assert 1.9 < ratio < 2.15, "One bit less of the fraction doubles the error."
+    note(rf"""
+        Without a scale everything is lost. With a scale the error is {errors[0]:.1%} in `E4M3` and
+        {errors[1]:.1%} in `E5M2`.
+    """)
     question(rf"""
         The largest number of E4M3 is `{torch.finfo(fine).max:.0f}`. Which factor stretches a tensor
         whose largest entry is `0.007` to this range?
