@@ -34,10 +34,12 @@ def everyone(value: Any) -> list[Any]:  # @stepover
 
 def connections() -> Iterator[socket.socket]:  # @stepover
     """This process's TCP connections, each through a descriptor of its own."""
-    for descriptor in Path("/proc/self/fd").iterdir():
+    for name in next(os.walk("/proc/self/fd"))[2]:
         try:
-            if descriptor.readlink().name.startswith("socket:"):
-                with socket.socket(fileno=os.dup(int(descriptor.name))) as one:
+            if Path("/proc/self/fd", name).readlink().name.startswith(
+                "socket:"
+            ):
+                with socket.socket(fileno=os.dup(int(name))) as one:
                     internet = one.family in (socket.AF_INET, socket.AF_INET6)
                     if one.type == socket.SOCK_STREAM and internet:
                         one.getpeername()  # one that only listens has no peer
