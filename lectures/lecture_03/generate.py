@@ -188,7 +188,7 @@ def reading_is_work_and_writing_is_waiting() -> None:
     """)
     with torch.device("meta"):
         model = Transformer(MODEST, "written").bfloat16()  # @unnoticed: 'written': on `meta` a fused call is counted by its products
-        tokens, caches = torch.zeros(1, 512).long(), model.caches(1)
+        tokens, caches = torch.zeros(1, 512).long(), model.caches(1)  # @unnoticed: .long(): either kind can be looked up
     with torch.no_grad():
         prefill = flops(lambda: model(tokens[:, :511], caches))  # @inspect prefill as FLOP
         step = flops(lambda: model(tokens[:, 511:], caches))  # @inspect step as FLOP

@@ -110,6 +110,7 @@ def a_token_meets_a_few_of_many_experts() -> None:
     assert counted == 32 * 2 * 2 * expert_weights(config) + routing, \
         "The layer takes the FLOPs of two experts for each token, and those of the router."
     weights = 2 * total  # @inspect weights as B
+    assert 1.16 < weights / H100.memory < 1.17, "The weights are so many times what the card is sold with."  # @hide
     assert weights > H100.memory, "In bfloat16, all weights are more than a card of 80 GB has."
     note(rf"""
         The FLOPs follow the active parameters: each token takes those of `2` experts and of the
