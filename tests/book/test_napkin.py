@@ -618,7 +618,6 @@ def test_a_model_sets_the_parameters_and_a_slider_its_field(opened: Page) -> Non
     assert slider.get_attribute("aria-valuetext") == "100T"
     opened.locator("#lb-tokens").fill("1T")
     assert 600 < int(slider.input_value()) < 700, "the slider follows the field"
-    assert "tokens=" in opened.url or opened.keyboard.press("Tab") is None
     box = slider.bounding_box()
     assert box is not None
     opened.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
