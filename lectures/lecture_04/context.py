@@ -38,21 +38,26 @@ def handed_on(x: Tensor) -> Tensor:
 
 
 def ring_attention(
-    q: Float[Tensor, "h t c"], k: Float[Tensor, "h t c"], v: Float[Tensor, "h t c"], places: list[Tensor]
+    q: Float[Tensor, "h t c"], k: Float[Tensor, "h t c"],
+    v: Float[Tensor, "h t c"], places: list[Tensor],
 ) -> tuple[Float[Tensor, "h t c"], list[int]]:
     """Causal attention of this rank's queries to the keys of all, and the pairs that it scored at each turn.
 
     `places` says for each rank which tokens of the text it has.
     """
     rank, ranks = dist.get_rank(), dist.get_world_size()
-    mixed, log_total, pairs = torch.zeros_like(v), q.new_full((*q.shape[:2], 1), -torch.inf), []
+    mixed, pairs = torch.zeros_like(v), []
+    log_total = q.new_full((*q.shape[:2], 1), -torch.inf)
     both = torch.stack([k, v])
     for turn in range(ranks):
-        at = places[(rank - turn) % ranks]  # the tokens whose keys and values are here now
+        at = places[(rank - turn) % ranks]  # whose keys and values are here
         seen = places[rank][:, None] >= at
-        scores = (q @ both[0].mT / math.sqrt(q.shape[-1])).masked_fill(~seen, -torch.inf)
-        log_sum = torch.logaddexp(log_total, scores.logsumexp(dim=-1, keepdim=True))
-        mixed = mixed * (log_total - log_sum).exp() + (scores - log_sum).exp() @ both[1]
+        scores = q @ both[0].mT / math.sqrt(q.shape[-1])
+        scores = scores.masked_fill(~seen, -torch.inf)
+        here = scores.logsumexp(dim=-1, keepdim=True)
+        log_sum = torch.logaddexp(log_total, here)
+        mixed = mixed * (log_total - log_sum).exp()
+        mixed = mixed + (scores - log_sum).exp() @ both[1]
         log_total = log_sum
         pairs.append(int(seen.sum()))
         if turn < ranks - 1:
@@ -75,7 +80,9 @@ def keys_and_values_can_go_round() -> None:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     q, k, v = torch.randn(3, 4, 256, 32).double()
-    whole: Float[Tensor, "h all c"] = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+    whole: Float[Tensor, "h all c"] = F.scaled_dot_product_attention(
+        q, k, v, is_causal=True
+    )
     places = [*torch.arange(256).chunk(ranks)]
     at = places[rank]  # @inspect at[0].item(), at[-1].item()
     with Wire() as wire:
@@ -89,7 +96,8 @@ def keys_and_values_can_go_round() -> None:
     ratio = wire.sent / formula  # @inspect ratio
     assert 1 <= ratio < 1.01, "three turns of keys and values"
     next_one = (rank + 1) % ranks
-    assert wire.to[next_one] > 0.99 * wire.sent, "to the next rank, and to no other"
+    assert wire.to[next_one] > 0.99 * wire.sent, \
+        "to the next rank, and to no other"
     misbelief("Attention over a split text is an approximation.", r"""
         It need not be. Ring attention adds the same numbers in another order. Above it agrees with
         attention in one process to thirteen decimals.
@@ -107,7 +115,8 @@ def keys_and_values_can_go_round() -> None:
 def zigzag(tokens: int, ranks: int) -> list[Int[Tensor, " t"]]:
     """For each rank the tokens that it has: of twice as many pieces one from the front, and its mirror image."""
     pieces = torch.arange(tokens).chunk(2 * ranks)
-    return [torch.cat([pieces[r], pieces[2 * ranks - 1 - r]]) for r in range(ranks)]
+    last = 2 * ranks - 1
+    return [torch.cat([pieces[r], pieces[last - r]]) for r in range(ranks)]
 
 
 @requires("ranks=4")
@@ -178,11 +187,14 @@ def a_gather_sends_as_much_as_a_ring() -> None:
     keys, values = torch.cat(parts, dim=2)
     order = torch.cat(places)
     seen = at[:, None] >= order
-    mine = F.scaled_dot_product_attention(q[:, at], keys, values, attn_mask=seen)
+    mine = F.scaled_dot_product_attention(
+        q[:, at], keys, values, attn_mask=seen
+    )
     whole = F.scaled_dot_product_attention(q, k, v, is_causal=True)
     assert gap(mine, whole[:, at]) < ROUNDING, "the same attention"
     held = sum(part.nbytes for part in parts) / (2 * both.nbytes)  # @inspect held as times
-    assert held == ranks / 2, "what the ring holds: two pieces, here and on the way"
+    assert held == ranks / 2, \
+        "what the ring holds: two pieces, here and on the way"
     note(r"""
         The gather is simpler, and any mask will do. But a rank now holds the keys and values of the
         whole text in one layer, and it cannot compute before they are there. Where many heads of
@@ -191,7 +203,8 @@ def a_gather_sends_as_much_as_a_ring() -> None:
     tokens, width, kv = 131072, 16384, 1024  # of Llama 3 405B
     gathered = 2 * tokens * kv * 2  # @inspect gathered as B
     queries = tokens // 16 * width * 2  # @inspect queries as B
-    assert gathered == 2 * queries, "all keys and values: twice a rank's own queries"
+    assert gathered == 2 * queries, \
+        "all keys and values: twice a rank's own queries"
     question(r"""
         With `128` heads of keys instead of `8`, how many times a rank's own queries would the
         gathered keys and values be, on `16` ranks?

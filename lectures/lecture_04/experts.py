@@ -35,7 +35,9 @@ class Router(nn.Module):
         self.scores = nn.Linear(width, experts, bias=False).double()
         self.favor = favor
 
-    def forward(self, x: Float[Tensor, "t d"]) -> tuple[Float[Tensor, "t two"], Int[Tensor, "t two"]]:
+    def forward(
+        self, x: Float[Tensor, "t d"]
+    ) -> tuple[Float[Tensor, "t two"], Int[Tensor, "t two"]]:
         scores = self.scores(x)
         scores[:, 0] += self.favor
         best, chosen = scores.topk(2)
@@ -43,7 +45,8 @@ class Router(nn.Module):
 
 
 def in_one_process(
-    x: Float[Tensor, "t d"], shares: Float[Tensor, "t two"], chosen: Int[Tensor, "t two"], experts: list[FeedForward]
+    x: Float[Tensor, "t d"], shares: Float[Tensor, "t two"],
+    chosen: Int[Tensor, "t two"], experts: list[FeedForward],
 ) -> Float[Tensor, "t d"]:  # @stepover
     """What the layer gives where all experts are in one place."""
     y = torch.zeros_like(x)
@@ -53,7 +56,9 @@ def in_one_process(
     return y
 
 
-def exchanged(x: Float[Tensor, "n d"], going: list[int], coming: list[int]) -> Float[Tensor, "m d"]:
+def exchanged(
+    x: Float[Tensor, "n d"], going: list[int], coming: list[int]
+) -> Float[Tensor, "m d"]:
     """An all-to-all: `going[r]` rows of `x` for rank r, in order, and `coming[r]` rows from it."""
     came = x.new_empty(sum(coming), *x.shape[1:])
     dist.all_to_all_single(came, x.contiguous(), coming, going)
@@ -61,13 +66,17 @@ def exchanged(x: Float[Tensor, "n d"], going: list[int], coming: list[int]) -> F
 
 
 def through_experts(
-    x: Float[Tensor, "t d"], shares: Float[Tensor, "t two"], chosen: Int[Tensor, "t two"], mine: list[FeedForward]
+    x: Float[Tensor, "t d"], shares: Float[Tensor, "t two"],
+    chosen: Int[Tensor, "t two"], mine: list[FeedForward],
 ) -> tuple[Float[Tensor, "t d"], list[int], list[int]]:
     """The layer with experts at all ranks, and how many copies of tokens go to each rank and come from it."""
     ranks = dist.get_world_size()
-    order = chosen.flatten().argsort(stable=True)  # copies of tokens, sorted by expert
-    going = torch.bincount(chosen.flatten(), minlength=ranks * len(mine)).view(ranks, len(mine))
-    coming = exchanged(going, [1] * ranks, [1] * ranks)  # how many for each of this rank's experts
+    # Copies of tokens, sorted by expert.
+    order = chosen.flatten().argsort(stable=True)
+    copies = torch.bincount(chosen.flatten(), minlength=ranks * len(mine))
+    going = copies.view(ranks, len(mine))
+    # How many for each of this rank's experts.
+    coming = exchanged(going, [1] * ranks, [1] * ranks)
     out, back = going.sum(1).tolist(), coming.sum(1).tolist()
     parts = exchanged(x[order // 2], out, back).split(coming.flatten().tolist())
     made = [mine[i % len(mine)](part) for i, part in enumerate(parts)]
@@ -92,11 +101,12 @@ def the_router_decides_the_bytes() -> None:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     experts, router = all_experts(), Router(64, 8)
+    mine = experts[2 * rank : 2 * rank + 2]
     x: Float[Tensor, "t d"] = torch.randn(ranks, 512, 64).double()[rank]
     with torch.no_grad():
         shares, chosen = router(x)
         with Wire() as wire:
-            y, going, coming = through_experts(x, shares, chosen, experts[2 * rank : 2 * rank + 2])
+            y, going, coming = through_experts(x, shares, chosen, mine)
         assert gap(y, in_one_process(x, shares, chosen, experts)) < ROUNDING, \
             "the layer of one process"
     note("Where did the copies go? A copy whose expert is at home stays there. Each other one is sent, and its result comes back:")
@@ -120,8 +130,10 @@ def the_router_decides_the_bytes() -> None:
 
         bytes forward, and as many backward. The number of experts is not in it.
     """)
-    leaving = sum(sum(row) - row[r] for r, row in enumerate(flow)) / (2 * 512 * ranks)  # @inspect leaving as %
-    assert math.isclose(leaving, (ranks - 1) / ranks, rel_tol=0.03), "by count, by the formula"
+    left = [sum(row) - row[r] for r, row in enumerate(flow)]
+    leaving = sum(left) / (2 * 512 * ranks)  # @inspect leaving as %
+    assert math.isclose(leaving, (ranks - 1) / ranks, rel_tol=0.03), \
+        "by count, by the formula"
     misbelief("More experts send more.", r"""
         They send no more, if a token still goes to as many of them. More experts take more memory,
         and each of them gets fewer tokens. With `32` experts:
@@ -155,12 +167,17 @@ def the_step_waits_for_the_fullest_rank() -> None:
         torch.manual_seed(1)
         shares, chosen = Router(64, 8, favor)(x)
         _, going, coming = through_experts(x, shares, chosen, mine)
-        work[name] = everyone(flops(partial(mine[0], x.new_empty(sum(coming), 64))))  # @inspect work[name] as FLOP
+        came = x.new_empty(sum(coming), 64)
+        work[name] = everyone(flops(partial(mine[0], came)))  # @inspect work[name] as FLOP
         flows[name] = everyone(going)
-    slowest = {name: max(each) * ranks / sum(each) for name, each in work.items()}  # @inspect slowest as times
+    slowest = {
+        name: max(each) * ranks / sum(each) for name, each in work.items()
+    }  # @inspect slowest as times
     assert sum(work["even"]) == sum(work["a favorite"]), "the same work in all"
-    assert 1.04 < slowest["even"] < 1.06, "even: the fullest rank has hardly more than the mean"
-    assert 1.9 < slowest["a favorite"] < 2.1, "a favorite: nearly twice the mean"
+    assert 1.04 < slowest["even"] < 1.06, \
+        "even: the fullest rank has hardly more than the mean"
+    assert 1.9 < slowest["a favorite"] < 2.1, \
+        "a favorite: nearly twice the mean"
     figure(plot_traffic(flows),
         caption="Copies of tokens from each rank to each, with an even router and with one that has a favorite.",
         alt="Two tables of four by four cells. The first is even; in the second the first column is dark.")
@@ -191,22 +208,27 @@ def a_token_may_be_kept_to_few_nodes() -> None:
     """)
     scores: Float[Tensor, "t experts"] = torch.rand(20_000, 256)
     node = scores.topk(8).indices // 32
-    touched = torch.nn.functional.one_hot(node, 8).amax(dim=1).sum(dim=1).double().mean().item()  # @inspect touched
+    nodes = torch.nn.functional.one_hot(node, 8).amax(dim=1).sum(dim=1)
+    touched = nodes.double().mean().item()  # @inspect touched
     expected = 8 * (1 - math.comb(224, 8) / math.comb(256, 8))  # @inspect expected
-    assert math.isclose(touched, expected, rel_tol=0.01), "nodes of a token's experts, drawn and by formula"
+    assert math.isclose(touched, expected, rel_tol=0.01), \
+        "nodes of a token's experts, drawn and by formula"
     note(r"""
         Its router therefore picks nodes first: the four whose two best experts have the highest
         scores together. Then it picks the experts among those of these nodes:
     """)
     by_node = scores.view(-1, 8, 32)
-    nodes = by_node.topk(2, dim=2).values.sum(dim=2).topk(4).indices
-    allowed = torch.zeros(len(scores), 8, dtype=torch.bool).scatter(1, nodes, value=True)
-    limited = by_node.masked_fill(~allowed[:, :, None], -1).flatten(1).topk(8).indices
+    four = by_node.topk(2, dim=2).values.sum(dim=2).topk(4).indices
+    allowed = torch.zeros(len(scores), 8, dtype=torch.bool)
+    allowed = allowed.scatter(1, four, value=True)
+    theirs = by_node.masked_fill(~allowed[:, :, None], -1).flatten(1)
+    limited = theirs.topk(8).indices
     now = torch.nn.functional.one_hot(limited // 32, 8).amax(dim=1).sum(dim=1)
     assert now.max() == 4, "nodes at most"
     saved = 1 - now.double().mean().item() / touched  # @inspect saved as %
     assert 0.24 < saved < 0.26, "of the crossings are saved"
-    lost = 1 - (scores.gather(1, limited).sum() / scores.topk(8).values.sum()).item()  # @inspect lost as %
+    picked, best = scores.gather(1, limited), scores.topk(8).values
+    lost = 1 - (picked.sum() / best.sum()).item()  # @inspect lost as %
     assert 0.003 < lost < 0.0035, "of the picked experts' scores are given up"
     question(r"""
         Between nodes a card of DeepSeek-V3's cluster sends `50` GB/s, inside a node `160` GB/s

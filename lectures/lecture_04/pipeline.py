@@ -1,6 +1,7 @@
 """Pipelines: each rank has some of the layers, and microbatches pass through one rank after the other."""
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import torch
@@ -47,7 +48,9 @@ class Clock:
     def __init__(self) -> None:
         self.now, self.steps = 0, list[Step]()
 
-    def stamp(self, kind: str, stage: int, x: Float[Tensor, "t d"]) -> Float[Tensor, "t d"]:
+    def stamp(
+        self, kind: str, stage: int, x: Float[Tensor, "t d"]
+    ) -> Float[Tensor, "t d"]:
         """The numbers of a microbatch, made in this step; the last column says in which."""
         self.now = max(self.now, int(x[0, -1])) + 1
         batch = sum(s.kind == kind and s.stage == stage for s in self.steps)
@@ -81,7 +84,8 @@ class Stage(nn.Module):
 
     def forward(self, x: Float[Tensor, "t d"]) -> Float[Tensor, "t d"]:
         made = torch.tanh(self.linear(x[:, :-1]))
-        y: Tensor = Stamp.apply(torch.cat([made, x[:, -1:]], dim=1), self.clock, self.number)
+        stamped = torch.cat([made, x[:, -1:]], dim=1)
+        y: Tensor = Stamp.apply(stamped, self.clock, self.number)
         return y
 
 
@@ -100,7 +104,8 @@ def gradients_alone(
 
 
 def all_forward_then_all_backward(
-    stage: Stage, x: Float[Tensor, "t d"], target: Float[Tensor, "t d"], batches: int
+    stage: Stage, x: Float[Tensor, "t d"],
+    target: Float[Tensor, "t d"], batches: int,
 ) -> None:
     """A step of the pipeline by hand, as GPipe runs it: this rank's stage, and what it receives and sends."""
     rank, last = dist.get_rank(), dist.get_world_size() - 1
@@ -145,14 +150,16 @@ def stages_hand_on_activations() -> None:
     with Wire() as wire:
         all_forward_then_all_backward(stage, x, target, batches=4)
     alone = gradients_alone(ranks, x, target)
-    assert gap(gradient_of(stage.linear.weight), alone[rank]) < ROUNDING, "the gradient of one process"
+    grad = gradient_of(stage.linear.weight)
+    assert gap(grad, alone[rank]) < ROUNDING, "the gradient of one process"
     note(r"""
         What did it send? Each rank but the last sends results on, each but the first sends
         gradients back. Both are as large as the tokens:
     """)
     neighbors = (rank > 0) + (rank < ranks - 1)  # @inspect neighbors
     sent = wire.sent / x.nbytes  # @inspect sent as times
-    assert neighbors <= sent < 1.02 * neighbors, "the tokens, once to each neighbor"
+    assert neighbors <= sent < 1.02 * neighbors, \
+        "the tokens, once to each neighbor"
     note(r"""
         When does a rank wait? Let each forward and each backward pass take one step. Every
         microbatch carries the number of the step in which it was made, and the rank that gets it is
@@ -161,7 +168,8 @@ def stages_hand_on_activations() -> None:
     steps = everyone(stage.clock.steps)
     length = max(step.number for row in steps for step in row)  # @inspect length as steps
     waiting = idle(steps)  # @inspect waiting
-    assert (length, waiting) == (14, Fraction(3, 7)), "steps, and the share in which a rank waits"
+    assert (length, waiting) == (14, Fraction(3, 7)), \
+        "steps, and the share in which a rank waits"
     figure(plot_schedules({"all forward, then all backward": steps}),
         caption="What each rank did at each step, with the numbers of the microbatches. Gaps are waiting.",
         alt=r"""
@@ -208,8 +216,10 @@ def microbatches_fill_the_pipeline() -> None:
         stage = Stage(rank, Clock())
         all_forward_then_all_backward(stage, x, target, batches)
         counted[batches] = idle(everyone(stage.clock.steps))  # @inspect counted[batches]
-    assert counted == {b: bubble(ranks, b) for b in counted}, "by count, by formula"
-    assert counted[1] == Fraction(3, 4), "a batch in one piece: one rank at a time"
+    assert counted == {b: bubble(ranks, b) for b in counted}, \
+        "by count, by formula"
+    assert counted[1] == Fraction(3, 4), \
+        "a batch in one piece: one rank at a time"
 
     def shares(stages: int, microbatches: int) -> dict[str, float]:
         waiting = float(bubble(stages, microbatches))
@@ -231,14 +241,20 @@ def microbatches_fill_the_pipeline() -> None:
 
 
 def scheduled(
-    kind: Any, numbers: Iterable[int], stages: int, x: Tensor, target: Tensor, batches: int
+    kind: Any, numbers: Iterable[int], stages: int,
+    x: Tensor, target: Tensor, batches: int,
 ) -> list[Stage]:  # @stepover
     """A step of a schedule of PyTorch's on all ranks. Returns this rank's stages, with gradients and steps."""
     clock = Clock()
     mine = [Stage(number, clock) for number in numbers]
-    like = x[: len(x) // batches].clone().requires_grad_()  # what comes and goes, and that gradients go back
-    ends = [PipelineStage(s, s.number, stages, torch.device("cpu"), (like,), (like,)) for s in mine]
-    schedule = kind(ends if len(ends) > 1 else ends[0], batches, loss_fn=loss_of)
+    # What comes and goes, and that gradients go back.
+    like = x[: len(x) // batches].clone().requires_grad_()
+    cpu = torch.device("cpu")
+    ends = [
+        PipelineStage(s, s.number, stages, cpu, (like,), (like,)) for s in mine
+    ]
+    given_to = ends if len(ends) > 1 else ends[0]
+    schedule = kind(given_to, batches, loss_fn=loss_of)
     given = [x] if mine[0].number == 0 else []
     wanted = {"target": target} if mine[-1].number == stages - 1 else {}
     schedule.step(*given, **wanted)
@@ -247,8 +263,8 @@ def scheduled(
 
 def most_kept(steps: Sequence[Step]) -> int:
     """Microbatches that have gone forward and not yet backward, at most."""
-    open_now = [sum(1 if s.kind == "F" else -1 for s in steps[: i + 1]) for i in range(len(steps))]
-    return max(open_now)
+    change = [1 if s.kind == "F" else -1 for s in steps]
+    return max(accumulate(change))
 
 
 @requires("ranks=4")
@@ -267,13 +283,16 @@ def early_backward_passes_keep_less() -> None:
     ran = {}
     for name, kind in {"GPipe": ScheduleGPipe, "1F1B": Schedule1F1B}.items():
         stage, = scheduled(kind, [rank], ranks, x, target, batches=8)
-        assert gap(gradient_of(stage.linear.weight), alone[rank]) < ROUNDING, "the gradient of one process"
+        grad = gradient_of(stage.linear.weight)
+        assert gap(grad, alone[rank]) < ROUNDING, "the gradient of one process"
         ran[name] = everyone(stage.clock.steps)
     bubbles = [idle(steps) for steps in ran.values()]  # @inspect bubbles
-    assert bubbles == [bubble(ranks, 8)] * 2 == [Fraction(3, 11)] * 2, "the same bubble"
-    kept = {name: [most_kept(steps) for steps in rows] for name, rows in ran.items()}  # @inspect kept
+    assert bubbles == [bubble(ranks, 8)] * 2 == [Fraction(3, 11)] * 2, \
+        "the same bubble"
+    kept = {name: [*map(most_kept, rows)] for name, rows in ran.items()}  # @inspect kept
     assert kept["GPipe"] == [8, 8, 8, 8], "all microbatches, on every rank"
-    assert kept["1F1B"] == [4, 3, 2, 1], "as many as there are stages from here to the end"
+    assert kept["1F1B"] == [4, 3, 2, 1], \
+        "as many as there are stages from here to the end"
     figure(plot_schedules(ran),
         caption="Two schedules for eight microbatches, as they ran.",
         alt=r"""
@@ -308,14 +327,22 @@ def more_pieces_wait_less() -> None:
     x[:, -1] = 0
     alone = gradients_alone(2 * ranks, x, target)
     with Wire() as wire:
-        mine = scheduled(ScheduleInterleaved1F1B, [rank, rank + ranks], 2 * ranks, x, target, batches=8)
+        mine = scheduled(
+            ScheduleInterleaved1F1B, [rank, rank + ranks], 2 * ranks,
+            x, target, batches=8,
+        )
     for stage in mine:
-        assert gap(gradient_of(stage.linear.weight), alone[stage.number]) < ROUNDING, "the gradient of one process"
+        grad = gradient_of(stage.linear.weight)
+        assert gap(grad, alone[stage.number]) < ROUNDING, \
+            "the gradient of one process"
     steps = everyone(mine[0].clock.steps)
     waiting = idle(steps)  # @inspect waiting
-    assert waiting == bubble(ranks, 8, pieces=2) == Fraction(3, 19), "of steps that are half as long"
-    lost = (waiting / (1 - waiting)) / (bubble(ranks, 8) / (1 - bubble(ranks, 8)))  # @inspect lost as times
-    assert lost == Fraction(1, 2), "the waiting for each step of work, against one piece"
+    assert waiting == bubble(ranks, 8, pieces=2) == Fraction(3, 19), \
+        "of steps that are half as long"
+    before = bubble(ranks, 8)
+    lost = (waiting / (1 - waiting)) / (before / (1 - before))  # @inspect lost as times
+    assert lost == Fraction(1, 2), \
+        "the waiting for each step of work, against one piece"
     note(r"""
         The price is traffic. A model in eight stages is cut in seven places, one in four stages in
         three, and what passes a cut is sent twice, as results and as gradients:
@@ -323,7 +350,8 @@ def more_pieces_wait_less() -> None:
     cuts = sum(everyone(wire.sent)) / (2 * x.nbytes)  # @inspect cuts
     assert 7 < cuts < 7.2, "places that the tokens pass"
     kept = [most_kept(row) for row in steps]  # @inspect kept
-    assert kept == [11, 9, 7, 5], "pieces kept, each half a stage: more than before"
+    assert kept == [11, 9, 7, 5], \
+        "pieces kept, each half a stage: more than before"
     question(r"""
         A pipeline of `16` ranks has `8` pieces of the model on each, and gets `16` microbatches.
         Which share of the time does a rank wait?

@@ -60,18 +60,21 @@ def gap(ours: Tensor, theirs: Tensor) -> float:
 SUMMED = "out", "down"  # the matrices that end a part: their inputs are cut, and their results added up
 
 
-def slices(whole: Mapping[str, Tensor], rank: int, ranks: int) -> dict[str, Tensor]:
+def slices(
+    whole: Mapping[str, Tensor], rank: int, ranks: int
+) -> dict[str, Tensor]:
     """What a rank keeps of each matrix: a part of its outputs, or of its inputs in `SUMMED`. Gains stay whole."""
     kept = {}
     for name, w in whole.items():
-        inputs = name.split(".")[-2] in SUMMED
-        kept[name] = w.chunk(ranks, dim=int(inputs))[rank] if w.dim() == 2 else w
+        side = int(name.split(".")[-2] in SUMMED)
+        kept[name] = w.chunk(ranks, dim=side)[rank] if w.dim() == 2 else w
     return kept
 
 
 def owners(whole: Tensor, kept: list[Tensor]) -> Int[Tensor, "row col"]:
     """For each weight the rank that has it, found by its value."""
-    return torch.stack([torch.isin(whole, part) for part in kept]).int().argmax(dim=0)
+    has = torch.stack([torch.isin(whole, part) for part in kept])
+    return has.int().argmax(dim=0)
 
 
 @requires("ranks=4")
@@ -87,8 +90,10 @@ def columns_then_rows_need_one_sum() -> None:
     x: Float[Tensor, "t d"] = torch.arange(8.0).view(2, 4)
     matrix: Float[Tensor, "d n"] = torch.arange(16.0).view(4, 4) % 5
     columns: Float[Tensor, "t 1"] = x @ matrix.chunk(ranks, dim=1)[rank]  # @inspect columns
-    assert torch.equal(columns, (x @ matrix)[:, rank : rank + 1]), "a column of the result"
-    part: Float[Tensor, "t n"] = x.chunk(ranks, dim=1)[rank] @ matrix.chunk(ranks)[rank]  # @inspect part
+    assert torch.equal(columns, (x @ matrix)[:, rank : rank + 1]), \
+        "a column of the result"
+    rows = matrix.chunk(ranks)[rank]
+    part: Float[Tensor, "t n"] = x.chunk(ranks, dim=1)[rank] @ rows  # @inspect part
     total = part.clone()
     dist.all_reduce(total)  # @inspect total
     assert not torch.equal(part, x @ matrix), "a part of each sum"
@@ -101,7 +106,8 @@ def columns_then_rows_need_one_sum() -> None:
         itself, only narrower inside. (`nn.Linear` stores the transpose of $W$. So the columns of
         $W$ are the rows of its `weight`.)
     """)
-    whole, mine = FeedForward(8, 16).double(), FeedForward(8, 16 // ranks).double()
+    whole = FeedForward(8, 16).double()
+    mine = FeedForward(8, 16 // ranks).double()
     mine.load_state_dict(slices(whole.state_dict(), rank, ranks))
     tokens: Float[Tensor, "b s width"] = torch.randn(2, 3, 8).double()
     y = mine(tokens)
@@ -109,7 +115,10 @@ def columns_then_rows_need_one_sum() -> None:
     dist.all_reduce(y)
     assert gap(y, whole(tokens)) < ROUNDING, "after it: the whole"
     shares = everyone(mine.state_dict())
-    held = {name: owners(w, [share[name] for share in shares]) for name, w in whole.state_dict().items()}
+    held = {
+        name: owners(w, [share[name] for share in shares])
+        for name, w in whole.state_dict().items()
+    }
     areas = [(at == rank).float().mean().item() for at in held.values()]  # @inspect areas
     assert areas == [1 / ranks] * 3, "of each matrix, a fourth"
     figure(plot_owners({name.removesuffix(".weight"): at.T for name, at in held.items()}),
@@ -124,7 +133,8 @@ def columns_then_rows_need_one_sum() -> None:
     """)
     curved = F.silu(part)
     dist.all_reduce(curved)
-    assert not torch.allclose(curved, F.silu(total)), "SiLU of parts is not part of SiLU"
+    assert not torch.allclose(curved, F.silu(total)), \
+        "SiLU of parts is not part of SiLU"
     question(r"""
         A feed-forward part has width `4096` and is `14336` wide inside. How many of its weights
         does each of `8` ranks keep?
@@ -142,7 +152,9 @@ def narrow(width: int, hidden: int, ranks: int) -> FeedForward:
 class Attention(nn.Module):
     """Attention of the lecture before without rotary embedding: several heads of queries share one of keys."""
 
-    def __init__(self, width: int, heads: int, kv_heads: int, size: int) -> None:
+    def __init__(
+        self, width: int, heads: int, kv_heads: int, size: int
+    ) -> None:
         super().__init__()
         self.query = nn.Linear(width, heads * size, bias=False)
         self.key = nn.Linear(width, kv_heads * size, bias=False)
@@ -152,8 +164,11 @@ class Attention(nn.Module):
 
     def forward(self, x: Float[Tensor, "b t d"]) -> Float[Tensor, "b t d"]:
         made = self.query(x), self.key(x), self.value(x)
-        q, k, v = (rearrange(y, "b t (h c) -> b h t c", c=self.size) for y in made)
-        mixed = F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
+        by_head = "b t (h c) -> b h t c"
+        q, k, v = (rearrange(y, by_head, c=self.size) for y in made)
+        mixed = F.scaled_dot_product_attention(
+            q, k, v, is_causal=True, enable_gqa=True
+        )
         y: Tensor = self.out(rearrange(mixed, "b h t c -> b t (h c)"))
         return y
 
@@ -169,16 +184,21 @@ def same(x: Tensor) -> Tensor:
 class Block(nn.Module):
     """A block, or a rank's slice of one. `enter` stands before each part and `leave` behind it."""
 
-    def __init__(self, ranks: int = 1, enter: Step = same, leave: Step = same) -> None:
+    def __init__(
+        self, ranks: int = 1, enter: Step = same, leave: Step = same
+    ) -> None:
         super().__init__()
-        self.attention_norm, self.feed_forward_norm = nn.RMSNorm(64), nn.RMSNorm(64)
+        self.attention_norm = nn.RMSNorm(64)
+        self.feed_forward_norm = nn.RMSNorm(64)
         self.attention = Attention(64, 8 // ranks, 4 // ranks, 8)
         self.feed_forward = FeedForward(64, 160 // ranks)
         self.enter, self.leave = enter, leave
 
     def forward(self, x: Float[Tensor, "b t d"]) -> Float[Tensor, "b t d"]:
-        x = x + self.leave(self.attention(self.enter(self.attention_norm(x))))
-        return x + self.leave(self.feed_forward(self.enter(self.feed_forward_norm(x))))
+        normed = self.enter(self.attention_norm(x))
+        x = x + self.leave(self.attention(normed))
+        normed = self.enter(self.feed_forward_norm(x))
+        return x + self.leave(self.feed_forward(normed))
 
 
 class Enter(torch.autograd.Function):
@@ -225,11 +245,13 @@ def heads_are_columns() -> None:
         heads, `4` of keys:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
-    whole, mine = Block().double(), Block(ranks, Enter.apply, Leave.apply).double()
+    whole = Block().double()
+    mine = Block(ranks, Enter.apply, Leave.apply).double()
     mine.load_state_dict(slices(whole.state_dict(), rank, ranks))
     heads = mine.attention.query.out_features // 8  # @inspect heads
     assert heads == 2, "heads of queries at each rank"
-    x: Float[Tensor, "b t d"] = torch.randn(2, 128, 64).double().requires_grad_()
+    x: Float[Tensor, "b t d"] = torch.randn(2, 128, 64).double()
+    x.requires_grad_()
     z = x.detach().clone().requires_grad_()
     y = whole(x)
     y.square().sum().backward()
@@ -244,13 +266,15 @@ def heads_are_columns() -> None:
     with Wire() as back:
         made.square().sum().backward()
     assert gap(made, y) < ROUNDING, "the same result"
-    assert gap(gradient_of(z), gradient_of(x)) < ROUNDING, "the same gradient of the tokens"
+    assert gap(gradient_of(z), gradient_of(x)) < ROUNDING, \
+        "the same gradient of the tokens"
     grads, kept = slices(gradients(whole), rank, ranks), gradients(mine)
     worst = max(gap(kept[name], grads[name]) for name in kept)
     assert worst < ROUNDING, "and its slice of each weight's gradient"
     formula = 2 * all_reduce_bytes(x.nbytes, ranks)  # @inspect formula as B
     ratios = forth.sent / formula, back.sent / formula  # @inspect ratios
-    assert 1 < min(ratios) <= max(ratios) < 1.02, "two all-reduces each way, and headers"
+    assert 1 < min(ratios) <= max(ratios) < 1.02, \
+        "two all-reduces each way, and headers"
     note(r"""
         The traffic is of the size of the tokens, not of the weights. With $B$ sequences of $T$
         tokens, width $d$, numbers of $w$ bytes and $G$ ranks, each rank sends
@@ -294,8 +318,11 @@ def a_library_adds_up_more_often() -> None:
     whole = Block().double()
     planned = Block().double()
     planned.load_state_dict(whole.state_dict())
-    parallelize_module(planned, init_device_mesh("cpu", (ranks,)), {name: kind() for name, kind in PLAN.items()})
-    x: Float[Tensor, "b t d"] = torch.randn(2, 128, 64).double().requires_grad_()
+    mesh = init_device_mesh("cpu", (ranks,))
+    plan = {name: kind() for name, kind in PLAN.items()}
+    parallelize_module(planned, mesh, plan)
+    x: Float[Tensor, "b t d"] = torch.randn(2, 128, 64).double()
+    x.requires_grad_()
     z = x.detach().clone().requires_grad_()
     y = whole(x)
     y.square().sum().backward()
@@ -372,18 +399,22 @@ def a_sum_can_be_left_scattered() -> None:
         is the same block with other ends:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
-    whole, summed = Block().double(), Block(ranks, Enter.apply, Leave.apply).double()
+    whole = Block().double()
+    summed = Block(ranks, Enter.apply, Leave.apply).double()
     scattering = Block(ranks, Gather.apply, Scatter.apply).double()
     for cut in (summed, scattering):
         cut.load_state_dict(slices(whole.state_dict(), rank, ranks))
-    x: Float[Tensor, "b all d"] = torch.randn(2, 128, 64).double().requires_grad_()
-    mine: Float[Tensor, "b t d"] = x.detach().chunk(ranks, dim=1)[rank].clone().requires_grad_()  # @inspect mine
+    x: Float[Tensor, "b all d"] = torch.randn(2, 128, 64).double()
+    mine: Float[Tensor, "b t d"] = x.chunk(ranks, dim=1)[rank].clone()  # @inspect mine
+    x.requires_grad_()
+    mine.requires_grad_()
     y = whole(x)
     y.square().sum().backward()
     with Wire() as wire:
         made = scattering(mine)
         made.square().sum().backward()
-    assert gap(made, y.chunk(ranks, dim=1)[rank]) < ROUNDING, "its tokens' result"
+    its = y.chunk(ranks, dim=1)[rank]
+    assert gap(made, its) < ROUNDING, "its tokens' result"
     grad = gradient_of(x).chunk(ranks, dim=1)[rank]
     assert gap(gradient_of(mine), grad) < ROUNDING, "its tokens' gradient"
     ratio = wire.sent / (4 * all_reduce_bytes(x.nbytes, ranks))  # @inspect ratio
@@ -397,7 +428,8 @@ def a_sum_can_be_left_scattered() -> None:
     before = saved_bytes_of(lambda: summed(x), weights)  # @inspect before as B
     after = saved_bytes_of(lambda: scattering(mine), weights)  # @inspect after as B
     two_norms = 2 * (2 * 64 + 1) * x[..., 0].nbytes
-    assert before - after == two_norms * (ranks - 1) / ranks, "of the two norms, a fourth is left"
+    assert before - after == two_norms * (ranks - 1) / ranks, \
+        "of the two norms, a fourth is left"
     note(rf"""
         That leaves {after / before:.0%}. Of the rest, what attention and the feed-forward part
         compute inside was cut before. What is still whole at every rank are the gathered tokens
@@ -408,7 +440,8 @@ def a_sum_can_be_left_scattered() -> None:
         Those of the matrices are. But the gains of a norm are whole at every rank, and each rank's
         norm saw its own tokens only. So their gradients have to be added up over the ranks.
     """)
-    gain, wanted = (gradient_of(block.attention_norm.weight) for block in (scattering, whole))
+    gain = gradient_of(scattering.attention_norm.weight)
+    wanted = gradient_of(whole.attention_norm.weight)
     assert not torch.allclose(gain, wanted), "a part of the gain's gradient"
     dist.all_reduce(gain)
     assert torch.allclose(gain, wanted), "added up: the whole"
@@ -436,7 +469,7 @@ def a_loss_needs_three_numbers_per_token() -> None:
     logits: Float[Tensor, "t n"] = torch.randn(1024, 1024).double()
     targets: Int[Tensor, " t"] = torch.randint(1024, (1024,))
     mine: Float[Tensor, "t part"] = logits.chunk(ranks, dim=1)[rank].clone()
-    first = rank * mine.shape[1]  # the entry that this rank's first column is of
+    first = rank * mine.shape[1]  # the entry of this rank's first column
     here = (targets >= first) & (targets < first + mine.shape[1])
     with Wire() as wire:
         top = mine.amax(dim=1)
@@ -447,7 +480,8 @@ def a_loss_needs_three_numbers_per_token() -> None:
         right = mine.gather(1, place[:, None])[:, 0] * here
         dist.all_reduce(right)
     loss = (total.log() + top - right).mean()  # @inspect loss
-    assert gap(loss, F.cross_entropy(logits, targets)) < ROUNDING, "the loss of one process"
+    assert gap(loss, F.cross_entropy(logits, targets)) < ROUNDING, \
+        "the loss of one process"
     sent = wire.sent / (3 * all_reduce_bytes(1024 * 8, ranks))  # @inspect sent as times
     assert 1 < sent < 1.2, "three numbers a token, and headers"
     note(r"""
@@ -459,7 +493,8 @@ def a_loss_needs_three_numbers_per_token() -> None:
     grad[here, place[here]] -= 1
     logits.requires_grad_()
     F.cross_entropy(logits, targets, reduction="sum").backward()
-    assert gap(grad, gradient_of(logits).chunk(ranks, dim=1)[rank]) < ROUNDING, "its part of the gradient"
+    wanted = gradient_of(logits).chunk(ranks, dim=1)[rank]
+    assert gap(grad, wanted) < ROUNDING, "its part of the gradient"
     parts = [torch.empty_like(mine) for _ in range(ranks)]
     with Wire() as gathering:
         dist.all_gather(parts, mine)

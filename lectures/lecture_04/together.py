@@ -63,7 +63,8 @@ def shard(model: nn.Sequential, mesh: DeviceMesh) -> None:
     """Cuts each layer along the axes that the mesh has: its products along tensor, its state along data."""
     for layer in model:
         if "tensor" in (mesh.mesh_dim_names or ()):
-            parallelize_module(layer, mesh["tensor"], {name: kind() for name, kind in COLUMNS_THEN_ROWS.items()})
+            plan = {name: kind() for name, kind in COLUMNS_THEN_ROWS.items()}
+            parallelize_module(layer, mesh["tensor"], plan)
         fully_shard(layer, mesh=mesh["data"])
     fully_shard(model, mesh=mesh["data"])
 
@@ -80,13 +81,15 @@ def one_axis_carries_weights_the_other_tokens() -> None:
     rank = dist.get_rank()
     mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("data", "tensor"))
     row = mesh.get_local_rank("data")
-    across, beside, corner = rank ^ 2, rank ^ 1, rank ^ 3  # neighbors: along data, along tensor, along none
+    # Neighbors along data, along tensor, along none.
+    across, beside, corner = rank ^ 2, rank ^ 1, rank ^ 3
     cut, alone = layered(2, 128, 320), layered(2, 128, 320)
     shard(cut, mesh)
     talk = {}
     for batch in (64, 1024):
         x = torch.randn(batch, 128)
-        cut(x.chunk(2)[row]).square().mean().backward()  # the first step sets up connections and buffers
+        # The first step sets up connections and buffers.
+        cut(x.chunk(2)[row]).square().mean().backward()
         cut.zero_grad()
         with Wire() as wire:
             cut(x.chunk(2)[row]).square().mean().backward()
@@ -94,14 +97,17 @@ def one_axis_carries_weights_the_other_tokens() -> None:
         alone(x).square().mean().backward()
         products = slices(gradients(alone), mesh.get_local_rank("tensor"), 2)
         for ours, theirs in zip(gradients(cut).values(), products.values()):
-            assert torch.allclose(local(ours), theirs.chunk(2)[row], atol=1e-7), "the gradient of one process"
+            wanted = theirs.chunk(2)[row]
+            assert torch.allclose(local(ours), wanted, atol=1e-7), \
+                "the gradient of one process"
         cut.zero_grad()
         talk[batch] = everyone(wire.to)
     mine = {batch: table[rank] for batch, table in talk.items()}
     small, large = (sent[across] for sent in mine.values())  # @inspect small as B, large as B
     tokens = [sent[beside] for sent in mine.values()]  # @inspect tokens as B
     assert small == large, "along data: the same, whatever the batch"
-    assert 15 < tokens[1] / tokens[0] < 16, "along tensor: in proportion to the batch"
+    assert 15 < tokens[1] / tokens[0] < 16, \
+        "along tensor: in proportion to the batch"
     diagonal = [sent[corner] for sent in mine.values()]
     assert diagonal == [0, 0], "across the corner: nothing"  # @zero: no axis joins them
     figure(plot_traffic({f"a batch of {batch}": table for batch, table in talk.items()}),
@@ -118,9 +124,11 @@ def one_axis_carries_weights_the_other_tokens() -> None:
         its gradients once,
         [which costs gloo as much as an all-reduce](#a_ring_sends_less_than_twice_the_tensor):
     """)
-    by_formula = [4 * all_reduce_bytes(batch // 2 * 128 * 4, 2) for batch in talk]  # @inspect by_formula as B
+    sizes = [batch // 2 * 128 * 4 for batch in talk]  # bytes of the tokens
+    by_formula = [4 * all_reduce_bytes(size, 2) for size in sizes]  # @inspect by_formula as B
     above = [sent / size for sent, size in zip(tokens, by_formula)]  # @inspect above
-    assert 1 < min(above) <= max(above) < 1.06, "tokens, by count over formula: headers"
+    assert 1 < min(above) <= max(above) < 1.06, \
+        "tokens, by count over formula: headers"
     half = sum(p.nbytes for p in alone.parameters()) / 2
     gathers, sums = 2 * half / 2, all_reduce_bytes(half, 2)
     ratio = small / (gathers + sums)  # @inspect ratio
@@ -182,10 +190,12 @@ def the_axes_multiply() -> None:
     printed = [0.43, 0.41, 0.38]
     off = max(abs(ours - theirs) for ours, theirs in zip(mfu, printed))  # @inspect off as %
     assert off < 0.006, "MFU, within a point of the table"
-    waits = [float(bubble(layout.stages, layout.sequences)) for layout in LLAMA_3]  # @inspect waits as %
-    assert 0.48 < waits[1] < 0.49, "a plain pipeline would wait nearly half the time"
+    waits = [float(bubble(a.stages, a.sequences)) for a in LLAMA_3]  # @inspect waits as %
+    assert 0.48 < waits[1] < 0.49, \
+        "a plain pipeline would wait nearly half the time"
     rows = [
-        f"| {a.cards:,} | {a.tensor} | {a.context} | {a.stages} | {a.data} | {m:.1%} | {w:.0%} |"
+        f"| {a.cards:,} | {a.tensor} | {a.context} | {a.stages} | {a.data} "
+        f"| {m:.1%} | {w:.0%} |"
         for a, m, w in zip(LLAMA_3, mfu, waits)
     ]
     note("| cards | tensor | context | stages | data | MFU | bubble |\n|--:|--:|--:|--:|--:|--:|--:|\n" + "\n".join(rows))
@@ -252,11 +262,14 @@ def tokens_hide_weights_and_width_hides_tokens() -> None:
         [@llama3]. So each rank needs this many tokens, in `bfloat16` and with many ranks:
     """)
     near, far = PEAK / NVLINK, PEAK / NETWORK  # @inspect near as tokens, far as tokens
-    assert (round(near), round(far)) == (2199, 19790), "inside a computer, between computers"
+    assert (round(near), round(far)) == (2199, 19790), \
+        "inside a computer, between computers"
     alone = LLAMA_3[0].tokens / LLAMA_3[0].cards  # @inspect alone as tokens
-    assert alone < near < far, "with FSDP alone a card of Llama 3 would have too few"
+    assert alone < near < far, \
+        "with FSDP alone a card of Llama 3 would have too few"
     shared = LLAMA_3[0].tokens / LLAMA_3[0].data  # @inspect shared as tokens
-    assert shared > 13 * far, "those of all cards that share them: more than enough"
+    assert shared > 13 * far, \
+        "those of all cards that share them: more than enough"
     note(r"""
         That is one reason for the other axes. Along tensor and stages, cards share tokens, so the
         axis data is shorter, and each of its ranks has more tokens.
@@ -286,7 +299,8 @@ def layouts(cards: int, sequences: int) -> Iterator[Layout]:
         for stages in (1, 2, 4, 8, 16, 32, 64):
             data = cards // (tensor * stages)
             if 1 <= data <= sequences:
-                yield Layout(tensor, 1, stages, data, 8192, sequences // data, 0.0)
+                each = sequences // data
+                yield Layout(tensor, 1, stages, data, 8192, each, 0.0)
 
 
 def step_seconds(layout: Layout) -> float:
@@ -295,21 +309,26 @@ def step_seconds(layout: Layout) -> float:
     share = layout.tensor * layout.stages
     attention = 12 * LAYERS * WIDTH * layout.sequence / 2
     computing = (6 * N + attention) * tokens / share / PEAK
-    link = NVLINK if layout.tensor <= 8 else NETWORK  # eight cards in a computer
-    summing = LAYERS / layout.stages * 4 * all_reduce_bytes(tokens * WIDTH * 2, layout.tensor) / link
+    link = NVLINK if layout.tensor <= 8 else NETWORK  # eight in a computer
+    one_sum = all_reduce_bytes(tokens * WIDTH * 2, layout.tensor) / link
+    summing = LAYERS / layout.stages * 4 * one_sum
     waiting = float(bubble(layout.stages, layout.sequences))
-    weights = (2 + 4) * N / share * (layout.data - 1) / layout.data / NETWORK  # bfloat16 out, float32 gradients back
+    # Weights go out in bfloat16, gradients come back in float32.
+    others = (layout.data - 1) / layout.data
+    weights = (2 + 4) * N / share * others / NETWORK
     return (computing + summing) / (1 - waiting) + max(0, weights - computing)
 
 
 def card_bytes(layout: Layout, kept: int) -> float:
     """Bytes on a card of the first stage with 1F1B; `kept` rows of the hidden width are kept for each token."""
     share = layout.tensor * layout.stages
-    state = 2 * N / share + 16 * N / layout.cards  # bfloat16 weights; gradients, master copy and moments in shards
+    # Weights in bfloat16; gradients, master copy and moments in shards.
+    state = 2 * N / share + 16 * N / layout.cards
     norms, attention = 2 * (2 * WIDTH + 4), 2 * (3 * WIDTH + 2 * KEYS) + 4 * 128
     token = norms + attention + 2 * (WIDTH + kept * HIDDEN)
     open_now = min(layout.sequences, layout.stages)
-    return state + open_now * layout.sequence * token * LAYERS / layout.stages / layout.tensor
+    tokens = open_now * layout.sequence
+    return state + tokens * token * LAYERS / layout.stages / layout.tensor
 
 
 @aside
@@ -329,7 +348,7 @@ def a_search_finds_a_published_layout() -> None:
     memory = CARDS["H100 SXM"].memory
 
     def ranked(kept: int) -> list[Layout]:
-        fitting = [layout for layout in tried if card_bytes(layout, kept) < memory]
+        fitting = [a for a in tried if card_bytes(a, kept) < memory]
         return sorted(fitting, key=step_seconds)
 
     best = ranked(3)
@@ -338,7 +357,8 @@ def a_search_finds_a_published_layout() -> None:
     assert len(best) == 19, "layouts fit"
     seconds = [step_seconds(layout) for layout in best[:4]]  # @inspect seconds as s
     fastest, second, third, fourth = seconds
-    assert 1 < second / fastest < third / fastest < 1.03, "two are nearly as fast"
+    assert 1 < second / fastest < third / fastest < 1.03, \
+        "two are nearly as fast"
     assert 1.3 < fourth / fastest < 1.4, "the others are not"
     note(r"""
         How much is that worth? The layouts that are close have more stages and as many cards along
@@ -398,12 +418,17 @@ def a_thousand_ranks_can_be_simulated() -> None:
     total = sum(p.numel() for p in model.parameters())  # @inspect total
     shard(model, mesh)
     held = sum(local(p).numel() for p in model.parameters())  # @inspect held
-    assert held * ranks == total == 4 * 3 * 1024 * 4096, "a rank holds its share, and no more"
+    assert held * ranks == total == 4 * 3 * 1024 * 4096, \
+        "a rank holds its share, and no more"
     x = torch.zeros(2, 1024, requires_grad=True)
     with CommDebugMode() as counter:
         model(x).sum().backward()
-    counts = {str(operation).split(".")[-1]: n for operation, n in counter.get_comm_counts().items()}  # @inspect counts
-    assert sorted(counts.values()) == [4, 4 * 2, 4 + 4 * 2], "collectives in a step"
+    counts = {
+        str(operation).split(".")[-1]: n
+        for operation, n in counter.get_comm_counts().items()
+    }  # @inspect counts
+    assert sorted(counts.values()) == [4, 4 * 2, 4 + 4 * 2], \
+        "collectives in a step"
     note(r"""
         For each layer one reduce-scatter of gradients, all-gathers of weights forward and backward,
         and all-reduces of tokens: one forward, and one backward for each of the two matrices that
