@@ -31,6 +31,7 @@ def plot_held(states: Mapping[str, Sequence[Sequence[int]]], columns: int = 3) -
     axes = fig.add_axes((0, 0, 1, 1))
     axes.set_axis_off()
     axes.set(xlim=(0, width * columns), ylim=(height * lines, 0))
+    digits: dict[str, list[tuple[float, float, str]]] = {"white": [], GREY: []}
     for place, (title, rows) in enumerate(states.items()):
         left, top = width * (place % columns) + 1.1, height * (place // columns) + 0.7
         axes.text(left + longest / 2, top - 0.12, title, color=GREY, fontsize=10, ha="center", va="bottom")
@@ -43,13 +44,16 @@ def plot_held(states: Mapping[str, Sequence[Sequence[int]]], columns: int = 3) -
                     x = left + column + 0.96 - 0.92 * (sender + 1) / ranks
                     if digit != "0":
                         filled[sender].append((x, top + rank + 0.1))
-                    axes.text(x + 0.46 / ranks, top + rank + 0.51, digit, color="white" if digit != "0" else GREY,
-                        fontsize=9, weight="bold", ha="center", va="center")
+                    middle = x + 0.46 / ranks, top + rank + 0.51
+                    digits["white" if digit != "0" else GREY].append((*middle, digit))
         corners = [(left + c + 0.04, top + r + 0.1) for r, row in enumerate(rows) for c, _ in enumerate(row)]
         axes.add_patch(boxes(corners, 0.92, 0.8, fc="none", ec=GREY, lw=0.5))
         for color, places in zip(COLORS, filled):
             if places:
                 axes.add_patch(boxes(places, 0.92 / ranks, 0.8, fc=color, lw=0))
+    for color, written in digits.items():  # one color after the other, so that the page says each once
+        for x, y, digit in written:
+            axes.text(x, y, digit, color=color, fontsize=9, weight="bold", ha="center", va="center")
     return fig
 
 
@@ -70,10 +74,10 @@ def plot_traffic(tables: Mapping[str, Sequence[Sequence[int]]], columns: int = 3
             axes.text(-0.15, rank + 0.5, str(rank), color=COLORS[rank], fontsize=9, ha="right", va="center")
             axes.text(rank + 0.5, -0.15, str(rank), color=COLORS[rank], fontsize=9, ha="center", va="bottom")
         axes.text(-0.15, -0.15, "from\\to", color=GREY, fontsize=6.5, ha="right", va="bottom")
+        corners = [(r + 0.04, s + 0.04) for s, row in enumerate(table) for r, _ in enumerate(row)]
+        axes.add_patch(boxes(corners, 0.92, 0.92, lw=0.6, ec=GREY, fc="none"))
         for sender, row in enumerate(table):
             for receiver, size in enumerate(row):
-                axes.add_patch(Rectangle((receiver + 0.04, sender + 0.04), 0.92, 0.92, lw=0.6, ec=GREY, fc="none",
-                    clip_on=False))
                 if size and sender != receiver:
                     axes.add_patch(Rectangle((receiver + 0.04, sender + 0.04), 0.92, 0.92, lw=0,
                         color=COLORS[sender], alpha=0.15 + 0.85 * size / most, clip_on=False))

@@ -305,6 +305,19 @@ def test_a_drawing_asks_for_nothing_elsewhere(style: str) -> None:
     assert "a.b" not in inline and "fill: red" in inline and "#f-b" in inline
 
 
+def test_texts_in_a_row_say_their_style_once() -> None:
+    """A group says it, but not what a group would not hand on; the picture is the same."""
+    red, pale = 'style="fill:red"', 'style="fill:red;opacity:.5"'
+    drawing = (
+        f'<svg xmlns="http://www.w3.org/2000/svg"><g><text {red} x="1">a<tspan>b</tspan>c</text><text {red}>d</text>'
+        f"<text>e</text><text {red}>f</text><path {red}/><path {red}/><text {pale}>g</text><text {pale}>h</text></g></svg>"
+    )
+    inline = figures.inline(drawing, "A.", "f-")
+    assert f'<g><g {red}><text x="1">a<tspan>b</tspan>c</text><text>d</text></g><text>e</text>' in inline
+    assert f"<text {red}>f</text><path {red}></path><path {red}></path>" in inline
+    assert f"<text {pale}>g</text><text {pale}>h</text></g></svg>" in inline
+
+
 def test_a_large_picture_is_a_remark_with_its_line(tmp_path: Path) -> None:
     (tmp_path / "big.png").write_bytes(PIXEL + bytes(1_200_000))
     made = record(tmp_path, section('image("big.png", alt="A wall.")'))

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ET
+from collections.abc import Iterator
+from copy import copy
+from itertools import groupby
 
 from litbook.html import drawings, markup
 from litbook.html.markup import Drawing, Html
@@ -43,7 +46,7 @@ def inline(svg: str, alt: str, prefix: str) -> Drawing:
         scale = {"pt": 4 / 3, "in": 96.0}.get(match[2] or "", 1.0) if match else 1.0
         sides.append(float(match[1]) * scale if match else box[2 + i] if len(box) == 4 else 400.0)
     width, height = sides
-    children = (_element(child, prefix) for child in root)
+    children = _elements(root, prefix)
     return drawings.svg(width, height, alt, *children, class_="lb-plot", box=root.get("viewBox"))
 
 
@@ -64,17 +67,37 @@ def _name(element: ET.Element) -> str:
     return element.tag.rpartition("}")[2] if isinstance(element.tag, str) else ""
 
 
+def _elements(parent: ET.Element, prefix: str) -> Iterator[Html]:
+    """What is in an element. The style of several texts in a row is said once, by a group around them."""
+    for style, row in groupby(parent, key=_style_of_text):
+        elements = [*row]
+        if not style or len(elements) == 1:
+            yield from (_element(element, prefix) for element in elements)
+            continue
+        group = ET.Element("g", style=style)
+        for element in elements:
+            group.append(plain := copy(element))
+            del plain.attrib["style"]
+        yield _element(group, prefix)
+
+
+def _style_of_text(element: ET.Element) -> str:
+    """The style of a text, if a group can say it: all that is written there is inherited, but for opacity."""
+    style = element.get("style", "") if _name(element) == "text" else ""
+    return "" if re.search(r"(?<![\w-])opacity", style) else style
+
+
 def _element(element: ET.Element, prefix: str) -> Html:
     name = _name(element)
     if name not in ELEMENTS:
         return markup.NOTHING
     attributes = dict(filter(None, (_attribute(*pair, prefix, name) for pair in element.attrib.items())))
-    words = name in ("text", "tspan")
-    inside = [markup.text(element.text or "")] if words else []
-    for child in element:
-        inside.append(_element(child, prefix))
-        if words and child.tail:
-            inside.append(markup.text(child.tail))
+    if name not in ("text", "tspan"):
+        inside = [*_elements(element, prefix)]
+    else:
+        inside = [markup.text(element.text or "")]
+        for child in element:
+            inside += [_element(child, prefix), markup.text(child.tail or "")]
     return markup.join([markup.opening(name, **attributes), *inside, markup.closing(name)])
 
 
