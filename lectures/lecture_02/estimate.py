@@ -644,6 +644,7 @@ def the_roofline_tells_waiting_from_working() -> None:
         """,
         caption="A layer of `8192` by `8192` in bfloat16, at best: moving its bytes, and its arithmetic.",
         alt="Two lines over the number of tokens: moving bytes, flat at first, and arithmetic, which crosses it.")  # @hide
+    # The two times of the picture, at 256 and at 512 tokens:
     few, many = grid[256, "H100 SXM"], grid[512, "H100 SXM"]
     assert few["moving bytes"] > few["arithmetic"], "waits for bytes"
     assert many["moving bytes"] < many["arithmetic"], "and no longer"

@@ -393,7 +393,7 @@ def bfloat16_is_much_coarser() -> None:
     total = torch.tensor(256.0, dtype=torch.bfloat16) + 1  # @inspect total as bits
     assert total.item() == 256, "Adding one to 256 does nothing."
     after = torch.tensor(258.0, dtype=torch.bfloat16)  # @inspect after as bits
-    patterns = after.view(torch.int16) - total.view(torch.int16)  # @hide
+    patterns = after.view(torch.int16) - total.view(torch.int16)
     assert patterns == 1, "No pattern of bits lies between 256 and 258."
     begin: dict[str, Any] = {"dtype": "bfloat16", "bits": 0x4380 << 16}
     explore(reading, over={"dtype": [*NAMES], "bits": range(2**32)}, at=begin, module="pictures/bits.js",
@@ -684,6 +684,7 @@ def a_running_sum_stalls() -> None:
         """,
         caption="A running total, kept in three formats, by how many terms were added.",
         alt="Three lines that rise together; two of them turn level, one after the other.")  # @hide
+    # The totals of the picture after 4096 terms, in its three formats:
     ends = {term: [*grid[4096, term].values()] for term in (0.25, 1.0, 4.0)}  # @inspect ends
     assert ends[0.25] == [64, 1024, 512], "a smaller term is lost sooner"
     assert ends[1.0] == [256, 4096, 2048], "both have stopped"
@@ -731,7 +732,8 @@ def small_updates_are_lost() -> None:
     assert coarse == 1.0, "In bfloat16 the weight has not moved."
     fine = running_sum(-1e-3, steps, torch.float32, start=1.0)  # @inspect fine
     assert round(1 - fine, 4) == 1.0, "In float32 it comes to zero."
-    below = torch.tensor(1.0, dtype=torch.bfloat16).view(torch.int16) - 1  # @hide
+    # The pattern of bits just below that of one:
+    below = torch.tensor(1.0, dtype=torch.bfloat16).view(torch.int16) - 1
     gap = 1 - below.view(torch.bfloat16).item()  # @inspect gap
     assert gap == 2**-8, "The next bfloat16 below one is 1/256 away."
     assert 0.25 < 1e-3 / gap < 0.26, "An update is a quarter of this gap."

@@ -72,6 +72,7 @@ def backward_fills_the_leaves() -> None:
     with warnings.catch_warnings(record=True) as caught:  # @hide
         warnings.simplefilter("always")
         dropped = prediction.grad, loss.grad
+    # dropped: prediction.grad and loss.grad
     assert dropped == (None, None), "Prediction and loss keep no gradient."
     assert prediction.is_leaf is False, "The prediction is no leaf."
     assert len(caught) == 2, "PyTorch warns whoever looks for them."  # @hide

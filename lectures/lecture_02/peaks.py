@@ -299,8 +299,8 @@ def the_first_calls_are_not_the_ones_to_time() -> None:
     expected = (5 + setup) / 5  # @inspect expected as times
     assert expected == 41.0, "By counting products, the mean is 41 times too long."
     observed = cold / steady.seconds  # @measure observed as times
-    tenth = (5 + setup / 10) / 5  # @hide
-    assert tenth == 5.0, "With a tenth of the set-up, it would be 5 times too long."  # @hide
+    tenth = (5 + setup / 10) / 5
+    assert tenth == 5.0, "With a tenth of the set-up, it would be 5 times too long."
     assert tenth < observed, "Measured, it is more than 5 times too long."
     misbelief("Published timings are averages over many runs, after a warm-up.", r"""
         A careful timer works like that. The one of CS336 takes the mean of `5` runs without a

@@ -109,14 +109,14 @@ def a_published_formula_counts_thirty_four_bytes() -> None:
     exact = [34 * d + 5 * a * s for d, a, _, s in sizes]  # @inspect exact as B
     assert exact == [2816, 3456, 4224], "The formula gives these bytes for a token."  # @hide
     found = [kept_per_token(PaperBlock(d, a), d, b, s) for d, a, b, s in sizes]  # @inspect found as B
-    over = [f - e for f, e in zip(found, exact)]  # @hide
+    over = [f - e for f, e in zip(found, exact)]
     assert over == [8.0] * 3, "Autograd keeps 8 bytes more: two means and two deviations, which the paper leaves out."
     x = torch.empty(2, 32, 64, dtype=torch.bfloat16, device="meta")  # @hide
     _, mean, deviation = torch.native_layer_norm(x, [64], None, None, 1e-5)  # @hide
     on_card = 2 * (mean.nbytes + deviation.nbytes) / (2 * 32)  # @hide
     assert on_card == 16.0, "A card would keep these four numbers in float32."  # @hide
-    d, a, s = 12288, 96, 2048  # @hide
-    share = 5 * a * s / (34 * d + 5 * a * s)  # @hide
+    d, a, s = 12288, 96, 2048
+    share = 5 * a * s / (34 * d + 5 * a * s)
     assert round(share, 2) == 0.70, "In GPT-3 this share is kept for pairs of tokens."
     note(rf"""
         The formula is right, up to {over[0]:.0f} bytes for a token: each of the two norms also
@@ -276,7 +276,7 @@ def a_norm_in_pieces_keeps_float32_copies() -> None:
     assert in_one == 2.0, "In one kernel, a norm keeps so many bytes for each number."
     assert in_pieces >= in_one, "As single operations, it keeps no less."
     config = LLAMA_3_8B
-    with_pieces = activation_bytes(config, 8192, norm=8)  # @hide
+    with_pieces = activation_bytes(config, 8192, norm=8)
     more = with_pieces / activation_bytes(config, 8192) - 1  # @inspect more as %
     assert 0.29 < more < 0.30, "A whole block of Llama-3-8B keeps so much more, with norms in pieces."
     norms = 2 * (8 * config.width + 4)  # @inspect norms as B
@@ -313,7 +313,7 @@ def written_attention_keeps_a_weight_per_pair() -> None:
     written = [kept(s, "written") for s in contexts]  # @inspect written as B
     fused = [kept(s, "fused") for s in contexts]  # @inspect fused as B
     assert max(fused) == min(fused), "Fused, a token keeps the same at any length."
-    growth = [w - f for w, f in zip(written, fused)]  # @hide
+    growth = [w - f for w, f in zip(written, fused)]
     assert growth == [224, 480, 992, 2016], "Written out, a token keeps these bytes more."  # @hide
     per_pair = [(g / SMALL.heads + 4) / s for g, s in zip(growth, contexts)]
     assert per_pair == [2.0] * 4, "Written out, each head keeps 2 bytes for each pair of tokens."
@@ -393,14 +393,14 @@ def checkpointing_keeps_the_input_alone() -> None:
     twice = flops(lambda: run().sum().backward())  # @inspect twice as FLOP
     more = twice / usual - 1  # @inspect more as %
     assert 0.25 < more < 0.26, "Checkpointing takes so many more FLOPs."
-    down = 2 * 4096 * LLAMA_3_8B.hidden * LLAMA_3_8B.width  # @hide
+    down = 2 * 4096 * LLAMA_3_8B.hidden * LLAMA_3_8B.width
     assert twice - usual == forward - down, "What runs again is the forward pass without its last product."
     misbelief("Checkpointing every block costs a third more.", rf"""
         It costs {more:.0%} more here. A third would be the whole forward pass. But the result of
         the last product of a block, `down`, is not needed in the backward pass, so PyTorch stops
         before it.
     """)
-    saved = activation_bytes(LLAMA_3_8B, 4096) / (2 * 4096)  # @hide
+    saved = activation_bytes(LLAMA_3_8B, 4096) / (2 * 4096)
     assert 20 < saved < 21, "So many times less is kept than with fused attention alone."
     note(rf"""
         For that price, a token keeps {saved:.0f} times less in each layer. Two things still take
@@ -431,6 +431,7 @@ def checkpointing_keeps_the_input_alone() -> None:
         """,
         caption="What a card keeps of Llama-3-70B: its share of the state, and one sequence.",
         alt="A bar of two parts, state and activations, beside the memory of one card.")  # @hide
+    # Both parts of the bar in the picture, at 1024 cards:
     most, least = fits[1024, "all"], fits[1024, "inputs of blocks"]  # @inspect most as B, least as B
     assert most["activations"] > 2 * 80 * GB > 100 * most["state"], "No number of cards makes it fit."
     share = [n for n in (8, 16, 32, 64) if sum(fits[n, "inputs of blocks"].values()) < 80 * GB]

@@ -546,7 +546,7 @@ def published_counts_follow_from_eight_numbers() -> None:
         [@llama-3-8b]. That is the same number of parameters, {computed["Llama-3-8B"]:,}, with `2`
         bytes for each.
     """)
-    assert 2 * built["Llama-3-8B"] == 16_060_522_496, "Two bytes a parameter give the size of the download."
+    assert 2 * computed["Llama-3-8B"] == 16_060_522_496, "Two bytes a parameter give the size of the download."
     table = QWEN_25_HALF_B.vocabulary * QWEN_25_HALF_B.width  # @hide
     share = table / built["Qwen2.5-0.5B"]  # @hide
     assert 0.27 < share < 0.28, "This share of Qwen2.5-0.5B is its table."  # @hide

@@ -134,7 +134,7 @@ def a_token_leaves_its_keys_and_values() -> None:
         no keys, so it has `32` heads of keys [@llama-2-7b], and a token takes {older / token:.0f}
         times as many bytes.
     """)
-    three = LLAMA_3_8B, LLAMA_3_70B, LLAMA_3_405B  # @hide
+    three = LLAMA_3_8B, LLAMA_3_70B, LLAMA_3_405B
     keys = {(c.kv_heads, c.head) for c in three}  # @hide
     layers = [c.layers for c in three]  # @inspect layers
     assert layers == [32, 80, 126], "The three have these numbers of layers."  # @hide
@@ -365,7 +365,7 @@ def a_batch_shares_the_weights() -> None:
     ratio = grown[1] / grown[0]  # @inspect ratio as times
     by_formula = [decoding_bytes(MODEST, batch, 512) for batch in (1, 16)]  # @inspect by_formula as B
     predicted = by_formula[1] / by_formula[0]  # @inspect predicted as times
-    above = ratio / predicted  # @hide
+    above = ratio / predicted
     assert by_formula == [7_184_384, 15_048_704], "The formula gives these bytes."  # @hide
     assert 1 < above < 1.2, "The counted bytes grow as the formula says, but for a fifth at most."
     note(r"""

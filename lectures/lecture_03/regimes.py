@@ -550,7 +550,7 @@ def fusion_makes_no_product_faster() -> None:
     alone = sum(one.values()) / one["products with weights"]  # @inspect alone as times
     assert round(alone, 3) == 1.001, "With one token, fusion gains a thousandth or so."
     weights = 2 * block_weights(LLAMA_3_8B) / BANDWIDTH  # @inspect weights as s
-    above = one["products with weights"] / weights  # @hide
+    above = one["products with weights"] / weights
     assert 1 < above < 1.001, "The time of the products is the time of reading the weights."
     misbelief("Generating waits for memory, so fusion helps it most.", rf"""
         Fusion hardly helps it. Generating waits for the weights, and each weight is read only once

@@ -106,6 +106,7 @@ def training_costs_six_per_weight_and_twelve_per_pair() -> None:
         """,
         caption="FLOPs of training on one token, by what they are for, every token paired with every one.",
         alt="A bar of two parts, the FLOPs of weights and those of attention.")  # @hide
+    # The sizes of the picture at which the weights take more:
     below = [place for place, cost in grid.items() if cost["attention"] < cost["weights"]]
     longest = {model: max(c for c, m in below if m == model) for model in models}  # @inspect longest
     assert longest == {"Llama-3-8B": 16384, "Llama-3-70B": 32768}, "Up to here the weights take more."

@@ -336,7 +336,7 @@ def the_run_is_predicted() -> None:
         | steps | {STEPS} |
         | parameters | {parameter_count(RUN):,} |
     """)
-    count, model = parameter_count(RUN), fresh_model()  # @hide
+    count, model = parameter_count(RUN), fresh_model()
     assert count == sum(p.numel() for p in model.parameters()), "The built model has as many parameters."  # @hide
     note(r"""
         **Loss.** The loss is the mean surprise, the negative logarithm of the probability that the
@@ -370,6 +370,7 @@ def the_run_is_predicted() -> None:
     state = 4 * 4 * count  # @inspect state as B
     weights = sum(p.nbytes for p in model.parameters())  # @hide
     assert state == 4 * weights, "The state is four times the model."  # @hide
+    # text is one batch of the language.
     kept = saved_bytes_of(lambda: loss_of(model, text), model.parameters())  # @inspect kept as B
     part, known = held_out[:BATCH], [*model.parameters()]  # @hide
     view = saved_bytes_of(lambda: loss_of(model, part), known)  # @hide
@@ -474,9 +475,9 @@ def the_run() -> None:
         seconds that were predicted for one step:
     """)
     work = STEPS * 3 * forward_flops(RUN, TOKENS, RUN.context)  # @inspect work as FLOP
-    one_step = sum(op.flops for op in operations_of_a_step())  # @hide
+    one_step = sum(op.flops for op in operations_of_a_step())
     assert work == STEPS * one_step, "The operations of a step add up to as many FLOPs."  # @hide
-    spent, quickest_step = sum(run.seconds), min(run.seconds)  # @hide
+    spent, quickest_step = sum(run.seconds), min(run.seconds)
     predicted = step_at_best()  # @measure predicted as s, quickest_step as s
     off = quickest_step / predicted  # @measure off as times
     assert 1 / SLACK < off < SLACK, f"The quickest step took less than {SLACK} times the prediction, and more than one over that."
@@ -620,7 +621,7 @@ def the_formulas_of_a_transformer() -> None:
     training = 6 * weights + 12 * layers * d * tokens  # @inspect training as FLOP
     assert training == 3 * forward_flops(config, 1, tokens), "Training takes so many FLOPs for a token."
     kept = 12 * d + 4 * kv + 8 * h  # @inspect kept as B
-    exact = activation_bytes(config, tokens)  # @hide
+    exact = activation_bytes(config, tokens)
     assert round(kept / exact, 2) == 1, "A token leaves so many bytes in a layer, to a hundredth."
     cache = 2 * layers * kv * tokens * 2  # @inspect cache as B
     assert cache == cache_bytes(config, tokens), "The KV cache of one text takes so many bytes."
