@@ -272,27 +272,30 @@ def plot_truncation(absolute: Tensor, relative: Tensor) -> Figure:
     return fig
 
 
-def plot_timeline(timelines: dict[str, list[Any]]) -> Figure:
-    """One panel of stacked areas for each step: KiB alive after each operation, by kind."""
-    fig = Figure(figsize=(8, 3.8), layout="constrained")
+def plot_timeline(title: str, moments: list[Any]) -> Figure:
+    """Stacked areas of one step: KiB alive after each operation, by kind."""
+    fig = Figure(figsize=(5.6, 3.7), layout="constrained")
     fig.patch.set_alpha(0)
-    panels = fig.subplots(1, len(timelines))
-    for ax, (title, moments) in zip(panels, timelines.items(), strict=True):
-        kinds = list(moments[0].held)
-        sizes = [[m.held[kind] / KiB for m in moments] for kind in kinds]
-        colors = (BLUE, RED, GREEN, GOLD, GREY)
-        areas = ax.stackplot(range(len(moments)), sizes, labels=kinds, colors=colors, step="post")
-        phases = [m.phase for m in moments]
-        for phase in ("backward", "update"):
-            ax.axvline(phases.index(phase), color=GREY, ls="--", lw=1)
-        ax.patch.set_alpha(0)
-        ax.set_title(title, color=GREY, fontsize=11)
-        ax.set_xlabel("operation", color=GREY)
-        ax.tick_params(colors=GREY)
-        ax.spines[["top", "right"]].set_visible(False)
-        ax.spines[["left", "bottom"]].set_color(GREY)
-    panels[0].set_ylabel("KiB", color=GREY)
-    fig.legend(handles=areas, loc="outside upper center", ncols=5, frameon=False, labelcolor=GREY)
+    ax = fig.subplots()
+    kinds = list(moments[0].held)
+    sizes = [[m.held[kind] / KiB for m in moments] for kind in kinds]
+    colors = (BLUE, RED, GREEN, GOLD, GREY)
+    labels = ["Adam's moments" if kind == "moments" else kind for kind in kinds]
+    areas = ax.stackplot(range(len(moments)), sizes, labels=labels, colors=colors, step="post")
+    phases = [m.phase for m in moments]
+    highest = max(m.total for m in moments) / KiB
+    for phase, line in (("forward", 1.15), ("backward", 1.05), ("update", 1.05)):
+        ax.axvline(phases.index(phase), color=GREY, ls="--", lw=1)
+        ax.text(phases.index(phase) + 0.2, highest * line, phase, color=GREY)
+    ax.patch.set_alpha(0)
+    ax.set_title(title, color=GREY, fontsize=11)
+    ax.set_ylim(0, highest * 1.25)
+    ax.set_xlabel("time in the step, in operations", color=GREY)
+    ax.set_ylabel("memory in use, KiB", color=GREY)
+    ax.tick_params(colors=GREY)
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.spines[["left", "bottom"]].set_color(GREY)
+    fig.legend(handles=areas, loc="outside upper center", ncols=3, frameon=False, labelcolor=GREY)
     return fig
 
 
@@ -412,17 +415,17 @@ def plot_blocks(sizes: dict[str, int], block: int) -> Figure:
 
 def plot_strides(elements: list[list[int]], cells: int) -> Figure:
     """A strip of memory, and below it the grid that a tensor reads from it."""
-    fig = Figure(figsize=(6.2, 3.1), facecolor="none", layout="constrained")
+    fig = Figure(figsize=(5.2, 2.7), facecolor="none", layout="constrained")
     axes = fig.subplots()
     kept = {at for row in elements for at in row}
     squares = [(at, (at, 0.0), at in kept) for at in range(cells)]
     squares += [(at, (j, -2.4 - i), True) for i, row in enumerate(elements) for j, at in enumerate(row)]
     for at, (x, y), filled in squares:
-        color = "#a9b2ee66" if filled else "none"
-        axes.add_patch(Rectangle((x, y), 1, 0.8, facecolor=color, edgecolor=GREY, linewidth=0.8))
-        axes.text(x + 0.5, y + 0.38, f"{at}", color=GREY, ha="center", va="center")
-    axes.text(0, 1.0, "memory", color=GREY)
-    axes.text(0, -1.2, f"tensor, {len(elements)} x {len(elements[0])}", color=GREY)
+        color, weight = (BLUE + "4d", "bold") if filled else ("none", "normal")
+        axes.add_patch(Rectangle((x, y), 1, 0.8, facecolor=color, edgecolor="black", linewidth=0.9))
+        axes.text(x + 0.5, y + 0.38, f"{at}", color="black", ha="center", va="center", fontweight=weight)
+    axes.text(0, 1.1, "memory", color="black")
+    axes.text(0, -1.2, f"tensor, {len(elements)} × {len(elements[0])}", color="black")
     axes.set(xlim=(-0.1, cells + 0.1), ylim=(-2.6 - len(elements), 1.5), facecolor="none")
     axes.set_axis_off()
     return fig
@@ -430,19 +433,25 @@ def plot_strides(elements: list[list[int]], cells: int) -> Figure:
 
 def plot_bits(pattern: str, fields: tuple[int, int, int], near: list[float]) -> Figure:
     """A pattern of bits by field, and below it the numbers near its own, the middle one of `near`."""
-    fig = Figure(figsize=(6.2, 1.9), facecolor="none", layout="constrained")
+    fig = Figure(figsize=(5.4, 2.0), facecolor="none", layout="constrained")
     axes = fig.subplots()
+    for name, x, color in zip(("sign", "exponent", "fraction"), (0, 2, 9), (RED, BLUE, GREEN)):
+        axes.text(x, 3.2, name, color=color, fontweight="bold")
+    axes.text(len(pattern) + 0.2, 2.42, f"= {near[2]:g}", color=GREY, fontweight="bold", va="center")
     colors = [color for color, count in zip((RED, BLUE, GREEN), fields) for _ in range(count)]
     for i, (bit, color) in enumerate(zip(pattern, colors, strict=True)):
         shade = color + ("66" if bit == "1" else "00")
         axes.add_patch(Rectangle((i, 2), 0.9, 0.9, facecolor=shade, edgecolor=color, linewidth=0.8))
-        axes.text(i + 0.45, 2.42, bit, color=GREY, ha="center", va="center")
+        axes.text(i + 0.45, 2.42, bit, color="black", ha="center", va="center")
     scale = 14 / (max(near) - min(near))
     axes.plot([0, 16], [0.7, 0.7], color=GREY, lw=0.8)
     for value in near:
         x = 1 + (value - min(near)) * scale
         axes.plot([x, x], [0.4, 1.0], color=BLUE if value == near[2] else GREY, lw=1.5)
         axes.text(x, 0.0, f"{value:g}", color=GREY, ha="center", va="center")
-    axes.set(xlim=(-0.1, 16.1), ylim=(-0.3, 3), facecolor="none")
+    x = 1 + (near[2] + 1 - min(near)) * scale
+    axes.plot([x], [0.7], "o", color=RED, fillstyle="none", ms=7)
+    axes.text(x, 1.15, "+1", color=RED, ha="center")
+    axes.set(xlim=(-0.1, 18.3), ylim=(-0.3, 3.8), facecolor="none")
     axes.set_axis_off()
     return fig

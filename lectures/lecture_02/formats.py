@@ -398,14 +398,17 @@ def bfloat16_is_much_coarser() -> None:
     begin: dict[str, Any] = {"dtype": "bfloat16", "bits": 0x4380 << 16}
     explore(reading, over={"dtype": [*NAMES], "bits": range(2**32)}, at=begin, module="pictures/bits.js",
         still=plot_bits(f"{0x4380:016b}", layout(torch.bfloat16), [254, 255, 256, 258, 260]),
-        do="Press `+1`: what comes of `256 + 1`? Then choose `float32`, and press it again.",
+        do="Press `Move it yourself`; then the button `+1` stands below the bits. What comes of `256 + 1`? Then choose `float32`, and press `+1` again.",
         see=r"""
             In `bfloat16` the sum is `256` again: `257` lies half way to the next number, `258`, and
             is rounded to the even one. `float32` has the same first bits, and `16` more behind
             them.
         """,
-        caption="A number in five formats: each bit can be turned, a red ring marks the exact sum.",
-        alt="The bits of 256 in bfloat16, and its neighbours on a line of numbers.")  # @hide
+        caption=r"""
+            The bits of a number, its value, and its neighbours in the same format. Each bit can be
+            turned. The red ring marks where the exact sum with `1` lies.
+        """,
+        alt="The bits of 256 in bfloat16, and its neighbours on a line of numbers. A ring marks 257, which is none of them.")  # @hide
     read = reading(**begin)  # @inspect read
     assert read == {"value": 256.0, "next": 258.0, "plus": 256.0}, "one more is the same"
     wider = reading("float32", begin["bits"])["plus"]  # @inspect wider

@@ -276,26 +276,31 @@ def a_transpose_swaps_strides() -> None:
     """)
     strip = torch.arange(12.0)
 
-    def read(rows: int, columns: int, down: int, right: int, start: int) -> dict[str, Any]:
-        view = strip.as_strided((rows, columns), (down, right), start)
+    def read(rows: int, columns: int, row_stride: int, column_stride: int, offset: int) -> dict[str, Any]:
+        view = strip.as_strided((rows, columns), (row_stride, column_stride), offset)
         elements = view.int().tolist()
         kept = len({n for row in elements for n in row})
         return {"elements": elements, "contiguous": view.is_contiguous(), "kept": kept}
 
     ranges = {"rows": range(1, 5), "columns": range(1, 5)}
-    ranges |= {"down": range(5), "right": range(5), "start": range(12)}
-    begin = {"rows": 2, "columns": 3, "down": 3, "right": 1, "start": 0}
+    ranges |= {"row_stride": range(5), "column_stride": range(5), "offset": range(12)}
+    begin = {"rows": 2, "columns": 3, "row_stride": 3, "column_stride": 1, "offset": 0}
     explore(read, over=ranges, at=begin, module="pictures/strides.js",
         still=plot_strides(read(**begin)["elements"], len(strip)),
         do=r"""
-            Turn this matrix into its transpose: swap rows with columns, and the two strides. Then
-            set `down` to `0`.
+            Turn this matrix into its transpose. Which sliders does it take? Then make all rows
+            equal: how many cells of memory does the view still read?
         """,
         see=r"""
-            With `3` rows of `2` and the strides `(1, 3)` the same cells are read in another order.
-            With a stride of `0` every row is the same row, and memory holds it once.
+            With `3` rows of `2`, a row stride of `1` and a column stride of `3` the same cells are
+            read in another order. With a row stride of `0` every row is the same row, and memory
+            holds it once.
         """,
-        caption="A strip of memory and a view of it. Every number is its own place.",
+        caption=r"""
+            Twelve cells of memory, and the matrix that a view reads from them. The value of each
+            cell is its index. The *offset* is the cell in which the view begins. The *row stride*
+            is the step to the next row, the *column stride* the step to the next column, in cells.
+        """,
         alt="A strip of twelve numbered cells, and below it the grid of those that a view reads.")  # @hide
     turned, repeated = read(3, 2, 1, 3, 0), read(4, 3, 0, 1, 0)
     assert turned["elements"] == [[0, 3], [1, 4], [2, 5]], "With swapped strides, the strip reads as the transpose."

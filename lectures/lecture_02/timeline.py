@@ -157,29 +157,28 @@ def the_batch_decides_where_memory_peaks() -> None:
     assert round(share, 3) == 1.0, "measured, of the prediction"
     batches = {2**i: memory_over_a_step(width, layers, 2**i) for i in range(3, 11)}
 
-    def alive(batch: int, moment: int) -> list[Any]:
-        phase, held = batches[batch][moment]
+    def alive(batch: int, time_in_the_step: int) -> list[Any]:
+        phase, held = batches[batch][time_in_the_step]
         return [phase, *held.values()]
 
-    explore(alive, over={"batch": [*batches], "moment": range(len(wide))}, at={"batch": 512, "moment": 10},
-        module="pictures/step.js",
-        still=plot_timeline({f"batch {large}": wide, f"batch {small}": narrow}),
+    explore(alive, over={"batch": [*batches], "time_in_the_step": range(len(wide))},
+        at={"batch": 512, "time_in_the_step": 10}, module="pictures/step.js",
+        still=plot_timeline(f"batch {large}", wide),
         do=r"""
-            Pull the line through the step. Then make the batch smaller: at which one does the peak
-            move, and where to?
+            Move the time from the first operation to the last. Which kinds grow, and which shrink?
+            Then change the batch: what does it do to the peak?
         """,
         see=r"""
             From a batch of `64` down the peak is in the update: activations shrink with the batch,
             and gradients, moments and the update's own matrices do not.
         """, caption=r"""
-            Bytes alive after each operation of a step, by kind, measured, in KiB. Dashed: where the
-            backward pass and the update begin.
+            Memory in use after each operation of a step, by kind, in KiB, measured. An operation is
+            one computation with tensors. *Temporaries* are tensors that only the operations at hand
+            need. Dashed lines: where the forward pass, the backward pass and the update begin.
         """, alt=r"""
-            Two stacked area charts over the operations of a step, on parameters and moments of
-            constant height. With the large batch, activations climb to the end of the forward pass
-            and then fall in stairs while gradients rise, and temporaries peak early in the backward
-            pass. With the small batch, activations are a thin line, gradients rise in the backward
-            pass and stay, and the update adds spikes of temporaries, the highest of all.
+            A stacked area chart over the operations of a step, on parameters and moments of
+            constant height. Activations climb to the end of the forward pass and then fall in
+            stairs while gradients rise. Temporaries peak early in the backward pass.
         """)  # @hide
     peaks = [max(moments, key=lambda m: m.total).phase for moments in batches.values()]  # @inspect peaks
     assert peaks == ["update"] * 4 + ["backward"] * 4, "by batch, from 8 to 1024"

@@ -416,24 +416,30 @@ def checkpointing_keeps_the_input_alone() -> None:
     config = LLAMA_3_70B
     whole = activation_bytes(config, 8192) * 8192  # of one block, and one sequence
 
-    def on_a_card(cards: int, kept: str) -> dict[str, float]:
+    def on_a_card(cards: int, activations_kept: str) -> dict[str, float]:
         inputs = 2 * config.width * 8192 * config.layers
-        activations = config.layers * whole if kept == "all" else inputs + whole
-        return {"state": 16 * parameter_count(config) / cards, "activations": activations}
+        activations = config.layers * whole if activations_kept == "all" else inputs + whole
+        return {
+            "state per card (parameters, gradients, moments)": 16 * parameter_count(config) / cards,
+            "activations per card": activations,
+        }
 
-    fits = explore(on_a_card, over={"cards": [2**i for i in range(3, 11)], "kept": ["all", "inputs of blocks"]},
-        at={"cards": 8, "kept": "all"}, kind="stack", unit="B", limit=("one H100", 80 * GB),
-        do="Take more cards until the model fits. If it never does, keep less.",
+    fits = explore(on_a_card, over={
+        "cards": [2**i for i in range(3, 11)], "activations_kept": ["all", "inputs of blocks"],
+    },
+        at={"cards": 8, "activations_kept": "all"}, kind="stack", unit="B", limit=("memory of one H100", 80 * GB),
+        do="Make the bar end before the dashed mark. With which settings does the model fit, and what does each slider change?",
         see=r"""
             With `1024` cards the state is about a gigabyte a card, and the activations of one
             sequence still need more than two cards. Checkpointed, they fit beside the state of
             `32`.
         """,
-        caption="What a card keeps of Llama-3-70B: its share of the state, and one sequence.",
+        caption="What one card keeps of Llama-3-70B: its share of the state, and the activations of one sequence of `8192` tokens.",
         alt="A bar of two parts, state and activations, beside the memory of one card.")  # @hide
     # Both parts of the bar in the picture, at 1024 cards:
     most, least = fits[1024, "all"], fits[1024, "inputs of blocks"]  # @inspect most as B, least as B
-    assert most["activations"] > 2 * 80 * GB > 100 * most["state"], "No number of cards makes it fit."
+    state, activations = most.values()
+    assert activations > 2 * 80 * GB > 100 * state, "No number of cards makes it fit."
     share = [n for n in (8, 16, 32, 64) if sum(fits[n, "inputs of blocks"].values()) < 80 * GB]
     assert share == [32, 64], "Checkpointed, it fits from so many cards on."
     question(r"""

@@ -76,7 +76,7 @@ def test_the_script_comes_when_somebody_begins_and_draws_every_point(
     page.goto(made(repo, tmp_path))
     assert page.locator(".lb-stage > svg").count() == 1, "the still picture"
     assert not any("/pictures/" in url for url in asked)
-    page.get_by_role("button", name="Try it").click()
+    page.get_by_role("button", name="Move it yourself").click()
     page.locator(".lb-begun").wait_for()
     says = page.locator(".lb-says")
     assert says.text_content() == "1 and 7 make 8"
@@ -119,7 +119,7 @@ def test_a_script_that_says_something_else_than_the_run_draws_nothing(
 ) -> None:
     assert SCRIPT.count(good) == 1
     page.goto(made(repo, tmp_path, SCRIPT.replace(good, bad)))
-    page.get_by_role("button", name="Try it").click()
+    page.get_by_role("button", name="Move it yourself").click()
     page.get_by_text(f"The script of this picture differs from the run here: {place}.").wait_for()
     assert page.locator(".lb-stage > svg.lb-plot").count() == 1, "the still picture stays"
 
@@ -131,13 +131,13 @@ def test_a_script_that_is_lost_is_told_and_without_scripts_the_picture_is_whole(
     for script in (tmp_path / "lectures/one/pictures").iterdir():
         script.unlink()
     page.goto(address)
-    page.get_by_role("button", name="Try it").click()
+    page.get_by_role("button", name="Move it yourself").click()
     page.get_by_text("The script of this picture could not be loaded.").wait_for()
     context = browser.new_context(java_script_enabled=False)
     still = context.new_page()
     still.goto(address)
     assert still.locator(".lb-stage > svg.lb-plot").is_visible()
-    assert not still.get_by_role("button", name="Try it").is_visible()
+    assert not still.get_by_role("button", name="Move it yourself").is_visible()
     assert not still.locator(".lb-sliders").is_visible()
     context.close()
 

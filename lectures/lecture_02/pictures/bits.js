@@ -58,10 +58,11 @@ window.litbookPicture = (() => {
           line.append(make("path", { d: `M${at} 22v16`, style: `stroke:${step ? "currentColor" : "var(--lb-accent)"};stroke-width:${step ? 1.5 : 4}` }));
           if (!step || Math.abs(step) === 1) line.append(make("text", { x: at, y: step ? 56 : 14, "text-anchor": "middle", style: "fill:currentColor" }, said(Math.sign(value || 1) * there)));
         }
-        if (value >= 0 && x(value + 1) <= 480) line.append(make("circle", { cx: x(value + 1), cy: 30, r: 5, style: "fill:none;stroke:var(--lb-fail);stroke-width:2" }));
+        if (value >= 0 && x(value + 1) <= 480) line.append(make("circle", { cx: x(value + 1), cy: 30, r: 5, style: "fill:none;stroke:var(--lb-fail);stroke-width:2" }), make("text", { x: Math.max(x(value + 1), 252 + 4.5 * said(value).length), y: 20, "text-anchor": "middle", style: "fill:var(--lb-fail)" }, "+1"));
       }
       stage.replaceChildren(
-        make("div", { style: "display:flex;flex-wrap:wrap;margin-bottom:.5rem" }, ...Array.from({ length: count }, (_, i) => bit(i))),
+        make("div", { style: "display:flex;flex-wrap:wrap;align-items:center;margin-bottom:.3rem" }, ...Array.from({ length: count }, (_, i) => bit(i)), make("b", { style: "margin-left:.6rem;white-space:nowrap" }, `= ${said(value)}`)),
+        make("div", { style: "display:flex;flex-wrap:wrap;gap:0 .9rem;font-size:.74rem;margin-bottom:.5rem" }, ...[["sign", 1], ["exponent", wide], ["fraction", deep]].map(([part, n]) => make("span", {}, make("span", { class: "lb-key", style: `--hue:var(--lb-${part})` }), `${part}, ${n} bit${n > 1 ? "s" : ""}`))),
         make("div", { style: "display:flex;flex-wrap:wrap;gap:.5rem;align-items:center" }, field, add("+1", plus), add("next", next == null || value < 0 ? NaN : next)), line);
       const again = [...stage.querySelectorAll("[data-key]")].find((node) => node.dataset.key === focused);
       if (again) again.focus({ preventScroll: true });

@@ -145,7 +145,7 @@ def lines(grid: Grid | Live) -> list[str]:
 def told(block: Explore) -> str:
     """The block as a notebook tells it: where the author starts, and at both ends."""
     if isinstance(block.grid, Live):
-        return "\n\n".join(filter(None, [block.do, block.caption and f"*{block.caption}*", block.see]))
+        return "\n\n".join(filter(None, [block.caption and f"*{block.caption}*", block.do, block.see]))
     columns = [
         (where, dict(zip(block.grid.names, point.texts, strict=True)))
         for where, point in chart(block.grid).ends()

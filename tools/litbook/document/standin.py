@@ -375,7 +375,7 @@ def explored(columns: list[tuple[str, dict[str, str]]], do: str, caption: str, s
     cells = [[re.sub(r"([\\`*_<>|$[])", r"\\\1", text) for text in row] for row in rows]
     lines = [f"| {' | '.join(row)} |" for row in cells]
     table = "\n".join([lines[0], "|---" * len(rows[0]) + "|", *lines[1:]])
-    return "\n\n".join(filter(None, [do, table, caption and f"*{caption}*", see]))
+    return "\n\n".join(filter(None, [caption and f"*{caption}*", do, table, see]))
 
 
 def image(path: object, *, alt: str, caption: str = "", width: int | None = None) -> None:

@@ -40,7 +40,10 @@ def figure(block: Explore, name: str, setting: Setting, up: str = "") -> Html:
             drawn = chart(grid)
     inside = [*(_curve(drawn) if block.grid.kind == "curve" else _bars(drawn))]
     if drawn.limit:
-        inside.append(tag("p", tag("span", tag("span", class_="lb-limitkey"), drawn.limit), class_="lb-keys"))
+        moves = len({point.limit for point in drawn.points if not point.gap}) > 1
+        words = _("{limit}; the scale fits both, so this mark moves", limit=drawn.limit)
+        key = tag("span", class_="lb-limitkey"), words if moves else drawn.limit
+        inside.append(tag("p", tag("span", *key), class_="lb-keys"))
     inside.append(
         tag("p", class_="lb-gap", hidden=True)
     )  # why there is no value, where the script meets a gap
@@ -54,12 +57,12 @@ def figure(block: Explore, name: str, setting: Setting, up: str = "") -> Html:
 
 
 def _words(block: Explore, setting: Setting) -> tuple[list[Html], list[Html]]:
-    """What to try, above the picture; below it what one should have seen, and its caption."""
+    """The caption and what to try, above the picture; below it what one should have seen."""
     do = tag("p", tag("b", _("Try:")), " ", note.inline(block.do, setting), class_="lb-try")
     title = tag("summary", _("What you should have seen"))
     see = tag("details", title, note.passage(block.see, setting), class_="lb-open lb-seen")
     caption = tag("figcaption", note.inline(block.caption, setting))
-    return [do] * bool(block.do), [see] * bool(block.see) + [caption] * bool(block.caption)
+    return [caption] * bool(block.caption) + [do] * bool(block.do), [see] * bool(block.see)
 
 
 def _live(block: Explore, live: Live, name: str, setting: Setting, up: str, fields: list[Html]) -> Html:
@@ -74,7 +77,7 @@ def _live(block: Explore, live: Live, name: str, setting: Setting, up: str, fiel
     do, see = _words(block, setting)
     parts = [*do, tag("div", *fields, class_="lb-sliders"), stage]
     if up:
-        parts.append(tag("p", tag("button", _("Try it"), type="button"), class_="lb-begin"))
+        parts.append(tag("p", tag("button", _("Move it yourself"), type="button"), class_="lb-begin"))
         words = {"data_differs": _("The script of this picture differs from the run here: {place}."),
                  "data_lost": _("The script of this picture could not be loaded.")}  # fmt: skip
         parts.append(tag("p", class_="lb-says", aria_live="polite", **words))
@@ -108,7 +111,8 @@ def _bars(drawn: Chart) -> Iterator[Html]:
     ]
     mark = [tag("span", class_="lb-limit", style=f"--x:{point.limit / 10:g}%")] if point.limit >= 0 else []
     if stacked:
-        total = [tag("b", point.total, class_="lb-total")] if point.total else []
+        together = _("together"), " ", tag("b", point.total, class_="lb-total")
+        total = [tag("span", *together)] if point.total else []
         yield tag("div", *bars, *mark, class_="lb-track")
         yield tag("p", *total, *_keys(drawn), class_="lb-keys")
     else:
