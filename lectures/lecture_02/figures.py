@@ -435,7 +435,7 @@ def plot_bits(pattern: str, fields: tuple[int, int, int], near: list[float]) -> 
     """A pattern of bits by field, and below it the numbers near its own, the middle one of `near`."""
     fig = Figure(figsize=(5.4, 2.0), facecolor="none", layout="constrained")
     axes = fig.subplots()
-    for name, x, color in zip(("sign", "exponent", "fraction"), (0, 2, 9), (RED, BLUE, GREEN)):
+    for name, x, color in zip(("sign", "exponent", "fraction"), (0.0, 2.0, 9.0), (RED, BLUE, GREEN)):
         axes.text(x, 3.2, name, color=color, fontweight="bold")
     axes.text(len(pattern) + 0.2, 2.42, f"= {near[2]:g}", color=GREY, fontweight="bold", va="center")
     colors = [color for color, count in zip((RED, BLUE, GREEN), fields) for _ in range(count)]

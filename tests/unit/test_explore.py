@@ -182,6 +182,19 @@ def test_with_a_limit_both_are_seen_at_every_point() -> None:
     assert got.points[1].total == "200" and got.limit == "card: 10"
 
 
+@pytest.mark.parametrize(("far", "moves"), [(100, True), (2, False)])
+def test_a_stack_names_its_sum_and_a_limit_says_whether_it_moves(
+    tmp_path: Path, far: int, moves: bool
+) -> None:
+    call = (
+        f"explore(lambda x: {{'a': x, 'b': x}}, over={{'x': [1, {far}]}}, at={{'x': 1}}, kind='stack', "
+        "limit=('card', 10), caption='c', alt='a')"
+    )
+    text = pages.pages(made(tmp_path, call))["index.md"]
+    assert 'together <b class="lb-total">2</b>' in text
+    assert ("card: 10; the scale fits both, so this mark moves" in text) is moves
+
+
 def test_a_curve_is_logarithmic_only_where_numbers_are_far_apart() -> None:
     near = drawn(lambda x: x, {"x": 1}, {"x": [1, 2, 3]}, kind="curve")
     far = drawn(lambda x: x, {"x": 1}, {"x": [1, 10, 100]}, kind="curve")
@@ -364,5 +377,8 @@ def test_a_page_has_the_still_picture_its_words_and_where_its_script_is(tmp_path
     text = pages.pages(kept)["index.md"]
     assert f'data-script="./{pictures.script(live)[0]}"' in text and text.count("<svg") >= 1
     assert "Add." in text and "More." in text and "assets/litbook/live.js" in text
+    figure = text[text.index('class="lb-explore lb-live"') :]
+    order = [figure.index(part) for part in ("<figcaption>", "Add.", "lb-sliders", "lb-stage", "More.")]
+    assert order == sorted(order), "the caption explains the picture before anything is asked"
     assert "assets/litbook/explore.js" not in text
     assert "[explore: c]" in command(tmp_path / "lecture_sample.py", "--device", "cpu").stdout
