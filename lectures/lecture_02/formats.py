@@ -514,20 +514,20 @@ def one_buys_range_the_other_resolution() -> None:
 def the_two_overflow_differently() -> None:
     """What happens above the largest value depends on the format, and on the release."""
     note(r"""
-        Something too large must become something: infinity, NaN, or the largest value that there
-        is. All of these are in use.
+        A number that is too large for its format can become infinity, NaN, or the largest value of
+        the format. All three are in use. `E5M2` and `E4M3` are formats of one byte: the digits say
+        how many bits the exponent and the fraction have.
     """)
     overflow = cast(1e6, E5M2)  # @inspect overflow
-    assert overflow == math.inf, "`E5M2` overflows to infinity"
+    assert overflow == math.inf, "E5M2 overflows to infinity."
     note(r"""
-        `E4M3` has no infinity to overflow to. Recent releases of PyTorch saturate at the largest
-        value; older ones returned NaN on a CPU [@pytorch-saturate]. The release that built this
-        page says:
+        `E4M3` has no infinity. Recent releases of PyTorch return its largest value, `448`; older
+        ones returned NaN on a CPU [@pytorch-saturate]. The release that built this page returns:
     """)
     raw = cast(500.0, E4M3)  # @measure raw
-    note("If the result must not depend on that, clamp before the cast:")
+    note("Clamp before the cast, and the result is the same in every release. Then the cast only rounds: `300` becomes `288`, a number of the format.")
     clamped = torch.tensor([500.0, -1e6, 300.0]).clamp(-448, 448).to(E4M3)
-    assert clamped.tolist() == [448.0, -448.0, 288.0], "the same everywhere"
+    assert clamped.tolist() == [448.0, -448.0, 288.0], "Two are clamped, and one is rounded."
     question(r"""
         The numbers `1000`, `2000`, `-3000` and `64` are clamped and cast to `E4M3` in this way.
         What do the results add up to in `float32`?

@@ -377,9 +377,12 @@ def six_per_parameter_and_token_is_a_special_case() -> None:
     """Twice forward, and six per parameter, hold when every input wants a gradient."""
     note(r"""
         The [estimate of the first page](#a_training_run_in_three_lines) charged a training step
-        with `6` FLOPs per parameter and token. When is that right? The rule counts `2` FLOPs for
-        the forward pass and twice as many for the backward pass. Try it on the network of two
-        layers from the section before, whose first layer reads the data:
+        with `6` FLOPs per parameter and token. When is that right? A layer takes part in up to
+        three products: the forward pass, the gradient of its weights, and the gradient of its
+        input. Each costs `2` FLOPs per weight and row of data, so all three cost `6`. But a layer
+        that reads the data lacks the third, since nobody uses the gradient of the data. Count a
+        network of two layers, with `d * d` and `d * k` weights and `b` rows of data. `two_layers`
+        returns the FLOPs of its forward pass and of its backward pass:
     """)
     b, d, k = 16384, 32768, 8192
     forward, backward = two_layers(b, d, k)
@@ -388,8 +391,8 @@ def six_per_parameter_and_token_is_a_special_case() -> None:
     ratio = backward / forward  # @inspect ratio as times
     assert ratio == 1.2, "Here the backward pass costs 1.2 times the forward pass."
     misbelief("The backward pass costs twice the forward pass.", rf"""
-        In this network it costs {ratio} times the forward pass, because the large first layer needs
-        no gradient of its input. It costs twice the forward pass where the input of every product
+        In this network it costs {ratio} times the forward pass, because the large first layer lacks
+        the gradient of its input. It costs twice the forward pass where the input of every product
         needs a gradient, as in a language model.
     """)
     coefficient = (forward + backward) / (b * params)  # @inspect coefficient
@@ -694,36 +697,36 @@ def checkpointing_is_measured_here() -> None:
 def the_same_sum_in_another_order_is_another_number() -> None:
     """The same sum in another order is another number."""
     note(r"""
-        Floating-point addition is not associative. Some operations on a GPU add in whatever order
-        their threads finish. These can give another gradient every time, with the same seed.
+        Floating-point addition is not associative. Some operations on a GPU add in the order in
+        which their threads finish. These can give another gradient every time, with the same seed.
+        An example is `2**24 + 1`. A `float32` has `24` binary digits, and this sum needs one more,
+        so it is rounded back to `2**24`:
     """)
     big, small = torch.tensor(2.0**24), torch.tensor(1.0)
     left = (big + small) + small  # @inspect left
     right = big + (small + small)  # @inspect right
-    assert right - left == 2.0, "float32, three numbers"
+    assert right - left == 2.0, "Added one by one, both ones are lost."
     note(r"""
-        `torch.use_deterministic_algorithms(True)` picks a fixed order where PyTorch has one and
-        refuses where it has none [@pytorch-randomness]. Writing to the same place twice is such a
-        case; which of the writes comes last is anyone's guess. The switch is off by default, and
-        then the guess is made without a word.
+        `torch.use_deterministic_algorithms(True)` picks a fixed order where PyTorch has one, and
+        raises an error where it has none [@pytorch-randomness]. `put_` has none when it writes to
+        the same place twice: either write may come last. `index_add` adds to the same place twice,
+        in a fixed order. The switch is off by default, and then `put_` runs without an error:
     """)
     enabled = torch.are_deterministic_algorithms_enabled()
-    assert enabled is False, "off by default"
+    assert enabled is False, "The switch is off by default."
     place, values = torch.tensor([0, 0]), torch.tensor([1.0, 2.0])
     with deterministic():
         refused = message_of(lambda: torch.zeros(3).put_(place, values))  # @inspect refused
         total = torch.zeros(3).index_add(0, place, values)  # @inspect total
-    assert "does not have a deterministic" in refused, "an error, not a guess"
+    assert "does not have a deterministic" in refused, "With the switch, put_ raises an error."
     silent = message_of(lambda: torch.zeros(3).put_(place, values))
-    assert silent == "", "without the switch it just runs"  # @zero: no message, as nothing is refused
-    assert total.tolist() == [3.0, 0.0, 0.0], "adding has one"
+    assert silent == "", "Without the switch, it runs."  # @zero: no message, as nothing is refused
+    assert total.tolist() == [3.0, 0.0, 0.0], "Adding has a fixed order."
     note(r"""
         Advice for a run that must be repeatable: fix the seeds, switch this on, and set
-        `torch.backends.cudnn.benchmark = False`, so that no kernel is chosen by a race
-        [@pytorch-reproducibility]. Older releases also asked for `CUBLAS_WORKSPACE_CONFIG`; those
-        that this book runs on do not, since PyTorch now gives the library for products a workspace
-        for each stream [@pytorch-cublas]. Equal bits then hold for one release on one kind of
-        machine, and they can cost speed.
+        `torch.backends.cudnn.benchmark = False`, so that no kernel is chosen by timing it
+        [@pytorch-reproducibility]. Then the bits are equal for one release on one kind of machine.
+        This can cost speed.
     """)
     question(r"""
         By how much does `2**24` grow in `float32` when `1` is added to it `1000` times, one after

@@ -231,28 +231,28 @@ def a_forgotten_transpose_is_silent_on_squares() -> None:
 def an_annotation_names_dtype_rank_and_sizes() -> None:
     """A jaxtyping annotation states dtype, rank and the names of the axes."""
     note(r"""
-        `Float[Tensor, "batch seq heads hidden"]` describes a tensor of floats with an axis for each
-        name [@jaxtyping]. It says what a comment would say, and it can be asked whether a tensor
-        fits.
+        `Float[Tensor, "batch seq heads hidden"]` describes a tensor of floats, of any width, with
+        an axis for each name [@jaxtyping]. It says what a comment would say, and `isinstance` tells
+        whether a tensor fits. Try a tensor with four axes, one with three, and one of integers:
     """)
     names: Any = Float[Tensor, "batch seq heads hidden"]
     x = torch.ones(2, 2, 1, 3)
     fits = [isinstance(value, names) for value in (x, x[0], x.int())]  # @inspect fits
-    assert fits == [True, False, False], "itself, an axis less, integers"
+    assert fits == [True, False, False], "Only the first fits."
 
     note(r"""
-        A name used twice must stand for one size. Inside this book an annotation on a variable is
-        checked in that way when the page is built.
+        A name that occurs twice must stand for one size. When a page of this book is built, each
+        variable with such an annotation is checked: dtype, axes and sizes.
     """)
     square: Any = Float[Tensor, "n n"]
     even, uneven = torch.ones(3, 3), torch.ones(3, 4)
-    assert isinstance(even, square), "one size for both"
-    assert not isinstance(uneven, square), "two sizes for one name"
+    assert isinstance(even, square), "A square has one size for both axes."
+    assert not isinstance(uneven, square), "Two sizes do not fit one name."
 
-    note("The name notwithstanding, the package does not need JAX.")
+    note("Despite its name, the package does not need JAX:")
     needed = metadata.requires("jaxtyping") or []  # @measure needed
     others = [package for package in needed if not package.startswith("jax")]
-    assert others == needed != [], "it requires others, not JAX"
+    assert others == needed != [], "It requires another package, not JAX."
     question(r"""
         How many of `torch.ones(1, 1)`, `torch.ones(3, 3).double()`, `torch.ones(9)`,
         `torch.ones(3, 3).int()` and `torch.ones(2, 3) @ torch.ones(3, 2)` fit
@@ -640,30 +640,31 @@ def repeat_copies_nothing() -> None:
     assert copies.nbytes == 3 * memory, "one in memory"
 
     note(r"""
-        Write to one element of one copy, and it changes in all copies and in the original. A write
-        to the tensor as a whole PyTorch refuses; this one it lets pass.
+        Write to one element of one copy, and it changes in all copies and in the original. PyTorch
+        refuses a write to the whole tensor, but it allows a write to one element:
     """)
     copies[0, 4, 4] = 7
     error = message_of(lambda: copies.add_(1))  # @inspect error
-    assert copies[:, 4, 4].tolist() == [7, 7, 7], "every copy changed"
-    assert picture[4, 4].item() == 7, "and the original"
-    assert "a single memory location" in error, "the whole is refused"
+    assert copies[:, 4, 4].tolist() == [7, 7, 7], "Every copy changed."
+    assert picture[4, 4].item() == 7, "The original changed, too."
+    assert "a single memory location" in error, "The write to the whole tensor is refused."
 
     note(r"""
-        The same pattern on a NumPy array makes real copies, and so it does where the new axis is
-        joined to another.
+        Two other cases make real copies: the same pattern on a NumPy array, and a pattern that
+        joins the new axis to another. `own` has the array's step from copy to copy and the strides
+        of the joined tensor:
     """)
     array = repeat(np.zeros((9, 9)), "h w -> c h w", c=3)
     joined = repeat(picture, "h w -> (c h) w", c=3)
     own = array.strides[0] // array.itemsize, joined.stride()  # @inspect own
-    assert own == (81, (9, 1)), "a step of one whole picture"
-    assert not same_storage(picture, joined), "a tensor, and copied"
+    assert own == (81, (9, 1)), "The array's copies are 81 numbers apart; the joined ones are rows."
+    assert not same_storage(picture, joined), "The joined tensor has memory of its own."
 
-    note("If the copies of a tensor are to be written to, make them real.")
+    note("To write to one copy alone, make real copies with `clone`:")
     real = copies.clone()
     real[0, 4, 4] = 8
-    assert real[:, 4, 4].tolist() == [8, 7, 7], "only one changed"
-    assert real.stride() == (81, 9, 1), "a stride of one whole picture"
+    assert real[:, 4, 4].tolist() == [8, 7, 7], "Only one copy changed."
+    assert real.stride() == (81, 9, 1), "From copy to copy it is 81 numbers, one picture."
     question('What are the strides of `repeat(picture, "h w -> h c w", c=5)`?',
              answer=repeat(picture, "h w -> h c w", c=5).stride(),
         check=(9, 0, 1))

@@ -348,6 +348,9 @@ def adam_corrects_for_its_start() -> None:
         $$v \leftarrow \beta_2 v + (1-\beta_2)\,g^2$$
 
         $$p \leftarrow p - \eta\,\frac{m/(1-\beta_1^t)}{\sqrt{v/(1-\beta_2^t)}+\epsilon}$$
+
+        `walk` takes `20` steps with five weights, from random gradients. Each row of the result is
+        the five weights after a step:
     """)
     gradients = torch.randn(20, 5, dtype=torch.float64)
     ours = walk(Descent, gradients, rule=adam(lr=0.1))  # @inspect ours
@@ -361,8 +364,10 @@ def adam_corrects_for_its_start() -> None:
     note(r"""
         Take the first step, with a gradient of `7` and a learning rate of `1`. With the correction,
         $m$ becomes `7` and the root of $v$ becomes `7`, so the step is `7 / 7` times the learning
-        rate, whatever the gradient is. Without the correction, $m$ is `0.1 * 7`, and the root of
-        $v$ is $\sqrt{0.001} \cdot 7$, which is too small by more. So the step is too long:
+        rate, whatever the gradient is. Usual settings are $\beta_1$ = `0.9` and $\beta_2$ =
+        `0.999`. Without the correction, $m$ is then `0.1 * 7`, and the root of $v$ is
+        $\sqrt{0.001} \cdot 7$, which is too small by more. So the step is too long. `lengths_of`
+        gives the length of each step, to three digits:
     """)
     seven = torch.tensor([[7.0]], dtype=torch.float64)
     first = lengths_of(walk(torch.optim.Adam, seven, lr=1), 3)  # @inspect first
@@ -370,7 +375,7 @@ def adam_corrects_for_its_start() -> None:
     raw = walk(Descent, seven, rule=adam(lr=1, correct=False))
     uncorrected = lengths_of(raw, 3)  # @inspect uncorrected
     ratio = (1 - 0.9) / math.sqrt(1 - 0.999)  # @inspect ratio
-    assert uncorrected == [round(ratio, 3)] == [3.162], "Without it, the step is so many times as long."
+    assert uncorrected == [round(ratio, 3)] == [3.162], "Without it, the step is 3.162 times as long."
     question(r"""
         With $\beta_1$ = `0.9` and $\beta_2$ = `0.96`, how long is Adam's first step at a learning
         rate of `1` if it is not corrected?

@@ -177,31 +177,27 @@ def narrow_formats_are_fast_because_of_their_units() -> None:
     """Narrow formats are fast because of the units that multiply them."""
     misbelief("Narrow formats are fast because memory is fixed: more of them fit and run side by side.",
         r"""
-            Memory says how much fits, not how fast it is multiplied. The rate comes from the
-            arithmetic units, and for operations that wait for memory from its bandwidth.
+            The size of the memory decides how much fits, not how fast it is multiplied. The speed
+            of a product comes from the units that multiply. The speed of an operation that waits
+            for memory comes from the bandwidth.
         """)
-    note("The A100 came with two sizes of memory and one set of rates [@nvidia-a100].")
+    note("The A100 came with two sizes of memory, and both cards promise the same FLOP/s [@nvidia-a100]:")
     small, large = CARDS["A100 SXM 40GB"], CARDS["A100 SXM 80GB"]
-    assert large.memory / small.memory == 2.0, "twice as much fits"
+    assert large.memory / small.memory == 2.0, "Twice as much fits."
     rates = small.bfloat16, large.bfloat16  # @inspect rates as FLOP/s
-    assert rates == (312e12, 312e12), "and no product is faster"
-    note("Nor do the bytes of a format predict its rate. On an H100, against `float32`:")
+    assert rates == (312e12, 312e12), "No product is faster."
+    note("The bytes of a format do not decide its rate either. Compare two formats with `float32` on an H100: `bfloat16`, and TF32, which takes as many bytes as `float32` but multiplies with fewer of its bits:")
     ordinary = dense_peak("H100 SXM", "float32")
     narrow = dense_peak("H100 SXM", "bfloat16") / ordinary  # @inspect narrow as times
     widths = torch.float32.itemsize, torch.bfloat16.itemsize
-    assert widths == (4, 2), "half the bytes"
-    assert 14.7 < narrow < 14.8, "not twice the rate"
+    assert widths == (4, 2), "A number in bfloat16 takes half the bytes."
+    assert 14.7 < narrow < 14.8, "Its rate is nearly 15 times as high, not twice."
     same_bytes = dense_peak("H100 SXM", "tf32") / ordinary  # @inspect same_bytes as times
-    assert 7.3 < same_bytes < 7.4, "TF32: all four bytes, and faster"
-    note("And on a core of the processor that built this page, which has its own opinion of narrow formats:")
-    x = torch.randn(512, 512)
-    wide = product_seconds(x)  # @measure wide as s
-    half = product_seconds(x.bfloat16())  # @measure half as s
-    gain = wide / half  # @measure gain as times
+    assert 7.3 < same_bytes < 7.4, "With all four bytes, TF32 has 7 times the rate."
     question(rf"""
         The larger A100 moves `{large.bandwidth / GB:.0f}` GB/s, the smaller one
         `{small.bandwidth / GB:.0f}`. How many times as fast is the larger one at a product that
-        runs at its peak, and at an addition that waits for memory?
+        runs at its peak, and at an addition that waits for memory? Give two numbers.
     """, answer=[rates[1] / rates[0], large.bandwidth / small.bandwidth],
         check=[1.0, 2039 / 1555], unit="times")
 

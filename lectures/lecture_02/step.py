@@ -130,8 +130,8 @@ def autograd_keeps_more_than_the_hidden_layers() -> None:
 def a_nonlinearity_may_save_a_copy_of_its_own() -> None:
     """Whether a nonlinearity costs memory depends on which side of it is saved."""
     note(r"""
-        The derivative of ReLU can be read off its *output*, which the next product keeps anyway.
-        That of GELU needs its *input*, which nobody else keeps.
+        The derivative of ReLU can be read off its *output*, which the next product keeps anyway,
+        for the gradient of its weights. That of GELU needs its *input*, which nobody else keeps.
     """)
 
     def kept(between: nn.Module) -> int:

@@ -1,6 +1,7 @@
 """What a block keeps for the backward pass, in bytes per token, and what recomputing saves."""
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -268,31 +269,35 @@ def a_norm_in_pieces_keeps_float32_copies() -> None:
         both = torch.autograd.grad(norm(x).sin().sum(), [x, norm.gain])
         return torch.cat([g.flatten() for g in both])
 
-    theirs = gradients(pieces)
-    assert torch.allclose(gradients(lean), theirs), "Both give the same gradients."
+    in_parts = gradients(pieces)
+    assert torch.allclose(gradients(lean), in_parts), "Both give the same gradients."
     kept = [kept_per_token(n, 64, 2, 16) for n in (RMSNorm(64), Lean(64))]
     in_pieces = (kept[0] - 4) / 64  # @measure in_pieces as B
     in_one = (kept[1] - 4) / 64  # @inspect in_one as B
-    assert in_one == 2.0, "In one kernel, a norm keeps so many bytes for each number."
+    assert in_one == 2.0, "In one kernel, a norm keeps 2 bytes for each number."
     assert in_pieces >= in_one, "As single operations, it keeps no less."
     config = LLAMA_3_8B
     with_pieces = activation_bytes(config, 8192, norm=8)
     more = with_pieces / activation_bytes(config, 8192) - 1  # @inspect more as %
-    assert 0.29 < more < 0.30, "A whole block of Llama-3-8B keeps so much more, with norms in pieces."
+    assert 0.29 < more < 0.30, "With norms in pieces, a block of Llama-3-8B keeps 29 % more."
     norms = 2 * (8 * config.width + 4)  # @inspect norms as B
+    # Queries in bfloat16, keys and values, and one float32 for each head:
     attention = 2 * config.width + 4 * config.kv_width + 4 * config.heads  # @inspect attention as B
-    assert round(norms / attention, 2) == 5.28, "In pieces, its norms keep so many times what its fused attention keeps."
+    assert round(norms / attention, 2) == 5.28, "In pieces, its norms keep 5.28 times what fused attention keeps."
     note(rf"""
         Two copies in `float32` are `8` bytes for each number, instead of the `2` of the kernel. So
         in pieces the two norms of a block of Llama-3-8B keep {norms / attention:.1f} times as much
         as its fused attention, and the whole block keeps {more:.0%} more.
     """)
-    question(rf"""
-        A block of Llama-3-8B is `{config.width}` wide and has two norms. In pieces, each keeps `8`
-        bytes for each number of a token and one `float32` for the token. How many bytes do both
-        keep for a token?
-    """, answer=norms, check=2 * (in_pieces * 4096 + 4) if in_pieces == 8 else None, unit="B",
-        why="Each norm keeps `8 * 4096 + 4` bytes for a token, and a block has two of them.")
+    other = replace(config, width=2048)
+    question(r"""
+        Another block is `2048` wide and has two norms, on numbers in `bfloat16`. How many bytes
+        fewer does it keep for a token if each norm runs in one kernel, and not in pieces?
+    """, answer=2 * (8 - 2) * 2048, check=activation_bytes(other, 8192, norm=8) - activation_bytes(other, 8192), unit="B", wrong={
+            "The block has two norms.": (8 - 2) * 2048,
+            "The kernel still keeps its input.": 2 * 8 * 2048,
+        }, hint="How many bytes for each number does a norm keep in pieces, and how many in one kernel?",
+        why="In pieces a norm keeps two copies in `float32`, `8` bytes for each number. In one kernel it keeps its input, `2` bytes. The `float32` for the token is kept both ways.")
 
 
 def written_attention_keeps_a_weight_per_pair() -> None:
@@ -392,7 +397,7 @@ def checkpointing_keeps_the_input_alone() -> None:
     run = partial(checkpoint, large, x, turn, use_reentrant=False)
     twice = flops(lambda: run().sum().backward())  # @inspect twice as FLOP
     more = twice / usual - 1  # @inspect more as %
-    assert 0.25 < more < 0.26, "Checkpointing takes so many more FLOPs."
+    assert 0.25 < more < 0.26, "Checkpointing takes 26 % more FLOPs."
     down = 2 * 4096 * LLAMA_3_8B.hidden * LLAMA_3_8B.width
     assert twice - usual == forward - down, "What runs again is the forward pass without its last product."
     misbelief("Checkpointing every block costs a third more.", rf"""
@@ -401,12 +406,12 @@ def checkpointing_keeps_the_input_alone() -> None:
         before it.
     """)
     saved = activation_bytes(LLAMA_3_8B, 4096) / (2 * 4096)
-    assert 20 < saved < 21, "So many times less is kept than with fused attention alone."
+    assert 20 < saved < 21, "Without checkpointing, fused attention keeps 21 times as much."
     note(rf"""
-        For that price, a token keeps {saved:.0f} times less in each layer. Two things still take
-        memory. The inputs of all blocks are kept, so memory still grows with the number of layers.
-        And while a block is computed again, its activations are all there, those of one block at a
-        time.
+        For that price, a token keeps {saved:.0f} times less in each layer than with fused attention
+        and no checkpointing. Two things still take memory. The inputs of all blocks are kept, so
+        memory grows with the number of layers. And while a block is computed again, all activations
+        of this one block are there.
     """)
     note(r"""
         Does Llama-3-70B fit? Sharding divides its state by the number of cards, AdamW with a

@@ -88,7 +88,7 @@ def a_cache_gives_the_same_answer_for_less() -> None:
     ones, squares = 500500, 333833500  # sums of n and of its square, to 1000  # @hide
     again = weights * ones + pairs * squares  # @hide
     once = weights * 1000 + pairs * ones  # @hide
-    question("Llama-3-8B writes `1000` tokens, from the first on. About how many times the work is that without a cache?",
+    question("Llama-3-8B writes `1000` tokens, from the first on. Without a cache, how many times as much work is it, about?",
         answer=sum(forward_flops(LLAMA_3_8B, n, n) for n in range(1, 1001))
         / sum(forward_flops(LLAMA_3_8B, 1, n) for n in range(1, 1001)), check=again / once,
         unit="times", hint="Over how many tokens is a pass without a cache, on average?", within=0.1,
@@ -192,15 +192,17 @@ def reading_is_work_and_writing_is_waiting() -> None:
     with torch.no_grad():
         prefill = flops(lambda: model(tokens[:, :511], caches))  # @inspect prefill as FLOP
         step = flops(lambda: model(tokens[:, 511:], caches))  # @inspect step as FLOP
-    assert prefill == forward_flops(MODEST, 511, 511), "The formula gives the FLOPs of prefill."  # @hide
-    assert step == forward_flops(MODEST, 1, 512), "It gives those of a decoding step."  # @hide
+    assert prefill == forward_flops(MODEST, 511, 511), "forward_flops gives the FLOPs of prefill."  # @hide
+    assert step == forward_flops(MODEST, 1, 512), "It gives those of a decoding step, too."  # @hide
     more = 511 * step / prefill  # @inspect more as times
     assert round(more, 3) == 1.0, "A written token takes as many FLOPs as a token of the prompt."
     note(r"""
-        Both take the same FLOPs for each token. The difference is in the bytes. A decoding step
-        reads every weight of the model and the keys and values of all earlier tokens, for one new
-        token. `decoding_bytes` adds these up. `bytes_moved` counts independently: it adds up the
-        tensors that go into and come out of all operations of such a step:
+        Both take the same FLOPs for each token, up to a thousandth. (Written-out attention scores
+        hidden pairs too, so a token of the prompt takes as many FLOPs as the last one.) The
+        difference is in the bytes. A decoding step reads every weight of the model and the keys and
+        values of all earlier tokens, for one new token. `decoding_bytes` adds these up.
+        `bytes_moved` counts independently: it adds up the tensors that go into and come out of all
+        operations of such a step:
     """)
     model = Transformer(MODEST, "fused").bfloat16()
     caches = full_caches(model, 1, 511)  # @unnoticed: 511: a token more is hardly seen
@@ -219,7 +221,7 @@ def reading_is_work_and_writing_is_waiting() -> None:
     alone = forward_flops(config, 1, context) / read  # @inspect alone as FLOP/B
     together = forward_flops(config, context, context) / read  # @inspect together as FLOP/B
     assert round(alone, 1) == 1.1, "Writing does about one FLOP with each byte."
-    assert 2100 < together < 2200, "Reading a prompt does at most so many."
+    assert 2100 < together < 2200, "Reading a prompt does at most 2156."
     ridge = PEAK / BANDWIDTH  # @inspect ridge as FLOP/B
     assert alone < ridge < together, "Writing is below the ridge of an H100, and reading above it."
     note(rf"""
@@ -228,13 +230,16 @@ def reading_is_work_and_writing_is_waiting() -> None:
         Writing does {alone:.1f} FLOPs with each byte: the card waits for memory nearly all the
         time.
     """)
-    question(rf"""
-        A step does `{alone:.2f}` FLOPs with each byte, and an H100 could do `{ridge:.0f}` while the
-        byte arrives. What share of its peak does it reach at best?
-    """, answer=alone / ridge, check=forward_flops(config, 1, context) / PEAK / (read / BANDWIDTH), unit="%",
-        within=0.05, hint="Divide one by the other.", why=r"""
-            The share is the quotient of the two. So in the time that one token takes, hundreds
-            could be computed, if they shared the reading of the weights.
+    question(r"""
+        Llama-3-8B reads a short prompt of `100` tokens at once. About how many FLOPs does it do
+        with each byte that it reads?
+    """, answer=forward_flops(config, 100, 100) / decoding_bytes(config, 1, 100),
+        check=100 * (2 * 7504658432 + 4 * 32 * 4096 * 100) / (2 * 7504658432 + 131072 * 100),
+        unit="FLOP/B", within=0.1, wrong={
+            "That is for writing one token; here the weights serve 100 tokens.": 1,
+        }, hint="How often is a weight used in this pass, and how often is it read?", why=r"""
+            A weight of `2` bytes is read once and used for each of the `100` tokens, with `2` FLOPs
+            each time. That is about `100` FLOPs for each byte, and still less than the ridge.
         """)
 
 

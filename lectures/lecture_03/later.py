@@ -11,9 +11,8 @@ from units import GB, GiB
 
 from litbook import aside, misbelief, note, question
 
-from .block import Experts, Transformer, written_attention
+from .block import Attention, Experts, Transformer, written_attention
 from .counts import attention_flops, cache_bytes, expert_weights, forward_flops, idle_weights, parameter_count
-from .generate import weighed_cache
 from .published import MISTRAL_7B, MIXTRAL, QWEN_3, SMALL
 from .regimes import BANDWIDTH, H100, PEAK
 
@@ -28,8 +27,8 @@ def later_models() -> None:
     a_head_has_a_size_of_its_own()
     a_token_meets_a_few_of_many_experts()
     experts_want_large_batches()
-    deepseek_is_counted()
     a_latent_replaces_keys_and_values()
+    deepseek_is_counted()
     a_window_bounds_the_cache()
 
 
@@ -40,7 +39,12 @@ def a_head_has_a_size_of_its_own() -> None:
         well. It need not be so. Qwen3-0.6B is `1024` numbers wide and has `16` heads of `128`
         numbers each [@qwen3-06b]. So all its queries together are twice as wide as a token. With
         $a$ heads of $c$ numbers, the matrix of queries has $d \cdot ac$ weights instead of $d^2$,
-        and so has the matrix of attention's result.
+        and so has the matrix of attention's result. The matrices of a layer then have
+
+        $$2d \cdot ac + 2d\,d_{kv} + 3dh$$
+
+        weights, where $d_{kv}$ are the numbers in all keys of a token, and $h$ is the width inside
+        the feed-forward part.
 
         Qwen3 makes two more changes. The biases of Qwen2.5 are gone. And each query and each key
         goes through an RMSNorm before it is turned by its position, which keeps scores from growing
@@ -64,19 +68,21 @@ def a_head_has_a_size_of_its_own() -> None:
     wider = attention_flops(config, 1, 1000) / attention_flops(narrow, 1, 1000)  # @inspect wider as times
     assert wider == 2.0, "With the wide heads, scores and sums take twice the FLOPs."
     note(rf"""
-        The formula holds with $ac$ in the place of $d$. With heads of `1024 / 16` numbers, as in
-        Llama, the model would have {fewer:.0%} fewer parameters, and its scores and sums would take
-        half the FLOPs.
+        With heads of `1024 / 16` numbers, as in Llama, $ac$ would be $d$. The model would have
+        {fewer:.0%} fewer parameters, and its scores and sums would take half the FLOPs.
     """)
+    with torch.device("meta"):
+        other = Attention(replace(QWEN_3, width=2048, heads=24), "fused")
     question(r"""
-        This Qwen3 has `28` layers and `8` heads of keys, with `128` numbers in each. A token adds
-        keys and values to the KV cache in every layer. How many bytes is that in `bfloat16`?
-    """, answer=2 * 28 * 8 * 128 * 2, check=weighed_cache(QWEN_3) // QWEN_3.context, unit="B", wrong={
-        "A token adds keys and values: two rows in each layer.": 28 * 8 * 128 * 2,
-        "A number in bfloat16 takes two bytes.": 2 * 28 * 8 * 128,
-    }, hint="Keys and values, times layers, times numbers, times bytes.", why=r"""
-        It is `2 * 28 * 8 * 128 * 2`. That is nearly as much as in Llama-3-8B, a much larger model,
-        because the cache depends only on layers, heads of keys and their size.
+        Another model has tokens of `2048` numbers and `24` heads of queries with `128` numbers
+        each. How many weights have its matrix of queries and its matrix of attention's result
+        together, in one layer?
+    """, answer=2 * 2048 * (24 * 128), check=other.query.weight.numel() + other.out.weight.numel(), unit="weights", wrong={
+        "The heads together are 3072 numbers wide, not 2048.": 2 * 2048 * 2048,
+        "There are two such matrices.": 2048 * 24 * 128,
+    }, hint="How many numbers have all heads of queries together?", why=r"""
+        All heads together have `24 * 128` numbers, more than a token has. One matrix leads from
+        `2048` numbers to these, and the other leads back.
     """)
 
 
@@ -187,48 +193,6 @@ def experts_want_large_batches() -> None:
         why="On average an expert sees `4/128` of the tokens, so the step needs `128/4` times as many as an expert.")
 
 
-@aside
-def deepseek_is_counted() -> None:
-    """The parameters of DeepSeek-V3 follow from its shapes, nearly all in experts."""
-    note(r"""
-        Do the parameters of DeepSeek-V3 follow from its shapes? Its report gives all of them
-        [@deepseek-v3]. It has `61` layers of width `7168` and a vocabulary of `129280`, with two
-        tables. Three layers have a plain feed-forward part, `18432` wide inside. The other `58`
-        have `256` experts, each `2048` wide inside, and one more that every token goes through. A
-        *router*, which chooses the experts of a token, has a row and a bias for each of the `256`.
-        Attention has `128` heads. It makes queries from a row of `1536` numbers and keys and values
-        from a row of `512`, as the [next section](#a_latent_replaces_keys_and_values) explains:
-    """)
-    d, heads = 7168, 128
-    queries = d * 1536 + 1536 * heads * (128 + 64)
-    keys = d * (512 + 64) + 512 * heads * (128 + 128)
-    out = heads * 128 * d
-    attention = queries + keys + out  # @inspect attention
-    gains = 1536 + 512 + 2 * d
-    expert = 3 * d * 2048  # @inspect expert
-    dense, routed = 3 * d * 18432, 257 * expert + 256 * d + 256
-    blocks = 61 * (attention + gains) + 3 * dense + 58 * routed
-    total = blocks + d + 2 * 129280 * d  # @inspect total
-    assert total == 671_026_419_200, \
-        "The shapes give so many parameters; the report rounds to 671 billion."
-    idle = 58 * (256 - 8) * expert  # @inspect idle
-    met = total - idle - 129280 * d  # @inspect met
-    assert round(met / 1e9) == 37, \
-        "A token is multiplied by 37 billion of them, as reported."
-    share = 58 * 257 * expert / total  # @inspect share as %
-    assert 0.97 < share < 0.98, "This share of all parameters is in the experts."
-    note(rf"""
-        So the shapes give {total / 1e9:.0f} billion parameters, {share:.0%} of them in experts. A
-        token goes through `8` of `256` experts in each layer, and so is multiplied by only
-        {met / 1e9:.0f} billion parameters.
-    """)
-    question(r"""
-        DeepSeek-V3 has `671026419200` parameters. How many GB do they take in a format of one byte?
-    """, answer=total / GB, check=671.0264192, unit="GB", within=0.05,
-        why="A GB is `10**9` bytes, so it is the number of parameters in billions. Eight H100 of `80` GB have less.")
-    assert total > 8 * H100.memory, "That is more than eight cards of 80 GB have."
-
-
 def a_latent_replaces_keys_and_values() -> None:
     """Latent attention caches one short row for all heads."""
     note(r"""
@@ -242,12 +206,12 @@ def a_latent_replaces_keys_and_values() -> None:
     plain, latent = 128 * (128 + 128), 512 + 64  # @inspect plain, latent
     assert (plain, latent) == (32768, 576), "A token would keep 32768 numbers in a layer, and keeps 576."
     token = 61 * latent * 2  # @inspect token as B
-    assert token == 70_272, "In all 61 layers, a token takes so many bytes in bfloat16."
+    assert token == 70_272, "In all 61 layers, a token takes 70272 bytes in bfloat16."
     llama = cache_bytes(
         replace(SMALL, layers=61, heads=128, kv_heads=8, head_size=128), 1)  # @hide
     assert llama == 2 * 61 * 8 * 128 * 2, "Eight KV heads would leave so many bytes."  # @hide
     saved = llama / token  # @hide
-    assert 3.5 < saved < 3.6, "With 8 KV heads instead, it would take so many times as many."  # @hide
+    assert 3.5 < saved < 3.6, "With 8 KV heads instead, it would take 3.6 times as many."  # @hide
     note(rf"""
         That is {plain / latent:.0f} times less than without latents, and {saved:.1f} times less
         than with `8` KV heads.
@@ -297,6 +261,51 @@ def a_latent_replaces_keys_and_values() -> None:
             "Each number takes two bytes.": 2**30 // (61 * 576),
         }, hint="First the bytes of one token.",
         why="A token takes `61 * 576 * 2` bytes. Llama-3-8B, a much smaller model, fits only `8192` tokens into a GiB.")
+
+
+@aside
+def deepseek_is_counted() -> None:
+    """The parameters of DeepSeek-V3 follow from its shapes, nearly all in experts."""
+    note(r"""
+        Do the parameters of DeepSeek-V3 follow from its shapes? Its report gives all of them
+        [@deepseek-v3]. It has `61` layers of width `7168` and a vocabulary of `129280`, with two
+        tables. Three layers have a plain feed-forward part, `18432` wide inside. The other `58`
+        have `256` experts, each `2048` wide inside, and one more that every token goes through. A
+        *router*, which chooses the experts of a token, has a row and a bias for each of the `256`.
+        Attention has `128` heads and works with [latents](#a_latent_replaces_keys_and_values): keys
+        and values of `128` numbers come from a row of `512`, and `64` more numbers of a key carry
+        the position. Queries come from a row of `1536` numbers, `128` and `64` for each head:
+    """)
+    d, heads = 7168, 128
+    queries = d * 1536 + 1536 * heads * (128 + 64)
+    keys = d * (512 + 64) + 512 * heads * (128 + 128)
+    out = heads * 128 * d
+    attention = queries + keys + out  # @inspect attention
+    gains = 1536 + 512 + 2 * d
+    expert = 3 * d * 2048  # @inspect expert
+    dense, routed = 3 * d * 18432, 257 * expert + 256 * d + 256
+    blocks = 61 * (attention + gains) + 3 * dense + 58 * routed
+    total = blocks + d + 2 * 129280 * d  # @inspect total
+    assert total == 671_026_419_200, \
+        "The shapes give 671 billion parameters, as reported."
+    idle = 58 * (256 - 8) * expert  # @inspect idle
+    met = total - idle - 129280 * d  # @inspect met
+    assert round(met / 1e9) == 37, \
+        "A token is multiplied by 37 billion of them, as reported."
+    share = 58 * 257 * expert / total  # @inspect share as %
+    assert 0.97 < share < 0.98, "98 % of all parameters are in the experts."
+    note(rf"""
+        So the shapes give {total / 1e9:.0f} billion parameters, {share:.0%} of them in experts. A
+        token goes through `8` of `256` experts in each layer, and so is multiplied by only
+        {met / 1e9:.0f} billion parameters.
+    """)
+    used = 61 * (attention + gains) + 3 * dense + 58 * (9 * expert + 256 * d + 256)
+    question(r"""
+        What share of all its parameters is DeepSeek-V3 multiplied by for one token?
+    """, answer=met / total, check=(used + d + 129280 * d) / total, unit="%", within=0.05, wrong={
+            "That is the share of the experts that a token goes through; attention and head serve every token.": 8 / 256,
+        }, hint="Divide the parameters that a token meets by all parameters.",
+        why="A token meets all of attention, the shared expert and the head, but only `8` of `256` experts in a layer: `37` of `671` billion.")
 
 
 def a_window_bounds_the_cache() -> None:

@@ -124,9 +124,12 @@ def training_costs_six_per_weight_and_twelve_per_pair() -> None:
 def palm_published_both_numbers() -> None:
     """PaLM's two published MFUs, with attention and without, follow from its report."""
     note(r"""
-        The report on PaLM, a large model of Google, introduced MFU [@palm]. It publishes two MFUs
-        for the same run: one without attention, $6N$ FLOPs a token, and one with it, $6N + 12LdT$.
-        It also states all that is needed to compute both again [@palm]:
+        *MFU* is the share of the promised FLOP/s that a run uses: the FLOPs that the model needs
+        for the tokens of a second, divided by the FLOPs that the chips promise in a second. The
+        report on PaLM, a large model of Google, introduced it [@palm]. It publishes two MFUs for
+        the same run. One is without attention: $6N$ FLOPs a token, for $N$ weights. The other is
+        with attention: $6N + 12LdT$, for $L$ layers of width $d$ and $T$ tokens of context. The
+        report states all that is needed to compute both again [@palm]:
 
         - a model of `540.35` billion parameters, `118` layers and `48` heads of `256` numbers,
           which are the $d$ of the formula here [@palm];
@@ -142,7 +145,7 @@ def palm_published_both_numbers() -> None:
     full = speed * (6 * parameters + pairs) / promised  # @inspect full as %
     assert round(full, 3) == 0.462, "The report has the same 46.2 % with attention."
     long = plain * (1 + 12 * layers * width * 131072 / (6 * parameters))  # @inspect long as %
-    assert 0.77 < long < 0.78, "With 131072 tokens of context, at the same tokens per second, MFU would be so high."
+    assert 0.77 < long < 0.78, "With 131072 tokens of context and the same speed, it would be 78 %."
     note(rf"""
         Both agree with the report: {plain:.1%} and {full:.1%}. Attention adds only half a point,
         because the model is so large and the context so short. With a context of `131072` tokens
@@ -180,8 +183,19 @@ def a_causal_mask_needs_half_the_pairs() -> None:
     assert shares == [1, 3 / 4, 5 / 8, 33 / 64], "These are the shares of the FLOPs with 1, 2, 4 and 32 groups."
     note(r"""
         The shares follow a rule: with $m$ groups, the share of pairs that are scored is $(m+1)/2m$.
-        With `4` groups it is $5/8$, and with more groups it approaches one half. Fused kernels work
-        in such groups, and skip what is hidden if they are told that the mask is causal.
+        With `4` groups it is $5/8$, and with more groups it approaches one half. Here are `4`
+        queries $q$ in two groups, with `4` keys $k$. The first group is scored against two keys,
+        the second against all four:
+
+        | | $k_1$ | $k_2$ | $k_3$ | $k_4$ |
+        |---|---|---|---|---|
+        | $q_1$ | needed | hidden | skipped | skipped |
+        | $q_2$ | needed | needed | skipped | skipped |
+        | $q_3$ | needed | needed | needed | hidden |
+        | $q_4$ | needed | needed | needed | needed |
+
+        So $3/4$ of the pairs are scored, as the rule says for two groups. A *fused kernel*, one
+        program that computes attention without storing the scores, works in such groups.
 
         So there are two ways to count attention in training. The formula $6N + 12LdT$ of a
         [section before](#training_costs_six_per_weight_and_twelve_per_pair) counts every pair, also
