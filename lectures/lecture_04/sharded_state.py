@@ -538,8 +538,9 @@ def a_checkpoint_fits_another_layout() -> None:
     by_columns = distribute_tensor(torch.zeros(64, 64), mesh, [Shard(1)])
     folder = Path(everyone(tempfile.mkdtemp())[0])
     save({"matrix": by_rows}, checkpoint_id=folder)
-    sizes = sorted(file.stat().st_size for file in folder.glob("*.distcp"))  # @inspect sizes as B
-    assert len(sizes) == ranks, "a file from each rank"
+    files = [folder / f"__{r}_0.distcp" for r in range(ranks)]
+    sizes = [file.stat().st_size for file in files]  # @inspect sizes as B
+    assert min(sizes) > matrix.nbytes // ranks, "a file from each rank"
     load({"matrix": by_columns}, checkpoint_id=folder)
     dist.barrier()
     shutil.rmtree(folder, ignore_errors=True)
