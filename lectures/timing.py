@@ -16,6 +16,7 @@ A call of a few microseconds is over before the next one has been launched, so e
 the launching. `time_graph` captures many calls in one CUDA graph, which is launched once.
 """
 
+import functools
 import math
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -261,8 +262,9 @@ def _cuda_clock() -> tuple[Clock, str]:
 def _event_seconds(call: Callable[[], object], count: int) -> list[float]:  # @stepover
     """Seconds of each of `count` calls, by events on the current stream; waits once, at the end."""
     event: Event = torch.cuda.Event
-    # They are made before the first call, and made in full when they are first recorded.
-    pairs = [(event(enable_timing=True), event(enable_timing=True)) for _ in range(count)]
+    # Made before the first call, and in full when they are first recorded.
+    timed = functools.partial(event, enable_timing=True)
+    pairs = [(timed(), timed()) for _ in range(count)]
     for start, end in pairs:
         start.record()
         end.record()

@@ -66,9 +66,11 @@ def a_long_run_saves_by_the_clock() -> None:
     saves = [save / t for t in minutes]  # @hide
     work = [t / 2 / between for t in minutes]  # @hide
     both = [lost(t) for t in minutes]  # @hide
-    assert minutes[0] == every / 8, "The picture begins at an eighth of that time."  # @hide
+    assert minutes[0] == every / 8, \
+        "The picture begins at an eighth of that time."  # @hide
     assert both.index(min(both)) == 24, "No other time loses less."  # @hide
-    assert math.isclose(saves[24], work[24]), "There, saves and lost work cost the same."  # @hide
+    assert math.isclose(saves[24], work[24]), \
+        "There, saves and lost work cost the same."  # @hide
     note(rf"""
         With a run that dies every {hours:.1f} hours, save every {every:.0f} minutes. Then
         {share:.0%} of all time is lost, half of it in saves and half in lost work.
@@ -219,7 +221,8 @@ def a_resumed_run_needs_all_of_its_state() -> None:
     """)
     parts = ["model", "optimizer", "steps", "data", "dropout"]
     complete = drift(parts)  # @inspect complete
-    assert complete == 0.0, "With all five parts, the weights are the same to the last bit."  # @zero: the distance between two equal runs
+    assert complete == 0.0, \
+        "With all five parts, the weights are the same to the last bit."  # @zero: the distance between two equal runs
 
     misbelief("A checkpoint is the model and the optimizer.", r"""
         Those are two of the five parts. With only these, the run goes on without an error, and ends
@@ -236,10 +239,12 @@ def a_resumed_run_needs_all_of_its_state() -> None:
         there is one more random generator for each card; `torch.cuda.get_rng_state_all` reads them.
     """)
     states = len(global_generators())  # @hide
-    assert states == 1 + torch.cuda.device_count(), "There is the CPU's generator, and one for each card."  # @hide
+    assert states == 1 + torch.cuda.device_count(), \
+        "There is the CPU's generator, and one for each card."  # @hide
     elsewhere = [torch.get_rng_state().to("meta")]  # @hide
     refused = message_of(lambda: restore_generators(elsewhere))  # @hide
-    assert "ByteTensor" in refused, "A generator takes its state from CPU memory only."  # @hide
+    assert "ByteTensor" in refused, \
+        "A generator takes its state from CPU memory only."  # @hide
     question(r"""
         How many of the `5` parts must a checkpoint of a run hold that has no dropout and never
         changes its learning rate?

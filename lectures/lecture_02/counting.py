@@ -96,7 +96,8 @@ def a_product_costs_two_m_k_n() -> None:
     tally: list[str] = []
     product = counted(tally, m, k) @ counted(tally, k, n)
     times, plus = tally.count("*"), tally.count("+")  # @inspect times, plus
-    assert product.shape == (m, n) == (3, 7), "The result has m rows and n columns."  # @hide
+    assert product.shape == (m, n) == (3, 7), \
+        "The result has m rows and n columns."  # @hide
     assert times == m * k * n == 105, "The product takes mkn multiplications."
     assert plus == m * (k - 1) * n == 84, "It takes m(k-1)n additions."
     note(rf"""
@@ -108,7 +109,8 @@ def a_product_costs_two_m_k_n() -> None:
     x, w = torch.randn(m, k), torch.randn(k, n)
     work = flops(lambda: x @ w)  # @inspect work as FLOP
     assert work == 2 * m * k * n == 210, "PyTorch's counter charges 2mkn."
-    assert work - (times + plus) == m * n == 21, "That is one operation too many for each entry."
+    assert work - (times + plus) == m * n == 21, \
+        "That is one operation too many for each entry."
     tally.clear()
     outer = counted(tally, 4, 1) @ counted(tally, 1, 6)
     question(r"""
@@ -149,7 +151,8 @@ def a_product_fills_a_box() -> None:
 
     m, k, n = 3, 5, 7
     fills = {depth: cubes(m, depth, n) for depth in (1, 3, k)}
-    assert list(fills.values()) == [21, 63, 105], "One slice, three and five have so many multiplications."
+    assert list(fills.values()) == [21, 63, 105], \
+        "One slice, three and five have so many multiplications."
     assert fills[k] == m * k * n, "All of them are the volume of the box."
     filled = ", ".join(f"{d} of {k} slices, {it} multiplications" for d, it in fills.items())  # @hide
     figure(plot_box((m, k, n), fills), caption=r"""
@@ -166,10 +169,13 @@ def a_product_fills_a_box() -> None:
         twice as many multiplications. That is why large products keep arithmetic units busy, and
         small ones wait for memory.
     """)
-    assert cubes(2 * m, 2 * k, 2 * n) == 8 * fills[k], "Twice the sides make 8 times the work."
+    assert cubes(2 * m, 2 * k, 2 * n) == 8 * fills[k], \
+        "Twice the sides make 8 times the work."
     larger = numbers(2 * m, 2 * k, 2 * n)
-    assert larger == 4 * numbers(m, k, n) == 284, "They make 4 times the numbers."
-    assert cubes(1, k, n) == k * n, "A single row takes one multiplication for each weight."  # @hide
+    assert larger == 4 * numbers(m, k, n) == 284, \
+        "They make 4 times the numbers."
+    assert cubes(1, k, n) == k * n, \
+        "A single row takes one multiplication for each weight."  # @hide
     question(r"""
         Two matrices of `300 × 300` are multiplied. How many multiplications are there for each
         number in the three faces?
@@ -243,7 +249,8 @@ def a_forward_pass_costs_two_per_parameter() -> None:
     params = sum(w.numel() for w in weights)  # @inspect params
     assert params == 2 * 64**2 + 64, "So many weights has the stack."
     work = flops(lambda: forward(points))  # @inspect work as FLOP
-    assert work == 2 * 1024 * params, "The counter finds two FLOPs for each point and weight."
+    assert work == 2 * 1024 * params, \
+        "The counter finds two FLOPs for each point and weight."
     same = flops(lambda: forward(tokens))  # @inspect same as FLOP
     assert same == work, "As many tokens take as many FLOPs."
     note(rf"""
@@ -334,14 +341,16 @@ def cheap_in_flops_is_not_cheap_in_time() -> None:
     x = torch.randn(n, n)
     work = flops(lambda: x @ x)  # @inspect work as FLOP
     share = n * n / work  # @inspect share as %
-    assert share == 1 / 2048, "The addition has one FLOP for 2048 of the product."
+    assert share == 1 / 2048, \
+        "The addition has one FLOP for 2048 of the product."
     note(rf"""
         The addition has {share:.2%} of the FLOPs of the product. What share of its time does it
         take? `quickest` measures the shortest time of a call:
     """)
     product, plus = quickest(lambda: x @ x, 5), quickest(lambda: x + 1, 5)  # @measure product as s, plus as s
     time_share = plus / product  # @measure time_share as %
-    assert share < time_share, "The share of the time is larger than the share of the FLOPs."
+    assert share < time_share, \
+        "The share of the time is larger than the share of the FLOPs."
     moved = 2 * x.nbytes / n**2  # @inspect moved as B
     assert moved == 8.0, "The addition moves 8 bytes for each FLOP."
     reuse = work / (3 * x.nbytes)  # @inspect reuse as FLOP/B

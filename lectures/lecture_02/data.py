@@ -431,7 +431,8 @@ def a_batch_is_inputs_and_their_next_tokens() -> None:
     moved, _ = get_batch(data, 2, 4, torch.Generator().manual_seed(1))
     assert other.shape == (3, 5), "Another size gives another shape."  # @hide
     assert torch.equal(again, x), "The same seed gives the same sequences."
-    assert moved.shape == x.shape, "Another seed gives a batch of the same size."  # @hide
+    assert moved.shape == x.shape, \
+        "Another seed gives a batch of the same size."  # @hide
     assert not torch.equal(moved, x), "Another seed gives other sequences."
     question(r"""
         A batch has `8` sequences of `1024` tokens, and each token is an `int64` of `8` bytes. How

@@ -133,12 +133,15 @@ def a_training_run_in_three_lines() -> None:
         $$
     """)
     rate = peak(CARDS["H100 SXM"], "bfloat16")  # @inspect rate as FLOP/s
-    assert rate == 1979e12 / 2, "This is half of what the datasheet prints, for dense matrices."
+    assert rate == 1979e12 / 2, \
+        "This is half of what the datasheet prints, for dense matrices."
     mfu = 0.5
     per_day = rate * mfu * gpus * DAY  # @inspect per_day as FLOP
-    assert 4.377e22 < per_day < 4.378e22, "All cards together do so many FLOPs in a day."
+    assert 4.377e22 < per_day < 4.378e22, \
+        "All cards together do so many FLOPs in a day."
     days = work / per_day  # @inspect days as days
-    assert 143.92 < days < 143.93, "The run takes so many days on these assumptions."
+    assert 143.92 < days < 143.93, \
+        "The run takes so many days on these assumptions."
     note(rf"""
         The run takes **{days:.0f} days**, *if* the peak is the one for dense matrices, the MFU is
         {mfu}, and no machine fails. An estimate is worth as much as the conditions printed next to
@@ -210,7 +213,8 @@ def the_promise_is_printed_twice_too_large() -> None:
     note("Also, not every card called H100 is the same. Two other boards promise less [@nvidia-h100-pcie]:")
     pcie = peak(CARDS["H100 PCIe"], "bfloat16")  # @inspect pcie as FLOP/s
     nvl = peak(CARDS["H100 NVL"], "bfloat16")  # @inspect nvl as FLOP/s
-    assert (pcie, nvl) == (756.5e12, 835.5e12), "The boards PCIe and NVL promise less than SXM."
+    assert (pcie, nvl) == (756.5e12, 835.5e12), \
+        "The boards PCIe and NVL promise less than SXM."
     question(r"""
         The datasheet of the L4 prints `242` TFLOP/s for `bfloat16`, with sparsity [@nvidia-l4]. A
         dense product runs there at `91` TFLOP/s. What share of the peak is that?
@@ -245,7 +249,8 @@ def days_are_inverse_to_mfu() -> None:
     modest = days(dense, 0.4)  # @inspect modest as days
     assert 179.9 < modest < 180.0, "So long it takes at an MFU of 0.4."
     mistaken = days(2 * dense, 0.5)  # @inspect mistaken as days
-    assert 71.96 < mistaken < 71.97, "So long it seems to take with the peak for sparse matrices."
+    assert 71.96 < mistaken < 71.97, \
+        "So long it seems to take with the peak for sparse matrices."
     cards = days(pcie, 0.5)  # @inspect cards as days
     assert 188.2 < cards < 188.3, "So long it takes on PCIe cards."
     note(rf"""
@@ -292,8 +297,10 @@ def adamw_keeps_four_numbers_per_parameter() -> None:
     moments = state["exp_avg"].nbytes + state["exp_avg_sq"].nbytes
     held = p.nbytes + p.grad.nbytes + moments  # @inspect held as B
     per_parameter = held / p.numel()  # @inspect per_parameter as B
-    assert per_parameter == 4 + 4 + (4 + 4), "Parameter, gradient and two moments take 16 bytes."
-    assert state["step"].nbytes == 4, "A counter of 4 bytes is kept for each tensor besides."  # @hide
+    assert per_parameter == 4 + 4 + (4 + 4), \
+        "Parameter, gradient and two moments take 16 bytes."
+    assert state["step"].nbytes == 4, \
+        "A counter of 4 bytes is kept for each tensor besides."  # @hide
     card = CARDS["H100 SXM"]
     note(rf"""
         So with $P$ parameters a step of AdamW in `float32` holds
@@ -311,7 +318,8 @@ def adamw_keeps_four_numbers_per_parameter() -> None:
     reported = card.reported  # @hide
     assert reported is not None, "The memory that the card reports is known."  # @hide
     bound = reported / per_parameter  # @hide
-    assert 5.34e9 < bound < 5.35e9, "By what the card itself reports, the bound is a little higher."  # @hide
+    assert 5.34e9 < bound < 5.35e9, \
+        "By what the card itself reports, the bound is a little higher."  # @hide
     note(rf"""
         So one H100 trains at most {limit / 1e9:.0f} billion parameters. Even that many do not fit
         in practice. The values that the forward pass leaves for the backward pass take memory too,
@@ -395,7 +403,8 @@ def a_master_copy_eats_what_it_saves() -> None:
         "`bfloat16` throughout": (half, half, 0, thrifty),
     }
     sums = [sum(parts) for parts in recipes.values()]  # @inspect sums as B
-    assert sums == [16, 16, 18, 12, 12, 8], "These are the bytes per parameter of the six recipes."
+    assert sums == [16, 16, 18, 12, 12, 8], \
+        "These are the bytes per parameter of the six recipes."
     line = "| {} | {} | {} | {} | {} | {} |"  # @hide
     rows = [line.format(name, *p, sum(p)) for name, p in recipes.items()]  # @hide
     note("Bytes per parameter:")
@@ -413,7 +422,8 @@ def a_master_copy_eats_what_it_saves() -> None:
     bare = sums[4]  # @inspect bare as B
     pool = 8 * CARDS["H100 SXM"].memory  # @inspect pool as B
     most = pool // bare  # @inspect most as parameters
-    assert most == 53_333_333_333, "So many fit on eight cards, if all state is shared out."
+    assert most == 53_333_333_333, \
+        "So many fit on eight cards, if all state is shared out."
     note(rf"""
         It would be {most / 1e9:.0f} billion, as CS336 counts in its edition of 2026 [@cs336-2026].
         The price is small steps: an update below the spacing of `bfloat16` leaves the weight where
@@ -447,9 +457,11 @@ def pooled_memory_needs_sharded_state() -> None:
     gpus, per_parameter = 8, 16
     memory = CARDS["H100 SXM"].memory  # @inspect memory as B
     pooled = memory * gpus // per_parameter  # @inspect pooled as parameters
-    assert pooled == 40 * 10**9, "As one pool, eight H100 hold 40 billion parameters."
+    assert pooled == 40 * 10**9, \
+        "As one pool, eight H100 hold 40 billion parameters."
     replicated = memory // per_parameter  # @inspect replicated as parameters
-    assert replicated == 5 * 10**9, "With a full copy on every GPU, they hold 5 billion."
+    assert replicated == 5 * 10**9, \
+        "With a full copy on every GPU, they hold 5 billion."
     note(r"""
         With plain *data parallelism*, every GPU trains on data of its own and has a copy of the
         whole model. With *sharding*, each GPU owns a slice of parameters, gradients and moments,
@@ -461,9 +473,11 @@ def pooled_memory_needs_sharded_state() -> None:
     states = [adamw_step(p) for p in owned]
     moments = [s["exp_avg"].nbytes + s["exp_avg_sq"].nbytes for s in states]
     held = [2 * p.nbytes + m for p, m in zip(owned, moments)]  # @inspect held[0] as B
-    assert sum(held) == 16 * 8000, "Together, all GPUs hold 16 bytes per parameter."
+    assert sum(held) == 16 * 8000, \
+        "Together, all GPUs hold 16 bytes per parameter."
     per_gpu = max(held) / 8000  # @inspect per_gpu as B
-    assert per_gpu == 2.0, "Each GPU holds 2 bytes for each parameter of the model."
+    assert per_gpu == 2.0, \
+        "Each GPU holds 2 bytes for each parameter of the model."
 
     def state(billions: int, cards: int) -> dict[str, float]:
         each = billions * 1e9 / cards
@@ -472,7 +486,8 @@ def pooled_memory_needs_sharded_state() -> None:
 
     enough = next(
         c for c in range(1, 99) if sum(state(70, c).values()) < memory)  # @inspect enough
-    assert enough == 15, "So many cards hold the state of 70 billion parameters."
+    assert enough == 15, \
+        "So many cards hold the state of 70 billion parameters."
     explore(state, over={"billions": [1, 3, 8, 13, 34, 70, 405], "cards": [1, 2, 4, 8, 16, 32, 128, 1024]},
         at={"billions": 8, "cards": 1}, kind="stack", unit="B", limit=("memory of one H100", memory),
         do="Choose `70` billion parameters. How many cards make their state fit, sharded?",
@@ -524,13 +539,18 @@ def activations_grow_with_the_batch() -> None:
         `64` numbers of `4` bytes for each token. Take a batch of `8` sequences of `16` tokens:
     """)
     base = saved_bytes(batch=8, seq=16, width=64)  # @inspect base as B
-    assert base == 2 * (8 * 16 * 64) * 4, "Autograd keeps the outputs of two layers."
-    assert saved_bytes(16, 16, 64) == 2 * base, "Twice the batch keeps twice as much."
-    assert saved_bytes(8, 32, 64) == 2 * base, "Sequences that are twice as long keep twice as much."
+    assert base == 2 * (8 * 16 * 64) * 4, \
+        "Autograd keeps the outputs of two layers."
+    assert saved_bytes(16, 16, 64) == 2 * base, \
+        "Twice the batch keeps twice as much."
+    assert saved_bytes(8, 32, 64) == 2 * base, \
+        "Sequences that are twice as long keep twice as much."
     note("Compare that with the `16` bytes that AdamW takes for each weight, with its gradient and moments:")
     state = 16 * (2 * 64 * 64)  # @inspect state as B
-    assert state / base == 2.0, "With 8 sequences, this is twice the activations."
-    assert saved_bytes(32, 16, 64) == 2 * state, "With 32 sequences, the activations are twice as much as this."
+    assert state / base == 2.0, \
+        "With 8 sequences, this is twice the activations."
+    assert saved_bytes(32, 16, 64) == 2 * state, \
+        "With 32 sequences, the activations are twice as much as this."
     note(r"""
         With `8` sequences the activations are half of what weights, gradients and moments take.
         With `32` they are twice as much. So the `16` bytes per parameter alone do not say how much

@@ -87,7 +87,8 @@ def reading(dtype: str, bits: int) -> dict[str, float | None]:
     if not math.isfinite(x.item()):
         return {"value": x.item()}
     size = pattern & (1 << (width - 1)) - 1
-    following = number(size + 1).item() if size + 1 < 1 << (width - 1) else math.inf
+    there = size + 1 < 1 << (width - 1)
+    following = number(size + 1).item() if there else math.inf
     added = (x.float() + 1).to(form).item()
     after = following if math.isfinite(following) else None
     return {"value": x.item(), "next": after, "plus": added}
@@ -130,11 +131,14 @@ def a_float_is_three_fields() -> None:
     pattern = bits(0.15625, torch.float32)  # @inspect pattern
     x = torch.tensor(0.15625)  # @inspect x as bits
     fields = "0", "01111100", "01000000000000000000000"
-    assert pattern == "".join(fields), "The pattern is sign, exponent and fraction."
-    assert layout(torch.float32) == (1, 8, 23), "The fields have 1, 8 and 23 bits."
+    assert pattern == "".join(fields), \
+        "The pattern is sign, exponent and fraction."
+    assert layout(torch.float32) == (1, 8, 23), \
+        "The fields have 1, 8 and 23 bits."
     power = int(fields[1], 2) - 127  # @inspect power
     assert power == -3, "The exponent bits, less the bias, are -3."
-    assert 2.0**power * (1 + 0b01 / 4) == 0.15625, "The fraction 01 is a quarter of the way up."
+    assert 2.0**power * (1 + 0b01 / 4) == 0.15625, \
+        "The fraction 01 is a quarter of the way up."
     decoded = decode(pattern, torch.float32)  # @inspect decoded
     assert decoded == 0.15625, "The formula gives the number back."
     question(r"""
@@ -262,7 +266,8 @@ def small_values_vanish_in_float16() -> None:
         it, and of the gradient:
     """)
     small = torch.tensor([2**-24, 2**-25, 1e-8]).half()  # @inspect small as bits
-    assert small.tolist() == [2**-24, 0, 0], "The smallest value has one bit; the two others are zero."
+    assert small.tolist() == [2**-24, 0, 0], \
+        "The smallest value has one bit; the two others are zero."
     note("The picture shows this rounding near zero. Each step is one value of `float16`:")
     unit = 2.0**-24
     xs = [unit * i / 100 for i in range(-50, 451)]
@@ -300,9 +305,12 @@ def bfloat16_is_the_top_half_of_float32() -> None:
     """)
     top = bits(0.15625, torch.bfloat16)  # @inspect top
     full = bits(0.15625, torch.float32)  # @inspect full
-    assert top == full[:16], "The bits of a bfloat16 are the first 16 of a float32."
-    assert layout(torch.bfloat16) == (1, 8, 7), "bfloat16 has 8 bits of exponent and 7 of fraction."
-    assert layout(torch.float16) == (1, 5, 10), "float16 has 5 bits of exponent and 10 of fraction."
+    assert top == full[:16], \
+        "The bits of a bfloat16 are the first 16 of a float32."
+    assert layout(torch.bfloat16) == (1, 8, 7), \
+        "bfloat16 has 8 bits of exponent and 7 of fraction."
+    assert layout(torch.float16) == (1, 5, 10), \
+        "float16 has 5 bits of exponent and 10 of fraction."
     sizes = [torch.finfo(d).bits // 8 for d in FORMATS[:3]]  # @hide
     assert sizes == [4, 2, 2], "float32 takes 4 bytes, the two others 2."  # @hide
     note("So the gradient of `1e-8`, which `float16` turns into zero, survives in `bfloat16`:")
@@ -373,7 +381,8 @@ def bfloat16_is_much_coarser() -> None:
     """)
     eps = {d: torch.finfo(d).eps for d in FORMATS[:3]}  # @inspect eps
     coarse = eps[torch.bfloat16]
-    assert coarse == 1 / 128, "In bfloat16 the gap is 1/128: no number lies between 1 and 1.0078."
+    assert coarse == 1 / 128, \
+        "In bfloat16 the gap is 1/128: no number lies between 1 and 1.0078."
     against_half = coarse / eps[torch.float16]
     assert against_half == 8.0, "That is 8 times as coarse as float16."
     against_full = coarse / eps[torch.float32]
@@ -410,7 +419,8 @@ def bfloat16_is_much_coarser() -> None:
         """,
         alt="The bits of 256 in bfloat16, and its neighbours on a line of numbers. A ring marks 257, which is none of them.")  # @hide
     read = reading(**begin)  # @inspect read
-    assert read == {"value": 256.0, "next": 258.0, "plus": 256.0}, "one more is the same"
+    assert read == {"value": 256.0, "next": 258.0, "plus": 256.0}, \
+        "one more is the same"
     wider = reading("float32", begin["bits"])["plus"]  # @inspect wider
     assert wider == 257.0, "the same first bits, and more of them"
     misbelief("bfloat16's precision is slightly lower.", rf"""
@@ -443,8 +453,10 @@ def one_byte_comes_in_two_formats() -> None:
         of exponent and `3` of *mantissa*, another word for the fraction. `E5M2` has `5` and `2`. So
         `E4M3` is finer, and `E5M2` has the wider range:
     """)
-    assert layout(E4M3) == (1, 4, 3), "E4M3 has a sign, 4 bits of exponent and 3 of fraction."
-    assert layout(E5M2) == (1, 5, 2), "E5M2 has a sign, 5 bits of exponent and 2 of fraction."
+    assert layout(E4M3) == (1, 4, 3), \
+        "E4M3 has a sign, 4 bits of exponent and 3 of fraction."
+    assert layout(E5M2) == (1, 5, 2), \
+        "E5M2 has a sign, 5 bits of exponent and 2 of fraction."
     note(r"""
         One can look at all values of such a format: count through the `256` patterns, and let
         `view` read them as floats. Some patterns stand for infinity or for NaN, which is not a
@@ -459,7 +471,8 @@ def one_byte_comes_in_two_formats() -> None:
     special = fine.isinf().sum().item(), fine.isnan().sum().item()
     assert special == (0, 2), "In E4M3 no pattern is infinity, and 2 are NaN."
     special = wide.isinf().sum().item(), wide.isnan().sum().item()
-    assert special == (2, 6), "In E5M2 2 patterns are infinities, and 6 are NaN."
+    assert special == (2, 6), \
+        "In E5M2 2 patterns are infinities, and 6 are NaN."
     figure(byte_figure(fine[fine > 0].tolist(), wide[wide > 0].tolist()), caption=r"""
         Every positive value of either format. From any number to its double, E4M3 has eight values
         and E5M2 four, which it spreads over more doublings.
@@ -527,7 +540,8 @@ def the_two_overflow_differently() -> None:
     raw = cast(500.0, E4M3)  # @measure raw
     note("Clamp before the cast, and the result is the same in every release. Then the cast only rounds: `300` becomes `288`, a number of the format.")
     clamped = torch.tensor([500.0, -1e6, 300.0]).clamp(-448, 448).to(E4M3)
-    assert clamped.tolist() == [448.0, -448.0, 288.0], "Two are clamped, and one is rounded."
+    assert clamped.tolist() == [448.0, -448.0, 288.0], \
+        "Two are clamped, and one is rounded."
     question(r"""
         The numbers `1000`, `2000`, `-3000` and `64` are clamped and cast to `E4M3` in this way.
         What do the results add up to in `float32`?
@@ -675,7 +689,8 @@ def a_running_sum_stalls() -> None:
     assert single == 4000, "In float32 it is exact."
 
     def totals(count: int, term: float) -> dict[str, float]:
-        return {name: running_sum(term, count, d) for name, d in [*NAMES.items()][:3]}
+        three = [*NAMES.items()][:3]
+        return {name: running_sum(term, count, d) for name, d in three}
 
     grid = explore(totals, over={"count": [2**i for i in range(13)], "term": [0.25, 1.0, 4.0]},
         at={"count": 256, "term": 1.0}, kind="curve",
@@ -702,7 +717,8 @@ def a_running_sum_stalls() -> None:
     assert terms.dtype == torch.bfloat16, "The terms are narrow."  # @hide
     assert at_once == 1000, "PyTorch's sum of narrow terms is exact."
     one_by_one = running_sum(1.0, 1000, torch.bfloat16)  # @inspect one_by_one
-    assert one_by_one == 256, "Added one by one in bfloat16, the sum stops at 256."
+    assert one_by_one == 256, \
+        "Added one by one in bfloat16, the sum stops at 256."
     note(r"""
         So the advice to keep long accumulations in `float32` has a mechanism behind it. The broader
         warning, that training in narrow formats is unstable, is best taken apart the same way:
@@ -752,7 +768,8 @@ def small_updates_are_lost() -> None:
         master -= 1e-3
     weight = master.bfloat16()  # @inspect weight
     assert weight.dtype == torch.bfloat16, "The model uses a bfloat16."
-    assert round(1 - weight.item(), 4) == 1.0, "With a master copy, all updates arrive."
+    assert round(1 - weight.item(), 4) == 1.0, \
+        "With a master copy, all updates arrive."
     question(r"""
         The next `bfloat16` below a weight of `2` is $2^{-7}$ away. An update of up to half of this
         gap is rounded back. How much can be taken from the weight at most without any effect?

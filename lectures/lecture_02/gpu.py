@@ -280,7 +280,8 @@ def a_narrow_product_is_timed_here() -> None:
     promised = peak(card, "float32"), peak(card, "bfloat16")  # @measure promised
     achieved = [2 * n**3 / t.seconds for t in (wide, narrow)]  # @measure achieved as FLOP/s
     if card is not None and promised[1] is not None:
-        assert 0.3 * promised[1] < achieved[1] <= card.boost * promised[1], "near what the card promises"
+        assert 0.3 * promised[1] < achieved[1] <= card.boost * promised[1], \
+            "near what the card promises"
         assert narrow.seconds < wide.seconds, "narrow is faster"
     work = flops(lambda: b @ b)  # @measure work as FLOP
     assert work == flops(lambda: a @ a) == 2 * n**3, "the same work"

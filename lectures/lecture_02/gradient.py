@@ -57,10 +57,12 @@ def backward_fills_the_leaves() -> None:
     w: Float[Tensor, "inner"] = torch.ones(3, requires_grad=True)
     prediction = x @ w  # @inspect prediction
     loss = 0.5 * (prediction - 5) ** 2  # @inspect loss
-    assert (prediction.item(), loss.item()) == (6.0, 0.5), "The prediction is one too high."
+    assert (prediction.item(), loss.item()) == (6.0, 0.5), \
+        "The prediction is one too high."
     loss.backward()
     assert w.grad is not None, "The weights have a gradient."  # @hide
-    assert w.grad.tolist() == [1.0, 2.0, 3.0], "The gradient is the error, 1, times the input."
+    assert w.grad.tolist() == [1.0, 2.0, 3.0], \
+        "The gradient is the error, 1, times the input."
     note(r"""
         The weights now have a gradient in `.grad`. The other tensors have none, for two reasons. A
         *leaf* is a tensor that was not computed from others. `x` is a leaf, but it did not ask for
@@ -81,7 +83,8 @@ def backward_fills_the_leaves() -> None:
     kept = 0.5 * (again - 5) ** 2  # @hide
     kept.retain_grad()  # @hide
     kept.backward()  # @hide
-    assert again.grad is not None, "After retain_grad(), the prediction keeps its gradient."  # @hide
+    assert again.grad is not None, \
+        "After retain_grad(), the prediction keeps its gradient."  # @hide
     assert kept.grad is not None, "So does the loss."  # @hide
     both = again.grad.item(), kept.grad.item()  # @hide
     assert both == (1.0, 1.0), "They are the error, and one."  # @hide
@@ -165,10 +168,13 @@ def a_gradient_is_two_more_products() -> None:
     for_h: Float[Tensor, "row inner"] = einsum(w, g, "j k, i k -> i j")
     assert w.grad is not None, "The weights have a gradient."  # @hide
     assert h.grad is not None, "The input has one."  # @hide
-    assert torch.equal(w.grad, for_w), "Autograd finds the same gradient for the weights."
+    assert torch.equal(w.grad, for_w), \
+        "Autograd finds the same gradient for the weights."
     assert torch.equal(h.grad, for_h), "It finds the same for the input."
-    assert torch.equal(for_w, h.t() @ g), "The gradient of the weights is the product h.T @ g."
-    assert torch.equal(for_h, g @ w.t()), "The gradient of the input is the product g @ w.T."
+    assert torch.equal(for_w, h.t() @ g), \
+        "The gradient of the weights is the product h.T @ g."
+    assert torch.equal(for_h, g @ w.t()), \
+        "The gradient of the input is the product g @ w.T."
     note(r"""
         So there are three products: `h @ w` forward, `h.T @ g` and `g @ w.T` backward. All three
         run over the same three lengths, so each takes the same FLOPs:
@@ -177,7 +183,8 @@ def a_gradient_is_two_more_products() -> None:
     weights = flops(lambda: h.t() @ g)  # @inspect weights as FLOP
     inputs = flops(lambda: g @ w.t())  # @inspect inputs as FLOP
     assert forward == 2 * b * d * k, "The forward product takes 2bdk FLOPs."
-    assert weights == inputs == forward, "Each of the two backward products takes as many."
+    assert weights == inputs == forward, \
+        "Each of the two backward products takes as many."
     row = torch.tensor([[1.0, 2.0]], requires_grad=True)
     column = torch.tensor([[3.0], [4.0]], requires_grad=True)
     arriving = torch.tensor([[5.0]])
@@ -319,15 +326,19 @@ def the_first_layer_has_nothing_below() -> None:
     b, d, k = 16384, 32768, 8192
     forward = two_layers(b, d, k)[0]  # @inspect forward as FLOP
     backward = two_layers(b, d, k)[1]  # @inspect backward as FLOP
-    assert forward == 2 * b * d * d + 2 * b * d * k, "Forward, there are two products."
+    assert forward == 2 * b * d * d + 2 * b * d * k, \
+        "Forward, there are two products."
     assert forward == 43_980_465_111_040, "They take 44 TFLOP."  # @hide
-    assert backward == 2 * b * d * d + 4 * b * d * k, "Backward, there are three products, not four."
+    assert backward == 2 * b * d * d + 4 * b * d * k, \
+        "Backward, there are three products, not four."
     assert backward == 52_776_558_133_248, "They take 53 TFLOP, not 88."
     small_one = two_layers(64, 32, 16)[1] - 4 * 64 * 32 * 16  # @hide
-    assert small_one == 2 * 64 * 32 * 32, "In a smaller network, the first layer has one product, too."  # @hide
+    assert small_one == 2 * 64 * 32 * 32, \
+        "In a smaller network, the first layer has one product, too."  # @hide
     claimed = 4 * b * d * d + 4 * b * d * k  # @inspect claimed as FLOP
     too_high = claimed / backward - 1  # @inspect too_high as %
-    assert 0.66 < too_high < 0.67, "With four products, the count would be two thirds too high."
+    assert 0.66 < too_high < 0.67, \
+        "With four products, the count would be two thirds too high."
     misbelief("The backward pass of these two layers costs $4Bd^2 + 4BdK$ FLOPs, twice the forward pass.", rf"""
         It costs $2Bd^2 + 4BdK$, because autograd skips the gradient of the data. CS336 adds up both
         fours, and says in passing that the gradient of $x$ is not needed [@cs336]. That is
@@ -343,10 +354,12 @@ def the_first_layer_has_nothing_below() -> None:
 
         FLOPs. Ask for the gradient of the data, and the missing product appears:
     """)
-    assert two_layers(b, d, k, data=True)[1] == claimed, "With a gradient for the data, there are four."
+    assert two_layers(b, d, k, data=True)[1] == claimed, \
+        "With a gradient for the data, there are four."
     costs = [2 * b * d * d, 2 * b * d * k]  # @hide
     assert sum(costs) == forward, "The forward pass has each product once."  # @hide
-    assert 2 * sum(costs) - costs[0] == backward, "The backward pass has each twice, less one."  # @hide
+    assert 2 * sum(costs) - costs[0] == backward, \
+        "The backward pass has each twice, less one."  # @hide
     figure(plot_products(costs),
         caption="The products of a training step of two layers. Dashed: the one that nobody needs.",
         alt=r"""
@@ -389,14 +402,16 @@ def six_per_parameter_and_token_is_a_special_case() -> None:
     params = d * d + d * k  # @inspect params
     assert params == 1_342_177_280, "So many weights have both layers."
     ratio = backward / forward  # @inspect ratio as times
-    assert ratio == 1.2, "Here the backward pass costs 1.2 times the forward pass."
+    assert ratio == 1.2, \
+        "Here the backward pass costs 1.2 times the forward pass."
     misbelief("The backward pass costs twice the forward pass.", rf"""
         In this network it costs {ratio} times the forward pass, because the large first layer lacks
         the gradient of its input. It costs twice the forward pass where the input of every product
         needs a gradient, as in a language model.
     """)
     coefficient = (forward + backward) / (b * params)  # @inspect coefficient
-    assert coefficient == 4.4, "A step costs so many FLOPs per parameter and row."
+    assert coefficient == 4.4, \
+        "A step costs so many FLOPs per parameter and row."
     misbelief("A training step costs `6` FLOPs per parameter and token.", rf"""
         In this network it costs {coefficient}. The rule is a first approximation. It charges a
         first layer too much. It charges nothing for products without weights, and nothing for what
@@ -405,7 +420,8 @@ def six_per_parameter_and_token_is_a_special_case() -> None:
     note("If the data need a gradient too, the rule is exact:")
     forward, backward = two_layers(b, d, k, data=True)
     assert backward / forward == 2.0, "Then backward costs twice forward."
-    assert (forward + backward) / (b * params) == 6.0, "Then a step costs 6 FLOPs per parameter and row."
+    assert (forward + backward) / (b * params) == 6.0, \
+        "Then a step costs 6 FLOPs per parameter and row."
     question(r"""
         Two layers have equally many weights, and the data need no gradient. How many FLOPs per
         parameter and row does a training step take?
@@ -435,7 +451,8 @@ def in_a_transformer_backward_is_twice_forward() -> None:
     """)
     vocab, d, heads, layers, context = 50257, 768, 12, 12, 1024
     forward, backward = decoder_flops(vocab, d, heads, layers, context)
-    assert backward == 2 * forward, "Backward is twice forward, to the last FLOP."
+    assert backward == 2 * forward, \
+        "Backward is twice forward, to the last FLOP."
     with torch.device("meta"):  # @hide
         q = torch.empty(1, heads, context, d // heads).bfloat16()
         q.requires_grad_()
@@ -443,8 +460,10 @@ def in_a_transformer_backward_is_twice_forward() -> None:
     once = flops(lambda: fused(q, q, q))  # @hide
     mixed = fused(q, q, q)[0]  # @hide
     back = flops(lambda: mixed.sum().backward())  # @hide
-    assert back / once == 2.5, "In a fused kernel of attention, backward takes five products for two."  # @hide
-    assert once == 4 * d * context**2, "Forward, it takes as many FLOPs as written out."  # @hide
+    assert back / once == 2.5, \
+        "In a fused kernel of attention, backward takes five products for two."  # @hide
+    assert once == 4 * d * context**2, \
+        "Forward, it takes as many FLOPs as written out."  # @hide
     note(r"""
         But a training step costs more than `6` FLOPs per parameter and token. A layer of such a
         model also has *attention*, which multiplies without weights. The *query* of each token
@@ -460,8 +479,10 @@ def in_a_transformer_backward_is_twice_forward() -> None:
     assert matrices == 123_532_032, "So many weights are in matrices."
     left_over = forward + backward - 6 * matrices * context  # @inspect left_over as FLOP
     attention = 12 * layers * d * context * context
-    assert attention == 115_964_116_992, "So many FLOPs takes attention in the whole context."
-    assert left_over == attention, "What is left over is attention, and nothing else."
+    assert attention == 115_964_116_992, \
+        "So many FLOPs takes attention in the whole context."
+    assert left_over == attention, \
+        "What is left over is attention, and nothing else."
     note(r"""
         What is left over is attention. With a context of $T$ tokens and a width of $d$, each of its
         two products takes $2dT$ FLOPs forward, for each token and layer, and twice that backward.
@@ -475,7 +496,8 @@ def in_a_transformer_backward_is_twice_forward() -> None:
         count, because an ordinary product computes them all the same.
     """)
     four = decoder_flops(vocab, d, heads, layers, context, batch=4)  # @hide
-    assert four == (4 * forward, 4 * backward), "Four sequences take four times the FLOPs."  # @hide
+    assert four == (4 * forward, 4 * backward), \
+        "Four sequences take four times the FLOPs."  # @hide
     question(r"""
         A model like GPT-2 has `2` layers of width `10`, with $12d^2$ weights in the matrices of
         each, and a vocabulary of `100`. How many FLOPs does a training step on one sequence of `5`
@@ -602,8 +624,10 @@ def checkpointing_trades_flops_for_memory() -> None:
     plain, once, exact = train_in_segments(layers, 0, rows, width)
     saved, work, gradient = train_in_segments(layers, 4, rows, width)
     one = rows * width * 4  # @inspect one as B
-    assert plain == (layers + 1) * one == 17408, "Without segments, the input and all outputs are kept."
-    assert saved == layers // 4 * one == 4096, "In segments of 4, one input per segment is kept."
+    assert plain == (layers + 1) * one == 17408, \
+        "Without segments, the input and all outputs are kept."
+    assert saved == layers // 4 * one == 4096, \
+        "In segments of 4, one input per segment is kept."
     note(r"""
         That is what is kept when the backward pass begins. While the backward pass works on a
         segment, the outputs of its layers are there as well. With $L$ layers in segments of $s$,
@@ -622,15 +646,18 @@ def checkpointing_trades_flops_for_memory() -> None:
     best = min(lengths, key=lambda n: peaks[n])  # @inspect best
     assert best == 4, "Segments of 4 layers take the least memory."
     over = [peaks[n] - layers // n - n for n in lengths]  # @hide
-    assert 0 <= min(over) <= max(over) < 0.13, "The formula is right, or nearly."  # @hide
+    assert 0 <= min(over) <= max(over) < 0.13, \
+        "The formula is right, or nearly."  # @hide
     note(r"""
         The price is a second forward pass: for each weight and row, `2` FLOPs on top of `6`. The
         gradient is the same:
     """)
     params = layers * width * width
-    assert once == 6 * rows * params == 786_432, "Without segments, a step takes 6 FLOPs per weight and row."
+    assert once == 6 * rows * params == 786_432, \
+        "Without segments, a step takes 6 FLOPs per weight and row."
     assert work == 8 * rows * params == 1_048_576, "With segments, it takes 8."
-    assert torch.equal(gradient, exact), "The gradient is the same, bit for bit."
+    assert torch.equal(gradient, exact), \
+        "The gradient is the same, bit for bit."
     useful = once / work  # @hide
     assert useful == 0.75, "Of these FLOPs, three quarters count for MFU."  # @hide
     kept, again, _ = train_in_segments(layers, 2, rows, width)
@@ -718,7 +745,8 @@ def the_same_sum_in_another_order_is_another_number() -> None:
     with deterministic():
         refused = message_of(lambda: torch.zeros(3).put_(place, values))  # @inspect refused
         total = torch.zeros(3).index_add(0, place, values)  # @inspect total
-    assert "does not have a deterministic" in refused, "With the switch, put_ raises an error."
+    assert "does not have a deterministic" in refused, \
+        "With the switch, put_ raises an error."
     silent = message_of(lambda: torch.zeros(3).put_(place, values))
     assert silent == "", "Without the switch, it runs."  # @zero: no message, as nothing is refused
     assert total.tolist() == [3.0, 0.0, 0.0], "Adding has a fixed order."

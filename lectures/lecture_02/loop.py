@@ -56,9 +56,11 @@ def the_task_has_a_known_answer() -> None:
     predicted = sum(i**2 for i in range(16))  # @inspect predicted
     assert predicted == 1240, "For 16 inputs, the first loss should be 1240."
     measured = y.square().mean().item()  # @inspect measured
-    assert 0.97 < measured / predicted < 1.03, "The measured mean square is within 3 % of that."
+    assert 0.97 < measured / predicted < 1.03, \
+        "The measured mean square is within 3 % of that."
     solved = torch.linalg.lstsq(x[:16].double(), y[:16].double()).solution  # @hide
-    assert solved.round().tolist() == list(range(16)), "Solved as equations, 16 examples give the weights."  # @hide
+    assert solved.round().tolist() == list(range(16)), \
+        "Solved as equations, 16 examples give the weights."  # @hide
     question(r"""
         With `4` inputs the weights are `0`, `1`, `2` and `3`. Which loss do you expect before the
         first step, from a model that predicts zero?
@@ -133,7 +135,8 @@ def the_loop_finds_it() -> None:
     """)
     run = train(lr=0.05, steps=200)
     learned = run.model.weights[0]
-    assert torch.equal(learned, model.weights[0]), "The function finds the same weights as the loop above."
+    assert torch.equal(learned, model.weights[0]), \
+        "The function finds the same weights as the loop above."
     assert len(run.losses) == 200, "There is a loss for each step."  # @hide
     final = round(run.losses[-1], 6)  # @inspect final
     assert final == 0.0, "At the end no error is left."  # @zero: the loss comes to its least
@@ -179,7 +182,8 @@ def every_argument_must_change_something() -> None:
         return train(**usual | {name: other[name]}).losses != base
 
     moved = [name for name in other if changes(name)]  # @inspect moved
-    assert moved == list(signature(train).parameters), "Each of the six arguments changes the losses."
+    assert moved == list(signature(train).parameters), \
+        "Each of the six arguments changes the losses."
 
     def deaf(num_layers: int, lr: float) -> list[float]:
         return train(layers=0, lr=0.01, steps=20).losses

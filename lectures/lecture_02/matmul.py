@@ -67,7 +67,8 @@ def a_product_contracts_one_axis() -> None:
     w: Float[Tensor, "hidden out"] = torch.ones(k, n)
     y: Float[Tensor, "token out"] = x @ w  # @inspect y.shape
     entries = set(y.flatten().tolist())  # @inspect entries
-    assert tuple(y.shape) == (16, 2), "The result has an entry for each token and each output."
+    assert tuple(y.shape) == (16, 2), \
+        "The result has an entry for each token and each output."
     assert entries == {32.0}, "Each entry adds up 32 products of ones."
 
     note(r"""
@@ -110,8 +111,10 @@ def a_batched_product_is_one_folded_product() -> None:
     reported = flops_by_operation(lambda: x @ w)  # @inspect reported as FLOP
     tall = batch * seq * rows  # @inspect tall
     by_hand = 2 * tall * inner * out  # @inspect by_hand as FLOP
-    assert torch.equal(y, folded), "Stacked, multiplied and cut again, the result is the same."
-    assert reported == {"aten.mm": by_hand}, "PyTorch ran one product, with the FLOPs that we counted by hand."
+    assert torch.equal(y, folded), \
+        "Stacked, multiplied and cut again, the result is the same."
+    assert reported == {"aten.mm": by_hand}, \
+        "PyTorch ran one product, with the FLOPs that we counted by hand."
     assert by_hand == 65536, "That is 2 times 512 rows times 32 times 2."  # @hide
     note(rf"""
         The tall matrix has `4 * 8 * 16` rows, and the product takes `2 * (4 * 8 * 16) * 32 * 2`
@@ -647,7 +650,8 @@ def repeat_copies_nothing() -> None:
     error = message_of(lambda: copies.add_(1))  # @inspect error
     assert copies[:, 4, 4].tolist() == [7, 7, 7], "Every copy changed."
     assert picture[4, 4].item() == 7, "The original changed, too."
-    assert "a single memory location" in error, "The write to the whole tensor is refused."
+    assert "a single memory location" in error, \
+        "The write to the whole tensor is refused."
 
     note(r"""
         Two other cases make real copies: the same pattern on a NumPy array, and a pattern that
@@ -657,14 +661,17 @@ def repeat_copies_nothing() -> None:
     array = repeat(np.zeros((9, 9)), "h w -> c h w", c=3)
     joined = repeat(picture, "h w -> (c h) w", c=3)
     own = array.strides[0] // array.itemsize, joined.stride()  # @inspect own
-    assert own == (81, (9, 1)), "The array's copies are 81 numbers apart; the joined ones are rows."
-    assert not same_storage(picture, joined), "The joined tensor has memory of its own."
+    assert own == (81, (9, 1)), \
+        "The array's copies are 81 numbers apart; the joined ones are rows."
+    assert not same_storage(picture, joined), \
+        "The joined tensor has memory of its own."
 
     note("To write to one copy alone, make real copies with `clone`:")
     real = copies.clone()
     real[0, 4, 4] = 8
     assert real[:, 4, 4].tolist() == [8, 7, 7], "Only one copy changed."
-    assert real.stride() == (81, 9, 1), "From copy to copy it is 81 numbers, one picture."
+    assert real.stride() == (81, 9, 1), \
+        "From copy to copy it is 81 numbers, one picture."
     question('What are the strides of `repeat(picture, "h w -> h c w", c=5)`?',
              answer=repeat(picture, "h w -> h c w", c=5).stride(),
         check=(9, 0, 1))

@@ -84,7 +84,8 @@ def default_allocator() -> bool:
 
 def clock_and_power(call: Callable[[], object], seconds: float) -> str:  # @stepover
     """The card's clock and power while it works on calls of so many seconds, as its driver says them."""
-    for _ in range(math.ceil(0.5 / seconds)):  # handed over ahead, so that it works while the driver is asked
+    # Handed over ahead, so that it works while the driver is asked.
+    for _ in range(math.ceil(0.5 / seconds)):
         call()
     asked = "--query-gpu=clocks.sm,power.draw", "--format=csv,noheader"
     card = getattr(torch.cuda.get_device_properties(), "uuid", None)

@@ -109,7 +109,8 @@ def plain_sgd_remembers_nothing() -> None:
     used, unused = (torch.ones(2, requires_grad=True) for _ in range(2))
     used.sum().backward()
     Descent([used, unused], sgd(lr=0.5)).step()
-    assert used.tolist() == [0.5, 0.5], "The parameter with a gradient takes a step."
+    assert used.tolist() == [0.5, 0.5], \
+        "The parameter with a gradient takes a step."
     assert unused.tolist() == [1, 1], "The one without is left alone."
     missing: Any = unused.grad
     careless = message_of(lambda: sgd(lr=0.5)(unused, missing, {}))  # @inspect careless
@@ -164,8 +165,10 @@ def momentum_is_a_decayed_sum() -> None:
     ones = torch.ones(200, 1, dtype=torch.float64)  # @unnoticed: 200 -> 201, 200 -> 400: long enough for the sum to settle
     summed = walk(torch.optim.SGD, ones, lr=1, momentum=0.9)
     lengths = lengths_of(summed, 2)  # @inspect lengths  # @unnoticed: 2: more digits are as exact
-    assert lengths[:3] == [1.0, 1.9, 2.71], "With a gradient of one, the steps get longer and longer."
-    assert lengths[-1] == 10.0, "In the long run they are 1 / (1 - 0.9) times as long."
+    assert lengths[:3] == [1.0, 1.9, 2.71], \
+        "With a gradient of one, the steps get longer and longer."
+    assert lengths[-1] == 10.0, \
+        "In the long run they are 1 / (1 - 0.9) times as long."
     note(r"""
         In the long run the sum is $g / (1 - \beta)$. So momentum with $\beta$ = `0.9` takes steps
         as long as plain SGD does with `10` times the learning rate, if gradients keep their
@@ -174,7 +177,8 @@ def momentum_is_a_decayed_sum() -> None:
     settings = {"lr": 1, "momentum": 0.9, "dampening": 0.9}  # @hide
     damped = walk(torch.optim.SGD, ones, **settings)  # @hide
     averaged = lengths_of(damped, 6)  # @hide
-    assert set(averaged) == {1.0}, "With dampening, it would be an average of ones."  # @hide
+    assert set(averaged) == {1.0}, \
+        "With dampening, it would be an average of ones."  # @hide
     question(r"""
         Plain SGD did well at a learning rate of `0.1`. With momentum and $\beta$ = `0.95`, which
         learning rate gives steps of the same length in the long run, under a constant gradient?
@@ -355,7 +359,8 @@ def adam_corrects_for_its_start() -> None:
     gradients = torch.randn(20, 5, dtype=torch.float64)
     ours = walk(Descent, gradients, rule=adam(lr=0.1))  # @inspect ours
     theirs = walk(torch.optim.Adam, gradients, lr=0.1)
-    assert torch.allclose(ours, theirs), "Our Adam and PyTorch's take the same steps."
+    assert torch.allclose(ours, theirs), \
+        "Our Adam and PyTorch's take the same steps."
 
     misbelief("Adam is RMSProp plus momentum.", r"""
         That leaves out the correction. RMSProp divides by such a root, and momentum adds gradients
@@ -371,11 +376,13 @@ def adam_corrects_for_its_start() -> None:
     """)
     seven = torch.tensor([[7.0]], dtype=torch.float64)
     first = lengths_of(walk(torch.optim.Adam, seven, lr=1), 3)  # @inspect first
-    assert first == [1.0], "With the correction, the first step is the learning rate."
+    assert first == [1.0], \
+        "With the correction, the first step is the learning rate."
     raw = walk(Descent, seven, rule=adam(lr=1, correct=False))
     uncorrected = lengths_of(raw, 3)  # @inspect uncorrected
     ratio = (1 - 0.9) / math.sqrt(1 - 0.999)  # @inspect ratio
-    assert uncorrected == [round(ratio, 3)] == [3.162], "Without it, the step is 3.162 times as long."
+    assert uncorrected == [round(ratio, 3)] == [3.162], \
+        "Without it, the step is 3.162 times as long."
     question(r"""
         With $\beta_1$ = `0.9` and $\beta_2$ = `0.96`, how long is Adam's first step at a learning
         rate of `1` if it is not corrected?
@@ -501,7 +508,8 @@ def one_step_is_four_calls() -> None:
     freed = held - gradient_bytes(model)  # @inspect freed as B
     pairs = zip(before, model.parameters())
     changed = [not torch.equal(old, new) for old, new in pairs]
-    assert held == 36 * 4, "After backward(), each of the 36 parameters has a gradient of 4 bytes."
+    assert held == 36 * 4, \
+        "After backward(), each of the 36 parameters has a gradient of 4 bytes."
     assert freed == 36 * 4, "zero_grad() frees all of them."
     assert changed == [True, True, True], "The step changed every matrix."
     settings = signature(torch.optim.Optimizer.zero_grad).parameters  # @hide
@@ -592,13 +600,15 @@ def optimizers_differ_in_what_they_remember() -> None:
         return state_bytes(optimizer) / p.nbytes
 
     copies = {name: kept(name) for name in OPTIMIZERS}  # @inspect copies
-    assert list(copies.values()) == [0, 1, 1, 1, 2, 2], "SGD keeps nothing, Adam and AdamW two numbers for each parameter, the others one."
+    assert list(copies.values()) == [0, 1, 1, 1, 2, 2], \
+        "SGD keeps nothing, Adam and AdamW two numbers for each parameter, the others one."
     misbelief("The optimizer's state is as large as the model.", r"""
         That holds only for optimizers that remember one number for each parameter. Plain SGD
         remembers none, and Adam and AdamW remember two: their state is twice as large as the model.
     """)
     each = [4 + 4 + 4 * n for n in copies.values()]  # @inspect each as B
-    assert each == [8, 12, 12, 12, 16, 16], "With parameter and gradient, each parameter takes so many bytes."
+    assert each == [8, 12, 12, 12, 16, 16], \
+        "With parameter and gradient, each parameter takes so many bytes."
     question(r"""
         A run with `5` billion `float32` parameters changes from Adam to momentum. How many bytes
         does that free?

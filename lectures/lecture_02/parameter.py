@@ -46,7 +46,8 @@ def a_parameter_is_a_tensor_that_is_registered() -> None:
     module.learned, module.forgotten = w, torch.randn(4, 2)
     names = [name for name, _ in module.named_parameters()]  # @inspect names
     assert names == ["learned"], "The module knows the parameter alone."
-    assert list(module.state_dict()) == ["learned"], "It saves the parameter alone."
+    assert list(module.state_dict()) == ["learned"], \
+        "It saves the parameter alone."
     module = nn.Module()
     module.first = nn.Parameter(torch.ones(3, 5))
     module.second = torch.ones(5, requires_grad=True)
@@ -87,7 +88,8 @@ def an_output_is_a_sum_of_many_terms() -> None:
     printed = [-40.78, 150.81, -84.10, 60.34, 18.92]  # @hide
     draws = [abs(p) / math.sqrt(16384) for p in printed]  # @hide
     rounded = [round(draw, 2) for draw in draws]  # @hide
-    assert rounded == [0.32, 1.18, 0.66, 0.47, 0.15], "The outputs that CS336 prints in five editions are of that size, too."  # @hide
+    assert rounded == [0.32, 1.18, 0.66, 0.47, 0.15], \
+        "The outputs that CS336 prints in five editions are of that size, too."  # @hide
     note(r"""
         A few draws cannot prove it. `outputs` draws many: it multiplies random inputs by random
         weights of the given deviation, here `1`, for four numbers of inputs. Compare the deviation
@@ -96,12 +98,16 @@ def an_output_is_a_sum_of_many_terms() -> None:
     widths = [256, 1024, 4096, 16384]
     spread = [outputs(n, 1.0).std().item() for n in widths]  # @inspect spread
     roots = [math.sqrt(n) for n in widths]  # @inspect roots
-    assert roots == [16, 32, 64, 128], "These are the roots of the numbers of inputs."
+    assert roots == [16, 32, 64, 128], \
+        "These are the roots of the numbers of inputs."
     measured = [s / r for s, r in zip(spread, roots)]  # @inspect measured
-    assert 0.95 < min(measured), "The deviation is less than a twentieth below the root."
-    assert max(measured) < 1.05, "It is less than a twentieth above, at any width."
+    assert 0.95 < min(measured), \
+        "The deviation is less than a twentieth below the root."
+    assert max(measured) < 1.05, \
+        "It is less than a twentieth above, at any width."
     growth = (spread[-1] / spread[0]) ** 2
-    assert round(math.log2(growth)) == 6, "From 256 to 16384 inputs, the variance doubles 6 times, as the inputs do."
+    assert round(math.log2(growth)) == 6, \
+        "From 256 to 16384 inputs, the variance doubles 6 times, as the inputs do."
     misbelief("The variance of the output is related to the square root of the number of inputs.",
               "The *variance* grows with the number of inputs itself. The *standard deviation* grows with its root.")
     note("So divide the weights by that root. Beside the draws above, the picture shows the same draws with weights divided by it:")
@@ -141,12 +147,14 @@ def dividing_by_the_root_keeps_the_scale() -> None:
     widths = [256, 4096, 65536]
     spread = [outputs(n, 1 / math.sqrt(n)).std().item() for n in widths]  # @inspect spread
     rounded = [round(s, 1) for s in spread]
-    assert rounded == [1.0, 1.0, 1.0], "The outputs have deviation 1 at any number of inputs."
+    assert rounded == [1.0, 1.0, 1.0], \
+        "The outputs have deviation 1 at any number of inputs."
     y = outputs(16384, 1 / math.sqrt(16384)).flatten()  # @inspect y
     different = len(set(y.tolist()))  # @hide
     assert 0.99 < different / y.numel(), "Hardly two outputs are alike."  # @hide
     inside = (y.abs() < 1).double().mean().item()  # @inspect inside as %
-    assert 0.64 < inside < 0.73, "About two thirds of the outputs lie between -1 and 1."
+    assert 0.64 < inside < 0.73, \
+        "About two thirds of the outputs lie between -1 and 1."
     misbelief("After scaling, each element of the output is constant.", rf"""
         The elements are as random as before. What is constant is their standard deviation, one:
         {inside:.0%} of them lie between `-1` and `1`.

@@ -65,7 +65,8 @@ def every_peak_belongs_to_a_format() -> None:
     formats = "float32", "tf32", "bfloat16"
     a100 = [dense_peak("A100 SXM 80GB", f) / TERA for f in formats]
     h100 = [dense_peak("H100 SXM", f) / TERA for f in formats]
-    assert a100 == [19.5, 156.0, 312.0], "An A100 promises these TFLOP/s in the three formats."
+    assert a100 == [19.5, 156.0, 312.0], \
+        "An A100 promises these TFLOP/s in the three formats."
     assert h100 == [67.0, 494.5, 989.5], "An H100 promises these."
     rows = [f"| `{name}` | {a} | {h} |" for name, a, h in zip(formats, a100, h100)]  # @hide
     note("Dense peaks in TFLOP/s, from the datasheets [@nvidia-a100; @nvidia-h100]:")
@@ -80,7 +81,8 @@ def every_peak_belongs_to_a_format() -> None:
     ampere = 108 * 128 * 1.41e9, 108 * 2048 * 1.41e9
     hopper = 132 * 256 * 1.98e9, 132 * 4096 * 1.83e9
     rebuilt = [round(rate / TERA, 1) for rate in ampere + hopper]
-    assert rebuilt == [19.5, 311.9, 66.9, 989.4], "The chips give the rates of the datasheets, or nearly."
+    assert rebuilt == [19.5, 311.9, 66.9, 989.4], \
+        "The chips give the rates of the datasheets, or nearly."
     misbelief("The peak of an A100 is `312` TFLOP/s.", rf"""
         That is the peak in `bfloat16` and `float16` only, on the tensor cores. In ordinary
         `float32` the peak is {a100[0]} TFLOP/s, and in `tf32` it is {a100[1]:.0f}.
@@ -191,9 +193,11 @@ def narrow_formats_are_fast_because_of_their_units() -> None:
     narrow = dense_peak("H100 SXM", "bfloat16") / ordinary  # @inspect narrow as times
     widths = torch.float32.itemsize, torch.bfloat16.itemsize
     assert widths == (4, 2), "A number in bfloat16 takes half the bytes."
-    assert 14.7 < narrow < 14.8, "Its rate is nearly 15 times as high, not twice."
+    assert 14.7 < narrow < 14.8, \
+        "Its rate is nearly 15 times as high, not twice."
     same_bytes = dense_peak("H100 SXM", "tf32") / ordinary  # @inspect same_bytes as times
-    assert 7.3 < same_bytes < 7.4, "With all four bytes, TF32 has 7 times the rate."
+    assert 7.3 < same_bytes < 7.4, \
+        "With all four bytes, TF32 has 7 times the rate."
     question(rf"""
         The larger A100 moves `{large.bandwidth / GB:.0f}` GB/s, the smaller one
         `{small.bandwidth / GB:.0f}`. How many times as fast is the larger one at a product that
@@ -287,16 +291,19 @@ def the_first_calls_are_not_the_ones_to_time() -> None:
     setup = 200
     cold = mean_seconds(starts_slowly(x, setup), runs=5)  # @measure cold as s
     steady = time_call(starts_slowly(x, setup), repeats=11)  # @measure steady
-    assert steady.seconds < cold, "The mean is longer, because the set-up is in it."
+    assert steady.seconds < cold, \
+        "The mean is longer, because the set-up is in it."
     note(r"""
         By what factor is the mean too long? Five runs do the work of `5 + 200` products, so the
         mean should be `205 / 5` times the time of one product:
     """)
     expected = (5 + setup) / 5  # @inspect expected as times
-    assert expected == 41.0, "By counting products, the mean is 41 times too long."
+    assert expected == 41.0, \
+        "By counting products, the mean is 41 times too long."
     observed = cold / steady.seconds  # @measure observed as times
     tenth = (5 + setup / 10) / 5
-    assert tenth == 5.0, "With a tenth of the set-up, it would be 5 times too long."
+    assert tenth == 5.0, \
+        "With a tenth of the set-up, it would be 5 times too long."
     assert tenth < observed, "Measured, it is more than 5 times too long."
     misbelief("Published timings are averages over many runs, after a warm-up.", r"""
         A careful timer works like that. The one of CS336 takes the mean of `5` runs without a
@@ -342,7 +349,8 @@ def mfu_counts_what_the_model_needs() -> None:
     assert mfu is not None, "The peak is known."  # @hide
     assert hardware is not None, "It is known for both."  # @hide
     assert 0.37 < mfu < 0.38, "This is the model FLOPs utilization."
-    assert 1.33 < hardware / mfu < 1.34, "The hardware utilization is a third higher, and the step is no faster."
+    assert 1.33 < hardware / mfu < 1.34, \
+        "The hardware utilization is a third higher, and the step is no faster."
     misbelief("MFU is the actual FLOP/s divided by the promised FLOP/s.", rf"""
         That is *hardware* utilization. MFU counts only the FLOPs that forward and backward pass
         need; what is computed again takes time and adds no model FLOPs [@palm]. Here the two are
@@ -351,7 +359,8 @@ def mfu_counts_what_the_model_needs() -> None:
     note("Now let the step wait `2.0` s for other machines:")
     stalled = utilization(needed, seconds + 2.0, rate)  # @inspect stalled
     assert stalled is not None, "The peak is known here, too."  # @hide
-    assert 0.79 < stalled / mfu < 0.81, "With the waiting, MFU is a fifth lower."
+    assert 0.79 < stalled / mfu < 0.81, \
+        "With the waiting, MFU is a fifth lower."
     misbelief("MFU ignores communication and other overhead.", rf"""
         It does not. Its FLOPs are the same, but its clock runs while the card waits: here MFU falls
         to {stalled:.1%}.
@@ -387,12 +396,15 @@ def the_denominator_decides() -> None:
     seconds = round(work / rate, 3)  # @inspect seconds as s
     assert seconds == 0.163, "The time fits the rate."
     right = rate / dense_peak("H100 SXM", "float32")  # @inspect right as %
-    assert 0.806 < right < 0.808, "Divided by the float32 peak, it is four fifths."
+    assert 0.806 < right < 0.808, \
+        "Divided by the float32 peak, it is four fifths."
     typed = rate / 67.5e12  # @hide
-    assert 0.800 < typed < 0.802, "With the peak of 67.5e12 in the course's code, it is nearly the same."  # @hide
+    assert 0.800 < typed < 0.802, \
+        "With the peak of 67.5e12 in the course's code, it is nearly the same."  # @hide
     promised = dense_peak("H100 SXM", "bfloat16")
     wrong = rate / promised  # @inspect wrong as %
-    assert 0.054 < wrong < 0.055, "Divided by the bfloat16 peak, it is a twentieth."
+    assert 0.054 < wrong < 0.055, \
+        "Divided by the bfloat16 peak, it is a twentieth."
     note(rf"""
         The tensors were `float32`, and the ordinary units multiplied them. Their peak is `67`
         TFLOP/s [@nvidia-h100], so the product reached {right:.1%} of its peak. The number that is
@@ -821,7 +833,8 @@ def larger_products_come_closer_to_the_peak() -> None:
     if rate is not None:
         shares = [r / rate for r in rates]  # @measure shares
         assert 0 < shares[0], "the smallest does some work"
-        assert max(shares) <= (card.boost if card else 1), "none exceeds the promise"
+        assert max(shares) <= (card.boost if card else 1), \
+            "none exceeds the promise"
     figure(plot_sweep(sizes, rates, launched, rate), caption=r"""
         Rate of a square product against its size, in the narrow format: in a graph, and thin,
         launched one by one. Dashed, the dense peak.
@@ -842,7 +855,9 @@ def measured_points(n: int, dtype: torch.dtype) -> dict[str, Point]:  # @stepove
     def numbers(*shape: int) -> Tensor:
         return torch.randn(*shape, device="cuda").to(dtype)
 
-    vectors = beyond_cache(lambda: (numbers(n * n), numbers(n * n)), "cuda", least=8)
+    vectors = beyond_cache(
+        lambda: (numbers(n * n), numbers(n * n)), "cuda", least=8
+    )
     added = time_call(torch.add, "cuda", inputs=vectors).seconds
     points = {"x + y": Point(1 / (3 * dtype.itemsize), n * n / added)}
     del vectors
@@ -889,7 +904,8 @@ def the_roof_is_measured_here() -> None:
     rate = peak(card, str(dtype))
     if card is not None and rate is not None:
         slope, found = card.bandwidth, points.values()
-        over = [p.rate / min(rate * card.boost, p.intensity * slope) for p in found]  # @measure over
+        roofs = [min(rate * card.boost, p.intensity * slope) for p in found]
+        over = [p.rate / roof for p, roof in zip(found, roofs)]  # @measure over
         assert max(over) <= 1, "all of them under the promised roof"
     top = rate or max(point.rate for point in points.values())
     ridge = top / bandwidth  # @measure ridge as FLOP/B

@@ -124,7 +124,8 @@ def the_flop_counter_sees_only_products() -> None:
         its bytes: it reads its input and writes its result. A
         [later section](#cheap_in_flops_is_not_cheap_in_time) measures its time.
     """)
-    assert (x.nbytes, y.nbytes) == (400, 400), "400 bytes are read, and 400 are written."
+    assert (x.nbytes, y.nbytes) == (400, 400), \
+        "400 bytes are read, and 400 are written."
     per_addition = (x.nbytes + y.nbytes) / y.numel()  # @inspect per_addition as B
     assert per_addition == 8, "Each addition moves 8 bytes."
     question(r"""
@@ -190,8 +191,10 @@ def the_causal_mask_keeps_the_lower_triangle() -> None:
     leaking = attention_weights(x, keep.triu())  # @inspect leaking
     future = keep.triu(diagonal=1)
     last = leaking[-1].tolist()
-    assert causal[future].tolist() == [0, 0, 0, 0, 0, 0], "With tril, no weight is on a later token."
-    assert leaking[future].count_nonzero() == 6, "With triu, all later tokens have weight."
+    assert causal[future].tolist() == [0, 0, 0, 0, 0, 0], \
+        "With tril, no weight is on a later token."
+    assert leaking[future].count_nonzero() == 6, \
+        "With triu, all later tokens have weight."
     assert last == [0, 0, 0, 1], "With triu, the last token sees itself alone."
     figure(plot_masks(causal, leaking), caption=r"""
         Attention weights under both masks; the area of a square is its weight. Red squares are

@@ -309,15 +309,18 @@ def one_byte_needs_a_scale() -> None:
         with torch.autocast("cpu", dtype=torch.float8_e4m3fn):
             product = torch.ones(2, 2) @ torch.ones(2, 2)
     said = str(caught[-1].message)  # @hide
-    assert "Disabling autocast" in said, "Asked for one byte on a CPU, autocast warns and switches off."  # @hide
+    assert "Disabling autocast" in said, \
+        "Asked for one byte on a CPU, autocast warns and switches off."  # @hide
     assert product.dtype == torch.float32, "The product is then float32."  # @hide
     x, w = torch.randn(64, 256), torch.randn(256, 256) * 1e-4
     exact = x @ w
     fine, wide = torch.float8_e4m3fn, torch.float8_e5m2
     lost = error_of(x @ through(w, fine, stretch=False), exact)  # @inspect lost
-    assert lost == 1.0, "Without a scale, all weights are zero, and the error is 100 %."
+    assert lost == 1.0, \
+        "Without a scale, all weights are zero, and the error is 100 %."
     errors = [error_of(x @ through(w, d), exact) for d in (fine, wide)]  # @inspect errors
-    assert 0.0255 < errors[0] < 0.0275, "With a scale, the error in E4M3 is less than 3 %."
+    assert 0.0255 < errors[0] < 0.0275, \
+        "With a scale, the error in E4M3 is less than 3 %."
     assert 0.049 < errors[1] < 0.057, "In E5M2 it is about 5 %."
     ratio = errors[1] / errors[0]  # @inspect ratio
     assert 1.9 < ratio < 2.15, "One bit less of the fraction doubles the error."

@@ -58,8 +58,10 @@ def parameters_follow_from_the_shapes() -> None:
     for width, layers in ((4, 2), (64, 2)):
         model = Stack(width, layers)
         counts.append(sum(p.numel() for p in model.parameters()))  # @inspect counts
-    assert counts[0] == 4 * 4 * 2 + 4 == 36, "Width 4 and 2 layers make 36 weights."
-    assert counts[1] == 64 * 64 * 2 + 64 == 8256, "Width 64 and 2 layers make 8256."
+    assert counts[0] == 4 * 4 * 2 + 4 == 36, \
+        "Width 4 and 2 layers make 36 weights."
+    assert counts[1] == 64 * 64 * 2 + 64 == 8256, \
+        "Width 64 and 2 layers make 8256."
     question("A `Stack` of width `10` has `410` parameters. How many hidden layers has it?",
              answer=next(
                  n for n in range(99) if sum(p.numel() for p in Stack(10, n).parameters()) == 410
@@ -103,7 +105,8 @@ def autograd_keeps_more_than_the_hidden_layers() -> None:
     assert measured == exact, "The formula gives the same."
     hidden = [b * d * n for b, d, n in sizes]
     shares = [round(h / m, 2) for h, m in zip(hidden, measured)]  # @inspect shares
-    assert shares == [0.57, 0.66, 0.91], "The outputs of the hidden layers alone are these shares of it."
+    assert shares == [0.57, 0.66, 0.91], \
+        "The outputs of the hidden layers alone are these shares of it."
     misbelief("The activations are batch times width times layers.", rf"""
         Those are the outputs of the hidden layers alone. Input, prediction and target are kept as
         well. In the smallest model here, the hidden outputs are only {shares[0]:.0%} of what is
@@ -234,7 +237,8 @@ def the_bill_in_bytes() -> None:
         parameter:
     """)
     small = bill("AdaGrad", width=4, layers=2, batch=2)  # @inspect small as B
-    assert list(small.values()) == [144, 144, 144, 112], "These are the bytes of each kind."
+    assert list(small.values()) == [144, 144, 144, 112], \
+        "These are the bytes of each kind."
     misbelief(r"""
         In float32 a step takes `4 * (parameters + activations + gradients + state)` bytes, with
         batch times width times layers for the activations.
@@ -245,10 +249,12 @@ def the_bill_in_bytes() -> None:
     """)
     formula = 4 * (36 + 2 * 4 * 2 + 36 + 36)  # @inspect formula as B
     total = sum(small.values())  # @inspect total as B
-    assert (formula, total) == (496, 544), "The published formula gives 496 bytes, and 544 are measured."
+    assert (formula, total) == (496, 544), \
+        "The published formula gives 496 bytes, and 544 are measured."
     wide = bill("AdaGrad", width=64, layers=2, batch=8)  # @hide
     formula = 4 * (3 * 8256 + 8 * 64 * 2)  # @hide
-    assert (formula, sum(wide.values())) == (103168, 105280), "For a model of width 64, it is too low as well."  # @hide
+    assert (formula, sum(wide.values())) == (103168, 105280), \
+        "For a model of width 64, it is too low as well."  # @hide
 
     note(rf"""
         So the step keeps {total} bytes: `36 * 4` for each of parameters, gradients and state, and
@@ -434,9 +440,11 @@ def parts_of_a_batch_add_up_to_the_whole() -> None:
         parts add up to {parts} times the whole gradient. Divide each loss by the number of parts.
     """)
     careless = accumulated(quarters, 1)
-    assert torch.equal(careless, 4 * whole), "Undivided, the gradient is 4 times too large."
+    assert torch.equal(careless, 4 * whole), \
+        "Undivided, the gradient is 4 times too large."
     careful = accumulated(quarters, 1 / parts)
-    assert torch.equal(careful, whole), "Divided, it is exactly the whole gradient."
+    assert torch.equal(careful, whole), \
+        "Divided, it is exactly the whole gradient."
     note(r"""
         What does that save, and what does it cost? Compare the bytes that autograd keeps for a
         batch of `32` and for a part of `8`, and the FLOPs of both ways:
@@ -449,7 +457,8 @@ def parts_of_a_batch_add_up_to_the_whole() -> None:
         )
 
     sizes = [kept(32), kept(8)]  # @inspect sizes as B
-    assert sizes[1] == sizes[0] / parts, "In parts, a quarter of the activations is kept at a time."
+    assert sizes[1] == sizes[0] / parts, \
+        "In parts, a quarter of the activations is kept at a time."
     at_once = step_flops(32, 16, 2)  # @inspect at_once as FLOP
     in_parts = parts * step_flops(8, 16, 2)  # @inspect in_parts as FLOP
     assert in_parts == at_once, "Both ways take the same FLOPs."

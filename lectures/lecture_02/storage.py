@@ -57,8 +57,10 @@ def a_tensor_is_memory_and_a_way_to_read_it() -> None:
     middle = x[:, 1]  # @inspect middle
     whole = x.storage_offset(), x.stride()
     part = middle.storage_offset(), middle.stride()
-    assert whole == (0, (3, 1)), "The matrix begins at 0; a row is 3 steps, a column 1."
-    assert part == (1, (3,)), "The column begins at 1, and its next element is 3 steps on."
+    assert whole == (0, (3, 1)), \
+        "The matrix begins at 0; a row is 3 steps, a column 1."
+    assert part == (1, (3,)), \
+        "The column begins at 1, and its next element is 3 steps on."
     assert same_storage(x, middle), "Both use the same storage."
 
     misbelief("A tensor is just a pointer to memory.", r"""
@@ -66,7 +68,8 @@ def a_tensor_is_memory_and_a_way_to_read_it() -> None:
         column share one storage, and differ in offset, shape and strides.
     """)
     later = middle.data_ptr() - x.data_ptr()  # @hide
-    assert later == 1 * x.element_size(), "The column begins one element later in memory."  # @hide
+    assert later == 1 * x.element_size(), \
+        "The column begins one element later in memory."  # @hide
 
     note(r"""
         The dtype, too, is only a way of reading. Here `view` reads the bytes of the same floats as
@@ -74,7 +77,8 @@ def a_tensor_is_memory_and_a_way_to_read_it() -> None:
     """)
     integers: Int[Tensor, "row col"] = x.view(torch.int32)
     one = f"{integers[0, 0].item():032b}"  # @inspect one
-    assert one == "00111111100000000000000000000000", "These are the bits of 1.0."
+    assert one == "00111111100000000000000000000000", \
+        "These are the bits of 1.0."
     assert same_storage(x, integers), "The integers use the same storage."
     piece = torch.zeros(4, 5)[1:, 2]
     question(r"""
@@ -255,7 +259,8 @@ def a_transpose_swaps_strides() -> None:
     """)
     x: Float[Tensor, "row col"] = torch.arange(1.0, 7.0).view(2, 3)  # @inspect x, x.stride()
     y: Float[Tensor, "col row"] = x.transpose(1, 0)  # @inspect y, y.stride()
-    assert x.stride() == (3, 1), "In the matrix, the next row is 3 steps away, the next column 1."
+    assert x.stride() == (3, 1), \
+        "In the matrix, the next row is 3 steps away, the next column 1."
     assert y.stride() == (1, 3), "In the transpose, it is the other way round."
     assert same_storage(x, y), "Both use the same storage."
 
@@ -268,7 +273,8 @@ def a_transpose_swaps_strides() -> None:
         tensor whose elements do not lie in memory in the order in which they are read is called
         *non-contiguous*:
     """)
-    assert x.is_contiguous() is True, "The matrix is read in the order of memory."
+    assert x.is_contiguous() is True, \
+        "The matrix is read in the order of memory."
     assert y.is_contiguous() is False, "The transpose is not."
     note(r"""
         Any strides can be chosen by hand, with `as_strided`. A stride of `0` reads the same cell of
@@ -276,15 +282,22 @@ def a_transpose_swaps_strides() -> None:
     """)
     strip = torch.arange(12.0)
 
-    def read(rows: int, columns: int, row_stride: int, column_stride: int, offset: int) -> dict[str, Any]:
-        view = strip.as_strided((rows, columns), (row_stride, column_stride), offset)
+    def read(
+        rows: int, columns: int, row_stride: int, column_stride: int,
+        offset: int,
+    ) -> dict[str, Any]:
+        strides = row_stride, column_stride
+        view = strip.as_strided((rows, columns), strides, offset)
         elements = view.int().tolist()
         kept = len({n for row in elements for n in row})
-        return {"elements": elements, "contiguous": view.is_contiguous(), "kept": kept}
+        whole = view.is_contiguous()
+        return {"elements": elements, "contiguous": whole, "kept": kept}
 
     ranges = {"rows": range(1, 5), "columns": range(1, 5)}
-    ranges |= {"row_stride": range(5), "column_stride": range(5), "offset": range(12)}
-    begin = {"rows": 2, "columns": 3, "row_stride": 3, "column_stride": 1, "offset": 0}
+    ranges |= {"row_stride": range(5), "column_stride": range(5)}
+    ranges |= {"offset": range(12)}
+    begin = {"rows": 2, "columns": 3, "row_stride": 3, "column_stride": 1}
+    begin |= {"offset": 0}
     explore(read, over=ranges, at=begin, module="pictures/strides.js",
         still=plot_strides(read(**begin)["elements"], len(strip)),
         do=r"""
@@ -303,8 +316,10 @@ def a_transpose_swaps_strides() -> None:
         """,
         alt="A strip of twelve numbered cells, and below it the grid of those that a view reads.")  # @hide
     turned, repeated = read(3, 2, 1, 3, 0), read(4, 3, 0, 1, 0)
-    assert turned["elements"] == [[0, 3], [1, 4], [2, 5]], "With swapped strides, the strip reads as the transpose."
-    assert repeated["elements"] == [[0, 1, 2]] * 4, "With a stride of 0, there are four equal rows to read."
+    assert turned["elements"] == [[0, 3], [1, 4], [2, 5]], \
+        "With swapped strides, the strip reads as the transpose."
+    assert repeated["elements"] == [[0, 1, 2]] * 4, \
+        "With a stride of 0, there are four equal rows to read."
     assert repeated["kept"] == 3, "They are three numbers in memory."
     question("What are the strides of `torch.zeros(2, 3, 4).transpose(0, 2)`?",
              answer=torch.zeros(2, 3, 4).transpose(0, 2).stride(),
@@ -353,7 +368,8 @@ def some_shapes_cannot_be_a_view() -> None:
     x = torch.arange(1.0, 7.0).view(2, 3)
     y = x.transpose(1, 0)  # @inspect y
     places = torch.arange(6).view(2, 3).t().flatten()  # @inspect places
-    assert places.diff().tolist() == [3, -2, 3, -2, 3], "The steps from one element to the next go forward and back."
+    assert places.diff().tolist() == [3, -2, 3, -2, 3], \
+        "The steps from one element to the next go forward and back."
 
     note(r"""
         A row of `3` in the new shape would have to step forward by `3` and then back by `2`. A
@@ -372,10 +388,12 @@ def some_shapes_cannot_be_a_view() -> None:
     """)
     copied = y.contiguous().view(2, 3)  # @inspect copied
     reshaped, shared = y.reshape(2, 3), x.reshape(3, 2)
-    assert copied.tolist() == [[1, 4, 2], [5, 3, 6]], "The copy is in the order of reading."
+    assert copied.tolist() == [[1, 4, 2], [5, 3, 6]], \
+        "The copy is in the order of reading."
     assert not same_storage(x, copied), "It has a storage of its own."
     assert torch.equal(reshaped, copied), "reshape gives the same numbers."
-    assert not same_storage(x, reshaped), "From the transpose, reshape has to copy."
+    assert not same_storage(x, reshaped), \
+        "From the transpose, reshape has to copy."
     assert same_storage(x, shared), "From the matrix itself, it makes a view."
     x.reshape(3, 2)[0, 0] = 9
     x.t().reshape(2, 3)[0, 0] = 8  # @unnoticed: left out, 8, 0, 2, 3: what is written into a copy is thrown away

@@ -224,7 +224,8 @@ def a_tensor_can_be_weighed_without_memory() -> None:
     card = CARDS["H100 SXM"]  # @hide
     reported = card.reported  # @hide
     assert reported is not None, "The memory that the H100 reports is known."  # @hide
-    assert 0.99 < reported / (80 * GiB) < 1, "An H100, sold as 80 GB, reports nearly 80 GiB."  # @hide
+    assert 0.99 < reported / (80 * GiB) < 1, \
+        "An H100, sold as 80 GB, reports nearly 80 GiB."  # @hide
     assert 1.06 < reported / (80 * GB) < 1.07, "That is more than 80 GB."  # @hide
     question(rf"""
         An L40S is sold with `48` GB [@nvidia-l40s], and reports
@@ -264,7 +265,8 @@ def a_view_can_hold_more_or_less_than_it_reports() -> None:
     column = matrix[:, 0]  # @inspect column.stride()
     del matrix  # @unnoticed: left out: the column keeps the storage either way
     assert column.nbytes == 4000, "The column reports 4000 bytes."
-    assert column.untyped_storage().nbytes() == 4_000_000, "It keeps 4,000,000 bytes alive."
+    assert column.untyped_storage().nbytes() == 4_000_000, \
+        "It keeps 4,000,000 bytes alive."
     copy = column.clone()
     assert copy.untyped_storage().nbytes() == 4000, "A copy keeps 4000 bytes."
     misbelief("The memory of a tensor is set by its number of elements and its dtype.", r"""

@@ -155,7 +155,8 @@ def the_batch_decides_where_memory_peaks() -> None:
     assert fullest.held["temporaries"] // 4 // matrix == 3, "temporary matrices"
     share = fullest.total / update  # @inspect share
     assert round(share, 3) == 1.0, "measured, of the prediction"
-    batches = {2**i: memory_over_a_step(width, layers, 2**i) for i in range(3, 11)}
+    sizes = [2**i for i in range(3, 11)]
+    batches = {n: memory_over_a_step(width, layers, n) for n in sizes}
 
     def alive(batch: int, time_in_the_step: int) -> list[Any]:
         phase, held = batches[batch][time_in_the_step]
@@ -180,8 +181,10 @@ def the_batch_decides_where_memory_peaks() -> None:
             constant height. Activations climb to the end of the forward pass and then fall in
             stairs while gradients rise. Temporaries peak early in the backward pass.
         """)  # @hide
-    peaks = [max(moments, key=lambda m: m.total).phase for moments in batches.values()]  # @inspect peaks
-    assert peaks == ["update"] * 4 + ["backward"] * 4, "by batch, from 8 to 1024"
+    highest = [max(m, key=lambda it: it.total) for m in batches.values()]
+    peaks = [moment.phase for moment in highest]  # @inspect peaks
+    assert peaks == ["update"] * 4 + ["backward"] * 4, \
+        "by batch, from 8 to 1024"
     note(r"""
         What can be saved follows from where the peak is. A smaller batch or
         [checkpointing](#checkpointing_trades_flops_for_memory) lowers the first peak and not the

@@ -103,22 +103,27 @@ def a_published_formula_counts_thirty_four_bytes() -> None:
         "input of up": 2, "input of GELU": 8, "input of down": 8,
     }
     square = {"softmax": 2, "mask": 1, "what the mask left": 2}
-    assert sum(linear.values()) == 34, "These are the bytes for each token and number of its width."
-    assert sum(square.values()) == 5, "These are the bytes for each head and pair of tokens."
+    assert sum(linear.values()) == 34, \
+        "These are the bytes for each token and number of its width."
+    assert sum(square.values()) == 5, \
+        "These are the bytes for each head and pair of tokens."
     note("Is the formula right? `PaperBlock` is that block. `kept_per_token` runs it, and adds up the bytes that autograd keeps, for each token. Three sizes, with width, heads, sequences and tokens:")
     sizes = (64, 4, 2, 32), (64, 8, 2, 32), (96, 4, 3, 48)  # @inspect sizes  # @unnoticed: 2, 3: bytes per token are the same in any batch
     exact = [34 * d + 5 * a * s for d, a, _, s in sizes]  # @inspect exact as B
-    assert exact == [2816, 3456, 4224], "The formula gives these bytes for a token."  # @hide
+    assert exact == [2816, 3456, 4224], \
+        "The formula gives these bytes for a token."  # @hide
     found = [kept_per_token(PaperBlock(d, a), d, b, s) for d, a, b, s in sizes]  # @inspect found as B
     over = [f - e for f, e in zip(found, exact)]
-    assert over == [8.0] * 3, "Autograd keeps 8 bytes more: two means and two deviations, which the paper leaves out."
+    assert over == [8.0] * 3, \
+        "Autograd keeps 8 bytes more: two means and two deviations, which the paper leaves out."
     x = torch.empty(2, 32, 64, dtype=torch.bfloat16, device="meta")  # @hide
     _, mean, deviation = torch.native_layer_norm(x, [64], None, None, 1e-5)  # @hide
     on_card = 2 * (mean.nbytes + deviation.nbytes) / (2 * 32)  # @hide
     assert on_card == 16.0, "A card would keep these four numbers in float32."  # @hide
     d, a, s = 12288, 96, 2048
     share = 5 * a * s / (34 * d + 5 * a * s)
-    assert round(share, 2) == 0.70, "In GPT-3 this share is kept for pairs of tokens."
+    assert round(share, 2) == 0.70, \
+        "In GPT-3, 70 % is kept for pairs of tokens."
     note(rf"""
         The formula is right, up to {over[0]:.0f} bytes for a token: each of the two norms also
         keeps a mean and a deviation.
@@ -159,8 +164,10 @@ def the_block_of_today_keeps_other_tensors() -> None:
     rounded = 12 * SMALL.width + 4 * SMALL.kv_width + 8 * SMALL.hidden
     d, kv, h, a = SMALL.width, SMALL.kv_width, SMALL.hidden, SMALL.heads
     listed = 2 * (2 * d + 4) + 6 * d + (2 * d + 4 * kv) + 8 * h + 4 * a  # @inspect listed as B
-    assert listed == activation_bytes(SMALL, SMALL.context) == 2152, "The list gives so many bytes for a small block."
-    assert listed - rounded == 2 * 4 + 4 * a, "The formula leaves out the few numbers of norms and heads."  # @hide
+    assert listed == activation_bytes(SMALL, SMALL.context) == 2152, \
+        "The list gives 2152 bytes for a small block."
+    assert listed - rounded == 2 * 4 + 4 * a, \
+        "The formula leaves out the few numbers of norms and heads."  # @hide
     note(r"""
         Compare the list with what autograd keeps, for three blocks. `with_lean_norms` makes the
         norms of a block keep what the list says; the aside below shows that not all norms do.
@@ -175,24 +182,33 @@ def the_block_of_today_keeps_other_tensors() -> None:
     cases = (SMALL, 32), (SMALL, 64), (wide, 16)
     found = [kept(c, s, "fused") for c, s in cases]  # @inspect found as B
     exact = [activation_bytes(c, s) for c, s in cases]
-    assert exact == [2152, 2152, 2976], "Fused, the formula gives these bytes for a token."  # @hide
-    assert found == exact, "With fused attention, the list is right to the byte."
+    assert exact == [2152, 2152, 2976], \
+        "Fused, the formula gives these bytes for a token."  # @hide
+    assert found == exact, \
+        "With fused attention, the list is right to the byte."
     found = [kept(c, s, "written") for c, s in cases]  # @inspect found as B
     exact = [activation_bytes(c, s, fused=False) for c, s in cases]
-    assert exact == [2632, 3144, 3144], "Written out, the formula gives these bytes for a token."  # @hide
-    assert found == exact, "Written out, it is right with the softmax weights added."
+    assert exact == [2632, 3144, 3144], \
+        "Written out, the formula gives these bytes for a token."  # @hide
+    assert found == exact, \
+        "Written out, it is right with the softmax weights added."
     each = activation_bytes(LLAMA_3_8B, 8192) / LLAMA_3_8B.width  # @hide
-    assert 41 < each < 41.1, "Llama-3-8B keeps so many bytes for each number of its width, instead of 34."  # @hide
+    assert 41 < each < 41.1, \
+        "Llama-3-8B keeps so many bytes for each number of its width, instead of 34."  # @hide
     inner = LLAMA_3_8B.hidden / LLAMA_3_8B.width  # @hide
-    assert inner == 3.5, "Its feed-forward part is 3.5 times as wide, where the paper's block has 4."  # @hide
+    assert inner == 3.5, \
+        "Its feed-forward part is 3.5 times as wide, where the paper's block has 4."  # @hide
     four, two = 4 * 2 * inner, 2 * 2 * 4  # @hide
-    assert four - two == 12, "Four tensors of that width keep 12 bytes more than two of the paper's."  # @hide
+    assert four - two == 12, \
+        "Four tensors of that width keep 12 bytes more than two of the paper's."  # @hide
     fewer = each - four / 2  # @hide
-    assert 27 < fewer < 27.1, "With two such tensors it would keep less than 34."  # @hide
+    assert 27 < fewer < 27.1, \
+        "With two such tensors it would keep less than 34."  # @hide
     older = activation_bytes(LLAMA_2_7B, 4096) / LLAMA_2_7B.width  # @hide
     assert 37.5 < older < 37.6, "Llama-2-7B keeps more than 34, too."  # @hide
     share = 8 * LLAMA_3_8B.hidden / activation_bytes(LLAMA_3_8B, 8192)  # @inspect share as %
-    assert 0.68 < share < 0.69, "In Llama-3-8B, this share is in gate, SiLU, up and product."
+    assert 0.68 < share < 0.69, \
+        "In Llama-3-8B, this share is in gate, SiLU, up and product."
     note(rf"""
         In Llama-3-8B, {share:.0%} of the bytes are the four tensors inside the feed-forward part.
         For each number of its width, this block keeps {each:.0f} bytes, where the block of the
@@ -263,14 +279,16 @@ def a_norm_in_pieces_keeps_float32_copies() -> None:
     """)
     x = torch.randn(4, 8, 64, dtype=torch.float64, requires_grad=True)  # @unnoticed: 4, 8, float64, dtype= dropped: any tokens
     pieces, lean = RMSNorm(64).double(), Lean(64).double()
-    assert torch.allclose(lean(x), pieces(x)), "Both norms give the same result."
+    assert torch.allclose(lean(x), pieces(x)), \
+        "Both norms give the same result."
 
     def gradients(norm: RMSNorm) -> Tensor:
         both = torch.autograd.grad(norm(x).sin().sum(), [x, norm.gain])
         return torch.cat([g.flatten() for g in both])
 
     in_parts = gradients(pieces)
-    assert torch.allclose(gradients(lean), in_parts), "Both give the same gradients."
+    assert torch.allclose(gradients(lean), in_parts), \
+        "Both give the same gradients."
     kept = [kept_per_token(n, 64, 2, 16) for n in (RMSNorm(64), Lean(64))]
     in_pieces = (kept[0] - 4) / 64  # @measure in_pieces as B
     in_one = (kept[1] - 4) / 64  # @inspect in_one as B
@@ -279,11 +297,13 @@ def a_norm_in_pieces_keeps_float32_copies() -> None:
     config = LLAMA_3_8B
     with_pieces = activation_bytes(config, 8192, norm=8)
     more = with_pieces / activation_bytes(config, 8192) - 1  # @inspect more as %
-    assert 0.29 < more < 0.30, "With norms in pieces, a block of Llama-3-8B keeps 29 % more."
+    assert 0.29 < more < 0.30, \
+        "With norms in pieces, a block of Llama-3-8B keeps 29 % more."
     norms = 2 * (8 * config.width + 4)  # @inspect norms as B
     # Queries in bfloat16, keys and values, and one float32 for each head:
     attention = 2 * config.width + 4 * config.kv_width + 4 * config.heads  # @inspect attention as B
-    assert round(norms / attention, 2) == 5.28, "In pieces, its norms keep 5.28 times what fused attention keeps."
+    assert round(norms / attention, 2) == 5.28, \
+        "In pieces, its norms keep 5.28 times what fused attention keeps."
     note(rf"""
         Two copies in `float32` are `8` bytes for each number, instead of the `2` of the kernel. So
         in pieces the two norms of a block of Llama-3-8B keep {norms / attention:.1f} times as much
@@ -317,15 +337,19 @@ def written_attention_keeps_a_weight_per_pair() -> None:
 
     written = [kept(s, "written") for s in contexts]  # @inspect written as B
     fused = [kept(s, "fused") for s in contexts]  # @inspect fused as B
-    assert max(fused) == min(fused), "Fused, a token keeps the same at any length."
+    assert max(fused) == min(fused), \
+        "Fused, a token keeps the same at any length."
     growth = [w - f for w, f in zip(written, fused)]
-    assert growth == [224, 480, 992, 2016], "Written out, a token keeps these bytes more."  # @hide
+    assert growth == [224, 480, 992, 2016], \
+        "Written out, a token keeps these bytes more."  # @hide
     per_pair = [(g / SMALL.heads + 4) / s for g, s in zip(growth, contexts)]
-    assert per_pair == [2.0] * 4, "Written out, each head keeps 2 bytes for each pair of tokens."
+    assert per_pair == [2.0] * 4, \
+        "Written out, each head keeps 2 bytes for each pair of tokens."
     s = LLAMA_3_8B.context
     layer = s * activation_bytes(LLAMA_3_8B, s)  # @inspect layer as B
     out = s * activation_bytes(LLAMA_3_8B, s, fused=False)  # @inspect out as B
-    assert 4.1 < out / layer < 4.2, "Written out, a layer of Llama-3-8B keeps so many times as much."
+    assert 4.1 < out / layer < 4.2, \
+        "Written out, a layer of Llama-3-8B keeps so many times as much."
     note(rf"""
         Written out, a token keeps `2` bytes for each head and each other token of its text. Fused,
         it keeps the same at any length. Llama-3-8B was trained on `8192` tokens at a time
@@ -339,7 +363,8 @@ def written_attention_keeps_a_weight_per_pair() -> None:
         "only the input": [2 * LLAMA_3_8B.width for _ in lengths],
     }  # @hide
     least = lines["fused"][0] / lines["only the input"][0]  # @hide
-    assert 20 < least < 21, "Fused attention keeps so many times what the input of a layer alone takes."  # @hide
+    assert 20 < least < 21, \
+        "Fused attention keeps so many times what the input of a layer alone takes."  # @hide
     figure(plot_lines(lengths, lines, "tokens in the sequence", "bytes per token and layer", log=True),
         caption=r"""
             What a token leaves in a layer of Llama-3-8B. Written-out attention keeps what grows
@@ -382,10 +407,12 @@ def checkpointing_keeps_the_input_alone() -> None:
         return y
 
     kept = saved_bytes_of(lambda: again(x), [*block.parameters(), turn])  # @inspect kept as B
-    assert kept == x.nbytes == 2 * 64 * (2 * 32), "Autograd keeps the bytes of the input, no more."
+    assert kept == x.nbytes == 2 * 64 * (2 * 32), \
+        "Autograd keeps the bytes of the input, no more."
     expected, = torch.autograd.grad(block(x, turn).sum(), x)
     found, = torch.autograd.grad(again(x).sum(), x)
-    assert torch.equal(found, expected), "The gradient is the same, bit for bit."
+    assert torch.equal(found, expected), \
+        "The gradient is the same, bit for bit."
     note("What does it cost? Count the FLOPs of a block of Llama-3-8B with `4096` tokens, on `meta`: a forward pass, a usual step, and a step with checkpointing.")
     with torch.device("meta"):
         large = Block(LLAMA_3_8B, "written")
@@ -393,20 +420,23 @@ def checkpointing_keeps_the_input_alone() -> None:
         turn = turns(LLAMA_3_8B.head, 4096)
     forward = flops(lambda: large(x, turn))  # @inspect forward as FLOP
     usual = flops(lambda: large(x, turn).sum().backward())  # @inspect usual as FLOP
-    assert usual == 3 * forward, "A usual step takes three times the FLOPs of a forward pass."
+    assert usual == 3 * forward, \
+        "A usual step takes three times the FLOPs of a forward pass."
     run = partial(checkpoint, large, x, turn, use_reentrant=False)
     twice = flops(lambda: run().sum().backward())  # @inspect twice as FLOP
     more = twice / usual - 1  # @inspect more as %
     assert 0.25 < more < 0.26, "Checkpointing takes 26 % more FLOPs."
     down = 2 * 4096 * LLAMA_3_8B.hidden * LLAMA_3_8B.width
-    assert twice - usual == forward - down, "What runs again is the forward pass without its last product."
+    assert twice - usual == forward - down, \
+        "What runs again is the forward pass without its last product."
     misbelief("Checkpointing every block costs a third more.", rf"""
         It costs {more:.0%} more here. A third would be the whole forward pass. But the result of
         the last product of a block, `down`, is not needed in the backward pass, so PyTorch stops
         before it.
     """)
     saved = activation_bytes(LLAMA_3_8B, 4096) / (2 * 4096)
-    assert 20 < saved < 21, "Without checkpointing, fused attention keeps 21 times as much."
+    assert 20 < saved < 21, \
+        "Without checkpointing, fused attention keeps 21 times as much."
     note(rf"""
         For that price, a token keeps {saved:.0f} times less in each layer than with fused attention
         and no checkpointing. Two things still take memory. The inputs of all blocks are kept, so
@@ -419,11 +449,12 @@ def checkpointing_keeps_the_input_alone() -> None:
         sequence of `8192` tokens.
     """)
     config = LLAMA_3_70B
-    whole = activation_bytes(config, 8192) * 8192  # of one block, and one sequence
+    whole = activation_bytes(config, 8192) * 8192  # of a block and a sequence
 
     def on_a_card(cards: int, activations_kept: str) -> dict[str, float]:
         inputs = 2 * config.width * 8192 * config.layers
-        activations = config.layers * whole if activations_kept == "all" else inputs + whole
+        everything = activations_kept == "all"
+        activations = config.layers * whole if everything else inputs + whole
         return {
             "state per card (parameters, gradients, moments)": 16 * parameter_count(config) / cards,
             "activations per card": activations,
@@ -444,9 +475,12 @@ def checkpointing_keeps_the_input_alone() -> None:
     # Both parts of the bar in the picture, at 1024 cards:
     most, least = fits[1024, "all"], fits[1024, "inputs of blocks"]  # @inspect most as B, least as B
     state, activations = most.values()
-    assert activations > 2 * 80 * GB > 100 * state, "No number of cards makes it fit."
-    share = [n for n in (8, 16, 32, 64) if sum(fits[n, "inputs of blocks"].values()) < 80 * GB]
-    assert share == [32, 64], "Checkpointed, it fits from so many cards on."
+    assert activations > 2 * 80 * GB > 100 * state, \
+        "No number of cards makes it fit."
+    inputs_alone = "inputs of blocks"
+    needs = {n: sum(fits[n, inputs_alone].values()) for n in (8, 16, 32, 64)}
+    share = [n for n, need in needs.items() if need < 80 * GB]
+    assert share == [32, 64], "Checkpointed, it fits from 32 cards on."
     question(r"""
         Llama-3-8B is `4096` wide and has `32` blocks. Every block is checkpointed, in `bfloat16`.
         How many bytes do the inputs of all blocks take for one sequence of `8192` tokens?
@@ -527,7 +561,8 @@ def memory_can_grow_with_the_root_of_the_depth() -> None:
     """)
     x = torch.randn(1000).double().requires_grad_()
     rows = kept_all, kept_in_segments, KeptNone.apply
-    first, *others = [torch.autograd.grad(row(16, x).sum(), x)[0] for row in rows]
+    sums = [row(16, x).sum() for row in rows]
+    first, *others = [torch.autograd.grad(total, x)[0] for total in sums]
     assert all(torch.allclose(g, first) for g in others), \
         "All three ways give the same gradient."
     note("Measure all three for `4`, `16` and `64` layers. `peak_and_forwards` counts the most tensors alive at once, and how often a layer runs forward:")
@@ -540,12 +575,16 @@ def memory_can_grow_with_the_root_of_the_depth() -> None:
         "So many tensors are alive at once."  # @hide
     assert 3.7 < peaks["every"][2] / peaks["every"][1] < 3.9, \
         "Every input kept: four times the layers take about four times the memory."
-    assert peaks["segments"][2] == 2 * peaks["segments"][1], "In segments: they take about twice the memory."
-    assert set(peaks["none"]) == {3}, "One input kept: they take no more memory."
+    assert peaks["segments"][2] == 2 * peaks["segments"][1], \
+        "In segments: they take about twice the memory."
+    assert set(peaks["none"]) == {3}, \
+        "One input kept: they take no more memory."
     runs = [row[2][1] for row in (every, segments, none)]  # @inspect runs
     assert runs[0] == 64, "Every input kept: each of 64 layers runs once."
-    assert runs[1] == 2 * 64 - 8, "In segments: each runs twice, but for the last of each segment."
-    assert runs[2] == 64 + 64 * 63 // 2, "One input kept: all that comes before a layer runs again for it."
+    assert runs[1] == 2 * 64 - 8, \
+        "In segments: each runs twice, but for the last of each segment."
+    assert runs[2] == 64 + 64 * 63 // 2, \
+        "One input kept: all that comes before a layer runs again for it."
     note(rf"""
         With `64` layers, the three ways keep at most {peaks["every"][2]}, {peaks["segments"][2]}
         and {peaks["none"][2]} tensors, and run {runs[0]}, {runs[1]} and {runs[2]:,} layers.
@@ -584,10 +623,13 @@ def recomputing_attention_alone_is_nearly_free() -> None:
     attend = block.attention.attend
     block.attention.attend = partial(checkpoint, attend, use_reentrant=False)
     selective = kept_per_token(block, 64, 1, 128, SMALL.head)  # @inspect selective as B  # @unnoticed: 1: bytes per token are the same in any batch
-    assert whole - selective == 2 * 8 * 128, "The softmax weights are no longer kept: 2 bytes for each head and pair."
-    assert selective == fused - 4 * 8, "What is kept is a little less than with fused attention."  # @hide
+    assert whole - selective == 2 * 8 * 128, \
+        "The softmax weights are no longer kept: 2 bytes for each head and pair."
+    assert selective == fused - 4 * 8, \
+        "What is kept is a little less than with fused attention."  # @hide
     extra = flops(step) - before  # @inspect extra as FLOP
-    assert extra == 2 * 128 * 128 * 64, "The scores are computed once more, and nothing else."
+    assert extra == 2 * 128 * 128 * 64, \
+        "The scores are computed once more, and nothing else."
     share = extra / before  # @inspect share as %
     with torch.device("meta"):  # @hide
         layer = PaperBlock(12288, 96)
@@ -595,12 +637,15 @@ def recomputing_attention_alone_is_nearly_free() -> None:
     bill = flops_by_operation(lambda: layer(x))  # @hide
     forward, again = sum(bill.values()), bill["aten.bmm"]  # @hide
     of_forward = again / forward  # @hide
-    assert round(of_forward, 3) == 0.027, "In GPT-3, scores and sums are this share of a forward pass."  # @hide
+    assert round(of_forward, 3) == 0.027, \
+        "In GPT-3, scores and sums are this share of a forward pass."  # @hide
     of_step = again / (3 * forward)  # @hide
     assert round(of_step, 3) == 0.009, "They are this share of a step."  # @hide
     published = 2048 / (6 * 12288)  # @hide
-    assert round(published, 3) == 0.028, "The paper's appendix has the share of a forward pass."  # @hide
-    assert round(published / of_step) == 3, "That is three times the share of a step."  # @hide
+    assert round(published, 3) == 0.028, \
+        "The paper's appendix has the share of a forward pass."  # @hide
+    assert round(published / of_step) == 3, \
+        "That is three times the share of a step."  # @hide
     note(rf"""
         In this small block the bytes for a token fall from {whole:,.0f} to {selective:,.0f}, and
         the step takes {share:.1%} more FLOPs.
@@ -648,13 +693,16 @@ def logits_weigh_as_much_as_layers() -> None:
 
     small, large = kept(100), kept(1100)  # @inspect small, large as B
     per_word = (large - small) / 1000  # @inspect per_word as B
-    assert per_word == 4.0, "Each token of the text keeps so many bytes for each token of the vocabulary."
+    assert per_word == 4.0, \
+        "Each token of the text keeps 4 bytes for each token of the vocabulary."
     words, layer = LLAMA_3_8B.vocabulary, activation_bytes(LLAMA_3_8B, 8192)
     layers = per_word * words / layer  # @inspect layers
-    assert 3 < layers < 3.1, "In Llama-3-8B the loss keeps as much as three layers."
+    assert 3 < layers < 3.1, \
+        "In Llama-3-8B the loss keeps as much as three layers."
     held = 8192 * words * per_word  # @inspect held as B
     blocks = 8192 * 32 * layer  # @inspect blocks as B
-    assert 0.09 < held / blocks < 0.1, "That is a tenth of what all its blocks keep, or nearly."
+    assert 0.09 < held / blocks < 0.1, \
+        "That is a tenth of what all its blocks keep, or nearly."
     note(rf"""
         So for a text of `8192` tokens, the loss of Llama-3-8B keeps {held / 1e9:.1f} GB, as much as
         {layers:.0f} of its layers. While it is computed, the logits, their copy in `float32` and

@@ -95,14 +95,16 @@ def a_block_is_seven_matrices() -> None:
     config = SMALL  # @inspect config
     block = Block(config)
     by_name = {name: p.numel() for name, p in block.named_parameters()}  # @inspect by_name
-    assert len(by_name) == 9, "The block has seven matrices and two rows of gains."  # @hide
+    assert len(by_name) == 9, \
+        "The block has seven matrices and two rows of gains."  # @hide
     d, kv, h = config.width, config.kv_width, config.hidden  # @inspect d, kv, h
     by_hand = 2 * d * d + 2 * d * kv + 3 * d * h  # @inspect by_hand
-    assert by_hand == block_weights(config) == 40960, "So many weights are in the matrices."
+    assert by_hand == block_weights(config) == 40960, \
+        "The matrices have 40960 weights."
     gains = sum(by_name.values()) - by_hand
-    assert gains == 2 * d == 128, "So many parameters are gains."
+    assert gains == 2 * d == 128, "128 parameters are gains."
     share = 3 * d * h / by_hand  # @inspect share as %
-    assert share == 0.75, "This share of the weights is in gate, up and down."
+    assert share == 0.75, "75 % of the weights are in gate, up and down."
     note(rf"""
         With the numbers of this block the formula is `2 * 64**2 + 2 * 64 * 16 + 3 * 64 * 160`,
         which is {by_hand:,} weights, and {gains} gains. No parameter is a bias. {share:.0%} of the
@@ -136,10 +138,12 @@ def rmsnorm_forgets_the_scale() -> None:
     x: Float[Tensor, "b t d"] = torch.randn(2, 5, 64).double()
     root = x.square().mean(dim=-1, keepdim=True).sqrt()
     y: Float[Tensor, "b t d"] = norm(x)
-    assert torch.allclose(y, x / root), "The norm divides by the root mean square, no more."
+    assert torch.allclose(y, x / root), \
+        "The norm divides by the root mean square, no more."
     lengths = y.norm(dim=-1)  # @inspect lengths
     eight = torch.full_like(lengths, 8)
-    assert torch.allclose(lengths, eight), "Each token has length 8, the root of 64."
+    assert torch.allclose(lengths, eight), \
+        "Each token has length 8, the root of 64."
     note(r"""
         Now multiply a token by a hundred. Its root mean square then grows by the same factor and
         the norm divides by it. So the result does not change, whatever the gains are:
@@ -147,7 +151,8 @@ def rmsnorm_forgets_the_scale() -> None:
     learned = RMSNorm(64, eps=0).double()
     nn.init.uniform_(learned.gain, 0.5, 1.5)  # @unnoticed: 0.5, 1.5: any gains that differ
     spread = learned(x).norm(dim=-1)  # @hide
-    assert spread.max() > 1.02 * spread.min(), "With such gains the lengths differ."  # @hide
+    assert spread.max() > 1.02 * spread.min(), \
+        "With such gains the lengths differ."  # @hide
     loud = 100 * x  # @unnoticed: 100, doubled: any factor
     assert torch.allclose(learned(loud), learned(x)), \
         "A hundred times the input gives the same result."
@@ -159,14 +164,17 @@ def rmsnorm_forgets_the_scale() -> None:
     """)
     quiet, usual = 0.02 * y, RMSNorm(64).double()  # @unnoticed: .double(): any format of so many digits
     lengths = usual(quiet).norm(dim=-1)  # @inspect lengths
-    assert 7.90 < lengths.min() < lengths.max() < 7.91, "The lengths are not quite 8."  # @hide
+    assert 7.90 < lengths.min() < lengths.max() < 7.91, \
+        "The lengths are not quite 8."  # @hide
     before, after = usual(quiet), usual(100 * quiet)  # @unnoticed: 100: any large factor
     change = ((after - before).norm() / before.norm()).item()  # @inspect change as %
-    assert round(change, 2) == 0.01, "With eps, the scale changes the result by so much."
+    assert round(change, 2) == 0.01, \
+        "With eps, the scale changes the result by so much."
     block, turn = Block(SMALL).double(), turns(SMALL.head, 5).double()  # @hide
     middle = x + block.attention(block.before_attention(x), turn)  # @hide
     after = middle + block.feed_forward(block.before_feed_forward(middle))  # @hide
-    assert torch.allclose(block(x, turn), after), "A block is x + attention(norm(x)), and so on."  # @hide
+    assert torch.allclose(block(x, turn), after), \
+        "A block is x + attention(norm(x)), and so on."  # @hide
     note(rf"""
         So `eps` changes {change:.1%} of a small token, and next to nothing of a large one.
 
@@ -177,8 +185,10 @@ def rmsnorm_forgets_the_scale() -> None:
     centered = x - x.mean(dim=-1, keepdim=True)
     layer_norm = partial(F.layer_norm, normalized_shape=(64,), eps=0)
     layered = layer_norm(centered)
-    assert torch.allclose(norm(centered), layered), "They agree where the mean is zero."
-    assert not torch.allclose(norm(x), layer_norm(x)), "They differ where it is not."
+    assert torch.allclose(norm(centered), layered), \
+        "They agree where the mean is zero."
+    assert not torch.allclose(norm(x), layer_norm(x)), \
+        "They differ where it is not."
     question("RMSNorm has a gain for each number of the width, and LayerNorm a gain and a bias. How many parameters do the two have at width `4096`, RMSNorm first?",
              answer=[
                  sum(p.numel() for p in norm.parameters())
@@ -219,10 +229,13 @@ def rotary_embedding_tells_distances() -> None:
     same = math.isclose(early, late, abs_tol=1e-4)  # of float32
     assert same, "Three tokens apart, the score is the same at both places."
     closer = score(5, 3)  # @inspect closer
-    assert math.isclose(closer, score(35, 33), abs_tol=1e-4), "Two tokens apart, the score is the same elsewhere, too."  # @hide
-    assert not math.isclose(early, closer), "Two tokens apart, the score is another."
+    assert math.isclose(closer, score(35, 33), abs_tol=1e-4), \
+        "Two tokens apart, the score is the same elsewhere, too."  # @hide
+    assert not math.isclose(early, closer), \
+        "Two tokens apart, the score is another."
     turned = rotate(q, turn[:, [39]])  # @hide
-    assert torch.allclose(turned.norm(), q.norm()), "A turned query is as long as before."  # @hide
+    assert torch.allclose(turned.norm(), q.norm()), \
+        "A turned query is as long as before."  # @hide
     assert not torch.allclose(turned, q), "It points elsewhere."  # @hide
     note(r"""
         So the score tells the distance and not the place. Rotary embedding has no parameters. It
@@ -233,10 +246,12 @@ def rotary_embedding_tells_distances() -> None:
     x = torch.randn(1, 8, 64).double()
     here = layer(x, turns(8, 8).double())
     there = layer(x, turns(8, 8, start=30).double())
-    assert torch.allclose(here, there), "Thirty places later, the result is the same."
+    assert torch.allclose(here, there), \
+        "Thirty places later, the result is the same."
     still = torch.zeros(2, 8, 4).double()  # @hide
     still[0] = 1  # @hide
-    assert not torch.allclose(here, layer(x, still)), "Without turning, it is another."  # @hide
+    assert not torch.allclose(here, layer(x, still)), \
+        "Without turning, it is another."  # @hide
     slow = turns(128, 2)[1, 1].asin().min()  # @hide
     question(r"""
         A head has `128` numbers, which are `64` pairs. By how many radians does the slowest pair,
@@ -249,7 +264,8 @@ def rotary_embedding_tells_distances() -> None:
             {2 * math.pi / slow:,.0f} tokens, so it can tell far from near in texts of that length.
         """)
     least = 10000 ** (-126 / 128)  # @hide
-    assert math.isclose(slow, least, rel_tol=1e-5), "The cosine and sine say the same speed."  # @hide
+    assert math.isclose(slow, least, rel_tol=1e-5), \
+        "The cosine and sine say the same speed."  # @hide
 
 
 @aside
@@ -267,7 +283,8 @@ def a_mask_alone_hints_at_the_order() -> None:
     still = torch.zeros(2, 8, 4).double()
     still[0] = 1  # cosines and sines of no angle
     head = torch.randn(1, 8, 1, 8).double()  # @unnoticed: 1, 8, .double(): any head
-    assert torch.equal(rotate(head, still), head), "These cosines and sines turn nothing."
+    assert torch.equal(rotate(head, still), head), \
+        "These cosines and sines turn nothing."
 
     def last(order: list[int], layers: int, turn: Turns) -> Tensor:
         x: Tensor = model.embedding(tokens[[*order, 5, 6, 7]])[None]
@@ -279,13 +296,15 @@ def a_mask_alone_hints_at_the_order() -> None:
         usual = last([0, 1, 2, 3, 4], layers, turn)
         return usual, last([4, 2, 0, 1, 3], layers, turn)
 
-    assert torch.allclose(*both(1, still)), "After one layer, the last token is the same."
+    assert torch.allclose(*both(1, still)), \
+        "After one layer, the last token is the same."
     assert not torch.allclose(*both(2, still)), "After two layers, it is not."
     usual, mixed = both(2, still)
     change = ((mixed - usual).norm() / usual.norm()).item()  # @inspect change as %
     assert 0.1 < change < 2, "The order changes the last token by much."
     turn = turns(8, 8).double()
-    assert not torch.allclose(*both(1, turn)), "With rotation, one layer sees the order."
+    assert not torch.allclose(*both(1, turn)), \
+        "With rotation, one layer sees the order."
     note(rf"""
         So the mask alone changes the last token by {change:.0%} of its length. That is a hint and
         no measure of distance, so models are told positions besides. The first Transformer added
@@ -316,11 +335,14 @@ def heads_of_queries_share_keys() -> None:
     shared = written_attention(q, k, v)  # @inspect shared.shape
     keys, values = (x.repeat_interleave(h // g, dim=2) for x in (k, v))
     plain = written_attention(q, keys, values)
-    assert torch.allclose(shared, plain), "Shared and repeated give the same result."
-    assert torch.allclose(shared, fused_attention(q, k, v)), "So does a fused kernel."  # @hide
+    assert torch.allclose(shared, plain), \
+        "Shared and repeated give the same result."
+    assert torch.allclose(shared, fused_attention(q, k, v)), \
+        "So does a fused kernel."  # @hide
     alone = replace(SMALL, kv_heads=8)  # every head has keys of its own
     caches = [Cache(c, 1, q).memory.nbytes for c in (SMALL, alone)]  # @inspect caches as B
-    assert caches[1] / caches[0] == 4.0, "Without sharing, there are so many times the bytes to keep."
+    assert caches[1] / caches[0] == 4.0, \
+        "Without sharing, there are 4 times the bytes to keep."
     misbelief("Grouped-query attention makes attention cheaper to compute.", r"""
         Scores and sums cost the same FLOPs as before, because every head of queries still scores
         every token. What becomes smaller is the memory for keys and values, and the two matrices
@@ -332,12 +354,14 @@ def heads_of_queries_share_keys() -> None:
         few, many = torch.empty(b, t, g, n), torch.empty(b, t, h, n)
     grouped = flops(lambda: written_attention(q, few, few))  # @inspect grouped as FLOP
     full = flops(lambda: written_attention(q, many, many))  # @inspect full as FLOP
-    assert grouped == full == 2 * 2 * b * t * t * h * n, "Scores and sums take as many FLOPs with sharing as without."
+    assert grouped == full == 2 * 2 * b * t * t * h * n, \
+        "Scores and sums take as many FLOPs with sharing as without."
 
     def key_weights(config: Config) -> int:  # @hide
         return math.prod(matrices(config)["key"])
 
-    assert key_weights(SMALL) == 64 * 16, "So many weights make the keys with sharing."  # @hide
+    assert key_weights(SMALL) == 64 * 16, \
+        "So many weights make the keys with sharing."  # @hide
     assert key_weights(alone) == 64 * 64, "So many make them without."  # @hide
 
     def share(key_heads: int) -> dict[str, float]:  # @hide
@@ -363,9 +387,11 @@ def heads_of_queries_share_keys() -> None:
         """,
         caption="Llama-3-8B with fewer heads of keys, against one head of keys for each of queries.",
         alt="Three bars: of the cache, which shrinks, of FLOPs, which stay, and of weights, between.")  # @hide
-    assert grid[8]["cache of a token"] == 0.25, "With 8 of 32 the cache is a quarter."  # @hide
+    assert grid[8]["cache of a token"] == 0.25, \
+        "With 8 of 32 the cache is a quarter."  # @hide
     assert grid[1]["FLOPs over the cache"] == 1, "The FLOPs stay."  # @hide
-    assert 0.5 < grid[1]["weights of attention"] < 0.52, "More than half of the weights stay."  # @hide
+    assert 0.5 < grid[1]["weights of attention"] < 0.52, \
+        "More than half of the weights stay."  # @hide
     with torch.device("meta"):  # @hide
         layer = Attention(LLAMA_3_8B, "fused")  # @hide
     question(r"""
@@ -392,7 +418,8 @@ def a_gate_costs_a_third_matrix() -> None:
     part, x = SwiGLU(SMALL).double(), torch.randn(3, 5, 64).double()
     gate, up = part.gate(x), part.up(x)
     passed = gate * gate.sigmoid() * up  # @inspect passed.shape
-    assert torch.allclose(part(x), part.down(passed)), "SwiGLU computes exactly this."
+    assert torch.allclose(part(x), part.down(passed)), \
+        "SwiGLU computes exactly this."
     note(r"""
         What does the third matrix cost? Nothing, if all three are made narrower. Two matrices of
         $d \times 4d$ have $8d^2$ weights, and three of $d \times h$ have $3dh$. The two are equal
@@ -406,11 +433,14 @@ def a_gate_costs_a_third_matrix() -> None:
     def rounded(size: float, multiple: int) -> int:
         return math.ceil(size / multiple) * multiple
 
-    assert rounded(exact, 256) == LLAMA_2_7B.hidden == 11008, "The rule gives the inner width of Llama-2-7B."
+    assert rounded(exact, 256) == LLAMA_2_7B.hidden == 11008, \
+        "The rule gives the inner width of Llama-2-7B."
     wider = 1.3 * exact  # @inspect wider
-    assert rounded(wider, 1024) == LLAMA_3_8B.hidden == 14336, "The rule gives the inner width of Llama-3-8B."
+    assert rounded(wider, 1024) == LLAMA_3_8B.hidden == 14336, \
+        "The rule gives the inner width of Llama-3-8B."
     shares = [3 * d * c.hidden / two for c in (LLAMA_2_7B, LLAMA_3_8B)]  # @inspect shares
-    assert shares[0] < 1.01, "Llama-2-7B has as many weights here as with two plain matrices."
+    assert shares[0] < 1.01, \
+        "Llama-2-7B has as many weights here as with two plain matrices."
     assert shares[1] == 1.3125, "Llama-3-8B has almost a third more."
     note(rf"""
         So the gate costs Llama-2-7B no weights. Llama-3-8B chose to be wider, with {shares[1]:.2f}
@@ -443,9 +473,11 @@ def each_matrix_costs_two_flops_per_weight() -> None:
     counts = counter.get_flop_counts()
     found = {n.split(".")[-1]: sum(counts[n].values()) for n in counts}
     by_hand = {n: 2 * tokens * r * c for n, (r, c) in matrices(config).items()}
-    assert [found[n] for n in by_hand] == [*by_hand.values()], "Formula and counter agree for each of the seven matrices."
+    assert [found[n] for n in by_hand] == [*by_hand.values()], \
+        "Formula and counter agree for each of the seven matrices."
     weights = sum(rows * cols for rows, cols in matrices(config).values())  # @inspect weights
-    assert weights == block_weights(config), "These are the weights of the block."  # @hide
+    assert weights == block_weights(config), \
+        "These are the weights of the block."  # @hide
     note(rf"""
         So the seven matrices with {weights:,} weights take {2 * weights:,} FLOPs for each token.
 
@@ -454,9 +486,11 @@ def each_matrix_costs_two_flops_per_weight() -> None:
         $2\,T^2 d$ FLOPs for $T$ tokens and width $d$:
     """)
     rest = found["Global"] - sum(by_hand.values())  # @inspect rest as FLOP
-    assert rest == 2 * 2 * tokens * tokens * config.width, "The rest is attention's two products."
+    assert rest == 2 * 2 * tokens * tokens * config.width, \
+        "The rest is attention's two products."
     share = rest / found["Global"]  # @inspect share as %
-    assert 0.071 < share < 0.072, "Attention's products are this share at 2048 tokens."
+    assert 0.071 < share < 0.072, \
+        "Attention's products are this share at 2048 tokens."
     note(rf"""
         With `2048` tokens that is {share:.1%} of all FLOPs of the block. The norms, the rotations
         and the softmax are not counted. They do a few operations for each number, where a matrix
@@ -481,10 +515,12 @@ def a_counter_may_overlook_attention() -> None:
     written, fused = (Transformer(SMALL, how).double() for how in get_args(How))
     fused.load_state_dict(written.state_dict())
     tokens = torch.randint(0, SMALL.vocabulary, (3, 32))
-    assert torch.allclose(written(tokens), fused(tokens)), "Both give the same logits."
+    assert torch.allclose(written(tokens), fused(tokens)), \
+        "Both give the same logits."
     bill = flops_by_operation(lambda: written(tokens))  # @inspect bill as FLOP
     formula = forward_flops(SMALL, 3 * 32, 32)
-    assert sum(bill.values()) == formula, "Written out, the counter agrees with the formula."
+    assert sum(bill.values()) == formula, \
+        "Written out, the counter agrees with the formula."
     note(rf"""
         Written out, the model takes {formula:,} FLOPs. Now the model with the fused kernel:
     """)
@@ -531,13 +567,15 @@ def published_counts_follow_from_eight_numbers() -> None:
     }
     computed = {n: parameter_count(c) for n, (c, _) in published.items()}
     right = [count for _, count in published.values()]
-    assert [*computed.values()] == right, "The formula gives all four published sizes, to the last digit."
+    assert [*computed.values()] == right, \
+        "The formula gives all four published sizes, to the last digit."
     built = {}  # @hide
     for name, (config, _) in published.items():  # @hide
         with torch.device("meta"):
             model = Transformer(config)
         built[name] = sum(p.numel() for p in model.parameters())
-    assert built == computed, "The models, built without data, have as many parameters."  # @hide
+    assert built == computed, \
+        "The models, built without data, have as many parameters."  # @hide
     note(rf"""
         All four agree to the last digit. Qwen2.5-0.5B needs both extra terms: its queries, keys and
         values have biases, and it is tied [@qwen25-05b].
@@ -546,7 +584,8 @@ def published_counts_follow_from_eight_numbers() -> None:
         [@llama-3-8b]. That is the same number of parameters, {computed["Llama-3-8B"]:,}, with `2`
         bytes for each.
     """)
-    assert 2 * computed["Llama-3-8B"] == 16_060_522_496, "Two bytes a parameter give the size of the download."
+    assert 2 * computed["Llama-3-8B"] == 16_060_522_496, \
+        "Two bytes a parameter give the size of the download."
     table = QWEN_25_HALF_B.vocabulary * QWEN_25_HALF_B.width  # @hide
     share = table / built["Qwen2.5-0.5B"]  # @hide
     assert 0.27 < share < 0.28, "This share of Qwen2.5-0.5B is its table."  # @hide

@@ -61,7 +61,8 @@ def a_cache_gives_the_same_answer_for_less() -> None:
     with torch.no_grad():
         whole: Float[Tensor, "batch seq vocab"] = model(tokens)
         singly: Float[Tensor, "batch seq vocab"] = one_by_one(model, tokens)
-    assert torch.allclose(whole, singly), "With a cache, the scores are the same."
+    assert torch.allclose(whole, singly), \
+        "With a cache, the scores are the same."
     note(r"""
         How much work does the cache save? Without it, each new token takes a pass over all tokens
         so far. With it, each takes a pass over one token. `flops` counts both, from the second
@@ -76,7 +77,8 @@ def a_cache_gives_the_same_answer_for_less() -> None:
     counted = anew, cached  # @inspect counted as FLOP
     formula = (sum(forward_flops(SMALL, n, n) for n in lengths),
                sum(forward_flops(SMALL, 1, n) for n in lengths))
-    assert counted == formula, "Counter and formula agree, without the cache and with it."
+    assert counted == formula, \
+        "Counter and formula agree, without the cache and with it."
     saved = anew / cached  # @inspect saved as times
     assert 5 < saved < 5.1, "The cache saves this factor for 8 tokens."
     note(rf"""
@@ -123,11 +125,14 @@ def a_token_leaves_its_keys_and_values() -> None:
     """)
     token = cache_bytes(LLAMA_3_8B, 1)  # @inspect token as B
     whole = weighed_cache(LLAMA_3_8B)  # @inspect whole as B
-    assert token * LLAMA_3_8B.context == whole, "The formula gives the bytes of the tensors."
-    assert token == 2 * 32 * (8 * 128) * 2 == 128 * KiB, "One token takes 128 KiB."
+    assert token * LLAMA_3_8B.context == whole, \
+        "The formula gives the bytes of the tensors."
+    assert token == 2 * 32 * (8 * 128) * 2 == 128 * KiB, \
+        "One token takes 128 KiB."
     assert whole == GiB, "One full context takes one GiB."
     older = weighed_cache(LLAMA_2_7B) / LLAMA_2_7B.context  # @hide
-    assert older / token == 4.0, "A token of Llama-2-7B takes 4 times as many bytes."  # @hide
+    assert older / token == 4.0, \
+        "A token of Llama-2-7B takes 4 times as many bytes."  # @hide
     note(rf"""
         So a token takes `2 * 32 * (8 * 128) * 2` bytes, which is {token:,}, and a full context
         takes {whole:,} bytes. Llama-2-7B is an older model of about the same size. Its heads share
@@ -138,12 +143,15 @@ def a_token_leaves_its_keys_and_values() -> None:
     keys = {(c.kv_heads, c.head) for c in three}  # @hide
     layers = [c.layers for c in three]  # @inspect layers
     assert layers == [32, 80, 126], "The three have these numbers of layers."  # @hide
-    assert keys == {(8, 128)}, "The Llama 3 of 8, 70 and 405 billion parameters have as many heads of keys."  # @hide
+    assert keys == {(8, 128)}, \
+        "The Llama 3 of 8, 70 and 405 billion parameters have as many heads of keys."  # @hide
     sizes = parameter_count(LLAMA_3_405B) / parameter_count(LLAMA_3_8B)
     largest = weighed_cache(LLAMA_3_405B) / LLAMA_3_405B.context
     caches = largest / token
-    assert 50 < sizes < 51, "The largest Llama 3 has so many times the parameters of the smallest."
-    assert caches == 126 / 32, "Its cache is larger by its layers alone, 126 instead of 32."
+    assert 50 < sizes < 51, \
+        "The largest Llama 3 has so many times the parameters of the smallest."
+    assert caches == 126 / 32, \
+        "Its cache is larger by its layers alone, 126 instead of 32."
     misbelief("The cache of a larger model is larger in proportion.", rf"""
         Larger it is, but not in proportion. The cache grows with the layers and the width of the
         keys. The report on Llama 3 gives all its models {LLAMA_3_8B.kv_heads} heads of keys with
@@ -192,10 +200,13 @@ def reading_is_work_and_writing_is_waiting() -> None:
     with torch.no_grad():
         prefill = flops(lambda: model(tokens[:, :511], caches))  # @inspect prefill as FLOP
         step = flops(lambda: model(tokens[:, 511:], caches))  # @inspect step as FLOP
-    assert prefill == forward_flops(MODEST, 511, 511), "forward_flops gives the FLOPs of prefill."  # @hide
-    assert step == forward_flops(MODEST, 1, 512), "It gives those of a decoding step, too."  # @hide
+    assert prefill == forward_flops(MODEST, 511, 511), \
+        "forward_flops gives the FLOPs of prefill."  # @hide
+    assert step == forward_flops(MODEST, 1, 512), \
+        "It gives those of a decoding step, too."  # @hide
     more = 511 * step / prefill  # @inspect more as times
-    assert round(more, 3) == 1.0, "A written token takes as many FLOPs as a token of the prompt."
+    assert round(more, 3) == 1.0, \
+        "A written token takes as many FLOPs as a token of the prompt."
     note(r"""
         Both take the same FLOPs for each token, up to a thousandth. (Written-out attention scores
         hidden pairs too, so a token of the prompt takes as many FLOPs as the last one.) The
@@ -209,7 +220,8 @@ def reading_is_work_and_writing_is_waiting() -> None:
     last = torch.zeros(1, 1, dtype=torch.int64)
     moved = bytes_moved(lambda: model(last, caches))  # @inspect moved as B
     extra = moved / decoding_bytes(MODEST, 1, 512)  # @inspect extra as times
-    assert 1 < extra < 1.06, "Weights and cache are nearly all bytes of a decoding step."
+    assert 1 < extra < 1.06, \
+        "Weights and cache are nearly all bytes of a decoding step."
     note(r"""
         So weights and cache are nearly all that moves. Now compute the FLOPs per byte for
         Llama-3-8B, once for writing one token after `2048`, and once for reading a prompt of `2048`
@@ -223,7 +235,8 @@ def reading_is_work_and_writing_is_waiting() -> None:
     assert round(alone, 1) == 1.1, "Writing does about one FLOP with each byte."
     assert 2100 < together < 2200, "Reading a prompt does at most 2156."
     ridge = PEAK / BANDWIDTH  # @inspect ridge as FLOP/B
-    assert alone < ridge < together, "Writing is below the ridge of an H100, and reading above it."
+    assert alone < ridge < together, \
+        "Writing is below the ridge of an H100, and reading above it."
     note(rf"""
         Reading the prompt does up to {together:,.0f} FLOPs with each byte, more than the
         [ridge](#every_operation_has_an_intensity) of {ridge:.0f}: the card is busy with arithmetic.
@@ -260,12 +273,15 @@ def bandwidth_sets_the_pace() -> None:
     assert size == 2 * 7504658432, "A pass reads so many bytes of weights."  # @hide
     cards = "L4", "A100 SXM 80GB", "H100 SXM", "H200"
     pace = {name: CARDS[name].bandwidth / size for name in cards}  # @inspect pace as tokens/s
-    assert 223 < pace["H100 SXM"] < 224, "An H100 writes at most so many tokens a second."
+    assert 223 < pace["H100 SXM"] < 224, \
+        "An H100 writes at most so many tokens a second."
     faster = pace["H200"] / pace["H100 SXM"]
-    assert math.isclose(faster, 4.8 / 3.35), "An H200 is faster by its bandwidth, with the same arithmetic."
+    assert math.isclose(faster, 4.8 / 3.35), \
+        "An H200 is faster by its bandwidth, with the same arithmetic."
     sources = "; ".join(f"@{CARDS[name].source}" for name in cards)  # @hide
     possible = PEAK / forward_flops(LLAMA_3_8B, 1, 0)  # @inspect possible as tokens/s
-    assert 65_000 < possible < 66_000, "By its arithmetic alone, an H100 could write so many."
+    assert 65_000 < possible < 66_000, \
+        "By its arithmetic alone, an H100 could write so many."
     unused = possible / pace["H100 SXM"]
     assert 295 < unused < 296, "That is so many times as many."
     note(rf"""
@@ -305,7 +321,8 @@ def a_processor_waits_for_weights_too() -> None:
     tokens = torch.zeros(1, 16, dtype=torch.int64)
     weights = [p for p in model.parameters() if p is not model.embedding.weight]
     heavy = sum(p.nbytes for p in weights)  # @inspect heavy as B
-    assert heavy > 90e6, "The weights are larger than the cache of most processors."
+    assert heavy > 90e6, \
+        "The weights are larger than the cache of most processors."
     with torch.no_grad():
         reading = quickest(lambda: [p.sum() for p in weights])  # @measure reading as s
         single = quickest(lambda: model(tokens[:, :1]))  # @measure single as s
@@ -313,9 +330,11 @@ def a_processor_waits_for_weights_too() -> None:
         calls = quickest(lambda: light(tokens[:, :1]))  # @measure calls as s
     assert calls < reading, "The calls alone take less time than reading."
     alike = single / reading  # @measure alike as times
-    assert 1 / SLACK < alike < SLACK, f"A token takes between 1/{SLACK} and {SLACK} times the time of reading."
+    assert 1 / SLACK < alike < SLACK, \
+        f"A token takes 1/{SLACK} to {SLACK} times the time of reading."
     gain = 16 * single / at_once  # @measure gain as times
-    assert 1 < gain < 16, "16 tokens at once take less time than one after the other."
+    assert 1 < gain < 16, \
+        "16 tokens at once take less time than one after the other."
     note(r"""
         A single token takes the time of reading the weights, give or take a small factor that
         stands in the margin. And many tokens at once take much less time than one after the other,
@@ -371,8 +390,10 @@ def a_batch_shares_the_weights() -> None:
     by_formula = [decoding_bytes(MODEST, batch, 512) for batch in (1, 16)]  # @inspect by_formula as B
     predicted = by_formula[1] / by_formula[0]  # @inspect predicted as times
     above = ratio / predicted
-    assert by_formula == [7_184_384, 15_048_704], "The formula gives these bytes."  # @hide
-    assert 1 < above < 1.2, "The counted bytes grow as the formula says, but for a fifth at most."
+    assert by_formula == [7_184_384, 15_048_704], \
+        "The formula gives these bytes."  # @hide
+    assert 1 < above < 1.2, \
+        "The counted bytes grow as the formula says, but for a fifth at most."
     note(r"""
         How long does such a step take? It has two parts, which run one after the other. The first
         is the products with weights. They read the weights once for the whole batch, and do FLOPs
@@ -392,19 +413,27 @@ def a_batch_shares_the_weights() -> None:
     batches = [1, 4, 16, 64, 256]  # @inspect batches
     short = [pace_of(LLAMA_3_8B, b, 128) for b in batches]  # @inspect short as tokens/s
     long = [pace_of(LLAMA_3_8B, b, 8192) for b in batches]  # @inspect long as tokens/s
-    assert short[3] / short[0] > 58, "64 short texts give almost 64 times the tokens of one."
-    assert [round(p) for p in short] == [223, 889, 3508, 13331, 44425], "Short texts are written so fast."  # @hide
-    assert [round(p) for p in long] == [208, 694, 1665, 2561, 2958], "Long texts are written so fast."  # @hide
+    assert short[3] / short[0] > 58, \
+        "64 short texts give almost 64 times the tokens of one."
+    assert [round(p) for p in short] == [223, 889, 3508, 13331, 44425], \
+        "Short texts are written so fast."  # @hide
+    assert [round(p) for p in long] == [208, 694, 1665, 2561, 2958], \
+        "Long texts are written so fast."  # @hide
     ceiling = BANDWIDTH / cache_bytes(LLAMA_3_8B, 8192)  # @inspect ceiling as tokens/s
-    assert 0.9 < long[4] / ceiling < 1, "With long texts, no batch gives more than bandwidth divided by one cache."
+    assert 0.9 < long[4] / ceiling < 1, \
+        "With long texts, no batch gives more than bandwidth divided by one cache."
     steps = [step_seconds(LLAMA_3_8B, b, 0) for b in range(999)]  # @hide
     turn = next(b for b in range(2, 999) if steps[b] > steps[1])  # @hide
-    assert turn == 296, "From so many texts on, the products wait for arithmetic."  # @hide
+    assert turn == 296, \
+        "From so many texts on, the products wait for arithmetic."  # @hide
     both = 1e3 * step_seconds(LLAMA_3_8B, 512, 128)  # @hide
-    assert round(both, 2) == 10.33, "A step of 512 short texts takes so many milliseconds."  # @hide
+    assert round(both, 2) == 10.33, \
+        "A step of 512 short texts takes so many milliseconds."  # @hide
     waits = [64 * alone[0] / alone[3] for alone in (short, long)]  # @inspect waits as times
-    assert 1.06 < waits[0] < 1.08, "With 64 short texts, each waits hardly longer for its token than one alone."
-    assert 5.2 < waits[1] < 5.3, "With 64 long texts, each waits several times as long."
+    assert 1.06 < waits[0] < 1.08, \
+        "With 64 short texts, each waits hardly longer for its token than one alone."
+    assert 5.2 < waits[1] < 5.3, \
+        "With 64 long texts, each waits several times as long."
     note(rf"""
         With {batches[3]} short texts, all together get {short[3] / short[0]:.0f} times the tokens
         of one, because they share the weights. With {batches[3]} long texts it is only
@@ -418,9 +447,10 @@ def a_batch_shares_the_weights() -> None:
         from the memory and divides the rest by the cache of one text:
     """)
     fits = room_for(LLAMA_3_8B, 8192)  # @inspect fits
-    assert fits == 64, "So many full contexts fit at most, by what the driver shows."
+    assert fits == 64, "By what the driver shows, at most 64 full contexts fit."
     sold = room_for(LLAMA_3_8B, 8192, memory=H100.memory)  # @hide
-    assert sold == 59, "By the number that the card is sold by, it would be so many."  # @hide
+    assert sold == 59, \
+        "By the number that the card is sold by, it would be so many."  # @hide
     more = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]  # @hide
     figure(plot_paces(more, {c: [pace_of(LLAMA_3_8B, b, c) for b in more] for c in (128, 2048, 8192)},
                       {c: room_for(LLAMA_3_8B, c) for c in (128, 2048, 8192)}),
@@ -452,8 +482,10 @@ def a_batch_shares_the_weights() -> None:
             rises, and of each text, which falls.
         """)  # @hide
     one, full = (grid[s, 8192]["all together"] for s in (1, 64))  # @hide
-    assert 12.2 < full / one < 12.4, "With long texts, the pace of all together levels off."  # @hide
-    assert max(s for s, c in grid if c == 8192) == 64, "The line ends where the card is full."  # @hide
+    assert 12.2 < full / one < 12.4, \
+        "With long texts, the pace of all together levels off."  # @hide
+    assert max(s for s, c in grid if c == 8192) == 64, \
+        "The line ends where the card is full."  # @hide
     question(r"""
         Llama-3-70B has `70553706496` weights, `80` layers, and keys of `1024` numbers, all in
         `bfloat16`. Four H100 together have `4 * 81559` MiB. How many full contexts of `8192` tokens
@@ -501,9 +533,11 @@ def beyond_some_context_no_batch_helps() -> None:
         "With a longer context than this, every batch waits for memory."
     pairs, numbers = 4 * 32 * 32 * 128, 4 * 32 * 8 * 128
     by_hand = 2 * 7504658432 / (ridge * numbers - pairs)  # @inspect by_hand
-    assert math.floor(by_hand) == last, "The limit, solved for T, gives the same."
+    assert math.floor(by_hand) == last, \
+        "The limit, solved for T, gives the same."
     reach = intensity(huge, 8192) / ridge  # @inspect reach as %
-    assert 0.06 < reach < 0.07, "With 8192 tokens, the largest batch reaches this share of the peak."
+    assert 0.06 < reach < 0.07, \
+        "With 8192 tokens, the largest batch reaches this share of the peak."
     note(rf"""
         Beyond {last} tokens of context, no batch makes Llama-3-8B wait for arithmetic. With `8192`
         tokens in each text, an H100 reaches at most {reach:.0%} of its peak, however many texts it
@@ -541,9 +575,11 @@ def attention_over_a_cache_gains_nothing_from_a_batch() -> None:
         of queries, the heads of keys and the batch:
     """)
     found = {batch: cache_intensity(32, 8, batch) for batch in (1, 64)}  # @inspect found as FLOP/B
-    assert found[1] == found[64] == 32 / 8, "One text and 64 texts give the same."
+    assert found[1] == found[64] == 32 / 8, \
+        "One text and 64 texts give the same."
     by_sharing = [cache_intensity(32, g, 1) for g in (32, 8, 1)]  # @inspect by_sharing as FLOP/B
-    assert by_sharing == [1, 4, 32], "If one, four or all 32 heads use a key, it is as many FLOPs per byte."
+    assert by_sharing == [1, 4, 32], \
+        "If one, four or all 32 heads use a key, it is as many FLOPs per byte."
     ridge = PEAK / BANDWIDTH
     assert 9 < ridge / max(by_sharing) < 10, \
         "Even if all heads share one key, the ridge of an H100 is more than 9 times as high."
@@ -579,7 +615,8 @@ def a_guess_is_cheap_to_check() -> None:
         caches = [full_caches(fused, 1, 511 - guesses) for _ in range(2)]  # @unnoticed: 2, 1: one for each of the two
         work.append(flops(partial(written, tokens, caches[0])))
         moved.append(bytes_moved(partial(fused, tokens, caches[1])))
-    assert work[0] == forward_flops(MODEST, 1, 512), "One token takes the FLOPs of the formula."  # @hide
+    assert work[0] == forward_flops(MODEST, 1, 512), \
+        "One token takes the FLOPs of the formula."  # @hide
     dearer = work[1] / work[0]  # @inspect dearer as times
     heavier = moved[1] / moved[0]  # @inspect heavier as times
     assert dearer == 5.0, "With 4 guesses, a pass takes 5 times the FLOPs."
@@ -597,9 +634,11 @@ def a_guess_is_cheap_to_check() -> None:
     right = torch.rand(100_000, n) < p  # @unnoticed: 100_000: more draws come nearer
     drawn = (1 + right.cumprod(dim=1).sum(dim=1)).double().mean().item()  # @inspect drawn
     expected = (1 - p ** (n + 1)) / (1 - p)  # @inspect expected
-    assert 3.3 < expected < 3.4, "By the formula, one pass brings so many tokens."
+    assert 3.3 < expected < 3.4, \
+        "By the formula, one pass brings so many tokens."
     # Drawn with ten seeds, it was off by at most 0.004.
-    assert math.isclose(drawn, expected, rel_tol=0.01), "Random draws give the same."
+    assert math.isclose(drawn, expected, rel_tol=0.01), \
+        "Random draws give the same."
     note(r"""
         The small model takes time too. Let one guess take the share $q$ of a pass of the large
         model. Then $n$ guesses and their check take as long as $1 + nq$ passes of the large model.
@@ -615,9 +654,10 @@ def a_guess_is_cheap_to_check() -> None:
     q = decoding_bytes(LLAMA_32_1B, 1, 0) / decoding_bytes(LLAMA_3_8B, 1, 0)  # @inspect q
     assert 0.16 < q < 0.17, "A guess takes this share of a pass."
     gain = expected / (1 + n * q)  # @inspect gain as times
-    assert 2 < gain < 2.1, "With the guesses paid for, the text is written so many times as fast."
+    assert 2 < gain < 2.1, \
+        "With the guesses paid for, the text is written so many times as fast."
     best = max(range(1, 20), key=lambda n: (1 - p ** (n + 1)) / (1 + n * q))  # @inspect best
-    assert best == 4, "So many guesses at a time gain most here."
+    assert best == 4, "Four guesses at a time gain most here."
     note(rf"""
         With guesses that are right in {p:.0%} of cases, the text is written {gain:.1f} times as
         fast, and {best} guesses at a time are best.
@@ -675,18 +715,21 @@ def writing_is_timed_on_the_card() -> None:
     batches = [1, 8, 32]
     timed = [time_writing(model, b, context) for b in batches]  # @measure timed
     paces = [b / t.seconds for b, t in zip(batches, timed)]  # @measure paces as tokens/s
-    assert paces == sorted(paces), "Together, many texts get more tokens a second than few."
+    assert paces == sorted(paces), \
+        "Together, many texts get more tokens a second than few."
     pairs = list(zip(batches, timed))
     used = [decoding_bytes(config, b, context) / t.seconds for b, t in pairs]  # @measure used as B/s
     card = find(torch.cuda.get_device_name())
     if card is not None:
         share = [rate / card.bandwidth for rate in used]  # @measure share as %
         assert max(share) <= 1, "No step is faster than its weights arrive."
-        assert share[0] > 0.4, "One text is written at more than 0.4 times the pace that was predicted."
+        assert share[0] > 0.4, \
+            "One text is written at more than 0.4 times the pace that was predicted."
     work = forward_flops(config, 1, context) / timed[0].seconds  # @measure work as FLOP/s
     if card is not None and card.bfloat16 is not None:
         busy = work / card.bfloat16  # @measure busy as %
-        assert busy < used[0] / card.bandwidth, "Of its arithmetic the card uses less than of its bandwidth."
+        assert busy < used[0] / card.bandwidth, \
+            "Of its arithmetic the card uses less than of its bandwidth."
     rows = "\n".join(
         f"| {batch} | {t.seconds / MICRO:.0f} | {batch / t.seconds:,.0f} |"
         for batch, t in pairs

@@ -64,9 +64,11 @@ def a_head_has_a_size_of_its_own() -> None:
     assert built == by_hand, "The built model has as many."  # @hide
     narrow = replace(config, head_size=0)  # heads of width / heads numbers
     fewer = 1 - parameter_count(narrow) / by_hand  # @inspect fewer as %
-    assert 0.14 < fewer < 0.15, "With narrow heads, this share of the parameters would be missing."
+    assert 0.14 < fewer < 0.15, \
+        "With narrow heads, this share of the parameters would be missing."
     wider = attention_flops(config, 1, 1000) / attention_flops(narrow, 1, 1000)  # @inspect wider as times
-    assert wider == 2.0, "With the wide heads, scores and sums take twice the FLOPs."
+    assert wider == 2.0, \
+        "With the wide heads, scores and sums take twice the FLOPs."
     note(rf"""
         With heads of `1024 / 16` numbers, as in Llama, $ac$ would be $d$. The model would have
         {fewer:.0%} fewer parameters, and its scores and sums would take half the FLOPs.
@@ -106,8 +108,10 @@ def a_token_meets_a_few_of_many_experts() -> None:
         model = Transformer(MIXTRAL)
     sizes = {name: p.numel() for name, p in model.named_parameters()}  # @hide
     in_experts = sum(n for name, n in sizes.items() if ".experts." in name)  # @hide
-    assert sum(sizes.values()) == total, "The built model has as many parameters."  # @hide
-    assert total - in_experts * 6 / 8 == active, "Without 6 of 8 experts, the active ones are left."  # @hide
+    assert sum(sizes.values()) == total, \
+        "The built model has as many parameters."  # @hide
+    assert total - in_experts * 6 / 8 == active, \
+        "Without 6 of 8 experts, the active ones are left."  # @hide
     note("Which of the two numbers decides the FLOPs, all parameters or the active ones? Count one layer of a small model with `8` experts, of which each of `32` tokens goes through `2`:")
     config = replace(SMALL, experts=8, active=2)
     part, x = Experts(config), torch.randn(1, 32, 64)
@@ -116,8 +120,10 @@ def a_token_meets_a_few_of_many_experts() -> None:
     assert counted == 32 * 2 * 2 * expert_weights(config) + routing, \
         "The layer takes the FLOPs of two experts for each token, and those of the router."
     weights = 2 * total  # @inspect weights as B
-    assert 1.16 < weights / H100.memory < 1.17, "The weights are so many times what the card is sold with."  # @hide
-    assert weights > H100.memory, "In bfloat16, all weights are more than a card of 80 GB has."
+    assert 1.16 < weights / H100.memory < 1.17, \
+        "The weights are so many times what the card is sold with."  # @hide
+    assert weights > H100.memory, \
+        "In bfloat16, all weights are more than a card of 80 GB has."
     note(rf"""
         The FLOPs follow the active parameters: each token takes those of `2` experts and of the
         router. The memory follows all parameters, because the next token may go through other
@@ -162,9 +168,11 @@ def experts_want_large_batches() -> None:
 
     dense = enough(4096, 14336)  # @inspect dense
     mixtral = dense * 8 / 2  # @inspect mixtral
-    assert mixtral == 4 * 326, "So many tokens have to be in a step of Mixtral, with 2 of 8 experts."
+    assert mixtral == 4 * 326, \
+        "A step of Mixtral needs 1304 tokens, with 2 of 8 experts."
     deepseek = enough(7168, 2048) * 256 / 8  # @inspect deepseek
-    assert deepseek == 32 * 363, "So many have to be in a step of DeepSeek-V3, with 8 of 256 experts."
+    assert deepseek == 32 * 363, \
+        "A step of DeepSeek-V3 needs 11616, with 8 of 256 experts."
     note(rf"""
         Mistral's feed-forward part needs {dense} tokens in a step, and Mixtral's experts, which are
         as large, need {mixtral:,.0f}. DeepSeek-V3 needs {deepseek:,.0f}.
@@ -180,7 +188,7 @@ def experts_want_large_batches() -> None:
     assert math.isclose(touched, expected, rel_tol=0.02), \
         "Drawn and by formula, the tokens read this share of all experts."
     work = 64 * 8 / 256  # @inspect work
-    assert work == 2.0, "Each expert gets so many tokens on average."
+    assert work == 2.0, "Each expert gets 2 tokens on average."
     note(rf"""
         So a batch of `64` tokens reads {expected:.0%} of all experts, and gives each of them only
         {work:.0f} tokens to work on. Large services spread the experts over many cards, so that
@@ -204,14 +212,18 @@ def a_latent_replaces_keys_and_values() -> None:
         attention* [@deepseek-v3]:
     """)
     plain, latent = 128 * (128 + 128), 512 + 64  # @inspect plain, latent
-    assert (plain, latent) == (32768, 576), "A token would keep 32768 numbers in a layer, and keeps 576."
+    assert (plain, latent) == (32768, 576), \
+        "A token would keep 32768 numbers in a layer, and keeps 576."
     token = 61 * latent * 2  # @inspect token as B
-    assert token == 70_272, "In all 61 layers, a token takes 70272 bytes in bfloat16."
+    assert token == 70_272, \
+        "In all 61 layers, a token takes 70272 bytes in bfloat16."
     llama = cache_bytes(
         replace(SMALL, layers=61, heads=128, kv_heads=8, head_size=128), 1)  # @hide
-    assert llama == 2 * 61 * 8 * 128 * 2, "Eight KV heads would leave so many bytes."  # @hide
+    assert llama == 2 * 61 * 8 * 128 * 2, \
+        "Eight KV heads would leave so many bytes."  # @hide
     saved = llama / token  # @hide
-    assert 3.5 < saved < 3.6, "With 8 KV heads instead, it would take 3.6 times as many."  # @hide
+    assert 3.5 < saved < 3.6, \
+        "With 8 KV heads instead, it would take 3.6 times as many."  # @hide
     note(rf"""
         That is {plain / latent:.0f} times less than without latents, and {saved:.1f} times less
         than with `8` KV heads.
@@ -242,9 +254,11 @@ def a_latent_replaces_keys_and_values() -> None:
         mixed: Tensor = einsum(latents, to_value, "h z, h c z -> h c")
         return mixed
 
-    assert torch.allclose(absorbed(), unabsorbed()), "Both ways give the same result."
+    assert torch.allclose(absorbed(), unabsorbed()), \
+        "Both ways give the same result."
     work = flops(unabsorbed), flops(absorbed)  # @inspect work as FLOP
-    assert work == (139_264, 18_432), "Made anew, keys and values take far more FLOPs."
+    assert work == (139_264, 18_432), \
+        "Made anew, keys and values take far more FLOPs."
     once, pairs = 2 * 2 * heads * size * width, 2 * 2 * heads * tokens
     assert work[0] == tokens * once + pairs * size, \
         "Not absorbed, every key and value is made again."
@@ -299,7 +313,8 @@ def deepseek_is_counted() -> None:
         token goes through `8` of `256` experts in each layer, and so is multiplied by only
         {met / 1e9:.0f} billion parameters.
     """)
-    used = 61 * (attention + gains) + 3 * dense + 58 * (9 * expert + 256 * d + 256)
+    routed = 9 * expert + 256 * d + 256
+    used = 61 * (attention + gains) + 3 * dense + 58 * routed
     question(r"""
         What share of all its parameters is DeepSeek-V3 multiplied by for one token?
     """, answer=met / total, check=(used + d + 129280 * d) / total, unit="%", within=0.05, wrong={
@@ -320,16 +335,19 @@ def a_window_bounds_the_cache() -> None:
     k, v = torch.randn(2, 1, 10, 2, 8).double()  # @unnoticed: 1: any batch
     windowed = written_attention(q, k, v, window=4)
     recent = written_attention(q, k[:, -4:], v[:, -4:])
-    assert torch.allclose(windowed, recent), "With the window, the last four keys give the whole result."
+    assert torch.allclose(windowed, recent), \
+        "With the window, the last four keys give the whole result."
     whole = written_attention(q, k, v)  # @hide
-    assert not torch.allclose(windowed, whole), "Without a window, the older keys count."  # @hide
+    assert not torch.allclose(windowed, whole), \
+        "Without a window, the older keys count."  # @hide
     note("So the cache of Mistral-7B grows up to the window and no further, and so do the FLOPs of a new token. Compute both for texts of three lengths:")
     lengths = [1024, 4096, 32768]  # @unnoticed: 32768: any length beyond the window
     caches = [cache_bytes(MISTRAL_7B, n) for n in lengths]
     assert caches[1] == 4 * caches[0] == caches[2], \
         "From 4096 tokens on, the cache grows no further."
     work = [forward_flops(MISTRAL_7B, 1, n) for n in lengths]  # @inspect work as FLOP
-    assert work[0] < work[1] == work[2], "From 4096 tokens on, a new token takes the same FLOPs."
+    assert work[0] < work[1] == work[2], \
+        "From 4096 tokens on, a new token takes the same FLOPs."
     note(r"""
         Is what lies before the window lost? It is not quite. A token looks at tokens that
         themselves looked back in the layer below. So each layer reaches further back, by the window
@@ -346,7 +364,8 @@ def a_window_bounds_the_cache() -> None:
             return not torch.allclose(model(tokens)[0, -1], model(other)[0, -1])
 
     reach = [11 - place for place in range(12) if matters(place)]  # @inspect reach
-    assert max(reach) == 2 * (4 - 1), "The last token depends on tokens up to 6 places back: 3 for each layer."
+    assert max(reach) == 2 * (4 - 1), \
+        "The last token depends on tokens up to 6 places back: 3 for each layer."
     note(rf"""
         The last token depends on tokens up to {max(reach)} places back, `4 - 1` for each layer.
     """)

@@ -134,9 +134,11 @@ def every_operation_has_an_intensity() -> None:
         FLOP/s in `bfloat16`, and a bandwidth of {BANDWIDTH / 1e12:.2f} TB/s [@nvidia-h100]:
     """)
     card = H100.bfloat16, H100.bandwidth  # @hide
-    assert card == (PEAK, BANDWIDTH), "Both numbers are those of the datasheet, for dense matrices."  # @hide
+    assert card == (PEAK, BANDWIDTH), \
+        "Both numbers are those of the datasheet, for dense matrices."  # @hide
     ridge = PEAK / BANDWIDTH  # @inspect ridge as FLOP/B
-    assert 295 < ridge < 296, "While a byte arrives, an H100 can do so many FLOPs."
+    assert 295 < ridge < 296, \
+        "While a byte arrives, an H100 can do so many FLOPs."
     note(r"""
         Take a product of $m$ tokens with a matrix of $k$ rows and $n$ columns. It does $2mkn$
         FLOPs. In `bfloat16` it reads and writes $2(mk + kn + mn)$ bytes. `operations_of` does not
@@ -152,12 +154,16 @@ def every_operation_has_an_intensity() -> None:
     products = operations_of(lambda: (many @ w, many[:1] @ w))
     weighed = [op.flops / op.moved for op in products if op.flops]  # @inspect weighed as FLOP/B
     formula = [m * k * n / (m * k + k * n + m * n) for m in (2048, 1)]
-    assert weighed == formula, "The tensors give the same intensity as the formula."
-    assert weighed[0] > 4 * ridge, "With 2048 tokens, the intensity is far above the ridge."
-    assert round(weighed[1], 3) == 1.0, "With one token, the product does one FLOP with each byte."
+    assert weighed == formula, \
+        "The tensors give the same intensity as the formula."
+    assert weighed[0] > 4 * ridge, \
+        "With 2048 tokens, the intensity is far above the ridge."
+    assert round(weighed[1], 3) == 1.0, \
+        "With one token, the product does one FLOP with each byte."
     single = operations_of(lambda: F.silu(gate))[0]  # @hide
     each = single.moved / gate.numel()  # @hide
-    assert each == 4.0, "An elementwise operation moves 4 bytes for each number: it reads 2 and writes 2."  # @hide
+    assert each == 4.0, \
+        "An elementwise operation moves 4 bytes for each number: it reads 2 and writes 2."  # @hide
     note(rf"""
         With `2048` tokens the product does {weighed[0]:,.0f} FLOPs with each byte, and waits for
         arithmetic. With one token it does {weighed[1]:.0f}, and waits for memory. The cause: each
@@ -181,9 +187,12 @@ def every_operation_has_an_intensity() -> None:
         "product of 2048 tokens": weighed[0],
     }  # @inspect table as FLOP/B
     bound = {name: min(1, each / ridge) for name, each in table.items()}  # @inspect bound as %
-    assert 0.0008 < bound["ReLU"] < 0.0009, "A ReLU reaches at most this share of the peak."
-    assert 0.0033 < bound["one token's product"] < 0.0035, "So does a product with one token."
-    assert bound["product of 2048 tokens"] == 1, "A product with 2048 tokens can reach the whole peak."
+    assert 0.0008 < bound["ReLU"] < 0.0009, \
+        "A ReLU reaches at most this share of the peak."
+    assert 0.0033 < bound["one token's product"] < 0.0035, \
+        "So does a product with one token."
+    assert bound["product of 2048 tokens"] == 1, \
+        "A product with 2048 tokens can reach the whole peak."
     question(rf"""
         The gate of Llama-3-8B is a matrix with $k = 4096$ and $n = 14336$, and the ridge of an H100
         is `{ridge:.1f}` FLOPs a byte. How many tokens have to go through the gate together before
@@ -280,18 +289,24 @@ def a_block_moves_more_than_it_multiplies() -> None:
     """)
     done = block_operations(2048)
     kernels = sum(op.moved > 0 for op in done)  # @measure kernels
-    assert 34 < kernels < 39, "It launches so many operations that move anything."  # @hide
+    assert 34 < kernels < 39, \
+        "It launches so many operations that move anything."  # @hide
     work = shares(by_kind(done, lambda op: op.flops))  # @inspect work as %
     bytes_ = shares(by_kind(done, lambda op: op.moved))  # @inspect bytes_ as %
     time = shares(by_kind(done, seconds_at_best))  # @inspect time as %
-    assert 0.9 < work["products with weights"] < 0.97, "Nearly all FLOPs are products with weights."
-    assert work["all in between"] == 0, "A counter counts nothing for what lies between."  # @zero: it has no formula for them
-    assert 0.63 < bytes_["all in between"] < 0.65, "Most of the bytes move between the products."
-    assert 0.39 < time["all in between"] < 0.41, "So does this share of the time at best."
+    assert 0.9 < work["products with weights"] < 0.97, \
+        "Nearly all FLOPs are products with weights."
+    assert work["all in between"] == 0, \
+        "A counter counts nothing for what lies between."  # @zero: it has no formula for them
+    assert 0.63 < bytes_["all in between"] < 0.65, \
+        "Most of the bytes move between the products."
+    assert 0.39 < time["all in between"] < 0.41, \
+        "So does this share of the time at best."
     between = by_kind(done, lambda op: op.moved)["all in between"]  # @hide
     by_hand = between_by_hand(LLAMA_3_8B, 2048)  # @hide
     near = math.isclose(between, by_hand, rel_tol=0.001)  # @hide
-    assert near, "Added up by hand, tensor by tensor, as many bytes move between the products."  # @hide
+    assert near, \
+        "Added up by hand, tensor by tensor, as many bytes move between the products."  # @hide
     figure(plot_shares({"FLOPs": work, "bytes": bytes_, "time at best": time}), caption=rf"""
         One block of Llama-3-8B, by kind of operation: its FLOPs, the bytes it moves, and the least
         time it needs on an {H100.name}.
@@ -364,9 +379,12 @@ def fusion_saves_the_bytes_between_operations() -> None:
     norm, gate = passes(normalized, x, gain), passes(gated, x, up)
     chain = passes(lifted, x)
     counts = [round(c, 2) for c in (*norm, *gate, *chain)]  # @inspect counts
-    assert counts[:2] == [7.0, 2.0], "A norm takes 7 passes, and 2 if it is fused."
-    assert counts[2:4] == [5.0, 3.0], "The gate of SwiGLU takes 5 passes, and 3 if it is fused."
-    assert counts[4:] == [20.0, 2.0], "Ten additions take 20 passes, and 2 if they are fused."
+    assert counts[:2] == [7.0, 2.0], \
+        "A norm takes 7 passes, and 2 if it is fused."
+    assert counts[2:4] == [5.0, 3.0], \
+        "The gate of SwiGLU takes 5 passes, and 3 if it is fused."
+    assert counts[4:] == [20.0, 2.0], \
+        "Ten additions take 20 passes, and 2 if they are fused."
     gains = [as_written / least for as_written, least in (norm, gate, chain)]  # @inspect gains as times
     assert gains[2] == 10.0, "Ten additions gain a factor of 10 at most."
     note(rf"""
@@ -446,7 +464,8 @@ def fused_attention_reads_keys_again() -> None:
     tiled = in_tiles(16, q, k, v)[0]
     whole = written_attention(*(x[None, :, None] for x in (q, k, v)))
     flat = whole.flatten(0, 2)
-    assert torch.allclose(tiled, flat, atol=1e-5), "In tiles, the result is the same."
+    assert torch.allclose(tiled, flat, atol=1e-5), \
+        "In tiles, the result is the same."
     note(r"""
         In tiles, the scores are never all there at once. So how does the memory grow with the text?
         `most_made` measures the most bytes that are alive at once. Compare a text with one of half
@@ -465,7 +484,8 @@ def fused_attention_reads_keys_again() -> None:
     apart = halves(lambda t: most_made(partial(written, t)))
     tiles = halves(lambda t: most_made(partial(fused, t)))
     memory = [apart[1] / apart[0], tiles[1] / tiles[0]]  # @inspect memory as times
-    assert 3.5 < memory[0] < 4, "Written out, twice the text takes nearly 4 times the memory."
+    assert 3.5 < memory[0] < 4, \
+        "Written out, twice the text takes nearly 4 times the memory."
     assert 1.8 < memory[1] < 2, "In tiles, it takes twice the memory."
     note(r"""
         And how do the loads grow? A tile has $r$ rows of $c$ numbers, where $c$ is the size of a
@@ -490,7 +510,8 @@ def fused_attention_reads_keys_again() -> None:
     assert 3.7 < growth < 4, "Twice the tokens take nearly 4 times the loads."
     formula = [4 * t**2 * d**2 / (4 * 16 * d) for t in lengths]
     above = [count / least for count, least in zip(small, formula)]
-    assert above[0] > above[1] > above[2] > 1, "The longer the text, the nearer the formula comes."
+    assert above[0] > above[1] > above[2] > 1, \
+        "The longer the text, the nearer the formula comes."
     assert above[2] < 1.1, "For the longest, it is less than a tenth too small."
     fewer = small[2] / large[2]  # @inspect fewer as times
     assert 1.8 < fewer < 2, "Twice the fast memory takes nearly half the loads."
@@ -504,7 +525,8 @@ def fused_attention_reads_keys_again() -> None:
     assert again == (512 / 32 + 1) / 4 + 0.25, \
         "In tiles of 32, a number is loaded so many times on average."  # @hide
     more = lines["written out"][2] / lines["tiles of 16"][2]  # @inspect more as times
-    assert 3 < more < 3.1, "Written out, attention moves so many times the bytes of tiles of 16."
+    assert 3 < more < 3.1, \
+        "Written out, attention moves so many times the bytes of tiles of 16."
     figure(plot_lines(lengths, lines, "tokens", "bytes moved", log=True),
         caption=r"""
             Bytes that one head of attention moves: written out, by what goes in and out of its
@@ -540,7 +562,8 @@ def fusion_makes_no_product_faster() -> None:
     """)
     many = by_kind(block_operations(2048), seconds_at_best)  # @inspect many as s
     gain = sum(many.values()) / many["products with weights"]  # @inspect gain as times
-    assert 1.95 < gain < 2, "With 2048 tokens, fusion makes the block at most so many times as fast."
+    assert 1.95 < gain < 2, \
+        "With 2048 tokens, fusion makes the block at most so many times as fast."
     note(rf"""
         At most {gain:.2f} times as fast, since the products with weights stay. With so many tokens
         they wait for arithmetic, so moving fewer bytes does not help them. Now a single token, the
@@ -548,10 +571,12 @@ def fusion_makes_no_product_faster() -> None:
     """)
     one = by_kind(block_operations(1), seconds_at_best)  # @inspect one as s
     alone = sum(one.values()) / one["products with weights"]  # @inspect alone as times
-    assert round(alone, 3) == 1.001, "With one token, fusion gains a thousandth or so."
+    assert round(alone, 3) == 1.001, \
+        "With one token, fusion gains a thousandth or so."
     weights = 2 * block_weights(LLAMA_3_8B) / BANDWIDTH  # @inspect weights as s
     above = one["products with weights"] / weights
-    assert 1 < above < 1.001, "The time of the products is the time of reading the weights."
+    assert 1 < above < 1.001, \
+        "The time of the products is the time of reading the weights."
     misbelief("Generating waits for memory, so fusion helps it most.", rf"""
         Fusion hardly helps it. Generating waits for the weights, and each weight is read only once
         already. All the rest, which fusion could save, takes a {1 / (alone - 1):,.0f}th of that
@@ -560,7 +585,8 @@ def fusion_makes_no_product_faster() -> None:
     few = by_kind(block_operations(64), seconds_at_best)
     heavy = by_kind(block_operations(64), lambda op: op.moved)
     by_bytes = sum(heavy.values()) / heavy["products with weights"]
-    products, others = heavy["products with weights"], sum(heavy.values()) - heavy["products with weights"]
+    products = heavy["products with weights"]
+    others = sum(heavy.values()) - products
     question(rf"""
         With `64` tokens everything waits for memory. The products with weights move
         `{round(products / 1e6)}` MB, and all else moves `{round(others / 1e6, 1)}` MB. How many
@@ -584,8 +610,10 @@ def even_one_number_takes_microseconds() -> None:
     given = [torch.zeros(size) for size in sizes]
     seconds = [quickest(partial(torch.add, x, 1)) for x in given]  # @measure seconds as s
     small, large = seconds[2] / seconds[0], seconds[4] / seconds[2]  # @measure small, large as times
-    assert small < SLACK, f"A thousand numbers take less than {SLACK} times as long as one."
-    assert large > SLACK, f"A million take more than {SLACK} times as long as a thousand."
+    assert small < SLACK, \
+        f"A thousand numbers take less than {SLACK} times as long as one."
+    assert large > SLACK, \
+        f"A million take more than {SLACK} times as long as a thousand."
     figure(plot_lines(sizes, {"one addition": [s / MICRO for s in seconds]}, "numbers", "µs", log=True),
            caption="Time of one call against the numbers it adds to, on the machine that built this page.",
            alt="A line that is level up to some thousand numbers and then rises.")
@@ -650,10 +678,13 @@ def operations_run_in_turn() -> None:
     lengths = [1, 8, 64, 512, 4096]  # @unnoticed: 8, 64: points of the curves
     times = [waits(t) for t in lengths]  # @inspect times
     longer = [t.launches > t.card for t in times]  # @inspect longer
-    assert longer == [True] * 3 + [False] * 2, "With 64 tokens or fewer, launching takes longer than the card."
+    assert longer == [True] * 3 + [False] * 2, \
+        "With 64 tokens or fewer, launching takes longer than the card."
     work = [t.arithmetic / t.card for t in times]  # @inspect work as %
-    assert work[:3] == [0.0] * 3, "With so few tokens, no operation waits for arithmetic."
-    assert 0.69 < work[3] < 0.71, "With 512 tokens, most of the card's time is arithmetic."
+    assert work[:3] == [0.0] * 3, \
+        "With so few tokens, no operation waits for arithmetic."
+    assert 0.69 < work[3] < 0.71, \
+        "With 512 tokens, most of the card's time is arithmetic."
     assert 0.36 < work[4] < 0.38, "With 4096 tokens, less than half is."
     note(rf"""
         So one block waits for three different things. With up to `64` tokens it waits for launches.
@@ -679,7 +710,8 @@ def operations_run_in_turn() -> None:
     work_alone = sum(op.flops for op in done) / PEAK  # @hide
     moving = sum(op.moved for op in done) / BANDWIDTH  # @hide
     more = times[3].card / max(work_alone, moving)  # @hide
-    assert 1.27 < more < 1.29, "In turn, the block takes so many times the larger total."  # @hide
+    assert 1.27 < more < 1.29, \
+        "In turn, the block takes so many times the larger total."  # @hide
     misbelief("Computing and moving bytes overlap, so the larger of the two totals is the time.", rf"""
         They overlap within an operation only. While the softmax reads and writes its scores, no
         product runs. With `512` tokens the block takes {more:.2f} times the larger of the two
@@ -689,7 +721,8 @@ def operations_run_in_turn() -> None:
     usual, fewer, narrow = waits(64), waits(32), waits(64, half)  # @hide
     same = fewer.launches / usual.launches, fewer.card / usual.card  # @hide
     assert same[0] == 1, "Half the tokens take as many launches."  # @hide
-    assert 0.95 < same[1] < 1, "The card takes nearly as long, since it waits for weights."  # @hide
+    assert 0.95 < same[1] < 1, \
+        "The card takes nearly as long, since it waits for weights."  # @hide
     apart = narrow.launches / usual.launches, narrow.card / usual.card  # @hide
     assert apart[0] == 1, "Half the width takes as many launches."  # @hide
     assert 0.25 < apart[1] < 0.28, "The card takes a quarter of the time."  # @hide
@@ -753,20 +786,25 @@ def eager_compiled_and_in_a_graph() -> None:
     many, results = three_ways(2048)  # @measure many
     apart = results["eager"] - results["compiled"]
     off = (apart.float().norm() / results["eager"].float().norm()).item()  # @measure off
-    assert off < torch.finfo(torch.bfloat16).eps, "Compiled, the block gives the same results."
+    assert off < torch.finfo(torch.bfloat16).eps, \
+        "Compiled, the block gives the same results."
     gain = few["eager"].seconds / few["graph"].seconds  # @measure gain as times
     assert 1 < gain, "With one token, a graph makes the block faster."
     same = many["eager"].seconds / many["graph"].seconds  # @measure same as times
     assert same < gain, "With many tokens, it helps less."
     launch = few["eager"].seconds * LAUNCH / waits(1).launches  # @measure launch as s
-    assert LAUNCH / 5 < launch < 5 * LAUNCH, "An operation takes about the time that was assumed for a launch."
+    assert LAUNCH / 5 < launch < 5 * LAUNCH, \
+        "An operation takes about the time that was assumed for a launch."
     card = find(torch.cuda.get_device_name())
     if card is not None and card.bfloat16 is not None:
         weights = 2 * block_weights(LLAMA_3_8B)
         reading = weights / card.bandwidth / few["compiled, graph"].seconds  # @measure reading as %
-        assert 0.3 < reading <= 1, "With one token, reading the weights takes at least 0.3 of the time."
-        working = 2048 * weights / card.bfloat16 / many["compiled, graph"].seconds  # @measure working as %
-        assert 0.2 < working <= card.boost, "With many tokens, the FLOPs of the products take at least 0.2 of it."
+        assert 0.3 < reading <= 1, \
+            "With one token, reading the weights takes at least 0.3 of the time."
+        took = many["compiled, graph"].seconds
+        working = 2048 * weights / card.bfloat16 / took  # @measure working as %
+        assert 0.2 < working <= card.boost, \
+            "With many tokens, the FLOPs of the products take at least 0.2 of it."
     rows = "\n".join(
         f"| {way} | {t.seconds / MICRO:.0f} | {many[way].seconds / MICRO:.0f} |"
         for way, t in few.items()

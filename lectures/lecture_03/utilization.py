@@ -79,11 +79,14 @@ def training_costs_six_per_weight_and_twelve_per_pair() -> None:
     weights = sum(p.numel() for p in model.parameters()) - table - gains  # @inspect weights
     per_token = 6 * weights + 12 * config.layers * config.width * context  # @inspect per_token as FLOP
     assert per_token == 579_072, "The formula gives so many FLOPs for a token."  # @hide
-    assert counted == batch * context * per_token, "The counter agrees with the formula."
+    assert counted == batch * context * per_token, \
+        "The counter agrees with the formula."
     forward = forward_flops(config, batch * context, context)  # @hide
-    assert counted == 3 * forward, "A training step takes three times the FLOPs of a forward pass."  # @hide
+    assert counted == 3 * forward, \
+        "A training step takes three times the FLOPs of a forward pass."  # @hide
     too_many = 6 * (weights + table) / (6 * weights) - 1  # @hide
-    assert round(too_many, 3) == 0.072, "With the embedding, so much more would be counted."  # @hide
+    assert round(too_many, 3) == 0.072, \
+        "With the embedding, so much more would be counted."  # @hide
     note(rf"""
         The counter finds {counted:,} FLOPs for {batch * context} tokens, {per_token:,} for each,
         and that is what the formula says. The embedding is not in $N$, because looking up a row
@@ -94,7 +97,8 @@ def training_costs_six_per_weight_and_twelve_per_pair() -> None:
 
     def training(context: int, model: str) -> dict[str, int]:
         config = models[model]
-        weights, pairs = forward_flops(config, 1, 0), attention_flops(config, 1, context)
+        weights = forward_flops(config, 1, 0)
+        pairs = attention_flops(config, 1, context)
         return {"weights": 3 * weights, "attention": 3 * pairs}
 
     grid = explore(training, over={"context": [2**i for i in range(10, 18)], "model": [*models]},
@@ -107,9 +111,15 @@ def training_costs_six_per_weight_and_twelve_per_pair() -> None:
         caption="FLOPs of training on one token, by what they are for, every token paired with every one.",
         alt="A bar of two parts, the FLOPs of weights and those of attention.")  # @hide
     # The sizes of the picture at which the weights take more:
-    below = [place for place, cost in grid.items() if cost["attention"] < cost["weights"]]
-    longest = {model: max(c for c, m in below if m == model) for model in models}  # @inspect longest
-    assert longest == {"Llama-3-8B": 16384, "Llama-3-70B": 32768}, "Up to here the weights take more."
+    below = [
+        place for place, cost in grid.items()
+        if cost["attention"] < cost["weights"]
+    ]
+    longest = {  # @inspect longest
+        model: max(c for c, m in below if m == model) for model in models
+    }
+    assert longest == {"Llama-3-8B": 16384, "Llama-3-70B": 32768}, \
+        "Up to here the weights take more."
     question(r"""
         Llama-3-8B has `7504658432` weights in the matrices of its blocks and its head, `32` layers
         and width `4096`. At how many tokens of context does attention take as many FLOPs as all
@@ -140,12 +150,15 @@ def palm_published_both_numbers() -> None:
     promised = 6144 * 275e12  # @inspect promised as FLOP/s
     speed = 238.3e3
     plain = speed * 6 * parameters / promised  # @inspect plain as %
-    assert round(plain, 3) == 0.457, "The report has the same 45.7 % without attention."
+    assert round(plain, 3) == 0.457, \
+        "The report has the same 45.7 % without attention."
     pairs = 12 * layers * width * context  # @inspect pairs as FLOP
     full = speed * (6 * parameters + pairs) / promised  # @inspect full as %
-    assert round(full, 3) == 0.462, "The report has the same 46.2 % with attention."
+    assert round(full, 3) == 0.462, \
+        "The report has the same 46.2 % with attention."
     long = plain * (1 + 12 * layers * width * 131072 / (6 * parameters))  # @inspect long as %
-    assert 0.77 < long < 0.78, "With 131072 tokens of context and the same speed, it would be 78 %."
+    assert 0.77 < long < 0.78, \
+        "With 131072 tokens of context and the same speed, it would be 78 %."
     note(rf"""
         Both agree with the report: {plain:.1%} and {full:.1%}. Attention adds only half a point,
         because the model is so large and the context so short. With a context of `131072` tokens
@@ -177,10 +190,12 @@ def a_causal_mask_needs_half_the_pairs() -> None:
         return torch.cat([written_attention(*row) for row in rows], dim=1)
 
     whole = written_attention(q, k, v)
-    assert torch.allclose(in_groups(16), whole), "In groups, the result is the same."
+    assert torch.allclose(in_groups(16), whole), \
+        "In groups, the result is the same."
     full = flops(lambda: written_attention(q, k, v))  # @inspect full as FLOP
     shares = [flops(partial(in_groups, s)) / full for s in (64, 32, 16, 2)]  # @inspect shares
-    assert shares == [1, 3 / 4, 5 / 8, 33 / 64], "These are the shares of the FLOPs with 1, 2, 4 and 32 groups."
+    assert shares == [1, 3 / 4, 5 / 8, 33 / 64], \
+        "These are the shares of the FLOPs with 1, 2, 4 and 32 groups."
     note(r"""
         The shares follow a rule: with $m$ groups, the share of pairs that are scored is $(m+1)/2m$.
         With `4` groups it is $5/8$, and with more groups it approaches one half. Here are `4`
@@ -229,10 +244,13 @@ def a_fused_backward_pass_recomputes_scores() -> None:
 
     bill = flops_by_operation(lambda: attend(True).sum().backward())  # @inspect bill as FLOP
     forward, backward = bill.values()
-    assert forward == 2 * 2 * t * t * width == 2**38, "Two products of all pairs go forward."  # @hide
-    assert backward / forward == 2.5, "Backward takes five products where forward takes two."
+    assert forward == 2 * 2 * t * t * width == 2**38, \
+        "Two products of all pairs go forward."  # @hide
+    assert backward / forward == 2.5, \
+        "Backward takes five products where forward takes two."
     per_pair = (forward + backward) / (t * t * width)  # @inspect per_pair as FLOP
-    assert per_pair == 14.0, "Seven products are 14 FLOPs per token of context and number of the width."
+    assert per_pair == 14.0, \
+        "Seven products are 14 FLOPs per token of context and number of the width."
     ignored = flops(lambda: attend(False)) - flops(lambda: attend(True))
     assert ignored == 0, "The counter does not look at the mask."  # @zero: the difference of two equal counts
     own = per_pair * 6 / 7  # @inspect own as FLOP
@@ -328,7 +346,8 @@ def codebases_count_differently() -> None:
         return [round(count / base, 2) for count in counts]
 
     short = relative(LLAMA_3_8B, 8192)  # @inspect short
-    assert short == [0.83, 1.05, 1, 0.89], "With 8192 tokens, these are the counts relative to torchtitan's."
+    assert short == [0.83, 1.05, 1, 0.89], \
+        "With 8192 tokens, these are the counts relative to torchtitan's."
     long = relative(LLAMA_3_8B, 131072)  # @inspect long
     assert long == [0.19, 1.01, 1, 0.59], "With 131072 tokens, they are these."
     note(rf"""
@@ -388,7 +407,8 @@ def mfu_is_measured_here() -> None:
     product = quickest(lambda: x @ x, 10)  # @measure product as s
     pace = quickest(step, 10)  # @measure pace as s
     least = 3 * forward_flops(config, context, 0)
-    assert least <= products < 2 * least, "What is timed is forward and backward."
+    assert least <= products < 2 * least, \
+        "What is timed is forward and backward."
     reached = flops(lambda: x @ x) / product  # @measure reached as FLOP/s
     rate = context / pace  # @measure rate as tokens/s
     mfu = {
@@ -396,7 +416,8 @@ def mfu_is_measured_here() -> None:
         for name, c in CONVENTIONS.items()
     }  # @measure mfu
     above = mfu["nanoGPT"] / mfu["Megatron-LM"] - 1  # @measure above as %
-    assert round(above, 2) == 0.32, "NanoGPT's MFU is higher than Megatron-LM's by so much."
+    assert round(above, 2) == 0.32, \
+        "NanoGPT's MFU is higher than Megatron-LM's by so much."
     note(r"""
         All four are MFUs of the same steps, and the highest is a third above the lowest that counts
         attention. Which of them says what the machine does? Let PyTorch count the products of a
@@ -410,7 +431,8 @@ def mfu_is_measured_here() -> None:
     near = math.isclose(busy, mfu["torchtitan"], rel_tol=0.01)
     assert near, "By the counter, it is torchtitan's."
     quick = counted / reached  # @measure quick as s
-    assert quick < pace < BUSY * quick, "A step takes longer than its products would at that rate."
+    assert quick < pace < BUSY * quick, \
+        "A step takes longer than its products would at that rate."
     note(r"""
         The counter agrees with torchtitan's formula, which counts every pair of tokens. None of the
         four is near one: the products of so small a model are small, and much else takes time.
@@ -449,7 +471,8 @@ def recomputation_is_work_but_not_the_models() -> None:
         of `46.2%` [@palm]. Their ratio tells how much was recomputed:
     """)
     palm = 57.8 / 46.2  # @inspect palm
-    assert 1.25 < palm < 4 / 3, "A quarter was computed again, which is less than a whole forward pass."
+    assert 1.25 < palm < 4 / 3, \
+        "A quarter was computed again, which is less than a whole forward pass."
     misbelief("A higher utilization means a faster run.", r"""
         With HFU that is wrong. A run with the higher HFU may be slower, because it computes things
         twice. With MFU it is right, on the same cards and with the same formula, because MFU is the
@@ -497,10 +520,13 @@ def a_long_context_can_lift_mfu_above_one() -> None:
         for c in (usual, true)
     ]
     reported = [share * u / t for u, t in zip(*counts)]  # @inspect reported
-    assert reported[0] < 0.72, "With 8192 tokens, the reported MFU is less than 72 %."
-    assert 1.09 < reported[-1] < 1.1, "With a million tokens, it is more than 109 %."
+    assert reported[0] < 0.72, \
+        "With 8192 tokens, the reported MFU is less than 72 %."
+    assert 1.09 < reported[-1] < 1.1, \
+        "With a million tokens, it is more than 109 %."
     first = next(n for n, m in zip(lengths, reported) if m > 1)  # @inspect first
-    assert first == 262144, "From this context on, the reported MFU exceeds one."
+    assert first == 262144, \
+        "From this context on, the reported MFU exceeds one."
     note(rf"""
         From {first:,} tokens of context on, the reported MFU exceeds one. The card does not exceed
         its peak: the formula counts FLOPs that were skipped. So when you report an MFU, say which
