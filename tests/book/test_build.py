@@ -122,7 +122,7 @@ def test_a_wrong_number_in_the_lecture_stops_the_command_and_the_build_with_the_
         right.replace("assert size == 2304 * 1024", "assert size == 2305 * 1024"), encoding="utf-8"
     )
     said = (
-        f"lectures/lecture_02/tensor.py:{line}: claim fails: 2304 MiB\n"
+        f"lectures/lecture_02/tensor.py:{line}: claim fails: The matrix takes 2304 MiB.\n"
         "    assert size == 2305 * 1024 * 1024\n"
         "    2,415,919,104 == 2,416,967,680\n"
         "      size is 2,415,919,104\n"

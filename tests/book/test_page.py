@@ -971,6 +971,7 @@ def test_the_ledger_is_also_data():
         "claim": "y.stride() == (1, 3)",
         "caption": "strides *swap*",
         "kind": "assert",
+        "requires": None,
         "verdicts": [
             {
                 "run": 0,

@@ -41,7 +41,7 @@ ASKED = [
     ("activation checkpointing", [f"{THREE}the-activations-of-a-block/#checkpointing_keeps_the_input_alone", f"{TWO}gradients/"]),
     ("loss scaling", [f"{TWO}what-rounding-loses/#scaling_the_loss_saves_small_gradients"]),
     ("optimizer state", [f"{TWO}the-bill-of-a-step/#the_bill_in_bytes"]),
-    ("adam memory", [f"{TWO}the-bill-of-a-step/", f"{TWO}optimizers/"]),
+    ("adam memory", [f"{TWO}optimizers/"]),
     ("causal mask", [f"!{TWO}elementwise/#the_causal_mask_keeps_the_lower_triangle"]),
     ("tokens per second", [f"{THREE}generating/#bandwidth_sets_the_pace"]),
     ("speculative decoding", [f"!{THREE}generating/#a_guess_is_cheap_to_check"]),
