@@ -314,7 +314,7 @@ def explore(
     """
     if options.get("module"):
         figure(options["still"], caption="", alt=alt)
-        note("\n\n".join(filter(None, [cleandoc(do), caption and f"*{cleandoc(caption)}*", cleandoc(see)])))
+        note("\n\n".join(filter(None, [caption and f"*{cleandoc(caption)}*", cleandoc(do), cleandoc(see)])))
         return _Asked(function, over)
     unit = options.get("unit") or ""
     places = [dict(zip(over, several, strict=True)) for several in itertools.product(*over.values())]
