@@ -105,7 +105,7 @@ function show(name, value, text, remark) {
 }
 
 /** What the fields say, and what is wrong with them. */
-function given_and_wrong() {
+function entered() {
   const given = {}, wrong = {};
   for (const name of Object.keys(LIMITS)) {
     const value = read(name, label(fields[name]), fields[name].value);
@@ -160,7 +160,7 @@ const SAYS = {
 };
 
 function compute() {
-  const [given, wrong] = given_and_wrong();
+  const [given, wrong] = entered();
   const card = CARDS.find((it) => it.name === fields.device.value);
   const peak = card.peaks[fields.format.value];
   Object.assign(given, { card, peak, memory: card.memory, bandwidth: card.bandwidth, room: card.memory * (1 - given.reserve) });
@@ -195,10 +195,10 @@ function advice(g) {
     if (g.spread) return `Its state alone takes ${many(least)}.`;
     return g.devices >= least ? "Divide its state among the devices." : `Its state alone takes ${many(least)} among which it is divided.`;
   }
-  if (g.batch >= 1) return `${words(g.batch)} sequence${g.batch === 1 ? "" : "s"} would.`;
+  if (g.batch >= 1) return `${words(g.batch)} sequence${g.batch === 1 ? "" : "s"} would fit.`;
   const again = FORMULAS.activations[1]({ ...g, again: 1, sequences: 1 });
   if (!g.again && g.state + again + g.softmax / g.sequences <= g.room) return `Blocks that are computed again keep ${size(again)} of a sequence.`;
-  return "Not one sequence does: take fewer tokens, or divide activations among devices, too.";
+  return "Not one sequence fits: take fewer tokens, or divide activations among devices, too.";
 }
 
 function judge(g, waiting) {

@@ -301,7 +301,7 @@ def bfloat16_is_the_top_half_of_float32() -> None:
     note(r"""
         `bfloat16` has `16` bits, as `float16` has, but it keeps a gradient of `1e-8`. How? It is a
         `float32` of which only the first `16` bits are kept. So it has the whole exponent of a
-        `float32`, and with it the range. What is cut off is most of the fraction:
+        `float32`, and with it the range. What is gone is most of the fraction:
     """)
     top = bits(0.15625, torch.bfloat16)  # @inspect top
     full = bits(0.15625, torch.float32)  # @inspect full
@@ -313,7 +313,10 @@ def bfloat16_is_the_top_half_of_float32() -> None:
         "float16 has 5 bits of exponent and 10 of fraction."
     sizes = [torch.finfo(d).bits // 8 for d in FORMATS[:3]]  # @hide
     assert sizes == [4, 2, 2], "float32 takes 4 bytes, the two others 2."  # @hide
-    note("So the gradient of `1e-8`, which `float16` turns into zero, survives in `bfloat16`:")
+    note(r"""
+        So the gradient of `1e-8`, which `float16` turns into zero, survives in `bfloat16`. PyTorch
+        does not cut the other bits off, but rounds to the nearest `bfloat16`, here a larger one:
+    """)
     kept = cast(1e-8, torch.bfloat16)  # @inspect kept
     assert kept == 1.0011717677116394e-08, "It is not zero."
     off = kept / 1e-8 - 1  # @inspect off as %

@@ -130,8 +130,9 @@ def every_operation_has_an_intensity() -> None:
         *intensity* of an operation is its FLOPs divided by the bytes that it moves. The *ridge* of
         a card is the FLOPs that it can do while one byte arrives: its peak divided by its
         bandwidth. An operation with an intensity below the ridge waits for memory. With an
-        intensity above the ridge it waits for arithmetic. The {H100.name} has a peak of `PEAK`
-        FLOP/s in `bfloat16`, and a bandwidth of {BANDWIDTH / 1e12:.2f} TB/s [@nvidia-h100]:
+        intensity above the ridge it waits for arithmetic. The {H100.name} has a peak of
+        {PEAK / 1e12:.1f} TFLOP/s in `bfloat16`, and a bandwidth of {BANDWIDTH / 1e12:.2f} TB/s
+        [@nvidia-h100]:
     """)
     card = H100.bfloat16, H100.bandwidth  # @hide
     assert card == (PEAK, BANDWIDTH), \

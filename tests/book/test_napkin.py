@@ -587,12 +587,12 @@ def test_the_verdict_says_what_to_do(opened: Page) -> None:
         "The frame is the 80 GB of one H100 SXM. In it: state 1.094 GB, activations 217.6 GB, softmax 4.203 GB; 8 GB kept free."
     )
     assert verdict(again="yes").startswith("✓ It fits. 18.75 GB of 72 GB on each H100 SXM.")
-    assert verdict(sequences="9").endswith("4 sequences would.")
+    assert verdict(sequences="9").endswith("4 sequences would fit.")
     assert verdict(sequences="1", spread="no").endswith("Divide its state among the devices.")
     assert verdict(devices="2").endswith("Its state alone takes 16 devices among which it is divided.")
     assert verdict(spread="yes").endswith("Its state alone takes 16 devices.")
     assert verdict(devices="1024", context="1000000").endswith(
-        "Not one sequence does: take fewer tokens, or divide activations among devices, too."
+        "Not one sequence fits: take fewer tokens, or divide activations among devices, too."
     )
     assert verdict(parameters="") == "– Waits for: Parameters"
     small = verdict(model="Qwen2.5-0.5B", parameters="1.5B", devices="1", device="RTX 4090", context="4096")

@@ -72,6 +72,7 @@ OF_ONE_TIME = {
     "assert {'P': P}['P']": "a class",
 }
 OTHERWISE = {
+    "assert torch.allclose(x, x + 1, 1e-5, math.inf)": "everything is within an infinite tolerance",
     "assert torch.allclose(x, x + 1, atol=float('inf'))": "everything is within an infinite tolerance",
     "assert math.isclose(n, 7, abs_tol=math.inf)": "everything is within an infinite tolerance",
 }

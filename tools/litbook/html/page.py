@@ -192,12 +192,12 @@ def _page(book: Book, name: str, way: Html) -> Page:
     head += [*_preambles(sheet, same_file=False), *references(sheet.setting.citations)]
     asked = sheet.answers or (book.parts and not number)  # contents say what is answered
     scripts = {"player": steps, "answers": asked, "beside": any(sheet.links.values())}
-    needed = {"explore.js": sheet.explored > sheet.live, "live.js": sheet.live}
+    moving = {"explore.js": sheet.explored > sheet.live, "live.js": sheet.live}
     foot = [
         *(
-            tag("script", src=f"{sheet.up}../../assets/litbook/{name}", defer=True)
-            for name in needed
-            if needed[name]
+            tag("script", src=f"{sheet.up}../../assets/litbook/{file}", defer=True)
+            for file, is_there in moving.items()
+            if is_there
         ),
         questions.answers(sheet.answers),
         below,

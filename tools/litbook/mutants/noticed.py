@@ -232,9 +232,7 @@ class Launcher:
     def joined(self, keys: list[str], given: dict[str, Any], seconds: float) -> model.Record:
         """The record of these sections as all ranks left them."""
         several = [
-            encoding.loads(json.loads(one["answer"]), "what a rank left")
-            if "answer" in one
-            else Lost(one["message"], one["path"], one["line"])
+            encoding.loads(json.loads(one["answer"]), "what a rank left") if "answer" in one else Lost(**one)
             for one in self.left(keys, given, seconds)
         ]
         self.record = next((one for one in several if isinstance(one, model.Record)), self.record)

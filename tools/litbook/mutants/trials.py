@@ -161,7 +161,7 @@ def try_on_ranks(
             left = list[model.Record | Lost]()
             for one in several:
                 if "answer" not in one:
-                    left.append(Lost(one["message"], one["path"], one["line"]))
+                    left.append(Lost(**one))
                     continue
                 # It comes from a process that ran this lecture, as this one has.
                 tried, of_rank = pickle.loads(base64.b64decode(json.loads(one["answer"])))

@@ -81,14 +81,10 @@ def explored(
                 f"explore() draws {kind} from zero on, and got less at {_said(place)}\n"
                 'draw a curve: kind="curve"'
             )
-    for i in reversed(range(0, count, -(-count // REPEATED))):
+    for i in _repeated(count):
         again = _point(function, places[i])
         if repr(again) != repr(results[i]):
-            raise AuthorError(
-                f"explore() got {_brief(results[i])} at {_said(places[i])}, and then {_brief(again)}\n"
-                "compute it from the sliders' places alone: not from the clock, nor from chance, nor from "
-                "what an earlier point has left behind"
-            )
+            raise _unsteady(places[i], results[i], again)
     points = (
         *(result if isinstance(result, str) else (*map(number, result.values()),) for result in results),
     )
@@ -99,7 +95,7 @@ def explored(
             f"explore() keeps up to {GRID:,} bytes of a grid; this one has {size:,}\n"
             "give its sliders fewer places, or round what the function gives"
         )
-    keys = [(*place.values(),) if len(place) > 1 else next(iter(place.values())) for place in places]
+    keys = map(_key, places)
     numbers = (result if isinstance(result, str) else result.get("", result) for result in results)
     return grid, {
         key: cast("Given", number)
@@ -136,14 +132,10 @@ def live(
         ats = [*dict.fromkeys([start, (0,) * len(sizes), (*(n - 1 for n in sizes),), *drawn])]
     places = [{s.name: over[s.name][i] for s, i in zip(sliders, one, strict=True)} for one in ats]
     results = [_any(function, place) for place in places]
-    for i in reversed(range(0, len(ats), -(-len(ats) // REPEATED))):
+    for i in _repeated(len(ats)):
         again = _any(function, places[i])
         if again[1:] != results[i][1:]:
-            raise AuthorError(
-                f"explore() got {_brief(results[i][0])} at {_said(places[i])}, and then {_brief(again[0])}\n"
-                "compute it from the sliders' places alone: not from the clock, nor from chance, nor from "
-                "what an earlier point has left behind"
-            )
+            raise _unsteady(places[i], results[i][0], again[0])
     points = (*((one, text, why) for one, (_value, text, why) in zip(ats, results, strict=True)),)
     if points[ats.index(start)][2]:
         raise AuthorError(
@@ -156,8 +148,26 @@ def live(
             f"explore() keeps up to {GRID:,} bytes of a grid; this one has {size:,}\n"
             "give its sliders fewer places, or let the function give less"
         )
-    keys = [(*place.values(),) if len(place) > 1 else next(iter(place.values())) for place in places]
+    keys = map(_key, places)
     return kept, {key: value for key, (value, _text, why) in zip(keys, results, strict=True) if not why}
+
+
+def _repeated(count: int) -> Iterator[int]:
+    """The points that are asked a second time, the last first."""
+    return reversed(range(0, count, -(-count // REPEATED)))
+
+
+def _unsteady(place: Mapping[str, Place], first: object, again: object) -> AuthorError:
+    return AuthorError(
+        f"explore() got {_brief(first)} at {_said(place)}, and then {_brief(again)}\n"
+        "compute it from the sliders' places alone: not from the clock, nor from chance, nor from "
+        "what an earlier point has left behind"
+    )
+
+
+def _key(place: Mapping[str, Place]) -> Any:
+    """By what authors ask for a point: the slider's place, of several sliders all of theirs."""
+    return (*place.values(),) if len(place) > 1 else next(iter(place.values()))
 
 
 def _any(function: Callable[..., Any], place: Mapping[str, Place]) -> tuple[Any, str, str]:

@@ -465,6 +465,10 @@ class _Writer:
                     new.operand = tested(node.operand, decides=False)
                 case ast.Call():
                     new.args = [tested(argument, decides=False) for argument in node.args]
+                    # A tolerance hands its value over: of an infinite one everything is within.
+                    if _named(node.func) in ("allclose", "isclose"):
+                        close = (self._call("tolerance", value, statement, value) for value in new.args[2:4])
+                        new.args[2:4] = close
                     new.keywords = [self._bounded(keyword, statement) for keyword in node.keywords]
                     match node.func, node.args:
                         case ast.Name("all" | "any"), [ast.GeneratorExp() as drawn] if drawn in operands:
@@ -483,7 +487,7 @@ class _Writer:
         return self._call("truth", node, statement, new, _at(node, ast.Constant(_named(node))))
 
     def _bounded(self, keyword: ast.keyword, statement: int) -> ast.keyword:
-        """A tolerance hands its value over: of an infinite one everything is within."""
+        """A tolerance that is given by its name."""
         if keyword.arg not in ("atol", "rtol", "abs_tol", "rel_tol"):
             return keyword
         new = copy.copy(keyword)

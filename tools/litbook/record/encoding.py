@@ -163,17 +163,12 @@ def _check(record: Record) -> None:
                 raise ValueError(f"section {section.key!r} is a part of itself")
         if not all(_fits(piece.grid) and _fits(piece.live) for piece in section.pieces):
             raise ValueError(f"points and places of what {section.key!r} explores do not fit")
-        of_ranks = (
-            pointer
-            for entry in [
-                section
-            ]  # once its own are known to be right, which those of its ranks may stand for
-            for rank in (ranks_of(entry) if entry.shares else ())
-            for pointer in _references(record, rank)
-        )
-        for what, index, size in itertools.chain(_references(record, section), of_ranks):
-            if index is not None and not 0 <= index < size:
-                raise ValueError(f"{what} {index} of {section.key!r} does not exist")
+        # First its own, which those of its ranks may stand for: only then are these made.
+        of_ranks = (ranks_of(shared) for shared in [section] if shared.shares)
+        for entry in itertools.chain([section], itertools.chain.from_iterable(of_ranks)):
+            for what, index, size in _references(record, entry):
+                if index is not None and not 0 <= index < size:
+                    raise ValueError(f"{what} {index} of {section.key!r} does not exist")
 
 
 def _fits(explored: Grid | Live | None) -> bool:

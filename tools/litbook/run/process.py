@@ -398,7 +398,7 @@ def worlds(record: model.Record, *, slow: bool) -> dict[int, list[str]]:
 def _left(path: Path, rank: int, one: dict[str, Any]) -> model.Record | ranks.Lost:
     """What one rank left: its record, or how it ended."""
     if "record" not in one:
-        return ranks.Lost(one["message"], one["path"], one["line"])
+        return ranks.Lost(**one)
     record = encoding.loads(one["record"], f"what rank {rank} of {shown(path)} left")
     try:
         return desk.with_late(record, one["late"])

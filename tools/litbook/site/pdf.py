@@ -43,14 +43,14 @@ class NoBrowser(LitbookError):
 
 def browser(named: str = "") -> str:
     """The browser that prints: the one that is named, or the first Chromium that is here."""
-    found = [it for it in map(shutil.which, [named] if named else [*BROWSERS, ON_MACOS]) if it]
-    if not found:
+    programs = [*filter(None, map(shutil.which, [named] if named else [*BROWSERS, ON_MACOS]))]
+    if not programs:
         what = f"--browser {named}: there is no such program" if named else "no Chromium or Chrome is here"
         raise NoBrowser(
             f"litbook pdf prints with Chromium or Chrome, and {what}\n"
             "    install one, or name one: --browser /path/to/chrome"
         )
-    return found[0]
+    return programs[0]
 
 
 def named(config: Path) -> tuple[str, str]:

@@ -336,7 +336,7 @@ class LitbookPlugin(BasePlugin[Options]):
         """The verdict of a strict build: it fails by how many problems there are, whoever reads the log."""
         if config["extra"].get("colab"):  # Binder makes its environment of what stands beside the site
             recorded = [edition.record.environment.versions for edition in self.editions]
-            versions = {name: v.partition("+")[0] for it in recorded for name, v in it.items() if v}
+            versions = {name: v.partition("+")[0] for one in recorded for name, v in one.items() if v}
             listed = "".join(f"{name}=={versions[name]}\n" for name in sorted(versions))
             write(Path(config["site_dir"]) / "requirements.txt", listed.encode())
         search.split(Path(config["site_dir"]), self.config.synonyms, self.passages)
