@@ -3,7 +3,7 @@
 import math
 from dataclasses import replace
 from functools import partial
-from typing import get_args
+from typing import Any, get_args
 
 import torch
 import torch.nn.functional as F
@@ -29,7 +29,7 @@ from .block import (
     written_attention,
 )
 from .counts import Config, attention_flops, block_weights, cache_bytes, forward_flops, matrices, parameter_count
-from .figures import plot_matrices
+from .figures import plot_block, plot_matrices
 from .published import LLAMA_2_7B, LLAMA_3_8B, LLAMA_3_70B, MISTRAL_7B, QWEN_25_HALF_B, SMALL
 
 
@@ -110,6 +110,13 @@ def a_block_is_seven_matrices() -> None:
         which is {by_hand:,} weights, and {gains} gains. No parameter is a bias. {share:.0%} of the
         weights are in the feed-forward part, because its three matrices are wider than those of
         attention.
+    """)
+    figure(plot_block(matrices(config)), caption=r"""
+        The seven matrices of this block to one scale, a row of weights for each number that goes
+        in; `down` is turned on its side. The feed-forward part has three quarters of the area.
+    """, alt=r"""
+        Seven rectangles. Query and out are squares, key and value a quarter as wide. Gate, up and
+        down are two and a half times as long as the squares.
     """)
     question(r"""
         A block has width `128`, as many heads of keys as of queries, and is `512` wide inside the
@@ -364,34 +371,48 @@ def heads_of_queries_share_keys() -> None:
         "So many weights make the keys with sharing."  # @hide
     assert key_weights(alone) == 64 * 64, "So many make them without."  # @hide
 
-    def share(key_heads: int) -> dict[str, float]:  # @hide
-        few, all_ = (replace(LLAMA_3_8B, kv_heads=h) for h in (key_heads, 32))
-        names = "query", "key", "value", "out"
-        weights = [
-            sum(math.prod(matrices(c)[m]) for m in names) for c in (few, all_)]
+    note(r"""
+        Llama-3-8B has `32` heads of queries and `8` KV heads. `shared_by` gives its block another
+        number of KV heads. It returns the shapes of the seven matrices, their weights, the FLOPs of
+        scores and sums for a token, and the bytes of the KV cache. Compare `32` KV heads with `8`,
+        for a text of `8192` tokens:
+    """)
+
+    def shared_by(
+        kv_heads: int, inner_width: int, context: int
+    ) -> dict[str, Any]:
+        c = replace(LLAMA_3_8B, kv_heads=kv_heads, hidden=inner_width)
         return {
-            "weights of attention": weights[0] / weights[1],
-            "cache of a token": cache_bytes(few, 1) / cache_bytes(all_, 1),
-            "FLOPs over the cache": attention_flops(few, 1, 1024) / attention_flops(all_, 1, 1024),
+            "matrices": [list(shape) for shape in matrices(c).values()],
+            "weights": block_weights(c),
+            "attention": attention_flops(c, 1, context) // c.layers,
+            "cache": cache_bytes(c, context),
         }
 
-    note(r"""
-        Llama-3-8B has `32` heads of queries and `8` KV heads. Here it gets other numbers of KV
-        heads. Each bar is a share of what the model would need if no head shared:
-    """)
-    grid = explore(share, over={"key_heads": [1, 2, 4, 8, 16, 32]}, at={"key_heads": 32}, unit="%",
-        do="Go from `32` heads of keys to `8`, as Llama-3-8B has them, and on to `1`. What stays?",
+    separate, eight = (shared_by(g, 14336, 8192) for g in (32, 8))
+    assert eight["cache"] / separate["cache"] == 0.25, \
+        "With 8 KV heads, the cache is a quarter."
+    assert eight["attention"] == separate["attention"], \
+        "The FLOPs of scores and sums stay."
+    left = eight["weights"] / separate["weights"]  # @inspect left as %
+    assert 0.89 < left < 0.9, "Nine tenths of the block's weights stay."
+    explore(shared_by, over={
+        "kv_heads": [1, 2, 4, 8, 16, 32], "inner_width": [4096, 8192, 11008, 14336, 16384],
+        "context": [2**i for i in range(10, 17)],
+    }, at={"kv_heads": 32, "inner_width": 14336, "context": 8192}, module="pictures/block.js",
+        still=plot_block(matrices(replace(LLAMA_3_8B, kv_heads=32))),
+        do="Go from `32` KV heads to `8`, as Llama-3-8B has them, and on to `1`. What stays?",
         see=r"""
-            The cache shrinks as the heads of keys do. The FLOPs over it stay. Of the weights more
-            than half remain, since the matrices of queries and of the output are as large as ever.
-        """,
-        caption="Llama-3-8B with fewer heads of keys, against one head of keys for each of queries.",
-        alt="Three bars: of the cache, which shrinks, of FLOPs, which stay, and of weights, between.")  # @hide
-    assert grid[8]["cache of a token"] == 0.25, \
-        "With 8 of 32 the cache is a quarter."  # @hide
-    assert grid[1]["FLOPs over the cache"] == 1, "The FLOPs stay."  # @hide
-    assert 0.5 < grid[1]["weights of attention"] < 0.52, \
-        "More than half of the weights stay."  # @hide
+            The cache shrinks as the KV heads do. The FLOPs of scores and sums stay, and so does
+            most of the block: only the matrices of keys and of values shrink.
+        """, caption=r"""
+            The seven matrices of a block of Llama-3-8B to one scale, a row of weights for each
+            number that goes in; `down` is turned on its side. Sliders change the number of KV heads,
+            the width inside the feed-forward part, and the tokens of the text.
+        """, alt=r"""
+            Seven rectangles. With 32 KV heads the four of attention are squares of one size. Gate,
+            up and down are three and a half times as long as they are high.
+        """)  # @hide
     with torch.device("meta"):  # @hide
         layer = Attention(LLAMA_3_8B, "fused")  # @hide
     question(r"""

@@ -1,7 +1,9 @@
 """The code behind the figures, which the pages do not show."""  # @hide
+
 from collections.abc import Mapping, Sequence
 
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 from plots import BLUE, GOLD, GREEN, GREY, RED, blank
 
 
@@ -18,9 +20,34 @@ def plot_matrices(models: Mapping[str, Mapping[str, tuple[int, int]]]) -> Figure
     axes.set_yticks([-row for row in range(len(models))], list(models))
     axes.set(xlabel="share of the block's weights", xlim=(0, 1))
     axes.legend(
-        frameon=False, labelcolor=GREY, ncols=7, loc="lower center", bbox_to_anchor=(0.45, 1),
-        handlelength=1, columnspacing=1,
+        frameon=False,
+        labelcolor=GREY,
+        ncols=7,
+        loc="lower center",
+        bbox_to_anchor=(0.45, 1),
+        handlelength=1,
+        columnspacing=1,
     )
+    return fig
+
+
+def plot_block(shapes: Mapping[str, tuple[int, int]]) -> Figure:
+    """Each matrix as a rectangle to one scale: attention, gate and up, and `down` turned on its side."""
+    fig = Figure(figsize=(6.4, 3.4), facecolor="none", layout="constrained")
+    axes = fig.subplots()
+    colors = (BLUE, GOLD, GOLD, BLUE, GREEN, GREEN, GREEN)
+    unit = max(max(shape) for shape in shapes.values()) / 16
+    high, left = shapes["query"][0], 0.0
+    for i, (color, (name, (rows, cols))) in enumerate(zip(colors, shapes.items(), strict=True)):
+        width, height = (rows, cols) if name == "down" else (cols, rows)
+        row = (i > 3) + (i > 5)
+        left = 0.0 if i in (4, 6) else left
+        top = -row * (high + 2.6 * unit)
+        axes.add_patch(Rectangle((left, top), width, height, facecolor=color + "66", edgecolor=color))
+        axes.text(left, top + height + 0.3 * unit, name, color=GREY, fontsize=9)
+        left += max(width, 3.6 * unit) + unit
+    axes.set(xlim=(-unit / 4, 33.5 * unit), ylim=(-2 * (high + 2.7 * unit), high + 2 * unit), aspect="equal")
+    axes.set_axis_off()
     return fig
 
 
@@ -50,7 +77,7 @@ def plot_paces(
     for color, (context, paces) in zip((BLUE, GREEN, RED), curves.items()):
         inside = [b for b in batches if b <= room[context]]
         axes.plot(batches, paces, color=color, lw=1, alpha=0.6)
-        axes.plot(inside, paces[:len(inside)], color=color, lw=2.5, label=f"{context:,} tokens of context")
+        axes.plot(inside, paces[: len(inside)], color=color, lw=2.5, label=f"{context:,} tokens of context")
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
     axes.set_xticks(list(batches), [str(b) for b in batches])

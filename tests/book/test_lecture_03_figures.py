@@ -1,0 +1,34 @@
+"""What the figures of lecture 03 draw is what the lecture computed: the lengths in them are read back."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+@pytest.fixture(scope="module")
+def lecture(repo: Path) -> Any:
+    """Makes a module of the lecture from its name."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "path", [str(repo / "lectures"), *sys.path])
+        yield lambda name: importlib.import_module(f"lecture_03.{name}")
+
+
+@pytest.mark.parametrize("model", ["SMALL", "LLAMA_3_8B", "LLAMA_2_7B"])
+def test_each_matrix_of_a_block_has_the_area_of_its_weights_and_lies_in_no_other(
+    lecture: Any, model: str
+) -> None:
+    shapes = lecture("counts").matrices(getattr(lecture("published"), model))
+    (axes,) = lecture("figures").plot_block(shapes).axes
+    drawn = {label.get_text(): box for label, box in zip(axes.texts, axes.patches, strict=True)}
+    assert {name: box.get_width() * box.get_height() for name, box in drawn.items()} == {
+        name: rows * columns for name, (rows, columns) in shapes.items()
+    }
+    assert {box.get_height() for box in drawn.values()} == {shapes["query"][0]}
+    boxes = [box.get_bbox() for box in axes.patches]
+    assert not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
+    assert axes.get_aspect() == 1
