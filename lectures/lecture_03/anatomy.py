@@ -39,12 +39,12 @@ def a_block_of_today() -> None:
         Llama, Mistral and Qwen2.5 are built from the same kind of block. It differs from the block
         of the first Transformer [@vaswani2017] in five ways:
 
-        - the norm is RMSNorm instead of LayerNorm, and it comes before attention and before the
-          feed-forward part; it used to come after each addition;
+        - its norm is RMSNorm; it used to be LayerNorm. The norm comes before attention and before
+          the feed-forward part; it used to come after each addition;
         - a token's position turns its queries and keys; it used to be added to the token;
-        - several heads of queries share one head of keys and values, which used to be as many;
-        - the feed-forward part has a gate, a third matrix beside its two;
-        - there is no dropout, and nearly no bias.
+        - several heads of queries share one head of keys and values; each used to have its own;
+        - the feed-forward part has three matrices; it used to have two;
+        - there is no dropout, and there are hardly any biases.
 
         This part explains them one by one. [Later models](#later_models) change more, and have a
         part of their own.
@@ -56,10 +56,11 @@ def a_block_of_today() -> None:
         add to, is the *residual stream*.
 
         In attention, three matrices turn each token into a query, a key and a value. Each of these
-        rows is cut into *heads*, pieces that work apart from each other. A *score* is the product
-        of a query and a key in one head. The *causal mask* removes the scores of later tokens. The
-        softmax of a token's scores says how much of each value it takes. The *feed-forward part*
-        then works on each token alone.
+        rows is cut into *heads*, pieces that work apart from each other. In each head, the *score*
+        of two tokens is the product of the query of one and the key of the other. The *causal mask*
+        removes the scores of later tokens. The softmax turns the scores of a token into weights,
+        and the weights say how much of each value the token takes. A fourth matrix, the output,
+        works on what all heads took. The *feed-forward part* then works on each token alone.
     """)
     a_block_is_seven_matrices()
     rmsnorm_forgets_the_scale()
@@ -75,13 +76,19 @@ def a_block_of_today() -> None:
 def a_block_is_seven_matrices() -> None:
     """A block is seven matrices, and most of its weights are in the feed-forward part."""
     note(r"""
-        How many parameters does a Transformer block have, and where are they? Attention has four
-        matrices: for queries, for keys, for values and for its result. All queries of a token
-        together have $d$ numbers, as many as the token itself. All its keys together have $d_{kv}$
-        numbers, and so have its values; $d_{kv}$ is smaller than $d$ where heads share keys. The
-        feed-forward part has three matrices between the width $d$ and a larger width $h$. Each of
-        the two norms has $d$ *gains*, factors that it learns. Together the matrices and gains of
-        one block have
+        How many parameters does a Transformer block have, and where are they? A token comes in as a
+        row of $d$ numbers, and every matrix of the block turns a row of numbers into another. A
+        matrix that turns $r$ numbers into $c$ numbers has $r \cdot c$ weights.
+
+        - *Attention* has four matrices. The query matrix makes $d$ numbers of the $d$ numbers of a
+          token, and so does the output matrix. The key matrix and the value matrix make $d_{kv}$
+          numbers each; $d_{kv}$ is at most $d$.
+        - The *feed-forward part* has three matrices. Two of them, called gate and up, make $h$
+          numbers of $d$; the third, called down, makes $d$ of $h$. The inner width $h$ is larger
+          than $d$.
+        - Each of two norms has $d$ *gains*, factors that it learns.
+
+        Added up, a block has this many parameters:
 
         [@eq:block]: $$
         \underbrace{2d^2 + 2\,d\,d_{kv}}_{\text{attention}} +
@@ -89,190 +96,224 @@ def a_block_is_seven_matrices() -> None:
         + \underbrace{2d}_{\text{gains}}
         $$
 
-        parameters. `SMALL` is a model that is small enough to be counted by hand. `Block` builds
-        one of its blocks, and PyTorch lists the parameters of that block by name:
+        Check it on a block that is small enough to be counted by hand: $d = 64$, $d_{kv} = 16$ and
+        $h = 160$. `SMALL` holds these sizes, `Block` builds the block, and PyTorch lists its
+        parameters by name:
     """)
-    config = SMALL  # @inspect config
-    block = Block(config)
+    block = Block(SMALL)
     by_name = {name: p.numel() for name, p in block.named_parameters()}  # @inspect by_name
     assert len(by_name) == 9, \
         "The block has seven matrices and two rows of gains."  # @hide
-    d, kv, h = config.width, config.kv_width, config.hidden  # @inspect d, kv, h
-    by_hand = 2 * d * d + 2 * d * kv + 3 * d * h  # @inspect by_hand
-    assert by_hand == block_weights(config) == 40960, \
-        "The matrices have 40960 weights."
-    gains = sum(by_name.values()) - by_hand
-    assert gains == 2 * d == 128, "128 parameters are gains."
-    share = 3 * d * h / by_hand  # @inspect share as %
-    assert share == 0.75, "75 % of the weights are in gate, up and down."
+    d, kv, h = SMALL.width, SMALL.kv_width, SMALL.hidden  # @inspect d, kv, h
+    weights = 2 * d * d + 2 * d * kv + 3 * d * h  # @inspect weights
+    gains = sum(by_name.values()) - weights  # @inspect gains
+    assert gains == 2 * d, \
+        "What PyTorch lists besides the weights of the formula are the gains."
+    assert weights == block_weights(SMALL) == 40960, \
+        "The seven matrices have 40,960 weights."  # @hide
+    share = 3 * d * h / weights  # @inspect share as %
+    assert share == 0.75, \
+        "75 % of the weights are in the feed-forward part."
     note(rf"""
-        With the numbers of this block the formula is `2 * 64**2 + 2 * 64 * 16 + 3 * 64 * 160`,
-        which is {by_hand:,} weights, and {gains} gains. No parameter is a bias. {share:.0%} of the
-        weights are in the feed-forward part, because its three matrices are wider than those of
-        attention.
+        With the numbers of this block, attention has `2 * 64 * 64 + 2 * 64 * 16`, which is
+        {2 * d * d + 2 * d * kv:,} weights. The feed-forward part has `3 * 64 * 160`, which is
+        {3 * d * h:,}, so {share:.0%} of all {weights:,}. The cause is the inner width $h$, which is
+        larger than $d$. The {gains} gains hardly count.
     """)
-    figure(plot_block(matrices(config)), caption=r"""
+    figure(plot_block(matrices(SMALL)), caption=r"""
         The seven matrices of this block to one scale, a row of weights for each number that goes
         in; `down` is turned on its side. The feed-forward part has three quarters of the area.
     """, alt=r"""
         Seven rectangles. Query and out are squares, key and value a quarter as wide. Gate, up and
         down are two and a half times as long as the squares.
     """)
+    note("In published models the feed-forward part has most of a block's weights, too:")
+    models = {
+        "Llama-2-7B": LLAMA_2_7B, "Llama-3-8B": LLAMA_3_8B,
+        "Mistral-7B": MISTRAL_7B, "Qwen2.5-0.5B": QWEN_25_HALF_B,
+    }  # @hide
+    parts = {name: matrices(config) for name, config in models.items()}  # @hide
+    least = min(
+        3 * c.width * c.hidden / block_weights(c) for c in models.values())  # @hide
+    assert least > 0.66, \
+        "In each of these models the feed-forward part has about two thirds or more."  # @hide
+    figure(plot_matrices(parts), caption=r"""
+        The seven matrices of one block, as shares of its weights. Gate, up and down are two thirds
+        or more. Where keys and values are narrow, their two matrices are thin.
+    """, alt=r"""
+        Four stacked bars, one for each model. In Llama-2-7B the four matrices of attention are a
+        third of the block. In the other three, keys and values are thin slices, and gate, up and
+        down fill four fifths and more.
+    """)
     question(r"""
-        A block has width `128`, as many heads of keys as of queries, and is `512` wide inside the
-        feed-forward part. How many weights are in its seven matrices?
+        In another block $d$ is `128`, $d_{kv}$ is `128` as well, and $h$ is `512`. How many weights
+        are in its seven matrices?
     """, answer=4 * 128 * 128 + 3 * 128 * 512, check=block_weights(Config(1, 128, 8, 8, 512, 100, 32)), unit="weights",
         wrong={
             "The feed-forward part has three matrices, not two.": 4 * 128 * 128 + 2 * 128 * 512,
-            "Attention has four matrices: do not forget the one for its result.": 3 * 128 * 128 + 3 * 128 * 512,
+            "Attention has four matrices: do not forget the output.": 3 * 128 * 128 + 3 * 128 * 512,
         }, why=r"""
-            Attention has four matrices of `128 * 128`, since the keys are as wide as the queries.
-            The feed-forward part has three matrices of `128 * 512`.
-        """, hint="Without sharing, $d_{kv}$ is $d$.")
+            Attention has four matrices of `128 * 128`, since $d_{kv}$ is as large as $d$. The
+            feed-forward part has three matrices of `128 * 512`.
+        """, hint="Put the three numbers into the formula, without its last term.")
 
 
 def rmsnorm_forgets_the_scale() -> None:
     """RMSNorm removes the scale of a token's numbers."""
     note(r"""
-        Why does a block need norms? The row of numbers that runs through all blocks is the residual
-        stream. Each block adds to it, so its numbers grow from block to block. A norm brings them
-        back to one scale before a matrix sees them. RMSNorm divides the numbers of a token by the
-        root of their mean square, and multiplies each by a learned gain [@rmsnorm]. At the start
-        all gains are one. Then the mean square of the result is one, and so the squares of `64`
-        numbers add up to `64`. The length of the row is the root of that sum:
+        Why does a block need norms? Each block adds its results to the residual stream, the row of
+        numbers of a token that runs through all blocks. So these numbers grow from block to block.
+        A norm brings them back to one scale before a matrix sees them.
+
+        RMSNorm takes the *root mean square* of a token's numbers: square them, take the mean of the
+        squares, and the root of the mean. It divides each number by this, and multiplies it by a
+        learned gain [@rmsnorm]. Take a token of two numbers, `1` and `7`. Its squares, `1 * 1` and
+        `7 * 7`, have the mean `25`, whose root is `5`. With gains of one, the norm returns `1/5`
+        and `7/5`.
+
+        Here a new norm, whose gains are all one, gets tokens of `64` numbers. (`eps` is a tiny
+        number that a norm adds to the mean square, so that it never divides by zero. It is left out
+        here.)
     """)
     norm = RMSNorm(64, eps=0).double()
     x: Float[Tensor, "b t d"] = torch.randn(2, 5, 64).double()
     root = x.square().mean(dim=-1, keepdim=True).sqrt()
-    y: Float[Tensor, "b t d"] = norm(x)
-    assert torch.allclose(y, x / root), \
-        "The norm divides by the root mean square, no more."
-    lengths = y.norm(dim=-1)  # @inspect lengths
-    eight = torch.full_like(lengths, 8)
+    y: Float[Tensor, "b t d"] = norm(x)  # @hide
+    assert torch.allclose(norm(x), x / root), \
+        "The norm divides each token by its root mean square, no more."
+    lengths = y.norm(dim=-1)  # @hide
+    eight = torch.full_like(lengths, 8)  # @hide
     assert torch.allclose(lengths, eight), \
-        "Each token has length 8, the root of 64."
+        "The squares of 64 numbers with mean square 1 add up to 64: each token has length 8."  # @hide
     note(r"""
-        Now multiply a token by a hundred. Its root mean square then grows by the same factor and
-        the norm divides by it. So the result does not change, whatever the gains are:
+        Now multiply each token by a hundred. Its root mean square grows by the same factor. The
+        norm divides the one by the other, so its result stays the same. This holds for any gains:
     """)
     learned = RMSNorm(64, eps=0).double()
     nn.init.uniform_(learned.gain, 0.5, 1.5)  # @unnoticed: 0.5, 1.5: any gains that differ
     spread = learned(x).norm(dim=-1)  # @hide
     assert spread.max() > 1.02 * spread.min(), \
-        "With such gains the lengths differ."  # @hide
+        "With gains that differ, the lengths of the tokens differ."  # @hide
     loud = 100 * x  # @unnoticed: 100, doubled: any factor
     assert torch.allclose(learned(loud), learned(x)), \
         "A hundred times the input gives the same result."
-    note(r"""
-        One small number was left out so far. The norm adds `eps`, usually `1e-5`, to the mean
-        square, so that it never divides by zero. A model begins with numbers of about `0.02`. Their
-        mean square is `0.02**2`, and `eps` is a fortieth of it. Measure how much `eps` changes
-        there, by multiplying the same token by a hundred:
-    """)
-    quiet, usual = 0.02 * y, RMSNorm(64).double()  # @unnoticed: .double(): any format of so many digits
-    lengths = usual(quiet).norm(dim=-1)  # @inspect lengths
+    quiet, usual = 0.02 * y, RMSNorm(64).double()  # @hide
+    lengths = usual(quiet).norm(dim=-1)  # @hide
     assert 7.90 < lengths.min() < lengths.max() < 7.91, \
-        "The lengths are not quite 8."  # @hide
-    before, after = usual(quiet), usual(100 * quiet)  # @unnoticed: 100: any large factor
-    change = ((after - before).norm() / before.norm()).item()  # @inspect change as %
+        "With the usual eps, tokens of numbers around 0.02 come out not quite 8 long."  # @hide
+    before, after = usual(quiet), usual(100 * quiet)  # @hide
+    change = ((after - before).norm() / before.norm()).item()  # @hide
     assert round(change, 2) == 0.01, \
-        "With eps, the scale changes the result by so much."
+        "With the usual eps, a hundredfold input changes the result of such tokens by 1 %."  # @hide
     block, turn = Block(SMALL).double(), turns(SMALL.head, 5).double()  # @hide
     middle = x + block.attention(block.before_attention(x), turn)  # @hide
     after = middle + block.feed_forward(block.before_feed_forward(middle))  # @hide
     assert torch.allclose(block(x, turn), after), \
-        "A block is x + attention(norm(x)), and so on."  # @hide
+        "A block is x + attention(norm(x)), and then x + feed_forward(norm(x))."  # @hide
+    centered = x - x.mean(dim=-1, keepdim=True)  # @hide
+    layer_norm = partial(F.layer_norm, normalized_shape=(64,), eps=0)  # @hide
+    layered = layer_norm(centered)  # @hide
+    assert torch.allclose(norm(centered), layered), \
+        "RMSNorm and LayerNorm agree where a token's mean is zero."  # @hide
+    assert not torch.allclose(norm(x), layer_norm(x)), \
+        "RMSNorm and LayerNorm differ where it is not."  # @hide
+    two = [sum(p.numel() for p in n.parameters()) for n in (RMSNorm(64), nn.LayerNorm(64))]  # @hide
+    assert two == [64, 2 * 64], \
+        "RMSNorm has a gain for each number, and LayerNorm a gain and a bias."  # @hide
     note(rf"""
-        So `eps` changes {change:.1%} of a small token, and next to nothing of a large one.
+        So the matrix behind a norm never sees how large a token's numbers were, only how they
+        relate to each other. (With the usual `eps` of `1e-5` that is not quite exact: where numbers
+        are as small as `0.02`, a hundredfold input changes the result by {change:.1%}.)
 
         The older LayerNorm does more. It also subtracts the mean of a token's numbers before it
-        divides, and adds a learned bias to each number. Where the mean is zero and so are the
-        biases, the two norms agree:
+        divides, and adds a learned bias to each. RMSNorm leaves both out.
     """)
-    centered = x - x.mean(dim=-1, keepdim=True)
-    layer_norm = partial(F.layer_norm, normalized_shape=(64,), eps=0)
-    layered = layer_norm(centered)
-    assert torch.allclose(norm(centered), layered), \
-        "They agree where the mean is zero."
-    assert not torch.allclose(norm(x), layer_norm(x)), \
-        "They differ where it is not."
-    question("RMSNorm has a gain for each number of the width, and LayerNorm a gain and a bias. How many parameters do the two have at width `4096`, RMSNorm first?",
-             answer=[
-                 sum(p.numel() for p in norm.parameters())
-                 for norm in (RMSNorm(4096), nn.LayerNorm(4096))
-             ],
-             check=[4096, 2 * 4096], unit="parameters", why=r"""
-                 RMSNorm has `4096` gains. LayerNorm has `4096` gains and `4096` biases, twice as
-                 many.
-             """, hint="Write both numbers with a comma between them.")
+    four = RMSNorm(4, eps=0)  # @hide
+    question(r"""
+        A token has the four numbers `1`, `5`, `5` and `7`. It is multiplied by `10` and goes
+        through RMSNorm, with gains of one and without `eps`. What is the first number of the
+        result?
+    """, answer=1 / 5, check=round(four(10 * torch.tensor([1.0, 5.0, 5.0, 7.0]))[0].item(), 6), within=0.01, wrong={
+            "The root mean square became ten times as large, too.": 2.0,
+            "Divide by the root of the mean square, not by the mean square.": 1 / 25,
+            "Take the mean of the squares, not their sum.": 0.1,
+        }, hint="What is the mean of the four squares?",
+        why="The squares are `1`, `25`, `25` and `49`; their mean is `25`, and its root is `5`. The factor `10` is in the number and in the root, so it cancels: `10 / 50` is `1 / 5`.")
 
 
 def rotary_embedding_tells_distances() -> None:
-    """Rotary embedding turns queries and keys, so that positions enter a score by their distance alone."""
+    """Rotary embedding makes a score depend on how far two tokens are apart, not on where they stand."""
     note(r"""
-        How does attention know how far a token is from another? The score of a query and a key is
-        the sum of the products of their numbers. It does not depend on where these tokens stand. So
-        a model has to be told positions, and *rotary embedding* is the usual way. It takes the $c$
-        numbers of a head in pairs, each pair as a point in a plane. It turns pair $i$ of a token at
-        position $t$ by the angle
+        How does attention learn how far one token is from another? The score of a query and a key
+        is the sum of the products of their numbers, and nothing in it says where their tokens
+        stand. *Rotary embedding* brings positions in [@rope]. It takes the $c$ numbers of a query
+        or a key in pairs, and each pair as an arrow in a plane. At position $t$ of the text, it
+        turns the arrow of pair $i$ by the angle
 
         $$
-        t \cdot 10000^{-2i/c}, \qquad i = 0, 1, \dots, c/2 - 1
+        t \cdot 10000^{-2i/c}, \qquad i = 0, 1, \dots, c/2 - 1.
         $$
 
-        [@rope]. The first pair turns by one radian from each token to the next, and each further
-        pair turns more slowly. When a query and a key are turned, their score changes by the
-        difference of their angles alone. That difference depends on the distance of the tokens
-        alone. `turns` computes the cosines and sines of the angles, and `rotate` turns the pairs:
+        So from one token to the next the first pair turns by one radian, and each further pair
+        turns by less.
+
+        Why does only the distance count then? The product of two arrows depends on the angle
+        between them. Say the query stands at position `5` and the key at position `2`. The first
+        pair of the query is turned by `5` radians and that of the key by `2`, so the angle between
+        them changes by `3`. At positions `35` and `32` it changes by `3` as well.
+
+        Try it with a random query and key of $c = 16$ numbers. `turns` computes the cosines and
+        sines of all angles, `rotate` turns the pairs, and `score` adds up the products:
     """)
-    turn = turns(16, tokens=40).double()  # @inspect turn.shape  # @unnoticed: 40: as many as are asked for
+    turn = turns(16, tokens=40).double()  # @unnoticed: 40: as many as are asked for
     q, k = torch.randn(2, 1, 1, 1, 16).double()  # @unnoticed: 1, 16, .double(): any rows
 
     def score(place_of_query: int, place_of_key: int) -> float:
-        at = turn[:, [place_of_query]], turn[:, [place_of_key]]
-        return float((rotate(q, at[0]) * rotate(k, at[1])).sum())
+        turned_query = rotate(q, turn[:, [place_of_query]])
+        turned_key = rotate(k, turn[:, [place_of_key]])
+        return float((turned_query * turned_key).sum())
 
     early, late = score(5, 2), score(35, 32)  # @inspect early, late
-    same = math.isclose(early, late, abs_tol=1e-4)  # of float32
+    same = math.isclose(early, late, abs_tol=1e-4)  # angles are float32
     assert same, "Three tokens apart, the score is the same at both places."
     closer = score(5, 3)  # @inspect closer
     assert math.isclose(closer, score(35, 33), abs_tol=1e-4), \
-        "Two tokens apart, the score is the same elsewhere, too."  # @hide
+        "Two tokens apart, the score is the same at both places, too."  # @hide
     assert not math.isclose(early, closer), \
         "Two tokens apart, the score is another."
     turned = rotate(q, turn[:, [39]])  # @hide
     assert torch.allclose(turned.norm(), q.norm()), \
         "A turned query is as long as before."  # @hide
-    assert not torch.allclose(turned, q), "It points elsewhere."  # @hide
-    note(r"""
-        So the score tells the distance and not the place. Rotary embedding has no parameters. It
-        turns queries and keys, and leaves values as they are. So attention gives the same result
-        wherever in the context a text begins:
-    """)
-    layer = Attention(SMALL, "written").double()
-    x = torch.randn(1, 8, 64).double()
-    here = layer(x, turns(8, 8).double())
-    there = layer(x, turns(8, 8, start=30).double())
+    assert not torch.allclose(turned, q), \
+        "A turned query points elsewhere."  # @hide
+    layer = Attention(SMALL, "written").double()  # @hide
+    x = torch.randn(1, 8, 64).double()  # @hide
+    here = layer(x, turns(8, 8).double())  # @hide
+    there = layer(x, turns(8, 8, start=30).double())  # @hide
     assert torch.allclose(here, there), \
-        "Thirty places later, the result is the same."
+        "Attention gives the same result for a text that begins thirty places later."  # @hide
     still = torch.zeros(2, 8, 4).double()  # @hide
     still[0] = 1  # @hide
     assert not torch.allclose(here, layer(x, still)), \
-        "Without turning, it is another."  # @hide
+        "Without turning, attention gives another result."  # @hide
     slow = turns(128, 2)[1, 1].asin().min()  # @hide
-    question(r"""
-        A head has `128` numbers, which are `64` pairs. By how many radians does the slowest pair,
-        with $i = 63$, turn from one token to the next?
-    """, answer=10000 ** (-126 / 128), check=math.exp(-63 / 64 * math.log(10000)), unit="rad",
-        hint="Put $t = 1$, $i = 63$ and $c = 128$ into the formula above.", within=0.05,
-        wrong={"The exponent is minus 2i/c, not minus i/c.": 10000 ** (-63 / 128)},
-        why=rf"""
-            The angle is `10000 ** (-126 / 128)`. A full turn takes this pair
-            {2 * math.pi / slow:,.0f} tokens, so it can tell far from near in texts of that length.
-        """)
     least = 10000 ** (-126 / 128)  # @hide
     assert math.isclose(slow, least, rel_tol=1e-5), \
-        "The cosine and sine say the same speed."  # @hide
+        "The slowest of 64 pairs turns by 10000 to the power -126/128, in radians."  # @hide
+    note(rf"""
+        So a score tells how far apart tokens are, and not where in the text they stand. Many speeds
+        are needed because an arrow looks the same after a full turn. In a head of `128` numbers the
+        slowest pair takes {2 * math.pi / slow:,.0f} tokens for a full turn, so it can tell near
+        from far in long texts. Rotary embedding has no parameters, and leaves the values as they
+        are.
+    """)
+    question(r"""
+        A query at position `12` and a key at position `5` have some score. Now the same query
+        stands at position `39`. At which position must the same key stand for the same score?
+    """, answer=39 - (12 - 5), check=next(p for p in range(40) if math.isclose(score(39, p), score(12, 5), abs_tol=1e-4)),
+        wrong={"The key does not stay where it is: the distance has to.": 5},
+        hint="How far apart are they at first?",
+        why="The score depends on the distance alone. It was `12 - 5 = 7` tokens, so the key must stand `7` tokens before the query.")
 
 
 @aside
@@ -331,51 +372,57 @@ def heads_of_queries_share_keys() -> None:
         A model that writes text has to keep the keys and values of all tokens so far. How can it
         keep fewer? Let several heads of queries use the same head of keys and values [@gqa]. This
         is *grouped-query attention*, and the shared heads are the *KV heads*. If four heads of
-        queries share one KV head, the model keeps a quarter of the keys and values. The result is
-        the same as that of ordinary attention in which each KV head is repeated for every head that
-        shares it. But the repeats are never stored:
+        queries share one KV head, the model keeps a quarter of the keys and values.
+
+        Here `8` heads of queries share `2` KV heads, for `2` texts of `6` tokens and heads of `16`
+        numbers. `written_attention` computes attention as products and a softmax. It gives the same
+        result as if each KV head were repeated for the four heads of queries that share it:
     """)
-    b, t, h, g, n = 2, 6, 8, 2, 16  # @unnoticed: 2 -> 3, 2 -> 4: any batch, and any heads that share
-    q: Float[Tensor, "b t h n"] = torch.randn(b, t, h, n).double()
-    k: Float[Tensor, "b t g n"] = torch.randn(b, t, g, n).double()
-    v: Float[Tensor, "b t g n"] = torch.randn(b, t, g, n).double()
-    shared = written_attention(q, k, v)  # @inspect shared.shape
-    keys, values = (x.repeat_interleave(h // g, dim=2) for x in (k, v))
-    plain = written_attention(q, keys, values)
-    assert torch.allclose(shared, plain), \
-        "Shared and repeated give the same result."
+    b, t, heads, kv_heads, c = 2, 6, 8, 2, 16  # @unnoticed: 2 -> 3, 2 -> 4: any batch, and any heads that share
+    q: Float[Tensor, "b t heads c"] = torch.randn(b, t, heads, c).double()
+    k: Float[Tensor, "b t kv_heads c"] = torch.randn(b, t, kv_heads, c).double()
+    v: Float[Tensor, "b t kv_heads c"] = torch.randn(b, t, kv_heads, c).double()
+    shared = written_attention(q, k, v)
+    keys, values = (x.repeat_interleave(heads // kv_heads, dim=2) for x in (k, v))
+    repeated = written_attention(q, keys, values)
+    assert torch.allclose(shared, repeated), \
+        "Shared and repeated KV heads give the same result."
     assert torch.allclose(shared, fused_attention(q, k, v)), \
-        "So does a fused kernel."  # @hide
-    alone = replace(SMALL, kv_heads=8)  # every head has keys of its own
-    caches = [Cache(c, 1, q).memory.nbytes for c in (SMALL, alone)]  # @inspect caches as B
-    assert caches[1] / caches[0] == 4.0, \
+        "A fused kernel gives the same result, too."  # @hide
+    kept, without = k.nbytes + v.nbytes, keys.nbytes + values.nbytes  # @inspect kept as B, without as B
+    assert without == 4 * kept, \
         "Without sharing, there are 4 times the bytes to keep."
+    alone = replace(SMALL, kv_heads=8)  # every head has keys of its own  # @hide
+    caches = [Cache(c, 1, q).memory.nbytes for c in (SMALL, alone)]  # @hide
+    assert caches[1] / caches[0] == 4.0, \
+        "In a model with 8 heads of queries, 2 KV heads are a quarter of the bytes to keep."  # @hide
     misbelief("Grouped-query attention makes attention cheaper to compute.", r"""
-        Scores and sums cost the same FLOPs as before, because every head of queries still scores
-        every token. What becomes smaller is the memory for keys and values, and the two matrices
-        that make them: a quarter, if four heads share one.
+        It takes as many FLOPs as before, because every head of queries still scores every token.
+        Only what is kept becomes smaller, and with it the two matrices that make keys and values: a
+        quarter, if four heads of queries share one KV head.
     """)
-    note("Count the FLOPs of attention with shared and with separate heads, on `meta`:")
+    note("Count the FLOPs of attention with shared and with separate KV heads. On the device `meta` tensors have shapes only, which is enough for `flops`, PyTorch's counter:")
     with torch.device("meta"):
-        q = torch.empty(b, t, h, n)
-        few, many = torch.empty(b, t, g, n), torch.empty(b, t, h, n)
+        q = torch.empty(b, t, heads, c)
+        few, many = torch.empty(b, t, kv_heads, c), torch.empty(b, t, heads, c)
     grouped = flops(lambda: written_attention(q, few, few))  # @inspect grouped as FLOP
-    full = flops(lambda: written_attention(q, many, many))  # @inspect full as FLOP
-    assert grouped == full == 2 * 2 * b * t * t * h * n, \
-        "Scores and sums take as many FLOPs with sharing as without."
+    separate = flops(lambda: written_attention(q, many, many))  # @inspect separate as FLOP
+    assert grouped == separate == 2 * 2 * b * t * t * heads * c, \
+        "Attention takes as many FLOPs with sharing as without."
 
     def key_weights(config: Config) -> int:  # @hide
         return math.prod(matrices(config)["key"])
 
     assert key_weights(SMALL) == 64 * 16, \
-        "So many weights make the keys with sharing."  # @hide
-    assert key_weights(alone) == 64 * 64, "So many make them without."  # @hide
+        "With sharing, the matrix of keys has 64 * 16 weights."  # @hide
+    assert key_weights(alone) == 64 * 64, \
+        "Without sharing, the matrix of keys has 64 * 64 weights."  # @hide
 
     note(r"""
         Llama-3-8B has `32` heads of queries and `8` KV heads. `shared_by` gives its block another
         number of KV heads. It returns the shapes of the seven matrices, their weights, the FLOPs of
-        scores and sums for a token, and the bytes of the KV cache. Compare `32` KV heads with `8`,
-        for a text of `8192` tokens:
+        attention for a new token, and the bytes of all keys and values that the model keeps of a
+        text. Compare `32` KV heads with `8`, for a text of `8192` tokens:
     """)
 
     def shared_by(
@@ -389,13 +436,18 @@ def heads_of_queries_share_keys() -> None:
             "cache": cache_bytes(c, context),
         }
 
-    separate, eight = (shared_by(g, 14336, 8192) for g in (32, 8))
-    assert eight["cache"] / separate["cache"] == 0.25, \
-        "With 8 KV heads, the cache is a quarter."
-    assert eight["attention"] == separate["attention"], \
-        "The FLOPs of scores and sums stay."
-    left = eight["weights"] / separate["weights"]  # @inspect left as %
+    thirty_two, eight = (shared_by(g, 14336, 8192) for g in (32, 8))
+    part = eight["cache"] / thirty_two["cache"]  # @inspect part as %
+    assert part == 0.25, "With 8 KV heads, a quarter is kept."
+    assert eight["attention"] == thirty_two["attention"], \
+        "The FLOPs of attention stay."
+    left = eight["weights"] / thirty_two["weights"]  # @inspect left as %
     assert 0.89 < left < 0.9, "Nine tenths of the block's weights stay."
+    alone = replace(LLAMA_3_8B, kv_heads=1)  # @hide
+    names = "query", "key", "value", "out"  # @hide
+    single = sum(math.prod(matrices(alone)[m]) for m in names)  # @hide
+    assert 0.5 < single / (4 * 4096**2) < 0.52, \
+        "With one KV head, more than half of attention's weights are left."  # @hide
     explore(shared_by, over={
         "kv_heads": [1, 2, 4, 8, 16, 32], "inner_width": [4096, 8192, 11008, 14336, 16384],
         "context": [2**i for i in range(10, 17)],
@@ -403,38 +455,43 @@ def heads_of_queries_share_keys() -> None:
         still=plot_block(matrices(replace(LLAMA_3_8B, kv_heads=32))),
         do="Go from `32` KV heads to `8`, as Llama-3-8B has them, and on to `1`. What stays?",
         see=r"""
-            The cache shrinks as the KV heads do. The FLOPs of scores and sums stay, and so does
-            most of the block: only the matrices of keys and of values shrink.
+            What is kept shrinks as the KV heads do. The FLOPs of attention stay, and so does most
+            of the block: only the matrices of keys and of values shrink.
         """, caption=r"""
             The seven matrices of a block of Llama-3-8B to one scale, a row of weights for each
-            number that goes in; `down` is turned on its side. Sliders change the number of KV heads,
-            the width inside the feed-forward part, and the tokens of the text.
+            number that goes in; `down` is turned on its side. The KV cache is what is kept of the
+            text: the keys and values of all its tokens.
         """, alt=r"""
             Seven rectangles. With 32 KV heads the four of attention are squares of one size. Gate,
             up and down are three and a half times as long as they are high.
         """)  # @hide
     with torch.device("meta"):  # @hide
         layer = Attention(LLAMA_3_8B, "fused")  # @hide
+    assert layer.key.weight.numel() == 4096 * 8 * 128, \
+        "The matrix that makes the keys of Llama-3-8B has 4096 * 8 * 128 weights."  # @hide
     question(r"""
-        Llama-3-8B is `4096` wide. Its `32` heads of queries have `128` numbers each and share `8`
-        heads of keys. How many weights does the matrix that makes keys have?
-    """, answer=4096 * 8 * 128, check=layer.key.weight.numel(), unit="weights", wrong={
-            "That is the matrix of queries: only 8 heads have keys.": 4096 * 32 * 128,
-            "Count keys alone, not keys and values.": 2 * 4096 * 8 * 128,
-        }, why=r"""
-            It turns `4096` numbers into `8 * 128`. The matrix of queries makes `32 * 128` of them,
-            so this one is a quarter as large.
-        """, hint="Rows times columns: from the width to all keys of a token.")
+        Llama-3-8B has `32` heads of queries and `8` KV heads, and every head has `128` numbers. How
+        many numbers does it keep of each token in one layer, keys and values together?
+    """, answer=2 * 8 * 128, check=layer.key.out_features + layer.value.out_features, unit="numbers", wrong={
+            "Only KV heads are kept, and there are 8 of them.": 2 * 32 * 128,
+            "Keys and values are both kept.": 8 * 128,
+        }, why="Each of the `8` KV heads has a key and a value of `128` numbers. If no head shared, it would be `4` times as many.",
+        hint="How many keys has a token, and how many numbers has a key?")
 
 
 def a_gate_costs_a_third_matrix() -> None:
     """SwiGLU has three matrices instead of two, so they are made narrower."""
     note(r"""
-        The feed-forward part of the first Transformer has two matrices. One goes up from the width
-        $d$ to $4d$, and one goes down to $d$ again, with a nonlinearity between them. Llama's
-        feed-forward part, *SwiGLU*, has a third matrix, also up. Its result is the *gate*. The gate
-        goes through SiLU, which multiplies a number by its sigmoid. Then it is multiplied by the
-        result of the other matrix up, and so decides how much of that passes [@swiglu]:
+        The feed-forward part of the first Transformer has two matrices. One makes $4d$ numbers of
+        the $d$ numbers of a token, the other makes $d$ of them again, and between them stands a
+        nonlinearity. Llama's feed-forward part, *SwiGLU*, has a third matrix, the *gate*, beside
+        the first. It decides, number by number, how much of the first one's result
+        passes [@swiglu]:
+
+        - the matrix up and the gate each make $h$ numbers of the $d$;
+        - SiLU multiplies each number of the gate by its sigmoid, which lies between zero and one;
+        - the two rows of $h$ numbers are multiplied, number by number;
+        - the matrix down makes $d$ numbers of the product.
     """)
     part, x = SwiGLU(SMALL).double(), torch.randn(3, 5, 64).double()
     gate, up = part.gate(x), part.up(x)
@@ -442,86 +499,100 @@ def a_gate_costs_a_third_matrix() -> None:
     assert torch.allclose(part(x), part.down(passed)), \
         "SwiGLU computes exactly this."
     note(r"""
-        What does the third matrix cost? Nothing, if all three are made narrower. Two matrices of
-        $d \times 4d$ have $8d^2$ weights, and three of $d \times h$ have $3dh$. The two are equal
-        if $h = \tfrac{8}{3}d$. Llama-2-7B rounds that up to a multiple of 256 [@llama-code].
-        Llama-3-8B first multiplies it by $1.3$, and then rounds up to a multiple of 1024
-        [@llama-code]. Both are `4096` wide:
+        What does the third matrix cost? Nothing, if all three are made narrower. Two matrices
+        between $d$ and $4d$ have $8d^2$ weights. Three between $d$ and $h$ have $3dh$. The two are
+        equal if $h = \tfrac{8}{3}d$. Llama-2-7B is `4096` wide. It takes eight thirds of that,
+        rounded up to a multiple of `256` [@llama-code]:
     """)
-    d, two = 4096, 2 * 4096 * 4 * 4096
+    d = 4096
     exact = 8 * d / 3  # @inspect exact
 
-    def rounded(size: float, multiple: int) -> int:
+    def rounded_up(size: float, multiple: int) -> int:
         return math.ceil(size / multiple) * multiple
 
-    assert rounded(exact, 256) == LLAMA_2_7B.hidden == 11008, \
-        "The rule gives the inner width of Llama-2-7B."
-    wider = 1.3 * exact  # @inspect wider
-    assert rounded(wider, 1024) == LLAMA_3_8B.hidden == 14336, \
-        "The rule gives the inner width of Llama-3-8B."
-    shares = [3 * d * c.hidden / two for c in (LLAMA_2_7B, LLAMA_3_8B)]  # @inspect shares
-    assert shares[0] < 1.01, \
-        "Llama-2-7B has as many weights here as with two plain matrices."
-    assert shares[1] == 1.3125, "Llama-3-8B has almost a third more."
+    h = rounded_up(exact, 256)  # @inspect h
+    assert h == LLAMA_2_7B.hidden == 11008, \
+        "This is the inner width of Llama-2-7B."
+    wider = 1.3 * exact  # @hide
+    assert rounded_up(wider, 1024) == LLAMA_3_8B.hidden == 14336, \
+        "1.3 times eight thirds, rounded up to a multiple of 1024, is the inner width of Llama-3-8B."  # @hide
+    two_plain = 2 * d * 4 * d
+    ratio = 3 * d * h / two_plain  # @inspect ratio as times
+    assert 1 < ratio < 1.01, \
+        "Its three matrices have as many weights as two plain ones, up to the rounding."
+    wide = 3 * d * LLAMA_3_8B.hidden / two_plain  # @hide
+    assert wide == 1.3125, \
+        "The three matrices of Llama-3-8B have almost a third more weights than two plain ones."  # @hide
     note(rf"""
-        So the gate costs Llama-2-7B no weights. Llama-3-8B chose to be wider, with {shares[1]:.2f}
-        times the weights of two plain matrices.
+        So the gate costs Llama-2-7B hardly a weight: its three matrices have {ratio:.3f} times the
+        weights of two plain ones. Llama-3-8B, of the same width, chose to be wider. It takes $1.3$
+        times eight thirds [@llama-code], and has {wide:.2f} times the weights.
     """)
-    question("Llama-2-13B is `5120` wide, and rounds eight thirds of its width up to a multiple of `256`, as Llama-2-7B does. How wide is it inside the feed-forward part?",
-             answer=rounded(8 * 5120 / 3, 256), check=54 * 256, wrong={
+    question("Llama-2-13B is `5120` wide. Its inner width follows the same rule as that of Llama-2-7B: eight thirds of the width, rounded up to a multiple of `256`. How wide is that?",
+             answer=rounded_up(8 * 5120 / 3, 256), check=54 * 256, wrong={
                  "That is rounded down: the next multiple is wanted.": 53 * 256,
-                 "That is four times the width, for two matrices.": 4 * 5120,
+                 "That is four times the width, as with two matrices.": 4 * 5120,
              }, hint="How often does `256` go into eight thirds of `5120`?",
-             why="Eight thirds of the width are `13653` and a third, and the next multiple of `256` is `54 * 256`.")
+             why="Eight thirds of the width are `13653` and a third. That is more than `53 * 256`, so the next multiple is `54 * 256`. A third matrix asks for a smaller inner width than the `4 * 5120` of two.")
 
 
 def each_matrix_costs_two_flops_per_weight() -> None:
-    """Each matrix costs two FLOPs per weight and token, and the counter agrees matrix by matrix."""
+    """Each matrix costs two FLOPs per weight and token, and attention's products come on top."""
     note(r"""
         How many FLOPs does a token cost in each of the seven matrices of a block? A token uses each
         weight once, in a multiplication and an addition. So a matrix of $r$ rows and $c$ columns
-        should cost $2rc$ FLOPs for each token. PyTorch's `FlopCounterMode` does not know this
-        formula: it counts from the shapes of every product that runs. Here it watches a block of
-        Llama-3-8B with `2048` tokens. The block is on the device `meta`, so nothing is allocated:
+        should cost $2rc$ FLOPs for each token.
+
+        PyTorch's `FlopCounterMode` does not know this formula. It looks at the shapes of every
+        product that runs, and adds up for each matrix. Here it watches a block of Llama-3-8B that
+        reads `2048` tokens. The block is on the device `meta`, so nothing is allocated:
     """)
-    config, batch, tokens = LLAMA_3_8B, 1, 2048
+    tokens = 2048
     with torch.device("meta"):
-        block = Block(config, "written")
-        x = torch.empty(batch, tokens, config.width)
-        turn = turns(config.head, tokens)
+        block = Block(LLAMA_3_8B, "written")
+        x = torch.empty(1, tokens, LLAMA_3_8B.width)
+        turn = turns(LLAMA_3_8B.head, tokens)
     with FlopCounterMode(display=False) as counter:
         block(x, turn)
-    counts = counter.get_flop_counts()
-    found = {n.split(".")[-1]: sum(counts[n].values()) for n in counts}
-    by_hand = {n: 2 * tokens * r * c for n, (r, c) in matrices(config).items()}
-    assert [found[n] for n in by_hand] == [*by_hand.values()], \
-        "Formula and counter agree for each of the seven matrices."
-    weights = sum(rows * cols for rows, cols in matrices(config).values())  # @inspect weights
-    assert weights == block_weights(config), \
-        "These are the weights of the block."  # @hide
+    counts = counter.get_flop_counts()  # @hide
+    by_counter = {n.split(".")[-1]: sum(counts[n].values()) for n in counts}  # @hide
+    total = counter.get_total_flops()  # @inspect total as FLOP
+    shapes = matrices(LLAMA_3_8B)  # @inspect shapes
+    by_formula = {name: 2 * tokens * r * c for name, (r, c) in shapes.items()}
+    assert [by_counter[name] for name in shapes] == [*by_formula.values()], \
+        "For each of the seven matrices, the counter has the FLOPs of the formula."
+    weights = sum(r * c for r, c in shapes.values())  # @inspect weights
+    assert weights == block_weights(LLAMA_3_8B), \
+        "These are all weights of a block of Llama-3-8B."  # @hide
     note(rf"""
-        So the seven matrices with {weights:,} weights take {2 * weights:,} FLOPs for each token.
+        So the seven matrices of this block, with {weights:,} weights in all, take twice as many
+        FLOPs for each token: {2 * weights:,}.
 
-        The counter found more than that. The rest belongs to no matrix of weights: it is
-        attention's own two products, queries by keys and weights by values. Each of them takes
-        $2\,T^2 d$ FLOPs for $T$ tokens and width $d$:
+        The counter's total is larger. The rest belongs to no matrix: attention multiplies queries
+        with keys, and the softmax's weights with values. In each of these two products, each of $T$
+        tokens meets $T$ others with $d$ numbers, in a multiplication and an addition: $2\,T^2 d$
+        FLOPs.
     """)
-    rest = found["Global"] - sum(by_hand.values())  # @inspect rest as FLOP
-    assert rest == 2 * 2 * tokens * tokens * config.width, \
+    rest = total - sum(by_formula.values())  # @inspect rest as FLOP
+    assert rest == 2 * 2 * tokens * tokens * LLAMA_3_8B.width, \
         "The rest is attention's two products."
-    share = rest / found["Global"]  # @inspect share as %
+    assert total == by_counter["Global"], \
+        "The total is what the counter says for the whole block."  # @hide
+    share = rest / total  # @inspect share as %
     assert 0.071 < share < 0.072, \
-        "Attention's products are this share at 2048 tokens."
+        "At 2048 tokens, attention's two products are 7 % of the block's FLOPs."
     note(rf"""
-        With `2048` tokens that is {share:.1%} of all FLOPs of the block. The norms, the rotations
-        and the softmax are not counted. They do a few operations for each number, where a matrix
-        does thousands. But they take *time*, as a [later part](#three_regimes) shows.
+        With `2048` tokens attention's two products are {share:.1%} of all FLOPs of the block. The
+        norms, the rotations and the softmax are not counted. They do a few operations for each
+        number, where a matrix does thousands. But they take *time*, as a
+        [later part](#three_regimes) shows.
     """)
-    question("A block of Llama-3-8B has `218103808` weights in its seven matrices. How many FLOPs do they take for one more token?",
-             answer=2 * 218103808, check=sum(by_hand.values()) // tokens, unit="FLOP", wrong={
-                 "Each weight takes a multiplication and an addition.": 218103808,
-                 "That is a training step, with the backward pass.": 6 * 218103808,
-             }, hint="What does one weight cost?", why="A token meets each weight once, in a multiplication and an addition, so take two for each.")
+    question("A block of Llama-3-8B has `218103808` weights in its seven matrices. How many FLOPs do the matrices take for `10` tokens?",
+             answer=10 * 2 * 218103808, check=10 * sum(by_formula.values()) // tokens, unit="FLOP", within=0.01, wrong={
+                 "Each weight takes a multiplication and an addition.": 10 * 218103808,
+                 "That is one token.": 2 * 218103808,
+                 "That is a training step, with the backward pass.": 10 * 6 * 218103808,
+             }, hint="What does one weight cost for one token?", why="A token meets each weight once, in a multiplication and an addition. So a weight takes `2` FLOPs for each of the `10` tokens.")
 
 
 @aside
@@ -564,21 +635,25 @@ def a_counter_may_overlook_attention() -> None:
 def published_counts_follow_from_eight_numbers() -> None:
     """A handful of numbers gives published parameter counts to the last digit."""
     note(r"""
-        How many parameters does a whole model have? It has $L$ blocks and two tables. The
-        *embedding* has a row of $d$ numbers for each of the $V$ tokens of the vocabulary. The
-        *head*, of the same shape, turns the last block's result into a score for each of these
-        tokens. A last norm before the head has $d$ gains. With $b$ biases in each block (zero in
-        most models), the model has
+        How many parameters does a whole model have? It has $L$ blocks and two tables. One table is
+        the *embedding*: it has a row of $d$ numbers, the width of the model, for each of the $V$
+        tokens of the vocabulary. The other is the *head*, of the same shape: it turns the last
+        block's result into a score for each of these tokens. A last norm before the head has $d$
+        gains. With the [parameters of a block](#a_block_is_seven_matrices) and with $b$ biases in
+        each block (none in most models), the model has
 
         [@eq:parameters]: $$
-        P = L\,(2d^2 + 2\,d\,d_{kv} + 3\,d\,h + 2d + b) + d + 2Vd
+        P = L\,\underbrace{(2d^2 + 2\,d\,d_{kv} + 3\,d\,h + 2d + b)}_{\text{a block}}
+        + \underbrace{d}_{\text{last norm}} + \underbrace{2Vd}_{\text{tables}}
         $$
 
-        parameters. In a *tied* model one table serves as embedding and as head; it has $Vd$ fewer.
-        If this is the block of Llama, Mistral and Qwen2.5, the formula must give their published
-        sizes exactly. Here are four models, as their `config.json` describes them
-        [@llama-2-7b; @llama-3-8b; @mistral-7b; @qwen25-05b], and their numbers of parameters as
-        KerasHub lists them [@keras-hub]. `parameter_count` is the formula:
+        parameters. Here $d_{kv}$ are the numbers in all keys of a token, and $h$ is the width
+        inside the feed-forward part. In a *tied* model one table serves as embedding and as head;
+        then it is $Vd$ instead of $2Vd$.
+
+        `parameter_count` is this formula. Compare it with the published sizes of four models
+        [@keras-hub]. Their $L$, $d$ and other numbers stand in the `config.json` that each is
+        published with [@llama-2-7b; @llama-3-8b; @mistral-7b; @qwen25-05b]:
     """)
     published = {
         "Llama-2-7B": (LLAMA_2_7B, 6_738_415_616),
@@ -586,9 +661,9 @@ def published_counts_follow_from_eight_numbers() -> None:
         "Mistral-7B": (MISTRAL_7B, 7_241_732_096),
         "Qwen2.5-0.5B": (QWEN_25_HALF_B, 494_032_768),
     }
-    computed = {n: parameter_count(c) for n, (c, _) in published.items()}
-    right = [count for _, count in published.values()]
-    assert [*computed.values()] == right, \
+    computed = {n: parameter_count(config) for n, (config, _) in published.items()}  # @inspect computed
+    sizes = [size for _, size in published.values()]
+    assert [*computed.values()] == sizes, \
         "The formula gives all four published sizes, to the last digit."
     built = {}  # @hide
     for name, (config, _) in published.items():  # @hide
@@ -596,37 +671,37 @@ def published_counts_follow_from_eight_numbers() -> None:
             model = Transformer(config)
         built[name] = sum(p.numel() for p in model.parameters())
     assert built == computed, \
-        "The models, built without data, have as many parameters."  # @hide
+        "The four models, built without data, have as many parameters."  # @hide
+    assert parameter_count(LLAMA_3_70B) == 70_553_706_496, \
+        "Llama-3-70B has 70,553,706,496 parameters by the formula."  # @hide
     note(rf"""
-        All four agree to the last digit. Qwen2.5-0.5B needs both extra terms: its queries, keys and
-        values have biases, and it is tied [@qwen25-05b].
+        All four agree to the last digit, so these models are this block, again and again. Take
+        Llama-3-8B, with $L = 32$, $d = 4096$, $d_{{kv}} = 1024$, $h = 14336$ and $V = 128256$. Its
+        blocks have `32 * 218,112,000` parameters, and its tables `2 * 128256 * 4096`. Together with
+        the last norm that is {computed["Llama-3-8B"]:,}. (The file of its weights has
+        16,060,522,496 bytes [@llama-3-8b]: `2` for each of them.)
 
-        The file that lists Llama-3-8B's weights gives their size as 16,060,522,496 bytes
-        [@llama-3-8b]. That is the same number of parameters, {computed["Llama-3-8B"]:,}, with `2`
-        bytes for each.
+        Qwen2.5-0.5B needs both special terms: its queries, keys and values have biases, and it is
+        tied [@qwen25-05b].
     """)
     assert 2 * computed["Llama-3-8B"] == 16_060_522_496, \
-        "Two bytes a parameter give the size of the download."
+        "Two bytes a parameter give the size of the file of Llama-3-8B's weights."  # @hide
+    block = block_weights(LLAMA_3_8B) + 2 * LLAMA_3_8B.width  # @hide
+    assert block == 218_112_000, \
+        "A block of Llama-3-8B has 218,112,000 parameters."  # @hide
     table = QWEN_25_HALF_B.vocabulary * QWEN_25_HALF_B.width  # @hide
     share = table / built["Qwen2.5-0.5B"]  # @hide
-    assert 0.27 < share < 0.28, "This share of Qwen2.5-0.5B is its table."  # @hide
-    parts = {name: matrices(c) for name, (c, _) in published.items()}
-    figure(plot_matrices(parts), caption=r"""
-        The weights of one block by matrix, as shares of the block. Where heads share keys, the two
-        matrices of keys and values are thin, and the feed-forward part is a larger share.
-    """, alt=r"""
-        Four stacked bars, one for each model. In Llama-2-7B the four matrices of attention are a
-        third of the block. In the other three, keys and values are thin slices, and gate, up and
-        down fill four fifths and more.
-    """)
+    assert 0.27 < share < 0.28, \
+        "More than a quarter of Qwen2.5-0.5B is its one table."  # @hide
     question(r"""
-        Llama-3-70B has `80` layers, width `8192`, `64` heads of queries and `8` of keys with `128`
-        numbers each, an inner width of `28672`, and a vocabulary of `128256`. It is not tied and
-        has no biases. How many parameters does it have?
-    """, answer=parameter_count(LLAMA_3_70B), check=70_553_706_496, unit="parameters", wrong={
-            "It has two tables: the embedding and the head.": 70_553_706_496 - 128256 * 8192,
-            "Keys and values are 1024 wide, not 8192.": 70_553_706_496 + 80 * 2 * 8192 * (8192 - 1024),
-        }, hint="Keys are `8 * 128` numbers wide.", why=r"""
-            Put the numbers into the formula above, with $d_{kv} = 8 \cdot 128 = 1024$ and $b = 0$.
-            Nearly all are in the blocks; the two tables have $2Vd$.
+        A small model has $L = 2$ blocks, $d = 64$, $d_{kv} = 16$, $h = 160$ and a vocabulary of
+        $V = 100$. It has no biases and is not tied. How many parameters does it have?
+    """, answer=2 * (2 * 64**2 + 2 * 64 * 16 + 3 * 64 * 160 + 2 * 64) + 64 + 2 * 100 * 64,
+        check=sum(p.numel() for p in Transformer(SMALL).parameters()), unit="parameters", wrong={
+            "It has two tables: the embedding and the head.": 95040 - 100 * 64,
+            "There are two blocks.": 95040 - 41088,
+            "Each block has two norms with 64 gains each, and there is a last norm.": 95040 - 5 * 64,
+        }, hint="First one block, by the bracket of the formula.", why=r"""
+            One block has `41088` parameters: `2 * 64**2 + 2 * 64 * 16 + 3 * 64 * 160 + 2 * 64`.
+            There are two of them, and `64` gains of the last norm, and two tables of `100 * 64`.
         """)
