@@ -30,13 +30,14 @@ def the_activations_of_a_block() -> None:
         needs. Parameters, gradients and the optimizer's averages take the same memory however long
         the text is. Activations grow with every token, and with written-out attention even with
         every *pair* of tokens. So activations decide how large a batch can be. How many bytes does
-        one token leave in one layer?
+        one token keep in one layer?
     """)
     a_published_formula_counts_thirty_four_bytes()
     the_block_of_today_keeps_other_tensors()
     a_norm_in_pieces_keeps_float32_copies()
     written_attention_keeps_a_weight_per_pair()
     checkpointing_keeps_the_input_alone()
+    checkpointing_lets_a_large_model_fit()
     memory_can_grow_with_the_root_of_the_depth()
     recomputing_attention_alone_is_nearly_free()
     logits_weigh_as_much_as_layers()
@@ -84,117 +85,128 @@ def kept_per_token(
 def a_published_formula_counts_thirty_four_bytes() -> None:
     """A block of GPT-3's kind keeps 34 bytes for each token and number of the width, and five for each head and pair of tokens."""
     note(r"""
-        A paper of 2022 counted the activations of the block that GPT-3 used [@korthikanti2022].
-        That block has LayerNorm, a nonlinearity called GELU, and *dropout*, which sets numbers to
-        zero at random and keeps a mask of which. Take $s$ tokens in each of $b$ sequences, $a$
-        heads and width $d$. (The paper writes $h$ for the width.) Then a layer keeps
-        $34\,sbd + 5\,as^2b$ bytes in a 16-bit format [@korthikanti2022].
+        How many bytes of activations does a block keep for the backward pass? A paper of 2022
+        counted them for the block that GPT-3 used [@korthikanti2022]. That block has LayerNorm, a
+        nonlinearity called GELU, and *dropout*, which sets numbers to zero at random and keeps a
+        mask that says which. Take a width of $d$, $a$ heads, and sequences of $s$ tokens. (The
+        paper writes $h$ for the width.) In `bfloat16`, each token keeps in each layer
 
-        The formula adds up a list. In it, a number that the backward pass needs takes two bytes,
-        and a place of a dropout mask takes one [@korthikanti2022]. The first part grows with the
-        tokens: so many bytes for each token and each number of its width. Inside the feed-forward
-        part a token has $4d$ numbers, so a tensor there counts `8` instead of `2`. The second
-        part grows with the pairs of tokens that attention scores, in each head
-        [@korthikanti2022]:
+        $$
+        34\,d + 5\,a\,s \quad\text{bytes}
+        $$
+
+        [@korthikanti2022]. The first term grows with the width. The second belongs to attention: in
+        each of $a$ heads, a token makes a pair with each of $s$ tokens.
+
+        Where do 34 and 5 come from [@korthikanti2022]? Go through the block and list the tensors
+        that the backward pass needs. A number takes `2` bytes, a place of a dropout mask takes `1`.
+        Inside the feed-forward part a token has $4d$ numbers, so a tensor there takes `8` bytes for
+        each number of the width:
     """)
-    linear = {
+    for_each_number = {
         "inputs of the norms": 2 + 2, "input of queries, keys, values": 2,
         "queries, keys, values": 2 + 2 + 2, "input of out": 2, "two masks": 1 + 1,
         "input of up": 2, "input of GELU": 8, "input of down": 8,
     }
-    square = {"softmax": 2, "mask": 1, "what the mask left": 2}
-    assert sum(linear.values()) == 34, \
-        "These are the bytes for each token and number of its width."
-    assert sum(square.values()) == 5, \
-        "These are the bytes for each head and pair of tokens."
-    note("Is the formula right? `PaperBlock` is that block. `kept_per_token` runs it, and adds up the bytes that autograd keeps, for each token. Three sizes, with width, heads, sequences and tokens:")
+    for_each_pair = {"softmax": 2, "mask": 1, "what the mask left": 2}
+    assert sum(for_each_number.values()) == 34, \
+        "A token keeps 34 bytes for each number of its width."
+    assert sum(for_each_pair.values()) == 5, \
+        "It keeps 5 bytes for each head and each token that it is paired with."
+    note("Is the list complete? `PaperBlock` is that block. `kept_per_token` runs it, and adds up the bytes that autograd keeps for the backward pass, for each token. Here are three sizes, as width, heads, sequences and tokens of a sequence:")
     sizes = (64, 4, 2, 32), (64, 8, 2, 32), (96, 4, 3, 48)  # @inspect sizes  # @unnoticed: 2, 3: bytes per token are the same in any batch
-    exact = [34 * d + 5 * a * s for d, a, _, s in sizes]  # @inspect exact as B
-    assert exact == [2816, 3456, 4224], \
-        "The formula gives these bytes for a token."  # @hide
-    found = [kept_per_token(PaperBlock(d, a), d, b, s) for d, a, b, s in sizes]  # @inspect found as B
-    over = [f - e for f, e in zip(found, exact)]
+    by_formula = [34 * d + 5 * a * s for d, a, _, s in sizes]  # @inspect by_formula as B
+    assert by_formula == [2816, 3456, 4224], \
+        "The formula gives 2816, 3456 and 4224 bytes for a token."  # @hide
+    kept = [kept_per_token(PaperBlock(d, a), d, b, s) for d, a, b, s in sizes]  # @inspect kept as B
+    over = [k - f for k, f in zip(kept, by_formula)]
     assert over == [8.0] * 3, \
-        "Autograd keeps 8 bytes more: two means and two deviations, which the paper leaves out."
+        "Autograd keeps 8 bytes more for a token, at each size."
     x = torch.empty(2, 32, 64, dtype=torch.bfloat16, device="meta")  # @hide
     _, mean, deviation = torch.native_layer_norm(x, [64], None, None, 1e-5)  # @hide
     on_card = 2 * (mean.nbytes + deviation.nbytes) / (2 * 32)  # @hide
-    assert on_card == 16.0, "A card would keep these four numbers in float32."  # @hide
+    assert on_card == 16.0, \
+        "On a card, two LayerNorms keep 16 bytes for a token: a mean and a deviation each, in float32."  # @hide
     d, a, s = 12288, 96, 2048
-    share = 5 * a * s / (34 * d + 5 * a * s)
+    share = 5 * a * s / (34 * d + 5 * a * s)  # @inspect share as %
     assert round(share, 2) == 0.70, \
-        "In GPT-3, 70 % is kept for pairs of tokens."
+        "In GPT-3, 70 % of the bytes are kept for pairs of tokens."
     note(rf"""
-        The formula is right, up to {over[0]:.0f} bytes for a token: each of the two norms also
-        keeps a mean and a deviation.
+        The list is complete, up to {over[0]:.0f} bytes for a token: each of the two norms also
+        keeps the mean and the deviation of a token, which the paper leaves out.
 
-        GPT-3 has `96` heads, width `12288`, and reads `2048` tokens [@gpt3]. So a token leaves
-        `34 * 12288 + 5 * 96 * 2048` bytes in a layer. {share:.0%} of them are the second term, of
-        pairs of tokens. (The paper takes all of GPT-3's layers as dense; GPT-3 itself alternates
-        them with layers that look at fewer pairs [@gpt3].)
+        GPT-3 has width `12288` and `96` heads, and reads `2048` tokens at a time [@gpt3]. In each
+        layer a token keeps `34 * 12288` bytes, which is {34 * d:,}, and `5 * 96 * 2048`, which is
+        {5 * a * s:,}. So {share:.0%} is kept for pairs of tokens. (The paper counts all layers of
+        GPT-3 alike; some of them look at fewer pairs [@gpt3].)
     """)
-    question("GPT-3 has width `12288` and `96` heads. From how many tokens on does the second term, $5as$ bytes for a token, exceed the first, $34d$?",
+    question("GPT-3 has width `12288` and `96` heads. From how many tokens in a sequence on is the second term, $5as$ bytes for a token, larger than the first, $34d$?",
              answer=next(s for s in range(1, 9999) if 5 * a * s > 34 * d), check=34 * 12288 // (5 * 96) + 1, unit="tokens",
              within=0.01, hint="Set both terms equal, and solve for $s$.",
              wrong={"There are 96 heads: each keeps 5 bytes for a pair.": 34 * 12288 // 5 + 1},
-             why="Equal they are at $34d / 5a$ tokens. GPT-3 was trained on more than twice as many at a time.")
+             why="The terms are equal at $s = 34d / 5a$. GPT-3 was trained on more than twice as many tokens at a time, so pairs took most of its memory.")
 
 
 def the_block_of_today_keeps_other_tensors() -> None:
     """Of what a block of today keeps, two thirds belong to its feed-forward part."""
     note(r"""
-        What does a block of Llama-3 keep for the backward pass? Let $d$ be its width, $d_{kv}$ the
-        width of all keys of a token, $h$ the width inside the feed-forward part, and $a$ the number
-        of heads. In `bfloat16`, a number takes `2` bytes. Each token leaves in one layer:
+        How many bytes of activations does a block of Llama-3 keep for each token? Let $d$ be its
+        width, $d_{kv}$ the numbers in all keys of a token, $h$ the width inside the feed-forward
+        part, and $a$ the number of heads. Each number takes `2` bytes in `bfloat16`. Attention is
+        fused: one kernel that does not keep its weights. Go through the block from its input to its
+        output, and list what the backward pass needs:
 
-        - for two norms, their input and one `float32` each: $2\,(2d + 4)$ bytes;
-        - the input of the three matrices of queries, keys and values, the input of the matrix
-          `out`, and the input of gate and up: $6d$;
-        - queries, keys and values: $2d + 4d_{kv}$;
-        - with a fused kernel of attention, one `float32` for each head: $4a$;
-        - in the feed-forward part four tensors, $8h$: the gate, its SiLU, the result of the matrix
-          up, and the product of the last two.
+        | kept for each token | bytes |
+        |---|---|
+        | inputs of both norms | $4d$ |
+        | input of the matrices of queries, keys and values | $2d$ |
+        | queries, keys and values | $2d + 4d_{kv}$ |
+        | input of attention's output matrix | $2d$ |
+        | input of the matrices gate and up | $2d$ |
+        | gate, its SiLU, up, and the product of the last two | $8h$ |
+        | a `float32` for each norm, and one for each head | $8 + 4a$ |
 
-        Without the few numbers of norms and heads, that is
+        Without the last row, which is small, that is
 
         [@eq:activations]: $$
-        \text{bytes a token leaves in a layer} \approx 12\,d + 4\,d_{kv} + 8\,h
+        \text{bytes a token keeps in a layer} \approx 12\,d + 4\,d_{kv} + 8\,h
         $$
-    """)
-    rounded = 12 * SMALL.width + 4 * SMALL.kv_width + 8 * SMALL.hidden
-    d, kv, h, a = SMALL.width, SMALL.kv_width, SMALL.hidden, SMALL.heads
-    listed = 2 * (2 * d + 4) + 6 * d + (2 * d + 4 * kv) + 8 * h + 4 * a  # @inspect listed as B
-    assert listed == activation_bytes(SMALL, SMALL.context) == 2152, \
-        "The list gives 2152 bytes for a small block."
-    assert listed - rounded == 2 * 4 + 4 * a, \
-        "The formula leaves out the few numbers of norms and heads."  # @hide
-    note(r"""
-        Compare the list with what autograd keeps, for three blocks. `with_lean_norms` makes the
-        norms of a block keep what the list says; the aside below shows that not all norms do.
-        Written-out attention keeps more: its softmax weights, $2aT$ bytes for a text of $T$ tokens:
-    """)
 
-    def kept(config: Config, context: int, how: How) -> float:
+        Compare the whole list with what autograd keeps, for a small block that reads `2` texts of
+        `32` tokens. `kept_per_token` adds up the bytes for each token. `with_lean_norms` makes the
+        two norms keep no more than the list says, as the kernel of a GPU does:
+    """)
+    d, kv, h, a = SMALL.width, SMALL.kv_width, SMALL.hidden, SMALL.heads  # @inspect d, kv, h, a
+    rounded = 12 * d + 4 * kv + 8 * h  # @inspect rounded as B
+    listed = rounded + 8 + 4 * a  # @inspect listed as B
+    block = with_lean_norms(Block(SMALL, "fused"))
+    kept = kept_per_token(block, d, 2, 32, SMALL.head)  # @inspect kept as B  # @unnoticed: 2, 32: bytes per token are the same in any batch
+    assert kept == listed, \
+        "The list is right to the byte."
+    assert listed == activation_bytes(SMALL, SMALL.context) == 2152, \
+        "The list gives 2152 bytes for a token of the small block."  # @hide
+
+    def kept_by(config: Config, context: int, how: How) -> float:  # @hide
         block = with_lean_norms(Block(config, how))
         return kept_per_token(block, config.width, 2, context, config.head)
 
-    wide = Config(1, 96, 6, 3, 200, 100, 64)  # @unnoticed: 100, 64, 1: a block has no vocabulary, context and layers
-    cases = (SMALL, 32), (SMALL, 64), (wide, 16)
-    found = [kept(c, s, "fused") for c, s in cases]  # @inspect found as B
-    exact = [activation_bytes(c, s) for c, s in cases]
+    wide = Config(1, 96, 6, 3, 200, 100, 64)  # @hide  # @unnoticed: 100, 64, 1: a block has no vocabulary, context and layers
+    cases = (SMALL, 32), (SMALL, 64), (wide, 16)  # @hide
+    fused = [kept_by(c, s, "fused") for c, s in cases]  # @hide
+    exact = [activation_bytes(c, s) for c, s in cases]  # @hide
     assert exact == [2152, 2152, 2976], \
-        "Fused, the formula gives these bytes for a token."  # @hide
-    assert found == exact, \
-        "With fused attention, the list is right to the byte."
-    found = [kept(c, s, "written") for c, s in cases]  # @inspect found as B
-    exact = [activation_bytes(c, s, fused=False) for c, s in cases]
+        "For three sizes, the list gives 2152, 2152 and 2976 bytes for a token."  # @hide
+    assert fused == exact, \
+        "For three sizes, fused, the list is right to the byte."  # @hide
+    written = [kept_by(c, s, "written") for c, s in cases]  # @hide
+    exact = [activation_bytes(c, s, fused=False) for c, s in cases]  # @hide
     assert exact == [2632, 3144, 3144], \
-        "Written out, the formula gives these bytes for a token."  # @hide
-    assert found == exact, \
-        "Written out, it is right with the softmax weights added."
+        "Written out, with the softmax weights added, the list gives 2632, 3144 and 3144."  # @hide
+    assert written == exact, \
+        "For three sizes, written out, the list is right to the byte."  # @hide
     each = activation_bytes(LLAMA_3_8B, 8192) / LLAMA_3_8B.width  # @hide
     assert 41 < each < 41.1, \
-        "Llama-3-8B keeps so many bytes for each number of its width, instead of 34."  # @hide
+        "Llama-3-8B keeps 41 bytes for each number of its width, where the paper's block keeps 34."  # @hide
     inner = LLAMA_3_8B.hidden / LLAMA_3_8B.width  # @hide
     assert inner == 3.5, \
         "Its feed-forward part is 3.5 times as wide, where the paper's block has 4."  # @hide
@@ -203,27 +215,34 @@ def the_block_of_today_keeps_other_tensors() -> None:
         "Four tensors of that width keep 12 bytes more than two of the paper's."  # @hide
     fewer = each - four / 2  # @hide
     assert 27 < fewer < 27.1, \
-        "With two such tensors it would keep less than 34."  # @hide
+        "With two such tensors, Llama-3-8B would keep less than 34."  # @hide
     older = activation_bytes(LLAMA_2_7B, 4096) / LLAMA_2_7B.width  # @hide
-    assert 37.5 < older < 37.6, "Llama-2-7B keeps more than 34, too."  # @hide
-    share = 8 * LLAMA_3_8B.hidden / activation_bytes(LLAMA_3_8B, 8192)  # @inspect share as %
+    assert 37.5 < older < 37.6, \
+        "Llama-2-7B keeps more than 34 bytes for each number of its width, too."  # @hide
+    note("Now the formula for a layer of Llama-3-8B, which has $d = 4096$, $d_{kv} = 1024$ and $h = 14336$:")
+    layer = 12 * 4096 + 4 * 1024 + 8 * 14336  # @inspect layer as B
+    inside = 8 * 14336  # @inspect inside as B
+    share = inside / layer  # @inspect share as %
     assert 0.68 < share < 0.69, \
-        "In Llama-3-8B, this share is in gate, SiLU, up and product."
+        "In Llama-3-8B, 68 % of the bytes are kept inside the feed-forward part."
+    exact_layer = activation_bytes(LLAMA_3_8B, 8192)  # @hide
+    assert exact_layer - layer == 2 * 4 + 4 * 32, \
+        "The formula leaves out the few numbers of norms and heads."  # @hide
     note(rf"""
-        In Llama-3-8B, {share:.0%} of the bytes are the four tensors inside the feed-forward part.
-        For each number of its width, this block keeps {each:.0f} bytes, where the block of the
-        paper keeps 34 [@korthikanti2022]. Its feed-forward part is not wider. But it keeps four
-        tensors where the older one keeps two, the input of its nonlinearity and the result.
+        Each token keeps {layer:,} bytes in each layer, and {share:.0%} of them are the four tensors
+        inside the feed-forward part. The cause is the gate: it takes four tensors of width $h$ to
+        go backward through SwiGLU. GPT-3's kind of block, without a gate, keeps two such tensors
+        [@korthikanti2022].
     """)
     question(r"""
         Llama-3-8B has `32` layers, $d = 4096$, $d_{kv} = 1024$ and $h = 14336$. How many bytes does
-        a token leave in all layers, with fused attention? Use the formula with the $\approx$.
+        a token keep in all layers together, by the formula with the $\approx$?
     """, answer=32 * (12 * 4096 + 4 * 1024 + 8 * 14336),
         check=32 * (activation_bytes(LLAMA_3_8B, 8192) - 2 * 4 - 4 * 32), unit="B", within=0.02, wrong={
             "That is one layer.": 12 * 4096 + 4 * 1024 + 8 * 14336,
             "Each number takes two bytes; the formula has that in it already.": 2 * 32 * (12 * 4096 + 4 * 1024 + 8 * 14336),
         }, hint="First one layer, then all of them.",
-        why="One layer keeps $12d + 4d_{kv} + 8h$ bytes. All layers are alike, so multiply by `32`.")
+        why="One layer keeps $12d + 4d_{kv} + 8h$ bytes. All layers are alike, so multiply by `32`. ")
 
 
 class LeanNorm(torch.autograd.Function):
@@ -323,70 +342,78 @@ def a_norm_in_pieces_keeps_float32_copies() -> None:
 def written_attention_keeps_a_weight_per_pair() -> None:
     """Written-out attention keeps a weight for every pair of tokens; fused attention keeps none."""
     note(r"""
-        Which activations of a block grow faster than the text? The softmax weights of attention:
-        there is one for each head and each pair of tokens, and the backward pass needs them.
-        Written-out attention keeps them all. A fused kernel keeps one `float32` for each head and
-        token, and computes the weights again from that, piece by piece [@dao2022]. Let the context
-        of a small block with `8` heads grow, and add up what autograd keeps for each token:
+        Most activations of a block are the same for each token, however long the text is. One kind
+        is not: the softmax weights of attention. In each head, a token has a weight for each token
+        of the text, and the backward pass needs all of them.
+
+        *Written-out* attention, computed as separate operations, keeps these weights. *Fused*
+        attention, computed by a single kernel, keeps only one `float32` for each head and token. In
+        the backward pass it computes the weights again from that, piece by piece [@dao2022].
+        Measure both: a small block with `8` heads reads longer and longer texts, and
+        `kept_per_token` adds up the bytes that autograd keeps for each token:
     """)
-    contexts = [16, 32, 64, 128]
+    lengths = [16, 32, 64, 128]
 
-    def kept(context: int, how: How) -> float:
+    def kept(length: int, how: How) -> float:
         block = with_lean_norms(Block(SMALL, how))
-        return kept_per_token(block, SMALL.width, 1, context, SMALL.head)
+        return kept_per_token(block, SMALL.width, 1, length, SMALL.head)
 
-    written = [kept(s, "written") for s in contexts]  # @inspect written as B
-    fused = [kept(s, "fused") for s in contexts]  # @inspect fused as B
+    fused = [kept(n, "fused") for n in lengths]  # @inspect fused as B
+    written = [kept(n, "written") for n in lengths]  # @inspect written as B
     assert max(fused) == min(fused), \
         "Fused, a token keeps the same at any length."
-    growth = [w - f for w, f in zip(written, fused)]
-    assert growth == [224, 480, 992, 2016], \
-        "Written out, a token keeps these bytes more."  # @hide
-    per_pair = [(g / SMALL.heads + 4) / s for g, s in zip(growth, contexts)]
-    assert per_pair == [2.0] * 4, \
-        "Written out, each head keeps 2 bytes for each pair of tokens."
-    s = LLAMA_3_8B.context
-    layer = s * activation_bytes(LLAMA_3_8B, s)  # @inspect layer as B
-    out = s * activation_bytes(LLAMA_3_8B, s, fused=False)  # @inspect out as B
+    more = [w - f for w, f in zip(written, fused)]  # @hide
+    assert more == [224, 480, 992, 2016], \
+        "Written out, a token keeps 224, 480, 992 and 2016 bytes more."  # @hide
+    # Fused attention keeps 4 bytes for each of 8 heads instead of the weights.
+    weights = [w - (f - 4 * 8) for w, f in zip(written, fused)]  # @inspect weights as B
+    assert weights == [2 * 8 * n for n in lengths], \
+        "Written out, a token keeps 2 bytes for each head and each token of the text."
+    tokens, heads = 8192, LLAMA_3_8B.heads  # @hide
+    token = activation_bytes(LLAMA_3_8B, tokens)  # @hide
+    layer = tokens * token  # @hide
+    out = tokens * activation_bytes(LLAMA_3_8B, tokens, fused=False)  # @hide
     assert 4.1 < out / layer < 4.2, \
-        "Written out, a layer of Llama-3-8B keeps so many times as much."
+        "Written out, a layer of Llama-3-8B keeps 4.1 times as much as fused."  # @hide
+    assert LLAMA_3_8B.context == tokens, \
+        "Llama-3-8B reads 8192 tokens."  # @hide
     note(rf"""
-        Written out, a token keeps `2` bytes for each head and each other token of its text. Fused,
-        it keeps the same at any length. Llama-3-8B was trained on `8192` tokens at a time
-        [@llama3]. For one such sequence, one layer keeps {out / 1e9:.1f} GB with written-out
-        attention, and {layer / 1e9:.1f} GB with fused attention.
+        So written out, the bytes of a token grow with the text: twice the text, twice the weights
+        that each token keeps.
+
+        Llama-3-8B has `32` heads and was trained on texts of `8192` tokens [@llama3]. Fused, a
+        token keeps {token:,} bytes in a layer. Written out, it keeps `2 * 32 * 8192` more, which is
+        {2 * heads * tokens:,}. For one text, one layer keeps {out / 1e9:.1f} GB written out, and
+        {layer / 1e9:.1f} GB fused.
     """)
-    lengths = [2**n for n in range(9, 18)]  # @hide
+    more_lengths = [2**n for n in range(9, 18)]  # @hide
     lines = {
-        "written out": [activation_bytes(LLAMA_3_8B, n, fused=False) for n in lengths],
-        "fused": [activation_bytes(LLAMA_3_8B, n) for n in lengths],
-        "only the input": [2 * LLAMA_3_8B.width for _ in lengths],
+        "written out": [activation_bytes(LLAMA_3_8B, n, fused=False) for n in more_lengths],
+        "fused": [activation_bytes(LLAMA_3_8B, n) for n in more_lengths],
     }  # @hide
-    least = lines["fused"][0] / lines["only the input"][0]  # @hide
+    least = lines["fused"][0] / (2 * LLAMA_3_8B.width)  # @hide
     assert 20 < least < 21, \
-        "Fused attention keeps so many times what the input of a layer alone takes."  # @hide
-    figure(plot_lines(lengths, lines, "tokens in the sequence", "bytes per token and layer", log=True),
+        "With fused attention, a layer keeps more than 20 times what its input alone takes."  # @hide
+    figure(plot_lines(more_lengths, lines, "tokens in the text", "bytes per token and layer", log=True),
         caption=r"""
-            What a token leaves in a layer of Llama-3-8B. Written-out attention keeps what grows
-            with the context; the two other ways do not.
+            Bytes that a token keeps in a layer of Llama-3-8B. Written out, they grow with the
+            length of the text; fused, they do not.
         """, alt=r"""
-            Three curves against the length of the sequence. The one of written-out attention bends
-            upwards and rises more than fortyfold, the one of fused attention is level, and far
-            below lies the level line of a layer that keeps its input alone.
+            Two curves against the length of the text. The one of written-out attention bends
+            upwards and rises more than fortyfold, the one of fused attention is level.
         """)
     question(r"""
-        Llama-3-8B has `32` heads, and with fused attention a token leaves `168072` bytes in a
-        layer. The text has `131072` tokens. How many times as much does a token leave with
-        written-out attention? (Leave out the `float32` of a fused kernel: it is too small to
-        matter.)
+        Llama-3-8B has `32` heads, and with fused attention a token keeps `168072` bytes in a layer.
+        The text has `131072` tokens. How many times as much does a token keep with written-out
+        attention? (Leave out the `float32` of a fused kernel: it is too small to matter.)
     """, answer=lines["written out"][-1] / lines["fused"][-1],
         check=1 + 32 * (2 * 131072 - 4) / (12 * 4096 + 4 * 1024 + 8 * 14336 + 8 + 4 * 32),
         unit="times", within=0.05, wrong={
             "That is the weights alone: the rest is kept too.": 32 * 2 * 131072 / 168072,
             "A weight takes two bytes.": 1 + 32 * 131072 / 168072,
         }, hint="How many bytes are the softmax weights of one token?", why=r"""
-            Each of `32` heads keeps `2` bytes for each of the `131072` tokens. That comes on top of
-            what fused attention keeps.
+            Each of `32` heads keeps `2` bytes for each of the `131072` tokens, `8388608` bytes.
+            They come on top of the `168072`. Divide the sum by `168072`.
         """)
 
 
@@ -395,25 +422,36 @@ def checkpointing_keeps_the_input_alone() -> None:
     note(r"""
         Activations that are not kept can be computed again. This is *activation checkpointing*
         [@chen2016]. PyTorch's `checkpoint` runs a block and keeps only its input. When the backward
-        pass reaches the block, the block runs once more from that input. Add up the bytes that
-        autograd keeps for a small block and two sequences of `32` tokens:
+        pass reaches the block, the block runs once more from that input. Try it with a small block
+        and `2` texts of `32` tokens. `saved_bytes_of` adds up the bytes that autograd keeps:
     """)
     block = Block(SMALL).bfloat16()
     x = torch.randn(2, 32, 64, dtype=torch.bfloat16, requires_grad=True)
     turn = turns(SMALL.head, 32, like=x)
 
-    def again(x: Tensor) -> Tensor:
+    def checkpointed(x: Tensor) -> Tensor:
         y: Tensor = checkpoint(block, x, turn, use_reentrant=False)
         return y
 
-    kept = saved_bytes_of(lambda: again(x), [*block.parameters(), turn])  # @inspect kept as B
+    given = [*block.parameters(), turn]  # there in any case, so not counted
+    kept = saved_bytes_of(lambda: checkpointed(x), given)  # @inspect kept as B
     assert kept == x.nbytes == 2 * 64 * (2 * 32), \
-        "Autograd keeps the bytes of the input, no more."
+        "Autograd keeps the bytes of the block's input, no more."
     expected, = torch.autograd.grad(block(x, turn).sum(), x)
-    found, = torch.autograd.grad(again(x).sum(), x)
-    assert torch.equal(found, expected), \
+    gradient, = torch.autograd.grad(checkpointed(x).sum(), x)
+    assert torch.equal(gradient, expected), \
         "The gradient is the same, bit for bit."
-    note("What does it cost? Count the FLOPs of a block of Llama-3-8B with `4096` tokens, on `meta`: a forward pass, a usual step, and a step with checkpointing.")
+    saved = activation_bytes(LLAMA_3_8B, 4096) / (2 * 4096)  # @hide
+    assert 20 < saved < 21, \
+        "A block of Llama-3-8B that is not checkpointed keeps 21 times what its input takes."  # @hide
+    note(rf"""
+        How much is saved? The input of a block of Llama-3-8B is `4096` numbers of `2` bytes for
+        each token. Without checkpointing, and with fused attention, the block keeps {saved:.0f}
+        times as much.
+
+        What does it cost? Count the FLOPs of a block of Llama-3-8B with `4096` tokens, on `meta`:
+        of a forward pass, of a training step, and of a training step with checkpointing:
+    """)
     with torch.device("meta"):
         large = Block(LLAMA_3_8B, "written")
         x = torch.empty(1, 4096, 4096)
@@ -423,72 +461,95 @@ def checkpointing_keeps_the_input_alone() -> None:
     assert usual == 3 * forward, \
         "A usual step takes three times the FLOPs of a forward pass."
     run = partial(checkpoint, large, x, turn, use_reentrant=False)
-    twice = flops(lambda: run().sum().backward())  # @inspect twice as FLOP
-    more = twice / usual - 1  # @inspect more as %
-    assert 0.25 < more < 0.26, "Checkpointing takes 26 % more FLOPs."
+    longer = flops(lambda: run().sum().backward())  # @inspect longer as FLOP
+    more = longer / usual - 1  # @inspect more as %
+    assert 0.25 < more < 0.26, \
+        "With checkpointing, a step takes 26 % more FLOPs."
     down = 2 * 4096 * LLAMA_3_8B.hidden * LLAMA_3_8B.width
-    assert twice - usual == forward - down, \
+    assert longer - usual == forward - down, \
         "What runs again is the forward pass without its last product."
     misbelief("Checkpointing every block costs a third more.", rf"""
-        It costs {more:.0%} more here. A third would be the whole forward pass. But the result of
-        the last product of a block, `down`, is not needed in the backward pass, so PyTorch stops
-        before it.
+        It costs {more:.0%} more here. A third would be a whole forward pass, since a step is three
+        of them. But the backward pass does not need the result of a block's last product, `down`,
+        so PyTorch stops before it.
     """)
-    saved = activation_bytes(LLAMA_3_8B, 4096) / (2 * 4096)
-    assert 20 < saved < 21, \
-        "Without checkpointing, fused attention keeps 21 times as much."
-    note(rf"""
-        For that price, a token keeps {saved:.0f} times less in each layer than with fused attention
-        and no checkpointing. Two things still take memory. The inputs of all blocks are kept, so
-        memory grows with the number of layers. And while a block is computed again, all activations
-        of this one block are there.
-    """)
+    question(r"""
+        Llama-3-8B is `4096` wide and has `32` blocks. Every block is checkpointed, in `bfloat16`.
+        How many bytes do the inputs of all blocks take for one text of `8192` tokens?
+    """, answer=32 * 2 * 4096 * 8192, check=2 * 2**30, unit="B", wrong={
+            "A number of bfloat16 takes two bytes.": 32 * 4096 * 8192,
+            "Each of the 32 blocks keeps its input.": 2 * 4096 * 8192,
+        }, hint="How many numbers is the input of one block?",
+        why="The input of a block has `8192 * 4096` numbers of `2` bytes, and each of the `32` blocks keeps its own.")
+
+
+def checkpointing_lets_a_large_model_fit() -> None:
+    """Sharding divides what a model keeps, and checkpointing what a text keeps."""
     note(r"""
-        Does Llama-3-70B fit? Sharding divides its state by the number of cards, AdamW with a
-        `float32` master copy at `16` bytes a parameter. It does not divide the activations of a
-        sequence of `8192` tokens.
+        Can Llama-3-70B be trained on cards of `80` GB? A card has to hold two things. The first is
+        the model's state: parameters, gradients and the optimizer's averages, `16` bytes a
+        parameter with AdamW and a `float32` master copy. *Sharding* gives each card a slice of it,
+        so more cards hold less each. The second is the activations of the text that the card reads.
+        More cards do not divide them. Checkpointing does: then a card keeps the inputs of all
+        blocks, and the activations of one block at a time, the one that is computed again.
+
+        `on_a_card` adds this up for a text of `8192` tokens. `of_a_block` are the activations of
+        one block with fused attention:
     """)
-    config = LLAMA_3_70B
-    whole = activation_bytes(config, 8192) * 8192  # of a block and a sequence
+    config, tokens = LLAMA_3_70B, 8192
+    of_a_block = tokens * activation_bytes(config, tokens)  # @inspect of_a_block as B
+    inputs = config.layers * tokens * 2 * config.width  # @inspect inputs as B
 
     def on_a_card(cards: int, activations_kept: str) -> dict[str, float]:
-        inputs = 2 * config.width * 8192 * config.layers
-        everything = activations_kept == "all"
-        activations = config.layers * whole if everything else inputs + whole
+        if activations_kept == "all":
+            activations = config.layers * of_a_block
+        else:
+            activations = inputs + of_a_block
         return {
-            "state per card (parameters, gradients, moments)": 16 * parameter_count(config) / cards,
+            "state per card": 16 * parameter_count(config) / cards,
             "activations per card": activations,
         }
 
+    without = on_a_card(1024, "all")  # @inspect without as B
+    state, activations = without.values()
+    assert activations > 2 * 80 * GB > 100 * state, \
+        "With 1024 cards the state is small, and the activations still need more than two cards."
+    inputs_alone = "inputs of blocks"
+    needs = {
+        cards: sum(on_a_card(cards, inputs_alone).values())
+        for cards in (8, 16, 32, 64)
+    }  # @inspect needs as B
+    enough = [cards for cards, need in needs.items() if need < 80 * GB]
+    assert enough == [32, 64], \
+        "Checkpointed, state and activations fit from 32 cards on."
     fits = explore(on_a_card, over={
         "cards": [2**i for i in range(3, 11)], "activations_kept": ["all", "inputs of blocks"],
     },
         at={"cards": 8, "activations_kept": "all"}, kind="stack", unit="B", limit=("memory of one H100", 80 * GB),
         do="Make the bar end before the dashed mark. With which settings does the model fit, and what does each slider change?",
         see=r"""
-            With `1024` cards the state is about a gigabyte a card, and the activations of one
-            sequence still need more than two cards. Checkpointed, they fit beside the state of
-            `32`.
+            With `1024` cards the state is about a gigabyte a card, and the activations of one text
+            still need more than two cards. Checkpointed, they fit beside the state of `32`.
         """,
-        caption="What one card keeps of Llama-3-70B: its share of the state, and the activations of one sequence of `8192` tokens.",
+        caption="What one card holds of Llama-3-70B: its slice of the state, and the activations of one text of `8192` tokens.",
         alt="A bar of two parts, state and activations, beside the memory of one card.")  # @hide
-    # Both parts of the bar in the picture, at 1024 cards:
-    most, least = fits[1024, "all"], fits[1024, "inputs of blocks"]  # @inspect most as B, least as B
-    state, activations = most.values()
-    assert activations > 2 * 80 * GB > 100 * state, \
-        "No number of cards makes it fit."
-    inputs_alone = "inputs of blocks"
-    needs = {n: sum(fits[n, inputs_alone].values()) for n in (8, 16, 32, 64)}
-    share = [n for n, need in needs.items() if need < 80 * GB]
-    assert share == [32, 64], "Checkpointed, it fits from 32 cards on."
+    assert fits[1024, "all"] == without, \
+        "The picture shows the same numbers."  # @hide
+    note(rf"""
+        So without checkpointing no number of cards is enough: the activations of one text take
+        {activations / GB:.0f} GB, whatever the number. With checkpointing they take
+        {(inputs + of_a_block) / GB:.1f} GB, and {enough[0]} cards are enough.
+    """)
     question(r"""
-        Llama-3-8B is `4096` wide and has `32` blocks. Every block is checkpointed, in `bfloat16`.
-        How many bytes do the inputs of all blocks take for one sequence of `8192` tokens?
-    """, answer=32 * 2 * 4096 * 8192, check=2 * 2**30, unit="B", wrong={
-            "A number of bfloat16 takes two bytes.": 32 * 4096 * 8192,
-            "Each of the 32 blocks keeps its input.": 2 * 4096 * 8192,
-        }, hint="How many numbers is the input of one block?",
-        why="The input of a block has `8192 * 4096` numbers of `2` bytes, and each of the `32` blocks keeps its own.")
+        A model has `2e9` parameters, and its state takes `16` bytes for each. It is sharded over
+        `8` cards. The activations of a text take `50` GB, and `3` GB with checkpointing. How many
+        GB does a card hold with checkpointing?
+    """, answer=16 * 2e9 / 8 / GB + 3, check=2 * 2 + 3, unit="GB", within=0.01, wrong={
+            "Sharding does not divide activations.": 16 * 2e9 / 8 / GB + 3 / 8,
+            "With sharding, a card holds an eighth of the state.": 16 * 2e9 / GB + 3,
+            "That is without checkpointing.": 16 * 2e9 / 8 / GB + 50,
+        }, hint="First the slice of the state.",
+        why="The state is `32` GB, and `8` cards hold `4` GB of it each. The `3` GB of activations are there on each card.")
 
 
 def kept_all(layers: int, x: Tensor) -> Tensor:  # @stepover
@@ -602,13 +663,17 @@ def memory_can_grow_with_the_root_of_the_depth() -> None:
 
 
 def recomputing_attention_alone_is_nearly_free() -> None:
-    """Recomputing attention alone gives back most of the bytes for few of the FLOPs."""
+    """Recomputing attention's weights alone gives back most of the bytes for few of the FLOPs."""
     note(r"""
         Which activations of a block are the cheapest to compute again? The softmax weights of
-        attention: of all activations they take the most bytes, and few FLOPs make them. So keep
-        queries, keys and values, and compute only the weights again [@korthikanti2022]. This is
-        *selective recomputation*. Here a small block with `8` heads reads `128` tokens, and
-        `checkpoint` wraps its attention alone:
+        attention. In long texts they take the most bytes, since there is one for each head and each
+        pair of tokens. And few FLOPs make them: one product of queries and keys. So keep queries,
+        keys and values, and compute only the weights again [@korthikanti2022]. This is *selective
+        recomputation*.
+
+        Here a small block with `8` heads reads `128` tokens. `attend` is the step of its attention
+        that turns queries, keys and values into a result. `checkpoint` makes it keep only these
+        three. `kept_per_token` adds up what autograd keeps of the whole block:
     """)
     block = with_lean_norms(Block(SMALL, "written"))
     turn = turns(SMALL.head, 128).bfloat16()
@@ -617,20 +682,22 @@ def recomputing_attention_alone_is_nearly_free() -> None:
     def step() -> None:
         block(x, turn).sum().backward()
 
-    whole = kept_per_token(block, 64, 1, 128, SMALL.head)  # @inspect whole as B  # @unnoticed: 1: bytes per token are the same in any batch
-    fused = activation_bytes(SMALL, 128)  # @inspect fused as B
-    before = flops(step)  # @inspect before as FLOP
+    kept_before = kept_per_token(block, 64, 1, 128, SMALL.head)  # @inspect kept_before as B  # @unnoticed: 1: bytes per token are the same in any batch
+    flops_before = flops(step)  # @inspect flops_before as FLOP
     attend = block.attention.attend
     block.attention.attend = partial(checkpoint, attend, use_reentrant=False)
-    selective = kept_per_token(block, 64, 1, 128, SMALL.head)  # @inspect selective as B  # @unnoticed: 1: bytes per token are the same in any batch
-    assert whole - selective == 2 * 8 * 128, \
+    kept_after = kept_per_token(block, 64, 1, 128, SMALL.head)  # @inspect kept_after as B  # @unnoticed: 1: bytes per token are the same in any batch
+    assert kept_before - kept_after == 2 * 8 * 128, \
         "The softmax weights are no longer kept: 2 bytes for each head and pair."
-    assert selective == fused - 4 * 8, \
+    fused = activation_bytes(SMALL, 128)  # @hide
+    assert kept_after == fused - 4 * 8, \
         "What is kept is a little less than with fused attention."  # @hide
-    extra = flops(step) - before  # @inspect extra as FLOP
+    extra = flops(step) - flops_before  # @inspect extra as FLOP
     assert extra == 2 * 128 * 128 * 64, \
         "The scores are computed once more, and nothing else."
-    share = extra / before  # @inspect share as %
+    share = extra / flops_before  # @inspect share as %
+    assert 0.04 < share < 0.05, \
+        "The step takes less than 5 % more FLOPs."  # @hide
     with torch.device("meta"):  # @hide
         layer = PaperBlock(12288, 96)
         x = torch.empty(1, 2048, 12288)
@@ -638,34 +705,44 @@ def recomputing_attention_alone_is_nearly_free() -> None:
     forward, again = sum(bill.values()), bill["aten.bmm"]  # @hide
     of_forward = again / forward  # @hide
     assert round(of_forward, 3) == 0.027, \
-        "In GPT-3, scores and sums are this share of a forward pass."  # @hide
+        "In GPT-3, scores and sums are 2.7 % of the FLOPs of a forward pass."  # @hide
     of_step = again / (3 * forward)  # @hide
-    assert round(of_step, 3) == 0.009, "They are this share of a step."  # @hide
+    assert round(of_step, 3) == 0.009, \
+        "In GPT-3, scores and sums of one forward pass are 0.9 % of the FLOPs of a step."  # @hide
     published = 2048 / (6 * 12288)  # @hide
     assert round(published, 3) == 0.028, \
         "The paper's appendix has the share of a forward pass."  # @hide
     assert round(published / of_step) == 3, \
-        "That is three times the share of a step."  # @hide
+        "The share of a forward pass is three times that of a step."  # @hide
+    d, s = 12288, 2048  # @hide
+    assert forward == s * (24 * d**2 + 4 * s * d), \
+        "A forward pass of GPT-3's layer takes 24 d**2 + 4 s d FLOPs for a token."  # @hide
     note(rf"""
-        In this small block the bytes for a token fall from {whole:,.0f} to {selective:,.0f}, and
-        the step takes {share:.1%} more FLOPs.
+        In this small block the bytes for a token fall from {kept_before:,.0f} to {kept_after:,.0f},
+        and the step takes {share:.1%} more FLOPs.
 
-        In GPT-3 the softmax weights are `70%` of all activations [@korthikanti2022]. To compute
-        them again, the paper runs scores and sums once more. Counted with PyTorch, these two
-        products are {of_forward:.1%} of a forward pass, and {of_step:.1%} of a training step, which
-        has `3` times the FLOPs. (The paper gives 2.7 % for a step [@korthikanti2022], but that is
-        the share of a forward pass.) A fused kernel of attention makes the same trade: it keeps no
-        weights, and computes them again.
+        In GPT-3 the softmax weights are `70%` of all activations [@korthikanti2022]. How many FLOPs
+        bring them back? With width $d$ and $s$ tokens, the matrices of a layer take $24d^2$ FLOPs
+        for a token in the forward pass. Attention's two products, scores and sums, take $4sd$. A
+        step takes `3` forward passes. If both products run once more, as in the paper
+        [@korthikanti2022], the step takes this share more:
+
+        $$
+        \frac{{4sd}}{{3\,(24d^2 + 4sd)}}
+        $$
+
+        With $d = 12288$ and $s = 2048$ that is {of_step:.1%}. (The paper gives 2.7 % for a step
+        [@korthikanti2022], but that is the share of a forward pass.) A fused kernel of attention
+        makes the same trade: it keeps no weights, and computes them again.
     """)
     question(r"""
-        In a forward pass of GPT-3's layer, the matrices take $24d^2$ FLOPs for a token, and scores
-        with sums take $4sd$. A training step takes `3` times as many. Scores and sums run once
-        more. What share of the step's FLOPs is that, with $d = 12288$ and $s = 8192$ tokens?
+        GPT-3 has width $d = 12288$. Let it read texts of $s = 8192$ tokens, `4` times as long. By
+        what share do the FLOPs of a step grow if scores and sums run once more?
     """, answer=4 * 8192 / (3 * (24 * 12288 + 4 * 8192)),
         check=16 * again / (3 * (4 * (forward - again) + 16 * again)), unit="%", within=0.05, wrong={
             "That is the share of a forward pass.": 4 * 8192 / (24 * 12288 + 4 * 8192),
             "The step has attention's FLOPs too.": 4 * 8192 / (3 * 24 * 12288),
-        }, hint="Divide $4sd$ by the FLOPs of a step; $d$ cancels once.",
+        }, hint="Put both numbers into the formula above; one $d$ cancels.",
         why="The share is $4s / 3(24d + 4s)$. It is still small, although the text is longer than GPT-3's.")
 
 
