@@ -372,8 +372,8 @@ def the_same_seed_repeats_every_bit() -> None:
 
     straight, around = trained(turned=False), trained(turned=True)
     apart = (straight - around).abs().max().item()  # @measure apart
-    assert torch.allclose(straight, around, rtol=1e-4), "the same training"
-    assert not torch.equal(straight, around), "not the same bits"
+    assert 0 < apart, "not the same bits"
+    assert apart < 1e-4 * straight.abs().max(), "the same training"
     question(r"""
         `float32` keeps about `7` digits. What does it make of `(1e8 + 1) - 1e8`, and what of
         `(1e8 - 1e8) + 1`?

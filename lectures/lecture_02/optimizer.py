@@ -569,10 +569,10 @@ def gradients_add_up_until_they_are_cleared() -> None:
         return seen
 
     cleared, piled = losses(clear=True), losses(clear=False)
-    ends = cleared[0], cleared[-1], piled[-1]  # @measure ends
-    assert cleared[0] == piled[0], "the same start"
-    assert cleared[-1] < cleared[0], "it learns"
-    assert piled[-1] > piled[0], "it gets worse than untrained"
+    start, learned, worse = cleared[0], cleared[-1], piled[-1]  # @measure start, learned, worse
+    assert start == piled[0], "the same start"
+    assert learned < start, "it learns"
+    assert start < worse, "it gets worse than untrained"
     p = torch.tensor(1.0, requires_grad=True)
     for _ in range(3):
         p.backward()

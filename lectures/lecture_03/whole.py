@@ -405,6 +405,9 @@ def the_run_is_predicted() -> None:
     calls = len(operations_of_a_step())  # @hide
     here = prices()  # @hide
     seconds = STEPS * step_at_best()  # @measure seconds as s
+    alone = total / here.rate  # @measure alone as s
+    assert alone < seconds < BUSY * alone, \
+        f"That is more than all FLOPs at the rate of a product, and less than {BUSY} times as long."
     note(rf"""
         So the prediction is: a loss that falls from {start:.2f} towards {floor:.2f} nats a token,
         {total / 1e9:.1f} GFLOP, and at most {bound / 1e6:.1f} MB. The seconds stand in the margin,
@@ -622,6 +625,8 @@ def it_writes_what_it_read() -> None:
             written.append(token)
     text: Int[Tensor, "sequences seq"] = torch.cat(written, dim=1)
     line = spelled(text[0])  # @measure line
+    assert len(line) == RUN.context, \
+        "A text has a letter or space for each token of the context."
     known = {spelled(word) for word in lexicon()}
     words = [spelled(word) for word in text.reshape(-1, 4)]
     right = sum(word in known for word in words) / len(words)  # @measure right as %

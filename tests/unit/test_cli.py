@@ -349,7 +349,7 @@ def test_a_check_as_json_is_one_list_for_all_lectures(book: Path, capfd: pytest.
         ("litbook run --out file lecture_01 --de", ["--device"]),
         ("litbook run --device ", ["auto", "cpu", "cuda"]),
         ("litbook record lecture_01 --ap", ["--approve"]),
-        ("litbook check lecture_01 --un", ["--unbacked", "--unchecked", "--unrun"]),
+        ("litbook check lecture_01 --un", ["--unbacked", "--unchecked", "--unbounded", "--unrun"]),
         ("litbook serve --port ", []),
         ("litbook run 'lec", ["lecture_01", "lecture_02b"]),
         ("litbook run nowhere ", []),

@@ -1,5 +1,5 @@
-"""What guards a book: the verdict of a build; numbers that nothing backs, answers that nothing checks, claims
-that never ran or say nothing.
+"""What guards a book: the verdict of a build; numbers that nothing backs, answers that nothing checks,
+measured values that no claim reads, claims that never ran or say nothing.
 
 In goes a lecture, out come lines for people and whether something is wrong. It prints nothing. `CHECKS` names
 the checks; each takes a lecture, and what is wanted of it. A lecture runs in a process of its own. Changes of
@@ -23,6 +23,7 @@ from litbook.project import NoBook, Project
 from litbook.record import model, recordings
 from litbook.run import process
 from litbook.text import source
+from litbook.text import unbounded as loose
 from litbook.text import unchecked as answers
 from litbook.text import unrun as reached
 from litbook.text import vacuous as nothing
@@ -139,6 +140,14 @@ def unchecked(path: Path, _: Wanted) -> Checked:
     return Checked(list(map(str, problems)), summary, refused and bool(problems))
 
 
+def unbounded(path: Path, _: Wanted) -> Checked:
+    """The measured values that no claim reads. One may be an illustration, so that is no error."""
+    problems = loose.unbounded(source.read(path, project.shown(path)))
+    count = f"{len(problems)} measured value{'' if len(problems) == 1 else 's'} that no claim reads"
+    return Checked(list(map(str, problems)), count, wrong=False)
+
+
 CHECKS: dict[str, Callable[[Path, Wanted], Checked]] = {
-    "verdict": verdict, "unbacked": unbacked, "unchecked": unchecked, "unrun": unrun, "vacuous": vacuous
+    "verdict": verdict, "unbacked": unbacked, "unchecked": unchecked, "unbounded": unbounded, "unrun": unrun,
+    "vacuous": vacuous,
 }  # fmt: skip

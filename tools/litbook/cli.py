@@ -162,6 +162,7 @@ CHECKS = {
     "verdict": "all that a strict build refuses of a lecture: claims, prose, links, citations, recordings",
     "unbacked": "numbers that nothing backs",
     "unchecked": "questions whose answer is computed in one way only",
+    "unbounded": "measured values that no claim reads",
     "unrun": "claims that no run has reached",
     "vacuous": "claims that say nothing: 0 == 0, empty against empty",
     "mutants": "claims that cannot fail",
@@ -254,7 +255,7 @@ def _check_command(words: list[str]) -> int:
     """All that guards a book's truth beside its claims; of several lectures each in a process of its own."""
     parser = completion.Parser(
         prog="litbook check",
-        description="Look for what no claim guards; the first five options are the default.",
+        description="Look for what no claim guards; all checks but --code are the default.",
         epilog="exit status: 0 nothing is found; 1 something is, or the lecture fails; 2 it cannot be used",
     )
     add = parser.add_argument
@@ -299,7 +300,7 @@ def _check_command(words: list[str]) -> int:
     results = list[dict[str, object]]()
     wrong, wanted = False, checks.Wanted(asked.sections, asked.sample, asked.seed, asked.all, asked.least)
     told = set[str]()  # what is wrong with the run is told once
-    for name in asked.checks or (["mutants"] if asked.sections else [*CHECKS][:6]):
+    for name in asked.checks or (["mutants"] if asked.sections else [*CHECKS][:-1]):
         if name in checks.CHECKS:
             checked = checks.CHECKS[name](path, wanted)
             results.append(
