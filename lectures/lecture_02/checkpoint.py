@@ -33,7 +33,6 @@ def checkpoints() -> None:
     torch_load_refuses_what_it_does_not_know()
 
 
-@aside
 def a_long_run_saves_by_the_clock() -> None:
     """How often to save follows from how often the run dies and how long a save takes."""
     note(r"""
@@ -261,7 +260,6 @@ def a_resumed_run_needs_all_of_its_state() -> None:
         """, unit="parts")
 
 
-@aside
 def loading_a_file_restores_nothing() -> None:
     """`torch.load` returns a dictionary; the model learns nothing of it."""
     misbelief("To resume, call `torch.load` on the checkpoint.", r"""

@@ -126,6 +126,7 @@ def a_product_costs_two_m_k_n() -> None:
         """, unit="FLOP")
 
 
+@aside
 def a_product_fills_a_box() -> None:
     """A product fills a box: the work is its volume, the data are three of its faces."""
     note(r"""

@@ -181,7 +181,6 @@ def a_shared_generator_couples_what_shares_it() -> None:
         check=len({"without dropout or alone", "after dropout"}), unit="orders")
 
 
-@aside
 def text_becomes_a_row_of_integers() -> None:
     """To a language model, data is one long row of integers."""
     note(r"""
@@ -264,6 +263,7 @@ def resident_after(touch: Callable[[], object]) -> int | None:
     return None if before is None or after is None else after - before
 
 
+@aside
 def a_memory_map_loads_what_is_touched() -> None:
     """A memory map loads the pages that are touched, and some around them."""
     note(r"""

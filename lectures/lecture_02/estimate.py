@@ -193,6 +193,7 @@ def the_rule_leaves_attention_out() -> None:
         check=round(context * by_rule / attention), unit="tokens")
 
 
+@aside
 def the_promise_is_printed_twice_too_large() -> None:
     """The large number on the datasheet is for matrices that are half zeros."""
     note(r"""
@@ -227,6 +228,7 @@ def the_promise_is_printed_twice_too_large() -> None:
         why="The matrices were dense, so the promise is half of what is printed, `121` TFLOP/s.")
 
 
+@aside
 def days_are_inverse_to_mfu() -> None:
     """One wrong factor moves the answer by months."""
     note(r"""
@@ -375,6 +377,7 @@ def adamw_follows_the_dtype_it_is_given() -> None:
         check=4 * torch.float64.itemsize, unit="B")
 
 
+@aside
 def a_master_copy_eats_what_it_saves() -> None:
     """Half-width weights with a full-width master copy save no memory."""
     note(r"""

@@ -448,6 +448,7 @@ def bfloat16_is_much_coarser() -> None:
              """)
 
 
+@aside
 def one_byte_comes_in_two_formats() -> None:
     """One byte is so little that there are two ways to spend it."""
     note(r"""
@@ -765,8 +766,8 @@ def small_updates_are_lost() -> None:
         In `bfloat16` none of the updates arrived. The next number below one is $2^{-8}$ away, and
         an update is only a quarter of this gap. So the result is rounded back to one, every time.
 
-        The cure is the *master copy* of mixed precision. The weight is kept in `float32` and
-        updated there, and the model uses a rounded copy:
+        The cure is a *master copy*. The weight is kept in `float32` and updated there, and the
+        model uses a rounded copy:
     """)
     master = torch.tensor(1.0)
     for _ in range(steps):
@@ -864,7 +865,6 @@ def scaling_the_loss_saves_small_gradients() -> None:
         check=65504 / 2**16)
 
 
-@aside
 def autocast_chooses_for_each_operation() -> None:
     """Mixed precision decides per operation, not per layer."""
     note(r"""

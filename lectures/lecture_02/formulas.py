@@ -7,7 +7,7 @@ from hardware import CARDS
 from torch import Tensor
 from units import DAY
 
-from litbook import aside, note, question
+from litbook import note, question
 
 from .measure import bill, decoder_flops, dense_peak, intensity, step_flops
 
@@ -117,7 +117,6 @@ def temporaries(
     return alive.most
 
 
-@aside
 def the_four_kinds_of_memory_are_a_list_not_a_total() -> None:
     """Parameters, gradients, optimizer state and activations are a list, not yet a total."""
     note("The same step once more, by kind:")

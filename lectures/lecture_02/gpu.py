@@ -29,7 +29,6 @@ def tensors_on_a_gpu() -> None:
     both_one_byte_formats_multiply()
 
 
-@aside
 def tensors_start_on_the_cpu() -> None:
     """A tensor is made in CPU memory unless something says otherwise."""
     note("A GPU in the machine changes nothing about this line:")
@@ -67,7 +66,6 @@ def tensors_start_on_the_cpu() -> None:
         ))
 
 
-@aside
 def ask_before_you_move() -> None:
     """Ask what there is, and the same code runs with and without a GPU."""
     note("Pick the device once, from what PyTorch finds, and name that variable everywhere else.")

@@ -312,6 +312,7 @@ def the_other_product_is_paid_for_the_layer_below() -> None:
         check=2 * 100 * 10 * 1 + 2 * 100 * 10 * 10, unit="FLOP")
 
 
+@aside
 def the_first_layer_has_nothing_below() -> None:
     """The first layer has nothing below it, so one product is missing."""
     note(r"""
@@ -439,6 +440,7 @@ def six_per_parameter_and_token_is_a_special_case() -> None:
         """)
 
 
+@aside
 def in_a_transformer_backward_is_twice_forward() -> None:
     """In a language model the backward pass costs twice the forward pass, if attention is written out."""
     note(r"""

@@ -160,6 +160,7 @@ def the_loop_finds_it() -> None:
         """)
 
 
+@aside
 def every_argument_must_change_something() -> None:
     """Change each argument of a function once; whatever changes nothing is not used."""
     note(r"""

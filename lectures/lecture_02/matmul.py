@@ -594,7 +594,6 @@ def the_order_in_the_parentheses_matters() -> None:
         check=1 * 3 + 2)
 
 
-@aside
 def heads_share_a_small_matrix() -> None:
     """Split, multiply each head, join: the same as one block-diagonal matrix."""
     note(r"""

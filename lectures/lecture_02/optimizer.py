@@ -584,6 +584,7 @@ def gradients_add_up_until_they_are_cleared() -> None:
         check=1 - 0.1 * (1 + 2 + 3))
 
 
+@aside
 def optimizers_differ_in_what_they_remember() -> None:
     """An optimizer remembers nothing, one tensor, or two for each parameter."""
     note(r"""

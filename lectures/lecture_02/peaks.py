@@ -385,6 +385,7 @@ def mfu_counts_what_the_model_needs() -> None:
         """)
 
 
+@aside
 def the_denominator_decides() -> None:
     """One measured rate gives several utilizations, and one of them is right."""
     note(r"""

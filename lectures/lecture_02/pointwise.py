@@ -31,12 +31,11 @@ def elementwise() -> None:
     a_leak_shows_when_the_future_changes()
 
 
-@aside
 def elementwise_operations_make_a_new_tensor() -> None:
     """An elementwise operation makes a new tensor, unless its name ends in an underscore."""
     note(r"""
-        An elementwise operation computes each output from the input at the same place, so the shape
-        stays. The result gets memory of its own even when no value changes.
+        An *elementwise* operation computes each output from the input at the same place, so the
+        shape stays. The result gets memory of its own even when no value changes.
     """)
     x = torch.ones(2, 3)
     same_values = x * 1  # @inspect same_values
@@ -102,10 +101,9 @@ def an_integer_tensor_turns_into_floats() -> None:
 def the_flop_counter_sees_only_products() -> None:
     """PyTorch's FLOP counter counts products and reports zero for elementwise work."""
     note(r"""
-        An *elementwise* operation works on each number of a tensor by itself. Adding one to a
-        matrix of `10 * 10` numbers takes a hundred additions. But PyTorch's counter of FLOPs
-        reports zero for it. Is the addition free? It is not. The counter has formulas for products
-        of matrices and a few more operations, and an operation without a formula counts as
+        Adding one to a matrix of `10 * 10` numbers takes a hundred additions. But PyTorch's counter
+        of FLOPs reports zero for it. Is the addition free? It is not. The counter has formulas for
+        products of matrices and a few more operations, and an operation without a formula counts as
         zero [@pytorch_flop_counter]:
     """)
     n = 10

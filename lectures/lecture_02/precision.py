@@ -44,7 +44,6 @@ def mixed_precision() -> None:
     quantized_weights_trade_error_for_bytes()
 
 
-@aside
 def flops_do_not_depend_on_the_format() -> None:
     """A wider format costs no more FLOPs, only more bytes and more time for each."""
     misbelief("Higher precision means more compute.", r"""
@@ -292,6 +291,7 @@ def through(x: Tensor, dtype: torch.dtype, stretch: bool = True) -> Tensor:
     return (x * scale).to(dtype).float() / scale
 
 
+@aside
 def one_byte_needs_a_scale() -> None:
     """In one byte a tensor needs a scale of its own, or its small values are gone."""
     note(r"""

@@ -411,6 +411,7 @@ def small_batches_make_the_optimizer_count() -> None:
         check=next(b for b in range(1, 99) if by_hand / step_flops(b, 4, 2) < 0.01))
 
 
+@aside
 def parts_of_a_batch_add_up_to_the_whole() -> None:
     """A batch in parts gives the same gradient, and keeps the activations of one part."""
     note(r"""

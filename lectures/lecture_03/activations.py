@@ -82,6 +82,7 @@ def kept_per_token(
     return saved_bytes_of(lambda: block(x, *given), known) / (batch * context)
 
 
+@aside
 def a_published_formula_counts_thirty_four_bytes() -> None:
     """A block of GPT-3's kind keeps 34 bytes for each token and number of the width, and five for each head and pair of tokens."""
     note(r"""
@@ -662,6 +663,7 @@ def memory_can_grow_with_the_root_of_the_depth() -> None:
         why="Ten for the segments and ten within one. Longer segments would be fewer, but each would keep more.")
 
 
+@aside
 def recomputing_attention_alone_is_nearly_free() -> None:
     """Recomputing attention's weights alone gives back most of the bytes for few of the FLOPs."""
     note(r"""

@@ -158,6 +158,7 @@ def a_block_is_seven_matrices() -> None:
         """, hint="Put the three numbers into the formula, without its last term.")
 
 
+@aside
 def rmsnorm_forgets_the_scale() -> None:
     """RMSNorm removes the scale of a token's numbers."""
     note(r"""
@@ -241,6 +242,7 @@ def rmsnorm_forgets_the_scale() -> None:
         why="The squares are `1`, `25`, `25` and `49`; their mean is `25`, and its root is `5`. The factor `10` is in the number and in the root, so it cancels: `10 / 50` is `1 / 5`.")
 
 
+@aside
 def rotary_embedding_tells_distances() -> None:
     """Rotary embedding makes a score depend on how far two tokens are apart, not on where they stand."""
     note(r"""

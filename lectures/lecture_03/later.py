@@ -201,6 +201,7 @@ def experts_want_large_batches() -> None:
         why="On average an expert sees `4/128` of the tokens, so the step needs `128/4` times as many as an expert.")
 
 
+@aside
 def a_latent_replaces_keys_and_values() -> None:
     """Latent attention caches one short row for all heads."""
     note(r"""

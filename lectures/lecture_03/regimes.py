@@ -278,6 +278,7 @@ def between_by_hand(config: Config, tokens: int) -> int:
     return 2 * numbers
 
 
+@aside
 def a_block_moves_more_than_it_multiplies() -> None:
     """The operations between the products do hardly any FLOPs and move most of the bytes."""
     note(r"""

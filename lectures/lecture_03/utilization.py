@@ -131,6 +131,7 @@ def training_costs_six_per_weight_and_twelve_per_pair() -> None:
         why="Where $6N = 12LdT$, the context is $T = N / (2Ld)$. Contexts of today are several times as long [@llama-32].")
 
 
+@aside
 def palm_published_both_numbers() -> None:
     """PaLM's two published MFUs, with attention and without, follow from its report."""
     note(r"""
@@ -317,6 +318,7 @@ CONVENTIONS = {
 }
 
 
+@aside
 def codebases_count_differently() -> None:
     """The same run has a different MFU in each codebase."""
     note(r"""

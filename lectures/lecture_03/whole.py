@@ -57,6 +57,7 @@ def parts_of(config: Config) -> dict[str, float]:
     return {"tables": tables, "attention": attention, "feed-forward": rest}
 
 
+@aside
 def small_models_are_largely_tables() -> None:
     """Small models are largely tables, because blocks grow with the square of the width."""
     note(r"""

@@ -1,4 +1,4 @@
-"""The glossary: few words, each defined by a section of the core, and none in the core's prose before it."""
+"""The glossary: few words, each defined by a section; none stands in the core's prose before its definition there."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ ROW = re.compile(
 
 
 class Told(NamedTuple):
-    """A section of the core: its name, and what its notes and boxes say."""
+    """A section: its name, what its notes and boxes say, and whether it is an aside."""
 
     name: str
     prose: str
+    aside: bool
 
 
 @pytest.fixture(scope="module")
@@ -31,8 +32,8 @@ def rows(repo: Path) -> list[dict[str, str]]:
 
 
 @pytest.fixture(scope="module")
-def core(repo: Path) -> list[Told]:
-    """The sections of both lectures' core and the parts that lead into them, in the order of reading."""
+def sections(repo: Path) -> list[Told]:
+    """The sections of both lectures and the parts that lead into them, in the order of reading."""
     found = []
     for name in LECTURES:
         lecture = source.read(repo / "lectures" / name, f"lectures/{name}")
@@ -44,8 +45,9 @@ def core(repo: Path) -> list[Told]:
         }
         for function in (lecture.functions[i] for i in lecture.order):
             node = defs.get(function.name)
-            if node is not None and not any(ast.unparse(d) == "aside" for d in node.decorator_list):
-                found.append(Told(function.name, prose_of(node)))
+            if node is not None:
+                aside = any(ast.unparse(d) == "aside" for d in node.decorator_list)
+                found.append(Told(function.name, prose_of(node), aside))
     return found
 
 
@@ -75,8 +77,8 @@ def test_the_glossary_is_short_and_has_each_term_once(rows: list[dict[str, str]]
     assert terms == sorted(terms)
 
 
-def test_the_section_that_a_term_names_defines_it(rows: list[dict[str, str]], core: list[Told]) -> None:
-    prose = {section.name: section.prose for section in core}
+def test_the_section_that_a_term_names_defines_it(rows: list[dict[str, str]], sections: list[Told]) -> None:
+    prose = {section.name: section.prose for section in sections}
     lost = [
         r["term"]
         for r in rows
@@ -86,11 +88,14 @@ def test_the_section_that_a_term_names_defines_it(rows: list[dict[str, str]], co
 
 
 def test_no_term_stands_in_the_core_before_the_section_that_defines_it(
-    rows: list[dict[str, str]], core: list[Told]
+    rows: list[dict[str, str]], sections: list[Told]
 ) -> None:
+    """Nor anywhere in the core where an aside defines it: a core section needs no later one and no aside."""
+    core = [section for section in sections if not section.aside]
+    names = [section.name for section in core]
     early = []
     for row in rows:
-        first = next(section.name for section in core if mentions(row["term"], section.prose))
-        if first != row["section"]:
+        first = next((section.name for section in core if mentions(row["term"], section.prose)), None)
+        if first != (row["section"] if row["section"] in names else None):
             early.append(f"{row['term']}: in {first}, defined in {row['section']}")
     assert early == []
