@@ -9,7 +9,10 @@ import torch
 import torch.nn.functional as F
 from counters import Alive, Watching, flops, flops_by_operation, saved_bytes_of
 from einops import rearrange
+from hardware import CARDS
 from jaxtyping import Float
+from napkin import RECIPES, device_hours, kept_activations, memory_per_device
+from napkin import days as training_days
 from timing import one_thread
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
@@ -19,8 +22,8 @@ from litbook import aside, explore, figure, misbelief, note, question
 
 from .block import Block, How, RMSNorm, Transformer, turns
 from .counts import Config, activation_bytes, parameter_count
-from .figures import plot_lines
-from .published import LLAMA_2_7B, LLAMA_3_70B, LLAMA_3_8B, SMALL
+from .figures import plot_fit, plot_lines
+from .published import LLAMA_2_7B, LLAMA_3_8B, LLAMA_3_70B, MODELS, SMALL
 
 
 def the_activations_of_a_block() -> None:
@@ -523,19 +526,45 @@ def checkpointing_lets_a_large_model_fit() -> None:
     enough = [cards for cards, need in needs.items() if need < 80 * GB]
     assert enough == [32, 64], \
         "Checkpointed, state and activations fit from 32 cards on."
-    fits = explore(on_a_card, over={
-        "cards": [2**i for i in range(3, 11)], "activations_kept": ["all", "inputs of blocks"],
-    },
-        at={"cards": 8, "activations_kept": "all"}, kind="stack", unit="B", limit=("memory of one H100", 80 * GB),
-        do="Make the bar end before the dashed mark. With which settings does the model fit, and what does each slider change?",
-        see=r"""
-            With `1024` cards the state is about a gigabyte a card, and the activations of one text
-            still need more than two cards. Checkpointed, they fit beside the state of `32`.
-        """,
-        caption="What one card holds of Llama-3-70B: its slice of the state, and the activations of one text of `8192` tokens.",
-        alt="A bar of two parts, state and activations, beside the memory of one card.")  # @hide
-    assert fits[1024, "all"] == without, \
+    recipes = {r.name: r.total for r in RECIPES if r.key in ("adamw", "adamw-mixed", "adamw-bfloat16")}  # @hide
+    card, mixed = CARDS["H100 SXM"], "AdamW, bfloat16, float32 master copy"  # @hide
+
+    def in_training(  # @hide
+        model: str, cards: int, context: int, recipe: str, activations_kept: str
+    ) -> dict[str, Any]:
+        shape, weights = MODELS[model], parameter_count(MODELS[model])
+        days = training_days(weights, 15e12, cards, card.bfloat16, 0.5)
+        again = float(activations_kept == inputs_alone)
+        return {
+            "state": memory_per_device(weights, recipes[recipe], cards, sharded=True),
+            "activations": kept_activations(
+                activation_bytes(shape, context), shape.layers, shape.width, context, again),
+            "days": days, "gpu_hours": device_hours(days, cards),
+        }
+
+    drawn = in_training("Llama-3-70B", 1024, tokens, mixed, "all")  # @hide
+    assert [drawn["state"], drawn["activations"]] == [*without.values()], \
         "The picture shows the same numbers."  # @hide
+    explore(in_training, over={
+        "model": ["Llama-3.2-1B", "Llama-3-8B", "Llama-3-70B", "Llama-3-405B"],
+        "cards": [2**i for i in range(15)], "context": [2**i for i in range(11, 18)],
+        "recipe": [*recipes], "activations_kept": ["all", inputs_alone],
+    }, at={
+        "model": "Llama-3-70B", "cards": 1024, "context": 8192, "recipe": mixed, "activations_kept": "all",
+    }, module="pictures/fit.js", still=plot_fit(drawn, card.memory),
+        do="Make the bar end inside the frame of the card. Which slider helps, and which does not?",
+        see=r"""
+            More cards shrink the state, and the activations not at all. With `1024` cards the state
+            is about a gigabyte a card, and the activations of one text still need more than two
+            cards. A shorter text helps, and so does keeping only the inputs of blocks.
+        """, caption=r"""
+            What one card holds in training: its slice of the state, and the activations of one
+            text, beside the card's memory. Below, how long training on `15e12` tokens takes at half
+            of the peak.
+        """, alt=r"""
+            A frame, the memory of one H100, and a bar that runs out of it to nearly three times its
+            length: a sliver of state, and activations.
+        """)  # @hide
     note(rf"""
         So without checkpointing no number of cards is enough: the activations of one text take
         {activations / GB:.0f} GB, whatever the number. With checkpointing they take

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from plots import BLUE, GOLD, GREEN, GREY, RED, blank
+from units import GB
 
 
 def plot_matrices(models: Mapping[str, Mapping[str, tuple[int, int]]]) -> Figure:
@@ -47,6 +48,30 @@ def plot_block(shapes: Mapping[str, tuple[int, int]]) -> Figure:
         axes.text(left, top + height + 0.3 * unit, name, color=GREY, fontsize=9)
         left += max(width, 3.6 * unit) + unit
     axes.set(xlim=(-unit / 4, 33.5 * unit), ylim=(-2 * (high + 2.7 * unit), high + 2 * unit), aspect="equal")
+    axes.set_axis_off()
+    return fig
+
+
+def plot_fit(kept: Mapping[str, float], memory: int) -> Figure:
+    """A card's memory as a frame, and in it, or running out of it, a bar of state and activations."""
+    fig = Figure(figsize=(6.4, 1.7), facecolor="none", layout="constrained")
+    axes = fig.subplots()
+    left = 0.0
+    for name, color in (("state", BLUE), ("activations", GOLD)):
+        axes.barh(
+            0,
+            kept[name],
+            left=left,
+            height=0.7,
+            color=color + "99",
+            label=f"{name}, {kept[name] / GB:.1f} GB",
+        )
+        left += kept[name]
+    axes.add_patch(Rectangle((0, -0.5), memory, 1, facecolor="none", edgecolor="black", linewidth=2))
+    axes.text(0, 0.62, f"one H100: {memory / GB:.0f} GB", color="black")
+    axes.text(0, -1.45, f"{left / GB:.1f} GB a card; {kept['days']:.0f} days", color="black")
+    axes.set(xlim=(-0.01 * left, max(memory, left) * 1.01), ylim=(-1.6, 1.1))
+    axes.legend(frameon=False, labelcolor=GREY, ncols=2, loc="upper left", bbox_to_anchor=(-0.02, 0.4))
     axes.set_axis_off()
     return fig
 

@@ -49,6 +49,13 @@ def test_beside_the_button_stands_a_storage_with_its_words(front: str) -> None:
     assert re.findall(r'<svg class="lb-strip"[^<>]* role="img" aria-label="Storage in order: [^"]+"', hero)
 
 
+def test_below_it_one_tries_whether_a_model_fits_on_the_first_page_too(site: Path, front: str) -> None:
+    (script,) = re.findall(r'<figure class="lb-explore lb-live" [^<>]*data-script="([^"]+)"', front)
+    assert "does not fit" in (site / script).read_text(encoding="utf-8")
+    assert 'src="assets/litbook/live.js"' in front and (site / "assets/litbook/live.js").is_file()
+    assert "217.6 GB" in front.partition(script)[2].partition("</figure>")[0], "the still picture says it"
+
+
 def test_who_it_is_for_how_long_it_takes_and_what_one_needs_is_said(front: str) -> None:
     said = words(front)
     assert "For people who train or serve models" in said and "You need Python" in said

@@ -32,3 +32,17 @@ def test_each_matrix_of_a_block_has_the_area_of_its_weights_and_lies_in_no_other
     boxes = [box.get_bbox() for box in axes.patches]
     assert not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
     assert axes.get_aspect() == 1
+
+
+def test_a_bar_as_long_as_what_is_kept_begins_with_the_state_in_a_frame_as_long_as_a_cards_memory(
+    lecture: Any,
+) -> None:
+    kept = {"state": 3e9, "activations": 90e9, "days": 7.0}
+    (axes,) = lecture("figures").plot_fit(kept, 80 * 10**9).axes
+    state, activations, frame = axes.patches
+    assert [it.get_width() for it in (state, activations, frame)] == [3e9, 90e9, 80e9]
+    assert (state.get_x(), activations.get_x(), frame.get_x()) == (0, 3e9, 0)
+    assert [it.get_text() for it in axes.get_legend().get_texts()] == [
+        "state, 3.0 GB",
+        "activations, 90.0 GB",
+    ]

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from litbook.document import books, search
 from litbook.document import section as document
 from litbook.document.bibliography import Entry
-from litbook.document.blocks import Code, Judged, Shelf, Shown, Storage
+from litbook.document.blocks import Code, Explore, Judged, Shelf, Shown, Storage
 from litbook.document.books import Book
 from litbook.document.catalogue import _, day, ngettext
 from litbook.document.catalogue import number as count
@@ -21,13 +21,13 @@ from litbook.document.margin import needed
 from litbook.document.search import Passage
 from litbook.document.setting import Citations, Setting
 from litbook.errors import Problem
-from litbook.html import drawings, markup, note, path, player, questions, script_words, verdicts
+from litbook.html import drawings, explored, markup, note, path, player, questions, script_words, verdicts
 from litbook.html.bibliography import references
 from litbook.html.markup import Html, Page, tag
 from litbook.html.section import body, heading, show
 from litbook.html.sheet import Sheet, Text
 from litbook.html.verdicts import Ruling
-from litbook.record.model import Record, Section
+from litbook.record.model import Grid, Record, Section
 
 EXCERPT = 12  # lines of code at most, on the front page
 
@@ -109,15 +109,31 @@ def _links(book: Book, folder: str, sections: Sequence[Section]) -> list[Html]:
     return links
 
 
-def drawing(record: Record, name: str) -> Html:
-    """The first storage that the section `name` draws; else empty."""
-    book = books.of(record, books.NOTHING_CITED, (), [])
-    for section in (section for section in record.sections if section.name == name):
-        for block in document.blocks(book, section):
-            for thing in block.things if isinstance(block, Shelf) else ():
-                if isinstance(thing, Storage):
-                    return drawings.storage(thing.views)
+def drawing(lectures: Sequence[Edition], name: str) -> Html:
+    """The first storage or picture to play with in the section `name`, for the front page; else empty."""
+    for edition in lectures:
+        setting = Setting(Citations(books.NOTHING_CITED))
+        for section in (section for section in edition.record.sections if section.name == name):
+            for block in document.blocks(edition.book, section):
+                if isinstance(block, Explore):
+                    runs = any(piece.live is block.grid for piece in section.pieces)
+                    up = f"lectures/{edition.folder}/" if runs else ""
+                    figure = explored.figure(block, f"explore-{name}", setting, up)
+                    return markup.join([figure, _moving(isinstance(block.grid, Grid), runs, "")])
+                for thing in block.things if isinstance(block, Shelf) else ():
+                    if isinstance(thing, Storage):
+                        return drawings.storage(thing.views)
     return markup.NOTHING
+
+
+def _moving(grids: bool, scripts: bool, up: str) -> Html:
+    """The scripts that pictures to play with need, which lie `up` from their page."""
+    files = {"explore.js": grids, "live.js": scripts}
+    return markup.join(
+        tag("script", src=f"{up}assets/litbook/{file}", defer=True)
+        for file, is_there in files.items()
+        if is_there
+    )
 
 
 def excerpt(record: Record) -> Html:
@@ -192,13 +208,8 @@ def _page(book: Book, name: str, way: Html) -> Page:
     head += [*_preambles(sheet, same_file=False), *references(sheet.setting.citations)]
     asked = sheet.answers or (book.parts and not number)  # contents say what is answered
     scripts = {"player": steps, "answers": asked, "beside": any(sheet.links.values())}
-    moving = {"explore.js": sheet.explored > sheet.live, "live.js": sheet.live}
     foot = [
-        *(
-            tag("script", src=f"{sheet.up}../../assets/litbook/{file}", defer=True)
-            for file, is_there in moving.items()
-            if is_there
-        ),
+        _moving(sheet.explored > sheet.live, sheet.live > 0, f"{sheet.up}../../"),
         questions.answers(sheet.answers),
         below,
         way,

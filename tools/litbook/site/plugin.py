@@ -281,7 +281,7 @@ class LitbookPlugin(BasePlugin[Options]):
             "claims": lambda _: verdicts.tally(whole),
             "parts": lambda _: front.strip(whole),
             "excerpt": lambda _: front.excerpt(whole[0].record),
-            "drawing": lambda name: front.drawing(whole[0].record, name),
+            "drawing": lambda name: front.drawing(whole, name),
         }
         return PLACES.sub(lambda place: make[place[1]](place[2] or ""), markdown)
 
