@@ -51,35 +51,37 @@ def flops_are_work_and_flops_per_second_a_rate() -> None:
     note(r"""
         A *FLOP* is one floating-point operation: an addition or a multiplication. Take a matrix of
         `2` rows and `3` columns times one of `3` rows and `4` columns. The result has `2 * 4`
-        entries. Each is a sum of `3` terms, and each term takes a multiplication and an addition.
-        That makes `2 * 2 * 3 * 4` FLOPs.
+        entries. Each is a sum of `3` terms, and each term takes a multiplication and an addition,
+        `2` FLOPs. That makes `2 * (2 * 3 * 4) = 48` FLOPs.
     """)
     note(r"""
-        To read the code: `Float[Tensor, "row inner"]` says that a tensor holds floats and names its
-        axes, and a run has checked that the tensor fits. `flops` runs a call and returns what
-        PyTorch's own counter saw. Helpers like it are defined in the lecture, too.
+        To read the code: `Float[Tensor, "row inner"]` says that a tensor, PyTorch's array, holds
+        floats, and names its axes. `flops` is a helper of this book; it runs a call and returns the
+        FLOPs that PyTorch's own counter saw. A line with `assert` is a claim that the run has
+        checked.
     """)
     a: Float[Tensor, "row inner"] = torch.randn(2, 3)
     b: Float[Tensor, "inner col"] = torch.randn(3, 4)
     once = flops(lambda: a @ b)  # @inspect once as FLOP
-    assert once == 2 * 2 * 3 * 4, "PyTorch counts as many."
+    assert once == 2 * 2 * 3 * 4, "PyTorch counts 48 FLOPs, too."
     twice = flops(lambda: (a @ b, a @ b))  # @inspect twice as FLOP
     assert twice == 48 + 48, "Two products are twice the work."
     note(r"""
-        A count of FLOPs is an amount of work. FLOPs divided by seconds are a speed. Suppose that
-        one product takes a microsecond and two products take two. The work has doubled, and the
-        speed is the same:
+        A count of FLOPs is an amount of work. FLOPs divided by seconds are a speed, written FLOP/s.
+        Suppose that one product takes a microsecond, and two products take two. The work has
+        doubled, and the speed is the same:
     """)
     seconds = 1e-6
-    assert twice / (2 * seconds) == once / seconds, "The rate is unchanged."
+    assert twice / (2 * seconds) == once / seconds, \
+        "Twice the work in twice the time is the same speed."
     misbelief("Compute is measured in FLOPS.", r"""
-        The word has two meanings. Some read the capital S as a plural, which is work; others read
-        it as *per second*, which is speed. This book writes FLOPs for an amount of work and FLOP/s
-        for a speed. Work divided by speed is a time.
+        The word is read in two ways: with the S as a plural, which is work, or as *per second*,
+        which is speed. This book writes FLOPs for work and FLOP/s for speed. Work divided by speed
+        is a time.
     """)
     question(r"""
-        A machine sustains `1e12` FLOP/s. How long does it take to multiply two square matrices of
-        side `1000`?
+        A machine does `1e12` FLOP/s. How long does it take to multiply two square matrices of
+        `1000` rows and `1000` columns?
     """, answer=flops(lambda: torch.ones(1000, 1000) @ torch.ones(1000, 1000)) / 1e12,
         wrong={
             "The additions are missing: each term takes one beside its multiplication.": 1000**3 / 1e12,
@@ -91,42 +93,42 @@ def flops_are_work_and_flops_per_second_a_rate() -> None:
             entries has it?
         """, unit="s",
         why=r"""
-            An entry takes `1000` multiplications and as many additions, and there are `1000 * 1000`
-            entries: twice the cube of the side, though either matrix has only its square in
-            numbers.
+            The result has `1000 * 1000` entries. Each takes `1000` multiplications and `1000`
+            additions. That makes `2e9` FLOPs of work; divided by a speed of `1e12` FLOP/s it is a
+            time of `0.002` seconds.
         """)
 
 
 def a_training_run_in_three_lines() -> None:
-    """Parameters, tokens and a peak rate give the length of a training run."""
+    """Work divided by speed gives the length of a training run."""
     note(r"""
-        How long do `1024` H100s, a usual GPU, need to train a model of `70` billion parameters on
-        `15` trillion tokens? One of the Llama 3 models is that large, and read about as much
-        [@llama3]. *Parameters* are the numbers that training adjusts; *tokens*, words or pieces of
-        words, are what it reads.
-    """)
-    note(r"""
-        For each token a *forward pass* computes a prediction. It multiplies and adds once for each
-        parameter: `2` FLOPs. A *backward pass* computes the *gradients*, which say how to change
-        the parameters, and costs about twice as much. Together that is about `6` FLOPs per
-        parameter and token [@kaplan2020]. When the rule holds, and why, is
-        [shown later](#six_per_parameter_and_token_is_a_special_case).
+        How long do `1024` GPUs need to train a model of `70` billion parameters on `15` trillion
+        tokens? One of the Llama 3 models is that large, and read about as much [@llama3].
+        *Parameters* are the numbers that training adjusts. *Tokens*, words or pieces of words, are
+        what a model reads.
+
+        First the work. For each token a *forward pass* computes a prediction. It multiplies and
+        adds once for each parameter: `2` FLOPs. A *backward pass* computes the *gradients*, which
+        say how to change the parameters, and costs about twice as much. Together that is about `6`
+        FLOPs per parameter and token [@kaplan2020]. A later section
+        [shows why](#six_per_parameter_and_token_is_a_special_case).
     """)
     params, tokens, gpus = 70 * 10**9, 15 * 10**12, 1024
     work = 6 * params * tokens  # @inspect work as FLOP
-    assert work == 63 * 10**23, "6.3e24 FLOPs"
+    assert work == 63 * 10**23, "6 * 70e9 * 15e12 is 6.3e24 FLOPs of work."
     note(r"""
-        How fast is the card? `CARDS` holds what datasheets promise, and `peak` looks a rate up. The
-        rate depends on the board: SXM is the fastest H100. It depends on the number format:
-        `bfloat16` takes half the usual bytes. And it depends on the matrices. The large number on
-        the datasheet is for matrices in which half of the numbers are zero; for ordinary, *dense*
-        matrices it is half of that [@nvidia-h100].
+        Then the speed. The GPU is an H100 in its fastest version, SXM. Its datasheet promises a
+        *peak* rate for each number format. Here the format is `bfloat16`, a narrow one that most
+        training uses. For ordinary, *dense* matrices the peak is half of the number that the
+        datasheet prints [@nvidia-h100];
+        [a section of its own](#the_promise_is_printed_twice_too_large) says why. `CARDS` holds such
+        datasheets, and `peak` looks a rate up.
     """)
     note(r"""
-        No run gets all of that. *Model FLOPs utilization*, MFU, is the fraction of the promised
-        rate that goes into the `6` FLOPs per parameter and token. Take one half; it is an
-        assumption, and an optimistic one for a run of this size. With $N$ parameters, $D$ tokens
-        and $G$ cards the run takes
+        No run reaches the peak all the time. *Model FLOPs utilization*, MFU, is the share of the
+        peak that a run reaches, counting only the `6` FLOPs per parameter and token. Assume one
+        half, which is optimistic for a run of this size. With $N$ parameters, $D$ tokens and $G$
+        cards the run takes
 
         [@eq:time]: $$
         \mathrm{seconds} = \frac{6ND}{G \times \mathrm{peak} \times \mathrm{MFU}}
@@ -134,32 +136,31 @@ def a_training_run_in_three_lines() -> None:
     """)
     rate = peak(CARDS["H100 SXM"], "bfloat16")  # @inspect rate as FLOP/s
     assert rate == 1979e12 / 2, \
-        "This is half of what the datasheet prints, for dense matrices."
+        "The dense peak is half of the 1979 TFLOP/s that the datasheet prints."
     mfu = 0.5
     per_day = rate * mfu * gpus * DAY  # @inspect per_day as FLOP
     assert 4.377e22 < per_day < 4.378e22, \
-        "All cards together do so many FLOPs in a day."
+        "In a day, all cards together do 4.38e22 FLOPs."
     days = work / per_day  # @inspect days as days
     assert 143.92 < days < 143.93, \
-        "The run takes so many days on these assumptions."
+        "The run takes 144 days on these assumptions."
     note(rf"""
-        The run takes **{days:.0f} days**, *if* the peak is the one for dense matrices, the MFU is
-        {mfu}, and no machine fails. An estimate is worth as much as the conditions printed next to
-        it.
+        The run takes **{days:.0f} days**, *if* the MFU is {mfu} and no machine fails. An estimate
+        needs its assumptions printed next to it.
     """)
     question(r"""
         The same run has to end within `30` days, at the same MFU. How many GPUs does it take?
     """, answer=math.ceil(work / (rate * mfu * DAY * 30)),
         wrong={
             "That is at the full peak: the MFU is missing.": math.ceil(work / (rate * DAY * 30)),
-            "That is with the peak for matrices that are half zeros.": math.ceil(work / (2 * rate * mfu * DAY * 30)),
+            "That is with the printed peak, twice the dense one.": math.ceil(work / (2 * rate * mfu * DAY * 30)),
             "Only the forward pass is counted: 2 FLOPs of 6.": math.ceil(work / 3 / (rate * mfu * DAY * 30)),
         },
         check=math.ceil(days * gpus / 30),
-        hint="How many GPU-days does the run above take? They stay the same.", unit="GPUs", within=0.05,
-        why=r"""
-            GPUs times days is one number, as long as the MFU holds. The run takes as many GPU-days
-            as before; divide them by the days that you have, and round up.
+        hint="GPUs times days stays the same. How much is it in the run above?", unit="GPUs", within=0.05,
+        why=rf"""
+            At the same MFU, GPUs times days stays the same: `1024` GPUs times {days:.1f} days.
+            Divide that by `30` days, and round up.
         """)
 
 
@@ -195,49 +196,51 @@ def the_rule_leaves_attention_out() -> None:
 
 @aside
 def the_promise_is_printed_twice_too_large() -> None:
-    """The large number on the datasheet is for matrices that are half zeros."""
+    """The large number on a datasheet is for matrices that are half zeros."""
     note(r"""
-        The datasheet of the H100 prints a rate in large type, and an estimate should take half of
-        it. Why? The rate has a footnote, *with sparsity*: it is reached only if two of every four
+        The datasheet of the H100 prints a peak in large type. Why should an estimate take only half
+        of it? The number has a footnote, *with sparsity*: it holds only if two of every four
         weights are zero, because the card then skips them. The weights of a model in training are
-        not zero. Matrices without such zeros are *dense*, and for them the rate is half.
+        not zero. A matrix without such zeros is *dense*, and for it the peak is half:
     """)
     dense = peak(CARDS["H100 SXM"], "bfloat16")  # @inspect dense as FLOP/s
     assert dense == 989.5e12, "A dense product can reach at most this."
     sparse = dense * CARDS["H100 SXM"].sparse_factor  # @inspect sparse as FLOP/s
-    assert sparse == 1979e12, "This is the number in large type."
+    assert sparse == 1979e12, "With sparsity the peak is 1979 TFLOP/s, the number in large type."
     misbelief(f"An H100 does {sparse / TERA:.0f} TFLOP/s in bfloat16.", rf"""
         It does so only when two of every four weights are zero [@nvidia-hopper]. A dense product
-        reaches at most {dense / TERA:.1f} TFLOP/s. MFU is a measured rate divided by the promised
-        one; with the larger number every MFU comes out half as high as it is.
+        reaches at most {dense / TERA:.1f} TFLOP/s. MFU, the share of the peak that a run reaches,
+        comes out half as high as it is if one divides by the larger number.
     """)
-    note("Also, not every card called H100 is the same. Two other boards promise less [@nvidia-h100-pcie]:")
+    note("A datasheet also belongs to one board. Two other cards called H100 promise less [@nvidia-h100-pcie]:")
     pcie = peak(CARDS["H100 PCIe"], "bfloat16")  # @inspect pcie as FLOP/s
     nvl = peak(CARDS["H100 NVL"], "bfloat16")  # @inspect nvl as FLOP/s
     assert (pcie, nvl) == (756.5e12, 835.5e12), \
-        "The boards PCIe and NVL promise less than SXM."
+        "The dense peaks of the boards PCIe and NVL are lower than that of SXM."
     question(r"""
-        The datasheet of the L4 prints `242` TFLOP/s for `bfloat16`, with sparsity [@nvidia-l4]. A
-        dense product runs there at `91` TFLOP/s. What share of the peak is that?
+        The datasheet of another card, the L4, prints `242` TFLOP/s for `bfloat16`, with sparsity
+        [@nvidia-l4]. Suppose that a dense product runs there at `91` TFLOP/s. Which share of the
+        dense peak is that?
     """, answer=91 / (242 / 2),
         wrong={
             "That is of the rate with sparsity, which no dense product can reach.": 91 / 242,
         },
         check=91e12 / dense_peak("L4", "bfloat16"),
-        hint="What is a dense product promised, if half of the printed rate needs zeros?", unit="%",
-        why="The matrices were dense, so the promise is half of what is printed, `121` TFLOP/s.")
+        hint="The printed peak is with sparsity. How much is left of it for a dense product?", unit="%",
+        why="The dense peak is half of what is printed, `121` TFLOP/s, and `91 / 121` is three quarters.")
 
 
 @aside
 def days_are_inverse_to_mfu() -> None:
-    """One wrong factor moves the answer by months."""
+    """A wrong peak or MFU moves the estimate of a run by months."""
     note(r"""
-        The [estimate](#a_training_run_in_three_lines) of a training run assumes two things: the
-        peak rate of the card, and the share of it that the run reaches, its MFU. How wrong can the
-        answer get if one of them is wrong? Take the same run, `70` billion parameters on `15`
-        trillion tokens with `1024` H100s. `days` is the formula with both assumptions as arguments.
-        The MFU of one half is a hope: for its largest model the Llama 3 report states an MFU
-        between `0.38` and `0.43` [@llama3].
+        The [estimate](#a_training_run_in_three_lines) of a training run rests on two assumptions:
+        the peak rate of the card, and the share of it that the run reaches, its MFU. How wrong does
+        the answer get if one of them is wrong? The days are work divided by `peak * MFU`. So a peak
+        that is twice too large makes half the days, and a lower MFU makes more. Take the run of
+        `70` billion parameters on `15` trillion tokens with `1024` H100s. An MFU of `0.5` was
+        assumed; the Llama 3 report states `0.38` to `0.43` for its largest model [@llama3]. `days`
+        is the formula with peak and MFU as arguments:
     """)
     work, gpus = 6 * 70 * 10**9 * 15 * 10**12, 1024
     dense = dense_peak("H100 SXM", "bfloat16")
@@ -247,51 +250,51 @@ def days_are_inverse_to_mfu() -> None:
         return work / (rate * mfu * gpus * DAY)
 
     assumed = days(dense, 0.5)  # @inspect assumed as days
-    assert 143.92 < assumed < 143.93, "This is the estimate so far."
+    assert 143.92 < assumed < 143.93, "With the dense peak and an MFU of 0.5 the run takes 144 days."
     modest = days(dense, 0.4)  # @inspect modest as days
-    assert 179.9 < modest < 180.0, "So long it takes at an MFU of 0.4."
+    assert 179.9 < modest < 180.0, "At an MFU of 0.4 the run takes 180 days."
     mistaken = days(2 * dense, 0.5)  # @inspect mistaken as days
     assert 71.96 < mistaken < 71.97, \
-        "So long it seems to take with the peak for sparse matrices."
+        "With the peak for sparse matrices the run seems to take 72 days."
     cards = days(pcie, 0.5)  # @inspect cards as days
-    assert 188.2 < cards < 188.3, "So long it takes on PCIe cards."
+    assert 188.2 < cards < 188.3, "On H100s of the slower board, PCIe, the run takes 188 days."
     note(rf"""
-        With an MFU of `0.4` the run takes {modest - assumed:.0f} days more. With the wrong peak it
-        seems to take {assumed - mistaken:.0f} days less, which are there on paper only. So vary the
-        assumptions before you quote an estimate.
+        With an MFU of `0.4` the run takes {modest - assumed:.0f} days more. With the peak for
+        sparse matrices it seems to take {assumed - mistaken:.0f} days less, but only on paper. So
+        vary the assumptions before you quote an estimate.
     """)
     figure(days_figure(days, [pcie, dense, 2 * dense]), caption=r"""
-        Days for the same run against the MFU assumed. The dot is the estimate above. The lower the
-        MFU, the more days each further loss costs.
+        Days of the run against the assumed MFU, for three peaks. The dot is the estimate: the dense
+        peak of the SXM board and an MFU of one half.
     """, alt=r"""
         Three falling curves of days against MFU. The one for the sparse peak runs at half the
         height of the one for the dense peak, the PCIe card's above both. A dot marks the dense
         estimate at an MFU of one half.
     """)
     question(r"""
-        Suppose the run took `160` days on the SXM cards, without a failure. Which MFU did it reach?
+        At an MFU of `0.5` the run takes `144` days. Suppose that it took `160` days on the same
+        cards. Which MFU did it reach?
     """, answer=round(days(dense, 1.0) / 160, 2),
         wrong={
             "It took longer than at one half, so the MFU must be lower.": round(0.5 * 160 / assumed, 3),
         },
         check=round(0.5 * assumed / 160, 2),
-        hint="At an MFU of one half it would have taken the days of the estimate. It took longer.",
+        hint="It took longer, so the MFU was lower, and by the same factor.",
         why=r"""
-            The run took longer than the estimate, so its MFU was lower, by the same factor.
+            Days times MFU stays the same, since it is the work divided by the peak. So the MFU was
+            lower by the factor by which the run took longer: `0.5 * 144 / 160`.
         """, within=0.05)
 
 
 def adamw_keeps_four_numbers_per_parameter() -> None:
-    """In float32, AdamW training holds four numbers for every parameter."""
+    """Training with AdamW in float32 holds four numbers for every parameter."""
     note(r"""
         How large a model can one card train? Only a quarter of what it could store, because
-        training holds three more numbers for every parameter.
-    """)
-    note(r"""
-        One is its gradient. The other two belong to the *optimizer*, which turns a gradient into a
-        change of the parameter. AdamW, the usual one, keeps two *moments*: running averages of the
-        gradient and of its square, as introduced by Adam [@kingma2015]. PyTorch names them
-        `exp_avg` and `exp_avg_sq`. `adamw_step` takes a real step; weigh what is left.
+        training holds three more numbers for every parameter. One is its gradient. The other two
+        belong to the *optimizer*, which turns a gradient into a change of the parameter. AdamW, the
+        usual optimizer, keeps two *moments*: running averages of the gradient and of its square
+        [@kingma2015]. PyTorch names them `exp_avg` and `exp_avg_sq`. `adamw_step` takes one real
+        step with `1000` parameters. Add up the bytes that it leaves in memory:
     """)
     p = nn.Parameter(torch.randn(1000))
     state = adamw_step(p)  # @inspect sorted(state)
@@ -300,32 +303,30 @@ def adamw_keeps_four_numbers_per_parameter() -> None:
     held = p.nbytes + p.grad.nbytes + moments  # @inspect held as B
     per_parameter = held / p.numel()  # @inspect per_parameter as B
     assert per_parameter == 4 + 4 + (4 + 4), \
-        "Parameter, gradient and two moments take 16 bytes."
+        "Parameter, gradient and two moments take 16 bytes per parameter."
     assert state["step"].nbytes == 4, \
         "A counter of 4 bytes is kept for each tensor besides."  # @hide
     card = CARDS["H100 SXM"]
     note(rf"""
-        So with $P$ parameters a step of AdamW in `float32` holds
+        Each number in `float32` takes `4` bytes. So with $P$ parameters training with AdamW holds
 
         [@eq:state]: $$
         (4 + 4 + 4 + 4)\,P = 16P
         $$
 
-        bytes: parameter, gradient, two moments. Turned around, a card of a given size bounds the
-        model that can be trained on it. The size on the box is {card.memory / GB:.0f}
-        GB [@nvidia-h100]:
+        bytes: parameter, gradient, two moments. An H100 is sold with {card.memory / GB:.0f} GB of
+        memory [@nvidia-h100]. Divide these by `16` bytes per parameter:
     """)
     limit = card.memory / per_parameter  # @inspect limit as parameters
-    assert limit == 5 * 10**9, "At most 5 billion parameters fit."
+    assert limit == 5 * 10**9, "At most 5 billion parameters fit into the memory of one H100."
     reported = card.reported  # @hide
     assert reported is not None, "The memory that the card reports is known."  # @hide
     bound = reported / per_parameter  # @hide
     assert 5.34e9 < bound < 5.35e9, \
         "By what the card itself reports, the bound is a little higher."  # @hide
     note(rf"""
-        So one H100 trains at most {limit / 1e9:.0f} billion parameters. Even that many do not fit
-        in practice. The values that the forward pass leaves for the backward pass take memory too,
-        and so do temporary tensors.
+        So one H100 trains at most {limit / 1e9:.0f} billion parameters. In practice fewer fit,
+        because the values that the forward pass leaves for the backward pass take memory, too.
     """)
     question(r"""
         Another optimizer keeps one moment instead of two, also in `float32`. How many parameters
@@ -342,8 +343,8 @@ def adamw_keeps_four_numbers_per_parameter() -> None:
             they?
         """, unit="parameters",
         why=r"""
-            Parameter, gradient and one moment are three numbers of `4` bytes each. So a card holds
-            a third more parameters than with AdamW, which keeps four.
+            Parameter, gradient and one moment are three numbers of `4` bytes each, `12` bytes in
+            all. `24` GB divided by `12` bytes is `2` billion.
         """)
 
 
@@ -379,14 +380,18 @@ def adamw_follows_the_dtype_it_is_given() -> None:
 
 @aside
 def a_master_copy_eats_what_it_saves() -> None:
-    """Half-width weights with a full-width master copy save no memory."""
+    """`bfloat16` weights with a `float32` master copy save no memory."""
     note(r"""
         In `bfloat16` a weight takes `2` bytes instead of `4`. Does a model with such weights train
         in less memory? In the usual recipe it does not. The recipe is *mixed precision*: the model
-        computes with narrow weights, and the optimizer keeps a `float32` *master copy* of each
-        weight, because [small updates get lost](#small_updates_are_lost) in narrow weights
-        [@micikevicius2018]. Measure the bytes of each piece for one parameter, and add them up for
-        six recipes:
+        computes with weights and gradients in `bfloat16`, and the optimizer keeps a *master copy*
+        of each weight in `float32`. It needs this copy because small updates
+        [get lost](#small_updates_are_lost) in narrow weights [@micikevicius2018].
+
+        Count the bytes for one parameter. `float32` throughout: parameter `4`, gradient `4`, two
+        moments `4 + 4`, together `16`. Mixed precision: parameter `2`, gradient `2`, master copy
+        `4`, two moments `4 + 4`, together `16` again. The code measures each piece, and adds the
+        pieces up for six recipes:
     """)
     n = 1000  # @unnoticed: 1000: bytes of a number are the same for any count
     master = nn.Parameter(torch.randn(n))
@@ -407,30 +412,29 @@ def a_master_copy_eats_what_it_saves() -> None:
     }
     sums = [sum(parts) for parts in recipes.values()]  # @inspect sums as B
     assert sums == [16, 16, 18, 12, 12, 8], \
-        "These are the bytes per parameter of the six recipes."
+        "The six recipes take 16, 16, 18, 12, 12 and 8 bytes per parameter."
     line = "| {} | {} | {} | {} | {} | {} |"  # @hide
     rows = [line.format(name, *p, sum(p)) for name, p in recipes.items()]  # @hide
-    note("Bytes per parameter:")
+    note("Bytes per parameter of the six recipes:")
     note("| recipe | parameter | gradient | master | moments | sum |\n|---|---|---|---|---|---|\n"
          + "\n".join(rows))
     note(r"""
         The first two recipes take the same: the narrow parameter and gradient save `4` bytes, and
-        the master copy takes `4`. What mixed precision brings is speed: faster arithmetic units,
-        and half the bytes to read for each weight.
+        the master copy takes `4`. What mixed precision brings is speed: products in `bfloat16` are
+        faster, and half the bytes are read for each weight.
 
-        Without a master copy, `12` bytes are enough for each parameter. How many parameters then
-        fit on eight H100 that share the state,
-        [each an eighth](#pooled_memory_needs_sharded_state)?
+        The fifth recipe, without a master copy, takes `12` bytes per parameter. So eight H100 that
+        [share all state](#pooled_memory_needs_sharded_state) could train a larger model, as CS336
+        counts in its edition of 2026 [@cs336-2026]:
     """)
     bare = sums[4]  # @inspect bare as B
     pool = 8 * CARDS["H100 SXM"].memory  # @inspect pool as B
     most = pool // bare  # @inspect most as parameters
     assert most == 53_333_333_333, \
-        "So many fit on eight cards, if all state is shared out."
+        "At 12 bytes each, 53 billion parameters fit on eight cards."
     note(rf"""
-        It would be {most / 1e9:.0f} billion, as CS336 counts in its edition of 2026 [@cs336-2026].
-        The price is small steps: an update below the spacing of `bfloat16` leaves the weight where
-        it was.
+        That is {most / 1e9:.0f} billion parameters instead of {pool / sums[0] / 1e9:.0f} billion.
+        The price: small updates are lost.
     """)
     question(r"""
         A recipe keeps parameter and gradient in `bfloat16`, a master copy in `float32`, and each of
@@ -445,31 +449,32 @@ def a_master_copy_eats_what_it_saves() -> None:
         hint="Five things are kept for each parameter. How wide is each?", unit="B",
         why=r"""
             Parameter and gradient take `2` bytes each, the master copy `4`, the two moments `1`
-            each. With moments that small, the master copy is the largest item.
+            each: `2 + 2 + 4 + 1 + 1 = 10`.
         """)
 
 
 def pooled_memory_needs_sharded_state() -> None:
-    """Eight GPUs hold an eightfold model only if each keeps an eighth of it."""
+    """Eight GPUs train a model eight times as large only if each keeps an eighth of it."""
     note(r"""
         The memories of eight GPUs add up. Does the largest model that they can train grow by as
-        much? That depends on the software. Training with AdamW in `float32` takes
-        [`16` bytes per parameter](#adamw_keeps_four_numbers_per_parameter). Compute the largest
-        model twice: as if all memory were one pool, and with a full copy of the model on every GPU:
+        much? Only if it is cut into slices, one for each GPU. Training with AdamW in `float32`
+        takes [`16` bytes per parameter](#adamw_keeps_four_numbers_per_parameter). Compute the
+        largest model twice: with one slice on every GPU, and with a full copy on every GPU:
     """)
     gpus, per_parameter = 8, 16
     memory = CARDS["H100 SXM"].memory  # @inspect memory as B
     pooled = memory * gpus // per_parameter  # @inspect pooled as parameters
     assert pooled == 40 * 10**9, \
-        "As one pool, eight H100 hold 40 billion parameters."
+        "With a slice on every GPU, eight H100 hold 40 billion parameters."
     replicated = memory // per_parameter  # @inspect replicated as parameters
     assert replicated == 5 * 10**9, \
-        "With a full copy on every GPU, they hold 5 billion."
+        "With a full copy on every GPU, eight H100 hold 5 billion."
     note(r"""
-        With plain *data parallelism*, every GPU trains on data of its own and has a copy of the
-        whole model. With *sharding*, each GPU owns a slice of parameters, gradients and moments,
-        and fetches the slices of the others when it needs them [@zero]. Try sharding with `8000`
-        parameters, cut into slices for `8` GPUs, and a real optimizer for every slice:
+        Full copies are what plain *data parallelism* has: every GPU trains on data of its own, with
+        the whole model. With *sharding*, each GPU owns a slice of parameters, gradients and
+        moments, and fetches the slices of the others when it needs them [@zero]. Try sharding with
+        `8000` parameters. `chunk` cuts them into `8` slices, and every slice has an optimizer of
+        its own:
     """)
     slices = torch.randn(8000).chunk(gpus)
     owned = [nn.Parameter(s.clone()) for s in slices]
@@ -477,34 +482,35 @@ def pooled_memory_needs_sharded_state() -> None:
     moments = [s["exp_avg"].nbytes + s["exp_avg_sq"].nbytes for s in states]
     held = [2 * p.nbytes + m for p, m in zip(owned, moments)]  # @inspect held[0] as B
     assert sum(held) == 16 * 8000, \
-        "Together, all GPUs hold 16 bytes per parameter."
+        "Together, the slices take 16 bytes per parameter."
     per_gpu = max(held) / 8000  # @inspect per_gpu as B
     assert per_gpu == 2.0, \
-        "Each GPU holds 2 bytes for each parameter of the model."
+        "Each slice takes an eighth of that: 2 bytes for each parameter of the whole model."
 
-    def state(billions: int, cards: int) -> dict[str, float]:
+    def state(billions: int, cards: int) -> dict[str, float]:  # @hide
         each = billions * 1e9 / cards
         named = {"parameters": 4, "gradients": 4, "moments": 8}
         return {name: size * each for name, size in named.items()}
 
-    enough = next(
-        c for c in range(1, 99) if sum(state(70, c).values()) < memory)  # @inspect enough
+    fits = (c for c in range(1, 99) if sum(state(70, c).values()) < memory)  # @hide
+    enough = next(fits)  # @hide
     assert enough == 15, \
-        "So many cards hold the state of 70 billion parameters."
+        "15 cards hold the state of 70 billion parameters, fewer do not."  # @hide
     explore(state, over={"billions": [1, 3, 8, 13, 34, 70, 405], "cards": [1, 2, 4, 8, 16, 32, 128, 1024]},
         at={"billions": 8, "cards": 1}, kind="stack", unit="B", limit=("memory of one H100", memory),
         do="Choose `70` billion parameters. How many cards make their state fit, sharded?",
-        see=f"It takes {enough} at least, so `16` of the slider. With all of its cards each holds a gigabyte.",
-        caption="What each card keeps of the state of AdamW in `float32`, when it is sharded.",
+        see=f"Parameters, gradients and moments of that model are `16 * 70e9` bytes. It takes {enough} cards at least, so `16` of the slider.",
+        caption="Bytes that each card keeps of parameters, gradients and moments, when they are sharded.",
         alt="A bar of parameters, gradients and moments beside the memory of one card.")
     misbelief(f"{gpus} H100s can train a model of {pooled / 1e9:.0f} billion parameters.", rf"""
         Without sharding the limit is {replicated / 1e9:.0f} billion, however many GPUs there are.
-        With sharding, {pooled / 1e9:.0f} billion fill all memory with state, and nothing is left
-        for the rest of training.
+        With sharding, {pooled / 1e9:.0f} billion parameters with their gradients and moments fill
+        all memory, and nothing is left for the rest of training.
     """)
     question(r"""
-        Another kind of sharding splits only the two moments over `8` GPUs; every GPU keeps all
-        parameters and gradients. How many bytes per parameter does each GPU hold in `float32`?
+        In `float32` a parameter, its gradient and its two moments take `4` bytes each. Another kind
+        of sharding cuts only the moments into `8` slices; every GPU keeps all parameters and
+        gradients. How many bytes per parameter does each of the `8` GPUs hold?
     """, answer=4 + 4 + sum(moments) / 8000 / gpus,
         wrong={
             "Nothing of that is shared: the moments are cut into slices.": 16,
@@ -513,8 +519,7 @@ def pooled_memory_needs_sharded_state() -> None:
         },
         check=(8 * 8000 + held[0] // 2) / 8000,
         hint=r"""
-            What does a GPU keep for every parameter in any case, and which part of the rest is its
-            own?
+            What does a GPU keep for every parameter, and which part of the two moments?
         """, unit="B",
         why=r"""
             Every GPU keeps a parameter and a gradient, `8` bytes. The moments, another `8`, are cut
@@ -532,78 +537,81 @@ def saved_bytes(batch: int, seq: int, width: int) -> int:
 
 
 def activations_grow_with_the_batch() -> None:
-    """Activations are the part of the bill that the batch decides."""
+    """The memory of activations grows with the batch."""
     note(r"""
-        A *batch* is the sequences of tokens that pass through a model together. What memory does a
-        larger batch take? Parameters, gradients and moments take the same. What grows are the
-        *activations*: results of the forward pass that the backward pass needs. *Autograd*, the
-        part of PyTorch that computes gradients, keeps them. `saved_bytes` sends a batch through two
-        layers of `64 * 64` weights, and adds up what autograd keeps: the output of each layer, with
-        `64` numbers of `4` bytes for each token. Take a batch of `8` sequences of `16` tokens:
+        A *batch* is the sequences of tokens that pass through a model together. Which memory grows
+        with the batch? Not that of parameters, gradients and moments: there are as many of them for
+        any batch. What grows are the *activations*: results of the forward pass that the backward
+        pass needs. There is a set of them for every token. *Autograd*, the part of PyTorch that
+        computes gradients, keeps them.
+
+        `saved_bytes` sends a batch through two layers of `64 * 64` weights, and adds up what
+        autograd keeps: the output of each layer, with `64` numbers of `4` bytes for each token. A
+        batch of `8` sequences of `16` tokens keeps `2 * (8 * 16 * 64) * 4` bytes:
     """)
     base = saved_bytes(batch=8, seq=16, width=64)  # @inspect base as B
     assert base == 2 * (8 * 16 * 64) * 4, \
-        "Autograd keeps the outputs of two layers."
+        "Autograd keeps the outputs of the two layers."
     assert saved_bytes(16, 16, 64) == 2 * base, \
-        "Twice the batch keeps twice as much."
+        "With 16 sequences, autograd keeps twice as much."
     assert saved_bytes(8, 32, 64) == 2 * base, \
-        "Sequences that are twice as long keep twice as much."
+        "With 32 tokens a sequence, autograd keeps twice as much."
     note("Compare that with the `16` bytes that AdamW takes for each weight, with its gradient and moments:")
     state = 16 * (2 * 64 * 64)  # @inspect state as B
     assert state / base == 2.0, \
-        "With 8 sequences, this is twice the activations."
+        "The weights' 16 bytes each are twice the activations of 8 sequences."
     assert saved_bytes(32, 16, 64) == 2 * state, \
-        "With 32 sequences, the activations are twice as much as this."
+        "The activations of 32 sequences are twice the weights' 16 bytes each."
     note(r"""
         With `8` sequences the activations are half of what weights, gradients and moments take.
         With `32` they are twice as much. So the `16` bytes per parameter alone do not say how much
         memory training takes: the batch decides, too.
     """)
     question(r"""
-        Two layers of `64 * 64` weights take `16` bytes a weight, which is twice the bytes of their
-        activations. Now double the width to `128`, and keep batch and sequence. How many times the
-        bytes of the activations are the bytes for the weights then?
+        With a batch of `8` sequences of `16` tokens, the `16` bytes for each weight are twice the
+        bytes of the activations. Now double the width to `128`: two layers of `128 * 128` weights,
+        `128` numbers for each token. How many times the activations are the weights' bytes then?
     """, answer=16 * (2 * 128 * 128) / saved_bytes(8, 16, 128),
         wrong={
             "Only the weights were doubled, and they grow with the square of the width.": 2,
             "The activations grow with the width, too.": 8,
         },
         check=2 * state / base,
-        hint="How does the number of weights grow with the width, and how the numbers in a row?",
+        hint="By which factor do the weights grow, by which the numbers for each token?",
         why=r"""
-            Twice the width makes `4` times the weights and twice the activations. So the factor
-            doubles.
+            Twice the width makes `4` times the weights and twice the activations. So the factor of
+            two becomes `2 * 4 / 2 = 4`.
         """)
 
 
 def the_roofline_tells_waiting_from_working() -> None:
-    """Work that does little with each byte waits for memory, however fast the units."""
+    """An operation that does few FLOPs per byte waits for memory."""
     note(r"""
-        Why do arithmetic units stand idle while there is work? Because they wait for numbers. Bytes
-        have to fit and FLOPs have to be done, but bytes also have to *move* from memory to the
-        units, so many a second and no more: the *bandwidth*.
-    """)
-    note(r"""
-        So ask of an operation how many FLOPs it does with each byte that it moves. That is its
-        *intensity*. Intensity times bandwidth is the rate that memory can feed, and the peak is the
-        rate that the units can do. The smaller of the two is what the operation can reach
-        [@roofline]. Drawn against intensity, that is a slope which ends in a flat roof. They meet
-        at the *ridge*, peak over bandwidth, so as a share of the peak an operation reaches at most
+        Why can a GPU be busy and yet reach a fraction of its peak? Because its arithmetic units
+        wait for numbers. Every number has to *move* from the card's memory to the units first. The
+        bytes that memory can move in a second are its *bandwidth*.
+
+        So ask how many FLOPs an operation does with each byte that it moves. That is its
+        *intensity*. A card can do a certain number of FLOPs in the time in which one byte arrives:
+        peak divided by bandwidth, its *ridge*. An operation with fewer FLOPs per byte than the
+        ridge waits for memory. As a share of the peak it reaches at most [@roofline]
 
         [@eq:roof]: $$
         \min\left(1, \frac{\mathrm{intensity}}{\mathrm{ridge}}\right)
         $$
 
-        On an H100 SXM [@nvidia-h100] the ridge lies here:
+        The ridge of an H100 SXM [@nvidia-h100]:
     """)
     rate = dense_peak("H100 SXM", "bfloat16")  # @inspect rate as FLOP/s
     bandwidth = CARDS["H100 SXM"].bandwidth  # @inspect bandwidth as B/s
     ridge = rate / bandwidth  # @inspect ridge as FLOP/B
-    assert 295.3 < ridge < 295.4, "FLOPs to do per byte moved"
+    assert 295.3 < ridge < 295.4, "While one byte arrives, an H100 can do 295 FLOPs."
     note(r"""
-        Work that does fewer FLOPs per byte than this waits for memory. A model that writes text for
-        one reader multiplies a single vector by each of its matrices, and uses every weight once.
-        (A tensor on the device `meta` has a shape and no data, which is enough for counting.)
+        Take an operation with few FLOPs per byte. A model that writes text for one reader has one
+        token at a time: it multiplies a single vector by each of its matrices. In `bfloat16` a
+        weight takes `2` bytes, and is used for `2` FLOPs, a multiplication and an addition. So the
+        intensity is about one FLOP per byte. (On the device `meta` a tensor has a shape and no
+        data, which is enough for counting.)
     """)
     n = 8192
     with torch.device("meta"):
@@ -613,46 +621,46 @@ def the_roofline_tells_waiting_from_working() -> None:
     work = flops(lambda: x @ w)  # @inspect work as FLOP
     moved = x.nbytes + w.nbytes + y.nbytes  # @inspect moved as B
     per_byte = work / moved  # @inspect per_byte as FLOP/B
-    assert 0.999 < per_byte < 1.0, "one FLOP per byte"
-    assert per_byte == intensity(1, n, n), "formula and tensors"
+    assert 0.999 < per_byte < 1.0, "One token makes about one FLOP per byte."
+    assert per_byte == intensity(1, n, n), "The helper intensity computes the same from the three sides."
     reachable = per_byte / ridge  # @inspect reachable as %
-    assert 0.0033 < reachable < 0.0034, "of the promised rate, at best"
-    cache = 50 * 10**6  # @inspect cache as B
+    assert 0.0033 < reachable < 0.0034, "One token reaches at most 0.34 % of the peak."
+    cache = 50 * 10**6  # @hide
     assert 2 * cache < w.nbytes < 3 * cache, \
-        "too large for the cache of an H100"
+        "The matrix is too large for the cache of an H100, 50 MB."  # @hide
     note(rf"""
-        At most {reachable:.1%} of the peak for weights that are read from the card's memory, its
-        *HBM*, and no better code can help; only more FLOPs per byte can. Weights that fit into the
-        {cache // 10**6} MB of cache on the chip [@nvidia-hopper], and are still there from the last
-        pass, do not have to be read again.
-    """)
-    note(r"""
-        More FLOPs per byte means more tokens at a time: a layer multiplies a row for each of them,
-        and reads its weights once for all. Search for the number at which it stops waiting:
+        So one token at a time reaches at most {reachable:.1%} of the peak, and no better code can
+        help. (All this is for weights that are read from the card's memory, its *HBM*. An H100 has
+        {cache // 10**6} MB of faster memory on the chip, its cache [@nvidia-hopper]; this matrix is
+        larger.)
+
+        More FLOPs per byte come with more tokens at a time: a matrix is read once and multiplied by
+        a vector for each of them. Search for the number of tokens at which the intensity is above
+        the ridge:
     """)
     tokens = next(m for m in range(1, n) if intensity(m, n, n) > ridge)  # @inspect tokens
-    assert tokens == 319, "tokens at once, to reach the roof"
+    assert tokens == 319, "319 tokens at a time no longer wait for memory."
     note(r"""
-        Some operations beside each other. An addition `x + y` reads two numbers, writes one, and
-        does a single FLOP with all their bytes:
+        The picture compares this product, for several numbers of tokens, with an addition `x + y`,
+        which reads two numbers, writes one, and does a single FLOP:
     """)
     shapes = {"x + y": 1 / (3 * 2), "1 token": per_byte}
     shapes |= {f"{m} tokens": intensity(m, n, n) for m in (64, 4096)}
     reached = {s: min(1, i / ridge) for s, i in shapes.items()}  # @inspect reached as %
-    assert 0.21 < reached["64 tokens"] < 0.22, "waits for its weights"
-    assert reached["4096 tokens"] == 1, "works at the peak"
-    assert 0.00056 < reached["x + y"] < 0.00057, "hardly works at all"
-    waiting = [name for name, part in reached.items() if part < 1]
+    assert 0.21 < reached["64 tokens"] < 0.22, "64 tokens reach at most 21 % of the peak."
+    assert reached["4096 tokens"] == 1, "4096 tokens can reach the peak."
+    assert 0.00056 < reached["x + y"] < 0.00057, "An addition reaches at most 0.06 % of the peak."
+    waiting = [name for name, part in reached.items() if part < 1]  # @hide
     figure(plot_roofline(rate, bandwidth, shapes), caption=r"""
-        The roofline of an H100 SXM in dense bfloat16, and operations at their best. On the slope
-        only more bandwidth or more FLOPs per byte would help, on the roof only a higher peak.
+        The roofline of an H100 SXM in dense bfloat16: the highest rate for each intensity. On the
+        slope an operation waits for memory. On the flat roof it works at the peak.
     """, alt=rf"""
         Attainable FLOP/s against FLOPs per byte, both logarithmic. The roof rises with the
         bandwidth and turns flat at the peak. On the slope lie dots for {', '.join(waiting)}; on the
         flat part one for {', '.join(set(shapes) - set(waiting))}.
     """)
 
-    def waits(tokens: int, card: str) -> dict[str, float]:
+    def waits(tokens: int, card: str) -> dict[str, float]:  # @hide
         moved = 2 * (tokens * n + n * n + tokens * n)
         return {"moving bytes": moved / CARDS[card].bandwidth,
                 "arithmetic": 2 * tokens * n * n / dense_peak(card, "bfloat16")}
@@ -661,30 +669,29 @@ def the_roofline_tells_waiting_from_working() -> None:
         at={"tokens": 16, "card": "H100 SXM"}, kind="curve", unit="s",
         do="Raise the number of tokens until both take the same time.",
         see=rf"""
-            Up to some hundred tokens the longer of the two hardly grows: one reading of the weights
-            serves them all. On an H100 they meet at {tokens} tokens, and from there on arithmetic
-            is what one waits for.
+            Up to some hundred tokens, moving bytes takes longer and hardly grows: one reading of
+            the weights serves all tokens. On an H100 both take the same time at {tokens} tokens.
+            With more, arithmetic takes longer.
         """,
-        caption="A layer of `8192` by `8192` in bfloat16, at best: moving its bytes, and its arithmetic.",
+        caption="Two times of a product with a matrix of `8192` by `8192` in bfloat16: moving its bytes, and doing its FLOPs.",
         alt="Two lines over the number of tokens: moving bytes, flat at first, and arithmetic, which crosses it.")  # @hide
-    # The two times of the picture, at 256 and at 512 tokens:
-    few, many = grid[256, "H100 SXM"], grid[512, "H100 SXM"]
-    assert few["moving bytes"] > few["arithmetic"], "waits for bytes"
-    assert many["moving bytes"] < many["arithmetic"], "and no longer"
+    few, many = grid[256, "H100 SXM"], grid[512, "H100 SXM"]  # @hide
+    assert few["moving bytes"] > few["arithmetic"], "With 256 tokens, moving bytes takes longer."  # @hide
+    assert many["moving bytes"] < many["arithmetic"], "With 512 tokens, arithmetic takes longer."  # @hide
     card = CARDS["A100 SXM 80GB"]
     older = dense_peak(card.name, "bfloat16")
     question(rf"""
         An A100 promises `{older / TERA:.0f}e12` FLOP/s in `bfloat16` and moves
-        `{card.bandwidth / TERA:.3f}e12` B/s. Above how many FLOPs per byte does it stop waiting for
-        memory?
+        `{card.bandwidth / TERA:.3f}e12` B/s. How many FLOPs per byte does an operation need there
+        to stop waiting for memory?
     """, answer=older / card.bandwidth,
         wrong={
             "That is the ridge of the H100.": ridge,
             "That is a byte for each FLOP, the other way round.": card.bandwidth / older,
         },
         check=312e12 / 2.039e12,
-        hint="It stops where bandwidth times intensity is the peak.", unit="FLOP/B", within=0.02, why=r"""
-            Peak over bandwidth is the ridge, the FLOPs that can be done while one byte arrives. The
-            ridge of the newer H100 lies nearly twice as far out: arithmetic has grown faster than
-            bandwidth.
+        hint="How many FLOPs can the card do while one byte arrives?", unit="FLOP/B", within=0.02, why=r"""
+            An operation stops waiting at the ridge, peak over bandwidth: `312e12 / 2.039e12`. That
+            many FLOPs can be done while one byte arrives. The newer H100 needs nearly twice as many
+            FLOPs per byte.
         """)

@@ -111,7 +111,7 @@ def decode(pattern: str, dtype: torch.dtype) -> float:
 
 
 def a_float_is_three_fields() -> None:
-    """A float is a sign, a power of two, and a fraction of the way to the next."""
+    """The bits of a float are a sign, an exponent and a fraction."""
     note(r"""
         What do the bits of a floating-point number say? They form three *fields*: a sign $s$, an
         *exponent* $e$ and a *fraction* $f$. The exponent says between which two powers of two the
@@ -122,11 +122,16 @@ def a_float_is_three_fields() -> None:
         (-1)^s \cdot 2^{e-\mathrm{bias}} \cdot (1+f)
         $$
 
-        In `float32` the bias is `127`; it lets negative exponents be stored without a sign. (The
-        lowest and the highest exponent are set aside, for numbers near zero, and for infinity and
-        *NaN*, which is not a number.) Take `0.15625`, which is $1.25 \cdot 2^{-3}$. `bits` returns
-        its pattern of bits, `layout` the number of bits in each field, and `decode` turns a pattern
-        back into a value:
+        In `float32` the bias is `127`. It is subtracted so that the power of two can be negative,
+        although $e$ itself is stored without a sign. Take `0.15625`. It lies a quarter of the way
+        from $2^{-3}=0.125$ to $2^{-2}=0.25$. So its three fields are $s=0$, $e=124$ and $f=1/4$:
+
+        $$
+        (-1)^0 \cdot 2^{124-127} \cdot (1+1/4) = 0.125 \cdot 1.25 = 0.15625
+        $$
+
+        Check that against PyTorch. `bits` returns the pattern of bits of a number, `layout` the
+        widths of the three fields, and `decode` is the formula: it turns a pattern into a value.
     """)
     pattern = bits(0.15625, torch.float32)  # @inspect pattern
     x = torch.tensor(0.15625)  # @inspect x as bits
@@ -135,12 +140,16 @@ def a_float_is_three_fields() -> None:
         "The pattern is sign, exponent and fraction."
     assert layout(torch.float32) == (1, 8, 23), \
         "The fields have 1, 8 and 23 bits."
-    power = int(fields[1], 2) - 127  # @inspect power
-    assert power == -3, "The exponent bits, less the bias, are -3."
+    power = int(fields[1], 2) - 127  # binary 01111100 is 124  # @inspect power
+    assert power == -3, "The exponent bits say 124; less the bias that is -3."
     assert 2.0**power * (1 + 0b01 / 4) == 0.15625, \
-        "The fraction 01 is a quarter of the way up."
+        "The fraction begins with 01, a quarter, and gives 0.15625."
     decoded = decode(pattern, torch.float32)  # @inspect decoded
     assert decoded == 0.15625, "The formula gives the number back."
+    note(r"""
+        The lowest and the highest exponent mean something else. They are set aside for numbers near
+        zero, and for infinity and *NaN*, "not a number", the result of `0/0`.
+    """)
     question(r"""
         A `float32` has sign `1`, exponent `10000001` and a fraction of `11` followed by zeros.
         Which number is it?
@@ -254,29 +263,33 @@ def float16_spends_little_on_range() -> None:
 def small_values_vanish_in_float16() -> None:
     """A gradient of `1e-8` is zero in `float16`."""
     note(r"""
-        How small may a number be before a format turns it into zero? Gradients of `1e-8` occur in
-        training [@micikevicius2018]. `cast` rounds such a gradient to `float16`:
+        How small may a number be before a format turns it into zero? In training, a *gradient* says
+        by how much each weight should change, and gradients of `1e-8` occur [@micikevicius2018].
+        `cast` rounds such a gradient to the format `float16`:
     """)
     gone = cast(1e-8, torch.float16)  # @inspect gone
     assert gone == 0.0, "The gradient is zero, without an error or a warning."  # @zero: it underflows
     note(r"""
-        The cause is the spacing. Near zero the values of `float16` are $2^{-24}$ apart, which is
-        more than `1e-8`. A number between two values is rounded to the nearer one. So everything
-        below half of that distance becomes zero. Look at the bits of the smallest value, of half of
-        it, and of the gradient:
+        The cause is the spacing. Near zero the values of `float16` are $2^{-24}$ apart. A number
+        between two of them is rounded to the nearer one. So everything below half of that distance,
+        $2^{-25}$, becomes zero, and `1e-8` is a third of this half. `.half()` rounds a tensor to
+        `float16`. Look at the bits of $2^{-24}$, of $2^{-25}$, and of the gradient:
     """)
     small = torch.tensor([2**-24, 2**-25, 1e-8]).half()  # @inspect small as bits
     assert small.tolist() == [2**-24, 0, 0], \
-        "The smallest value has one bit; the two others are zero."
-    note("The picture shows this rounding near zero. Each step is one value of `float16`:")
+        "The smallest value has one bit set; half of it and 1e-8 are zero."
+    note(r"""
+        The picture shows this rounding near zero. Across: a number. Up: what it becomes in
+        `float16`. Each step of the stairs is one value of `float16`:
+    """)
     unit = 2.0**-24
-    xs = [unit * i / 100 for i in range(-50, 451)]
-    ys = [cast(x, torch.float16) for x in xs]
-    stairs = sorted({abs(y) / unit for y in ys})  # @inspect stairs
-    assert stairs == [0, 1, 2, 3, 4], "There are five values on this stretch."
+    xs = [unit * i / 100 for i in range(-50, 451)]  # @hide
+    ys = [cast(x, torch.float16) for x in xs]  # @hide
+    stairs = sorted({abs(y) / unit for y in ys})  # @hide
+    assert stairs == [0, 1, 2, 3, 4], "The picture has five values of float16, zero to four steps."  # @hide
     figure(staircase_figure(xs, ys, unit, lost=1e-8), caption=rf"""
-        float16 near zero, both axes in units of its smallest value. The dot is that gradient: it
-        would have to be {unit / 2 / 1e-8:.0f} times as large to survive.
+        float16 near zero, both axes in units of its smallest value. The dot is the gradient of
+        `1e-8`. It would have to be {unit / 2 / 1e-8:.0f} times as large to survive.
     """, alt=r"""
         A staircase of steps one unit wide along the diagonal. The first step up is at one half of
         the smallest value; the dot lies left of it, on the floor at zero.
@@ -284,24 +297,25 @@ def small_values_vanish_in_float16() -> None:
     question("Near zero the values of `float16` are multiples of $2^{-24}$, about `5.96e-8`. What does `1e-7` become in `float16`?", answer=cast(1e-7, torch.float16),
         wrong={
             "That would be no rounding at all.": 1e-7,
-            "The nearest value is the one above.": 2.0**-24,
+            "That is one step; two steps, about 1.2e-7, are nearer.": 2.0**-24,
         },
         check=round(1e-7 / unit) * unit,
         hint=r"""
-            Down there the values are whole multiples of one distance. Which multiple is nearest?
+            The values near zero are zero, one step, two steps, and so on. Which of them is nearest?
         """,
              why=r"""
-                 The values lie $2^{-24}$ apart, about `6e-8`, and `1e-7` is nearest to two of
-                 these. That is a fifth too large: the steps down here are that coarse.
+                 `1e-7` lies between one step, `5.96e-8`, and two steps, `1.19e-7`. Two steps are
+                 nearer, so it is rounded up to them, and is a fifth too large.
              """)
 
 
 def bfloat16_is_the_top_half_of_float32() -> None:
-    """`bfloat16` is `float32` with the lower half cut off."""
+    """`bfloat16` keeps the first 16 bits of `float32`."""
     note(r"""
-        `bfloat16` has `16` bits, as `float16` has, but it keeps a gradient of `1e-8`. How? It is a
-        `float32` of which only the first `16` bits are kept. So it has the whole exponent of a
-        `float32`, and with it the range. What is gone is most of the fraction:
+        `bfloat16` has `16` bits, as `float16` has. How can it keep a gradient of `1e-8`, which
+        `float16` turns into zero? It keeps the first `16` bits of a `float32`: the sign, the whole
+        exponent, and the first bits of the fraction. The exponent decides how small and how large a
+        number may be. So `bfloat16` has the range of `float32`, and pays with digits:
     """)
     top = bits(0.15625, torch.bfloat16)  # @inspect top
     full = bits(0.15625, torch.float32)  # @inspect full
@@ -314,16 +328,17 @@ def bfloat16_is_the_top_half_of_float32() -> None:
     sizes = [torch.finfo(d).bits // 8 for d in FORMATS[:3]]  # @hide
     assert sizes == [4, 2, 2], "float32 takes 4 bytes, the two others 2."  # @hide
     note(r"""
-        So the gradient of `1e-8`, which `float16` turns into zero, survives in `bfloat16`. PyTorch
-        does not cut the other bits off, but rounds to the nearest `bfloat16`, here a larger one:
+        Here the other `16` bits were zero, so nothing was lost. In general PyTorch rounds to the
+        nearest `bfloat16`. `1e-8` becomes a number that is a little larger, and it is not zero:
     """)
     kept = cast(1e-8, torch.bfloat16)  # @inspect kept
-    assert kept == 1.0011717677116394e-08, "It is not zero."
+    assert kept == 1.0011717677116394e-08, "In bfloat16 the gradient of 1e-8 is not zero."
     off = kept / 1e-8 - 1  # @inspect off as %
     assert 0.00117 < off < 0.00118, "It is about a thousandth too large."
     question(r"""
-        A `float32` has `32` bits, and a `bfloat16` keeps the first `16` of them. If the rest is
-        simply cut off, how many different `float32` patterns become the same `bfloat16`?
+        A `float32` has `32` bits, a `bfloat16` the first `16` of them. Suppose that the last `16`
+        are simply cut off, without rounding. How many different patterns of `float32` then become
+        the same `bfloat16`?
     """, answer=2 ** (len(full) - len(top)),
         wrong={
             "Those are the bits that were cut off, not their patterns.": 16,
@@ -331,8 +346,8 @@ def bfloat16_is_the_top_half_of_float32() -> None:
         check=len({f"{n:016b}" for n in range(65536)}),
         hint="How many bits are cut off?",
         why=r"""
-            `16` bits are dropped, and whatever they say, the half that stays is the same. So
-            $2^{16}$ patterns fall together.
+            Two patterns become the same `bfloat16` if their first `16` bits agree. The last `16`
+            bits may then say anything, and there are $2^{16}$ ways to set them.
         """)
 
 
@@ -378,11 +393,12 @@ def bfloat16_has_the_exponents_of_float32() -> None:
 def bfloat16_is_much_coarser() -> None:
     """`bfloat16` has between two and three significant digits."""
     note(r"""
-        `bfloat16` has as wide a range as `float32`, in half the bits. What does it pay for that?
-        Digits: it cannot even count to three hundred. How fine a format is, its *resolution*, is
-        measured by its *machine epsilon*: the gap between `1` and the next larger number.
+        `bfloat16` has the range of `float32` in half the bits. It pays with digits: its fraction
+        has only `7` bits. How coarse is that? The measure is the *machine epsilon*: the gap between
+        `1` and the next larger number. `torch.finfo` knows it for each format:
     """)
-    eps = {d: torch.finfo(d).eps for d in FORMATS[:3]}  # @inspect eps
+    three = torch.float32, torch.float16, torch.bfloat16
+    eps = {d: torch.finfo(d).eps for d in three}  # @inspect eps
     coarse = eps[torch.bfloat16]
     assert coarse == 1 / 128, \
         "In bfloat16 the gap is 1/128: no number lies between 1 and 1.0078."
@@ -391,23 +407,24 @@ def bfloat16_is_much_coarser() -> None:
     against_full = coarse / eps[torch.float32]
     assert against_full == 65536.0, "That is 65536 times as coarse as float32."
     note(r"""
-        The fraction of a `bfloat16` has `7` bits. With the one before the point, which is not
-        stored, a number has `7 + 1` binary digits. With so many digits one can count to $2^8 = 256$
-        without a gap. How many decimal digits are that?
+        In the formula of a float the fraction is added to one, which is not stored. So a `bfloat16`
+        has `7 + 1 = 8` binary digits. With eight binary digits one can count to $2^8 = 256$ without
+        a gap. In decimal digits that is $\log_{10} 256$, between two and three:
     """)
     bits_of_fraction = layout(torch.bfloat16)[2]  # @hide
     assert bits_of_fraction == 7, "The fraction has 7 bits."  # @hide
     count = 2 ** (7 + 1)  # @inspect count
-    assert count == 2 / coarse == 256, "So far bfloat16 counts without a gap."
+    assert count == 2 / coarse == 256, "Up to 256 bfloat16 counts without a gap."
     digits = math.log10(count)  # @inspect digits
-    assert 2.40 < digits < 2.41, "So many decimal digits are significant."
-    note("Beyond `256` there are gaps. The next number after `256` is `258`, so the sum `256 + 1` has no place of its own and is rounded back:")
+    assert 2.40 < digits < 2.41, "A bfloat16 has 2.4 significant decimal digits."
+    note("Beyond `256` there are gaps. The next number after `256` is `258`. The sum `256 + 1` lies half way between them, and is rounded back to `256`:")
     total = torch.tensor(256.0, dtype=torch.bfloat16) + 1  # @inspect total as bits
     assert total.item() == 256, "Adding one to 256 does nothing."
     after = torch.tensor(258.0, dtype=torch.bfloat16)  # @inspect after as bits
+    # The bits of both, read as whole numbers, follow one another:
     patterns = after.view(torch.int16) - total.view(torch.int16)
     assert patterns == 1, "No pattern of bits lies between 256 and 258."
-    begin: dict[str, Any] = {"dtype": "bfloat16", "bits": 0x4380 << 16}
+    begin: dict[str, Any] = {"dtype": "bfloat16", "bits": 0x4380 << 16}  # @hide
     explore(reading, over={"dtype": [*NAMES], "bits": range(2**32)}, at=begin, module="pictures/bits.js",
         still=plot_bits(f"{0x4380:016b}", layout(torch.bfloat16), [254, 255, 256, 258, 260]),
         do="Press `Move it yourself`; then the button `+1` stands below the bits. What comes of `256 + 1`? Then choose `float32`, and press `+1` again.",
@@ -421,16 +438,16 @@ def bfloat16_is_much_coarser() -> None:
             turned. The red ring marks where the exact sum with `1` lies.
         """,
         alt="The bits of 256 in bfloat16, and its neighbours on a line of numbers. A ring marks 257, which is none of them.")  # @hide
-    read = reading(**begin)  # @inspect read
+    read = reading(**begin)  # @hide
     assert read == {"value": 256.0, "next": 258.0, "plus": 256.0}, \
-        "one more is the same"
-    wider = reading("float32", begin["bits"])["plus"]  # @inspect wider
-    assert wider == 257.0, "the same first bits, and more of them"
+        "The picture reads 256, next 258, and 256 + 1 is 256 in bfloat16."  # @hide
+    wider = reading("float32", begin["bits"])["plus"]  # @hide
+    assert wider == 257.0, "In float32, 256 + 1 is 257."  # @hide
     misbelief("bfloat16's precision is slightly lower.", rf"""
-        It is much lower: {against_half:.0f} times lower than float16's and {against_full:,.0f}
-        times lower than float32's. That leaves about {digits:.1f} decimal digits.
+        Not slightly: its gap after one is {against_half:.0f} times as wide as float16's and
+        {against_full:,.0f} times as wide as float32's. That leaves {digits:.1f} decimal digits.
     """)
-    question("Which `bfloat16` comes right after `1000`?",
+    question("The fraction of a `bfloat16` has `7` bits: from one power of two to the next it goes in $2^7$ equal steps. Which `bfloat16` comes right after `1000`?",
              answer=(torch.tensor(1000.0, dtype=torch.bfloat16).view(torch.int16) + 1)
              .view(torch.bfloat16).item(),
         wrong={
@@ -439,32 +456,32 @@ def bfloat16_is_much_coarser() -> None:
         },
         check=1000 + 2.0 ** (9 - 7),
         hint=r"""
-            `1000` lies between `512` and `1024`. How many steps does `bfloat16` take from one to
-            the other?
+            `1000` lies between the powers of two `512` and `1024`. How wide is each of the `128`
+            steps from one to the other?
         """,
              why=r"""
-                 The fraction has `7` bits, so between `512` and `1024` there are `128` steps, of
-                 `4` each. Near one the steps are small; they double with every power of two.
+                 Between `512` and `1024` there are `128` steps, of `512 / 128 = 4` each, and `1000`
+                 is one of them. The steps double with every power of two.
              """)
 
 
 @aside
 def one_byte_comes_in_two_formats() -> None:
-    """One byte is so little that there are two ways to spend it."""
+    """A float of one byte is either finer, `E4M3`, or has more range, `E5M2`."""
     note(r"""
-        A byte has `256` patterns of bits. How can they be used for floats? Cards of today compute
-        with two formats of one byte. Their names say how the bits are shared: `E4M3` has `4` bits
-        of exponent and `3` of *mantissa*, another word for the fraction. `E5M2` has `5` and `2`. So
-        `E4M3` is finer, and `E5M2` has the wider range:
+        How can a float fit into one byte? One of its bits is the sign; the others are shared
+        between exponent and fraction. GPUs of today compute with two ways to share them. The names
+        say how: `E4M3` has `4` bits of exponent and `3` of *mantissa*, another word for the
+        fraction. `E5M2` has `5` and `2`. So `E4M3` is finer, and `E5M2` has the wider range:
     """)
     assert layout(E4M3) == (1, 4, 3), \
         "E4M3 has a sign, 4 bits of exponent and 3 of fraction."
     assert layout(E5M2) == (1, 5, 2), \
         "E5M2 has a sign, 5 bits of exponent and 2 of fraction."
     note(r"""
-        One can look at all values of such a format: count through the `256` patterns, and let
-        `view` read them as floats. Some patterns stand for infinity or for NaN, which is not a
-        number:
+        A byte has only `256` patterns, so we can look at every value. Count through the patterns,
+        and let `view` read each as a float. Some patterns stand for infinity, or for NaN, "not a
+        number":
     """)
     codes: UInt8[Tensor, "code"] = torch.arange(256).to(torch.uint8)
     fine: Float[Tensor, "code"] = codes.view(E4M3).float()  # @inspect fine
@@ -472,14 +489,15 @@ def one_byte_comes_in_two_formats() -> None:
     assert codes.view(E4M3).nbytes == 256, "Each value takes one byte."  # @hide
     distinct = fine[fine.isfinite()].unique().numel()  # @inspect distinct
     assert distinct == 253, "E4M3 has 253 finite values, zero counted once."
+    # Next: how many patterns are infinite, and how many are NaN.
     special = fine.isinf().sum().item(), fine.isnan().sum().item()
     assert special == (0, 2), "In E4M3 no pattern is infinity, and 2 are NaN."
     special = wide.isinf().sum().item(), wide.isnan().sum().item()
     assert special == (2, 6), \
         "In E5M2 2 patterns are infinities, and 6 are NaN."
     figure(byte_figure(fine[fine > 0].tolist(), wide[wide > 0].tolist()), caption=r"""
-        Every positive value of either format. From any number to its double, E4M3 has eight values
-        and E5M2 four, which it spreads over more doublings.
+        Every positive value of the two formats. From one power of two to the next, E4M3 takes eight
+        steps and E5M2 four, because it has one bit less of fraction. E5M2 reaches further.
     """, alt=rf"""
         Two rows of vertical ticks on a logarithmic axis. The row for E4M3 is dense and ends at
         {torch.finfo(E4M3).max:.0f}; the row for E5M2 has half as many ticks per doubling and
@@ -489,14 +507,14 @@ def one_byte_comes_in_two_formats() -> None:
              answer=wide[wide.isfinite()].unique().numel(),
         wrong={
             "Those are all patterns, infinities and NaNs among them.": 256,
-            "Zero comes twice, with either sign.": 248,
-            "That is E4M3.": 253,
+            "The two zeros were counted as two values; they are one.": 248,
+            "That is the count of E4M3.": 253,
         },
         check=256 - 2 - 6 - 1,
         hint="Of all patterns take away what is no number, and count zero once.", within=0,
              why=r"""
-                 Of `256` patterns two are infinities and six are NaN. Of what is left two are
-                 zeros, one with a minus sign.
+                 `256 - 2 - 6 = 248` patterns are finite numbers. Two of these are zero, `+0` and
+                 `-0`, and are one value. That leaves `247`.
              """)
 
 
@@ -681,42 +699,46 @@ def running_sum(
 
 
 def a_running_sum_stalls() -> None:
-    """A long sum stops growing once what is added is no more than half a gap."""
+    """In a narrow format a long sum stops growing."""
     note(r"""
-        Can a narrow format keep the total of a long sum? Losses and averages are such sums. Add one
-        `4000` times, and round the total to the format after each addition; `running_sum` does
-        that:
+        Training adds up long sums: losses, averages, products. Can a narrow format keep the total?
+        Add `1` to a total `4000` times. `running_sum` does that, and rounds the total to the format
+        after each addition:
     """)
     brain = running_sum(1.0, 4000, torch.bfloat16)  # @inspect brain  # @unnoticed: 4000: long after it has stopped
     half = running_sum(1.0, 4000, torch.float16)  # @inspect half  # @unnoticed: 4000: long after it has stopped
     single = running_sum(1.0, 4000, torch.float32)  # @inspect single
     assert brain == 2**8, "In bfloat16 the total stops at 256."
-    assert half == 2**11, "In float16 it stops at 2048."
-    assert single == 4000, "In float32 it is exact."
+    assert half == 2**11, "In float16 the total stops at 2048."
+    assert single == 4000, "In float32 the total is exact."
+    note(r"""
+        In `bfloat16` the total stops at `256`, and no error says so. The cause is the gap to the
+        next number: beyond `256` the numbers of `bfloat16` are `2` apart. Adding `1` leads to the
+        middle of this gap, and the middle is rounded back to `256`, every time. So a total stops
+        growing once the term is no more than half of the gap. See it in the picture:
+    """)
 
-    def totals(count: int, term: float) -> dict[str, float]:
+    def totals(count: int, term: float) -> dict[str, float]:  # @hide
         three = [*NAMES.items()][:3]
         return {name: running_sum(term, count, d) for name, d in three}
 
     grid = explore(totals, over={"count": [2**i for i in range(13)], "term": [0.25, 1.0, 4.0]},
         at={"count": 256, "term": 1.0}, kind="curve",
-        do="Go on counting. Where does each format stop? Then make the term smaller.",
+        do="Raise the count. Where does each format stop? Then make the term smaller.",
         see=r"""
-            With terms of `1`, `bfloat16` stops at `256` and `float16` at `2048`. With terms a
-            quarter as large both stop at a quarter of that: what counts is the term against the
-            gap.
+            With terms of `1`, `bfloat16` stops at `256` and `float16` at `2048`. With terms of a
+            quarter they stop at `64` and `512`, a quarter of that: gaps grow with the total, so a
+            smaller term is lost at a smaller total.
         """,
         caption="A running total, kept in three formats, by how many terms were added.",
         alt="Three lines that rise together; two of them turn level, one after the other.")  # @hide
-    # The totals of the picture after 4096 terms, in its three formats:
-    ends = {term: [*grid[4096, term].values()] for term in (0.25, 1.0, 4.0)}  # @inspect ends
-    assert ends[0.25] == [64, 1024, 512], "a smaller term is lost sooner"
-    assert ends[1.0] == [256, 4096, 2048], "both have stopped"
+    # After 4096 terms, in bfloat16, float32 and float16:
+    ends = {term: [*grid[4096, term].values()] for term in (0.25, 1.0, 4.0)}  # @hide
+    assert ends[0.25] == [64, 1024, 512], "With terms of a quarter, the totals are these after 4096 terms."  # @hide
+    assert ends[1.0] == [256, 4096, 2048], "With terms of one, the totals are these after 4096 terms."  # @hide
     note(r"""
-        In `bfloat16` the total stops at $2^8$, and no error says so. The cause is the gap to the
-        next number, which is two there. Adding one leads to the middle of the gap, and that is
-        rounded back to $2^8$, every time. So the total must be kept in a wide format; the terms may
-        be narrow. PyTorch's own `sum` does so:
+        The way out: keep the *total* in a wide format. The terms may be narrow. PyTorch's own `sum`
+        does so:
     """)
     terms = torch.ones(1000, dtype=torch.bfloat16)  # @inspect terms.dtype
     at_once = terms.sum().item()  # @inspect at_once
@@ -726,10 +748,9 @@ def a_running_sum_stalls() -> None:
     assert one_by_one == 256, \
         "Added one by one in bfloat16, the sum stops at 256."
     note(r"""
-        So the advice to keep long accumulations in `float32` has a mechanism behind it. The broader
-        warning, that training in narrow formats is unstable, is best taken apart the same way:
-        stalled sums here, [vanished gradients](#small_values_vanish_in_float16), and
-        [lost updates](#small_updates_are_lost), which come next.
+        This is why long sums are kept in `float32`. It is one of three ways in which narrow formats
+        spoil a training; the others are [vanished gradients](#small_values_vanish_in_float16) and
+        [lost updates](#small_updates_are_lost).
     """)
     question("A total stops growing where the term is half of the gap to the next number. In `float16`, adding `1` again and again stops at `2048`, and gaps double with every power of two. Where does the total stop if `4` is added instead?",
              answer=running_sum(4.0, 4000, torch.float16),
@@ -740,34 +761,37 @@ def a_running_sum_stalls() -> None:
         check=4.0 * half,
         hint="From where on are the numbers of `float16` so far apart that `4` is half of a gap?",
              why=r"""
-                 What counts is the term against the gap, and gaps double with every power of two. A
-                 term `4` times as large is lost at a total `4` times as large, `8192`.
+                 At `2048` the gap of `float16` is `2`, and the term `1` is half of it. The term `4`
+                 is half of a gap of `8`. Gaps are `4` times as wide two powers of two higher, at
+                 `4 * 2048 = 8192`.
              """)
 
 
 def small_updates_are_lost() -> None:
-    """A weight that is too coarse ignores small updates."""
+    """A weight in `bfloat16` loses small updates; a `float32` master copy keeps them."""
     note(r"""
         Training changes each weight by many small updates. What happens to them if the weight is
-        kept in `bfloat16`? Take a weight of one, and `1000` updates of a thousandth each, which
-        should take it to zero:
+        kept in `bfloat16`? Take a weight of `1`, and `1000` updates of `-0.001`, which should take
+        it to zero. `running_sum` adds them one by one, and rounds after each:
     """)
     steps = 1000
     coarse = running_sum(-1e-3, steps, torch.bfloat16, start=1.0)  # @inspect coarse
     assert coarse == 1.0, "In bfloat16 the weight has not moved."
     fine = running_sum(-1e-3, steps, torch.float32, start=1.0)  # @inspect fine
-    assert round(1 - fine, 4) == 1.0, "In float32 it comes to zero."
-    # The pattern of bits just below that of one:
+    assert round(1 - fine, 4) == 1.0, "In float32 the weight comes to zero."
+    note(r"""
+        In `bfloat16` none of the updates arrived. The cause: the next number below `1` is
+        $2^{-8}=1/256$ away. An update of `1/1000` is only a quarter of this gap, so the result is
+        rounded back to `1`, every time:
+    """)
+    # One less, with the bits read as a whole number, is the next float below:
     below = torch.tensor(1.0, dtype=torch.bfloat16).view(torch.int16) - 1
     gap = 1 - below.view(torch.bfloat16).item()  # @inspect gap
     assert gap == 2**-8, "The next bfloat16 below one is 1/256 away."
     assert 0.25 < 1e-3 / gap < 0.26, "An update is a quarter of this gap."
     note(r"""
-        In `bfloat16` none of the updates arrived. The next number below one is $2^{-8}$ away, and
-        an update is only a quarter of this gap. So the result is rounded back to one, every time.
-
-        The cure is a *master copy*. The weight is kept in `float32` and updated there, and the
-        model uses a rounded copy:
+        The cure is a *master copy*: the weight is kept in `float32` and updated there. The model
+        computes with a copy of it that is rounded to `bfloat16`:
     """)
     master = torch.tensor(1.0)
     for _ in range(steps):
@@ -775,15 +799,15 @@ def small_updates_are_lost() -> None:
     weight = master.bfloat16()  # @inspect weight
     assert weight.dtype == torch.bfloat16, "The model uses a bfloat16."
     assert round(1 - weight.item(), 4) == 1.0, \
-        "With a master copy, all updates arrive."
+        "With a master copy, the weight comes to zero: all updates arrive."
     question(r"""
         The next `bfloat16` below a weight of `2` is $2^{-7}$ away. An update of up to half of this
         gap is rounded back. How much can be taken from the weight at most without any effect?
     """, answer=(2 - (torch.tensor(2.0, dtype=torch.bfloat16).view(torch.int16) - 1)
         .view(torch.bfloat16).item()) / 2,
         wrong={
-            "That is the whole gap; from half of it on an update arrives.": 2**-7,
-            "That is half of the gap below one.": 2**-9,
+            "That is the whole gap; an update of more than half of it arrives.": 2**-7,
+            "That is half of the gap below one, not below two.": 2**-9,
         },
         check=2 * 2**-8 / 2,
         hint="What lies less than half a gap away is rounded back.",
