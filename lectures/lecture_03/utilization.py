@@ -31,7 +31,7 @@ def which_flops_enter_mfu() -> None:
 
         The *peak* is the promise; it stands on the card's datasheet. The tokens per second are
         measured. But the FLOPs of a token come from a formula, and codebases use different ones. So
-        two runs with the same MFU on the same cards may differ in speed by half.
+        runs with the same MFU on the same cards may differ in speed by half.
     """)
     training_costs_six_per_weight_and_twelve_per_pair()
     palm_published_both_numbers()
@@ -48,58 +48,63 @@ def training_costs_six_per_weight_and_twelve_per_pair() -> None:
     note(r"""
         How many FLOPs does a Transformer take to train on one token? First the matrices. A token
         meets each weight in three products: one in the forward pass, and two in the backward pass,
-        for the gradient of the weight and for the gradient of the input. Each product is a
-        multiplication and an addition, so a weight takes $3 \cdot 2 = 6$ FLOPs.
+        for the gradient of the weight and for the gradient of the input. Each time it is a
+        multiplication and an addition. So a weight takes $3 \cdot 2 = 6$ FLOPs.
 
         Then attention. It has two products without weights: scores (queries by keys) and sums
-        (softmax weights by values). For each of the $T$ tokens of the context, each product takes
-        $d$ multiplications and additions forward, and twice as many backward. That is
-        $2 \cdot 3 \cdot 2\,d = 12\,d$ FLOPs in each layer. With $L$ layers, width $d$ and $N$
-        weights in matrices:
+        (softmax weights by values). In each of them a token meets the $T$ tokens of its context,
+        with $d$ numbers each, the width of the model. Forward that is $T d$ multiplications and
+        additions, and twice as many backward. So in each layer attention takes
+        $2 \cdot 3 \cdot 2\,d\,T = 12\,d\,T$ FLOPs. With $L$ layers, and $N$ weights in the matrices
+        of blocks and head:
 
         [@eq:training]: $$
         \text{FLOPs of training on a token} = 6N + 12\,L\,d\,T
         $$
 
-        Check this with PyTorch's counter on a small model. `flops` adds up what it counts for three
-        sequences of `32` tokens, forward and backward:
+        The embedding does not belong to $N$, because looking up a row multiplies nothing. Check the
+        formula on a small model with $L = 2$ and $d = 64$, which reads `3` texts of $T = 32$
+        tokens. `flops` adds up what PyTorch counts for a step, forward and backward:
     """)
-    config, batch, context = SMALL, 3, 32
+    config, texts, context = SMALL, 3, 32
     with torch.device("meta"):
         model = Transformer(config, "written")
-        tokens = torch.zeros(batch, context, dtype=torch.int64)  # @unnoticed: int64: either format of whole numbers can be looked up
+        tokens = torch.zeros(texts, context, dtype=torch.int64)  # @unnoticed: int64: either format of whole numbers can be looked up
 
     def step() -> None:
         logits = model(tokens).flatten(0, 1)
         F.cross_entropy(logits, tokens.flatten()).backward()
 
     counted = flops(step)  # @inspect counted as FLOP
-    table = model.embedding.weight.numel()
-    gains = sum(p.numel() for p in model.parameters() if p.dim() == 1)
-    weights = sum(p.numel() for p in model.parameters()) - table - gains  # @inspect weights
-    per_token = 6 * weights + 12 * config.layers * config.width * context  # @inspect per_token as FLOP
-    assert per_token == 579_072, "The formula gives so many FLOPs for a token."  # @hide
-    assert counted == batch * context * per_token, \
-        "The counter agrees with the formula."
-    forward = forward_flops(config, batch * context, context)  # @hide
+    weights = sum(
+        p.numel() for name, p in model.named_parameters()
+        if p.dim() == 2 and not name.startswith("embedding")
+    )  # @inspect weights
+    per_token = 6 * weights + 12 * 2 * 64 * context  # @inspect per_token as FLOP
+    assert per_token == 579_072, \
+        "The formula gives 579,072 FLOPs for a token."  # @hide
+    assert counted == texts * context * per_token, \
+        "For 3 * 32 tokens, the counter agrees with the formula."
+    forward = forward_flops(config, texts * context, context)  # @hide
     assert counted == 3 * forward, \
         "A training step takes three times the FLOPs of a forward pass."  # @hide
-    too_many = 6 * (weights + table) / (6 * weights) - 1  # @hide
+    too_many = model.embedding.weight.numel() / weights  # @hide
     assert round(too_many, 3) == 0.072, \
-        "With the embedding, so much more would be counted."  # @hide
+        "With the embedding, 7.2 % more weights would be counted."  # @hide
     note(rf"""
-        The counter finds {counted:,} FLOPs for {batch * context} tokens, {per_token:,} for each,
-        and that is what the formula says. The embedding is not in $N$, because looking up a row
-        multiplies nothing; the head is. With the embedding, the first term would be {too_many:.1%}
-        too large here.
-    """)
-    models = {"Llama-3-8B": LLAMA_3_8B, "Llama-3-70B": LLAMA_3_70B}
+        So each token takes `6 * {weights} + 12 * 2 * 64 * 32` FLOPs, which is {per_token:,}, and
+        the counter agrees.
 
-    def training(context: int, model: str) -> dict[str, int]:
+        The first term does not depend on the context, the second grows with it. In which models and
+        texts is attention the larger part? Choose both:
+    """)
+    models = {"Llama-3-8B": LLAMA_3_8B, "Llama-3-70B": LLAMA_3_70B}  # @hide
+
+    def training(context: int, model: str) -> dict[str, int]:  # @hide
         config = models[model]
         weights = forward_flops(config, 1, 0)
         pairs = attention_flops(config, 1, context)
-        return {"weights": 3 * weights, "attention": 3 * pairs}
+        return {"weights, 6N": 3 * weights, "attention, 12LdT": 3 * pairs}
 
     grid = explore(training, over={"context": [2**i for i in range(10, 18)], "model": [*models]},
         at={"context": 8192, "model": "Llama-3-8B"}, kind="stack", unit="FLOP",
@@ -108,18 +113,17 @@ def training_costs_six_per_weight_and_twelve_per_pair() -> None:
             In Llama-3-8B attention takes more at `32768` tokens. In Llama-3-70B it takes more only
             at `65536`: its weights grow with the square of the width, attention with the width.
         """,
-        caption="FLOPs of training on one token, by what they are for, every token paired with every one.",
+        caption="FLOPs of training on one token: those of the weights, and those of attention, where each token meets all tokens of the context.",
         alt="A bar of two parts, the FLOPs of weights and those of attention.")  # @hide
-    # The sizes of the picture at which the weights take more:
     below = [
         place for place, cost in grid.items()
-        if cost["attention"] < cost["weights"]
-    ]
-    longest = {  # @inspect longest
+        if cost["attention, 12LdT"] < cost["weights, 6N"]
+    ]  # @hide
+    longest = {
         model: max(c for c, m in below if m == model) for model in models
-    }
+    }  # @hide
     assert longest == {"Llama-3-8B": 16384, "Llama-3-70B": 32768}, \
-        "Up to here the weights take more."
+        "Up to 16384 tokens the weights take more in Llama-3-8B, and up to 32768 in Llama-3-70B."  # @hide
     question(r"""
         Llama-3-8B has `7504658432` weights in the matrices of its blocks and its head, `32` layers
         and width `4096`. At how many tokens of context does attention take as many FLOPs as all
@@ -177,31 +181,10 @@ def a_causal_mask_needs_half_the_pairs() -> None:
     """A causal mask hides half of all pairs, and a program can skip them."""
     note(r"""
         No token looks at a later one. So a *causal mask* hides about half of all pairs of a query
-        and a key. Does a program compute the hidden scores all the same? Written-out attention
-        does, and then throws them away. But most of them can be skipped: cut the queries into
-        groups, and score each group only against the keys up to its own end. `in_groups` does this
-        for `64` tokens:
-    """)
-    b, t, h, n = 1, 64, 2, 8
-    q, k, v = torch.randn(3, b, t, h, n).double()
-
-    def in_groups(size: int) -> Float[Tensor, "b t h n"]:
-        ends = range(size, t + 1, size)
-        rows = [(q[:, e - size:e], k[:, :e], v[:, :e]) for e in ends]
-        return torch.cat([written_attention(*row) for row in rows], dim=1)
-
-    whole = written_attention(q, k, v)
-    assert torch.allclose(in_groups(16), whole), \
-        "In groups, the result is the same."
-    full = flops(lambda: written_attention(q, k, v))  # @inspect full as FLOP
-    shares = [flops(partial(in_groups, s)) / full for s in (64, 32, 16, 2)]  # @inspect shares
-    assert shares == [1, 3 / 4, 5 / 8, 33 / 64], \
-        "These are the shares of the FLOPs with 1, 2, 4 and 32 groups."
-    note(r"""
-        The shares follow a rule: with $m$ groups, the share of pairs that are scored is $(m+1)/2m$.
-        With `4` groups it is $5/8$, and with more groups it approaches one half. Here are `4`
-        queries $q$ in two groups, with `4` keys $k$. The first group is scored against two keys,
-        the second against all four:
+        and a key. Written-out attention computes the hidden scores all the same, and then throws
+        them away. Most of them can be skipped: cut the queries into groups, and score each group
+        only against the keys up to its own end. Here are `4` queries $q$ in two groups, with `4`
+        keys $k$. The first group is scored against two keys, the second against all four:
 
         | | $k_1$ | $k_2$ | $k_3$ | $k_4$ |
         |---|---|---|---|---|
@@ -210,12 +193,42 @@ def a_causal_mask_needs_half_the_pairs() -> None:
         | $q_3$ | needed | needed | needed | hidden |
         | $q_4$ | needed | needed | needed | needed |
 
-        So $3/4$ of the pairs are scored, as the rule says for two groups. A *fused kernel*, one
-        program that computes attention without storing the scores, works in such groups.
+        So $3/4$ of the pairs are scored. With $m$ groups, the first is scored against one group of
+        keys, the second against two, and the last against all $m$. That is $1 + 2 + \dots + m$,
+        which is $m(m+1)/2$, of $m^2$ pairs of groups. So the share of pairs that are scored is
 
-        So there are two ways to count attention in training. The formula $6N + 12LdT$ of a
-        [section before](#training_costs_six_per_weight_and_twelve_per_pair) counts every pair, also
-        the hidden ones. With $6LdT$ instead, only the pairs that the mask leaves are counted.
+        $$
+        \frac{m + 1}{2m}.
+        $$
+
+        With more and more groups it comes near one half. Check it with `64` tokens. `in_groups`
+        computes attention in groups of some size, and `flops` counts:
+    """)
+    b, t, h, n = 1, 64, 2, 8
+    q, k, v = torch.randn(3, b, t, h, n).double()
+
+    def in_groups(size: int) -> Float[Tensor, "b t h n"]:
+        ends = range(size, t + 1, size)  # of each group
+        parts = [
+            written_attention(q[:, end - size:end], k[:, :end], v[:, :end])
+            for end in ends
+        ]
+        return torch.cat(parts, dim=1)
+
+    whole = written_attention(q, k, v)
+    assert torch.allclose(in_groups(16), whole), \
+        "In groups, the result is the same."
+    full = flops(lambda: written_attention(q, k, v))  # @inspect full as FLOP
+    shares = [flops(partial(in_groups, 64 // m)) / full for m in (1, 2, 4, 32)]  # @inspect shares
+    assert shares == [1, 3 / 4, 5 / 8, 33 / 64], \
+        "With 1, 2, 4 and 32 groups, these shares of the FLOPs are left, as the rule says."
+    note(r"""
+        A *fused kernel*, one program that computes attention without storing the scores, works in
+        such groups. So it computes about half of what written-out attention does.
+
+        That is why there are two ways to count attention in training. The formula $6N + 12LdT$ of
+        an [earlier section](#training_costs_six_per_weight_and_twelve_per_pair) counts every pair,
+        also the hidden ones. With $6LdT$ instead, only the pairs that the mask leaves are counted.
     """)
     question("With $m$ groups of queries, $(m+1)/2m$ of the pairs are scored. Into how many groups must the queries be cut at least so that it is less than `51%`?",
              answer=next(m for m in range(1, 200) if (m + 1) / (2 * m) < 0.51), check=1 + 50, unit="groups",
@@ -349,9 +362,10 @@ def codebases_count_differently() -> None:
 
     short = relative(LLAMA_3_8B, 8192)  # @inspect short
     assert short == [0.83, 1.05, 1, 0.89], \
-        "With 8192 tokens, these are the counts relative to torchtitan's."
+        "With 8192 tokens of context, the four counts are 0.83, 1.05, 1 and 0.89 times torchtitan's."
     long = relative(LLAMA_3_8B, 131072)  # @inspect long
-    assert long == [0.19, 1.01, 1, 0.59], "With 131072 tokens, they are these."
+    assert long == [0.19, 1.01, 1, 0.59], \
+        "With 131072 tokens, they are 0.19, 1.01, 1 and 0.59 times torchtitan's."
     note(rf"""
         At the same speed, MFU is proportional to this count. So a run that has an MFU of one half
         by torchtitan's formula has {0.5 * short[-1]:.0%} by Megatron-LM's, with `8192` tokens. With
@@ -365,7 +379,7 @@ def codebases_count_differently() -> None:
     }  # @hide
     ends = [(round(line[0]), round(line[-1])) for line in lines.values()]  # @hide
     assert ends == [(47, 148), (48, 251), (51, 254), (48, 48)], \
-        "These are the GFLOP per token at both ends of each line."  # @hide
+        "The lines of the figure begin at 47, 48, 51 and 48 GFLOP and end at 148, 251, 254 and 48."  # @hide
     figure(plot_lines(lengths, lines, "tokens of context", "GFLOP per token", log=False),
         caption=r"""
             FLOPs of training Llama-3-8B on a token, by four conventions, against the tokens of
@@ -449,10 +463,16 @@ def recomputation_is_work_but_not_the_models() -> None:
     """Recomputing keeps a card busy but does not train the model faster."""
     note(r"""
         Checkpointing keeps fewer activations and computes them again, almost a forward pass more in
-        every step. Does that raise utilization? There are two kinds of utilization. *Hardware FLOPs
-        utilization*, HFU, counts all that the card computed, also what it computed twice. MFU
-        counts only what the model needs once [@palm]. Count both for one training step of a small
-        model. In `lean`, every block is checkpointed:
+        every step. Does that raise utilization? There are two kinds of utilization. MFU counts only
+        what the model needs, each product once. *Hardware FLOPs utilization*, HFU, counts all that
+        the card computed, also what it computed twice [@palm]. Both are divided by the same peak
+        and the same time. So HFU is larger than MFU by the factor
+
+        $$
+        \frac{\text{FLOPs that the card computed}}{\text{FLOPs that the model needs}}.
+        $$
+
+        Count both for one training step of a small model. In `lean`, every block is checkpointed:
     """)
     with torch.device("meta"):
         model = Transformer(SMALL, "written")
@@ -461,20 +481,20 @@ def recomputation_is_work_but_not_the_models() -> None:
     for i, block in enumerate(lean.blocks):
         lean.blocks[i] = Checkpointed(block)
 
-    def work(of: Transformer) -> int:
-        return flops(lambda: of(tokens).sum().backward())
-
-    model_flops, hardware_flops = work(model), work(lean)  # @inspect model_flops, hardware_flops
-    busy = hardware_flops / model_flops  # @inspect busy
-    assert 1.24 < busy < 1.241, "With checkpointing, HFU is so many times MFU."
-    note(rf"""
-        With checkpointing the card computes {busy:.2f} times what the model needs, so HFU is
-        {busy:.2f} times MFU. PaLM reports both for its largest model, an HFU of `57.8%` and an MFU
-        of `46.2%` [@palm]. Their ratio tells how much was recomputed:
-    """)
-    palm = 57.8 / 46.2  # @inspect palm
+    needed = flops(lambda: model(tokens).sum().backward())  # @inspect needed as FLOP
+    computed = flops(lambda: lean(tokens).sum().backward())  # @inspect computed as FLOP
+    factor = computed / needed  # @inspect factor as times
+    assert 1.24 < factor < 1.241, \
+        "With checkpointing, the card computes 1.24 times what the model needs."
+    palm = 57.8 / 46.2  # @hide
     assert 1.25 < palm < 4 / 3, \
-        "A quarter was computed again, which is less than a whole forward pass."
+        "In PaLM's run a quarter was computed again, less than a whole forward pass."  # @hide
+    note(rf"""
+        With checkpointing, HFU is {factor:.2f} times MFU: the cards are busier by that factor, with
+        work that the model did not ask for. PaLM reports both for its largest model, an HFU of
+        `57.8%` and an MFU of `46.2%` [@palm]. So its cards computed {palm:.2f} times what the model
+        needs.
+    """)
     misbelief("A higher utilization means a faster run.", r"""
         With HFU that is wrong. A run with the higher HFU may be slower, because it computes things
         twice. With MFU it is right, on the same cards and with the same formula, because MFU is the
