@@ -9,7 +9,7 @@ from timing import quickest, time_call
 from torch import Tensor
 from units import DAY, TERA, GiB
 
-from litbook import aside, figure, misbelief, note, question
+from litbook import aside, explore, figure, misbelief, note, question
 
 from .figures import plot_box
 from .measure import arithmetic, counted, dense_peak
@@ -111,6 +111,29 @@ def a_product_costs_two_m_k_n() -> None:
     assert work == 2 * m * k * n == 210, "PyTorch's counter charges 2mkn."
     assert work - (times + plus) == m * n == 21, \
         "That is one operation too many for each entry."
+    def boxed(m: int, k: int, n: int) -> dict[str, int]:  # @hide
+        tally: list[str] = []
+        _ = counted(tally, m, k) @ counted(tally, k, n)
+        return {
+            "multiplications": tally.count("*"), "additions": tally.count("+"),
+            "numbers": m * k + k * n + m * n,
+        }
+
+    sides = range(1, 9)  # @hide
+    explore(boxed, over={"m": sides, "k": sides, "n": sides}, at={"m": m, "k": k, "n": n},
+        module="pictures/box.js", still=plot_box((m, k, n), {k: times}),
+        do="Set the sides to `2`, `3` and `4`. Then make all of them twice as long. How many times as large are the volume and the faces?",
+        see=r"""
+            The volume grows eightfold and the faces fourfold, so each number serves twice as many
+            multiplications. With `n` at one, each number of the left matrix serves only one.
+        """, caption=r"""
+            A product as a box of cubes. Each cube is a multiplication, of a row of the left matrix,
+            a column of the right one, and a place on the inner axis. The matrices and the sums are
+            faces of the box.
+        """, alt=r"""
+            A box, seven cubes wide, three high and five deep. Its side is the left matrix, its top
+            the right one, its front the sums.
+        """)  # @hide
     tally.clear()
     outer = counted(tally, 4, 1) @ counted(tally, 1, 6)
     question(r"""

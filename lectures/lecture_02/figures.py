@@ -1,4 +1,5 @@
 """The code behind the figures, which the pages do not show."""  # @hide
+
 import itertools
 import math
 from collections.abc import Callable
@@ -72,7 +73,10 @@ def plot_folding(batch: int, seq: int, rows: int, inner: int, out: int) -> Figur
 
 
 def draw_sheets(
-    axes: Axes, corner: tuple[float, float], size: tuple[int, int], stack: tuple[int, int],
+    axes: Axes,
+    corner: tuple[float, float],
+    size: tuple[int, int],
+    stack: tuple[int, int],
     colors: tuple[str, str],
 ) -> None:
     """The sheets of a stack from back to front, one group for each example of the batch."""
@@ -82,9 +86,7 @@ def draw_sheets(
         axes.add_patch(patch((corner[0] + shift, corner[1] + shift), size, colors))
 
 
-def patch(
-    corner: tuple[float, float], size: tuple[float, float], colors: tuple[str, str]
-) -> Rectangle:
+def patch(corner: tuple[float, float], size: tuple[float, float], colors: tuple[str, str]) -> Rectangle:
     """A filled rectangle with a light edge."""
     return Rectangle(corner, *size, facecolor=colors[0], edgecolor=colors[1], linewidth=0.5)
 
@@ -92,8 +94,7 @@ def patch(
 def plot_bill(bills: dict[str, dict[str, int]], unit: int = KiB) -> Figure:
     """One horizontal bar per optimizer, stacked by kind of memory, in KiB or MiB."""
     fig, ax = blank(7.5, 3.4)
-    kinds = zip(("parameters", "gradients", "optimizer state", "activations"),
-                (BLUE, GREEN, RED, GOLD))
+    kinds = zip(("parameters", "gradients", "optimizer state", "activations"), (BLUE, GREEN, RED, GOLD))
     left = [0.0] * len(bills)
     for kind, color in kinds:
         sizes = [entry[kind] / unit for entry in bills.values()]
@@ -118,8 +119,7 @@ def plot_losses(runs: dict[float, list[float]]) -> Figure:
         last = steps[-1]
         text = f"{lr:g}" + (", diverges" if values[-1] > 1e9 else "")
         up = {0.05: 7, 0.1: -5}.get(lr, 0)
-        ax.annotate(text, (last, values[-1]), (6, up), textcoords="offset points",
-                    color=color, va="center")
+        ax.annotate(text, (last, values[-1]), (6, up), textcoords="offset points", color=color, va="center")
     ax.set_yscale("log")
     ax.set(xlabel="step", ylabel="loss on the fixed batch", xlim=(0, 225), ylim=(1e-14, 1e12))
     ax.set_xticks(range(0, 201, 50))
@@ -140,9 +140,7 @@ def days_figure(days: Callable[[float, float], float], rates: list[float]) -> Fi
     return fig
 
 
-def staircase_figure(
-    xs: list[float], ys: list[float], unit: float, lost: float
-) -> Figure:
+def staircase_figure(xs: list[float], ys: list[float], unit: float, lost: float) -> Figure:
     """Rounded value against value, in units of the smallest one."""
     fig, ax = blank(6, 3.6)
     exact = [x / unit for x in xs]
@@ -211,9 +209,7 @@ def plot_measured_roof(rate: float, slopes: dict[str, float], points: dict[str, 
     return fig
 
 
-def plot_sweep(
-    sizes: list[int], rates: list[float], launched: list[float], promised: float | None
-) -> Figure:
+def plot_sweep(sizes: list[int], rates: list[float], launched: list[float], promised: float | None) -> Figure:
     """Rates in TFLOP/s against size, in a graph and launched one by one, and the promised rate if any."""
     fig, ax = blank(7, 3.4)
     ax.plot(sizes, [rate / TERA for rate in launched], "o-", color=GREY, lw=1, ms=3)
@@ -233,8 +229,14 @@ def plot_products(costs: list[int]) -> Figure:
         for row, (kind, color) in enumerate(kinds):
             y, length = -(4 * layer + row), cost / TERA
             skipped = layer == 0 and row == 2
-            ax.barh(y, length, 0.8, facecolor="none" if skipped else color,
-                    edgecolor=GREY if skipped else color, ls="--" if skipped else "-")
+            ax.barh(
+                y,
+                length,
+                0.8,
+                facecolor="none" if skipped else color,
+                edgecolor=GREY if skipped else color,
+                ls="--" if skipped else "-",
+            )
             label = f"{kind}: {'not computed' if skipped else f'{length:.1f} TFLOP'}"
             ax.text(length + 0.5, y, label, va="center", color=GREY)
     ax.set_yticks([-1, -5], ["first layer", "second layer"])
@@ -251,10 +253,10 @@ def plot_spread(widths: list[int], raw: list[float], level: list[float]) -> Figu
     ax.plot(widths, [1.0] * len(widths), ls=":", color=GREY, lw=1.5)
     ax.plot(widths, raw, "o", color=RED, ms=8)
     ax.plot(widths, level, "s", color=BLUE, ms=8)
-    ax.annotate("unit weights: slope ½", (widths[1], raw[1]), (10, -14),
-                textcoords="offset points", color=GREY)
-    ax.annotate("weights / √n", (widths[1], level[1]), (10, 8),
-                textcoords="offset points", color=GREY)
+    ax.annotate(
+        "unit weights: slope ½", (widths[1], raw[1]), (10, -14), textcoords="offset points", color=GREY
+    )
+    ax.annotate("weights / √n", (widths[1], level[1]), (10, 8), textcoords="offset points", color=GREY)
     ax.set_xscale("log", base=2)
     ax.set_yscale("log", base=2)
     ax.set(xlabel="inputs n", ylabel="std of x @ w", ylim=(0.5, 256))
@@ -306,8 +308,13 @@ def plot_block_errors(power: dict[int, float], finer: dict[int, float]) -> Figur
         ax.plot(list(errors), [100 * e for e in errors.values()], color=color, lw=2, label=name)
     for name, size, errors, color in (("MXFP4", 32, power, RED), ("NVFP4", 16, finer, BLUE)):
         ax.plot(size, 100 * errors[size], "o", color=color, ms=8)
-        ax.annotate(name, (size, 100 * errors[size]), (6, 8 if size == 32 else -14),
-                    textcoords="offset points", color=GREY)
+        ax.annotate(
+            name,
+            (size, 100 * errors[size]),
+            (6, 8 if size == 32 else -14),
+            textcoords="offset points",
+            color=GREY,
+        )
     ax.set_xscale("log", base=2)
     ax.set(xlabel="numbers in a block", ylabel="error, %", ylim=(0, None))
     ax.legend(frameon=False, labelcolor=GREY, loc="lower right")
@@ -322,8 +329,14 @@ def plot_saves(minutes: list[float], costs: dict[str, list[float]], best: tuple[
         ax.plot(minutes, [100 * it for it in shares], ls=style, color=color, lw=2, label=name)
     every, share = best[0], 100 * best[1]
     ax.plot(every, share, "o", color=BLUE, ms=8)
-    ax.annotate(f"{share:.1f} %, every {every:.0f} minutes", (every, share), (0, 10), ha="center",
-                textcoords="offset points", color=GREY)
+    ax.annotate(
+        f"{share:.1f} %, every {every:.0f} minutes",
+        (every, share),
+        (0, 10),
+        ha="center",
+        textcoords="offset points",
+        color=GREY,
+    )
     ax.set_xscale("log", base=2)
     ax.xaxis.set_major_formatter("{x:g}")
     ax.set(xlabel="minutes between saves", ylabel="% of all time", ylim=(0, None))
@@ -331,9 +344,7 @@ def plot_saves(minutes: list[float], costs: dict[str, list[float]], best: tuple[
     return fig
 
 
-def plot_paths(
-    bowls: dict[str, dict[str, Tensor]], curves: list[float], turns: list[float]
-) -> Figure:
+def plot_paths(bowls: dict[str, dict[str, Tensor]], curves: list[float], turns: list[float]) -> Figure:
     """A panel for each bowl: its level lines, turned by so many degrees, and the path of each optimizer."""
     fig = Figure(figsize=(5.6, 3.7), layout="constrained", facecolor="none")
     (panels,) = fig.subplots(1, len(bowls), squeeze=False)
@@ -348,7 +359,9 @@ def plot_paths(
         ax.set(xlim=(-0.95, 1.4), ylim=(-0.95, 1.45), aspect="equal", facecolor="none")
         ax.set_title(title, color=GREY, fontsize=11)
         ax.set_axis_off()
-    fig.legend(handles=panels[0].lines[:3], loc="outside lower center", ncols=3, frameon=False, labelcolor=GREY)
+    fig.legend(
+        handles=panels[0].lines[:3], loc="outside lower center", ncols=3, frameon=False, labelcolor=GREY
+    )
     return fig
 
 
@@ -356,12 +369,17 @@ def plot_box(sides: tuple[int, int, int], fills: dict[int, int]) -> Figure:
     """The box of an m × k × n product, filled with so many slices from the back, once for each count."""
     high, deep, wide = sides
     fig = Figure(figsize=(5.8, 2.1), layout="constrained", facecolor="none")
-    for ax, (depth, count) in zip(fig.subplots(1, len(fills)), fills.items(), strict=True):
+    (panels,) = fig.subplots(1, len(fills), squeeze=False)
+    for ax, (depth, count) in zip(panels, fills.items(), strict=True):
         draw_box(ax, sides, deep - depth, (GOLD, GREEN, BLUE))
         draw_box(ax, sides, 0, ("none", "none", "none"))
         ax.set_title(f"{count} multiplications", color=GREY, fontsize=10)
         right, top = wide + 0.5 * deep, high + 0.4 * deep
-        for face, x, y in (("w", right / 2 + 1, top + 0.5), ("x", right + 0.5, top / 2 + 1), ("sums", wide / 2, -0.6)):
+        for face, x, y in (
+            ("w", right / 2 + 1, top + 0.5),
+            ("x", right + 0.5, top / 2 + 1),
+            ("sums", wide / 2, -0.6),
+        ):
             ax.text(x, y, face, color=GREY, ha="center", va="center")
         ax.set(xlim=(-0.2, right + 1), ylim=(-1, top + 1))
         ax.set(aspect="equal", facecolor="none")
@@ -369,9 +387,7 @@ def plot_box(sides: tuple[int, int, int], fills: dict[int, int]) -> Figure:
     return fig
 
 
-def draw_box(
-    ax: Axes, sides: tuple[int, int, int], near: int, colors: tuple[str, str, str]
-) -> None:
+def draw_box(ax: Axes, sides: tuple[int, int, int], near: int, colors: tuple[str, str, str]) -> None:
     """What is seen of a box from `near` to its back: front, top and side, unit by unit unless it is of glass."""
     high, deep, wide = sides
 
@@ -454,4 +470,39 @@ def plot_bits(pattern: str, fields: tuple[int, int, int], near: list[float]) -> 
     axes.text(x, 1.15, "+1", color=RED, ha="center")
     axes.set(xlim=(-0.1, 18.3), ylim=(-0.3, 3.8), facecolor="none")
     axes.set_axis_off()
+    return fig
+
+
+def plot_kept(moments: list[dict[str, Any]], now: int) -> Figure:
+    """The outputs in memory at one moment as filled dots, and below it their number at every moment."""
+    fig = Figure(figsize=(5.6, 2.6), facecolor="none", layout="constrained")
+    dots, bars = fig.subplots(2, 1, height_ratios=(1, 2))
+    layers = len(moments) // 3
+    here, colors = moments[now], {"forward": BLUE, "backward": BLUE, "again": GOLD}
+    filled = [layer in here["kept"] for layer in range(layers + 1)]
+    dots.scatter(
+        range(layers + 1),
+        [0] * (layers + 1),
+        s=110,
+        c=[BLUE if f else "none" for f in filled],
+        edgecolors=GREY,
+    )
+    dots.set_xticks(range(0, layers + 1, 4), ["input", *map(str, range(4, layers + 1, 4))])
+    bars.bar(
+        range(len(moments)),
+        [len(it["kept"]) for it in moments],
+        width=1,
+        color=[colors[it["phase"]] for it in moments],
+    )
+    bars.axvline(now, color=GREY, lw=1.5)
+    bars.set(xlabel="time", ylabel="in memory", ylim=(0, layers + 1), xlim=(-0.5, len(moments)))
+    bars.set_xticks([])
+    for ax in (dots, bars):
+        ax.set_facecolor("none")
+        ax.spines[["top", "right"]].set_visible(False)
+        ax.tick_params(colors=GREY)
+        ax.xaxis.label.set_color(GREY)
+        ax.yaxis.label.set_color(GREY)
+    dots.set_yticks([])
+    dots.spines[:].set_visible(False)
     return fig

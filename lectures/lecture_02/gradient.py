@@ -2,6 +2,7 @@
 from counters import Alive, flops, saved_bytes_of
 import warnings
 from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,9 +14,9 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 from torch.utils.flop_counter import FlopCounterMode
 
-from litbook import aside, figure, misbelief, note, question, requires
+from litbook import aside, explore, figure, misbelief, note, question, requires
 
-from .figures import plot_products
+from .figures import plot_kept, plot_products
 from .measure import (
     counted, decoder_flops, deterministic, message_of, narrow_format, scaled,
     shrunk,
@@ -611,6 +612,34 @@ def most_alive(layers: int, segment: int) -> float:  # @stepover
     return alive.most / (rows * width * 4)
 
 
+def moment_of(layers: int, segment: int, moment: int) -> dict[str, Any]:  # @stepover
+    """What a step in segments does then, and the outputs that it has in memory; output 0 is the input."""
+    kept, again, time = {0}, 0, -1
+    starts = range(0, layers, segment)
+
+    def now(phase: str, layer: int) -> dict[str, Any]:
+        return {"phase": phase, "layer": layer, "kept": sorted(kept), "again": again}
+
+    for layer in range(1, layers + 1):  # keeps inputs of segments, and the output at hand
+        kept.add(layer)
+        kept -= {layer - 1} - set(starts)
+        if (time := time + 1) == moment:
+            return now("forward", layer)
+    kept.discard(layers)
+    for start in reversed(starts):
+        for layer in range(start + 1, start + segment + 1):
+            kept.add(layer)
+            again += 1
+            if (time := time + 1) == moment:
+                return now("again", layer)
+        for layer in reversed(range(start + 1, start + segment + 1)):
+            kept.discard(layer)
+            if (time := time + 1) == moment:
+                return now("backward", layer)
+        kept.discard(start)
+    raise ValueError(f"a step has {3 * layers} moments, not {moment}")
+
+
 def checkpointing_trades_flops_for_memory() -> None:
     """Checkpointing keeps less and computes the forward pass twice."""
     note(r"""
@@ -650,6 +679,29 @@ def checkpointing_trades_flops_for_memory() -> None:
     over = [peaks[n] - layers // n - n for n in lengths]  # @hide
     assert 0 <= min(over) <= max(over) < 0.13, \
         "The formula is right, or nearly."  # @hide
+    filled = {n: [moment_of(layers, n, t) for t in range(3 * layers)] for n in lengths}  # @hide
+    fullest = {n: max(len(it["kept"]) for it in all_) for n, all_ in filled.items()}  # @hide
+    assert fullest == {n: layers // n + n for n in lengths}, \
+        "At the fullest moment L / s + s outputs are there."  # @hide
+    computed_again = {all_[-1]["again"] for all_ in filled.values()}  # @hide
+    assert computed_again == {layers}, "Each layer is computed again once."  # @hide
+    explore(partial(moment_of, layers), over={"segment": [*lengths], "moment": range(3 * layers)},
+        at={"segment": 4, "moment": 23}, module="pictures/kept.js",
+        still=plot_kept(filled[4], 23),
+        do="Move the time through a step. Then try segments of `1`, of `16` and of `4`: which has the lowest peak?",
+        see=r"""
+            With segments of `1` all inputs are kept, with `16` all outputs of the one segment are
+            computed again and kept at once. Segments of `4` have `8` outputs in memory at most, and
+            each layer is computed again once in any case.
+        """, caption=r"""
+            Outputs of `16` layers that are in memory at one moment of a step, as filled dots, and
+            how many there are at each moment. Kept inputs of segments and the forward pass are
+            blue, what is computed again gold.
+        """, alt=r"""
+            A row of dots, of which four inputs of segments and two outputs of the last segment are
+            filled. Below it, bars that rise by steps in the forward pass and then go up and down
+            four times, lower each time.
+        """)  # @hide
     note(r"""
         The price is a second forward pass: for each weight and row, `2` FLOPs on top of `6`. The
         gradient is the same:

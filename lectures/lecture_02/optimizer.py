@@ -8,9 +8,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from litbook import aside, misbelief, note, question
+from litbook import aside, explore, misbelief, note, question
 
-from .bowl import adam_knows_axes_not_shapes
+from .bowl import CURVES, adam_knows_axes_not_shapes
+from .figures import plot_paths
 from .measure import gradient_bytes, message_of, state_bytes
 from .models import OPTIMIZERS, Stack, linear_batch
 from .muon import a_large_batch_pays_for_the_products, muon_levels_a_gradient_with_products
@@ -143,6 +144,24 @@ def momentum(lr: float, beta: float = 0.9) -> Rule:
     return rule
 
 
+def down_a_bowl(rate: float, momentum: float) -> Tensor:  # @stepover
+    """Thirty steps of PyTorch's SGD from (1, 1) in the bowl (x² + 10 y²) / 2: all places."""
+    p = torch.ones(2, dtype=torch.float64).requires_grad_()
+    optimizer = torch.optim.SGD([p], lr=rate, momentum=momentum)
+    places = [p.detach().clone()]
+    for _ in range(30):
+        p.grad = CURVES * p.detach()
+        optimizer.step()
+        places.append(p.detach().clone())
+    return torch.stack(places)
+
+
+def bowl_places(rate: float, momentum: float) -> list[Any]:  # @stepover
+    """Some of these places, to six decimals."""
+    places = down_a_bowl(rate, momentum)[[1, 2, 3, 5, 10, 20, 30]]
+    return [[round(x, 6) for x in place] for place in places.tolist()]
+
+
 def momentum_is_a_decayed_sum() -> None:
     """Momentum takes longer steps, because it adds gradients up."""
     note(r"""
@@ -174,6 +193,27 @@ def momentum_is_a_decayed_sum() -> None:
         as long as plain SGD does with `10` times the learning rate, if gradients keep their
         direction.
     """)
+    straight = down_a_bowl(0.04, 0.0)  # @hide
+    assert torch.allclose(straight[-1], (1 - 0.04 * CURVES) ** 30), \
+        "Without momentum, a step leaves 1 minus rate times curvature."  # @hide
+    paths = {f"momentum {b}": down_a_bowl(0.04, b) for b in (0.0, 0.5, 0.9)}  # @hide
+    explore(bowl_places, over={
+        "rate": [round(0.02 * i, 2) for i in range(1, 21)],
+        "momentum": [0.0, 0.3, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.98],
+    }, at={"rate": 0.04, "momentum": 0.9}, module="pictures/path.js",
+        still=plot_paths({"rate 0.04": paths}, CURVES.tolist(), [0]),
+        do="Raise the rate without momentum until the path leaves the bowl. Then add momentum: which rates can it take now?",
+        see=r"""
+            Without momentum the path jumps across the steep axis and leaves the bowl above a rate
+            of `0.2`. With momentum it takes nearly twice that rate, and moves along the flat axis
+            much sooner; with too much it swings past the lowest point again and again.
+        """, caption=r"""
+            Thirty steps of SGD in a bowl, a dot for each. The lines are those of equal loss; the
+            loss is ten times as curved along the upright axis. The cross is the lowest point.
+        """, alt=r"""
+            Oval level lines around a cross and three paths from one start. The one without momentum
+            creeps along the flat axis, the one with the most swings around the cross.
+        """)  # @hide
     settings = {"lr": 1, "momentum": 0.9, "dampening": 0.9}  # @hide
     damped = walk(torch.optim.SGD, ones, **settings)  # @hide
     averaged = lengths_of(damped, 6)  # @hide

@@ -76,6 +76,17 @@ def plot_fit(kept: Mapping[str, float], memory: int) -> Figure:
     return fig
 
 
+def plot_lanes(launch: float, operation: float, times: Mapping[str, Sequence[float]]) -> Figure:
+    """Two lanes over time: launches of the program, and the card's operations."""
+    fig, axes = blank(6.4, 1.9)
+    for handed, start, color in zip(times["handed"], times["starts"], (BLUE, GREEN) * 4):
+        axes.broken_barh([(handed - launch, launch)], (1, 0.6), facecolor=color + "99", edgecolor=color)
+        axes.broken_barh([(start, operation)], (0, 0.6), facecolor=color + "99", edgecolor=color)
+    axes.set_yticks([0.3, 1.3], ["card", "program"])
+    axes.set(xlabel="µs", ylim=(-0.1, 1.7), xlim=(0, None))
+    return fig
+
+
 def plot_lines(
     xs: Sequence[float], lines: Mapping[str, Sequence[float]], xlabel: str, ylabel: str, *, log: bool
 ) -> Figure:

@@ -15,11 +15,11 @@ from torch import Tensor
 from torch.utils.flop_counter import flop_registry
 from units import MICRO
 
-from litbook import aside, figure, misbelief, note, question, requires
+from litbook import aside, explore, figure, misbelief, note, question, requires
 
 from .block import Block, RMSNorm, turns, written_attention
 from .counts import Config, block_weights, matrices
-from .figures import plot_lines, plot_shares
+from .figures import plot_lanes, plot_lines, plot_shares
 from .published import LLAMA_3_8B
 
 H100 = CARDS["H100 SXM"]
@@ -702,6 +702,21 @@ def waits(tokens: int, config: Config = LLAMA_3_8B) -> Wait:
     return Wait(work, both - work, LAUNCH * sum(op.moved > 0 for op in done))
 
 
+AT_THE_END, AFTER_EACH = "at the end", "after each operation"
+
+
+def in_lanes(launch: int, operation: int, the_program_waits: str) -> dict[str, Any]:
+    """When each of eight operations is handed over and when it starts, until when it takes, and idle time, in µs."""
+    free = ready = 0  # until when the program and the card are busy
+    handed, starts = [], []
+    for _ in range(8):
+        handed.append(free + launch)
+        starts.append(max(handed[-1], ready))
+        ready = starts[-1] + operation
+        free = ready if the_program_waits == AFTER_EACH else handed[-1]
+    return {"handed": handed, "starts": starts, "total": ready, "idle": ready - 8 * operation}
+
+
 def operations_run_in_turn() -> None:
     """A card runs its operations one after the other, while the program launches the next ones."""
     note(rf"""
@@ -772,6 +787,29 @@ def operations_run_in_turn() -> None:
             part that waits for memory is all of it for few tokens, less than half in the middle,
             and more than half at the end.
         """)
+    launched = {w: in_lanes(5, 2, w) for w in (AT_THE_END, AFTER_EACH)}  # @hide
+    assert in_lanes(5, 20, AT_THE_END)["total"] == 5 + 8 * 20, \
+        "Long operations hide all launches but the first."  # @hide
+    assert launched[AT_THE_END]["total"] == 8 * 5 + 2, \
+        "Short ones wait for launches, all but the last."  # @hide
+    assert launched[AFTER_EACH]["total"] == 8 * (5 + 2), \
+        "If the program waits for each, the times add up."  # @hide
+    explore(in_lanes, over={
+        "launch": range(1, 13), "operation": range(2, 26, 2), "the_program_waits": [AT_THE_END, AFTER_EACH],
+    }, at={"launch": 5, "operation": 2, "the_program_waits": AT_THE_END}, module="pictures/lanes.js",
+        still=plot_lanes(5, 2, launched[AT_THE_END]),
+        do="Make the operations longer until the card is never idle. Then let the program wait after each operation.",
+        see=r"""
+            Once an operation takes longer than a launch, the card is busy from the first launch on,
+            and the program is far ahead of it. If the program waits after each operation, the card
+            is idle during every launch.
+        """, caption=r"""
+            Eight operations, in µs. Above, the program launches them; a launch returns before its
+            operation has run. Below, the card runs them one after the other.
+        """, alt=r"""
+            Two lanes. Above, eight launches without a gap. Below, eight short operations, each
+            begun when its launch has ended, and gaps between them.
+        """)  # @hide
     done = block_operations(512)  # @hide
     work_alone = sum(op.flops for op in done) / PEAK  # @hide
     moving = sum(op.moved for op in done) / BANDWIDTH  # @hide

@@ -1,4 +1,5 @@
 """The code behind the figures, which the pages do not show."""  # @hide
+
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -37,8 +38,15 @@ def plot_held(states: Mapping[str, Sequence[Sequence[int]]], columns: int = 3) -
         axes.text(left + longest / 2, top - 0.12, title, color=GREY, fontsize=10, ha="center", va="bottom")
         filled: list[list[tuple[float, float]]] = [[] for _ in COLORS]
         for rank, row in enumerate(rows):
-            axes.text(left - 0.1, top + rank + 0.5, f"rank {rank}", color=COLORS[rank], fontsize=8.5, ha="right",
-                va="center")
+            axes.text(
+                left - 0.1,
+                top + rank + 0.5,
+                f"rank {rank}",
+                color=COLORS[rank],
+                fontsize=8.5,
+                ha="right",
+                va="center",
+            )
             for column, value in enumerate(row):
                 for sender, digit in enumerate(reversed(str(value))):
                     x = left + column + 0.96 - 0.92 * (sender + 1) / ranks
@@ -79,11 +87,27 @@ def plot_traffic(tables: Mapping[str, Sequence[Sequence[int]]], columns: int = 3
         for sender, row in enumerate(table):
             for receiver, size in enumerate(row):
                 if size and sender != receiver:
-                    axes.add_patch(Rectangle((receiver + 0.04, sender + 0.04), 0.92, 0.92, lw=0,
-                        color=COLORS[sender], alpha=0.15 + 0.85 * size / most, clip_on=False))
+                    axes.add_patch(
+                        Rectangle(
+                            (receiver + 0.04, sender + 0.04),
+                            0.92,
+                            0.92,
+                            lw=0,
+                            color=COLORS[sender],
+                            alpha=0.15 + 0.85 * size / most,
+                            clip_on=False,
+                        )
+                    )
                     text = f"{size / 1000:,.0f}k" if size >= 10_000 else f"{size:,}"
-                    axes.text(receiver + 0.5, sender + 0.5, text, fontsize=7.5, ha="center", va="center",
-                        color="white" if size > 0.4 * most else GREY)
+                    axes.text(
+                        receiver + 0.5,
+                        sender + 0.5,
+                        text,
+                        fontsize=7.5,
+                        ha="center",
+                        va="center",
+                        color="white" if size > 0.4 * most else GREY,
+                    )
     return fig
 
 
@@ -94,10 +118,25 @@ def plot_backward(events: Sequence[Sequence[int]]) -> Figure:
     for place, layers in enumerate(events):
         leaves = len(layers) > 1
         width = len(layers) if leaves else 1
-        axes.add_patch(Rectangle((place + 0.04, 0.06 if leaves else 1.06), width - 0.08, 0.88, lw=0,
-            color=RED if leaves else BLUE))
-        axes.text(place + width / 2, 0.5 if leaves else 1.5, ", ".join(map(str, layers)), color="white", fontsize=9,
-            weight="bold", ha="center", va="center")
+        axes.add_patch(
+            Rectangle(
+                (place + 0.04, 0.06 if leaves else 1.06),
+                width - 0.08,
+                0.88,
+                lw=0,
+                color=RED if leaves else BLUE,
+            )
+        )
+        axes.text(
+            place + width / 2,
+            0.5 if leaves else 1.5,
+            ", ".join(map(str, layers)),
+            color="white",
+            fontsize=9,
+            weight="bold",
+            ha="center",
+            va="center",
+        )
     axes.set(xlim=(0, len(events) + 1), ylim=(0, 2), xticks=[], xlabel="order of events")
     axes.set_yticks([0.5, 1.5], ["bucket leaves", "gradient ready"])
     axes.tick_params(left=False)
@@ -117,15 +156,32 @@ def plot_state(panels: Mapping[str, Sequence[Sequence[int]]], parameters: int) -
         axes.set(xlim=(-1.5, 17.2), ylim=(len(rows), 0))
         left = 0.0
         for kind, (name, width) in enumerate(widths.items()):
-            axes.text(left + width / 2, -0.12, f"{name}, {width} B each", color=GREY, fontsize=9, ha="center", va="bottom")
+            axes.text(
+                left + width / 2,
+                -0.12,
+                f"{name}, {width} B each",
+                color=GREY,
+                fontsize=9,
+                ha="center",
+                va="bottom",
+            )
             for rank, row in enumerate(rows):
                 filled = round(row[kind] / (width * parameters) * len(rows))
                 for block in range(len(rows)):
                     there = filled == len(rows) or block == rank
-                    axes.add_patch(Rectangle((left + block * width / len(rows) + 0.04, rank + 0.12),
-                        width / len(rows) - 0.08, 0.76, lw=0.8, ec=COLORS[block] if there else GREY,
-                        fc=COLORS[block] if there else "none"))
+                    axes.add_patch(
+                        Rectangle(
+                            (left + block * width / len(rows) + 0.04, rank + 0.12),
+                            width / len(rows) - 0.08,
+                            0.76,
+                            lw=0.8,
+                            ec=COLORS[block] if there else GREY,
+                            fc=COLORS[block] if there else "none",
+                        )
+                    )
             left += width + 0.5
         for rank in range(len(rows)):
-            axes.text(-0.15, rank + 0.5, f"rank {rank}", color=COLORS[rank], fontsize=9, ha="right", va="center")
+            axes.text(
+                -0.15, rank + 0.5, f"rank {rank}", color=COLORS[rank], fontsize=9, ha="right", va="center"
+            )
     return fig
