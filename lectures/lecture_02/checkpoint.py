@@ -34,33 +34,40 @@ def checkpoints() -> None:
 
 
 def a_long_run_saves_by_the_clock() -> None:
-    """How often to save follows from how often the run dies and how long a save takes."""
+    """How often to save follows from how often a run dies and how long a save takes."""
     note(r"""
-        How often should a long training run save its state? It depends on how often the run dies.
-        Over `54` days of training its largest model, the Llama 3 team counted `419` unexpected
-        interruptions [@llama3]. So a run of that size dies every few hours:
+        A long training run dies from time to time, and goes on from the state that it saved last, a
+        *checkpoint*. How often should it save? First, how often does it die? In `54` days of
+        training its largest model, the Llama 3 team counted `419` unexpected interruptions
+        [@llama3]:
     """)
     hours = 54 * 24 / 419  # @inspect hours
-    assert 3.09 < hours < 3.10, "So many hours lie between two interruptions."
+    assert 3.09 < hours < 3.10, "There are 3.1 hours between two interruptions."
     note(r"""
-        It also depends on how long a save takes. Let a save take $s$ minutes, and save every $t$
-        minutes. Then saves take the share $s/t$ of all time. Let the run die every $m$ minutes.
-        Each time, the work since the last save is lost, half of $t$ on average. That is the share
-        $t/2m$ of all time. Saving more often makes the first share larger, and saving less often
-        makes the second larger. The sum is smallest near $t = \sqrt{2\,s\,m}$ [@young1974]. Assume
-        that a save takes `1` minute:
+        Two things cost time. *Saves*: a save takes $s$ minutes, and there is one every $t$ minutes.
+        That is the share $s/t$ of all time. *Lost work*: the run dies every $m$ minutes, and each
+        time the work since the last save is lost, on average half of $t$. That is the share
+        $t/(2m)$ of all time. Saving more often makes the first share larger, and saving less often
+        the second. The sum is smallest where both are equal, $s/t = t/(2m)$ [@young1974]. That is
+        at
+
+        $$
+        t = \sqrt{2\,s\,m}
+        $$
+
+        Suppose that a save takes `1` minute:
     """)
     save, between = 1, hours * 60
     every = math.sqrt(2 * save * between)  # @inspect every
-    assert 19.2 < every < 19.3, "So many minutes should lie between two saves."
+    assert 19.2 < every < 19.3, "The best time between two saves is 19 minutes."
 
     def lost(interval: float) -> float:
         return save / interval + interval / 2 / between
 
     share = lost(every)  # @inspect share
-    assert round(share, 3) == 0.104, "At best, a tenth of all time is lost."
-    assert lost(every / 2) > share, "Saving twice as often loses more."
-    assert lost(every * 2) > share, "Saving half as often loses more, too."
+    assert round(share, 3) == 0.104, "At this best time, a tenth of all time is lost."
+    assert lost(every / 2) > share, "Saving twice as often loses more time."
+    assert lost(every * 2) > share, "Saving half as often loses more time, too."
     minutes = [every * 2 ** (k / 8) for k in range(-24, 25)]  # @hide
     saves = [save / t for t in minutes]  # @hide
     work = [t / 2 / between for t in minutes]  # @hide
@@ -71,11 +78,11 @@ def a_long_run_saves_by_the_clock() -> None:
     assert math.isclose(saves[24], work[24]), \
         "There, saves and lost work cost the same."  # @hide
     note(rf"""
-        With a run that dies every {hours:.1f} hours, save every {every:.0f} minutes. Then
+        So a run that dies every {hours:.1f} hours should save every {every:.0f} minutes. Then
         {share:.0%} of all time is lost, half of it in saves and half in lost work.
     """)
     figure(plot_saves(minutes, {"saves": saves, "lost work": work, "both": both}, (every, share)),
-        caption="What a run loses, against the time between two saves.", alt=r"""
+        caption="Share of all time that a run loses, against the minutes between two saves.", alt=r"""
             Three curves against minutes between saves on a logarithmic axis. Saves cost less the
             rarer they are, lost work costs more. Their sum is a wide bowl, whose lowest point is
             marked where the two cross.
@@ -88,10 +95,10 @@ def a_long_run_saves_by_the_clock() -> None:
             "The 2 under the root is missing.": math.sqrt(200),
         },
         check=min(range(1, 100), key=lambda t: 2 / t + t / 2 / 100),
-        hint="The best time is the root of twice the product of both.",
+        hint="At the best time, saves and lost work take equal shares: $s/t = t/(2m)$.",
         why=r"""
-            The root of $2 \cdot 2 \cdot 100$ is `20` minutes. There a save costs a tenth of the
-            time, and lost work as much again: where the two costs are equal, their sum is smallest.
+            The root of $2 \cdot 2 \cdot 100$ is `20` minutes. Saves then take `2 / 20`, a tenth of
+            all time, and lost work takes `20 / 200`, a tenth as well.
         """, unit="minutes")
 
 
@@ -209,33 +216,40 @@ def drift(parts: Iterable[str]) -> float:
 
 
 def a_resumed_run_needs_all_of_its_state() -> None:
-    """A run resumes bit for bit if everything that the next step reads was saved."""
+    """A checkpoint must hold everything that the next step reads."""
     note(r"""
         What has to be saved so that a training run can be stopped and resumed? Everything that the
-        next step depends on. The run below has five kinds of state: the weights; Adam's averages;
-        the number of steps, which sets the learning rate; the random generator that picks the data;
-        and the one that draws *dropout*, which sets random numbers to zero. `drift` trains this run
-        without a break, and again with a stop in the middle, where only the named parts are saved
-        and loaded. It returns how far apart the weights end:
+        next step reads. In the run below, that is five parts:
+
+        - `model`: the weights;
+        - `optimizer`: the averages that Adam keeps;
+        - `steps`: the number of steps so far, because the learning rate falls with it;
+        - `data`: the state of the random generator that picks the data;
+        - `dropout`: that of the generator for *dropout*, which sets randomly chosen numbers to
+          zero.
+
+        The helper `drift` trains this run twice: once without a break, and once with a stop in the
+        middle, where only the named parts are saved and loaded. It returns how far the weights of
+        the two runs are apart at the end:
     """)
     parts = ["model", "optimizer", "steps", "data", "dropout"]
     complete = drift(parts)  # @inspect complete
     assert complete == 0.0, \
         "With all five parts, the weights are the same to the last bit."  # @zero: the distance between two equal runs
 
-    misbelief("A checkpoint is the model and the optimizer.", r"""
-        Those are two of the five parts. With only these, the run goes on without an error, and ends
-        with other weights.
+    misbelief("A checkpoint is the model and the optimizer.", rf"""
+        Those are two of {len(parts)} parts. With these alone the run goes on without an error, but
+        it ends with other weights: the learning rate begins anew, and other data are drawn.
     """)
     usual = drift(["model", "optimizer"])  # @inspect usual
-    assert usual > complete, "With these two alone, the weights end elsewhere."
+    assert usual > complete, "With model and optimizer alone, the resumed run ends with other weights."
     note("Which of the five parts are needed? Leave out one at a time:")
     costs = {part: drift([p for p in parts if p != part]) for part in parts}  # @inspect costs
     needed = [part for part, cost in costs.items() if cost > 0]  # @inspect needed
-    assert needed == parts, "All five are needed."
+    assert needed == parts, "Without any one of the five, the weights end elsewhere."
     note(r"""
-        Without any of them the weights end elsewhere, so all five belong into the file. On GPUs
-        there is one more random generator for each card; `torch.cuda.get_rng_state_all` reads them.
+        So all five parts belong in the file. (Every GPU has a random generator of its own, too;
+        `torch.cuda.get_rng_state_all` reads their states.)
     """)
     states = len(global_generators())  # @hide
     assert states == 1 + torch.cuda.device_count(), \
@@ -245,26 +259,32 @@ def a_resumed_run_needs_all_of_its_state() -> None:
     assert "ByteTensor" in refused, \
         "A generator takes its state from CPU memory only."  # @hide
     question(r"""
-        How many of the `5` parts must a checkpoint of a run hold that has no dropout and never
-        changes its learning rate?
+        Another run has no dropout, and its learning rate never changes. How many of the `5` parts
+        must its checkpoint hold?
     """, answer=len(set(parts) - {"dropout", "steps"}),
         wrong={
             "The generator that picks the data is needed, too.": 2,
         },
         check=sum(cost > 0 for part, cost in costs.items() if part not in ("dropout", "steps")),
-        hint="Which of the five does no step of such a run read?",
+        hint="Which of the five parts does no step of such a run read?",
         why=r"""
-            Nothing draws dropout, and a constant rate does not ask for the number of steps.
-            Weights, the optimizer's averages and the generator that picks the data are left, and
-            each of these changes the next step.
+            Nothing draws dropout, and a constant learning rate does not depend on the number of
+            steps. That leaves three parts: the weights, the averages of the optimizer, and the
+            generator that picks the data.
         """, unit="parts")
 
 
 def loading_a_file_restores_nothing() -> None:
-    """`torch.load` returns a dictionary; the model learns nothing of it."""
-    misbelief("To resume, call `torch.load` on the checkpoint.", r"""
-        That reads the file. Model and optimizer stay as they were until each is handed its part
-        with `load_state_dict`.
+    """`torch.load` only reads a file; `load_state_dict` changes the model."""
+    note(r"""
+        How does a model get its weights back from a checkpoint? In two steps. `torch.load` reads
+        the file and returns a dictionary of tensors. `load_state_dict` copies the tensors into the
+        model. Forget the second step, and training goes on with fresh random weights, without an
+        error.
+
+        Try it with two models of two weight matrices each, with different random weights. `trained`
+        is saved to a file, and its weights are to be loaded into `fresh`. `equal` says for each
+        matrix whether the two models agree:
     """)
     trained, fresh = Stack(4, 1), Stack(4, 1)
     file = io.BytesIO()
@@ -276,18 +296,28 @@ def loading_a_file_restores_nothing() -> None:
         pairs = zip(trained.parameters(), fresh.parameters())
         return [torch.equal(a, b) for a, b in pairs]
 
-    assert equal() == [False, False], "loaded, not restored"
+    assert equal() == [False, False], "After torch.load, no matrix of the two models agrees."
     fresh.load_state_dict(state["model"])
-    assert equal() == [True, True], "now restored"
+    assert equal() == [True, True], "After load_state_dict, both matrices agree."
+    misbelief("To resume, call `torch.load` on the checkpoint.", r"""
+        That only reads the file, and the model keeps its old weights. Model and optimizer change
+        when each is given its part of the file with `load_state_dict`.
+    """)
     trained, fresh = Stack(4, 5), Stack(4, 5)
     state = reloaded(trained.state_dict())
     read = sum(equal())
     fresh.load_state_dict(state)
     question(r"""
-        Two fresh stacks have `5` hidden layers each, and the first one is saved. How many tensors
-        of the second agree with it after `torch.load`, and how many after `load_state_dict`?
+        Two models have `6` weight matrices each, with different random weights. The first is saved.
+        How many matrices of the second agree with it after `torch.load`, and how many after
+        `load_state_dict`?
     """, answer=[read, sum(equal())],
-        check=[0, 5 + 1], unit="tensors")
+        check=[0, 5 + 1], unit="matrices",
+        hint="Which of the two calls is told about the second model?",
+        why=r"""
+            `torch.load` returns a dictionary and does not know the second model, so none agrees.
+            `load_state_dict` copies all `6` matrices into it.
+        """)
 
 
 @aside

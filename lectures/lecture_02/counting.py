@@ -76,21 +76,19 @@ def only_arithmetic_counts() -> None:
 
 
 def a_product_costs_two_m_k_n() -> None:
-    """A product of m × k by k × n costs 2mkn FLOPs, and in truth a little less."""
+    """A product of m × k by k × n numbers counts as 2mkn FLOPs."""
     note(r"""
-        A product of a matrix of $m \times k$ numbers by one of $k \times n$ is charged
+        How many FLOPs does it take to multiply a matrix of $m \times k$ numbers by one of
+        $k \times n$? The result has $mn$ entries. Each entry is a sum of $k$ terms, and each term
+        takes a multiplication and an addition. So a product counts as
 
         [@eq:product]: $$
         2mkn
         $$
 
-        FLOPs. Is that exact? Every later count rests on this formula. So count once with numbers
-        that write down each operation.
-    """)
-    note(r"""
-        Each of the $mn$ entries is a sum of $k$ products: $k$ multiplications and, since the first
-        has nothing to be added to, $k-1$ additions. `counted` makes matrices of numbers that note
-        every multiplication and addition in a tally:
+        FLOPs. Is that exact? Not quite: to add up $k$ terms takes only $k-1$ additions. Count once
+        with numbers that write down every operation. `counted` makes matrices of such numbers; they
+        note each `*` and `+` in a list, the tally:
     """)
     m, k, n = 3, 5, 7
     tally: list[str] = []
@@ -99,18 +97,21 @@ def a_product_costs_two_m_k_n() -> None:
     assert product.shape == (m, n) == (3, 7), \
         "The result has m rows and n columns."  # @hide
     assert times == m * k * n == 105, "The product takes mkn multiplications."
-    assert plus == m * (k - 1) * n == 84, "It takes m(k-1)n additions."
+    assert plus == m * (k - 1) * n == 84, "The product takes m(k-1)n additions."
     note(rf"""
         With $m = 3$, $k = 5$ and $n = 7$ there are {times} multiplications and {plus} additions,
-        {times + plus} operations. The usual formula charges `2 * 3 * 5 * 7`, one addition too many
-        for each entry. In return it is easy to remember. It also suits the hardware, whose *fused
-        multiply-add* does a multiplication and an addition in one step and counts as `2` FLOPs.
+        {times + plus} operations. The formula says `2 * 3 * 5 * 7`, one addition more for each of
+        the `3 * 7` entries. Everybody uses the formula all the same: it is easy to remember, and
+        for large $k$ the difference is small. It also fits the hardware, which does a
+        multiplication and an addition in one step, a *fused multiply-add*. PyTorch's counter uses
+        it, too:
     """)
     x, w = torch.randn(m, k), torch.randn(k, n)
     work = flops(lambda: x @ w)  # @inspect work as FLOP
-    assert work == 2 * m * k * n == 210, "PyTorch's counter charges 2mkn."
+    assert work == 2 * m * k * n == 210, "PyTorch's counter says 2mkn, 210 FLOPs."
     assert work - (times + plus) == m * n == 21, \
-        "That is one operation too many for each entry."
+        "That is one more than was done for each of the 21 entries."
+
     def boxed(m: int, k: int, n: int) -> dict[str, int]:  # @hide
         tally: list[str] = []
         _ = counted(tally, m, k) @ counted(tally, k, n)
@@ -137,15 +138,14 @@ def a_product_costs_two_m_k_n() -> None:
     tally.clear()
     outer = counted(tally, 4, 1) @ counted(tally, 1, 6)
     question(r"""
-        A column of `4` numbers times a row of `6` is a product, too. How many operations does it
-        really take, and how many does the formula charge?
+        A column of `4` numbers times a row of `6` is a product with $k=1$. How many multiplications
+        and additions does it really take, and how many FLOPs does the formula say?
     """, answer=[len(tally), flops(lambda: torch.ones(4, 1) @ torch.ones(1, 6))],
         check=[4 * 6, 2 * 4 * 1 * 6],
-        hint="The inner length is one. How many additions does an entry take then?",
+        hint="Each entry has a single term. How many additions does it take?",
         why=r"""
-            The inner length is `1`, so an entry is a single multiplication, with nothing to add.
-            The formula charges an addition all the same: here it is twice too high, which happens
-            to no long product.
+            With $k=1$ an entry is a single multiplication and nothing is added: `4 * 6 = 24`. The
+            formula counts an addition for each multiplication all the same, `2 * 4 * 1 * 6 = 48`.
         """, unit="FLOP")
 
 
@@ -250,14 +250,19 @@ def the_missing_additions_do_not_matter() -> None:
 
 
 def a_forward_pass_costs_two_per_parameter() -> None:
-    """A forward pass costs two FLOPs per parameter and row of data."""
+    """A forward pass takes two FLOPs per parameter and token."""
     note(r"""
-        How many FLOPs does the forward pass of a model take? Take a stack of linear maps, each a
-        product with a matrix of weights. Each weight meets each row of data once, in a
-        multiplication and an addition. So $P$ weights and $B$ rows take $2BP$ FLOPs, whatever the
-        shapes of the matrices are. A row is a data point in regression, and a token in a language
-        model. Count a stack of three maps, once for `1024` points, and once for `8` sequences of
-        `128` tokens:
+        How many FLOPs does the forward pass of a model take? Take a model of *linear* layers: each
+        multiplies its input by a matrix of weights. In such a product, each weight is used once for
+        each row of the input, in a multiplication and an addition. So a model of $P$ weights takes
+
+        $$
+        2BP
+        $$
+
+        FLOPs for $B$ rows, whatever the shapes of its matrices are. In a language model a row is a
+        token. Count it for three layers, `params` weights in all, once for `1024` rows, and once
+        for `8` sequences of `128` tokens, which is as many:
     """)
     with torch.device("meta"):
         shapes = (64, 64), (64, 64), (64, 1)
@@ -271,29 +276,29 @@ def a_forward_pass_costs_two_per_parameter() -> None:
         return x
 
     params = sum(w.numel() for w in weights)  # @inspect params
-    assert params == 2 * 64**2 + 64, "So many weights has the stack."
+    assert params == 2 * 64**2 + 64, "The three layers have 8256 weights."
     work = flops(lambda: forward(points))  # @inspect work as FLOP
     assert work == 2 * 1024 * params, \
-        "The counter finds two FLOPs for each point and weight."
+        "PyTorch's counter finds two FLOPs for each row and weight."
     same = flops(lambda: forward(tokens))  # @inspect same as FLOP
-    assert same == work, "As many tokens take as many FLOPs."
+    assert same == work, "8 sequences of 128 tokens take as many FLOPs as 1024 rows."
     note(rf"""
-        Both take `2 * 1024 * 8256` FLOPs, which is {work:,}: only the number of rows and the number
-        of weights count.
+        Both take `2 * 1024 * 8256` FLOPs, which is {work:,}. Only the number of rows and the number
+        of weights matter.
     """)
     question(r"""
-        `4` sequences of `250` tokens pass through a linear map, and the counter says `6e9` FLOPs.
-        How many weights has the map?
+        `4` sequences of `250` tokens pass through a linear layer, and the counter says `6e9` FLOPs.
+        How many weights has the layer?
     """, answer=6 * 10**9 // flops(lambda: torch.ones(4, 250, 1) @ torch.ones(1, 1)),
         wrong={
             "The additions are missing.": 6 * 10**6,
             "That is for one sequence: there are four.": 12 * 10**6,
         },
         check=6 * 10**9 // (2 * 4 * 250),
-        hint="How many rows pass the map, and what does a row cost for each weight?",
+        hint="How many tokens are there, and how many FLOPs does a token take for each weight?",
         why=r"""
-            `4 * 250` tokens are a thousand rows, and each of these takes `2` FLOPs for every
-            weight. Who forgets the addition finds twice as many weights.
+            There are `4 * 250 = 1000` tokens, and each takes `2` FLOPs per weight. So `6e9` is
+            `2 * 1000` times the number of weights.
         """,
         unit="weights")
 
@@ -356,34 +361,36 @@ def not_everything_else_is_linear() -> None:
 
 
 def cheap_in_flops_is_not_cheap_in_time() -> None:
-    """An operation with hardly any FLOPs can still take its share of the time."""
+    """An operation with few FLOPs can take much time, because it has to move its numbers."""
     note(r"""
-        Does an operation with few FLOPs take little time? It need not. Compare two operations on a
-        matrix of `1024 * 1024` numbers: its product with itself, and the addition of one to each of
-        its entries. First the FLOPs:
+        Does an operation with few FLOPs take little time? Not always: its numbers have to be read
+        from memory and written back, and that takes time, too. Compare two operations on a matrix
+        `x` of `1024 * 1024` numbers: the product `x @ x`, and the addition `x + 1`. First their
+        FLOPs. The addition does one for each entry, the product `2 * 1024`:
     """)
     n = 1024
     x = torch.randn(n, n)
     work = flops(lambda: x @ x)  # @inspect work as FLOP
     share = n * n / work  # @inspect share as %
     assert share == 1 / 2048, \
-        "The addition has one FLOP for 2048 of the product."
+        "The addition does one FLOP where the product does 2048."
     note(rf"""
-        The addition has {share:.2%} of the FLOPs of the product. What share of its time does it
-        take? `quickest` measures the shortest time of a call:
+        The addition has {share:.2%} of the FLOPs of the product. Does it take {share:.2%} of the
+        time, too? `quickest` runs a call several times and returns the shortest time:
     """)
     product, plus = quickest(lambda: x @ x, 5), quickest(lambda: x + 1, 5)  # @measure product as s, plus as s
     time_share = plus / product  # @measure time_share as %
     assert share < time_share, \
-        "The share of the time is larger than the share of the FLOPs."
+        "Of the product's time, the addition takes a larger share than of its FLOPs."
     moved = 2 * x.nbytes / n**2  # @inspect moved as B
-    assert moved == 8.0, "The addition moves 8 bytes for each FLOP."
+    assert moved == 8.0, "The addition reads 4 and writes 4 bytes for each FLOP."
     reuse = work / (3 * x.nbytes)  # @inspect reuse as FLOP/B
     assert 170 < reuse < 171, "The product does 170 FLOPs with each byte."
     note(rf"""
-        The addition takes a much larger share of the time than of the FLOPs. The cause is memory.
-        The addition reads a number and writes a number, {moved:.0f} bytes, to do a single FLOP. The
-        product does {reuse:.0f} FLOPs with each byte, because it uses each number again and again.
+        No: measured against the product, the addition takes a much larger share of the time than of
+        the FLOPs. The cause is memory. The addition reads a number and writes a number, {moved:.0f}
+        bytes, for a single FLOP. The product does {reuse:.0f} FLOPs with each byte of its three
+        matrices, because it uses each number `1024` times.
     """)
     y = torch.empty_like(x)  # @hide
     add, power = partial(torch.add, x, 1, out=y), partial(torch.exp, x, out=y)  # @hide
@@ -391,23 +398,25 @@ def cheap_in_flops_is_not_cheap_in_time() -> None:
     slow = time_call(power, repeats=5, patience=5)  # @stepover @hide
     longer = slow.seconds / quick.seconds  # @hide
     misbelief("For large matrices nothing is as expensive as the product.", r"""
-        In FLOPs that is true. In time, operations that only pass over memory take a larger share
-        than in FLOPs, and the faster a card multiplies, the larger it is.
+        In FLOPs that is true, and in time it need not be. An operation that does little with each
+        number, such as an addition, waits for memory. The faster a card multiplies, the larger is
+        its share of the time.
     """)
     narrow = torch.empty(1536, 1536, dtype=torch.bfloat16, device="meta")
     question(r"""
-        How many FLOPs for each byte of its three matrices does a square product do in `bfloat16`,
-        at a width of `1536`?
+        Two matrices of `1536 * 1536` numbers in `bfloat16`, `2` bytes a number, are multiplied.
+        Divide the FLOPs by the bytes of the three matrices, the two and the result. How many FLOPs
+        per byte are that?
     """, answer=flops(lambda: narrow @ narrow) / (3 * narrow.nbytes),
         wrong={
             "The additions are missing.": 1536 / 6,
             "Only one of three matrices is counted.": 1536,
         },
         check=1536 / 3,
-        hint="The FLOPs are twice the cube of the width. How many bytes have three squares?",
+        hint="The FLOPs are `2 * 1536 ** 3`. How many bytes do the three matrices take?",
         why=r"""
-            Twice the cube over three squares of `2` bytes a number: the width over three. The
-            larger the product, the more it does with each byte that it moves.
+            `2 * 1536 ** 3` FLOPs divided by `3 * 1536 ** 2 * 2` bytes is `1536 / 3 = 512`. The
+            larger the matrices, the more FLOPs are done with each byte.
         """, unit="FLOP/B")
 
 

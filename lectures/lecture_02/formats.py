@@ -890,12 +890,17 @@ def scaling_the_loss_saves_small_gradients() -> None:
 
 
 def autocast_chooses_for_each_operation() -> None:
-    """Mixed precision decides per operation, not per layer."""
+    """Mixed precision chooses a format for each operation."""
     note(r"""
-        Which parts of a step may be narrow? *Mixed precision* means several formats in one step,
-        and under `torch.autocast` PyTorch chooses for each operation. Parameters stay `float32`.
-        Operations that bear few bits, by a list, cast their inputs down as they run; others are
-        left alone or cast up.
+        Some operations of a training step lose nothing in a narrow format, and others do. *Mixed
+        precision* means that each operation runs in a format that suits it. `torch.autocast` is
+        PyTorch's switch for it: parameters stay in `float32`, and PyTorch has a list that says in
+        which format an operation runs. Products of matrices have their inputs rounded to
+        `bfloat16`. A loss, which is a long sum, is computed in `float32`. Operations that are not
+        on the list take the format of their input.
+
+        Run one of each kind: a layer, a *softmax* (which turns numbers into shares that sum to
+        one), a loss, and *attention* (the products by which tokens look at each other):
     """)
     x = torch.randn(4, 8)
     layer = nn.Linear(8, 8)
@@ -905,30 +910,40 @@ def autocast_chooses_for_each_operation() -> None:
         loss = nn.functional.mse_loss(product, product)  # @inspect loss.dtype
         q = x.view(1, 1, 4, 8)
         attended = nn.functional.scaled_dot_product_attention(q, q, q)
-    assert product.dtype == torch.bfloat16, "matrix products are narrow"
-    assert attended.dtype == torch.bfloat16, "attention is narrow"
-    assert loss.dtype == torch.float32, "this loss is cast up"
-    assert shares.dtype == product.dtype, "softmax is left alone"
+    assert product.dtype == torch.bfloat16, "The product of the layer is in bfloat16."
+    assert attended.dtype == torch.bfloat16, "The products of attention are in bfloat16."
+    assert loss.dtype == torch.float32, "The loss is computed in float32."
+    assert shares.dtype == product.dtype, "Softmax takes the format of its input, bfloat16."
     note(r"""
-        The lists differ by device. On CUDA softmax is cast up, too; on a CPU, as here, it takes
-        what comes [@pytorch-amp].
+        The lists differ by device: on a GPU softmax is computed in `float32`, too [@pytorch-amp].
+        Next, a backward pass. What is stored for each weight, the parameter and its gradient, is in
+        `float32`:
     """)
     product.float().sum().backward()
     gradient = layer.weight.grad
-    assert gradient is not None, "and the way back"
+    assert gradient is not None, "The backward pass leaves a gradient."  # @hide
     kept = {layer.weight.dtype, gradient.dtype}  # @inspect kept
-    assert kept == {torch.float32}, "parameter and gradient are stored wide"
+    assert kept == {torch.float32}, "Parameter and gradient are stored in float32."
     digits = gradient.bfloat16().float()
-    assert torch.equal(gradient, digits), "but came out of a narrow product"
+    assert torch.equal(gradient, digits), \
+        "The gradient has only the digits of a bfloat16: its product was in bfloat16."
     note(r"""
-        What follows is advice, not law. Train in mixed precision. Run matrix products in
-        `bfloat16`, those of attention included; "attention in `float32`" is too coarse a rule. Keep
-        in `float32` what adds up or normalizes: softmax and normalization statistics, the loss,
-        long sums, the weights that the optimizer updates. Where autocast does not see to that, as
-        here to the softmax, `.float()` does.
+        So the rule of thumb: multiply in `bfloat16`, those products of attention included. Keep in
+        `float32` what adds up many numbers: losses, long sums, softmax, and the weights that the
+        optimizer updates. Where autocast does not see to that, as here to the softmax, write
+        `.float()`.
     """)
     question(r"""
-        Make the layer `nn.Linear(8, 32)`, under the same autocast. How many bytes do its output for
-        this `x` and the gradient of its weight take together?
+        A linear layer with `8` inputs and `32` outputs has `8 * 32` weights. `4` rows pass through
+        it under autocast. How many bytes do its output and the gradient of its weights take
+        together?
     """, answer=4 * 32 * product.itemsize + 32 * 8 * gradient.itemsize,
-        check=2 * (4 * 32) + 4 * (32 * 8), unit="B")
+        wrong={
+            "The gradient is stored in float32, 4 bytes a number.": 2 * (4 * 32) + 2 * (32 * 8),
+            "The output of a product is in bfloat16, 2 bytes a number.": 4 * (4 * 32) + 4 * (32 * 8),
+        },
+        hint="Which of the two is the output of a product, and which is stored?",
+        check=2 * (4 * 32) + 4 * (32 * 8), unit="B", why=r"""
+            The output has `4 * 32` numbers in `bfloat16`, `256` bytes. The gradient of the weights
+            has `8 * 32` numbers in `float32`, `1024` bytes.
+        """)

@@ -45,30 +45,44 @@ def mixed_precision() -> None:
 
 
 def flops_do_not_depend_on_the_format() -> None:
-    """A wider format costs no more FLOPs, only more bytes and more time for each."""
-    misbelief("Higher precision means more compute.", r"""
-        It is the same number of FLOPs in every format. What changes is the rate at which a device
-        does them, and the bytes it moves for them.
+    """A product takes the same FLOPs in every format, and fewer bytes in a narrow one."""
+    note(r"""
+        Does a product in a narrow format take fewer FLOPs? No. A product of two matrices of `64`
+        rows and columns takes $2 \cdot 64^3 = 524288$ multiplications and additions, whatever the
+        format of the numbers. What the format changes is how many bytes a number takes, and how
+        many FLOPs a device does in a second. Count FLOPs and bytes for four formats:
     """)
     formats = torch.float64, torch.float32, torch.bfloat16, torch.float16
     squares = [torch.ones(64, 64, dtype=dtype) for dtype in formats]
+    # flops counts what a product does: x @ x for each of the four.
     counts = [flops(partial(torch.matmul, x, x)) for x in squares]  # @inspect counts as FLOP
-    assert counts == [524288, 524288, 524288, 524288], "the same work"
+    assert counts == [524288, 524288, 524288, 524288], \
+        "The FLOPs are the same in all four formats."
     sizes = [x.nbytes for x in squares]  # @inspect sizes as B
-    assert sizes == [32768, 16384, 8192, 8192], "other bytes"
+    assert sizes == [32768, 16384, 8192, 8192], \
+        "A matrix takes 32, 16, 8 and 8 KiB."
+    misbelief("Higher precision means more compute.", rf"""
+        The number of FLOPs is the same, {counts[0]:,} in `float64` and in `bfloat16`. What differs
+        is the bytes of a matrix, {sizes[0]:,} and {sizes[2]:,}, and the time that a device takes.
+    """)
     note(r"""
-        Advice: start in `float32`, where mistakes are yours and not the format's, and narrow from
-        there, watching the loss. For language models the usual place to arrive is `bfloat16`
-        products over `float32` weights. The old warning that low-precision training is very hard
-        still holds where nothing at all is kept wide.
+        So narrow formats save bytes and time, and no work. The usual advice: start in `float32`,
+        where mistakes are yours and not the format's. Then make the products `bfloat16`, keep the
+        weights in `float32`, and watch the loss.
     """)
     pair = [torch.ones(128, 128, dtype=d) for d in (formats[0], formats[2])]
     work = [flops(partial(torch.matmul, x, x)) for x in pair]
     question(r"""
-        Both factors of a product of width `128` are cast from `float64` to `bfloat16`. To which
-        fraction do its FLOPs fall, and to which its bytes?
+        Both matrices of a product are converted from `float64`, `8` bytes a number, to `bfloat16`,
+        `2` bytes a number. Divide the FLOPs after by the FLOPs before, and the bytes after by the
+        bytes before. Which two numbers are that?
     """, answer=[work[1] / work[0], pair[1].nbytes / pair[0].nbytes],
-        check=[1.0, 2 / 8])
+        check=[1.0, 2 / 8],
+        hint="Does the format change the number of multiplications?",
+        why=r"""
+            The product has as many multiplications and additions as before, so the first is `1`. A
+            number takes `2` bytes instead of `8`, so the second is a quarter.
+        """)
 
 
 class Products(Watching):
@@ -85,17 +99,19 @@ class Products(Watching):
 
 
 def the_backward_pass_is_narrow_too() -> None:
-    """Under autocast the backward pass multiplies in the narrow format as well."""
+    """Under autocast the backward pass multiplies in the narrow format, too."""
     note(r"""
-        Which products does mixed precision make narrow: those of the forward pass, or all? Two
-        thirds of the FLOPs hang on it.
-    """)
-    note(r"""
-        *Mixed precision* keeps weights in `float32` and multiplies in a narrow format.
-        `torch.autocast` is PyTorch's switch for it [@pytorch-amp]. Here is a model of three
-        matrices under it, while `Products` writes down the format of every product. Expect one for
-        each matrix forward and two backward, less the
-        [one below the first layer](#the_first_layer_has_nothing_below):
+        Mixed precision keeps weights in `float32` and multiplies in a narrow format. Does it
+        multiply so in the forward pass only, or in the backward pass, too? The backward pass has
+        about two thirds of the FLOPs, so the speed of training depends on it.
+
+        Try it with `Stack`, a model of two hidden layers and a *head*, the last layer. Each is a
+        matrix, so the forward pass has `3` products. The backward pass has `2` for each matrix: one
+        for the gradient of the weights, one for the gradient of the layer's input. Only the first
+        layer needs no gradient of its input, since
+        [the input is not trained](#a_gradient_is_two_more_products). That leaves `2 * 3 - 1 = 5`.
+        `torch.autocast` is PyTorch's switch for mixed precision [@pytorch-amp], and `Products`
+        writes down the format of every product:
     """)
     model, (x, y) = Stack(64, 2), linear_batch(64, 8)
     with Products() as forward, torch.autocast("cpu", torch.bfloat16):
@@ -103,52 +119,56 @@ def the_backward_pass_is_narrow_too() -> None:
     loss = F.mse_loss(output.float(), y)
     with Products() as backward:
         loss.backward()
-    assert forward.formats == [torch.bfloat16] * 3, "one for each layer"
-    assert backward.formats == [torch.bfloat16] * 5, "two each, less one"
-    misbelief("Mixed precision is `bfloat16` forward, `float32` for the rest.", r"""
-        Every product of the backward pass is narrow too, and so are the gradients that travel
-        between layers. Wide are the stored weights, their gradients and the optimizer's state.
+    assert forward.formats == [torch.bfloat16] * 3, "The 3 products of the forward pass are in bfloat16."
+    assert backward.formats == [torch.bfloat16] * 5, "The 5 products of the backward pass are in bfloat16."
+    misbelief("Mixed precision is `bfloat16` forward, `float32` for the rest.", rf"""
+        Not only forward: all {len(backward.formats)} products of the backward pass are in
+        `bfloat16`, too. What stays in `float32` is what is stored: weights, their gradients and the
+        optimizer's state.
     """)
+    note("The weights and their gradients, as they are stored after the step:")
     weight = model.weights[0]
-    assert weight.dtype == torch.float32, "the weights as stored"
-    assert weight.grad is not None, "with a gradient"
-    assert weight.grad.dtype == torch.float32, "widened on arrival"
+    assert weight.dtype == torch.float32, "The weights are stored in float32."
+    assert weight.grad is not None, "Each weight has a gradient."  # @hide
+    assert weight.grad.dtype == torch.float32, \
+        "The product's bfloat16 gradient is stored as float32."
     deep, (x, y) = Stack(8, 5), linear_batch(8, 4)  # @unnoticed: 4: any batch
     with Products() as seen:
         with torch.autocast("cpu", torch.bfloat16):
             output = deep(x)
         F.mse_loss(output.float(), y).backward()
     question(r"""
-        How many narrow products does a whole step take, forward and backward, with `5` hidden
-        layers?
+        A model has `5` hidden layers and a head, each one matrix. How many products in `bfloat16`
+        does a step under autocast take, forward and backward together?
     """, answer=seen.formats.count(torch.bfloat16),
         wrong={
-            "The first layer has nothing below it.": 18,
-            "That is the forward pass alone.": 6,
+            "The first layer needs no gradient of its input: one product less.": 18,
+            "That is the forward pass alone; the backward pass is narrow, too.": 6,
             "The head is a matrix, too.": 14,
         },
         check=6 + 2 * 6 - 1,
-        hint="How many matrices are there, the head included, and how many products has each?", unit="products", why=r"""
-            One for each of six matrices, two each on the way back, less the one below the first
-            layer. Who takes the backward pass for wide counts six.
+        hint="How many matrices are there, with the head, and how many products has each?", unit="products", why=r"""
+            There are `6` matrices. The forward pass has `6` products, the backward pass
+            `2 * 6 - 1 = 11`, since the first layer needs no gradient of its input. All are in
+            `bfloat16`.
         """)
 
 
 def autocast_saves_on_activations_only() -> None:
-    """Autocast halves hidden activations, and adds narrow copies of the input and the weights."""
+    """Autocast halves the activations and adds copies, so it saves memory with large batches only."""
     note(r"""
-        How much memory does `torch.autocast` save? Of parameters, gradients and moments nothing,
-        and with a small batch it costs some.
-    """)
-    note(r"""
-        What shrinks is hidden activations. Against that stand copies in the narrow format, made for
-        the products and kept for the backward pass: one of the input, and one of every weight but
-        the first. (A weight is kept to pass a gradient down, and
-        [below the first layer nobody wants one](#the_first_layer_has_nothing_below).)
-    """)
-    note(r"""
-        `kept` counts all that autograd saves besides the given input and weights, for two hidden
-        layers of width `64`. At a batch of `4096`:
+        How much memory does mixed precision save? Under `torch.autocast`, parameters, gradients and
+        moments stay in `float32`, so nothing is saved there. What shrinks is the *activations*, the
+        outputs of layers that are kept for the backward pass: they take `2` bytes a number instead
+        of `4`.
+
+        Against that stand copies in `bfloat16` that the products need: one of the input, and one of
+        each weight that the backward pass reads. (Those are all but the first matrix, because no
+        gradient of the input is computed.) The copies of weights are as large for any batch. So
+        autocast saves memory with a large batch, and costs memory with a small one.
+
+        Measure it with two hidden layers of width `64` and a head with one output. `kept` adds up
+        what autograd keeps besides the given input and weights. First at a batch of `4096`:
     """)
 
     def kept(batch: int, narrow: bool) -> int:
@@ -160,32 +180,37 @@ def autocast_saves_on_activations_only() -> None:
     large, small = 4096, 8
     wide = kept(large, narrow=False)  # @inspect wide as B
     narrow = kept(large, narrow=True)  # @inspect narrow as B
-    assert wide == 4 * (2 * large * 64 + large), "hidden and output"
-    copies = 2 * (64 * 64 + 64)  # @inspect copies as B
+    assert wide == 4 * (2 * large * 64 + large), "In float32: the two hidden outputs and the last one, 4 bytes a number."
+    copies = 2 * (64 * 64 + 64)  # of the second matrix and the head  # @inspect copies as B
     halved = 2 * (2 * large * 64 + large)  # @inspect halved as B
-    assert narrow == halved + 2 * large * 64 + copies, "and the input"
+    assert narrow == halved + 2 * large * 64 + copies, "Under autocast: these at 2 bytes, and copies of the input and of two matrices."
     saving = wide / narrow  # @inspect saving
-    assert round(saving, 2) == 1.33, "a deeper model comes closer to 2"
-    note("With few examples, the copies alone weigh more than everything that was there to save:")
+    assert round(saving, 2) == 1.33, "Autocast keeps 1.33 times fewer bytes at this batch."
+    note(rf"""
+        With the large batch autocast keeps {saving:.2f} times fewer bytes. It is not twice, because
+        the copy of the input counts as much as a hidden layer. Then a batch of `8`. The copies of
+        the weights alone, {copies:,} bytes, are more than all that `float32` keeps:
+    """)
     wide = kept(small, narrow=False)  # @inspect wide as B
     narrow = kept(small, narrow=True)  # @inspect narrow as B
-    assert narrow > copies > wide, "a small batch: a loss"
+    assert narrow > copies > wide, "At a batch of 8, autocast keeps more bytes than float32."
     question(r"""
-        With `9` hidden layers instead of `2`, and a batch so large that the last output and the
-        copies of the weights do not matter: how many times fewer bytes does autocast keep?
+        Take `9` hidden layers instead of `2`, and a batch so large that the last output and the
+        copies of the weights do not matter. Without autocast the `9` hidden outputs are kept at `4`
+        bytes a number. How many times fewer bytes does autocast keep?
     """, answer=4 * 9 / (2 * 9 + 2),
         wrong={
             "The narrow copy of the input is missing.": 2,
         },
         check=36 / 20,
         hint=r"""
-            How many tensors of the batch are kept wide, and how many narrow? Do not forget the
+            How many tensors does autocast keep at `2` bytes a number? Do not forget the copy of the
             input.
         """, unit="times", within=0.02,
         why=r"""
-            Wide, the `9` hidden outputs are kept at `4` bytes a number. Narrow, they are kept at
-            `2`, and a narrow copy of the input joins them: ten tensors for nine. The copy keeps the
-            factor from two.
+            Autocast keeps `10` tensors at `2` bytes a number: the `9` hidden outputs and the copy
+            of the input. Without it, `9` tensors are kept at `4` bytes: `36 / 20`. The more layers,
+            the closer to two.
         """)
 
 
@@ -293,16 +318,16 @@ def through(x: Tensor, dtype: torch.dtype, stretch: bool = True) -> Tensor:
 
 @aside
 def one_byte_needs_a_scale() -> None:
-    """In one byte a tensor needs a scale of its own, or its small values are gone."""
+    """In one byte a tensor needs a scale, or its small values become zero."""
     note(r"""
-        `torch.autocast` multiplies in `bfloat16` or `float16`. Can one multiply in a format of a
-        single byte in the same way? On a CPU `torch.autocast` refuses. And there is a reason to be
-        careful: the small weights of a layer would be rounded to zero. The way out is a *scale*:
-        multiply a tensor by a factor so that its largest number becomes the largest number of the
-        format, and divide the factor out after the product. Take a layer with weights of about
-        `1e-4`. `through` rounds them to a format of one byte, with or without a scale, and
-        `error_of` compares the product with the exact one. `E4M3` has a bit more for the fraction
-        than `E5M2`:
+        Can a product be computed from numbers of a single byte? The danger is that small numbers
+        are rounded to zero. The way out is a *scale*: multiply a tensor by a factor, so that its
+        largest number becomes the largest number of the format. After the product, divide by the
+        factor again.
+
+        Take a layer with weights of about `1e-4`. `through` rounds them to a format of one byte,
+        with or without a scale. `error_of` compares the product with the exact one. There are two
+        formats of one byte, and `E4M3` has one bit more of fraction than `E5M2`:
     """)
     with warnings.catch_warnings(record=True) as caught:  # @hide
         warnings.simplefilter("always")
@@ -321,7 +346,7 @@ def one_byte_needs_a_scale() -> None:
     errors = [error_of(x @ through(w, d), exact) for d in (fine, wide)]  # @inspect errors
     assert 0.0255 < errors[0] < 0.0275, \
         "With a scale, the error in E4M3 is less than 3 %."
-    assert 0.049 < errors[1] < 0.057, "In E5M2 it is about 5 %."
+    assert 0.049 < errors[1] < 0.057, "With a scale, the error in E5M2 is about 5 %."
     ratio = errors[1] / errors[0]  # @inspect ratio
     assert 1.9 < ratio < 2.15, "One bit less of the fraction doubles the error."
     note(rf"""
@@ -338,9 +363,8 @@ def one_byte_needs_a_scale() -> None:
         check=448 / 7 * 1000,
         hint="What times the largest entry has to come out?",
         why=r"""
-            The factor takes the largest entry to the largest number of the format, `448`. Stretched
-            like that, the small entries use all of the range; the factor is kept and divided out
-            after the product.
+            `448 / 0.007 = 64000`: that times the largest entry is the largest number of the format.
+            All smaller entries are multiplied by the same factor, away from zero.
         """, unit="times")
 
 

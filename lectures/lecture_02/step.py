@@ -44,53 +44,60 @@ def the_bill_of_a_step() -> None:
 
 
 def parameters_follow_from_the_shapes() -> None:
-    """The model has one weight for every place in its matrices."""
+    """The number of parameters follows from the shapes of the matrices."""
     note(r"""
-        This part adds up the memory of a training step, on a model called `Stack`. How many weights
-        has it? It has $L$ hidden layers, each a matrix of $d \times d$ weights without a bias, and
-        a head of $d$ weights with one output:
+        This part adds up the memory of a training step, on a small model called `Stack`. How many
+        parameters has it? Its input is a row of $d$ numbers; $d$ is the *width*. Then come $L$
+        hidden layers, each a matrix of $d \times d$ weights and nothing else. The *head*, the last
+        layer, turns $d$ numbers into a single output, with $d$ weights. Together that makes
 
         [@eq:weights]: $$
         P = L\,d^2 + d
         $$
+
+        parameters. For width `4` and `2` hidden layers these are `2 * 4**2 + 4 = 36`. PyTorch
+        counts the same:
     """)
     counts = []
     for width, layers in ((4, 2), (64, 2)):
         model = Stack(width, layers)
         counts.append(sum(p.numel() for p in model.parameters()))  # @inspect counts
     assert counts[0] == 4 * 4 * 2 + 4 == 36, \
-        "Width 4 and 2 layers make 36 weights."
+        "Width 4 and 2 hidden layers make 36 parameters."
     assert counts[1] == 64 * 64 * 2 + 64 == 8256, \
-        "Width 64 and 2 layers make 8256."
+        "Width 64 and 2 hidden layers make 8256 parameters."
     question("A `Stack` of width `10` has `410` parameters. How many hidden layers has it?",
              answer=next(
                  n for n in range(99) if sum(p.numel() for p in Stack(10, n).parameters()) == 410
              ),
         wrong={
-            "The head is no hidden layer.": 5,
+            "The head is not a hidden layer.": 5,
         },
         check=(410 - 10) // 10**2,
         hint="How many weights has the head, and how many each hidden layer?", unit="layers",
              why=r"""
-                 A hidden layer adds the square of the width, the head only the width. Without the
-                 head's `10` there are `400` weights, `100` for each hidden layer.
+                 The head has `10` weights, so `400` are left for the hidden layers. Each has
+                 `10 * 10 = 100`.
              """)
 
 
 def autograd_keeps_more_than_the_hidden_layers() -> None:
-    """Autograd keeps the input, every layer's output and the target."""
+    """Autograd keeps the input of every layer, the prediction and the target."""
     note(r"""
-        Which tensors does autograd keep for the backward pass of a small model? Each layer is a
-        product, and needs its input to compute the gradient of its weights. The loss needs the
-        prediction and the target. The model has $L$ hidden layers of width $d$ and a head, and a
-        batch has $B$ rows. So the inputs of $L + 1$ products, the prediction and the target are
+        Which tensors does autograd, the part of PyTorch that computes gradients, keep for the
+        backward pass? Take a model of $L$ hidden layers of width $d$ and a head, and a batch of $B$
+        rows. Every layer multiplies its input by its weights. To compute the gradient of the
+        weights, the backward pass needs this input again. So autograd keeps $L + 1$ inputs of
+        $B \times d$ numbers. The loss compares $B$ predictions with $B$ targets, and needs both
+        again. Together autograd keeps
 
         [@eq:kept]: $$
         Bd\,(L+1) + 2B
         $$
 
-        numbers. Measure it: `saved_bytes_of` adds up all tensors that autograd keeps besides the
-        weights. Three sizes of batch, width and depth:
+        numbers. With a batch of `2`, width `4` and `2` hidden layers these are
+        `2 * 4 * 3 + 2 * 2 = 28`. Measure it: `saved_bytes_of` adds up the bytes of all tensors that
+        autograd keeps besides the weights. Three models, as (batch, width, hidden layers):
     """)
 
     def kept(batch: int, width: int, layers: int) -> int:
@@ -100,17 +107,17 @@ def autograd_keeps_more_than_the_hidden_layers() -> None:
 
     sizes = (2, 4, 2), (8, 64, 2), (8, 64, 10)
     measured = [kept(*size) for size in sizes]  # @inspect measured
-    assert measured == [28, 1552, 5648], "Autograd keeps so many numbers."
+    assert measured == [28, 1552, 5648], "For the three models, autograd keeps 28, 1552 and 5648 numbers."
     exact = [b * d * (n + 1) + 2 * b for b, d, n in sizes]
-    assert measured == exact, "The formula gives the same."
+    assert measured == exact, "The formula gives the same three numbers."
     hidden = [b * d * n for b, d, n in sizes]
     shares = [round(h / m, 2) for h, m in zip(hidden, measured)]  # @inspect shares
     assert shares == [0.57, 0.66, 0.91], \
-        "The outputs of the hidden layers alone are these shares of it."
+        "The hidden outputs alone are 57, 66 and 91 % of what is kept."
     misbelief("The activations are batch times width times layers.", rf"""
-        Those are the outputs of the hidden layers alone. Input, prediction and target are kept as
-        well. In the smallest model here, the hidden outputs are only {shares[0]:.0%} of what is
-        kept.
+        Those are the outputs of the hidden layers alone. Autograd also keeps the input, the
+        prediction and the target. In the smallest model here, the hidden outputs are only
+        {shares[0]:.0%} of what is kept.
     """)
     question(r"""
         How many bytes does autograd keep for a model with `1` hidden layer of width `3` and a head,
@@ -122,10 +129,10 @@ def autograd_keeps_more_than_the_hidden_layers() -> None:
             "Prediction and target are missing.": 240,
         },
         check=4 * (10 * 3 * (1 + 1) + 2 * 10),
-        hint="Which tensors are kept beside the output of the hidden layer?",
+        hint="How many layers are there with the head, and how many numbers has the input of each?",
         why=r"""
-            The input and one hidden output have `30` numbers each, prediction and target `10` each.
-            The formula that counts hidden outputs alone gets `120` bytes, less than half.
+            Two layers have inputs of `10 * 3 = 30` numbers each, and there are `10` predictions and
+            `10` targets. `80` numbers of `4` bytes are `320` bytes.
         """, unit="B")
 
 
@@ -228,65 +235,68 @@ def gradients_come_in_two_kinds() -> None:
 
 
 def the_bill_in_bytes() -> None:
-    """Memory is parameters, gradients, optimizer state and activations, and then some."""
+    """A training step keeps parameters, gradients, optimizer state and activations."""
     note(r"""
-        A training step needs memory for four things: parameters, gradients, optimizer state and
-        activations. How much is that together? `bill` takes one step and measures each of the four.
-        The model has width `4` and two hidden layers, which makes `36` parameters in `float32`. The
-        batch has `2` rows, and the optimizer is AdaGrad, which remembers one number for each
-        parameter:
+        A training step keeps four kinds of numbers: parameters, gradients, the *state* of the
+        optimizer (what it remembers from step to step), and activations. How many bytes is that
+        together? Take the model of width `4` with two hidden layers, which has `36` parameters, a
+        batch of `2` rows, and the optimizer AdaGrad, which remembers one number for each parameter.
+        In `float32`, parameters, gradients and state then take `4 * 36` bytes each. Of activations
+        autograd keeps [`2 * 4 * 3 + 2 * 2` numbers](#autograd_keeps_more_than_the_hidden_layers),
+        `4 * 28` bytes. The helper `bill` takes one step and measures each of the four:
     """)
     small = bill("AdaGrad", width=4, layers=2, batch=2)  # @inspect small as B
     assert list(small.values()) == [144, 144, 144, 112], \
-        "These are the bytes of each kind."
+        "Parameters, gradients and state take 144 bytes each, activations 112."
     misbelief(r"""
         In float32 a step takes `4 * (parameters + activations + gradients + state)` bytes, with
         batch times width times layers for the activations.
-    """, r"""
-        The four kinds are right. With that count of activations the formula misses input,
-        prediction and target. And it leaves out, as `bill` does, what lives only for a moment:
-        activation gradients, and the temporary tensors of the step.
+    """, rf"""
+        The four kinds are right, and the activations are too few: autograd also keeps the input,
+        the prediction and the target. The formula gives {4 * (36 + 2 * 4 * 2 + 36 + 36)} bytes, and
+        {sum(small.values())} are measured.
     """)
     formula = 4 * (36 + 2 * 4 * 2 + 36 + 36)  # @inspect formula as B
     total = sum(small.values())  # @inspect total as B
     assert (formula, total) == (496, 544), \
-        "The published formula gives 496 bytes, and 544 are measured."
+        "That formula gives 496 bytes, and 544 are measured."
     wide = bill("AdaGrad", width=64, layers=2, batch=8)  # @hide
     formula = 4 * (3 * 8256 + 8 * 64 * 2)  # @hide
     assert (formula, sum(wide.values())) == (103168, 105280), \
         "For a model of width 64, it is too low as well."  # @hide
 
     note(rf"""
-        So the step keeps {total} bytes: `36 * 4` for each of parameters, gradients and state, and
-        the rest for activations. The published formula, from CS336 [@cs336], gives less.
+        So the step keeps {total} bytes: `144 + 144 + 144 + 112`. (The formula in the box is that of
+        CS336 [@cs336]. Both leave out what lives only for a moment, such as the gradients of
+        activations.)
 
-        Only the optimizer's state depends on the optimizer. The picture shows six of them on a
-        model of width `64` with `8256` parameters:
+        The optimizer decides only about its own state. The picture shows six optimizers on a model
+        of width `64` with `8256` parameters:
     """)
     batch = 64  # @hide
     bills = {name: bill(name, 64, 2, batch) for name in OPTIMIZERS}  # @hide
     rest = {sum(b.values()) - b["optimizer state"] for b in bills.values()}  # @hide
     kept = 4 * (batch * 64 * 3 + 2 * batch)  # @hide
-    assert rest == {2 * 4 * 8256 + kept}, "All else is equal."  # @hide
+    assert rest == {2 * 4 * 8256 + kept}, "Parameters, gradients and activations are equal for all six optimizers."  # @hide
     figure(plot_bill(bills), caption=rf"""
-        Only the optimizer's state differs. One step of the wider model at a batch of {batch},
-        measured, in KiB.
+        Bytes that a step keeps, for six optimizers, in KiB, measured at a batch of {batch}. Only
+        the optimizer state differs.
     """, alt=r"""
         Six stacked bars, one for each optimizer. Parameters, gradients and activations are the same
         in all of them. Optimizer state is missing for SGD, as long as the parameters for momentum,
         AdaGrad and RMSProp, and twice as long for Adam and AdamW.
     """)
-    question(rf"With AdaGrad, a step of the model of `36` parameters keeps `{total}` bytes. AdaGrad remembers one number for each parameter. How many bytes does the step keep with Adam?",
+    question(rf"With AdaGrad, a step of the model of `36` parameters keeps `{total}` bytes. AdaGrad remembers one number for each parameter, Adam two. How many bytes does the step keep with Adam?",
              answer=sum(bill("Adam", width=4, layers=2, batch=2).values()),
         wrong={
             "That is with AdaGrad.": total,
             "Adam remembers one number more than AdaGrad, not two.": total + 2 * 144,
         },
         check=total + 4 * 36,
-        hint="AdaGrad remembers one number per parameter. How many does Adam?",
+        hint="Only the optimizer's state grows. By how many bytes for each parameter?",
         why=r"""
-            Adam remembers one number more for each of the `36` parameters than AdaGrad did, `4`
-            bytes each. All else on the bill stays as it was.
+            Adam remembers one number more for each of the `36` parameters, `4` bytes each: `144`
+            bytes more. All else stays as it was.
         """, unit="B")
 
 

@@ -102,63 +102,74 @@ def memory_over_a_step(  # @stepover
 
 
 def the_batch_decides_where_memory_peaks() -> None:
-    """Gradients come as activations go, so the batch decides where memory peaks."""
+    """A large batch makes memory peak in the backward pass, a small one in the update."""
     note(r"""
-        Whether a step fits is decided at its fullest moment. Which moment is that? Not one at which
-        all kinds of memory are there in full, because there is none: a backward pass frees the
-        activations of a layer as it makes the gradient of its weights.
+        Whether a training step fits into memory is decided at its fullest moment, the *peak*. When
+        is that? A step has three phases. The forward pass makes activations. The backward pass
+        frees the activations of a layer as soon as it has made the gradient of its weights. The
+        update changes the weights. So when all activations are there, most gradients are not yet,
+        and when all gradients are there, the activations are gone. Two moments can be the peak.
+
+        Count the numbers in memory at both, for a model of $P$ parameters in $L$ hidden layers of
+        width $d$ and a head, a batch of $B$ rows, and the optimizer AdamW. Parameters and AdamW's
+        two moments, $3P$ numbers, are there all the time.
     """)
     note(r"""
-        There are two candidates. Count each in numbers, for $P$ parameters in $L$ hidden layers of
-        width $d$, a head, and a batch of $B$. Parameters and the two moments of AdamW, $3P$, are
-        there at any moment.
-    """)
-    note(r"""
-        One is early in the backward pass. The input and all outputs but the last are still there,
-        $BdL$; two gradients of activations pass by, $2Bd$; and two weight gradients have come, the
-        head's and the last layer's:
+        **Early in the backward pass**, when the last hidden layer is at work, there are also $L$
+        kept activations, $BdL$ numbers; the gradients of two activations, which live only for a
+        moment, $2Bd$; and the weight gradients of that layer and of the head, $d^2 + d$. Together:
 
         [@eq:backward-peak]: $$
         \mathrm{backward} = 3P + Bd\,(L+2) + d^2 + d
         $$
-    """)
-    note(r"""
-        The other is in the update. All weight gradients are there, the batch is only its input, and
-        AdamW takes three temporary matrices for the layer at hand:
+
+        **In the update**, there are all weight gradients, $P$; of the batch only the input, $Bd$;
+        and three temporary matrices, in which AdamW computes the new weights of a layer, $3d^2$:
 
         [@eq:update-peak]: $$
         \mathrm{update} = 4P + Bd + 3d^2
         $$
+
+        The first grows with the batch $L + 2$ times as fast as the second. So with a large batch
+        the peak is in the backward pass, and with a small one it is in the update.
     """)
     note(r"""
-        Then watch. `memory_over_a_step` looks at every storage after every operation, and asks
-        whether it is still alive. First with a large batch, in bytes:
+        Measure it. `memory_over_a_step` notes after every operation of a step what is in memory.
+        The model has `4` hidden layers of width `64`. First with a batch of `512`:
     """)
     width, layers, large, small = 64, 4, 512, 16
     weights = width**2 * layers + width
     matrix, state = width**2, 3 * weights
+    # The formula, times 4 bytes for each number:
     backward = 4 * (state + large * width * (layers + 2) + matrix + width)  # @inspect backward as B
-    assert backward == 1_000_448, "predicted"
+    assert backward == 1_000_448, \
+        "The formula for the backward pass gives 1,000,448 bytes."
     wide = memory_over_a_step(width, layers, large)
     fullest = max(wide, key=lambda moment: moment.total)  # @inspect fullest.held as B
-    assert fullest.phase == "backward", "where the peak is"
+    assert fullest.phase == "backward", \
+        "With the large batch, the peak is in the backward pass."
     gradients = fullest.held["gradients"]
-    assert gradients == 4 * (matrix + width), "two of five"
+    assert gradients == 4 * (matrix + width), \
+        "At the peak, two of five weight gradients are there."
     share = fullest.total / backward  # @inspect share
-    assert round(share, 2) == 1.0, "measured, of the prediction"
-    note("And with a small one. Now activations hardly matter, and the update is the bottleneck:")
+    assert round(share, 2) == 1.0, \
+        "The measured peak is the formula's, to one percent."
+    note("Then with a batch of `16`. The activations are small, and the peak is in the update:")
     update = 4 * (4 * weights + small * width + 3 * matrix)  # @inspect update as B
-    assert update == 316_416, "predicted"
+    assert update == 316_416, "The formula for the update gives 316,416 bytes."
     narrow = memory_over_a_step(width, layers, small)
     fullest = max(narrow, key=lambda moment: moment.total)  # @inspect fullest.held as B
-    assert fullest.phase == "update", "where the peak is"
-    assert fullest.held["temporaries"] // 4 // matrix == 3, "temporary matrices"
+    assert fullest.phase == "update", \
+        "With the small batch, the peak is in the update."
+    assert fullest.held["temporaries"] // 4 // matrix == 3, \
+        "At the peak, there are three temporary matrices."
     share = fullest.total / update  # @inspect share
-    assert round(share, 3) == 1.0, "measured, of the prediction"
-    sizes = [2**i for i in range(3, 11)]
-    batches = {n: memory_over_a_step(width, layers, n) for n in sizes}
+    assert round(share, 3) == 1.0, \
+        "The measured peak is the formula's, to a tenth of a percent."
+    sizes = [2**i for i in range(3, 11)]  # @hide
+    batches = {n: memory_over_a_step(width, layers, n) for n in sizes}  # @hide
 
-    def alive(batch: int, time_in_the_step: int) -> list[Any]:
+    def alive(batch: int, time_in_the_step: int) -> list[Any]:  # @hide
         phase, held = batches[batch][time_in_the_step]
         return [phase, *held.values()]
 
@@ -170,8 +181,8 @@ def the_batch_decides_where_memory_peaks() -> None:
             Then change the batch: what does it do to the peak?
         """,
         see=r"""
-            From a batch of `64` down the peak is in the update: activations shrink with the batch,
-            and gradients, moments and the update's own matrices do not.
+            With a batch of `64` or less the peak is in the update. Activations shrink with the
+            batch; gradients, moments and temporary matrices of the update do not.
         """, caption=r"""
             Memory in use after each operation of a step, by kind, in KiB, measured. An operation is
             one computation with tensors. *Temporaries* are tensors that only the operations at hand
@@ -181,34 +192,30 @@ def the_batch_decides_where_memory_peaks() -> None:
             constant height. Activations climb to the end of the forward pass and then fall in
             stairs while gradients rise. Temporaries peak early in the backward pass.
         """)  # @hide
-    highest = [max(m, key=lambda it: it.total) for m in batches.values()]
-    peaks = [moment.phase for moment in highest]  # @inspect peaks
+    highest = [max(m, key=lambda it: it.total) for m in batches.values()]  # @hide
+    peaks = [moment.phase for moment in highest]  # @hide
     assert peaks == ["update"] * 4 + ["backward"] * 4, \
-        "by batch, from 8 to 1024"
+        "For batches of 8 to 64 the peak is in the update, for 128 to 1024 in the backward pass."  # @hide
     note(r"""
-        What can be saved follows from where the peak is. A smaller batch or
-        [checkpointing](#checkpointing_trades_flops_for_memory) lowers the first peak and not the
-        second; another optimizer, or a
-        [fused update](#the_four_kinds_of_memory_are_a_list_not_a_total), lowers the second.
+        So before you save memory, find out where the peak is. A smaller batch or
+        [checkpointing](#checkpointing_trades_flops_for_memory) lowers the peak of the backward pass
+        and not that of the update. An optimizer with less state lowers both.
     """)
     question(r"""
-        Set the two formulas equal. From which batch on does this model peak in the backward pass?
+        The model of this section has $L=4$, $d=64$ and $P=16448$. From which batch $B$ on is
+        `backward` larger than `update`?
     """, answer=int((weights + 2 * matrix - width) / (width * (layers + 1))) + 1,
         wrong={
-            "The numbers are counted right; the batch is the next whole one.": int((weights + 2 * matrix - width) / (width * (layers + 1))),
+            "With this batch the update is still larger; take the next whole number.": int((weights + 2 * matrix - width) / (width * (layers + 1))),
         },
         check=next(
             b for b in range(1, 999)
             if state + b * width * (layers + 2) + matrix + width > 4 * weights + b * width + 3 * matrix
         ),
-        hint=r"""
-            Both formulas begin with the state. What does each add, and what of it grows with the
-            batch?
-        """,
+        hint="Subtract one formula from the other. What is left with $B$, and what without?",
         why=r"""
-            The update is the larger by a parameter for each weight and two more matrices, the
-            backward pass by the outputs of $L + 1$ layers for each row. The batch at which these
-            are equal is what is asked for, rounded up.
+            `backward` is larger if $Bd(L+1)$ is larger than $P + 2d^2 - d$. In numbers, if
+            `320 * B` is larger than `16448 + 8192 - 64 = 24576`. That is so from `77` on.
         """)
 
 
