@@ -23,10 +23,10 @@ from .regimes import BANDWIDTH, H100, PEAK, bytes_moved
 def generating() -> None:
     """Generating."""
     note(r"""
-        In training, a model sees whole texts at once. When it writes, it sees one new token at a
+        In training, a model reads whole texts at once. When it writes, it adds one new token at a
         time, and all tokens before that are its context. The weights are the same, and so are the
-        FLOPs for each token. But each step reads all weights for a single token. So the card waits
-        for its memory, and uses hardly any of its arithmetic.
+        FLOPs for each token. But each step reads all weights from the card's memory for a single
+        token. So the card waits for its memory, and uses hardly any of its arithmetic.
     """)
     a_cache_gives_the_same_answer_for_less()
     a_token_leaves_its_keys_and_values()
@@ -34,6 +34,7 @@ def generating() -> None:
     bandwidth_sets_the_pace()
     a_processor_waits_for_weights_too()
     a_batch_shares_the_weights()
+    memory_limits_the_batch()
     beyond_some_context_no_batch_helps()
     attention_over_a_cache_gains_nothing_from_a_batch()
     a_guess_is_cheap_to_check()
@@ -53,8 +54,10 @@ def a_cache_gives_the_same_answer_for_less() -> None:
         A model that writes a text adds one token at a time. For each new token it needs the keys
         and values of all tokens before. Must it compute these again at each step? It need not. No
         token looks ahead, so a new token changes nothing about the earlier ones. A *KV cache* keeps
-        the keys and values that were computed once. Here a small model reads `8` tokens at once,
-        and then one by one with a cache:
+        the keys and values that were computed once.
+
+        Here a small model reads `8` tokens at once. Then `one_by_one` shows it the same tokens one
+        at a time, with a cache:
     """)
     model = Transformer(SMALL, "written").double()
     tokens = torch.randint(SMALL.vocabulary, (1, 8))
@@ -62,35 +65,35 @@ def a_cache_gives_the_same_answer_for_less() -> None:
         whole: Float[Tensor, "batch seq vocab"] = model(tokens)
         singly: Float[Tensor, "batch seq vocab"] = one_by_one(model, tokens)
     assert torch.allclose(whole, singly), \
-        "With a cache, the scores are the same."
+        "With a cache, the model's scores for the next token are the same."
     note(r"""
-        How much work does the cache save? Without it, each new token takes a pass over all tokens
-        so far. With it, each takes a pass over one token. `flops` counts both, from the second
-        token on:
+        How much work does the cache save when a model writes `8` tokens? Without it, token $n$
+        takes a pass over all $n$ tokens so far. With it, each token takes a pass over one. `flops`
+        counts both:
     """)
-    lengths, caches = range(2, 8 + 1), model.caches(1)
     with torch.no_grad():
-        anew = sum(flops(partial(model, tokens[:, :n])) for n in lengths)
-        model(tokens[:, :1], caches)
-        rest = tokens[:, 1:].split(1, dim=1)
-        cached = flops(lambda: [model(token, caches) for token in rest])
-    counted = anew, cached  # @inspect counted as FLOP
-    formula = (sum(forward_flops(SMALL, n, n) for n in lengths),
-               sum(forward_flops(SMALL, 1, n) for n in lengths))
-    assert counted == formula, \
-        "Counter and formula agree, without the cache and with it."
-    saved = anew / cached  # @inspect saved as times
-    assert 5 < saved < 5.1, "The cache saves this factor for 8 tokens."
+        passes = [partial(model, tokens[:, :n]) for n in range(1, 9)]
+        without = sum(flops(one_pass) for one_pass in passes)  # @inspect without as FLOP
+        cached = flops(lambda: one_by_one(model, tokens))  # @inspect cached as FLOP
+    with torch.no_grad():  # @hide
+        first = flops(passes[0])
+    formula = (sum(forward_flops(SMALL, n, n) for n in range(2, 9)),
+               sum(forward_flops(SMALL, 1, n) for n in range(2, 9)))  # @hide
+    assert (without - first, cached - first) == formula, \
+        "From the second token on, the formula for a forward pass gives as many FLOPs."  # @hide
+    saved = without / cached  # @inspect saved as times
+    assert 4.5 < saved < 4.6, \
+        "For 8 tokens, the cache saves a factor of 4.5."
     note(rf"""
-        The cache saves a factor of {saved:.2f} here. The reason is an average: passes over `2` up
-        to `8` tokens are passes over `{sum(lengths) / len(lengths):.0f}` tokens on average. With a
-        cache each is a pass over one.
+        Why this factor? Without a cache, the passes are over `1`, `2` and so on up to `8` tokens.
+        That is `(1 + 8) / 2`, or {(1 + 8) / 2}, tokens on average. With a cache each pass is over
+        one. (Attention adds a little, so it is {saved:.2f}.)
     """)
     weights, pairs = 2 * 7504658432, 4 * 32 * 4096  # @hide
     ones, squares = 500500, 333833500  # sums of n and of its square, to 1000  # @hide
     again = weights * ones + pairs * squares  # @hide
     once = weights * 1000 + pairs * ones  # @hide
-    question("Llama-3-8B writes `1000` tokens, from the first on. Without a cache, how many times as much work is it, about?",
+    question("Llama-3-8B writes `1000` tokens. Without a cache, how many times as much work is it, about?",
         answer=sum(forward_flops(LLAMA_3_8B, n, n) for n in range(1, 1001))
         / sum(forward_flops(LLAMA_3_8B, 1, n) for n in range(1, 1001)), check=again / once,
         unit="times", hint="Over how many tokens is a pass without a cache, on average?", within=0.1,
@@ -111,52 +114,54 @@ def weighed_cache(config: Config, batch: int = 1) -> int:
 def a_token_leaves_its_keys_and_values() -> None:
     """Each token adds one row of keys and one of values per layer to the KV cache."""
     note(r"""
-        How much memory does the KV cache of a model take? Each token adds one row of keys and one
-        row of values in every layer. With $L$ layers, $d_{kv}$ numbers in a row and $w$ bytes for a
-        number, $T$ tokens take
+        How much memory does the KV cache of a model take? In every layer, each token adds one row
+        of keys and one row of values. A row has a key, or a value, for each KV head. With $L$
+        layers, $d_{kv}$ numbers in a row and $w$ bytes for a number, $T$ tokens take
 
         [@eq:cache]: $$
         \text{bytes of the KV cache} = 2\,L\,d_{kv}\,T\,w
         $$
 
-        Llama-3-8B has `32` layers and `8` heads of keys with `128` numbers each, and was made for
-        contexts of `8192` tokens [@llama-3-8b]. `cache_bytes` is the formula; `weighed_cache`
-        builds the tensors of a full cache, without data, and adds up their bytes in `bfloat16`:
+        Llama-3-8B has `32` layers and `8` KV heads of `128` numbers, and was made for texts of
+        `8192` tokens [@llama-3-8b]. In `bfloat16`, a number takes `2` bytes. As a check,
+        `weighed_cache` builds the tensors of a full cache, without data, and adds up their bytes:
     """)
-    token = cache_bytes(LLAMA_3_8B, 1)  # @inspect token as B
-    whole = weighed_cache(LLAMA_3_8B)  # @inspect whole as B
-    assert token * LLAMA_3_8B.context == whole, \
-        "The formula gives the bytes of the tensors."
-    assert token == 2 * 32 * (8 * 128) * 2 == 128 * KiB, \
-        "One token takes 128 KiB."
-    assert whole == GiB, "One full context takes one GiB."
+    token = 2 * 32 * (8 * 128) * 2  # @inspect token as B
+    assert token == cache_bytes(LLAMA_3_8B, 1) == 128 * KiB, \
+        "One token takes 128 KiB."  # @hide
+    text = token * 8192  # @inspect text as B
+    assert text == weighed_cache(LLAMA_3_8B), \
+        "The formula gives the bytes of the tensors of a full cache."
+    assert text == GiB, \
+        "A full text takes one GiB."
     older = weighed_cache(LLAMA_2_7B) / LLAMA_2_7B.context  # @hide
     assert older / token == 4.0, \
         "A token of Llama-2-7B takes 4 times as many bytes."  # @hide
     note(rf"""
-        So a token takes `2 * 32 * (8 * 128) * 2` bytes, which is {token:,}, and a full context
-        takes {whole:,} bytes. Llama-2-7B is an older model of about the same size. Its heads share
-        no keys, so it has `32` heads of keys [@llama-2-7b], and a token takes {older / token:.0f}
-        times as many bytes.
+        So a token takes `2 * 32 * (8 * 128) * 2` bytes, which is {token:,}, and a text of `8192`
+        tokens takes {text:,}, exactly one GiB. Llama-2-7B is an older model of about the same size.
+        Its `32` heads share no keys [@llama-2-7b], so its rows, and with them its cache, are
+        {older / token:.0f} times as large.
     """)
-    three = LLAMA_3_8B, LLAMA_3_70B, LLAMA_3_405B
+    three = LLAMA_3_8B, LLAMA_3_70B, LLAMA_3_405B  # @hide
     keys = {(c.kv_heads, c.head) for c in three}  # @hide
-    layers = [c.layers for c in three]  # @inspect layers
-    assert layers == [32, 80, 126], "The three have these numbers of layers."  # @hide
+    layers = [c.layers for c in three]  # @hide
+    assert layers == [32, 80, 126], \
+        "The Llama 3 of 8, 70 and 405 billion parameters have 32, 80 and 126 layers."  # @hide
     assert keys == {(8, 128)}, \
-        "The Llama 3 of 8, 70 and 405 billion parameters have as many heads of keys."  # @hide
-    sizes = parameter_count(LLAMA_3_405B) / parameter_count(LLAMA_3_8B)
-    largest = weighed_cache(LLAMA_3_405B) / LLAMA_3_405B.context
-    caches = largest / token
+        "The Llama 3 of 8, 70 and 405 billion parameters have the same KV heads."  # @hide
+    sizes = parameter_count(LLAMA_3_405B) / parameter_count(LLAMA_3_8B)  # @hide
+    largest = weighed_cache(LLAMA_3_405B) / LLAMA_3_405B.context  # @hide
+    caches = largest / token  # @hide
     assert 50 < sizes < 51, \
-        "The largest Llama 3 has so many times the parameters of the smallest."
+        "The largest Llama 3 has more than 50 times the parameters of the smallest."  # @hide
     assert caches == 126 / 32, \
-        "Its cache is larger by its layers alone, 126 instead of 32."
+        "Its cache for a token is larger by its layers alone, 126 instead of 32."  # @hide
     misbelief("The cache of a larger model is larger in proportion.", rf"""
-        Larger it is, but not in proportion. The cache grows with the layers and the width of the
-        keys. The report on Llama 3 gives all its models {LLAMA_3_8B.kv_heads} heads of keys with
-        {LLAMA_3_8B.head} numbers [@llama3]. The largest model of that report has {sizes:.0f} times
-        the parameters of Llama-3-8B, and only {caches:.1f} times its cache for each token.
+        It grows with the layers and the KV heads, and not with the parameters. All models of the
+        report on Llama 3 have {LLAMA_3_8B.kv_heads} KV heads of {LLAMA_3_8B.head} numbers
+        [@llama3]. The largest of them has {sizes:.0f} times the parameters of Llama-3-8B, and
+        `126 / 32` times its layers. So its cache for a token is only {caches:.1f} times as large.
     """)
     question(r"""
         GPT-3 has `96` layers and `96` heads of `128` numbers, none shared [@gpt3]. How many bytes
@@ -190,63 +195,68 @@ def reading_is_work_and_writing_is_waiting() -> None:
     """Reading a prompt does many FLOPs with each byte, and writing does about one."""
     note(r"""
         A model answers in two phases. First it runs all tokens of the prompt at once; this is
-        *prefill*. Then it writes one token after the other; this is *decoding*. Decoding takes
-        longer for each token. Does it do more work? Count the FLOPs of both with a small model:
-        `511` tokens at once, and then one more token:
+        *prefill*. Then it writes one token after the other; this is *decoding*. Writing takes
+        longer for each token. Is it more work? It is not: a token meets each weight once, whether
+        it is read or written. Count it with a small model, a prompt of `511` tokens and then one
+        more token:
     """)
     with torch.device("meta"):
         model = Transformer(MODEST, "written").bfloat16()  # @unnoticed: 'written': on `meta` a fused call is counted by its products
         tokens, caches = torch.zeros(1, 512).long(), model.caches(1)  # @unnoticed: .long(): either kind can be looked up
     with torch.no_grad():
-        prefill = flops(lambda: model(tokens[:, :511], caches))  # @inspect prefill as FLOP
-        step = flops(lambda: model(tokens[:, 511:], caches))  # @inspect step as FLOP
-    assert prefill == forward_flops(MODEST, 511, 511), \
-        "forward_flops gives the FLOPs of prefill."  # @hide
-    assert step == forward_flops(MODEST, 1, 512), \
-        "It gives those of a decoding step, too."  # @hide
-    more = 511 * step / prefill  # @inspect more as times
-    assert round(more, 3) == 1.0, \
-        "A written token takes as many FLOPs as a token of the prompt."
+        prompt = flops(lambda: model(tokens[:, :511], caches))
+        written = flops(lambda: model(tokens[:, 511:], caches))  # @inspect written as FLOP
+    read = prompt / 511  # @inspect read as FLOP
+    assert prompt == forward_flops(MODEST, 511, 511), \
+        "The formula for a forward pass gives the FLOPs of prefill."  # @hide
+    assert written == forward_flops(MODEST, 1, 512), \
+        "The formula gives those of a decoding step, too."  # @hide
+    assert round(written / read, 3) == 1.0, \
+        "A written token takes as many FLOPs as a token of the prompt, up to a thousandth."
     note(r"""
-        Both take the same FLOPs for each token, up to a thousandth. (Written-out attention scores
-        hidden pairs too, so a token of the prompt takes as many FLOPs as the last one.) The
-        difference is in the bytes. A decoding step reads every weight of the model and the keys and
-        values of all earlier tokens, for one new token. `decoding_bytes` adds these up.
-        `bytes_moved` counts independently: it adds up the tensors that go into and come out of all
-        operations of such a step:
+        The difference is in the bytes. To write a token, the card reads every weight of the model,
+        and the KV cache, the keys and values of all earlier tokens. All that serves a single token.
+        To read a prompt, it reads each weight once as well, but for all tokens of the prompt
+        together.
+
+        How many FLOPs does it do with each byte? Llama-3-8B has `7504658432` weights of `2` bytes
+        in its blocks and its head, and a KV cache of `131072` bytes for each token. Compare writing
+        one token after `2048` with reading a prompt of `2048`. `forward_flops` is the formula for a
+        forward pass: `2` FLOPs for each weight and token, and attention:
     """)
-    model = Transformer(MODEST, "fused").bfloat16()
-    caches = full_caches(model, 1, 511)  # @unnoticed: 511: a token more is hardly seen
-    last = torch.zeros(1, 1, dtype=torch.int64)
-    moved = bytes_moved(lambda: model(last, caches))  # @inspect moved as B
-    extra = moved / decoding_bytes(MODEST, 1, 512)  # @inspect extra as times
-    assert 1 < extra < 1.06, \
-        "Weights and cache are nearly all bytes of a decoding step."
-    note(r"""
-        So weights and cache are nearly all that moves. Now compute the FLOPs per byte for
-        Llama-3-8B, once for writing one token after `2048`, and once for reading a prompt of `2048`
-        tokens. The prompt reads the weights only once for all its tokens. An H100's *ridge* is the
-        FLOPs that it can do while one byte arrives from memory: its peak divided by its bandwidth.
-    """)
-    config, context = LLAMA_3_8B, 2048
-    read = decoding_bytes(config, 1, context)  # @inspect read as B
-    alone = forward_flops(config, 1, context) / read  # @inspect alone as FLOP/B
-    together = forward_flops(config, context, context) / read  # @inspect together as FLOP/B
-    assert round(alone, 1) == 1.1, "Writing does about one FLOP with each byte."
-    assert 2100 < together < 2200, "Reading a prompt does at most 2156."
+    weights = 2 * 7504658432  # @inspect weights as B
+    cache = 131072 * 2048  # @inspect cache as B
+    moved = weights + cache
+    writing = forward_flops(LLAMA_3_8B, 1, 2048) / moved  # @inspect writing as FLOP/B
+    reading = forward_flops(LLAMA_3_8B, 2048, 2048) / moved  # @inspect reading as FLOP/B
+    assert moved == decoding_bytes(LLAMA_3_8B, 1, 2048), \
+        "These are the bytes of the weights and of the cache."  # @hide
+    assert round(writing, 1) == 1.1, \
+        "Writing does about one FLOP with each byte."
+    assert 2100 < reading < 2200, \
+        "Reading a prompt of 2048 tokens does about 2000 times as many."
     ridge = PEAK / BANDWIDTH  # @inspect ridge as FLOP/B
-    assert alone < ridge < together, \
+    assert writing < ridge < reading, \
         "Writing is below the ridge of an H100, and reading above it."
+    small, full = Transformer(MODEST, "fused").bfloat16(), 511  # @hide
+    filled = full_caches(small, 1, full)  # @hide  # @unnoticed: 1: the one text that is written
+    last = torch.zeros(1, 1, dtype=torch.int64)  # @hide
+    counted = bytes_moved(lambda: small(last, filled))  # @hide
+    extra = counted / decoding_bytes(MODEST, 1, full + 1)  # @hide
+    assert 1 < extra < 1.06, \
+        "In a small model, weights and cache are nearly all bytes that its operations move."  # @hide
     note(rf"""
-        Reading the prompt does up to {together:,.0f} FLOPs with each byte, more than the
-        [ridge](#every_operation_has_an_intensity) of {ridge:.0f}: the card is busy with arithmetic.
-        Writing does {alone:.1f} FLOPs with each byte: the card waits for memory nearly all the
-        time.
+        An H100's *ridge* is the FLOPs that it can do while one byte arrives from memory: its peak
+        divided by its bandwidth, {ridge:.0f}. Reading the prompt does {reading:,.0f} FLOPs with
+        each byte, more than the [ridge](#every_operation_has_an_intensity), so the card is busy
+        with arithmetic. Writing does {writing:.1f}, so the card waits for memory nearly all the
+        time. (What else is moved is left out: in a small model it was {extra - 1:.0%} of weights
+        and cache.)
     """)
     question(r"""
         Llama-3-8B reads a short prompt of `100` tokens at once. About how many FLOPs does it do
         with each byte that it reads?
-    """, answer=forward_flops(config, 100, 100) / decoding_bytes(config, 1, 100),
+    """, answer=forward_flops(LLAMA_3_8B, 100, 100) / decoding_bytes(LLAMA_3_8B, 1, 100),
         check=100 * (2 * 7504658432 + 4 * 32 * 4096 * 100) / (2 * 7504658432 + 131072 * 100),
         unit="FLOP/B", within=0.1, wrong={
             "That is for writing one token; here the weights serve 100 tokens.": 1,
@@ -264,34 +274,46 @@ def bandwidth_sets_the_pace() -> None:
     """One token per pass: the pace is bandwidth divided by the bytes of the model."""
     note(r"""
         How fast can a card write a single text, one token in each pass through the model? A pass
-        reads all weights, and hardly anything else takes time. So the tokens per second are at most
-        the bandwidth divided by the bytes that a pass reads. Llama-3-8B reads `7504658432` weights
-        of `2` bytes each for a token: those of its blocks and its head. (Of the embedding it reads
-        a single row.) With the bandwidths of four datasheets:
+        reads all weights from memory, and hardly anything else takes time. So the tokens per second
+        are at most
+
+        $$
+        \frac{\text{bandwidth}}{\text{bytes that a pass reads}}.
+        $$
+
+        Llama-3-8B reads `7504658432` weights of `2` bytes each for a token: those of its blocks and
+        its head. (Of the embedding it reads a single row.) Divide the bandwidths of four cards,
+        from their datasheets, by these bytes:
     """)
-    size = decoding_bytes(LLAMA_3_8B, 1, 0)  # @inspect size as B
-    assert size == 2 * 7504658432, "A pass reads so many bytes of weights."  # @hide
+    size = 2 * 7504658432  # @inspect size as B
+    assert size == decoding_bytes(LLAMA_3_8B, 1, 0), \
+        "A pass over one token reads two bytes for each weight."  # @hide
     cards = "L4", "A100 SXM 80GB", "H100 SXM", "H200"
     pace = {name: CARDS[name].bandwidth / size for name in cards}  # @inspect pace as tokens/s
-    assert 223 < pace["H100 SXM"] < 224, \
-        "An H100 writes at most so many tokens a second."
-    faster = pace["H200"] / pace["H100 SXM"]
+    h100 = pace["H100 SXM"]
+    assert 223 < h100 < 224, \
+        "An H100 writes at most 223 tokens a second."
+    faster = pace["H200"] / h100  # @inspect faster as times
     assert math.isclose(faster, 4.8 / 3.35), \
-        "An H200 is faster by its bandwidth, with the same arithmetic."
+        "An H200 is faster by its bandwidth, 4.8 TB/s instead of 3.35."
     sources = "; ".join(f"@{CARDS[name].source}" for name in cards)  # @hide
-    possible = PEAK / forward_flops(LLAMA_3_8B, 1, 0)  # @inspect possible as tokens/s
-    assert 65_000 < possible < 66_000, \
-        "By its arithmetic alone, an H100 could write so many."
-    unused = possible / pace["H100 SXM"]
-    assert 295 < unused < 296, "That is so many times as many."
     note(rf"""
-        An H100 has `3.35` TB/s, so it writes at most {pace["H100 SXM"]:.0f} tokens a second
-        [{sources}]. Its arithmetic alone would allow {possible:,.0f}, which is {unused:.0f} times
-        as many: the arithmetic waits.
+        An H100 has `3.35` TB/s, so it writes at most `3.35e12 / {size}` tokens a second, which is
+        {h100:.0f} [{sources}]. What would its arithmetic allow? A token takes `2` FLOPs for each
+        weight:
     """)
+    by_arithmetic = PEAK / (2 * 7504658432)  # @inspect by_arithmetic as tokens/s
+    assert 65_000 < by_arithmetic < 66_000, \
+        "By its arithmetic alone, an H100 could write 65,926 tokens a second."
+    assert by_arithmetic == PEAK / forward_flops(LLAMA_3_8B, 1, 0), \
+        "Two FLOPs for each weight are those of the formula."  # @hide
+    unused = by_arithmetic / h100
+    assert 295 < unused < 296, \
+        "That is 295 times as many as its memory allows."
     misbelief("A card with twice the FLOP/s writes twice as fast.", rf"""
-        Only bandwidth counts here. The H200 has the same FLOP/s as the H100, and writes
-        {4.8 / 3.35:.1f} times as fast, because its memory is as much faster [@nvidia-h200].
+        Only bandwidth counts here: the arithmetic could write {unused:.0f} times as fast, and
+        waits. The H200 has the same FLOP/s as the H100, and writes {4.8 / 3.35:.1f} times as fast,
+        because its memory is as much faster [@nvidia-h200].
     """)
     question(r"""
         Llama-3-8B is stored with half a byte for each weight, on an H100 with `3.35` TB/s. It reads
@@ -376,91 +398,78 @@ def a_batch_shares_the_weights() -> None:
     """A batch shares one reading of the weights, but each sequence adds its own cache."""
     note(r"""
         A weight that has been read once can be used for many texts. So a service writes many texts
-        at once, in a *batch*. How many bytes does a decoding step with a batch read? All weights
-        once, and the KV cache of every text. `bytes_moved` checks that in a small model, for one
-        text and for sixteen:
-    """)
-    model = Transformer(MODEST).bfloat16()
-    grown = []
-    for batch in (1, 16):
-        caches = full_caches(model, batch, 511)
-        tokens = torch.zeros(batch, 1, dtype=torch.int64)
-        grown.append(bytes_moved(partial(model, tokens, caches)))
-    ratio = grown[1] / grown[0]  # @inspect ratio as times
-    by_formula = [decoding_bytes(MODEST, batch, 512) for batch in (1, 16)]  # @inspect by_formula as B
-    predicted = by_formula[1] / by_formula[0]  # @inspect predicted as times
-    above = ratio / predicted
-    assert by_formula == [7_184_384, 15_048_704], \
-        "The formula gives these bytes."  # @hide
-    assert 1 < above < 1.2, \
-        "The counted bytes grow as the formula says, but for a fifth at most."
-    note(r"""
-        How long does such a step take? It has two parts, which run one after the other. The first
-        is the products with weights. They read the weights once for the whole batch, and do FLOPs
-        for each text; the longer of both times counts. The second is attention, which reads the
-        cache of every text. With $N$ weights of $w$ bytes, $B$ texts and $C$ bytes of KV cache for
-        each:
+        at once, in a *batch*, and each step adds one token to every text. How long does such a step
+        take? It has two parts, one after the other:
+
+        - The products with weights. The $N$ weights of $w$ bytes are read once for the whole batch.
+          Each of the $B$ texts takes $2N$ FLOPs. The longer of both times counts.
+        - Attention. It reads the KV cache of every text, $C$ bytes each. Caches are not shared.
 
         [@eq:step]: $$
         \text{step} = \max\left(\frac{N w}{\text{bandwidth}},\; \frac{2BN}{\text{peak}}\right)
         + \frac{B\,C}{\text{bandwidth}}
         $$
 
-        `pace_of` divides the number of texts by this time: the tokens per second of all texts
-        together. Here it is for Llama-3-8B on an H100 at best, with short texts of `128` tokens and
-        long ones of `8192`:
+        In this time all texts together get $B$ tokens. Take Llama-3-8B on an H100: reading its
+        weights takes `4.48` ms, and reading the cache of a text of `8192` tokens takes `0.32` ms.
+        `step_seconds` is the formula, and `pace_of` divides the number of texts by it. Compare
+        short texts of `128` tokens with long ones of `8192`:
     """)
+    weights = 1e3 * 2 * 7504658432 / BANDWIDTH  # @hide
+    one_cache = 1e3 * GiB / BANDWIDTH  # @hide
+    assert (round(weights, 2), round(one_cache, 2)) == (4.48, 0.32), \
+        "An H100 reads the weights in 4.48 ms, and a cache of one GiB in 0.32 ms."  # @hide
+    model = Transformer(MODEST).bfloat16()  # @hide
+    grown = []  # @hide
+    for batch in (1, 16):  # @hide
+        caches = full_caches(model, batch, 511)
+        tokens = torch.zeros(batch, 1, dtype=torch.int64)
+        grown.append(bytes_moved(partial(model, tokens, caches)))
+    ratio = grown[1] / grown[0]  # @hide
+    by_formula = [decoding_bytes(MODEST, batch, 512) for batch in (1, 16)]  # @hide
+    predicted = by_formula[1] / by_formula[0]  # @hide
+    above = ratio / predicted  # @hide
+    assert by_formula == [7_184_384, 15_048_704], \
+        "For a small model, weights once and 1 or 16 caches are 7,184,384 and 15,048,704 bytes."  # @hide
+    assert 1 < above < 1.2, \
+        "The bytes that its operations move grow as the formula says, but for a fifth at most."  # @hide
     batches = [1, 4, 16, 64, 256]  # @inspect batches
     short = [pace_of(LLAMA_3_8B, b, 128) for b in batches]  # @inspect short as tokens/s
     long = [pace_of(LLAMA_3_8B, b, 8192) for b in batches]  # @inspect long as tokens/s
     assert short[3] / short[0] > 58, \
-        "64 short texts give almost 64 times the tokens of one."
+        "64 short texts get almost 60 times the tokens of one."
+    assert 12 < long[3] / long[0] < 13, \
+        "64 long texts get only 12 times the tokens of one."
     assert [round(p) for p in short] == [223, 889, 3508, 13331, 44425], \
-        "Short texts are written so fast."  # @hide
+        "Short texts get 223, 889, 3508, 13331 and 44425 tokens a second together."  # @hide
     assert [round(p) for p in long] == [208, 694, 1665, 2561, 2958], \
-        "Long texts are written so fast."  # @hide
-    ceiling = BANDWIDTH / cache_bytes(LLAMA_3_8B, 8192)  # @inspect ceiling as tokens/s
+        "Long texts get 208, 694, 1665, 2561 and 2958 tokens a second together."  # @hide
+    ceiling = BANDWIDTH / cache_bytes(LLAMA_3_8B, 8192)  # @hide
     assert 0.9 < long[4] / ceiling < 1, \
-        "With long texts, no batch gives more than bandwidth divided by one cache."
+        "With long texts, no batch gives more tokens a second than bandwidth divided by one cache."  # @hide
     steps = [step_seconds(LLAMA_3_8B, b, 0) for b in range(999)]  # @hide
     turn = next(b for b in range(2, 999) if steps[b] > steps[1])  # @hide
     assert turn == 296, \
-        "From so many texts on, the products wait for arithmetic."  # @hide
+        "From 296 texts on, the products wait for arithmetic."  # @hide
     both = 1e3 * step_seconds(LLAMA_3_8B, 512, 128)  # @hide
     assert round(both, 2) == 10.33, \
-        "A step of 512 short texts takes so many milliseconds."  # @hide
-    waits = [64 * alone[0] / alone[3] for alone in (short, long)]  # @inspect waits as times
+        "A step of 512 short texts takes 10.33 milliseconds."  # @hide
+    waits = [64 * alone[0] / alone[3] for alone in (short, long)]  # @hide
     assert 1.06 < waits[0] < 1.08, \
-        "With 64 short texts, each waits hardly longer for its token than one alone."
+        "With 64 short texts, each waits hardly longer for its token than one alone."  # @hide
     assert 5.2 < waits[1] < 5.3, \
-        "With 64 long texts, each waits several times as long."
+        "With 64 long texts, each waits more than 5 times as long."  # @hide
     note(rf"""
         With {batches[3]} short texts, all together get {short[3] / short[0]:.0f} times the tokens
-        of one, because they share the weights. With {batches[3]} long texts it is only
-        {long[3] / long[0]:.0f} times, because each brings a cache that the card has to read. No
-        single text gets faster: each waits {waits[0]:.2f} times as long for its next token with
-        short texts, and {waits[1]:.1f} times with long ones. So a larger batch makes tokens cheaper
-        and slower.
+        of one, because they share the reading of the weights. With {batches[3]} long texts it is
+        only {long[3] / long[0]:.0f} times, because each brings a cache of its own: `64 * 0.32` ms
+        for the caches, and `4.48` ms for the weights.
 
-        How many full contexts fit beside the weights? The {H100.name} is sold as one of 80 GB
-        [@nvidia-h100]; its driver shows a little more [@{H100.seen}]. `room_for` takes the weights
-        from the memory and divides the rest by the cache of one text:
+        No single text gets faster. With {batches[3]} short texts each waits {waits[0]:.2f} times as
+        long for its next token, and with long ones {waits[1]:.1f} times. So a larger batch makes
+        tokens cheaper and slower.
     """)
-    fits = room_for(LLAMA_3_8B, 8192)  # @inspect fits
-    assert fits == 64, "By what the driver shows, at most 64 full contexts fit."
-    sold = room_for(LLAMA_3_8B, 8192, memory=H100.memory)  # @hide
-    assert sold == 59, \
-        "By the number that the card is sold by, it would be so many."  # @hide
     more = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]  # @hide
-    figure(plot_paces(more, {c: [pace_of(LLAMA_3_8B, b, c) for b in more] for c in (128, 2048, 8192)},
-                      {c: room_for(LLAMA_3_8B, c) for c in (128, 2048, 8192)}),
-        caption=f"Llama-3-8B on an {H100.name}, at best. Thin where the caches no longer fit.",
-        alt=r"""
-            Tokens per second against the number of sequences, both logarithmic, for three lengths
-            of context. The curve for short texts rises in a straight line to some hundred
-            sequences; the others bend and level off, the longest first, and become thin where
-            memory ends.
-        """)
 
     def paces(sequences: int, context: int) -> dict[str, float]:  # @hide
         if sequences > room_for(LLAMA_3_8B, context):
@@ -476,7 +485,7 @@ def a_batch_shares_the_weights() -> None:
             for the caches of the others. With short ones it is nearly a straight line, up to
             hundreds of sequences.
         """,
-        caption=f"Llama-3-8B on an {H100.name}, at best, while the caches fit beside the weights.",
+        caption=f"Tokens per second of Llama-3-8B on an {H100.name}, at best, while the caches fit beside the weights.",
         alt=r"""
             Two lines over the number of sequences: the tokens per second of all together, which
             rises, and of each text, which falls.
@@ -487,17 +496,71 @@ def a_batch_shares_the_weights() -> None:
     assert max(s for s, c in grid if c == 8192) == 64, \
         "The line ends where the card is full."  # @hide
     question(r"""
-        Llama-3-70B has `70553706496` weights, `80` layers, and keys of `1024` numbers, all in
-        `bfloat16`. Four H100 together have `4 * 81559` MiB. How many full contexts of `8192` tokens
-        fit beside the weights at most?
+        On some card, reading the weights of a model takes `10` ms, and reading the cache of one
+        text takes `0.2` ms. The card waits for memory all the time. It writes `50` texts at once.
+        How many tokens a second do all of them get together?
+    """, answer=50 / (10e-3 + 50 * 0.2e-3), check=1e3 * 50 / (10 + 10), unit="tokens/s", within=0.01, wrong={
+            "Each text has a cache to read: 50 times 0.2 ms.": 50 / (10e-3 + 0.2e-3),
+            "That is each text; together they get 50 times as many.": 1 / (10e-3 + 50 * 0.2e-3),
+            "The weights are read once for all texts.": 50 / (50 * (10e-3 + 0.2e-3)),
+            "The caches have to be read, too.": 50 / 10e-3,
+        }, hint="How long does one step take?",
+        why="A step takes `10` ms for the weights, read once, and `50 * 0.2` ms for the caches: `20` ms. It brings `50` tokens.")
+
+
+def memory_limits_the_batch() -> None:
+    """A card's memory limits the batch: beside the weights, each text needs room for its cache."""
+    note(rf"""
+        How many texts can a card write at once? Its memory holds the weights once, and a KV cache
+        for each text. So the number is
+
+        $$
+        \frac{{\text{{memory}} - \text{{weights}}}}{{\text{{cache of one text}}}},
+        $$
+
+        rounded down. Take Llama-3-8B on an {H100.name}. It has `8030261248` parameters of `2`
+        bytes, and a full text of `8192` tokens takes one GiB of cache. The card is sold as one of
+        80 GB [@nvidia-h100]; its driver shows `81559` MiB [@{H100.seen}]:
+    """)
+    memory = 81559 * MiB  # @inspect memory as B
+    assert memory == MEMORY, \
+        "This is the memory that the driver of an H100 shows."  # @hide
+    left = memory - 2 * 8030261248  # @inspect left as B
+    texts = left // GiB  # @inspect texts
+    assert texts == 64, \
+        "Beside the weights, 64 full texts fit."
+    assert texts == room_for(LLAMA_3_8B, 8192), \
+        "The formula that later sections use gives as many."  # @hide
+    sold = room_for(LLAMA_3_8B, 8192, memory=H100.memory)  # @hide
+    assert sold == 59, \
+        "By the 80 GB that the card is sold by, 59 would fit."  # @hide
+    note(rf"""
+        At most {texts} full texts fit, if nothing else takes memory. By the 80 GB that the card is
+        sold with [@nvidia-h100] it would be {sold}. Shorter texts have smaller caches, so more of
+        them fit:
+    """)
+    more = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]  # @hide
+    figure(plot_paces(more, {c: [pace_of(LLAMA_3_8B, b, c) for b in more] for c in (128, 2048, 8192)},
+                      {c: room_for(LLAMA_3_8B, c) for c in (128, 2048, 8192)}),
+        caption=f"Tokens per second of all texts together, Llama-3-8B on an {H100.name} at best. A line is thin where the caches no longer fit.",
+        alt=r"""
+            Tokens per second against the number of sequences, both logarithmic, for three lengths
+            of context. The curve for short texts rises in a straight line to some hundred
+            sequences; the others bend and level off, the longest first, and become thin where
+            memory ends.
+        """)
+    question(r"""
+        Llama-3-70B has `70553706496` parameters of `2` bytes, `80` layers, and keys of `1024`
+        numbers. So a full text of `8192` tokens takes `2 * 80 * 1024 * 8192 * 2` bytes of cache.
+        Four H100 together have `4 * 81559` MiB. How many full texts fit beside the weights at most?
     """, answer=(4 * 81559 * MiB - 2 * 70553706496) // (2 * 80 * 1024 * 8192 * 2),
-        check=room_for(LLAMA_3_70B, 8192, cards=4), unit="contexts", within=0.02, wrong={
-            "The cache has keys and values.": (4 * 81559 * MiB - 2 * 70553706496) // (80 * 1024 * 8192 * 2),
+        check=room_for(LLAMA_3_70B, 8192, cards=4), unit="texts", within=0.02, wrong={
             "The weights take two bytes each.": (4 * 81559 * MiB - 70553706496) // (2 * 80 * 1024 * 8192 * 2),
             "A MiB has 1024 times 1024 bytes.": (4 * 81559 * 10**6 - 2 * 70553706496) // (2 * 80 * 1024 * 8192 * 2),
-        }, hint="A full context takes `2 * 80 * 1024 * 8192 * 2` bytes.", why=r"""
-            From all bytes take `2` for each weight. Divide the rest by the cache of a full context,
-            which has keys and values in each layer.
+            "The weights have to be there, too.": 4 * 81559 * MiB // (2 * 80 * 1024 * 8192 * 2),
+        }, hint="How many bytes are left beside the weights?", why=r"""
+            From all bytes take `2` for each parameter. Divide the rest by the cache of a full text,
+            and round down.
         """)
 
 
@@ -537,7 +600,7 @@ def beyond_some_context_no_batch_helps() -> None:
         "The limit, solved for T, gives the same."
     reach = intensity(huge, 8192) / ridge  # @inspect reach as %
     assert 0.06 < reach < 0.07, \
-        "With 8192 tokens, the largest batch reaches this share of the peak."
+        "With 8192 tokens, the largest batch reaches less than 7 % of the peak."
     note(rf"""
         Beyond {last} tokens of context, no batch makes Llama-3-8B wait for arithmetic. With `8192`
         tokens in each text, an H100 reaches at most {reach:.0%} of its peak, however many texts it
@@ -635,7 +698,7 @@ def a_guess_is_cheap_to_check() -> None:
     drawn = (1 + right.cumprod(dim=1).sum(dim=1)).double().mean().item()  # @inspect drawn
     expected = (1 - p ** (n + 1)) / (1 - p)  # @inspect expected
     assert 3.3 < expected < 3.4, \
-        "By the formula, one pass brings so many tokens."
+        "By the formula, one pass brings 3.4 tokens on average."
     # Drawn with ten seeds, it was off by at most 0.004.
     assert math.isclose(drawn, expected, rel_tol=0.01), \
         "Random draws give the same."
@@ -652,10 +715,11 @@ def a_guess_is_cheap_to_check() -> None:
         weights, so $q$ is the quotient of their bytes:
     """)
     q = decoding_bytes(LLAMA_32_1B, 1, 0) / decoding_bytes(LLAMA_3_8B, 1, 0)  # @inspect q
-    assert 0.16 < q < 0.17, "A guess takes this share of a pass."
+    assert 0.16 < q < 0.17, \
+        "A guess of the small model takes less than 17 % of a pass of the large one."
     gain = expected / (1 + n * q)  # @inspect gain as times
     assert 2 < gain < 2.1, \
-        "With the guesses paid for, the text is written so many times as fast."
+        "With the guesses paid for, the text is written 2 times as fast."
     best = max(range(1, 20), key=lambda n: (1 - p ** (n + 1)) / (1 + n * q))  # @inspect best
     assert best == 4, "Four guesses at a time gain most here."
     note(rf"""
