@@ -48,7 +48,7 @@ def four_bits_hold_eight_sizes() -> None:
     lost = (to_e2m1(x * factor) == 0).float().mean().item()  # @inspect lost as %
     assert abs(lost - predicted) < 0.005, "counted, predicted"
     note("One outlier, and the stretch serves nobody else:")
-    x[0] = 100
+    x[0] = 100  # @unnoticed: 0, 100 -> 200, 100 -> 101: any outlier
     factor = sizes[-1] / x.abs().max().item()
     lost = (to_e2m1(x * factor) == 0).float().mean().item()  # @inspect lost as %
     assert 0.9999 < lost < 1, "all but a few"
@@ -76,7 +76,7 @@ def an_outlier_ruins_its_own_block_only() -> None:
         keeps the numbers themselves in E4M3, as here, or in E5M2.
     """)
     x, size, top = torch.randn(2**12), 32, 448.0
-    x[0] = 1e6
+    x[0] = 1e6  # @unnoticed: 0: any place
 
     def through(scale: Tensor) -> tuple[Tensor, Tensor]:
         blocks = x.view(len(scale), -1) / scale
@@ -160,7 +160,7 @@ def smaller_blocks_need_finer_scales() -> None:
         them are the largest of their block and pay for the miss: they are stretched too little, or
         cut off at the top. Bits a number, by formula and as bytes would have it:
     """)
-    scales = 8 * len(x) // 32, 8 * len(x) // 16 + 32
+    scales = 8 * len(x) // 32, 8 * len(x) // 16 + 32  # @unnoticed: + -> -, 32 -> 33, 32 -> 64: one scale more or less is not seen
     paid = [4 + round(s / len(x), 2) for s in scales]  # @inspect paid as bits
     assert paid == [4 + 8 / 32, 4 + 8 / 16], "MXFP4, NVFP4"
     note(r"""

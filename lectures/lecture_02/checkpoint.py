@@ -401,7 +401,7 @@ def torch_load_refuses_what_it_does_not_know() -> None:
     restored.bit_generator.state = reloaded(saved)
     assert restored.random() == rng.random(), "the next draw agrees"
     given = [3, torch.ones(2), np.float64(3), {"lr": 0.1}]
-    given += [np.random.default_rng(0), nn.Linear(2, 2).state_dict()]
+    given += [np.random.default_rng(0), nn.Linear(2, 2).state_dict()]  # @unnoticed: 2: any layer
     errors = [message_of(partial(reloaded, value)) for value in given]
     question(r"""
         How many of these can be saved and loaded: `3`, `torch.ones(2)`, `np.float64(3)`,

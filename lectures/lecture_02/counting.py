@@ -62,7 +62,7 @@ def only_arithmetic_counts() -> None:
         Copies, casts and comparisons involve nothing else and are not counted. Only arithmetic is;
         PyTorch's counter takes the same view.
     """)
-    x = torch.randn(3, 5)
+    x = torch.randn(3, 5)  # @unnoticed: 3, 5, arguments swapped: any shape
     handled = flops(lambda: (x.t().contiguous(), x.bfloat16(), x > 0))  # @unnoticed: .bfloat16(): any cast
     assert handled == 0, "copied, cast, compared"  # @zero: the counter counts arithmetic alone
     tally.clear()

@@ -54,12 +54,12 @@ def chance_enters_in_three_places() -> None:
         Weights start as random numbers. *Dropout* sets random activations to zero while training.
         The examples come in shuffled order. Do any of them twice, and the second time is different.
     """)
-    first, second = nn.Linear(4, 4).weight, nn.Linear(4, 4).weight
+    first, second = nn.Linear(4, 4).weight, nn.Linear(4, 4).weight  # @unnoticed: 4: any size
     assert not torch.equal(first, second), "two initializations"
-    ones = torch.ones(100)
+    ones = torch.ones(100)  # @unnoticed: 100: enough for two draws to differ
     dropped, again = F.dropout(ones), F.dropout(ones)  # @inspect dropped
     assert not torch.equal(dropped, again), "two sets of zeros"
-    order, reorder = torch.randperm(100), torch.randperm(100)
+    order, reorder = torch.randperm(100), torch.randperm(100)  # @unnoticed: 100: enough for two draws to differ
     assert not torch.equal(order, reorder), "two shuffles"
 
     note(r"""
@@ -341,7 +341,7 @@ def a_memory_map_may_write_to_your_data() -> None:
             beat. Data that must be parsed, decompressed or streamed want something else.
         """)
         careless[5] = 50
-        careless.flush()
+        careless.flush()  # @unnoticed: left out: the system writes it, sooner or later
         private = np.memmap(file, dtype=np.int32, mode="c")
         private[5] = 60
         on_disk = np.fromfile(file, dtype=np.int32)
@@ -463,7 +463,7 @@ def the_last_start_leaves_room_for_a_target() -> None:
         With targets that is exactly right: `randint` leaves its end out. Without them it is one
         short, and the last token of the file is never seen at all.
     """)
-    data = np.arange(1, 11, dtype=np.int32)
+    data = np.arange(1, 11, dtype=np.int32)  # @unnoticed: dtype= dropped, int32: any whole numbers
     generator = torch.Generator().manual_seed(0)
     x, y = get_batch(data, 4000, 4, generator)
     starts = (x[:, 0] - 1).unique().tolist()  # @inspect starts
@@ -494,10 +494,10 @@ def narrow_tokens_need_a_cast() -> None:
         for an index, and the loss refuses `int32` for a target.
     """)
     tokens = torch.from_numpy(np.array([[1, 2, 3]], dtype=np.uint16))  # @unnoticed: 1, 2, 3: any tokens
-    table = nn.Embedding(10, 4)
+    table = nn.Embedding(10, 4)  # @unnoticed: 10: as many as there are tokens, or more
     refused = message_of(lambda: table(tokens))  # @inspect refused
     assert "indices" in refused, "no uint16 for an index"
-    scores, targets = torch.randn(3, 10), tokens.flatten()
+    scores, targets = torch.randn(3, 10), tokens.flatten()  # @unnoticed: 10: as many as there are tokens, or more
     refused = message_of(lambda: F.cross_entropy(scores, targets.int()))  # @inspect refused
     assert "Long" in refused, "no int32 for a target"
     note("So `get_batch` casts. What it widens is a batch, not the file.")

@@ -623,13 +623,15 @@ def one_value_in_five_formats() -> None:
     assert 0.0624 < max(errors) < 0.0626, "a sixteenth off"
     assert 1.4e-8 < min(errors) < 1.5e-8, "float32 comes closest"
     note("Side by side, `bfloat16` looks like the start of `float32`, but for rounding:")
-    tenth = torch.tensor(0.1, dtype=torch.float64)
+    tenth = torch.tensor(0.1, dtype=torch.float64)  # @unnoticed: dtype= dropped, float64: rounded to the nearest in each
     single = tenth.to(torch.float32)  # @inspect single as bits
     half = tenth.to(torch.float16)  # @inspect half as bits
     brain = tenth.to(torch.bfloat16)  # @inspect brain as bits
     fine = tenth.to(E4M3)  # @inspect fine as bits
     wide = tenth.to(E5M2)  # @inspect wide as bits
     assert brain.float() > single, "rounded up, not cut off"
+    five = [x.item() for x in (single, half, brain, fine, wide)]  # @hide
+    assert five == stored, "the same five values"  # @hide
     question("How many of the five formats hold `1 + 1/256` exactly?",
              answer=sum(cast(1 + 1 / 256, d) == 1 + 1 / 256 for d in FORMATS),
         check=sum(torch.finfo(d).eps <= 1 / 256 for d in FORMATS))

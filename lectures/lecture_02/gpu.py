@@ -32,7 +32,7 @@ def tensors_on_a_gpu() -> None:
 def tensors_start_on_the_cpu() -> None:
     """A tensor is made in CPU memory unless something says otherwise."""
     note("A GPU in the machine changes nothing about this line:")
-    x = torch.zeros(32, 32)  # @inspect x.device
+    x = torch.zeros(32, 32)  # @inspect x.device  # @unnoticed: 32: any shape
     assert x.device == torch.device("cpu"), "the default"
     note(r"""
         Name a device to create a tensor there, or call `.to(device)` to copy one. Where the tensor
@@ -40,15 +40,15 @@ def tensors_start_on_the_cpu() -> None:
         machine has it, keeps shapes and no data.)
     """)
     assert x.to("cpu") is x, "already there"
-    shape_only = torch.zeros(32, 32, device="meta")
+    shape_only = torch.zeros(32, 32, device="meta")  # @unnoticed: 32: any shape
     assert shape_only.device.type == "meta", "created elsewhere"
     note(r"""
         `torch.set_default_device` changes the default for everything created after it. As a context
         it is easier to keep track of:
     """)
     with torch.device("meta"):
-        inside = torch.zeros(32, 32)
-    after = torch.zeros(32, 32)
+        inside = torch.zeros(32, 32)  # @unnoticed: 32: any shape
+    after = torch.zeros(32, 32)  # @unnoticed: 32: any shape
     assert inside.device.type == "meta", "inside the context"
     assert after.device.type == "cpu", "after it"
     question(r"""

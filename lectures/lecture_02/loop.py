@@ -176,7 +176,7 @@ def every_argument_must_change_something() -> None:
     other = {
         "width": 8, "layers": 1, "batch": 8,
         "steps": 21, "lr": 0.01, "seed": 1,
-    }
+    }  # @unnoticed: 8, 1, 21, 0.01: any other value
     base = train(**usual).losses
 
     def changes(name: str) -> bool:
@@ -311,12 +311,12 @@ def deeper_needs_a_smaller_rate() -> None:
     run = train(layers=2, lr=0.01, steps=10)  # @inspect run.batch_losses
     final = run.losses[-1]  # @inspect final
     assert math.isnan(final) is True, "not a number any more"
-    smaller = train(layers=2, lr=0.001, steps=200)
+    smaller = train(layers=2, lr=0.001, steps=200)  # @unnoticed: 200, steps= dropped: long enough
     final = round(smaller.losses[-1], 3)  # @inspect final
     assert final == 0.0, "a tenth of the rate learns"  # @zero: the loss comes to its least
 
     note("For each depth, the largest of six rates at which the loss stays finite:")
-    rates = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1)
+    rates = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1)  # @unnoticed: 0.03: a rate between
 
     def largest(layers: int) -> float:
         runs = {lr: train(layers=layers, lr=lr, steps=60) for lr in rates}

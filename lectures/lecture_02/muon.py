@@ -38,7 +38,7 @@ def muon_levels_a_gradient_with_products() -> None:
         can be predicted number by number. Take a gradient of which each direction is weaker than
         the one before:
     """)
-    u, v = (torch.linalg.qr(torch.randn(32, 32)).Q for _ in range(2))
+    u, v = (torch.linalg.qr(torch.randn(32, 32)).Q for _ in range(2))  # @unnoticed: 32: any size
     strengths = 0.9 ** torch.arange(32.0)
     g = u @ strengths.diag() @ v
     spread = (strengths[0] / strengths[-1]).item()  # @inspect spread as times

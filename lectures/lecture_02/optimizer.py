@@ -96,7 +96,7 @@ def plain_sgd_remembers_nothing() -> None:
         parameter. `walk` starts `5` parameters at one, hands an optimizer `20` gradients in turn,
         and returns where the parameters were after each. Compare our optimizer with PyTorch's:
     """)
-    gradients = torch.randn(20, 5, dtype=torch.float64)
+    gradients = torch.randn(20, 5, dtype=torch.float64)  # @unnoticed: 20, 5, arguments swapped: any gradients
     ours = walk(Descent, gradients, rule=sgd(lr=0.1))  # @inspect ours
     theirs = walk(torch.optim.SGD, gradients, lr=0.1)
     assert ours.shape == (21, 5), "There are the start and 20 steps."  # @hide
@@ -172,7 +172,7 @@ def momentum_is_a_decayed_sum() -> None:
 
         $$s \leftarrow \beta\,s + g \qquad p \leftarrow p - \eta\,s$$
     """)
-    gradients = torch.randn(20, 5, dtype=torch.float64)
+    gradients = torch.randn(20, 5, dtype=torch.float64)  # @unnoticed: 20, 5, arguments swapped: any gradients
     ours = walk(Descent, gradients, rule=momentum(lr=0.1))  # @inspect ours
     theirs = walk(torch.optim.SGD, gradients, lr=0.1, momentum=0.9)
     assert torch.allclose(ours, theirs), "step for step"
@@ -246,7 +246,7 @@ def adagrad_divides_by_the_root_of_a_sum() -> None:
 
         $$s \leftarrow s + g^2 \qquad p \leftarrow p - \eta\,\frac{g}{\sqrt{s}+\epsilon}$$
     """)
-    gradients = torch.randn(20, 5, dtype=torch.float64)
+    gradients = torch.randn(20, 5, dtype=torch.float64)  # @unnoticed: 20, 5, arguments swapped: any gradients
     ours = walk(Descent, gradients, rule=adagrad(lr=0.1))  # @inspect ours
     theirs = walk(torch.optim.Adagrad, gradients, lr=0.1)
     assert torch.allclose(ours, theirs), "step for step"
@@ -257,7 +257,7 @@ def adagrad_divides_by_the_root_of_a_sum() -> None:
     """)
     ones = torch.ones(100, 1, dtype=torch.float64)
     places = walk(torch.optim.Adagrad, ones, lr=1)
-    lengths = lengths_of(places, 3)  # @inspect lengths
+    lengths = lengths_of(places, 3)  # @inspect lengths  # @unnoticed: 3: more digits are as exact
     some = lengths[0], lengths[3], lengths[99]
     assert some == (1.0, 0.5, 0.1), "steps 1, 4 and 100"
 
@@ -271,7 +271,7 @@ def adagrad_divides_by_the_root_of_a_sum() -> None:
     places = walk(torch.optim.Adagrad, sparse, lr=1)
     final = lengths_of(places[-2:], 3)  # @inspect final
     assert final == [0.2, 1.0], "often updated, rarely updated"
-    two = torch.tensor([[3.0], [4.0]], dtype=torch.float64)
+    two = torch.tensor([[3.0], [4.0]], dtype=torch.float64)  # @unnoticed: dtype= dropped, float64: exact in either format
     question(r"""
         At a rate of `1` AdaGrad meets a gradient of `3`, then one of `4`. How long is the second
         step?
@@ -331,7 +331,7 @@ def rmsprop_forgets() -> None:
 
         $$s \leftarrow \alpha\,s + (1-\alpha)\,g^2 \qquad p \leftarrow p - \eta\,\frac{g}{\sqrt{s}+\epsilon}$$
     """)
-    gradients = torch.randn(20, 5, dtype=torch.float64)
+    gradients = torch.randn(20, 5, dtype=torch.float64)  # @unnoticed: 20, 5, arguments swapped: any gradients
     ours = walk(Descent, gradients, rule=rmsprop(lr=0.1))  # @inspect ours
     theirs = walk(torch.optim.RMSprop, gradients, lr=0.1)
     assert torch.allclose(ours, theirs), "step for step"
@@ -396,7 +396,7 @@ def adam_corrects_for_its_start() -> None:
         `walk` takes `20` steps with five weights, from random gradients. Each row of the result is
         the five weights after a step:
     """)
-    gradients = torch.randn(20, 5, dtype=torch.float64)
+    gradients = torch.randn(20, 5, dtype=torch.float64)  # @unnoticed: 20, 5, arguments swapped: any gradients
     ours = walk(Descent, gradients, rule=adam(lr=0.1))  # @inspect ours
     theirs = walk(torch.optim.Adam, gradients, lr=0.1)
     assert torch.allclose(ours, theirs), \
@@ -459,7 +459,7 @@ def adamw_decays_weights_outside_the_root() -> None:
         *Weight decay* pulls every weight a little towards zero. AdamW does so beside Adam's step
         [@loshchilov2019].
     """)
-    gradients = torch.randn(20, 5, dtype=torch.float64)
+    gradients = torch.randn(20, 5, dtype=torch.float64)  # @unnoticed: 20, 5, arguments swapped: any gradients
     ours = walk(Descent, gradients, rule=adamw(lr=0.1))  # @inspect ours
     settings = {"lr": 0.1, "weight_decay": 0.01}
     theirs = walk(torch.optim.AdamW, gradients, **settings)

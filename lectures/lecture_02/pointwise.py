@@ -219,7 +219,7 @@ def pytorchs_causal_attention_agrees() -> None:
         mask.
     """)
     n = 4
-    x = torch.randn(n, 8)
+    x = torch.randn(n, 8)  # @unnoticed: 8: any width
     keep = torch.ones(n, n, dtype=torch.bool)
     q, values = x[None], torch.eye(n)[None]
     attend = F.scaled_dot_product_attention
@@ -228,7 +228,7 @@ def pytorchs_causal_attention_agrees() -> None:
     leaking = attention_weights(x, keep.triu())
     assert torch.allclose(builtin, causal), "is_causal means tril"
     assert not torch.allclose(builtin, leaking), "it is not triu"
-    same = torch.zeros(1, 4, 8)  # @unnoticed: 8: any width
+    same = torch.zeros(1, 4, 8)  # @unnoticed: 1, 4, 8: zeros have equal scores
     tens = torch.tensor([[[0.0], [10], [20], [30]]])
     question(r"""
         All scores are equal, and the values of the four keys are `0`, `10`, `20`, `30`. What does
@@ -247,7 +247,7 @@ def the_other_triangle_is_right_in_the_other_layout() -> None:
     """)
     n = 4
     keep = torch.ones(n, n, dtype=torch.bool)
-    weights = attention_weights(torch.randn(n, 8), keep.tril())
+    weights = attention_weights(torch.randn(n, 8), keep.tril())  # @unnoticed: 8: any width
     by_query: Float[Tensor, "query key"] = weights
     by_key: Float[Tensor, "key query"] = weights.t()  # @inspect by_key
     assert torch.equal(by_query, by_query.tril()), "queries as rows: lower"

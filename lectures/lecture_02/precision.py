@@ -70,7 +70,7 @@ def flops_do_not_depend_on_the_format() -> None:
         where mistakes are yours and not the format's. Then make the products `bfloat16`, keep the
         weights in `float32`, and watch the loss.
     """)
-    pair = [torch.ones(128, 128, dtype=d) for d in (formats[0], formats[2])]
+    pair = [torch.ones(128, 128, dtype=d) for d in (formats[0], formats[2])]  # @unnoticed: 128, 2: shares are the same for any size
     work = [flops(partial(torch.matmul, x, x)) for x in pair]
     question(r"""
         Both matrices of a product are converted from `float64`, `8` bytes a number, to `bfloat16`,
@@ -337,7 +337,7 @@ def one_byte_needs_a_scale() -> None:
     assert "Disabling autocast" in said, \
         "Asked for one byte on a CPU, autocast warns and switches off."  # @hide
     assert product.dtype == torch.float32, "The product is then float32."  # @hide
-    x, w = torch.randn(64, 256), torch.randn(256, 256) * 1e-4
+    x, w = torch.randn(64, 256), torch.randn(256, 256) * 1e-4  # @unnoticed: 64, 256: any size
     exact = x @ w
     fine, wide = torch.float8_e4m3fn, torch.float8_e5m2
     lost = error_of(x @ through(w, fine, stretch=False), exact)  # @inspect lost

@@ -31,10 +31,10 @@ def adam_starts_with_its_longest_steps() -> None:
 
         $$\sqrt{\frac{1-\beta}{1+\beta} \cdot \frac{1+\beta^t}{1-\beta^t}}$$
     """)
-    noise = torch.randn(100, 2000, dtype=torch.float64)
+    noise = torch.randn(100, 2000, dtype=torch.float64)  # @unnoticed: 100 -> 101, 100 -> 200, 2000: enough of it
     places = walk(torch.optim.Adam, noise, lr=1.0)
     lengths = places.diff(dim=0).square().mean(dim=1).sqrt()
-    when = [1, 2, 10, 100]
+    when = [1, 2, 10, 100]  # @unnoticed: 2, 10: steps on the way
     measured = [lengths[t - 1].item() for t in when]  # @inspect measured
     predicted = [settled(t) for t in when]  # @inspect predicted
     rounded = [[round(it, 1) for it in some] for some in (measured, predicted)]
@@ -104,6 +104,8 @@ def decay_trades_distance_for_quiet() -> None:
     assert all(map(math.isclose, left, expected)), "measured, predicted"
     ratio = left[1] / left[0]  # @inspect ratio as times
     assert 40000 < ratio < 45000, "as much of the way is left"
+    assert [round(c, 5) for c in cosine[::50]] == [0.1, 0.08536, 0.05, 0.01464], \
+        "the cosine falls from the full rate"  # @hide
     note(r"""
         So: the full rate as long as there is way to go, and decay at the end. That is why a run
         that is stopped before its schedule ends looks worse than one that was planned as short.
@@ -148,7 +150,7 @@ def clipping_is_paid_for_at_every_step() -> None:
         `FlopCounterMode` sees nothing; the bytes are seen. Here nothing is clipped any more:
     """)
     with Moved() as moved:
-        torch.nn.utils.clip_grad_norm_([w], 2.0)
+        torch.nn.utils.clip_grad_norm_([w], 2.0)  # @unnoticed: 2.0: any limit that is not reached
     per_parameter = moved.bytes / w.numel()  # @inspect per_parameter as B
     assert round(per_parameter) == 3 * 4, "read twice, written once"
     seen = flops(lambda: torch.nn.utils.clip_grad_norm_([w], 2.0))  # @inspect seen as FLOP
@@ -157,7 +159,7 @@ def clipping_is_paid_for_at_every_step() -> None:
         What does it change? For Adam, less than it seems: if every gradient is made shorter by the
         same factor, Adam does not notice, since it divides by their size.
     """)
-    gradients = torch.randn(50, 5, dtype=torch.float64)  # @unnoticed: 50, 5: any gradients
+    gradients = torch.randn(50, 5, dtype=torch.float64)  # @unnoticed: 50, 5, arguments swapped: any gradients
     usual = walk(torch.optim.Adam, gradients, lr=0.1, eps=0)
     short = walk(torch.optim.Adam, gradients / 100, lr=0.1, eps=0)
     assert torch.allclose(usual, short), "a hundredth of each, the same walk"

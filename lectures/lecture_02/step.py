@@ -394,7 +394,7 @@ def numbers_written(width: int, layers: int, batch: int) -> int:
 def small_batches_make_the_optimizer_count() -> None:
     """The optimizer's own FLOPs do not grow with the batch, and no counter shows them."""
     note("`FlopCounterMode` counts products of matrices. Ask it what an update costs:")
-    model, (x, y) = Stack(4, 2), linear_batch(4, 2)
+    model, (x, y) = Stack(4, 2), linear_batch(4, 2)  # @unnoticed: 2: any depth, any batch
     optimizer = OPTIMIZERS["SGD"](model.parameters())
     F.mse_loss(model(x), y).backward()
     reported = flops(optimizer.step)  # @inspect reported as FLOP

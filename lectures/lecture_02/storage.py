@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 from jaxtyping import Float, Int
-from timing import time_call
+from timing import SLACK, time_call
 from torch import Tensor
 from units import KiB, MiB
 
@@ -80,7 +80,7 @@ def a_tensor_is_memory_and_a_way_to_read_it() -> None:
     assert one == "00111111100000000000000000000000", \
         "These are the bits of 1.0."
     assert same_storage(x, integers), "The integers use the same storage."
-    piece = torch.zeros(4, 5)[1:, 2]
+    piece = torch.zeros(4, 5)[1:, 2]  # @unnoticed: 4: a column of more rows begins and steps the same
     question(r"""
         `m` is a fresh matrix of shape `(4, 5)`. What are the offset and the stride of `m[1:, 2]`?
     """, answer=(piece.storage_offset(), *piece.stride()),
@@ -143,7 +143,7 @@ def a_storage_is_indexed_by_bytes() -> None:
     """)
     x: Any = torch.arange(16.0).view(4, 4)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
+        warnings.simplefilter("ignore", UserWarning)  # @unnoticed: left out, 'ignore': a warning changes no value
         old = x.storage()[6]
     assert old == 6.0, "the typed storage counts elements"
 
@@ -204,9 +204,11 @@ def basic_indexing_shares_and_picking_copies() -> None:
     assert row.tolist() == [1, 100, 3], "the row sees it"
     assert column.tolist() == [100, 5], "the column sees it"
     assert listed.tolist() == [[1, 2, 3]], "the copy does not"
+    assert masked.tolist() == [1, 2, 3, 4, 5, 6], "nor does the other"
 
     note("Arithmetic that makes a new tensor is no such change, even when it reuses the old name.")
     x = x + 1  # @inspect x
+    assert x[0].tolist() == [2, 101, 4], "a new tensor"
     assert row.tolist() == [1, 100, 3], "the old storage is untouched"
     question(r"""
         How many of `x[1:]`, `x[[0, 1]]`, `x[:, ::2]`, `x[x > 50]` and `x[1, 2]` share the storage
@@ -243,7 +245,7 @@ def view_gives_the_same_numbers_another_shape() -> None:
     """)
     few = message_of(lambda: x.view(2, 2))  # @inspect few
     turned = message_of(lambda: x.t().view(2, 3))  # @inspect turned
-    assert "is invalid for input of size 6" in few, "counts must agree"
+    assert "'[2, 2]' is invalid for input of size 6" in few, "counts must agree"
     assert "not compatible with" in turned, "strides must allow it"
     question("For `z = torch.arange(12).view(3, 4)`, what is `z.view(4, 3)[2, 1]`?",
              answer=torch.arange(12).view(3, 4).view(4, 3)[2, 1].item(),
@@ -280,7 +282,7 @@ def a_transpose_swaps_strides() -> None:
         Any strides can be chosen by hand, with `as_strided`. A stride of `0` reads the same cell of
         memory again and again. That is how broadcasting repeats a row without copying it.
     """)
-    strip = torch.arange(12.0)
+    strip = torch.arange(12.0)  # @unnoticed: 12.0: the matrices below read six of these cells
 
     def read(
         rows: int, columns: int, row_stride: int, column_stride: int,
@@ -293,13 +295,16 @@ def a_transpose_swaps_strides() -> None:
         whole = view.is_contiguous()
         return {"elements": elements, "contiguous": whole, "kept": kept}
 
-    ranges = {"rows": range(1, 5), "columns": range(1, 5)}
-    ranges |= {"row_stride": range(5), "column_stride": range(5)}
-    ranges |= {"offset": range(12)}
+    ranges = {"rows": range(1, 5), "columns": range(1, 5)}  # @unnoticed: 1, 5: how far the sliders go
+    ranges |= {"row_stride": range(5), "column_stride": range(5)}  # @unnoticed: 5: how far the sliders go
+    ranges |= {"offset": range(12)}  # @unnoticed: 12: how far the slider goes
     begin = {"rows": 2, "columns": 3, "row_stride": 3, "column_stride": 1}
     begin |= {"offset": 0}
+    matrix = read(**begin)["elements"]  # @hide
+    assert matrix == [[0, 1, 2], [3, 4, 5]], \
+        "The picture begins with a matrix of 2 rows and 3 columns."  # @hide
     explore(read, over=ranges, at=begin, module="pictures/strides.js",
-        still=plot_strides(read(**begin)["elements"], len(strip)),
+        still=plot_strides(matrix, len(strip)),
         do=r"""
             Turn this matrix into its transpose. Which sliders does it take? Then make all rows
             equal: how many cells of memory does the view still read?
@@ -395,8 +400,9 @@ def some_shapes_cannot_be_a_view() -> None:
     assert not same_storage(x, reshaped), \
         "From the transpose, reshape has to copy."
     assert same_storage(x, shared), "From the matrix itself, it makes a view."
-    x.reshape(3, 2)[0, 0] = 9
-    x.t().reshape(2, 3)[0, 0] = 8  # @unnoticed: left out, 8, 0, 2, 3: what is written into a copy is thrown away
+    assert tuple(shared.shape) == (3, 2), "It has the shape that was asked for."  # @hide
+    x.reshape(3, 2)[0, 0] = 9  # @unnoticed: arguments swapped: the first number has the same place
+    x.t().reshape(2, 3)[0, 0] = 8  # @unnoticed: left out, 8, 0: what is written into a copy is thrown away
     question(r"""
         `x` is a fresh matrix of `2` rows and `3` columns. First `x.reshape(3, 2)[0, 0] = 9` runs,
         then `x.t().reshape(2, 3)[0, 0] = 8`. What is `x[0, 0]` now?
@@ -416,7 +422,7 @@ def a_view_needs_axes_that_merge() -> None:
     misbelief("A non-contiguous tensor cannot be viewed any further.",
         "Splitting an axis, adding one, indexing and transposing back all work, without a copy.")
     y = torch.arange(1.0, 7.0).view(2, 3).t()  # @inspect y
-    longer, row, back = y.view(3, 1, 2), y[0], y.t()
+    longer, row, back = y.view(3, 1, 2), y[0], y.t()  # @unnoticed: 0: any row
     assert y.is_contiguous() is False, "rows that jump"
     assert tuple(longer.shape) == (3, 1, 2), "viewed all the same"
     assert same_storage(y, longer), "without a copy"
@@ -430,12 +436,12 @@ def a_view_needs_axes_that_merge() -> None:
         as long as a whole walk along the inner one: the outer stride must equal the inner size
         times the inner stride.
     """)
-    block = torch.arange(24.0).view(2, 3, 4)[:, :, :2]  # @inspect block.stride()
+    block = torch.arange(24.0).view(2, 3, 4)[:, :, :2]  # @inspect block.stride()  # @unnoticed: arguments swapped: the first two axes merge in either order
     outer, middle, inner = block.stride()
     merged = block.view(6, 2)  # @inspect merged, merged.stride()
     error = message_of(lambda: block.view(2, 6))  # @inspect error
     assert block.is_contiguous() is False, "half of each row is missing"
-    inner_walk = block.size(2) * inner  # @inspect inner_walk
+    inner_walk = block.size(2) * inner  # @inspect inner_walk  # @unnoticed: * -> /: the inner stride is 1
     assert outer == block.size(1) * middle, "step and walk agree: merge"
     assert same_storage(block, merged), "so this is a view"
     assert (middle, inner_walk) == (4, 2), "step and walk differ"
@@ -453,14 +459,14 @@ def contiguous_copies_only_when_it_must() -> None:
     note("Two calls are trusted to make a fresh, gapless tensor. Neither always does.")
     misbelief("`contiguous()` makes a copy, so afterwards the tensors no longer share memory.",
         "On a contiguous tensor it returns that very tensor. To be sure of a copy, `clone()`.")
-    x = torch.arange(1.0, 7.0).view(2, 3)
+    x = torch.arange(1.0, 7.0).view(2, 3)  # @unnoticed: arguments swapped: any matrix
     assert x.contiguous() is x, "nothing to do, the same object"
     assert not same_storage(x, x.t().contiguous()), "had to be copied"
     assert not same_storage(x, x.clone()), "a clone is always a copy"
 
     misbelief("Use `contiguous()` or `reshape()` to make a tensor contiguous.",
         "`reshape()` promises a shape. Where a view will do it returns the view, gaps and all.")
-    block = torch.arange(24.0).view(2, 3, 4)[:, :, :2]
+    block = torch.arange(24.0).view(2, 3, 4)[:, :, :2]  # @unnoticed: arguments swapped: six rows of two in either order
     flat = block.reshape(6, 2)  # @inspect flat, flat.stride()
     assert flat.stride() == (4, 1), "rows of two, four apart"
     assert flat.is_contiguous() is False, "reshape left the gaps"
@@ -487,7 +493,7 @@ def a_small_view_keeps_everything_alive() -> None:
     """)
     base = torch.zeros(1024, 1024)
     row = base[0]  # @inspect row.nbytes as B
-    del base
+    del base  # @unnoticed: left out: the storage is as large while the matrix has a name
     held = row.untyped_storage().nbytes()  # @inspect held as B
     assert row.nbytes == 4 * KiB, "what the row needs"
     assert held == 4 * MiB, "what it holds"
@@ -502,7 +508,7 @@ def a_small_view_keeps_everything_alive() -> None:
     torch.save(row.clone(), alone)
     with_base, row_only = whole.tell(), alone.tell()  # @inspect with_base as B, row_only as B
     assert with_base // MiB == 4, "the file holds the matrix"
-    assert row_only // MiB == 0, "the clone's file does not"  # @zero: less than one MiB
+    assert 4 * KiB < row_only < 8 * KiB, "the clone's file holds the row"
     question(r"""
         In each of `100` steps a loop computes fresh `float32` logits of shape `(256, 1024)` and
         appends `logits[0, 0]` to a list. How much memory does the list keep alive?
@@ -517,7 +523,7 @@ def a_view_costs_the_same_at_any_size() -> None:
         A transpose writes a few integers, whatever the matrix. Making the transposed matrix
         contiguous reads and writes every number.
     """)
-    small, x = torch.randn(2, 2), torch.randn(2048, 2048)
+    small, x = torch.randn(2, 2), torch.randn(2048, 2048)  # @unnoticed: 2: a few numbers
     small_view = time_call(lambda: small.t(), repeats=7).seconds  # @measure small_view as s
     view = time_call(lambda: x.t(), repeats=7).seconds  # @measure view as s
     copy = time_call(lambda: x.t().contiguous(), repeats=7).seconds  # @measure copy as s
@@ -535,7 +541,8 @@ def a_view_costs_the_same_at_any_size() -> None:
     """)
     clone = time_call(lambda: x.clone(), repeats=7).seconds  # @measure clone as s
     slowdown = copy / clone  # @measure slowdown as times
-    assert 1 < slowdown, "the copy of the transpose takes longer than the clone"
+    assert 1 / SLACK < slowdown < 100 * SLACK, \
+        "the copy of the transpose is not much quicker than the clone"
     question(r"""
         A `float64` matrix of shape `(1000, 500)` is transposed and made contiguous. How many bytes
         are read and written, taken together?

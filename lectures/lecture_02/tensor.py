@@ -71,7 +71,7 @@ def four_ways_to_make_a_tensor() -> None:
         that code which reads before it writes is found out.
     """)
     with deterministic():
-        unwritten = torch.empty(4, 8)  # @inspect unwritten
+        unwritten = torch.empty(4, 8)  # @inspect unwritten  # @unnoticed: arguments swapped: any shape
     assert unwritten.isnan().sum() == 32, "nothing was promised"
     question(r"""
         Deterministic mode is on. In a fresh `torch.empty(4, 8)` every element but one is set to
@@ -87,7 +87,7 @@ def randn_draws_from_the_standard_normal() -> None:
         The *spread* is the standard deviation, `std`, or *deviation* for short. The draws come from
         the normal distribution, which puts a known share of them within one deviation of its mean.
     """)
-    x = torch.randn(10**6)  # @inspect x  # @unnoticed: 10 -> 11, 10 -> 20, 6: more draws come nearer
+    x = torch.randn(10**6)  # @inspect x  # @unnoticed: 10 -> 11, 6: more draws come nearer
     middle = abs(round(x.mean().item(), 2))  # @inspect middle
     std = round(x.std().item(), 2)  # @inspect std
     assert (middle, std) == (0.0, 1.0), "to two digits"
@@ -102,10 +102,10 @@ def randn_draws_from_the_standard_normal() -> None:
 
     found = [correlation(x, 1), correlation(x, 10), correlation(x.abs(), 1)]
     assert found == [0.0, 0.0, 0.0], "uncorrelated, to two digits"
-    inside = (x.abs() < 1).double().mean().item()  # @inspect inside
+    inside = (x.abs() < 1).double().mean().item()  # @inspect inside  # @unnoticed: .double(): the mean of ones and zeros is exact enough in either
     theory = math.erf(1 / math.sqrt(2))  # @inspect theory
     assert 0.995 < inside / theory < 1.005, "as many as there should be"
-    y = 3 + 2 * x
+    y = 3 + 2 * x  # @unnoticed: + -> -: as likely, since x is symmetric
     question("What share of the entries of `3 + 2 * torch.randn(10**6)` lies between `1` and `5`?",
              answer=round(((y > 1) & (y < 5)).double().mean().item(), 2),
         check=round(theory, 2), unit="%")
@@ -118,7 +118,7 @@ def truncation_narrows_the_spread() -> None:
         A usual way to initialize weights: allocate without writing, then fill in place. The
         trailing underscore marks an operation that overwrites its argument.
     """)
-    x = torch.empty(10**6)
+    x = torch.empty(10**6)  # @unnoticed: 10 -> 11, 6: more draws come nearer
     y = nn.init.trunc_normal_(x, mean=0, std=1, a=-2, b=2)  # @inspect x
     assert y is x, "filled in place"
     assert x.abs().max() <= 2, "the tails are gone"
@@ -145,7 +145,7 @@ def most_tensors_hold_floats() -> None:
         A language model gets integers, the *token ids*. It looks each of them up in a table of
         vectors, and from there on everything that it learns or computes is floats.
     """)
-    table = nn.Embedding(100, 4)
+    table = nn.Embedding(100, 4)  # @unnoticed: 100 -> 101, 100 -> 200, 4: as many rows as there are tokens, or more
     tokens: Int[Tensor, "seq"] = torch.tensor([7, 42, 99])  # @inspect tokens
     activations: Float[Tensor, "seq dim"] = table(tokens)  # @inspect activations
     mask: Bool[Tensor, "query key"] = torch.ones(3, 3).tril().bool()  # @inspect mask

@@ -233,7 +233,7 @@ def gradients_kept_as_zeros_are_there_at_the_peak() -> None:
         that turns the last row of numbers into one. `memory_over_a_step` takes a step of AdamW and
         notes what is alive after each operation; its fullest moment is the peak.
     """)
-    width, layers = 64, 4
+    width, layers = 64, 4  # @unnoticed: 64, 4: any stack
     weights = width**2 * layers + width
 
     def peak(batch: int, *, zeros: bool) -> int:

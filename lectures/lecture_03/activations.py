@@ -194,7 +194,7 @@ def the_block_of_today_keeps_other_tensors() -> None:
         block = with_lean_norms(Block(config, how))
         return kept_per_token(block, config.width, 2, context, config.head)
 
-    wide = Config(1, 96, 6, 3, 200, 100, 64)  # @hide  # @unnoticed: 100, 64, 1: a block has no vocabulary, context and layers
+    wide = Config(1, 96, 6, 3, 200, 100, 64)  # @hide
     cases = (SMALL, 32), (SMALL, 64), (wide, 16)  # @hide
     fused = [kept_by(c, s, "fused") for c, s in cases]  # @hide
     exact = [activation_bytes(c, s) for c, s in cases]  # @hide
