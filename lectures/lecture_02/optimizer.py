@@ -86,50 +86,52 @@ def sgd(lr: float) -> Rule:
 def plain_sgd_remembers_nothing() -> None:
     """Plain SGD subtracts the gradient times the learning rate and remembers nothing."""
     note(r"""
-        An *optimizer* turns the gradient of a parameter into a step. What is the simplest one?
-        *Stochastic gradient descent*, SGD, subtracts the gradient $g$ of a random batch from each
-        parameter $p$, times a factor $\eta$, the *learning rate*:
+        An *optimizer* turns the gradient of a parameter into a step. The simplest one is
+        *stochastic gradient descent*, SGD. It multiplies the gradient $g$ by a factor $\eta$, the
+        *learning rate*, and subtracts that from the parameter $p$:
 
         $$p \leftarrow p - \eta\,g$$
 
-        `Descent` is an optimizer written for this book, which applies a rule such as `sgd` to each
-        parameter. `walk` starts `5` parameters at one, hands an optimizer `20` gradients in turn,
-        and returns where the parameters were after each. Compare our optimizer with PyTorch's:
+        With $p=1$, $\eta=0.1$ and $g=2$ the new parameter is $1 - 0.1 \cdot 2 = 0.8$. Nothing is
+        kept for the next step, so SGD needs no memory of its own.
+
+        `Descent` is an optimizer written for this book, with `sgd` as its rule. `walk` starts `5`
+        parameters at one, gives an optimizer `20` random gradients in turn, and returns the
+        parameters after each. Compare our optimizer with PyTorch's:
     """)
     gradients = torch.randn(20, 5, dtype=torch.float64)  # @unnoticed: 20, 5, arguments swapped: any gradients
     ours = walk(Descent, gradients, rule=sgd(lr=0.1))  # @inspect ours
     theirs = walk(torch.optim.SGD, gradients, lr=0.1)
     assert ours.shape == (21, 5), "There are the start and 20 steps."  # @hide
-    assert torch.allclose(ours, theirs), "Both take the same steps."
+    assert torch.allclose(ours, theirs), "Our SGD and PyTorch's take the same 20 steps."
 
     note(r"""
-        SGD keeps nothing from one step to the next. One line of `Descent` is easy to forget: it
-        skips parameters without a gradient. A parameter that took no part in the loss has no
-        gradient, not a gradient of zero. With that line the step works, and without it fails:
+        An optimizer must skip parameters without a gradient. A parameter that took no part in the
+        loss has none; its `grad` is `None`, not zero. `Descent` skips such parameters. Applied
+        directly to `None`, the rule fails:
     """)
     used, unused = (torch.ones(2, requires_grad=True) for _ in range(2))
     used.sum().backward()
     Descent([used, unused], sgd(lr=0.5)).step()
     assert used.tolist() == [0.5, 0.5], \
         "The parameter with a gradient takes a step."
-    assert unused.tolist() == [1, 1], "The one without is left alone."
+    assert unused.tolist() == [1, 1], "The parameter without a gradient stays as it was."
     missing: Any = unused.grad
     careless = message_of(lambda: sgd(lr=0.5)(unused, missing, {}))  # @inspect careless
-    assert "NoneType" in careless, "Without that line, the step fails."
+    assert "NoneType" in careless, "Applied to None, the rule fails with an error."
     question(r"""
         A parameter starts at `1`. SGD with a learning rate of `0.5` gets the gradients `2`, `-1`
         and `0.5`, one after the other. Where does the parameter end?
     """, answer=walk(torch.optim.SGD, torch.tensor([[2.0], [-1.0], [0.5]]), lr=0.5)[-1].item(),
         wrong={
-            "A step goes against the gradient.": 1.75,
-            "The rate is missing.": -0.5,
+            "The step is subtracted, not added.": 1.75,
+            "The learning rate is missing.": -0.5,
         },
         check=1 - 0.5 * (2 - 1 + 0.5),
-        hint="Nothing is remembered, so only the sum of the gradients matters.",
+        hint="How much does each step subtract?",
         why=r"""
-            Each step subtracts half of its gradient: `1`, then `-0.5`, then `0.25`. Their order
-            does not matter, because plain SGD carries nothing from one step to the next. A negative
-            gradient moves the weight up.
+            Each step subtracts half of its gradient: `1`, then `-0.5`, then `0.25`. The parameter
+            goes from `1` to `0`, to `0.5`, to `0.25`. A negative gradient moves it up.
         """)
 
 
@@ -166,32 +168,44 @@ def momentum_is_a_decayed_sum() -> None:
     """Momentum takes longer steps, because it adds gradients up."""
     note(r"""
         *Momentum* is the simplest optimizer with a memory: it keeps moving the way it has been
-        moving [@polyak1964]. It remembers one number $s$ for each parameter $p$. In each step it
-        multiplies $s$ by a factor $\beta$, usually `0.9`, and adds the new gradient $g$. With the
-        learning rate $\eta$:
+        moving [@polyak1964]. It remembers one number $s$ for each parameter $p$, a sum of the
+        gradients so far in which older ones fade. In each step it multiplies $s$ by a factor
+        $\beta$, usually `0.9`, and adds the new gradient $g$. Then it moves the parameter by $s$
+        times the learning rate $\eta$:
 
         $$s \leftarrow \beta\,s + g \qquad p \leftarrow p - \eta\,s$$
+
+        `walk` takes `20` steps with `5` parameters, from random gradients, once with our `momentum`
+        and once with PyTorch's:
     """)
     gradients = torch.randn(20, 5, dtype=torch.float64)  # @unnoticed: 20, 5, arguments swapped: any gradients
     ours = walk(Descent, gradients, rule=momentum(lr=0.1))  # @inspect ours
     theirs = walk(torch.optim.SGD, gradients, lr=0.1, momentum=0.9)
-    assert torch.allclose(ours, theirs), "step for step"
+    assert torch.allclose(ours, theirs), \
+        "Our momentum and PyTorch's take the same 20 steps."
+    note(r"""
+        How long do the steps get? Let the gradient always be `1` and the learning rate `1`. The sum
+        is `1` after the first step, `0.9 + 1 = 1.9` after the second, `0.9 * 1.9 + 1 = 2.71` after
+        the third. It stops growing where a step changes nothing: $s = \beta s + g$, so
 
-    misbelief("Momentum is SGD with an exponential average of the gradients.", r"""
-        PyTorch keeps a *sum*, in which older gradients count less. If the gradient is always one,
-        an average stays at one. The sum grows to `10`, and the steps become as much longer.
+        $$
+        s = \frac{g}{1-\beta}
+        $$
+
+        With $\beta$ = `0.9` that is `10` times the gradient. `lengths_of` gives the length of each
+        step of a walk:
     """)
     ones = torch.ones(200, 1, dtype=torch.float64)  # @unnoticed: 200 -> 201, 200 -> 400: long enough for the sum to settle
     summed = walk(torch.optim.SGD, ones, lr=1, momentum=0.9)
     lengths = lengths_of(summed, 2)  # @inspect lengths  # @unnoticed: 2: more digits are as exact
     assert lengths[:3] == [1.0, 1.9, 2.71], \
-        "With a gradient of one, the steps get longer and longer."
+        "The first three steps have lengths 1, 1.9 and 2.71."
     assert lengths[-1] == 10.0, \
-        "In the long run they are 1 / (1 - 0.9) times as long."
+        "In the long run a step has length 1 / (1 - 0.9)."
     note(r"""
-        In the long run the sum is $g / (1 - \beta)$. So momentum with $\beta$ = `0.9` takes steps
-        as long as plain SGD does with `10` times the learning rate, if gradients keep their
-        direction.
+        So while gradients keep their direction, momentum with $\beta$ = `0.9` takes steps as long
+        as plain SGD does with `10` times the learning rate. Where gradients change direction from
+        step to step, they cancel in the sum:
     """)
     straight = down_a_bowl(0.04, 0.0)  # @hide
     assert torch.allclose(straight[-1], (1 - 0.04 * CURVES) ** 30), \
@@ -219,11 +233,26 @@ def momentum_is_a_decayed_sum() -> None:
     averaged = lengths_of(damped, 6)  # @hide
     assert set(averaged) == {1.0}, \
         "With dampening, it would be an average of ones."  # @hide
+    misbelief("Momentum is SGD with an exponential average of the gradients.", rf"""
+        PyTorch keeps a sum and no average. If the gradient is always one, an average stays at one,
+        and the steps keep their length. The sum grows, and the steps get {lengths[-1]:.0f} times as
+        long.
+    """)
     question(r"""
         Plain SGD did well at a learning rate of `0.1`. With momentum and $\beta$ = `0.95`, which
-        learning rate gives steps of the same length in the long run, under a constant gradient?
+        learning rate gives steps of the same length in the long run, if the gradient stays the
+        same?
     """, answer=0.1 * (1 - 0.95),
-        check=0.1 / sum(0.95**t for t in range(2000)))
+        check=0.1 / sum(0.95**t for t in range(2000)),
+        wrong={
+            "At this rate the steps would be 20 times as long.": 0.1,
+            "That is for a factor of 0.9.": 0.01,
+        },
+        hint=r"By which factor, $1/(1-\beta)$, does momentum make the steps longer?",
+        why=r"""
+            Momentum makes the steps `1 / (1 - 0.95) = 20` times as long. So the learning rate has
+            to be `20` times smaller, `0.1 / 20`.
+        """)
 
 
 def adagrad(lr: float, eps: float = 1e-10) -> Rule:
@@ -378,14 +407,14 @@ def adam(
 def adam_corrects_for_its_start() -> None:
     """Adam's first step is as long as the learning rate, whatever the gradient."""
     note(r"""
-        *Adam* keeps two running averages for every weight. What are they for? The average of the
-        gradient, $m$, says where to go; gradients that disagree cancel. The average of the squared
-        gradient, $v$, says how large gradients usually are. Adam divides by its root, so that a
-        weight with small gradients takes steps as long as a weight with large ones.
+        *Adam* keeps two running averages for every weight. The average of the gradient, $m$, says
+        where to go. The average of the squared gradient, $v$, says how large gradients usually are.
+        Adam divides $m$ by the root of $v$. So a weight with small gradients takes steps as long as
+        a weight with large ones.
 
-        Both averages begin at zero, so at first they are too small. After $t$ steps an average of
-        equal gradients has reached the share $1 - \beta^t$ of its value. So Adam divides each
-        average by this share [@kingma2015]:
+        Both averages begin at zero, so at first they are too small: after $t$ steps with the same
+        gradient, an average has reached only the share $1 - \beta^t$ of it. Adam corrects that, and
+        divides each average by this share [@kingma2015]:
 
         $$m \leftarrow \beta_1 m + (1-\beta_1)\,g$$
 
@@ -393,8 +422,9 @@ def adam_corrects_for_its_start() -> None:
 
         $$p \leftarrow p - \eta\,\frac{m/(1-\beta_1^t)}{\sqrt{v/(1-\beta_2^t)}+\epsilon}$$
 
-        `walk` takes `20` steps with five weights, from random gradients. Each row of the result is
-        the five weights after a step:
+        ($\eta$ is the learning rate, and $\epsilon$ a tiny number, so that nothing is divided by
+        zero.) `walk` takes `20` steps with five weights, from random gradients, with our Adam and
+        with PyTorch's:
     """)
     gradients = torch.randn(20, 5, dtype=torch.float64)  # @unnoticed: 20, 5, arguments swapped: any gradients
     ours = walk(Descent, gradients, rule=adam(lr=0.1))  # @inspect ours
@@ -402,30 +432,30 @@ def adam_corrects_for_its_start() -> None:
     assert torch.allclose(ours, theirs), \
         "Our Adam and PyTorch's take the same steps."
 
-    misbelief("Adam is RMSProp plus momentum.", r"""
-        That leaves out the correction. RMSProp divides by such a root, and momentum adds gradients
-        up, but neither divides by the share $1 - \beta^t$.
-    """)
     note(r"""
-        Take the first step, with a gradient of `7` and a learning rate of `1`. With the correction,
-        $m$ becomes `7` and the root of $v$ becomes `7`, so the step is `7 / 7` times the learning
-        rate, whatever the gradient is. Usual settings are $\beta_1$ = `0.9` and $\beta_2$ =
-        `0.999`. Without the correction, $m$ is then `0.1 * 7`, and the root of $v$ is
-        $\sqrt{0.001} \cdot 7$, which is too small by more. So the step is too long. `lengths_of`
-        gives the length of each step, to three digits:
+        Take the first step, with a gradient of `7`, a learning rate of `1`, and the usual $\beta_1$
+        = `0.9` and $\beta_2$ = `0.999`. Without a correction, $m$ is `0.1 * 7`, and the root of $v$
+        is $\sqrt{0.001} \cdot 7$. The step is $0.1 / \sqrt{0.001}$, and the `7` has cancelled. With
+        the correction, $m$ becomes `7` and the root of $v$ becomes `7`, so the step is `7 / 7 = 1`
+        times the learning rate. `lengths_of` gives the length of the step, to three digits:
     """)
     seven = torch.tensor([[7.0]], dtype=torch.float64)
     first = lengths_of(walk(torch.optim.Adam, seven, lr=1), 3)  # @inspect first
     assert first == [1.0], \
-        "With the correction, the first step is the learning rate."
+        "With the correction, the first step is as long as the learning rate."
     raw = walk(Descent, seven, rule=adam(lr=1, correct=False))
     uncorrected = lengths_of(raw, 3)  # @inspect uncorrected
     ratio = (1 - 0.9) / math.sqrt(1 - 0.999)  # @inspect ratio
     assert uncorrected == [round(ratio, 3)] == [3.162], \
-        "Without it, the step is 3.162 times as long."
+        "Without the correction, the first step is 3.162 times as long."
+    misbelief("Adam is RMSProp plus momentum.", rf"""
+        That leaves out the correction. RMSProp, another optimizer, divides by the root of $v$, and
+        momentum adds gradients up. Neither divides by $1 - \beta^t$, which makes the first step
+        {uncorrected[0]} times shorter.
+    """)
     question(r"""
         With $\beta_1$ = `0.9` and $\beta_2$ = `0.96`, how long is Adam's first step at a learning
-        rate of `1` if it is not corrected?
+        rate of `1` if the averages are not corrected?
     """, answer=lengths_of(
         walk(Descent, seven, rule=adam(lr=1, betas=(0.9, 0.96), correct=False)), 3
     )[0],
@@ -434,11 +464,10 @@ def adam_corrects_for_its_start() -> None:
             "The root under the fraction is missing.": 2.5,
         },
         check=(1 - 0.9) / math.sqrt(1 - 0.96),
-        hint="How large is each average after one step, in gradients and in squares of it?",
+        hint="How large are $m$ and the root of $v$ after one step, as shares of the gradient?",
         why=r"""
-            After one step the average holds a tenth of the gradient, and the average square `0.04`
-            of its square, whose root is a fifth of the gradient. The gradient cancels: a tenth over
-            a fifth. Here the uncorrected step is too short, where usual settings make it too long.
+            After one step $m$ is `0.1` of the gradient. $v$ is `0.04` of its square, so the root of
+            $v$ is `0.2` of the gradient. The gradient cancels: `0.1 / 0.2`.
         """)
 
 
@@ -529,13 +558,17 @@ def an_optimizer_knows_tensors_not_layers() -> None:
 
 
 def one_step_is_four_calls() -> None:
-    """One step of training is four calls, and the last one frees the gradients."""
+    """A training step is four calls, and the last one frees the gradients."""
     note(r"""
-        When do gradients take memory, and when is it freed? One training step is four calls:
-        compute the loss, `backward()`, `step()`, `zero_grad()`. `backward()` makes the gradients,
-        and `zero_grad()` drops them. `Stack` is a model that this lecture uses to its end: square
-        matrices, one after the other, and a *head*, a last matrix with a single output.
-        `gradient_bytes` adds up the bytes of its gradients:
+        A training step is four calls. The first computes the loss. `backward()` makes a gradient
+        for each parameter. `step()` lets the optimizer change the parameters. `zero_grad()` drops
+        the gradients, so that the next step begins without them. So gradients take memory from the
+        second call to the fourth.
+
+        Watch it with `Stack`, a model that this lecture uses to its end: square matrices, one after
+        the other, and a *head*, a last matrix with a single output. With width `4` and two hidden
+        layers it has `4 * 4 * 2 + 4 = 36` parameters. `gradient_bytes` adds up the bytes of their
+        gradients:
     """)
     model = Stack(width=4, layers=2)
     optimizer = torch.optim.Adagrad(model.parameters())
@@ -550,7 +583,7 @@ def one_step_is_four_calls() -> None:
     changed = [not torch.equal(old, new) for old, new in pairs]
     assert held == 36 * 4, \
         "After backward(), each of the 36 parameters has a gradient of 4 bytes."
-    assert freed == 36 * 4, "zero_grad() frees all of them."
+    assert freed == 36 * 4, "zero_grad() frees all gradients."
     assert changed == [True, True, True], "The step changed every matrix."
     settings = signature(torch.optim.Optimizer.zero_grad).parameters  # @hide
     default = settings["set_to_none"].default  # @hide
@@ -566,10 +599,10 @@ def one_step_is_four_calls() -> None:
             "Those are numbers; each has four bytes.": 72,
         },
         check=4 * (8 * 8 + 8),
-        hint="How many parameters has the stack, the head included?",
+        hint="Each parameter has a gradient. How many parameters are there, with the head?",
         why=r"""
-            A gradient is as large as its parameter: `64` numbers for the hidden layer and `8` for
-            the head, `4` bytes each. The batch does not matter.
+            There is a gradient for each parameter: `64` for the hidden layer and `8` for the head,
+            `4` bytes each.
         """, unit="B")
 
 

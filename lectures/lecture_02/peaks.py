@@ -54,51 +54,53 @@ def peaks_and_mfu() -> None:
 
 
 def every_peak_belongs_to_a_format() -> None:
-    """A peak without its number format says nothing."""
+    """A GPU has a different peak for each number format."""
     note(r"""
-        What is the peak rate of a card? It depends on the number format. A card has ordinary units,
-        which compute in `float32`. It also has *tensor cores*, which multiply small blocks of
-        matrices, and the narrower the numbers, the faster. `tf32` is a `float32` that the tensor
-        cores [round](#tf32_saves_no_bytes) before they multiply it. `dense_peak` looks up what the
-        datasheet promises for dense matrices:
+        How many FLOPs can a GPU do in a second? That depends on the number format, because
+        different units of the chip do the work. Ordinary units compute in `float32`. *Tensor cores*
+        multiply small blocks of matrices, much faster, and the faster the narrower the numbers.
+        `tf32` is a `float32` that the tensor cores [round](#tf32_saves_no_bytes) before they
+        multiply it. `dense_peak` looks up the peak of a GPU for ordinary, dense matrices:
     """)
     formats = "float32", "tf32", "bfloat16"
     a100 = [dense_peak("A100 SXM 80GB", f) / TERA for f in formats]
     h100 = [dense_peak("H100 SXM", f) / TERA for f in formats]
     assert a100 == [19.5, 156.0, 312.0], \
-        "An A100 promises these TFLOP/s in the three formats."
-    assert h100 == [67.0, 494.5, 989.5], "An H100 promises these."
+        "The peaks of an A100 are 19.5, 156 and 312 TFLOP/s."
+    assert h100 == [67.0, 494.5, 989.5], "The peaks of an H100 are 67, 494.5 and 989.5 TFLOP/s."
     rows = [f"| `{name}` | {a} | {h} |" for name, a, h in zip(formats, a100, h100)]  # @hide
     note("Dense peaks in TFLOP/s, from the datasheets [@nvidia-a100; @nvidia-h100]:")
     note("| format | A100 SXM | H100 SXM |\n|---|---|---|\n" + "\n".join(rows))
     note(r"""
-        Such a number follows from the chip. It is the number of its *multiprocessors*, times the
-        FLOPs that each completes in a tick of the clock, times the ticks of a second. An A100 has
-        `108` multiprocessors at `1.41` GHz, and each completes `128` FLOPs a tick in `float32`, or
-        `2048` in `bfloat16` [@nvidia-ampere]. An H100 SXM has `132`, which complete twice as many a
-        tick, at `1.83` GHz, or at `1.98` GHz while the tensor cores rest [@nvidia-hopper]:
+        Where does such a number come from? A GPU has many equal parts, its *multiprocessors*. The
+        peak is their number, times the FLOPs that each does in a tick of the clock, times the ticks
+        in a second. An A100 has `108` multiprocessors at `1.41` GHz, and each does `128` FLOPs a
+        tick in `float32`, or `2048` in `bfloat16` [@nvidia-ampere]. In `float32` that makes
+        `108 * 128 * 1.41e9 = 19.5e12` FLOP/s. An H100 SXM has `132` multiprocessors, which do twice
+        as much a tick, at `1.98` GHz, or at `1.83` GHz with the tensor cores at work
+        [@nvidia-hopper]:
     """)
     ampere = 108 * 128 * 1.41e9, 108 * 2048 * 1.41e9
     hopper = 132 * 256 * 1.98e9, 132 * 4096 * 1.83e9
     rebuilt = [round(rate / TERA, 1) for rate in ampere + hopper]
     assert rebuilt == [19.5, 311.9, 66.9, 989.4], \
-        "The chips give the rates of the datasheets, or nearly."
+        "The products give the peaks of the datasheets, to the first three digits."
     misbelief("The peak of an A100 is `312` TFLOP/s.", rf"""
-        That is the peak in `bfloat16` and `float16` only, on the tensor cores. In ordinary
-        `float32` the peak is {a100[0]} TFLOP/s, and in `tf32` it is {a100[1]:.0f}.
+        Only in `bfloat16` and `float16`, on the tensor cores. In ordinary `float32` the peak is
+        {a100[0]} TFLOP/s, and in `tf32` it is {a100[1]:.0f}.
     """)
     question(r"""
-        At its peak in `bfloat16` an A100 needs `1` s for a product. How long does it need at best
-        in ordinary `float32`?
+        An A100 works at its peak. In `bfloat16` it needs `1` s for a product. How long does it need
+        for the same product in ordinary `float32`?
     """, answer=dense_peak("A100 SXM 80GB", "bfloat16") / (a100[0] * TERA),
         wrong={
-            "That is TF32, on the tensor cores.": 2,
+            "That is tf32, on the tensor cores.": 2,
         },
         check=2048 / 128,
-        hint="Divide one promise by the other; the work is the same.", unit="s",
+        hint="The FLOPs are the same. How many times slower are they done?", unit="s",
         why=r"""
-            The same FLOPs on the same card take as much longer as the promised rate is lower: other
-            units do them, and complete fewer in a tick of the clock.
+            The FLOPs are the same, and the peak is `312 / 19.5 = 16` times lower: in `float32` a
+            multiprocessor does `128` FLOPs a tick instead of `2048`.
         """)
 
 
@@ -280,49 +282,51 @@ def starts_slowly(x: Tensor, extra: int) -> Callable[[], Tensor]:  # @stepover
 
 
 def the_first_calls_are_not_the_ones_to_time() -> None:
-    """The first calls are not the ones to time."""
+    """Do not time the first calls: they include set-up."""
     note(r"""
-        How should one measure the time of a call? The obvious way is to run it a few times and take
-        the mean. But the first call is slow: the library chooses a *kernel*, the program that the
-        device will run, perhaps compiles it, and asks for memory. So most of that mean can be
-        set-up. The timer of this book, `time_call`, first calls until several calls in a row agree.
-        Only then it measures, and reports the median. Take a product whose first call does the work
-        of `200` more products, and time it both ways:
+        How long does an operation take? The obvious way is to call it a few times and take the
+        mean. But the first call is slow: the library chooses a *kernel*, the program that the
+        device will run, perhaps compiles it, and asks for memory. This set-up is then in the mean.
+        The remedy is a *warm-up*: call the operation until the times of several calls agree, and
+        only then measure. `time_call`, the timer of this book, does so, and reports the median.
+
+        Take a product whose first call does the work of `200` more products. `mean_seconds` takes
+        the mean of `5` calls without a warm-up:
     """)
     x = torch.randn(16, 16)
     setup = 200
     cold = mean_seconds(starts_slowly(x, setup), runs=5)  # @measure cold as s
     steady = time_call(starts_slowly(x, setup), repeats=11)  # @measure steady
     assert steady.seconds < cold, \
-        "The mean is longer, because the set-up is in it."
+        "The mean without a warm-up is longer than the median after one."
     note(r"""
-        By what factor is the mean too long? Five runs do the work of `5 + 200` products, so the
-        mean should be `205 / 5` times the time of one product:
+        By which factor is the mean too long? The `5` calls do the work of `5 + 200` products. So
+        the mean should be `205 / 5 = 41` times the time of one product:
     """)
     expected = (5 + setup) / 5  # @inspect expected as times
     assert expected == 41.0, \
-        "By counting products, the mean is 41 times too long."
+        "By counting products, the mean should be 41 times too long."
     observed = cold / steady.seconds  # @measure observed as times
-    tenth = (5 + setup / 10) / 5
+    tenth = (5 + setup / 10) / 5  # @hide
     assert tenth == 5.0, \
-        "With a tenth of the set-up, it would be 5 times too long."
-    assert tenth < observed, "Measured, it is more than 5 times too long."
+        "With a tenth of the set-up, the mean would be 5 times too long."  # @hide
+    assert tenth < observed, "Measured, the mean is more than 5 times too long."
     misbelief("Published timings are averages over many runs, after a warm-up.", r"""
-        A careful timer works like that. The one of CS336 takes the mean of `5` runs without a
-        warm-up, and nothing had run in `bfloat16` before [@cs336]. Ask how before quoting how fast.
+        Not all of them: the timer of CS336 takes the mean of `5` calls without a warm-up [@cs336].
+        Before you quote a time, ask how it was measured.
     """)
     question(r"""
-        The first call does the work of `200` more calls. Over how many runs must a timer take the
-        mean so that it is only a tenth too high?
+        The first call does the work of `200` more calls, and there is no warm-up. How many calls
+        are needed, so that their mean is only a tenth too high?
     """, answer=round(setup / (1.1 - 1)),
         wrong={
-            "That is the mean of as many runs as set up: twice too high.": 200,
+            "With 200 calls the mean is twice too high.": 200,
         },
         check=next(n for n in range(1, 9999) if (n + setup) / n <= 1.1),
-        hint="How many calls does the timer pay for in $n$ runs, and how many should it?", unit="runs", within=0.05,
+        hint="How many products are done in $n$ calls, with the set-up?", unit="calls", within=0.05,
         why=r"""
-            In $n$ runs it pays for $n + 200$ calls, and a tenth too high means that `200` is a
-            tenth of $n$. A mean forgets a slow start only slowly; a median forgets it at once.
+            In $n$ calls the work of $n + 200$ products is done. A tenth too high means that the
+            `200` are a tenth of $n$.
         """)
 
 
@@ -334,14 +338,22 @@ def utilization(
 
 
 def mfu_counts_what_the_model_needs() -> None:
-    """MFU counts what the model needs, not what the hardware does."""
+    """MFU counts the FLOPs that the model needs, not those that the card does."""
     note(r"""
-        *Model FLOPs utilization*, MFU, divides the FLOPs of a training step by its seconds and by
-        the peak of the card. Which FLOPs count, those that the model needs or those that the card
-        does? Only those that the model needs. Take a step with `500_000` tokens and `10**9`
-        parameters, in `8.0` s on an H100. The model needs `6` FLOPs per parameter and token. To
-        save memory, this step [repeats its forward pass](#checkpointing_trades_flops_for_memory),
-        so the card does `8`. `utilization` divides FLOPs by seconds and by the peak:
+        How well does a training step use a card? *Model FLOPs utilization*, MFU, is the answer in
+        one number:
+
+        $$
+        \mathrm{MFU} = \frac{\mathrm{FLOPs\ that\ the\ model\ needs}}{\mathrm{seconds} \times \mathrm{peak}}
+        $$
+
+        Why "that the model needs", and not "that the card does"? Because a card can do FLOPs that
+        bring training no further. To save memory, some training steps
+        [repeat their forward pass](#checkpointing_trades_flops_for_memory). Then the card does `8`
+        FLOPs per parameter and token, and the model needs `6` as before.
+
+        Take such a step with `10**9` parameters and `500_000` tokens, in `8` s on an H100.
+        `utilization` divides FLOPs by seconds and by the peak:
     """)
     params, tokens, seconds = 10**9, 500_000, 8.0
     rate = dense_peak("H100 SXM", "bfloat16")
@@ -349,39 +361,37 @@ def mfu_counts_what_the_model_needs() -> None:
     mfu = utilization(needed, seconds, rate)  # @inspect mfu
     hardware = utilization(done, seconds, rate)  # @inspect hardware
     assert mfu is not None, "The peak is known."  # @hide
-    assert hardware is not None, "It is known for both."  # @hide
-    assert 0.37 < mfu < 0.38, "This is the model FLOPs utilization."
+    assert hardware is not None, "The peak is known for both."  # @hide
+    assert 0.37 < mfu < 0.38, "MFU counts 6 FLOPs per parameter and token, and is 0.38."
     assert 1.33 < hardware / mfu < 1.34, \
-        "The hardware utilization is a third higher, and the step is no faster."
+        "With the 8 FLOPs that the card does, it would be a third higher."
     misbelief("MFU is the actual FLOP/s divided by the promised FLOP/s.", rf"""
-        That is *hardware* utilization. MFU counts only the FLOPs that forward and backward pass
-        need; what is computed again takes time and adds no model FLOPs [@palm]. Here the two are
-        {mfu:.1%} and {hardware:.1%}.
+        That is *hardware* utilization, here {hardware:.1%}. MFU does not count what is computed
+        again [@palm], and is {mfu:.1%}.
     """)
-    note("Now let the step wait `2.0` s for other machines:")
+    note("And what if the card waits? Let the step take `2` s more, in which it waits for other machines. The FLOPs stay the same, and the seconds grow from `8` to `10`:")
     stalled = utilization(needed, seconds + 2.0, rate)  # @inspect stalled
     assert stalled is not None, "The peak is known here, too."  # @hide
     assert 0.79 < stalled / mfu < 0.81, \
-        "With the waiting, MFU is a fifth lower."
+        "With the waiting, MFU is 8 / 10 of what it was."
     misbelief("MFU ignores communication and other overhead.", rf"""
-        It does not. Its FLOPs are the same, but its clock runs while the card waits: here MFU falls
-        to {stalled:.1%}.
+        It does not: the seconds go on while the card waits. Here MFU falls from {mfu:.1%} to
+        {stalled:.1%}.
     """)
     question(r"""
-        A step that repeats only *half* of its forward pass reports a hardware utilization of
-        `0.42`. What is its MFU?
+        The model needs `6` FLOPs per parameter and token, `2` of them in the forward pass. A step
+        repeats *half* of its forward pass. Counting all FLOPs that the card does, its utilization
+        is `0.42`. What is its MFU?
     """, answer=0.42 * needed / (7 * params * tokens),
         wrong={
-            "The whole forward pass would be repeated then.": 0.42 * 6 / 8,
-            "That counts what was done, and MFU what was needed.": 0.42,
+            "Only half of the forward pass is repeated, not all of it.": 0.42 * 6 / 8,
+            "That counts what the card does, and MFU what the model needs.": 0.42,
         },
         check=0.42 * 6 / 7,
-        hint=r"""
-            How many FLOPs are done for each six that the model needs, if half of two is repeated?
-        """,
+        hint="How many FLOPs does the card do for each `6` that the model needs?",
         why=r"""
-            The forward pass is `2` of the `6` FLOPs, and half of it is repeated: `7` were done for
-            each `6` that the model needs. MFU counts the six.
+            Half of the forward pass is `1` FLOP, so the card does `7` for each `6` that the model
+            needs. MFU counts the `6`: `0.42 * 6 / 7`.
         """)
 
 
