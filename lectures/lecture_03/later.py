@@ -7,7 +7,7 @@ from counters import flops
 from einops import einsum
 from jaxtyping import Float
 from torch import Tensor
-from units import GB, GiB
+from units import GiB
 
 from litbook import aside, misbelief, note, question
 
@@ -20,9 +20,10 @@ from .regimes import BANDWIDTH, H100, PEAK
 def later_models() -> None:
     """Later models."""
     note(r"""
-        Models that came later keep the plan of the block: norm, attention, norm, feed-forward part.
-        They change its parts. A head gets a size of its own, the feed-forward part is split into
-        experts, the cache is compressed, or a layer looks at the last tokens only.
+        Models that came after Llama 3 keep the plan of the block: norm, attention, norm,
+        feed-forward part. They change its parts. A head gets a size of its own, the feed-forward
+        part is split into experts, the KV cache is compressed, or a layer looks at the last tokens
+        only.
     """)
     a_head_has_a_size_of_its_own()
     a_token_meets_a_few_of_many_experts()
@@ -35,50 +36,50 @@ def later_models() -> None:
 def a_head_has_a_size_of_its_own() -> None:
     """The heads together need not be as wide as the model."""
     note(r"""
-        In Llama a token has $d$ numbers, and all heads of queries together have $d$ numbers as
-        well. It need not be so. Qwen3-0.6B is `1024` numbers wide and has `16` heads of `128`
-        numbers each [@qwen3-06b]. So all its queries together are twice as wide as a token. With
-        $a$ heads of $c$ numbers, the matrix of queries has $d \cdot ac$ weights instead of $d^2$,
-        and so has the matrix of attention's result. The matrices of a layer then have
+        In Llama a token has $d$ numbers, and all its queries together have $d$ numbers as well. It
+        need not be so. Qwen3-0.6B is `1024` numbers wide, and has `16` heads of queries with `128`
+        numbers each [@qwen3-06b]. So all queries of a token have `16 * 128` numbers, twice as many
+        as the token.
+
+        What does that change? With $a$ heads of $c$ numbers, the query matrix makes $ac$ numbers of
+        $d$, so it has $d \cdot ac$ weights instead of $d^2$. The output matrix makes $d$ of $ac$,
+        and has as many. The other five matrices stay as they were. With $d_{kv}$ numbers in all
+        keys of a token, and $h$ numbers inside the feed-forward part, a layer has
 
         $$2d \cdot ac + 2d\,d_{kv} + 3dh$$
 
-        weights, where $d_{kv}$ are the numbers in all keys of a token, and $h$ is the width inside
-        the feed-forward part.
-
-        Qwen3 makes two more changes. The biases of Qwen2.5 are gone. And each query and each key
-        goes through an RMSNorm before it is turned by its position, which keeps scores from growing
-        without bound [@qwen3]. This is *QK-norm*. It has a gain for each number of a head, and all
-        heads of a layer share these gains. Count the parameters by hand:
+        weights. Count the parameters of this model by hand: `28` layers, `8` KV heads, $h = 3072$,
+        and one table for `151936` tokens. (Its norms have `2` more rows of gains, as long as a
+        head, since each query and key goes through a norm of its own [@qwen3].)
     """)
-    config = QWEN_3  # @inspect config
-    d, queries, keys, h, c = 1024, 16 * 128, 8 * 128, 3072, 128
-    matrices = 2 * d * queries + 2 * d * keys + 3 * d * h  # @inspect matrices
-    gains = 2 * d + 2 * c  # @inspect gains
-    by_hand = 28 * (matrices + gains) + d + 151936 * d  # @inspect by_hand
-    assert by_hand == parameter_count(config) == 596_049_920, \
+    d, queries, keys, h = 1024, 16 * 128, 8 * 128, 3072
+    weights = 2 * d * queries + 2 * d * keys + 3 * d * h  # @inspect weights
+    gains = 2 * d + 2 * 128  # @inspect gains
+    by_hand = 28 * (weights + gains) + d + 151936 * d  # @inspect by_hand
+    assert by_hand == parameter_count(QWEN_3) == 596_049_920, \
         "By hand and by formula, the model has 0.6 billion parameters."
     with torch.device("meta"):  # @hide
-        model = Transformer(config)
+        model = Transformer(QWEN_3)
     built = sum(p.numel() for p in model.parameters())  # @hide
-    assert built == by_hand, "The built model has as many."  # @hide
-    narrow = replace(config, head_size=0)  # heads of width / heads numbers
-    fewer = 1 - parameter_count(narrow) / by_hand  # @inspect fewer as %
+    assert built == by_hand, \
+        "The built model has as many parameters."  # @hide
+    narrow = replace(QWEN_3, head_size=0)  # heads of width / heads numbers  # @hide
+    fewer = 1 - parameter_count(narrow) / by_hand  # @hide
     assert 0.14 < fewer < 0.15, \
-        "With narrow heads, this share of the parameters would be missing."
-    wider = attention_flops(config, 1, 1000) / attention_flops(narrow, 1, 1000)  # @inspect wider as times
+        "With heads of 1024 / 16 numbers, more than 14 % of the parameters would be missing."  # @hide
+    wider = attention_flops(QWEN_3, 1, 1000) / attention_flops(narrow, 1, 1000)  # @hide
     assert wider == 2.0, \
-        "With the wide heads, scores and sums take twice the FLOPs."
+        "With the wide heads, scores and sums take twice the FLOPs."  # @hide
     note(rf"""
-        With heads of `1024 / 16` numbers, as in Llama, $ac$ would be $d$. The model would have
-        {fewer:.0%} fewer parameters, and its scores and sums would take half the FLOPs.
+        With heads of `1024 / 16` numbers, as Llama would have them, the model would have
+        {fewer:.0%} fewer parameters, and the products of attention would take half the FLOPs. So
+        the size of a head is a choice: wider heads cost weights and FLOPs.
     """)
-    with torch.device("meta"):
-        other = Attention(replace(QWEN_3, width=2048, heads=24), "fused")
+    with torch.device("meta"):  # @hide
+        other = Attention(replace(QWEN_3, width=2048, heads=24), "fused")  # @hide
     question(r"""
         Another model has tokens of `2048` numbers and `24` heads of queries with `128` numbers
-        each. How many weights have its matrix of queries and its matrix of attention's result
-        together, in one layer?
+        each. How many weights have its query matrix and its output matrix together, in one layer?
     """, answer=2 * 2048 * (24 * 128), check=other.query.weight.numel() + other.out.weight.numel(), unit="weights", wrong={
         "The heads together are 3072 numbers wide, not 2048.": 2 * 2048 * 2048,
         "There are two such matrices.": 2048 * 24 * 128,
@@ -94,13 +95,17 @@ def a_token_meets_a_few_of_many_experts() -> None:
         Most weights of a Transformer block are in its feed-forward part. Can a model have more of
         them without computing more? A *mixture of experts* has several feed-forward parts in each
         layer, the *experts*. A small matrix, the *router*, scores all experts for each token. The
-        token goes through the few experts with the best scores, and their results are added up with
-        shares that follow from the scores. Mixtral-8x7B has the shape of Mistral-7B with `8`
-        experts in each layer, and each token goes through `2` of them [@mixtral]. `idle_weights`
-        counts the weights of the `6` other experts in all layers:
+        token goes through the few experts with the best scores, and their results are added up,
+        weighted by the scores.
+
+        Mixtral-8x7B has `32` layers with `8` experts each, and each token goes through `2` of them
+        [@mixtral]. An expert has three matrices of `4096 * 14336` weights. So in each layer a token
+        leaves `6` experts idle. `parameter_count` counts all parameters of the model:
     """)
     total = parameter_count(MIXTRAL)  # @inspect total
-    idle = idle_weights(MIXTRAL)  # @inspect idle
+    idle = 32 * 6 * (3 * 4096 * 14336)  # @inspect idle
+    assert idle == idle_weights(MIXTRAL), \
+        "These are the weights of 6 experts in all layers."  # @hide
     active = total - idle  # @inspect active
     assert (total, active) == (46_702_792_704, 12_879_925_248), \
         "The model has 47 billion parameters, and a token meets 13 billion, as published."
@@ -111,23 +116,31 @@ def a_token_meets_a_few_of_many_experts() -> None:
     assert sum(sizes.values()) == total, \
         "The built model has as many parameters."  # @hide
     assert total - in_experts * 6 / 8 == active, \
-        "Without 6 of 8 experts, the active ones are left."  # @hide
-    note("Which of the two numbers decides the FLOPs, all parameters or the active ones? Count one layer of a small model with `8` experts, of which each of `32` tokens goes through `2`:")
+        "Without 6 of 8 experts, the active parameters are left."  # @hide
+    note(r"""
+        Which of the two numbers decides the FLOPs, all parameters or the active ones? Count the
+        feed-forward part of one small layer, `64` wide and `160` inside. It has `8` experts, and
+        each of `32` tokens goes through `2`. `Experts` is such a part:
+    """)
     config = replace(SMALL, experts=8, active=2)
     part, x = Experts(config), torch.randn(1, 32, 64)
     counted = flops(lambda: part(x))  # @inspect counted as FLOP
-    routing = 2 * 32 * 64 * 8
-    assert counted == 32 * 2 * 2 * expert_weights(config) + routing, \
+    in_two_experts = 2 * 32 * 2 * (3 * 64 * 160)  # @inspect in_two_experts as FLOP
+    in_router = 2 * 32 * 64 * 8  # @inspect in_router as FLOP
+    assert counted == in_two_experts + in_router, \
         "The layer takes the FLOPs of two experts for each token, and those of the router."
-    weights = 2 * total  # @inspect weights as B
+    assert expert_weights(config) == 3 * 64 * 160, \
+        "An expert of the small layer has three matrices of 64 * 160 weights."  # @hide
+    weights = 2 * total  # @hide
     assert 1.16 < weights / H100.memory < 1.17, \
-        "The weights are so many times what the card is sold with."  # @hide
+        "Mixtral's weights are 1.17 times the 80 GB of a card."  # @hide
     assert weights > H100.memory, \
-        "In bfloat16, all weights are more than a card of 80 GB has."
+        "In bfloat16, all weights are more than a card of 80 GB has."  # @hide
     note(rf"""
-        The FLOPs follow the active parameters: each token takes those of `2` experts and of the
+        So the FLOPs follow the active parameters: each token takes those of `2` experts and of the
         router. The memory follows all parameters, because the next token may go through other
-        experts. Mixtral's weights take {weights / 1e9:.0f} GB in `bfloat16`.
+        experts. Mixtral's weights take {weights / 1e9:.0f} GB in `bfloat16`, and a token computes
+        with {2 * active / 1e9:.0f} GB of them.
     """)
     assert parameter_count(MISTRAL_7B) * 8 > 1.2 * total, \
         "Eight whole models of Mistral's size would have more parameters."  # @hide
@@ -136,15 +149,12 @@ def a_token_meets_a_few_of_many_experts() -> None:
         is there once for each expert. Attention, norms and tables are there once for all.
     """)
     question(r"""
-        Mixtral has `32` layers. Each has `8` experts, and an expert has three matrices of
-        `4096 * 14336` weights. A token goes through `2` experts in each layer. How many GB of the
-        experts' weights does it leave unread, in `bfloat16`?
-    """, answer=2 * 32 * 6 * 3 * 4096 * 14336 / GB, check=2 * idle / GB, unit="GB", within=0.05, wrong={
-            "Each weight takes two bytes.": 32 * 6 * 3 * 4096 * 14336 / GB,
-            "Those are the experts that it reads; 6 of 8 are left unread.": 2 * 32 * 2 * 3 * 4096 * 14336 / GB,
-            "A GB is 10**9 bytes; that is in GiB.": 2 * 32 * 6 * 3 * 4096 * 14336 / GiB,
-        }, hint="In each layer, how many experts are left?",
-        why="`6` of `8` experts are left in each layer, each with three matrices, and each weight takes `2` bytes.")
+        Another model has `10` layers with `16` experts each, and an expert has `1e6` weights. A
+        token goes through `2` experts in each layer. How many weights of experts does the model
+        have, and how many of them does a token meet? Write both numbers with a comma between them.
+    """, answer=[10 * 16 * 1e6, 10 * 2 * 1e6], check=[160_000_000, 160_000_000 * 2 / 16], unit="weights", within=0.01,
+        hint="First one layer.",
+        why="There are `10 * 16` experts, and a token meets `10 * 2` of them. Memory follows the first number, FLOPs the second.")
 
 
 @aside
@@ -186,7 +196,7 @@ def experts_want_large_batches() -> None:
     touched = sum(len(layer.unique()) for layer in chosen) / (58 * 256)  # @inspect touched as %
     expected = 1 - (1 - 8 / 256) ** 64  # @inspect expected as %
     assert math.isclose(touched, expected, rel_tol=0.02), \
-        "Drawn and by formula, the tokens read this share of all experts."
+        "Drawn and by formula, 64 tokens read 87 % of all experts."
     work = 64 * 8 / 256  # @inspect work
     assert work == 2.0, "Each expert gets 2 tokens on average."
     note(rf"""
@@ -221,7 +231,7 @@ def a_latent_replaces_keys_and_values() -> None:
     llama = cache_bytes(
         replace(SMALL, layers=61, heads=128, kv_heads=8, head_size=128), 1)  # @hide
     assert llama == 2 * 61 * 8 * 128 * 2, \
-        "Eight KV heads would leave so many bytes."  # @hide
+        "With 8 KV heads of 128 numbers, a token would keep 249,856 bytes."  # @hide
     saved = llama / token  # @hide
     assert 3.5 < saved < 3.6, \
         "With 8 KV heads instead, it would take 3.6 times as many."  # @hide
@@ -328,47 +338,51 @@ def a_window_bounds_the_cache() -> None:
     """With a window, the cache and attention's FLOPs stop growing with the text."""
     note(r"""
         Does a token have to look at the whole text? In Mistral-7B a token looks, in each layer, at
-        the last `4096` tokens, itself included. This is its *window* [@mistral-7b]. Keys and values
-        of older tokens can be thrown away. Check this with `10` tokens and a window of `4`. The
-        newest token attends over all keys with that window, and over the last four keys alone:
+        the last `4096` tokens, itself included. This is its *window* [@mistral-7b]. So keys and
+        values of older tokens can be thrown away. Check this with a text of `10` tokens and a
+        window of `4`. Once all keys are there and the window hides the older ones; once only the
+        last four keys and values are there at all:
     """)
-    q: Float[Tensor, "b t h c"] = torch.randn(1, 1, 2, 8).double()
+    q: Float[Tensor, "b t h c"] = torch.randn(1, 1, 2, 8).double()  # of the newest token
     k, v = torch.randn(2, 1, 10, 2, 8).double()  # @unnoticed: 1: any batch
     windowed = written_attention(q, k, v, window=4)
     recent = written_attention(q, k[:, -4:], v[:, -4:])
     assert torch.allclose(windowed, recent), \
-        "With the window, the last four keys give the whole result."
+        "The last four keys and values give the whole result."
     whole = written_attention(q, k, v)  # @hide
     assert not torch.allclose(windowed, whole), \
         "Without a window, the older keys count."  # @hide
-    note("So the cache of Mistral-7B grows up to the window and no further, and so do the FLOPs of a new token. Compute both for texts of three lengths:")
-    lengths = [1024, 4096, 32768]  # @unnoticed: 32768: any length beyond the window
-    caches = [cache_bytes(MISTRAL_7B, n) for n in lengths]
+    note(r"""
+        So the KV cache grows up to the window and no further, and so do the FLOPs of attention for
+        a new token. Mistral-7B has `32` layers and `8` KV heads of `128` numbers. Compute its cache
+        in `bfloat16` for texts of three lengths:
+    """)
+    lengths = [1024, 4096, 32768]  # @inspect lengths  # @unnoticed: 32768: any length beyond the window
+    caches = [2 * 32 * (8 * 128) * min(n, 4096) * 2 for n in lengths]  # @inspect caches as B
     assert caches[1] == 4 * caches[0] == caches[2], \
         "From 4096 tokens on, the cache grows no further."
-    work = [forward_flops(MISTRAL_7B, 1, n) for n in lengths]  # @inspect work as FLOP
+    assert caches == [cache_bytes(MISTRAL_7B, n) for n in lengths], \
+        "The formula for the cache gives the same bytes."  # @hide
+    work = [forward_flops(MISTRAL_7B, 1, n) for n in lengths]  # @hide
     assert work[0] < work[1] == work[2], \
-        "From 4096 tokens on, a new token takes the same FLOPs."
-    note(r"""
-        Is what lies before the window lost? It is not quite. A token looks at tokens that
-        themselves looked back in the layer below. So each layer reaches further back, by the window
-        less one. Take a model of two layers with a window of `4`, change one earlier token at a
-        time, and see whether the last token's scores change:
-    """)
-    model = Transformer(replace(SMALL, window=4)).double()
-    tokens = torch.arange(12)[None]
+        "From 4096 tokens on, a new token takes the same FLOPs."  # @hide
+    model = Transformer(replace(SMALL, window=4)).double()  # @hide
+    tokens = torch.arange(12)[None]  # @hide
 
-    def matters(place: int) -> bool:
+    def matters(place: int) -> bool:  # @hide
         other = tokens.clone()
         other[0, place] = 99
         with torch.no_grad():
             return not torch.allclose(model(tokens)[0, -1], model(other)[0, -1])
 
-    reach = [11 - place for place in range(12) if matters(place)]  # @inspect reach
+    reach = [11 - place for place in range(12) if matters(place)]  # @hide
     assert max(reach) == 2 * (4 - 1), \
-        "The last token depends on tokens up to 6 places back: 3 for each layer."
+        "In a model of two layers with a window of 4, the last token depends on tokens up to 6 places back."  # @hide
     note(rf"""
-        The last token depends on tokens up to {max(reach)} places back, `4 - 1` for each layer.
+        Is what lies before the window lost? Not quite. A token looks at tokens that themselves
+        looked back in the layer below. So each layer reaches further back, by the window less one.
+        In a small model of `2` layers with a window of `4`, the last token depends on tokens up to
+        {max(reach)} places back, `4 - 1` for each layer.
     """)
     question(r"""
         Another model has `24` layers, keys of `512` numbers in all, and a window of `2048` tokens.

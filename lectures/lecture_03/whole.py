@@ -109,7 +109,7 @@ def small_models_are_largely_tables() -> None:
     untied = parts_of(replace(LLAMA_32_1B, tied=False))  # @hide
     twice = untied["tables"] / sum(untied.values())  # @hide
     assert 0.35 < twice < 0.36, \
-        "This share of Llama-3.2-1B would be tables, were it not tied."  # @hide
+        "With two tables, more than a third of Llama-3.2-1B would be tables."  # @hide
     note(rf"""
         That is why small models are tied. The smallest Llama-3.2 would have {twice:.0%} of its
         parameters in tables if it had two of them.
@@ -152,7 +152,8 @@ def one_table_costs_flops_and_the_other_none() -> None:
     assert scores.read == 2 * (rows + 1) * d, \
         "Of the head, the whole table is read, and a token."
     share = scores.flops / forward_flops(LLAMA_32_1B, 1, 0)  # @inspect share as %  # @unnoticed: 0: a token of context costs hardly anything
-    assert 0.21 < share < 0.22, "This share of a forward pass is the head."
+    assert 0.21 < share < 0.22, \
+        "More than a fifth of the FLOPs of a forward pass are in the head."
     note(rf"""
         So the head takes `2 * 128256 * 2048` FLOPs, {share:.0%} of the forward pass of this small
         model, and the embedding takes none.
@@ -220,57 +221,64 @@ def a_text_with_a_known_entropy() -> None:
     """A made-up language tells how low its loss can get."""
     note(r"""
         How low can the loss of a language model get? For human language nobody knows. So the model
-        of this part reads a made-up language, where one can compute it. `lexicon` makes a list of
-        `32` words of three letters. `write_text` draws words from this list at random, and puts a
-        space behind each. A token is one letter or a space. Here is a line of text:
+        of this part reads a made-up language, where one can compute it. The language has `32` words
+        of three letters, all equally likely, and a space follows each word. A token is one letter
+        or one space. `lexicon` makes the list of words, and `write_text` draws words from it at
+        random. Here is a line of text:
     """)
     words: Int[Tensor, "word letter"] = lexicon()
     draws = torch.Generator().manual_seed(0)
     text: Int[Tensor, "sequences seq"] = write_text(words, 1, draws)
     line = spelled(text[0, 1:])  # @inspect line
     assert len(line) == RUN.context == 32, \
-        "The line has so many letters and spaces."  # @hide
+        "The line has 32 letters and spaces."  # @hide
     different = {spelled(word) for word in words}
     assert len(different) == WORDS == 32, "The lexicon has 32 different words."
     note(r"""
-        The best that a reader can do is to know all words. Then each word has probability $1/32$.
-        The *surprise* of a token is the negative logarithm of its probability. The surprises of a
-        word's letters and its space add up to the surprise of the word, which is $\log 32$. So the
-        mean surprise of a token is
+        The *surprise* of something that happens with probability $p$ is $-\log p$. The loss of a
+        model is its mean surprise at a token. Take a reader who knows all `32` words. Which word
+        comes next even this reader cannot know: it is one of `32`, so its surprise is
+        $-\log \tfrac{1}{32} = \log 32$. It is spread over the `4` tokens of the word, three letters
+        and a space. So the mean surprise of a token is
 
         $$
-        \frac{\log 32}{4}
+        \frac{\log 32}{4}.
         $$
 
-        This mean is the *entropy* of the text. The loss of a model is its mean surprise, so no
-        model's loss can be lower than the entropy. With natural logarithms the unit is the *nat*.
-        Check this letter by letter. `fits` counts the words that begin with some letters:
+        This is the *entropy* of the text. Nobody can guess better, so no model's loss can be lower.
+        With natural logarithms, its unit is the *nat*.
+
+        Check that the surprises of the tokens of a word add up to $\log 32$. `fits` counts the
+        words that begin with some letters. Of the words that fit what was read, those that also fit
+        the next letter are its probability:
     """)
 
-    def fits(prefix: str) -> int:
-        return sum(word.startswith(prefix) for word in different)
+    def fits(beginning: str) -> int:
+        return sum(word.startswith(beginning) for word in different)
 
-    surprise = [
-        [math.log(fits(w[:i]) / fits(w[:i + 1])) for i in range(4)]
+    surprises = [
+        [-math.log(fits(w[:i + 1]) / fits(w[:i])) for i in range(4)]
         for w in sorted(different)
-    ]
-    by_letter = [sum(s[i] for s in surprise) / WORDS for i in range(4)]  # @inspect by_letter
-    assert math.isclose(sum(by_letter), math.log(WORDS)), \
-        "The letters of a word add up to log 32."
-    assert by_letter[3] == 0, "The space is certain."  # @zero: what is certain surprises nobody
-    totals = {round(sum(s), 9) for s in surprise}  # @hide
+    ]  # of each word, at each of its tokens
+    by_place = [sum(s[i] for s in surprises) / WORDS for i in range(4)]  # @inspect by_place
+    assert math.isclose(sum(by_place), math.log(WORDS)), \
+        "On average, the four tokens of a word add up to log 32."
+    assert by_place[3] == 0, "The space is certain."  # @zero: what is certain surprises nobody
+    totals = {round(sum(s), 9) for s in surprises}  # @hide
     assert totals == {round(math.log(WORDS), 9)}, \
         "Every word has the same surprise."  # @hide
-    floor = math.log(WORDS) / 4  # @inspect floor
-    assert round(floor, 2) == 0.87, "This is the entropy of a token."  # @hide
+    entropy = math.log(WORDS) / 4  # @inspect entropy
+    assert round(entropy, 2) == 0.87, \
+        "The entropy of a token is 0.87 nats."  # @hide
     note(rf"""
-        The first letter is the hardest to guess, and the space is certain. The entropy is
-        {floor:.3f} nats a token.
+        The first letter is the hardest to guess, and the space is certain. Together they are
+        $\log 32$ nats for the tokens of a word, and a quarter of that, the entropy, is
+        {entropy:.3f} nats a token.
     """)
     question(r"""
         Another lexicon has `256` words of three letters, each followed by a space. Which loss is
         the lowest that a model of its texts can reach?
-    """, answer=math.log(256) / 4, check=8 / 5 * floor, unit="nats a token", within=0.02, wrong={
+    """, answer=math.log(256) / 4, check=8 / 5 * entropy, unit="nats a token", within=0.02, wrong={
             "That is for a word; a word has four tokens.": math.log(256),
             "The space is a token too: divide by four.": math.log(256) / 3,
             "Take the natural logarithm, not that to the base 2.": 2.0,
@@ -339,64 +347,75 @@ def step_at_best() -> float:  # @stepover
 def the_run_is_predicted() -> None:
     """Before the first step, a loss, FLOPs, memory and time are predicted."""
     note(rf"""
-        A small Transformer will be trained on the made-up language of the section before. What can
-        be said before its first step?
+        A small Transformer will be trained on a [made-up language](#a_text_with_a_known_entropy) of
+        `32` words. How much of the run can be said before its first step? The loss at the beginning
+        and at the end, the FLOPs, a bound on the memory, and the time, more or less. This is the
+        run:
 
         | its model and run | |
         |---|---|
         | layers $L$, width $d$ | {RUN.layers}, {RUN.width} |
-        | vocabulary: letters and the space | {RUN.vocabulary} tokens |
-        | a sequence, $T$ | {RUN.context} tokens |
-        | a batch | {BATCH} sequences, {TOKENS} tokens |
+        | vocabulary: `26` letters and the space | {RUN.vocabulary} tokens |
+        | a text, $T$ | {RUN.context} tokens |
+        | a batch | {BATCH} texts, {TOKENS} tokens |
         | steps | {STEPS} |
         | parameters | {parameter_count(RUN):,} |
+        | of these, $N$ in the matrices of blocks and head | {forward_flops(RUN, 1, 0) // 2:,} |
     """)
-    count, model = parameter_count(RUN), fresh_model()
+    count, model = parameter_count(RUN), fresh_model()  # @hide
     assert count == sum(p.numel() for p in model.parameters()), \
         "The built model has as many parameters."  # @hide
     note(r"""
         **Loss.** The loss is the mean surprise, the negative logarithm of the probability that the
         model gives to the right token. An untrained model gives each of the `27` tokens the same
-        probability, so its loss begins near $\log 27$. It cannot end below the entropy of the text,
-        which is $\tfrac{1}{4} \log 32$:
+        probability, so its loss begins near $\log 27$. It cannot end below the entropy of the text.
+        A word, one of `32`, has `4` tokens, so that is $\tfrac{1}{4} \log 32$:
     """)
-    start, floor = math.log(RUN.vocabulary), math.log(WORDS) / 4  # @inspect start, floor
-    assert round(floor, 2) == 0.87, "The entropy is that of the section before."  # @hide
+    start, floor = math.log(27), math.log(32) / 4  # @inspect start, floor
+    assert (RUN.vocabulary, WORDS) == (27, 32), \
+        "The run has 27 tokens and 32 words."  # @hide
+    assert round(floor, 2) == 0.87, \
+        "The lowest loss is the entropy of the text, 0.87 nats a token."  # @hide
     held_out = write_text(lexicon(), 64, torch.Generator().manual_seed(9))  # @hide
     with torch.no_grad():  # @hide
         untrained = loss_of(model, held_out).item()
     assert math.isclose(untrained, start, rel_tol=0.05), \
-        "The untrained model's loss is within a twentieth of the first."  # @hide
+        "The untrained model's loss is within a twentieth of log 27."  # @hide
     note(r"""
-        **FLOPs.** Training on a token takes $6N + 12\,L\,d\,T$ FLOPs, where $N$ are the weights in
-        matrices: the forward pass once, and twice as much for the backward pass. `forward_flops`
-        counts a forward pass by this formula:
+        **FLOPs.** Training on a token takes $6N + 12\,L\,d\,T$ FLOPs: `6` for each weight in a
+        matrix, and the rest for attention. With the numbers of the table:
     """)
-    step = 3 * forward_flops(RUN, TOKENS, RUN.context)  # @inspect step as FLOP
+    weights = forward_flops(RUN, 1, 0) // 2  # @hide
+    assert weights == 372_096, \
+        "The matrices of blocks and head have 372,096 weights."  # @hide
+    per_token = 6 * 372_096 + 12 * 2 * 128 * 32  # @inspect per_token as FLOP
+    total = 240 * 128 * per_token  # @inspect total as FLOP
+    assert STEPS * TOKENS == 240 * 128, \
+        "The run has 240 steps of 128 tokens."  # @hide
     text = held_out[:BATCH].clone()  # @hide
     counted = flops(lambda: loss_of(model, text).backward())  # @hide
-    assert counted == step, "PyTorch counts as many."  # @hide
-    total = STEPS * step  # @inspect total as FLOP
+    assert counted == TOKENS * per_token == 3 * forward_flops(RUN, TOKENS, RUN.context), \
+        "PyTorch counts as many FLOPs for a step."  # @hide
     rule = 6 * count * TOKENS * STEPS / total  # @hide
     assert 0.95 < rule < 0.97, \
-        "Six for each parameter and token is a little less."  # @hide
+        "Six FLOPs for each parameter and token would be a little less."  # @hide
     note(r"""
         **Memory.** Each parameter takes `4` bytes, and so do its gradient and its two averages in
         the optimizer: `4 * 4` in all. Besides there are the activations, which autograd keeps for
-        the backward pass. `saved_bytes_of` adds them up. The sum of both is a bound:
+        the backward pass. `saved_bytes_of` adds them up for one batch. The sum is a bound:
     """)
     state = 4 * 4 * count  # @inspect state as B
-    weights = sum(p.nbytes for p in model.parameters())  # @hide
-    assert state == 4 * weights, "The state is four times the model."  # @hide
-    # text is one batch of the language.
+    in_model = sum(p.nbytes for p in model.parameters())  # @hide
+    assert state == 4 * in_model, \
+        "Parameters, gradients and two averages are four times the model."  # @hide
     kept = saved_bytes_of(lambda: loss_of(model, text), model.parameters())  # @inspect kept as B
-    part, known = held_out[:BATCH], [*model.parameters()]  # @hide
-    view = saved_bytes_of(lambda: loss_of(model, part), known)  # @hide
+    part, given = held_out[:BATCH], [*model.parameters()]  # @hide
+    view = saved_bytes_of(lambda: loss_of(model, part), given)  # @hide
     assert view - kept == held_out.nbytes - text.nbytes, \
-        "A batch that is a view would keep all sequences."  # @hide
+        "A batch that is a view of more texts would keep all of them."  # @hide
     bound = state + kept  # @inspect bound as B
     assert state < bound < 2 * state, \
-        "The state is more than half of the bound."
+        "More than half of the bound is for parameters, gradients and averages."
     note(r"""
         **Seconds.** The processor runs one operation after the other. Each takes the time of its
         FLOPs or that of its bytes, whichever is longer, and the time of a call. `step_at_best` adds
@@ -405,21 +424,21 @@ def the_run_is_predicted() -> None:
     """)
     calls = len(operations_of_a_step())  # @hide
     here = prices()  # @hide
-    seconds = STEPS * step_at_best()  # @measure seconds as s
+    seconds = 240 * step_at_best()  # @measure seconds as s
     alone = total / here.rate  # @measure alone as s
     assert alone < seconds < BUSY * alone, \
-        f"That is more than all FLOPs at the rate of a product, and less than {BUSY} times as long."
+        f"That is more than its FLOPs alone would take, and less than {BUSY} times as long."
     note(rf"""
         So the prediction is: a loss that falls from {start:.2f} towards {floor:.2f} nats a token,
         {total / 1e9:.1f} GFLOP, and at most {bound / 1e6:.1f} MB. The seconds stand in the margin,
         since they depend on the machine.
     """)
     question(rf"""
-        The run takes {total:,} FLOPs. Now let each of its sequences be `4` times as long, `128`
-        tokens, in a batch of one sequence, so that a step has {TOKENS} tokens as before. How many
-        FLOPs does the run take in all?
-    """, answer=STEPS * 3 * forward_flops(RUN, TOKENS, 4 * RUN.context),
-        check=total + STEPS * 12 * RUN.layers * RUN.width * TOKENS * 3 * RUN.context, unit="FLOP", within=0.02,
+        The run takes {total:,} FLOPs. Now let each of its texts be `4` times as long, `128` tokens,
+        in a batch of one text, so that a step has {TOKENS} tokens as before. How many FLOPs does
+        the run take in all?
+    """, answer=240 * 128 * (6 * 372_096 + 12 * 2 * 128 * 128),
+        check=STEPS * 3 * forward_flops(RUN, TOKENS, 4 * RUN.context), unit="FLOP", within=0.02,
         wrong={
             "Only attention's part grows with the length, not the matrices' part.": 4 * total,
             "Attention takes more: each token looks at four times as many.": total,
@@ -468,79 +487,92 @@ def trained() -> Run:  # @stepover
 def the_run() -> None:
     """The loss falls from the logarithm of the vocabulary to the entropy of the text."""
     note(r"""
-        Now the small Transformer is trained, on the processor that built this page. The section
-        before predicted that its loss begins near $\log 27$ and stays above the entropy of the
-        text, $\tfrac{1}{4} \log 32$. `trained` runs all its steps; `loss_of` is the mean surprise
-        on texts that the model never saw:
+        Now the small Transformer is trained, on the processor that built this page. Two losses were
+        [predicted](#the_run_is_predicted). The first is near $\log 27$, since an untrained model
+        gives each of the `27` tokens of the made-up language the same probability. The last is
+        above the entropy of the text, $\tfrac{1}{4} \log 32$, since the language has `32` words of
+        `4` tokens. `trained` runs all `240` steps. `loss_of` is the loss on texts that the model
+        never saw:
     """)
     run = trained()
     first, last = run.losses[0], sum(run.losses[-20:]) / 20  # @measure first, last
-    start, floor = math.log(RUN.vocabulary), math.log(WORDS) / 4
-    held_out = write_text(lexicon(), 64, torch.Generator().manual_seed(9))
+    start, entropy = math.log(27), math.log(32) / 4  # @inspect start, entropy
+    held_out = write_text(lexicon(), 64, torch.Generator().manual_seed(9))  # @hide
     with torch.no_grad():
-        reached = loss_of(run.model, held_out).item()  # @measure reached
+        on_new_text = loss_of(run.model, held_out).item()  # @measure on_new_text
+    assert (RUN.vocabulary, WORDS, STEPS, len(run.losses)) == (27, 32, 240, 240), \
+        "The run has 27 tokens, 32 words and 240 steps."  # @hide
     assert math.isclose(first, start, rel_tol=0.05), \
-        "The first loss is near log 27."
-    # Ten runs from other beginnings end at 1.014 to 1.018 times the floor.
-    assert floor < reached < 1.05 * floor, \
-        "On new text the loss ends just above the entropy."
-    assert last < 1.1 * floor, "So does the mean of the last steps."  # @hide
-    figure(plot_loss(run.losses, start, floor), caption=r"""
-        Loss of each step. Dashed, what was predicted: the logarithm of the vocabulary, and the
-        entropy of the text.
+        "The first loss is within a twentieth of log 27."
+    # Ten runs from other beginnings end at 1.014 to 1.018 times the entropy.
+    assert entropy < on_new_text < 1.05 * entropy, \
+        "On new text the loss ends above the entropy, by at most a twentieth."
+    assert last < 1.1 * entropy, \
+        "The mean loss of the last twenty steps is near the entropy, too."  # @hide
+    figure(plot_loss(run.losses, start, entropy), caption=r"""
+        Loss of each step. Dashed, what was predicted: above, the logarithm of the vocabulary;
+        below, the entropy of the text.
     """, alt=r"""
         A curve that starts at the upper dashed line, falls steeply at first, and comes down close
         to the lower one.
     """)
     note(r"""
-        On new text the loss ends at most a twentieth above the entropy. The model has not learned
-        this rest about the words.
+        Both predictions hold. On new text the loss ends at most a twentieth above the entropy. The
+        rest is what the model has not learned about the words.
     """)
     question(r"""
-        Another made-up language has `1024` words of three letters, all as likely, each followed by
-        a space. A model is trained on it and learns it perfectly. At which loss does it end, in
-        nats a token?
-    """, answer=math.log(1024) / 4, check=2 * floor, unit="nats", within=0.02, wrong={
-            "A word has four tokens, with its space.": math.log(1024),
-            "That is the loss before training.": start,
-        }, hint="How many nats is a word, and how many tokens has it?",
-        why=r"The loss cannot end below the entropy, $\log 1024$ nats for a word of `4` tokens. `1024` is `32` squared, so it is twice the entropy here.")
+        Another made-up language has `64` words of two letters, all equally likely, each followed by
+        a space. Its letters are the first `10` of the alphabet. A model is trained on it and learns
+        it perfectly. At which loss does it begin, and at which does it end? Write both numbers with
+        a comma between them, in nats a token.
+    """, answer=[math.log(11), math.log(64) / 3], check=[-math.log(1 / 11), 2 * math.log(2)], within=0.02,
+        hint="How many different tokens are there, and how many tokens has a word?",
+        why=r"The space is a token, too. So there are `11` tokens, and an untrained model begins near $\log 11$. A word has `3` tokens and a surprise of $\log 64$, so the loss ends at $\tfrac{1}{3} \log 64$.")
 
 
 def its_time_is_measured() -> None:
     """The quickest step takes the predicted time, up to a small factor."""
     note(r"""
-        Was the time of the training run predicted? The run uses a single thread. `step_at_best` is
-        the predicted time of one step, and `trained` measured each step. Compare the quickest:
+        A training run of a small Transformer was [predicted](#the_run_is_predicted) to take some
+        time: its operations run one after the other, each takes the time of its FLOPs or that of
+        its bytes, whichever is longer, and each call takes a time of its own. `step_at_best` is
+        that time for one step. Was it right? `trained` measured each step on one thread of this
+        machine. Compare the quickest, which other programs disturbed least:
     """)
     run = trained()
-    work = STEPS * 3 * forward_flops(RUN, TOKENS, RUN.context)  # @inspect work as FLOP
-    one_step = sum(op.flops for op in operations_of_a_step())
-    assert work == STEPS * one_step, \
-        "The operations of a step add up to as many FLOPs."  # @hide
-    spent, quickest_step = sum(run.seconds), min(run.seconds)
-    predicted = step_at_best()  # @measure predicted as s, quickest_step as s
+    quickest_step = min(run.seconds)  # @measure quickest_step as s
+    predicted = step_at_best()  # @measure predicted as s
     off = quickest_step / predicted  # @measure off as times
     assert 1 / SLACK < off < SLACK, \
-        f"The quickest step took 1/{SLACK} to {SLACK} times the prediction."
+        f"The quickest step took 1/{SLACK} to {SLACK} times the predicted time."
+    work = STEPS * 3 * forward_flops(RUN, TOKENS, RUN.context)  # @hide
+    one_step = sum(op.flops for op in operations_of_a_step())  # @hide
+    assert work == STEPS * one_step, \
+        "The operations of a step add up to the FLOPs that were predicted."  # @hide
+    spent = sum(run.seconds)  # @hide
     assert STEPS * quickest_step < spent, \
-        "The run took at least its steps times the quickest."  # @hide
-    mfu = one_step / prices().rate / quickest_step  # @measure mfu as %
+        "The run took longer than its steps times the quickest."  # @hide
+    note(rf"""
+        How much of this time is arithmetic? A step has {one_step:,} FLOPs. Divide them by the rate
+        that a large product of matrices reaches here, and by the time of the step. That is its MFU,
+        with the large product in the place of a datasheet's peak:
+    """)
+    rate = prices().rate  # @measure rate as FLOP/s
+    mfu = one_step / rate / quickest_step  # @measure mfu as %
     assert 1 / BUSY < mfu < 1, \
-        "The quickest step reached a part of the rate of a large product."
+        f"The MFU of the quickest step lies between 1/{BUSY} and one."
     note(r"""
-        `mfu` is the share of the step that its FLOPs alone would take, at the rate of a large
-        product. It is far below one. The rest of the time went to what was counted
-        [earlier](#operations_run_in_turn): small products, passes over memory, calls, and the
-        optimizer, which touches every parameter for the `128` tokens of a step.
+        The MFU is far below one. The rest of the time went to small products, passes over memory
+        and [calls](#operations_run_in_turn), and to the optimizer, which touches every parameter
+        for the `128` tokens of a step.
     """)
     question(rf"""
-        All {STEPS} steps of this run take {work:,} FLOPs. On another processor a large product
-        reaches `100e9` FLOP/s, and a step takes `8` milliseconds. What is the MFU of a step there?
+        A step of this run takes {one_step:,} FLOPs. On another processor a large product reaches
+        `100e9` FLOP/s, and a step takes `8` milliseconds. What is the MFU of a step there?
     """, answer=one_step / 100e9 / 8e-3, check=work / (STEPS * 8e-3) / 100e9, unit="%", within=0.02, wrong={
-            "That is all steps at once; a single step takes a 240th.": work / 100e9 / 8e-3,
-        }, hint="How many FLOPs has one step, and how long would they take at the rate of a large product?",
-        why="One step has a `240`th of all FLOPs. Divide it by `100e9` FLOP/s, and then by the `8` milliseconds that it took.")
+            "That is the FLOP/s that the step reaches, in units of 1e9: divide by the 100e9 of the large product.": one_step / 8e-3 / 1e9,
+        }, hint="How long would the FLOPs take at the rate of a large product?",
+        why="Divide the FLOPs by `100e9` FLOP/s: that is the time that the arithmetic alone would take. Divide it by the `8` milliseconds that the step took.")
 
 
 @one_thread()
@@ -561,50 +593,57 @@ def most_alive(  # @stepover
 
 
 def its_memory_is_measured() -> None:
-    """In a training step the four kinds of memory are never all full at once."""
+    """In a training step, gradients and activations are never all there at once."""
     note(r"""
-        How much memory does a training step take at its peak? There are four kinds: parameters,
-        gradients, optimizer state and activations. Their sum is a bound, but the peak of this small
-        Transformer is lower. `most_alive` watches one step. It returns the most bytes that the
-        gradients and activations of this step take together at any moment, and the bytes of Adam's
-        two averages. Each parameter takes `4` bytes:
+        How much memory does a training step take at its peak? There are four kinds: parameters, the
+        optimizer's averages, activations and gradients. Their sum is a bound. But they are not all
+        there at the same time:
+
+        | moment | parameters, averages | activations | gradients |
+        |---|---|---|---|
+        | before the forward pass | all | none | none |
+        | after the forward pass | all | all | none |
+        | in the middle of the backward pass | all | some | some |
+        | after the backward pass | all | none | all |
+
+        The backward pass makes gradients one after the other, and frees the activations that it no
+        longer needs. So the peak should be lower than the sum. Measure it for one step of a small
+        Transformer, trained with AdamW in `float32`. `most_alive` returns the most bytes that
+        activations and gradients take together at any moment, and the bytes of AdamW's averages.
+        `saved_bytes_of` adds up all activations:
     """)
     model = fresh_model()
     text = write_text(lexicon(), BATCH, torch.Generator().manual_seed(2))
     weights = sum(p.nbytes for p in model.parameters())  # @inspect weights as B
-    kept = saved_bytes_of(lambda: loss_of(model, text), model.parameters())  # @inspect kept as B
+    activations = saved_bytes_of(lambda: loss_of(model, text), model.parameters())  # @inspect activations as B
     alive, averages = most_alive(model, text)  # @measure alive as B
     assert weights == 4 * parameter_count(RUN), \
         "Each parameter takes four bytes."  # @hide
     assert averages == 2 * weights, \
-        "Adam's averages take twice the bytes of the parameters."
-    assert kept < alive, "More is alive than what autograd keeps."
-    assert alive < kept + weights, \
-        "It is less than activations and gradients together."
+        "AdamW's averages take twice the bytes of the parameters."
+    gradients = weights  # as many numbers
+    assert activations < alive < activations + gradients, \
+        "At the worst moment there is less than all activations and all gradients."
     peak = weights + averages + alive  # @measure peak as B
-    predicted = 4 * weights + kept  # @inspect predicted as B
-    below = 1 - peak / predicted  # @measure below as %
+    bound = weights + averages + activations + gradients  # @inspect bound as B
+    below = 1 - peak / bound  # @measure below as %
     assert round(below, 1) == 0.1, \
         "The peak is about a tenth below the sum of the four."
     note(r"""
-        The peak is about a tenth below the sum of the four. The cause is the order of the backward
-        pass: it makes gradients one after the other, and frees activations on the way. When the
-        last gradient is made, hardly any activation is left. So gradients and activations are never
-        all there at once.
-
-        This saving is gone where the gradients of an earlier batch are still there when the step
-        begins: then they take their memory from the start.
+        The peak is about a tenth below the sum. The saving is gone where the gradients of an
+        earlier batch are still there when the step begins: then they take their memory from the
+        start.
     """)
     question(r"""
-        Another model has parameters of `2` MB and activations of `4` MB, and is trained with Adam
+        Another model has parameters of `2` MB and activations of `4` MB, and is trained with AdamW
         in `float32`. Its gradients and activations together take `5` MB at most at any moment. How
         many MB does a training step take at its peak?
     """, answer=2 + 2 * 2 + 5, check=2 + 2 + 2 * 2 + 4 - (2 + 4 - 5), unit="MB", within=0.01, wrong={
             "That is the sum of all four; gradients and activations are never all there at once.": 2 + 2 + 2 * 2 + 4,
-            "Adam keeps two averages for each parameter.": 2 + 2 + 5,
-            "Adam's averages are there, too.": 2 + 5,
+            "AdamW keeps two averages for each parameter.": 2 + 2 + 5,
+            "AdamW's averages are there, too.": 2 + 5,
         }, hint="What is there during the whole step?",
-        why="Parameters and Adam's two averages are there all the time, `2 + 4` MB. At the worst moment, gradients and activations take `5` MB more, and not `2 + 4`.")
+        why="Parameters and AdamW's two averages are there all the time, `2 + 4` MB. At the worst moment, gradients and activations take `5` MB more, and not `2 + 4`.")
 
 
 @aside
@@ -651,60 +690,63 @@ def it_writes_what_it_read() -> None:
 def the_formulas_of_a_transformer() -> None:
     """The formulas of a Transformer, with one model's numbers."""
     note(r"""
-        Which formulas of this lecture are worth remembering? These seven. The table at the end of
-        this section gives each of them with its value for Llama-3-8B, with `8192` tokens in
-        `bfloat16` on an H100. The letters are those of the whole lecture:
+        Which formulas of this lecture are worth remembering? These seven. The code computes each of
+        them for Llama-3-8B, with `8192` tokens in `bfloat16` on an H100, and the table at the end
+        of this section puts formula and value side by side. The letters are those of the whole
+        lecture:
 
-        | letter | is |
-        |---|---|
-        | $L$, $d$, $h$ | layers; width of a token; width inside the feed-forward part |
-        | $a$, $c$, $d_{kv}$ | heads of queries; numbers in a head; numbers in all keys of a token |
-        | $V$, $T$, $B$ | tokens in the vocabulary; tokens of context; sequences |
-        | $P$, $N$ | all parameters; weights in the matrices of blocks and head |
+        | letter | is | in Llama-3-8B |
+        |---|---|---|
+        | $L$, $d$, $h$ | layers; width of a token; width inside the feed-forward part | `32`, `4096`, `14336` |
+        | $d_{kv}$ | numbers in all keys of a token | `1024` |
+        | $V$ | tokens in the vocabulary | `128256` |
+        | $T$, $B$ | tokens of context; texts written at once | `8192`, `16` |
+        | $P$, $N$ | all parameters; weights in the matrices of blocks and head | |
     """)
-    config, tokens = LLAMA_3_8B, 8192
-    layers, d, kv = config.layers, config.width, config.kv_width
-    h, vocabulary = config.hidden, config.vocabulary
-    blocks = layers * (2 * d * d + 2 * d * kv + 3 * d * h)
-    parameters = blocks + layers * 2 * d + d + 2 * vocabulary * d  # @inspect parameters
-    assert parameters == parameter_count(config), "The parameters of the model."
-    weights = blocks + vocabulary * d  # @inspect weights
-    training = 6 * weights + 12 * layers * d * tokens  # @inspect training as FLOP
-    assert training == 3 * forward_flops(config, 1, tokens), \
-        "Training takes so many FLOPs for a token."
+    L, d, kv, h, V, T, B = 32, 4096, 1024, 14336, 128256, 8192, 16
+    config = LLAMA_3_8B  # @hide
+    assert (L, d, kv, h, V, T) == (
+        config.layers, config.width, config.kv_width, config.hidden, config.vocabulary, config.context), \
+        "These are the numbers of Llama-3-8B."  # @hide
+    blocks = L * (2 * d * d + 2 * d * kv + 3 * d * h)
+    P = blocks + L * 2 * d + d + 2 * V * d  # @inspect P
+    assert P == parameter_count(config), \
+        "P is the number of parameters of Llama-3-8B."  # @hide
+    N = blocks + V * d  # @inspect N
+    training = 6 * N + 12 * L * d * T  # @inspect training as FLOP
+    assert training == 3 * forward_flops(config, 1, T), \
+        "Training on a token takes three times the FLOPs of a forward pass."  # @hide
     kept = 12 * d + 4 * kv + 8 * h  # @inspect kept as B
-    exact = activation_bytes(config, tokens)
+    exact = activation_bytes(config, T)  # @hide
     assert round(kept / exact, 2) == 1, \
-        "A token leaves so many bytes in a layer, to a hundredth."
-    cache = 2 * layers * kv * tokens * 2  # @inspect cache as B
-    assert cache == cache_bytes(config, tokens), \
-        "The KV cache of one text takes so many bytes."
-    sequences = 16
-    reading, working = 2 * weights / BANDWIDTH, 2 * sequences * weights / PEAK
+        "To a hundredth, a token keeps as many bytes in a layer as tensor by tensor."  # @hide
+    cache = 2 * L * kv * T * 2  # @inspect cache as B
+    assert cache == cache_bytes(config, T), \
+        "The KV cache of one text takes one GiB."  # @hide
+    reading, working = 2 * N / BANDWIDTH, 2 * B * N / PEAK
     waits_for = reading / working  # @hide
     assert 18 < waits_for < 19, \
-        "Reading the weights takes this many times as long as the arithmetic."  # @hide
-    step = max(reading, working) + sequences * cache / BANDWIDTH  # @inspect step as s
-    expected = step_seconds(config, sequences, tokens)
+        "With 16 texts, reading the weights takes 18 times as long as the arithmetic."  # @hide
+    step = max(reading, working) + B * cache / BANDWIDTH  # @inspect step as s
+    expected = step_seconds(config, B, T)  # @hide
     assert math.isclose(step, expected), \
-        "A decoding step of 16 texts takes so long."
-    mfu = 0.4
-    speed = mfu * PEAK / training  # @inspect speed as tokens/s
+        "A decoding step of 16 texts takes as long as in an earlier part."  # @hide
+    speed = 0.4 * PEAK / training  # @inspect speed as tokens/s
     assert 6800 < speed < 6900, \
-        "A card trains on so many tokens a second, at an MFU of 40 %."
+        "At an MFU of 40 %, a card trains on about 6,850 tokens a second."
     note(rf"""
         | what | formula | here | shown in |
         |---|---|---|---|
-        | parameters | $L(2d^2 + 2d\,d_{{kv}} + 3dh + 2d) + d + 2Vd$ | {parameters:,} | [@eq:parameters] |
+        | parameters | $L(2d^2 + 2d\,d_{{kv}} + 3dh + 2d) + d + 2Vd$ | {P:,} | [@eq:parameters] |
         | FLOPs of training, a token | $6N + 12LdT$ | {training / 1e9:.1f} GFLOP | [@eq:training] |
         | kept for the backward pass, a token and layer | $12d + 4d_{{kv}} + 8h$ | {kept:,} B | [@eq:activations] |
-        | KV cache | $2L\,d_{{kv}}\,T \cdot 2$ | {cache:,} B | [@eq:cache] |
-        | decoding step, {sequences} texts | $\max(2N/\text{{bandwidth}}, 2BN/\text{{peak}}) + B \cdot \text{{cache}}/\text{{bandwidth}}$ | {1e3 * step:.1f} ms | [@eq:step] |
-        | time of a block | $\sum \max(\text{{FLOPs}}/\text{{peak}}, \text{{bytes}}/\text{{bandwidth}})$ | {1e3 * waits(tokens).card:.1f} ms | [@eq:block-time] |
-        | tokens a second, training | $\text{{MFU}} \cdot \text{{peak}} / (6N + 12LdT)$ | {speed:,.0f} at {mfu:.0%} | [@eq:mfu] |
+        | KV cache of a text | $2L\,d_{{kv}}\,T \cdot 2$ | {cache:,} B | [@eq:cache] |
+        | decoding step, {B} texts | $\max(2N/\text{{bandwidth}}, 2BN/\text{{peak}}) + B \cdot \text{{cache}}/\text{{bandwidth}}$ | {1e3 * step:.1f} ms | [@eq:step] |
+        | time of a block | $\sum \max(\text{{FLOPs}}/\text{{peak}}, \text{{bytes}}/\text{{bandwidth}})$ | {1e3 * waits(T).card:.1f} ms | [@eq:block-time] |
+        | tokens a second, training | $\text{{MFU}} \cdot \text{{peak}} / (6N + 12LdT)$ | {speed:,.0f} at {0.4:.0%} | [@eq:mfu] |
     """)
     question(r"""
-        Llama-3-8B has `7504658432` weights in matrices. A card that promises `989.5e12` FLOP/s
+        Llama-3-8B has $N = 7504658432$ weights in matrices. A card that promises `989.5e12` FLOP/s
         trains it at an MFU of `40` %, with a context so short that attention can be left out. On
         how many tokens a second?
     """, answer=0.4 * 989.5e12 / (6 * 7504658432), check=0.4 * PEAK / (3 * forward_flops(config, 1, 0)),
