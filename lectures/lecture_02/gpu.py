@@ -1,5 +1,6 @@
 """How a GPU's memory is handed out, and what moves there."""
 from counters import flops
+import math
 import torch
 import torch.nn.functional as F
 from hardware import CARDS, find, peak
@@ -30,30 +31,32 @@ def tensors_on_a_gpu() -> None:
 
 
 def tensors_start_on_the_cpu() -> None:
-    """A tensor is made in CPU memory unless something says otherwise."""
-    note("A GPU in the machine changes nothing about this line:")
+    """A new tensor is in CPU memory, unless you name another device."""
+    note(r"""
+        Where is a new tensor, in the memory of the CPU or in that of the GPU? In that of the CPU,
+        even if there is a GPU in the machine:
+    """)
     x = torch.zeros(32, 32)  # @inspect x.device  # @unnoticed: 32: any shape
-    assert x.device == torch.device("cpu"), "the default"
+    assert x.device == torch.device("cpu"), "A new tensor is on the CPU."
     note(r"""
-        Name a device to create a tensor there, or call `.to(device)` to copy one. Where the tensor
-        is already in place, `.to` copies nothing. (The device `meta`, used here because every
-        machine has it, keeps shapes and no data.)
+        To make a tensor elsewhere, name the device. To copy one there, call `.to(device)`. If the
+        tensor is there already and has the dtype that is asked for, `.to` copies nothing and
+        returns the tensor itself. (A GPU is called `"cuda"`. The code below uses `"meta"` instead,
+        a device of shapes without data, because every machine has it.)
     """)
-    assert x.to("cpu") is x, "already there"
+    assert x.to("cpu") is x, "x is on the CPU already, so .to returns x itself."
     shape_only = torch.zeros(32, 32, device="meta")  # @unnoticed: 32: any shape
-    assert shape_only.device.type == "meta", "created elsewhere"
-    note(r"""
-        `torch.set_default_device` changes the default for everything created after it. As a context
-        it is easier to keep track of:
-    """)
+    assert shape_only.device.type == "meta", "The second tensor was made on the device meta."
+    note("`with torch.device(…):` changes the default for the lines inside it:")
     with torch.device("meta"):
         inside = torch.zeros(32, 32)  # @unnoticed: 32: any shape
     after = torch.zeros(32, 32)  # @unnoticed: 32: any shape
-    assert inside.device.type == "meta", "inside the context"
-    assert after.device.type == "cpu", "after it"
+    assert inside.device.type == "meta", "Inside the block, a new tensor is on meta."
+    assert after.device.type == "cpu", "After the block, a new tensor is on the CPU again."
     question(r"""
-        How many of these are `x` itself: `x.to("cpu")`, `x.to(torch.float32)`,
-        `x.to(torch.float64)`, `x.to("meta")`, `x.to("cpu", torch.float32)`?
+        `x` is on the CPU, in `float32`. How many of these are `x` itself, without a copy:
+        `x.to("cpu")`, `x.to(torch.float32)`, `x.to(torch.float64)`, `x.to("meta")`,
+        `x.to("cpu", torch.float32)`?
     """, answer=sum(
         t is x
         for t in (x.to("cpu"), x.to(torch.float32), x.to(torch.float64), x.to("meta"),
@@ -63,75 +66,98 @@ def tensors_start_on_the_cpu() -> None:
             (device or "cpu", dtype or x.dtype) == ("cpu", x.dtype)
             for device, dtype in (("cpu", None), (None, x.dtype), (None, torch.float64), ("meta", None),
                                   ("cpu", x.dtype))
-        ))
+        ),
+        wrong={
+            "Two of the five ask for another dtype or another device.": 5,
+            "A dtype that x already has is no copy either.": 1,
+        },
+        hint="Which of them ask for something that `x` is not already?",
+        why=r"""
+            `x` is on the CPU and in `float32`, so the first, the second and the last ask for what
+            it is already. `float64` and `meta` need a new tensor.
+        """)
 
 
 def ask_before_you_move() -> None:
-    """Ask what there is, and the same code runs with and without a GPU."""
-    note("Pick the device once, from what PyTorch finds, and name that variable everywhere else.")
+    """Choose the device once, and the same code runs with and without a GPU."""
+    note(r"""
+        How does one write code that uses a GPU where there is one, and runs without one, too? Ask
+        PyTorch once what it finds. Keep the name of the device in a variable, and use this variable
+        wherever a tensor is made. A GPU is called `"cuda"`:
+    """)
     count = torch.cuda.device_count()  # @measure count
     available = torch.cuda.is_available()  # @measure available
     held = torch.cuda.memory_allocated()  # @measure held as B
-    assert available == (count > 0), "two ways to ask"
+    assert available == (count > 0), "A GPU is available exactly if PyTorch counts one."
     device = "cuda" if available else "cpu"  # @measure device
     x = torch.ones(32, 32, device=device)
-    assert x.sum() == 32 * 32, "runs on either"
-    note("Asking about a GPU that is not there is an error, so guard every such line:")
+    assert x.sum() == 32 * 32, "The same line runs on a GPU and on a CPU."
+    note(r"""
+        Asking for the properties of a GPU that is not there is an error, and so is moving a tensor
+        to it. GPUs are numbered from `0`, so with `count` of them, number `count` is missing.
+        (`message_of` runs a call and returns its error.)
+    """)
     refused = message_of(lambda: torch.cuda.get_device_properties(count))  # @measure refused
     silence = ""
-    assert refused != silence, "no properties of a missing device"
+    assert refused != silence, "Asking for a missing GPU is an error."
     if count == 0:
-        assert held == 0, "nothing allocated on no GPU"  # @zero: there is no GPU in this branch
+        assert held == 0, "Without a GPU, no memory of one is taken."  # @zero: there is no GPU in this branch
         stranded = message_of(lambda: torch.zeros(32, 32).to("cuda:0"))  # @measure stranded
-        assert stranded != silence, "and nowhere to move to"
+        assert stranded != silence, "Without a GPU, moving a tensor to one is an error."
     question(r"""
-        `torch.zeros(32, 32).to("cuda:3")` ran without an error. How many GPUs does PyTorch see
-        there at least?
+        GPUs are numbered from `0`. `torch.zeros(32, 32).to("cuda:3")` ran without an error. How
+        many GPUs does PyTorch see there at least?
     """, answer=torch.device("cuda:3").index + 1,
-        check=len(("cuda:0", "cuda:1", "cuda:2", "cuda:3")), unit="GPUs")
+        check=len(("cuda:0", "cuda:1", "cuda:2", "cuda:3")), unit="GPUs",
+        wrong={
+            "The numbers begin with 0.": 3,
+        },
+        hint="Which numbers come before `3`?",
+        why="There is a GPU with the number `3`, so there are those with `0`, `1` and `2` as well: four.")
 
 
 def blocks_are_multiples_of_a_smallest_one() -> None:
-    """On a GPU a tensor costs its bytes, rounded up to whole blocks."""
+    """On a GPU a tensor takes whole blocks of 512 bytes."""
     note(r"""
-        Why does a GPU report more memory than your tensors have bytes? Because even a single number
-        takes `512` of them.
-    """)
-    note(r"""
-        PyTorch's *allocator*, which hands out the memory of a GPU, rounds every request up to a
-        multiple of that many bytes [@pytorch-allocator]. What the rule makes of square `float32`
-        matrices with `1`, `10`, `32` and `33` rows:
+        Why does a GPU report more memory than your tensors have bytes? Because PyTorch hands out
+        the memory of a GPU in blocks of `512` bytes, and a tensor takes whole blocks
+        [@pytorch-allocator]. So the bytes of a tensor are rounded up to the next multiple of `512`.
+        A matrix of `10 * 10` numbers in `float32` has `400` bytes and takes `512`; one of `33 * 33`
+        has `4356` and takes `9 * 512 = 4608`. The code computes that for square matrices of four
+        sizes:
     """)
     block, sides = 512, (1, 10, 32, 33)
     asked = [side * side * 4 for side in sides]
-    taken = [-(-size // block) * block for size in asked]
-    assert asked == [4, 400, 4096, 4356], "bytes of the tensor"
-    assert taken == [512, 512, 4096, 4608], "bytes of its block"
+    taken = [math.ceil(size / block) * block for size in asked]
+    assert asked == [4, 400, 4096, 4356], \
+        "The four matrices have 4, 400, 4096 and 4356 bytes."
+    assert taken == [512, 512, 4096, 4608], \
+        "They take 512, 512, 4096 and 4608 bytes."
     lost = [t - a for t, a in zip(taken, asked)]
-    assert lost == [508, 112, 0, 252], "bytes rounded away"
+    assert lost == [508, 112, 0, 252], \
+        "508, 112, 0 and 252 bytes of their blocks stay empty."
     rows = " ".join(  # @hide
         f"{n} × {n}: {a:,} of {t:,} bytes in {t // block} block{'s' * (t > block)}."
         for n, a, t in zip(sides, asked, taken)
     )
     figure(plot_blocks({f"{n} × {n}": size for n, size in zip(sides, asked)}, block),
-           caption="What four matrices take: their bytes, and what is left empty of the last block.",
+           caption="The blocks that four matrices take: their bytes, and what stays empty of the last block.",
            alt=f"A row of blocks for each matrix, filled from the left. {rows}")
     misbelief("Allocated memory grows by exactly the bytes of the tensor.", rf"""
-        For `32` × `32` it does, because {asked[2]:,} happens to be a multiple of {block}. A `10` ×
-        `10` matrix of {asked[1]} bytes takes {taken[1]}.
+        It grows by whole blocks: a `10` × `10` matrix of {asked[1]} bytes takes {taken[1]}. Only
+        where the bytes are a multiple of {block}, as for `32` × `32`, is nothing added.
     """)
-    question("How many bytes does a `bfloat16` vector of `300` elements take on the GPU?",
+    question("A vector has `300` elements in `bfloat16`, `2` bytes each. How many bytes does it take on the GPU?",
              answer=-(-300 * torch.bfloat16.itemsize // block) * block,
         wrong={
             "Those are its bytes, not yet rounded up to blocks.": 600,
-            "Those are the numbers of float32: bfloat16 has two bytes.": 1536,
-            "It does not fit into one block.": 512,
+            "That is for float32: a bfloat16 has two bytes.": 1536,
+            "600 bytes do not fit into one block.": 512,
         },
         check=next(k * 512 for k in range(9) if k * 512 >= 600),
         hint="How many bytes does it have, and how many blocks of `512` hold them?",
         why=r"""
-            `300` elements of `2` bytes are `600` bytes, and these do not fit into one block. A
-            block is given whole, so two of them are taken.
+            `300` elements of `2` bytes are `600` bytes. They need two blocks of `512`.
         """, unit="B")
 
 

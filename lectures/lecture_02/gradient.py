@@ -47,35 +47,37 @@ def gradients() -> None:
 
 
 def backward_fills_the_leaves() -> None:
-    """`backward()` leaves gradients in the leaves that asked for them, and nowhere else."""
+    """`backward()` leaves gradients in the tensors that asked for them, the weights."""
     note(r"""
-        A backward pass computes the gradient of the loss by each weight. Where does it leave these
-        gradients? That decides what memory they take afterwards. Take a model with one output: the
-        sum of three inputs `x` times three weights `w`, with a target of `5`. Only the weights ask
-        for a gradient, by `requires_grad=True`:
+        A backward pass computes the gradient of the loss by each weight: how the loss changes when
+        the weight changes a little. Where does PyTorch leave these gradients, and which others does
+        it keep in memory? Take a model with one output: three inputs `x` times three weights `w`,
+        added up. The target is `5`, and the loss is half of the squared *error*, which is
+        prediction less target. Only the weights ask for a gradient, by `requires_grad=True`:
     """)
     x: Float[Tensor, "inner"] = torch.tensor([1.0, 2.0, 3.0])
     w: Float[Tensor, "inner"] = torch.ones(3, requires_grad=True)
     prediction = x @ w  # @inspect prediction
     loss = 0.5 * (prediction - 5) ** 2  # @inspect loss
     assert (prediction.item(), loss.item()) == (6.0, 0.5), \
-        "The prediction is one too high."
+        "The prediction is 6, so the error is 1 and the loss 0.5."
     loss.backward()
     assert w.grad is not None, "The weights have a gradient."  # @hide
     assert w.grad.tolist() == [1.0, 2.0, 3.0], \
-        "The gradient is the error, 1, times the input."
+        "The gradient of each weight is the error, 1, times its input."
     note(r"""
-        The weights now have a gradient in `.grad`. The other tensors have none, for two reasons. A
-        *leaf* is a tensor that was not computed from others. `x` is a leaf, but it did not ask for
-        a gradient. Prediction and loss are no leaves: their gradients were computed, used and
-        dropped.
+        The weights now have a gradient in `.grad`: the error times the input that the weight was
+        multiplied by, `1 * (1, 2, 3)`. The other tensors have none. PyTorch keeps a gradient only
+        for a *leaf*, a tensor that was not computed from others, and only if it asked. `x` is a
+        leaf, but did not ask. Prediction and loss were computed, so they are no leaves: their
+        gradients were used on the way, and dropped.
     """)
     leaf = x.is_leaf, x.requires_grad, x.grad
-    assert leaf == (True, False, None), "The input is a leaf and did not ask."
+    assert leaf == (True, False, None), "The input is a leaf, did not ask, and has no gradient."
     with warnings.catch_warnings(record=True) as caught:  # @hide
         warnings.simplefilter("always")
         dropped = prediction.grad, loss.grad
-    # dropped: prediction.grad and loss.grad
+    # dropped is (prediction.grad, loss.grad):
     assert dropped == (None, None), "Prediction and loss keep no gradient."
     assert prediction.is_leaf is False, "The prediction is no leaf."
     assert len(caught) == 2, "PyTorch warns whoever looks for them."  # @hide
@@ -86,19 +88,18 @@ def backward_fills_the_leaves() -> None:
     kept.backward()  # @hide
     assert again.grad is not None, \
         "After retain_grad(), the prediction keeps its gradient."  # @hide
-    assert kept.grad is not None, "So does the loss."  # @hide
+    assert kept.grad is not None, "After retain_grad(), the loss keeps its gradient, too."  # @hide
     both = again.grad.item(), kept.grad.item()  # @hide
-    assert both == (1.0, 1.0), "They are the error, and one."  # @hide
+    assert both == (1.0, 1.0), "The gradient of the prediction is the error, that of the loss is one."  # @hide
     question(r"""
-        The target is `8` instead of `5`, with the same inputs `1`, `2`, `3` and weights of one, and
-        the loss is half of the squared error. Which gradient do the three weights get?
+        The target is `8` instead of `5`. The inputs are `1`, `2`, `3` and the weights one, as
+        before. Which gradient do the three weights get?
     """, answer=torch.autograd.grad(0.5 * (x @ w - 8) ** 2, w)[0].tolist(),
         check=[(1 + 2 + 3 - 8) * value for value in x.tolist()],
         hint="How large is the error now, and by what is it multiplied?",
         why=r"""
-            The gradient of half a square is the error, here `6 - 8`, times what the weight was
-            multiplied by, its input. The prediction is too low, so the gradient is negative and a
-            step against it makes the weights larger.
+            The error is now `6 - 8 = -2`, and the gradient of each weight is the error times its
+            input: `-2 * (1, 2, 3)`.
         """)
 
 
@@ -139,14 +140,16 @@ def backward_changes_no_parameter() -> None:
 
 
 def a_gradient_is_two_more_products() -> None:
-    """Behind each product in the forward pass stand two in the backward pass."""
+    """Each product of the forward pass takes two products in the backward pass."""
     note(r"""
         Why does a backward pass cost twice as much as a forward pass? Because each product of the
-        forward pass needs two products in the backward pass. Take a layer with the input $h$, the
-        weights $w$ and the output $y = hw$. In the backward pass, the layers above hand down the
-        gradient of the loss by $y$; call it $g$. `y.backward(g)` starts from there. Which gradients
-        must come out for $w$, and which for $h$? (`whole_numbers` draws small whole numbers, so
-        that sums are exact in any order.)
+        forward pass takes two products in the backward pass: one for the gradient of the weights,
+        and one for the gradient of the input, which the layer below needs.
+
+        Take a layer with the input $h$, the weights $w$ and the output $y = hw$. In the backward
+        pass it receives from the layer above the gradient of the loss by its output $y$; call it
+        $g$. `y.backward(g)` starts from there. (`whole_numbers` draws small whole numbers, so that
+        sums are exact.)
     """)
     b, d, k = 64, 32, 16
     h: Float[Tensor, "row inner"] = whole_numbers(b, d).requires_grad_()
@@ -158,15 +161,18 @@ def a_gradient_is_two_more_products() -> None:
     assert sizes == (64, 32, 16), \
         "The layer has 64 rows, 32 inputs and 16 outputs."  # @hide
     note(r"""
-        The chain rule adds up all ways in which an entry acts on the loss. A weight acts on every
-        row of $y$, and an input acts on every column of its row.
+        Which gradients must come out? An entry of $y$ is $y_{ik} = \sum_j h_{ij}\, w_{jk}$. So
+        changing the weight $w_{jk}$ changes $y_{ik}$ by $h_{ij}$ as much, in every row $i$. The
+        chain rule adds up these effects on the loss $L$:
 
         $$\frac{\partial L}{\partial w_{jk}} = \sum_i h_{ij}\, g_{ik}$$
 
+        The same for an input $h_{ij}$, which acts on every column $k$ of its row:
+
         $$\frac{\partial L}{\partial h_{ij}} = \sum_k w_{jk}\, g_{ik}$$
 
-        `einsum` writes down just that: it multiplies, and sums over every letter that the result
-        does not have.
+        Each sum is a product of matrices. `einsum` writes it down by its letters: it multiplies,
+        and sums over the letter that the result does not have.
     """)
     for_w: Float[Tensor, "inner col"] = einsum(h, g, "i j, i k -> j k")
     for_h: Float[Tensor, "row inner"] = einsum(w, g, "j k, i k -> i j")
@@ -174,35 +180,39 @@ def a_gradient_is_two_more_products() -> None:
     assert h.grad is not None, "The input has one."  # @hide
     assert torch.equal(w.grad, for_w), \
         "Autograd finds the same gradient for the weights."
-    assert torch.equal(h.grad, for_h), "It finds the same for the input."
+    assert torch.equal(h.grad, for_h), "Autograd finds the same gradient for the input."
     assert torch.equal(for_w, h.t() @ g), \
         "The gradient of the weights is the product h.T @ g."
     assert torch.equal(for_h, g @ w.t()), \
         "The gradient of the input is the product g @ w.T."
     note(r"""
-        So there are three products: `h @ w` forward, `h.T @ g` and `g @ w.T` backward. All three
-        run over the same three lengths, so each takes the same FLOPs:
+        So there are three products: `h @ w` forward, `h.T @ g` and `g @ w.T` backward. Each
+        multiplies over the same three lengths, the rows of `h`, its columns, and the columns of
+        `w`. So each takes the same FLOPs, `2 * 64 * 32 * 16`:
     """)
     forward = flops(lambda: h @ w)  # @inspect forward as FLOP
     weights = flops(lambda: h.t() @ g)  # @inspect weights as FLOP
     inputs = flops(lambda: g @ w.t())  # @inspect inputs as FLOP
     assert forward == 2 * b * d * k, "The forward product takes 2bdk FLOPs."
     assert weights == inputs == forward, \
-        "Each of the two backward products takes as many."
+        "Each of the two backward products takes as many FLOPs as the forward one."
+    note(r"""
+        The first layer of a model is an exception. Its input is the data, which is not trained, so
+        nobody needs the gradient `g @ w.T`, and PyTorch leaves this product out.
+    """)
     row = torch.tensor([[1.0, 2.0]], requires_grad=True)
     column = torch.tensor([[3.0], [4.0]], requires_grad=True)
     arriving = torch.tensor([[5.0]])
     got = torch.autograd.grad(row @ column, (row, column), arriving)
     question(r"""
-        A row $(1, 2)$ is multiplied by a column $(3, 4)$, and a gradient of `5` arrives. Which
-        gradients do row and column get?
+        A row $h = (1, 2)$ is multiplied by a column $w = (3, 4)$, and the gradient of their product
+        is $g = 5$. Which gradients do row and column get?
     """, answer=[t.flatten().tolist() for t in got],
         check=[[5 * 3.0, 5 * 4.0], [5 * 1.0, 5 * 2.0]],
-        hint="Each side gets what arrives, times the other side.",
+        hint="The gradient of each factor is $g$ times the other factor.",
         why=r"""
-            The row's gradient is what arrives times the column, `5 * (3, 4)`, and the column's is
-            what arrives times the row, `5 * (1, 2)`. Each factor gets the other one: that is why a
-            backward pass has two products for every forward one.
+            The gradient of the row is `g @ w.T`, `5 * (3, 4)`. The gradient of the column is
+            `h.T @ g`, `5 * (1, 2)`.
         """)
 
 
@@ -392,55 +402,57 @@ def the_first_layer_has_nothing_below() -> None:
 
 
 def six_per_parameter_and_token_is_a_special_case() -> None:
-    """Twice forward, and six per parameter, hold when every input wants a gradient."""
+    """The rule of 6 FLOPs per parameter and token counts three products for every layer."""
     note(r"""
-        The [estimate of the first page](#a_training_run_in_three_lines) charged a training step
-        with `6` FLOPs per parameter and token. When is that right? A layer takes part in up to
-        three products: the forward pass, the gradient of its weights, and the gradient of its
-        input. Each costs `2` FLOPs per weight and row of data, so all three cost `6`. But a layer
-        that reads the data lacks the third, since nobody uses the gradient of the data. Count a
-        network of two layers, with `d * d` and `d * k` weights and `b` rows of data. `two_layers`
-        returns the FLOPs of its forward pass and of its backward pass:
+        An [estimate of a training run](#a_training_run_in_three_lines) takes `6` FLOPs per
+        parameter and token. Where does the `6` come from? A layer takes part in three products: the
+        forward pass, the gradient of its weights, and the gradient of its input. Each takes `2`
+        FLOPs per weight and row of data, and `2 + 2 + 2 = 6`.
+
+        The rule is too high for the first layer of a model. Nobody uses the gradient of the data,
+        so the third product is missing there, and it takes `4`. Count a model of two layers, with
+        `d * d` and `d * k` weights and `b` rows of data. `two_layers` returns the FLOPs of its
+        forward pass and of its backward pass. Here the first layer has `d * d` weights, many more
+        than the second, `d * k`:
     """)
     b, d, k = 16384, 32768, 8192
     forward, backward = two_layers(b, d, k)
     params = d * d + d * k  # @inspect params
-    assert params == 1_342_177_280, "So many weights have both layers."
+    assert params == 1_342_177_280, "The two layers have 1.34 billion weights."
     ratio = backward / forward  # @inspect ratio as times
     assert ratio == 1.2, \
         "Here the backward pass costs 1.2 times the forward pass."
     misbelief("The backward pass costs twice the forward pass.", rf"""
-        In this network it costs {ratio} times the forward pass, because the large first layer lacks
-        the gradient of its input. It costs twice the forward pass where the input of every product
-        needs a gradient, as in a language model.
+        Not here: it costs {ratio} times the forward pass, because the large first layer lacks one
+        of its two backward products. It costs twice the forward pass where every layer has both. In
+        a language model nearly every layer has both.
     """)
     coefficient = (forward + backward) / (b * params)  # @inspect coefficient
     assert coefficient == 4.4, \
-        "A step costs so many FLOPs per parameter and row."
+        "A step takes 4.4 FLOPs per parameter and row."
     misbelief("A training step costs `6` FLOPs per parameter and token.", rf"""
-        In this network it costs {coefficient}. The rule is a first approximation. It charges a
-        first layer too much. It charges nothing for products without weights, and nothing for what
-        is computed twice; the next sections measure both.
+        Not here: it costs {coefficient}. Four fifths of the weights are in the first layer, at `4`
+        FLOPs, and one fifth in the second, at `6`. The rule also leaves out products without
+        weights, as in attention, and what is computed twice.
     """)
-    note("If the data need a gradient too, the rule is exact:")
+    note("If the data need a gradient, too, each layer has its three products, and the rule is exact:")
     forward, backward = two_layers(b, d, k, data=True)
-    assert backward / forward == 2.0, "Then backward costs twice forward."
+    assert backward / forward == 2.0, "With a gradient of the data, backward costs twice forward."
     assert (forward + backward) / (b * params) == 6.0, \
-        "Then a step costs 6 FLOPs per parameter and row."
+        "With a gradient of the data, a step takes 6 FLOPs per parameter and row."
     question(r"""
-        Two layers have equally many weights, and the data need no gradient. How many FLOPs per
-        parameter and row does a training step take?
+        A model has two layers with equally many weights, and the data need no gradient. How many
+        FLOPs per parameter and row does a training step take, on average over all parameters?
     """, answer=sum(two_layers(8, 64, 64)) / (8 * 2 * 64**2),
         wrong={
-            "The data wants no gradient.": 6,
-            "That is for a second layer of a quarter of the size.": 4.4,
+            "The first layer lacks the gradient of its input.": 6,
+            "There the second layer had a quarter of the weights of the first.": 4.4,
         },
         check=(4 + 6) / 2,
         hint="How many products does each of the two layers take part in, forward and backward?", unit="FLOPs per parameter and row",
         why=r"""
-            The first layer has one product forward and one backward, `4` FLOPs per weight and row,
-            and the second has three, `6`. With as many weights in each, the mean of the two is what
-            counts.
+            The first layer has two products, `4` FLOPs per weight and row. The second has three,
+            `6`. Both have equally many weights, so the average is `5`.
         """)
 
 
@@ -644,36 +656,40 @@ def moment_of(layers: int, segment: int, moment: int) -> dict[str, Any]:  # @ste
 
 
 def checkpointing_trades_flops_for_memory() -> None:
-    """Checkpointing keeps less and computes the forward pass twice."""
+    """Activation checkpointing keeps fewer activations and computes the forward pass twice."""
     note(r"""
-        The activations of a training step do not fit into memory. Must the batch become smaller? It
-        need not, if a third more FLOPs are affordable. Autograd keeps the output of every layer
+        The activations of a training step do not fit into memory. Must the batch become smaller?
+        Not if you can pay a third more FLOPs. Usually autograd keeps the output of every layer
         until the backward pass has used it. *Activation checkpointing* cuts the layers into
-        segments, keeps only the input of each segment, and computes the rest again when the
-        backward pass comes to it [@chen2016]. `train_in_segments` takes a step through `16` layers,
-        each a product and a tanh, on `8` rows of `32` numbers. It returns the bytes saved, the
-        FLOPs and the gradient. First without segments (`0`), then in segments of `4` layers:
+        segments and keeps only the input of each segment. When the backward pass comes to a
+        segment, it computes the outputs inside again [@chen2016].
+
+        Try it with `16` layers, each a product and a tanh (a function of each number), on `8` rows
+        of `32` numbers. `train_in_segments` takes a step, and returns the bytes kept when the
+        backward pass begins, the FLOPs, and the gradient. First without segments (`0`), then in
+        segments of `4` layers:
     """)
     layers, rows, width = 16, 8, 32
     plain, once, exact = train_in_segments(layers, 0, rows, width)
     saved, work, gradient = train_in_segments(layers, 4, rows, width)
     one = rows * width * 4  # @inspect one as B
     assert plain == (layers + 1) * one == 17408, \
-        "Without segments, the input and all outputs are kept."
+        "Without segments, the input and all 16 outputs are kept."
     assert saved == layers // 4 * one == 4096, \
-        "In segments of 4, one input per segment is kept."
+        "In segments of 4, the 4 inputs of segments are kept."
     note(r"""
-        That is what is kept when the backward pass begins. While the backward pass works on a
-        segment, the outputs of its layers are there as well. With $L$ layers in segments of $s$,
-        there are $L/s$ inputs and $s$ outputs, in all
+        How long should a segment be? While the backward pass works on a segment, the outputs of its
+        layers are in memory, too. With $L$ layers in segments of $s$ layers, there are $L/s$ inputs
+        of segments and $s$ outputs, in all
 
         [@eq:segments]: $$
         \frac{L}{s} + s
         $$
 
-        The sum is smallest where $s$ is the square root of $L$, here `4`. `most_alive` watches a
-        whole step and returns the bytes alive at its fullest moment, in units of `one`, the bytes
-        of one output:
+        Long segments make the second term large, and short ones the first. The sum is smallest
+        where $s$ is the square root of $L$. Here $L=16$ and $s=4$, and the sum is `16 / 4 + 4 = 8`.
+        `most_alive` runs a whole step and returns how many outputs are in memory at its fullest
+        moment, for segments of five lengths:
     """)
     lengths = (1, 2, 4, 8, 16)  # @unnoticed: 2, 16 -> 17, 16 -> 32: lengths beside the best
     peaks = {n: most_alive(layers, n) for n in lengths}  # @inspect peaks
@@ -681,7 +697,7 @@ def checkpointing_trades_flops_for_memory() -> None:
     assert best == 4, "Segments of 4 layers take the least memory."
     over = [peaks[n] - layers // n - n for n in lengths]  # @hide
     assert 0 <= min(over) <= max(over) < 0.13, \
-        "The formula is right, or nearly."  # @hide
+        "Measured, it is L / s + s outputs, or up to an eighth of an output more."  # @hide
     filled = {n: [moment_of(layers, n, t) for t in range(3 * layers)] for n in lengths}  # @hide
     fullest = {n: max(len(it["kept"]) for it in all_) for n, all_ in filled.items()}  # @hide
     assert fullest == {n: layers // n + n for n in lengths}, \
@@ -706,31 +722,31 @@ def checkpointing_trades_flops_for_memory() -> None:
             four times, lower each time.
         """)  # @hide
     note(r"""
-        The price is a second forward pass: for each weight and row, `2` FLOPs on top of `6`. The
-        gradient is the same:
+        The price is a second forward pass: for each weight and row, `2` FLOPs more than the usual
+        `6`. The gradient is the same:
     """)
     params = layers * width * width
     assert once == 6 * rows * params == 786_432, \
         "Without segments, a step takes 6 FLOPs per weight and row."
-    assert work == 8 * rows * params == 1_048_576, "With segments, it takes 8."
+    assert work == 8 * rows * params == 1_048_576, "With segments, a step takes 8 FLOPs per weight and row."
     assert torch.equal(gradient, exact), \
         "The gradient is the same, bit for bit."
     useful = once / work  # @hide
     assert useful == 0.75, "Of these FLOPs, three quarters count for MFU."  # @hide
     kept, again, _ = train_in_segments(layers, 2, rows, width)
     question(r"""
-        The input of a segment takes `1024` bytes, and there are `16` layers. In segments of `2`
-        layers instead of `4`, how many bytes are kept when the backward pass begins, and how many
-        more FLOPs are done than with `4`?
+        `16` layers are cut into segments of `2` layers instead of `4`. The input of a segment takes
+        `1024` bytes. How many bytes are kept when the backward pass begins, and how many more FLOPs
+        does a step take than with segments of `4`?
     """, answer=[kept, again - work],
         check=[layers // 2 * one, 0],
         hint=r"""
-            What is kept of each segment? And how often is a layer computed again, however the
-            layers are cut?
+            How many segments are there? And how often is each layer computed again, with segments
+            of `2` and of `4`?
         """,
         why=r"""
-            One input is kept for each segment, and shorter segments are more of them. However the
-            layers are cut, each is computed again once, so the FLOPs stay the same.
+            There are `16 / 2 = 8` segments, and the input of each is kept: `8 * 1024` bytes. Each
+            layer is computed again once, however the layers are cut, so the FLOPs stay the same.
         """)
 
 

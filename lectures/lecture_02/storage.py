@@ -41,17 +41,21 @@ def a_tensor_is_memory_and_a_way_to_read_it() -> None:
     """A tensor is a line of memory and a record of how to read it."""
     note(r"""
         Take a column out of a matrix, and no number is copied. How then does the column find its
-        numbers? A tensor has two parts. The numbers lie one after the other in memory; this is the
-        *storage*. A record, the *metadata*, says how to read them. It holds the dtype, the shape,
-        the place in the storage to begin (the *offset*), and for each axis a *stride*: how many
-        elements to step over for the next index. A fresh matrix lies row by row, which is called
-        *row-major*. So in a matrix of `2` rows and `3` columns, element $(i, j)$ lies at
+        numbers? A tensor has two parts. Its numbers lie one after the other in memory; this is the
+        *storage*. A record, the *metadata*, says how to read them: the dtype; the shape; the place
+        where to begin, the *offset*; and for each axis a *stride*, the number of elements from one
+        index to the next.
+
+        A new matrix lies in memory row by row, which is called *row-major*. In a matrix of `2` rows
+        and `3` columns, the next row is `3` elements on, and the next column `1`. So the strides
+        are `(3, 1)`, and element $(i, j)$ lies at
 
         $$
         \text{offset} + i \cdot 3 + j \cdot 1
         $$
 
-        A column of this matrix has its own offset, and steps over a whole row each time:
+        Element `(1, 1)` lies at `0 + 3 + 1 = 4`. The middle column begins at element `1`, and its
+        next element is a row further on, `3` elements. So it has the offset `1` and the stride `3`:
     """)
     x: Float[Tensor, "row col"] = torch.arange(1.0, 7.0).view(2, 3)  # @inspect x
     middle = x[:, 1]  # @inspect middle
@@ -72,17 +76,19 @@ def a_tensor_is_memory_and_a_way_to_read_it() -> None:
         "The column begins one element later in memory."  # @hide
 
     note(r"""
-        The dtype, too, is only a way of reading. Here `view` reads the bytes of the same floats as
-        integers, and shows the bits of the float `1.0`:
+        The dtype, too, only says how to read. `view(torch.int32)` reads the bytes of the same
+        floats as integers. The first one, written in binary, shows the bits of the float `1.0`:
     """)
     integers: Int[Tensor, "row col"] = x.view(torch.int32)
     one = f"{integers[0, 0].item():032b}"  # @inspect one
     assert one == "00111111100000000000000000000000", \
-        "These are the bits of 1.0."
-    assert same_storage(x, integers), "The integers use the same storage."
+        "Read as an integer, the first element shows the bits of 1.0."
+    assert same_storage(x, integers), \
+        "Floats and integers use the same storage."
     piece = torch.zeros(4, 5)[1:, 2]  # @unnoticed: 4: a column of more rows begins and steps the same
     question(r"""
-        `m` is a fresh matrix of shape `(4, 5)`. What are the offset and the stride of `m[1:, 2]`?
+        `m` is a new matrix of `4` rows and `5` columns. `m[1:, 2]` is its column `2`, from row `1`
+        on. What are the offset and the stride of this view?
     """, answer=(piece.storage_offset(), *piece.stride()),
         check=(torch.arange(20).view(4, 5)[1, 2].item(), torch.arange(20).view(4, 5)[1:, 2].diff()[0].item()),
         hint=r"""
@@ -90,9 +96,8 @@ def a_tensor_is_memory_and_a_way_to_read_it() -> None:
             far is its next element?
         """,
         why=r"""
-            It begins at row `1`, column `2`: `5` elements of row `0` and `2` more lie before it.
-            Going down a column steps over a whole row of `5`, so the shorter shape of the slice
-            does not matter.
+            The strides of `m` are `(5, 1)`. The view begins at element `(1, 2)`, which lies at
+            `1 * 5 + 2 * 1 = 7`. Its next element is one row further on, `5` elements.
         """)
 
 
@@ -253,38 +258,38 @@ def view_gives_the_same_numbers_another_shape() -> None:
 
 
 def a_transpose_swaps_strides() -> None:
-    """A transpose swaps strides and leaves the storage alone."""
+    """A transpose swaps two strides and moves no number."""
     note(r"""
-        What does it cost to transpose a large matrix? Nothing: no number of the matrix moves. What
-        changes are its two *strides*, which say how far to step in the storage for the next row and
-        for the next column. The transpose swaps them:
+        What does it cost to transpose a large matrix? Next to nothing, because no number moves. A
+        matrix has two *strides*: how many elements of memory to step for the next row, and how many
+        for the next column. The transpose reads the same memory with these two swapped:
     """)
     x: Float[Tensor, "row col"] = torch.arange(1.0, 7.0).view(2, 3)  # @inspect x, x.stride()
     y: Float[Tensor, "col row"] = x.transpose(1, 0)  # @inspect y, y.stride()
     assert x.stride() == (3, 1), \
-        "In the matrix, the next row is 3 steps away, the next column 1."
-    assert y.stride() == (1, 3), "In the transpose, it is the other way round."
-    assert same_storage(x, y), "Both use the same storage."
+        "In the matrix, the next row is 3 elements on, the next column 1."
+    assert y.stride() == (1, 3), \
+        "In the transpose, the next row is 1 element on, the next column 3."
+    assert same_storage(x, y), "Matrix and transpose use the same storage."
 
     note("Both read the same numbers. So writing into the matrix changes its transpose, too:")
     x[0][0] = 100  # @inspect x, y
     assert y[0][0] == 100, "The transpose has the new number."
 
     note(r"""
-        One thing is lost. Whoever reads the transpose row by row now jumps about in memory. A
-        tensor whose elements do not lie in memory in the order in which they are read is called
-        *non-contiguous*:
+        The order of reading has changed. Reading the transpose row by row jumps back and forth in
+        memory. A tensor that is read row by row in the order of memory is *contiguous*; the
+        transpose is *non-contiguous*:
     """)
-    assert x.is_contiguous() is True, \
-        "The matrix is read in the order of memory."
-    assert y.is_contiguous() is False, "The transpose is not."
+    assert x.is_contiguous() is True, "The matrix is contiguous."
+    assert y.is_contiguous() is False, "The transpose is not contiguous."
     note(r"""
-        Any strides can be chosen by hand, with `as_strided`. A stride of `0` reads the same cell of
-        memory again and again. That is how broadcasting repeats a row without copying it.
+        Try other strides in the picture. A stride of `0` reads the same cell of memory again and
+        again. That is how PyTorch repeats a row without copying it.
     """)
-    strip = torch.arange(12.0)  # @unnoticed: 12.0: the matrices below read six of these cells
+    strip = torch.arange(12.0)  # @hide  # @unnoticed: 12.0: the matrices below read six of these cells
 
-    def read(
+    def read(  # @hide
         rows: int, columns: int, row_stride: int, column_stride: int,
         offset: int,
     ) -> dict[str, Any]:
@@ -295,11 +300,11 @@ def a_transpose_swaps_strides() -> None:
         whole = view.is_contiguous()
         return {"elements": elements, "contiguous": whole, "kept": kept}
 
-    ranges = {"rows": range(1, 5), "columns": range(1, 5)}  # @unnoticed: 1, 5: how far the sliders go
-    ranges |= {"row_stride": range(5), "column_stride": range(5)}  # @unnoticed: 5: how far the sliders go
-    ranges |= {"offset": range(12)}  # @unnoticed: 12: how far the slider goes
-    begin = {"rows": 2, "columns": 3, "row_stride": 3, "column_stride": 1}
-    begin |= {"offset": 0}
+    ranges = {"rows": range(1, 5), "columns": range(1, 5)}  # @hide  # @unnoticed: 1, 5: how far the sliders go
+    ranges |= {"row_stride": range(5), "column_stride": range(5)}  # @hide  # @unnoticed: 5: how far the sliders go
+    ranges |= {"offset": range(12)}  # @hide  # @unnoticed: 12: how far the slider goes
+    begin = {"rows": 2, "columns": 3, "row_stride": 3, "column_stride": 1}  # @hide
+    begin |= {"offset": 0}  # @hide
     matrix = read(**begin)["elements"]  # @hide
     assert matrix == [[0, 1, 2], [3, 4, 5]], \
         "The picture begins with a matrix of 2 rows and 3 columns."  # @hide
@@ -320,19 +325,19 @@ def a_transpose_swaps_strides() -> None:
             is the step to the next row, the *column stride* the step to the next column, in cells.
         """,
         alt="A strip of twelve numbered cells, and below it the grid of those that a view reads.")  # @hide
-    turned, repeated = read(3, 2, 1, 3, 0), read(4, 3, 0, 1, 0)
+    turned, repeated = read(3, 2, 1, 3, 0), read(4, 3, 0, 1, 0)  # @hide
     assert turned["elements"] == [[0, 3], [1, 4], [2, 5]], \
-        "With swapped strides, the strip reads as the transpose."
+        "With swapped strides, the picture shows the transpose."  # @hide
     assert repeated["elements"] == [[0, 1, 2]] * 4, \
-        "With a stride of 0, there are four equal rows to read."
-    assert repeated["kept"] == 3, "They are three numbers in memory."
-    question("What are the strides of `torch.zeros(2, 3, 4).transpose(0, 2)`?",
+        "With a row stride of 0, the picture shows four equal rows."  # @hide
+    assert repeated["kept"] == 3, "The four equal rows are three numbers in memory."  # @hide
+    question("A new tensor of shape `(2, 3, 4)` has the strides `(12, 4, 1)`. What are the strides of `torch.zeros(2, 3, 4).transpose(0, 2)`, which swaps its first and its last axis?",
              answer=torch.zeros(2, 3, 4).transpose(0, 2).stride(),
         check=(1, 4, 3 * 4),
-        hint="What are the strides before, and which two trade places?",
+        hint="Which two of the strides change places?",
         why=r"""
-            A fresh tensor of this shape has the strides `12`, `4` and `1`: the last axis is
-            fastest. The transpose swaps the first and the last, and the middle stays.
+            Swapping two axes swaps their strides: `12` and `1` change places, and the `4` in the
+            middle stays.
         """)
 
 
@@ -364,54 +369,61 @@ def contiguous_means_reading_in_storage_order() -> None:
 
 
 def some_shapes_cannot_be_a_view() -> None:
-    """Where no stride expresses the new shape, view() refuses and reshape() copies."""
+    """Where no strides give the new shape, `view()` fails and `reshape()` copies."""
     note(r"""
-        `view` reads the memory of a tensor under another shape, and copies nothing. When does that
-        fail? It fails when no strides can express the new shape. Read the transpose of a `2x3`
-        matrix row by row, and note where in the storage each element lies:
+        `view` reads the memory of a tensor in another shape, and copies nothing. When does that
+        fail? A view has one stride for each axis: a fixed number of elements from one index to the
+        next. If the new shape would need steps of different lengths along one axis, there is no
+        such view.
+
+        The transpose of a matrix of `2` rows and `3` columns is an example. Read it row by row. Its
+        elements lie at these places in memory:
     """)
     x = torch.arange(1.0, 7.0).view(2, 3)
     y = x.transpose(1, 0)  # @inspect y
     places = torch.arange(6).view(2, 3).t().flatten()  # @inspect places
     assert places.diff().tolist() == [3, -2, 3, -2, 3], \
-        "The steps from one element to the next go forward and back."
+        "From one element to the next, the places go forward 3 and back 2."
 
     note(r"""
-        A row of `3` in the new shape would have to step forward by `3` and then back by `2`. A
-        stride is a single number, so no such view exists, and PyTorch says so:
+        Now ask for `2` rows of `3`. The first row would be at the places `0`, `3` and `1`: a step
+        of `3`, then a step of `-2`. A stride is a single number, so no such view exists, and
+        PyTorch says so:
     """)
     error = message_of(lambda: y.view(2, 3))  # @inspect error
     assert error == (
         "RuntimeError: view size is not compatible with input tensor's size and stride (at least "
         "one dimension spans across two contiguous subspaces). Use .reshape(...) instead."
-    ), "These are PyTorch's words."
+    ), "PyTorch's error says that the stride is not compatible."
 
     note(r"""
-        The way out is a copy in the order of reading, made by `contiguous()`. `reshape()` does
-        either: it makes a view where one exists, and a copy where none does. So whether a write to
-        its result reaches the original depends on strides that one does not see:
+        The way out is a copy. `contiguous()` copies the elements in the order of reading, and then
+        `view` works. `reshape()` decides by itself: it makes a view where one exists, and a copy
+        where none does. So a write to its result changes the original in one case, and not in the
+        other:
     """)
     copied = y.contiguous().view(2, 3)  # @inspect copied
     reshaped, shared = y.reshape(2, 3), x.reshape(3, 2)
     assert copied.tolist() == [[1, 4, 2], [5, 3, 6]], \
-        "The copy is in the order of reading."
-    assert not same_storage(x, copied), "It has a storage of its own."
-    assert torch.equal(reshaped, copied), "reshape gives the same numbers."
+        "The copy has the elements in the order of reading."
+    assert not same_storage(x, copied), "The copy has a storage of its own."
+    assert torch.equal(reshaped, copied), "reshape gives the same numbers as the copy."
     assert not same_storage(x, reshaped), \
-        "From the transpose, reshape has to copy."
-    assert same_storage(x, shared), "From the matrix itself, it makes a view."
+        "Of the transpose, reshape makes a copy."
+    assert same_storage(x, shared), "Of the matrix itself, reshape makes a view."
     assert tuple(shared.shape) == (3, 2), "It has the shape that was asked for."  # @hide
     x.reshape(3, 2)[0, 0] = 9  # @unnoticed: arguments swapped: the first number has the same place
     x.t().reshape(2, 3)[0, 0] = 8  # @unnoticed: left out, 8, 0: what is written into a copy is thrown away
     question(r"""
-        `x` is a fresh matrix of `2` rows and `3` columns. First `x.reshape(3, 2)[0, 0] = 9` runs,
-        then `x.t().reshape(2, 3)[0, 0] = 8`. What is `x[0, 0]` now?
+        `x` is a new matrix of `2` rows and `3` columns, and `x.t()` its transpose. First
+        `x.reshape(3, 2)[0, 0] = 9` runs, then `x.t().reshape(2, 3)[0, 0] = 8`. What is `x[0, 0]`
+        now?
     """, answer=x[0, 0].item(),
         check=9.0,
-        hint="Which of the two writes reaches the storage of `x`?",
+        hint="Which of the two `reshape` makes a view of `x`, and which a copy?",
         why=r"""
-            The first `reshape` can be a view, so `9` is written into `x` itself. The second cannot:
-            it copies, `8` goes into the copy, and the copy is thrown away.
+            `reshape` of `x` itself makes a view, so `9` is written into `x`. `reshape` of the
+            transpose makes a copy. `8` is written into the copy, and `x` keeps its `9`.
         """)
 
 

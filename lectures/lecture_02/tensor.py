@@ -168,18 +168,19 @@ def most_tensors_hold_floats() -> None:
 
 
 def a_fresh_tensor_costs_count_times_width() -> None:
-    """A fresh tensor costs its element count times its element width."""
+    """A new tensor takes its number of elements times the bytes of each."""
     note(r"""
         How many bytes does a tensor take? All elements of a tensor have one number format, its
-        *dtype*, and so one width in bytes. `float32`, the default, has `4` bytes. A new tensor
-        takes the number of its elements times this width. Compare that with its *storage*, the
-        memory that was really allocated:
+        *dtype*. In the default, `float32`, each element takes `4` bytes. A tensor of `4` rows and
+        `8` columns takes `4 * 8 * 4 = 128` bytes. Compare that with its *storage*, the memory that
+        was really allocated. (`numel` is the number of elements, `element_size` the bytes of each,
+        `nbytes` their product.)
     """)
     x: Float[Tensor, "row col"] = torch.zeros(4, 8)  # @inspect x
     assert x.numel() == 4 * 8, "The tensor has 32 elements."
-    assert x.element_size() == 4, "Each has 4 bytes."
-    assert x.nbytes == 128, "The product is 128 bytes."
-    assert x.untyped_storage().nbytes() == 128, "So much was allocated."
+    assert x.element_size() == 4, "Each element takes 4 bytes."
+    assert x.nbytes == 128, "The tensor takes 32 times 4, 128 bytes."
+    assert x.untyped_storage().nbytes() == 128, "128 bytes were really allocated."
     question("A fresh `float32` tensor of shape `(25, n)` costs `6000` bytes. What is `n`?",
              answer=6000 // torch.zeros(25, 1).nbytes,
         wrong={
@@ -189,103 +190,106 @@ def a_fresh_tensor_costs_count_times_width() -> None:
         check=next(n for n in range(999) if torch.empty(25, n).nbytes == 6000),
         hint="How many elements are that, at `4` bytes each?",
         why=r"""
-            `6000` bytes are `1500` numbers of `4` bytes, and `25` rows share them. Who forgets the
-            width of a number gets `4` times too many.
+            `6000` bytes are `6000 / 4 = 1500` elements. In `25` rows that makes `1500 / 25 = 60`
+            for each row.
         """)
 
 
 def a_tensor_can_be_weighed_without_memory() -> None:
-    """A tensor need not be allocated to be weighed."""
+    """The bytes of a tensor can be computed without allocating it."""
     note(r"""
-        How much memory does one matrix of GPT-3 take? GPT-3 has a width of `12288`, and the first
-        matrix of each of its feed-forward parts has `4 * 12288` rows of `12288` numbers [@gpt3].
-        Nobody has to allocate it to find out: a tensor on the device `meta` has a shape and a
-        dtype, but no data.
+        How much memory does one matrix of GPT-3, a large language model, take? Its largest matrices
+        have `4 * 12288` rows of `12288` numbers [@gpt3]. You need not allocate one to find out: a
+        tensor on the device `meta` has a shape and a dtype, but no data. `nbytes` works all the
+        same, and is `4 * 12288 * 12288 * 4` here:
     """)
     d = 12288
     w: Float[Tensor, "up width"] = torch.empty(4 * d, d, device="meta")  # @inspect w
     size = w.nbytes  # @inspect size as B
     assert size == 2304 * 1024 * 1024, "The matrix takes 2304 MiB."
     binary = size / 1024**3  # @inspect binary as GiB
-    assert binary == 2.25, "It takes 2.25 GiB; a GiB is 1024 cubed bytes."
+    assert binary == 2.25, "The matrix takes 2.25 GiB; a GiB is 1024 cubed bytes."
     decimal = size / 10**9  # @inspect decimal as GB
-    assert 2.415 < decimal < 2.416, "It takes 2.416 GB; a GB is 10**9 bytes."
+    assert 2.415 < decimal < 2.416, "The matrix takes 2.416 GB; a GB is 10**9 bytes."
     misbelief(f"That matrix takes {size / MiB / 1000:.1f} GB.", rf"""
-        It takes {binary} GiB, which is {decimal:.2f} GB. The wrong number comes of `2304 / 1000`:
-        MiB are powers of two, and a thousand is not. One GiB is `1024` MiB, and one GB is `10**9`
-        bytes. Memory is counted in powers of two; disks and bandwidths in powers of ten.
+        It takes {binary} GiB, which is {decimal:.2f} GB. The wrong number is `2304 / 1000`: MiB
+        divided as if a thousand of them were a GB. But `1024` MiB are one GiB, and one GB is
+        `10**9` bytes.
     """)
     note(r"""
-        To train this matrix with AdamW, its gradient and two moments of the same size must be
-        [held as well](#adamw_keeps_four_numbers_per_parameter):
+        Training needs more. With AdamW, the matrix, its gradient and two moments of the same size
+        are [held in memory](#adamw_keeps_four_numbers_per_parameter):
     """)
     training = (1 + 1 + 2) * size  # @inspect training as B
-    assert training / GiB == 9.0, "To train the matrix takes 9 GiB."
+    assert training / GiB == 9.0, "Training the matrix takes 9 GiB."
     card = CARDS["H100 SXM"]  # @hide
     reported = card.reported  # @hide
     assert reported is not None, "The memory that the H100 reports is known."  # @hide
     assert 0.99 < reported / (80 * GiB) < 1, \
         "An H100, sold as 80 GB, reports nearly 80 GiB."  # @hide
-    assert 1.06 < reported / (80 * GB) < 1.07, "That is more than 80 GB."  # @hide
+    assert 1.06 < reported / (80 * GB) < 1.07, "What an H100 reports is more than 80 GB."  # @hide
     question(rf"""
-        An L40S is sold with `48` GB [@nvidia-l40s], and reports
-        {(CARDS['L40S'].reported or 0) // MiB:,} MiB [@seen-modal]. If nothing else needed room, how
-        many such matrices could it train with AdamW?
+        To train this matrix takes `9` GiB. A GPU, the L40S, is sold with `48` GB [@nvidia-l40s] and
+        reports {(CARDS['L40S'].reported or 0) // MiB:,} MiB [@seen-modal]. If nothing else needed
+        memory, how many such matrices could it train?
     """, answer=(CARDS["L40S"].reported or 0) // training,
         wrong={
             "That is the matrix alone, without gradient and moments.": (CARDS["L40S"].reported or 0) // size,
-            "The moments are two.": (CARDS["L40S"].reported or 0) // (3 * size),
+            "There are two moments, not one.": (CARDS["L40S"].reported or 0) // (3 * size),
         },
         check=sum(k * training <= 46068 * MiB for k in range(1, 99)),
-        hint="One matrix needs itself, a gradient and two moments.",
+        hint="How many GiB are that many MiB? A GiB is `1024` MiB.",
         why=r"""
-            Each takes what one training state of the matrix takes, `9` GiB, and the card reports
-            just under `45`. What is left over is too little for one more.
+            Divide the MiB by `1024`: the card has just under `45` GiB. Four matrices take
+            `4 * 9 = 36` GiB, and five would take `45`, a little too much.
         """)
 
 
 def a_view_can_hold_more_or_less_than_it_reports() -> None:
-    """A view reports the bytes it shows, not the bytes it keeps alive."""
+    """A view keeps the whole storage in memory, whatever it shows of it."""
     note(r"""
-        Keep one column of a matrix, delete the matrix, and no memory is freed. Why? A column is a
-        *view*: a second tensor over the same memory, its *storage*. A storage is freed only when no
-        tensor uses it any more. `nbytes` multiplies the number of elements by their width; it does
-        not say how large the storage is. It can be wrong in both directions. First, `expand` shows
-        one number as a vector of `1000`. Its *stride*, the step in the storage from one element to
-        the next, is zero:
-    """)
-    wide = torch.ones(1).expand(1000)  # @inspect wide.stride()
-    assert wide.nbytes == 4000, "The vector reports 4000 bytes."
-    assert wide.untyped_storage().nbytes() == 4, "Its storage has 4."
-    note(r"""
-        This vector holds less than it reports. A column of a matrix holds more: the storage of the
-        whole matrix, even after the matrix has been deleted:
+        Keep one column of a matrix, delete the matrix, and no memory is freed. Why? The column is a
+        *view*: a second tensor over the same *storage*, the memory in which the numbers lie. A
+        storage is freed only when no tensor uses it any more. So the column keeps the memory of the
+        whole matrix. `nbytes` does not show that: it multiplies the elements that the column
+        *shows* by their bytes.
     """)
     matrix = torch.zeros(1000, 1000)
     column = matrix[:, 0]  # @inspect column.stride()
     del matrix  # @unnoticed: left out: the column keeps the storage either way
     assert column.nbytes == 4000, "The column reports 4000 bytes."
     assert column.untyped_storage().nbytes() == 4_000_000, \
-        "It keeps 4,000,000 bytes alive."
+        "The column keeps 4,000,000 bytes in memory."
     copy = column.clone()
-    assert copy.untyped_storage().nbytes() == 4000, "A copy keeps 4000 bytes."
-    misbelief("The memory of a tensor is set by its number of elements and its dtype.", r"""
-        That holds only for a freshly allocated tensor. For a view, ask
-        `untyped_storage().nbytes()`, and count each storage once.
+    assert copy.untyped_storage().nbytes() == 4000, \
+        "A copy of the column keeps 4000 bytes."
+    note(r"""
+        A view can also hold less than it reports. `expand` shows one number as a vector of `1000`.
+        Its *stride*, the step in the storage from one element to the next, is zero, so it reads the
+        same number again and again:
+    """)
+    wide = torch.ones(1).expand(1000)  # @inspect wide.stride()
+    assert wide.nbytes == 4000, "The expanded vector reports 4000 bytes."
+    assert wide.untyped_storage().nbytes() == 4, \
+        "The storage of the expanded vector has 4 bytes."
+    misbelief("The memory of a tensor is set by its number of elements and its dtype.", rf"""
+        Not for a view: the column has {column.numel()} elements of `4` bytes, and keeps
+        {column.untyped_storage().nbytes():,} bytes in memory. Ask `untyped_storage().nbytes()`, and
+        count each storage once.
     """)
     grid = torch.zeros(100, 100)[::2, ::2]
     question(r"""
-        `torch.zeros(100, 100)[::2, ::2]` takes every other row and column. How many bytes *more*
-        than it reports does it keep alive?
+        `torch.zeros(100, 100)[::2, ::2]` is a view of every other row and column. How many bytes
+        does it keep in memory *beyond* those that it reports?
     """, answer=grid.untyped_storage().nbytes() - grid.nbytes,
         wrong={
-            "That is all it keeps alive; what it reports is to be taken away.": 4 * 100**2,
+            "That is all it keeps in memory; subtract what it reports.": 4 * 100**2,
             "That is what it reports.": 4 * 50**2,
             "Those are numbers; each has four bytes.": 100**2 - 50**2,
         },
         check=4 * (100 * 100 - 50 * 50),
         hint="How many numbers does the view show, and how many does its storage have?", unit="B",
         why=r"""
-            The view shows `50 * 50` numbers and keeps the storage of all `100 * 100`. A quarter is
-            reported, and three quarters are kept without being seen.
+            The view reports `50 * 50` numbers of `4` bytes, `10000` bytes. It keeps the storage of
+            all `100 * 100`, `40000` bytes. The difference is `30000`.
         """)
