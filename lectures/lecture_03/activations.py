@@ -16,7 +16,8 @@ from napkin import days as training_days
 from timing import one_thread
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
-from units import GB
+from units import GB, TERA
+from plots import stacks
 
 from litbook import aside, explore, figure, misbelief, note, question
 
@@ -238,6 +239,22 @@ def the_block_of_today_keeps_other_tensors() -> None:
         go backward through SwiGLU. GPT-3's kind of block, without a gate, keeps two such tensors
         [@korthikanti2022].
     """)
+    by_part = {
+        name: {
+            "12d": 12 * c.width, "keys and values": 4 * c.kv_width, "inside the feed-forward part": 8 * c.hidden,
+        }
+        for name, c in (("Llama-2-7B", LLAMA_2_7B), ("Llama-3-8B", LLAMA_3_8B))
+    }  # @hide
+    assert sum(by_part["Llama-3-8B"].values()) == layer, \
+        "The parts add up to the formula."  # @hide
+    figure(stacks({n: {p: b / 1000 for p, b in of.items()} for n, of in by_part.items()}, "kB for each token and layer"),
+        caption=r"""
+            Bytes that a token leaves in a layer of two models, by the three terms of the formula.
+            The first, $12d$, is what norms and attention keep at the width of the model.
+        """, alt=r"""
+            Two stacked bars. In both the part inside the feed-forward part is the longest; keys and
+            values are a quarter as long in Llama-3-8B as in Llama-2-7B.
+        """)
     question(r"""
         Llama-3-8B has `32` layers, $d = 4096$, $d_{kv} = 1024$ and $h = 14336$. How many bytes does
         a token keep in all layers together, by the formula with the $\approx$?
@@ -476,6 +493,15 @@ def checkpointing_keeps_the_input_alone() -> None:
         It costs {more:.0%} more here. A third would be a whole forward pass, since a step is three
         of them. But the backward pass does not need the result of a block's last product, `down`,
         so PyTorch stops before it.
+    """)
+    step = {"forward pass": forward, "backward pass": usual - forward}  # @hide
+    both = {"usual": step, "checkpointed": {**step, "forward once more": longer - usual}}  # @hide
+    figure(stacks({n: {p: w / TERA for p, w in of.items()} for n, of in both.items()}, "TFLOP"), caption=r"""
+        FLOPs of a training step of one block of Llama-3-8B with `4096` tokens. Checkpointing adds a
+        forward pass without its last product.
+    """, alt=r"""
+        Two stacked bars. The backward pass is twice as long as the forward pass; the bar of the
+        checkpointed step has a third part, a little shorter than the forward pass.
     """)
     question(r"""
         Llama-3-8B is `4096` wide and has `32` blocks. Every block is checkpointed, in `bfloat16`.

@@ -11,6 +11,7 @@ from counters import flops, flops_by_operation
 from jaxtyping import Float
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
+from plots import BLUE, GREEN, rectangles, stacks
 
 from litbook import aside, explore, figure, misbelief, note, question
 
@@ -28,7 +29,7 @@ from .block import (
     turns,
     written_attention,
 )
-from .counts import Config, attention_flops, block_weights, cache_bytes, forward_flops, matrices, parameter_count
+from .counts import Config, attention_flops, block_weights, cache_bytes, expert_weights, forward_flops, matrices, parameter_count
 from .figures import plot_block, plot_matrices
 from .published import LLAMA_2_7B, LLAMA_3_8B, LLAMA_3_70B, MISTRAL_7B, QWEN_25_HALF_B, SMALL
 
@@ -530,6 +531,19 @@ def a_gate_costs_a_third_matrix() -> None:
         weights of two plain ones. Llama-3-8B, of the same width, chose to be wider. It takes $1.3$
         times eight thirds [@llama-code], and has {wide:.2f} times the weights.
     """)
+    narrow = {"gate": (d, h), "up": (d, h), "down, turned": (d, h)}  # @hide
+    plain = {"up, 4d wide": (d, 4 * d), "down, 4d wide, turned": (d, 4 * d)}  # @hide
+    areas = [sum(high * wide for high, wide in row.values()) for row in (plain, narrow)]  # @hide
+    assert areas == [two_plain, 3 * d * h], "Areas are weights."  # @hide
+    hues = dict.fromkeys(plain, BLUE) | dict.fromkeys(narrow, GREEN)  # @hide
+    figure(rectangles([plain, narrow], hues), caption=r"""
+        Two plain matrices (above) and the three of Llama-2-7B (below), to one scale: a row of
+        weights for each number that goes in, matrices down turned on their side. Three narrower
+        ones have the area of two.
+    """, alt=r"""
+        Two rows of rectangles of one height. Two long ones above; below three, each two thirds as
+        long.
+    """)
     question("Llama-2-13B is `5120` wide. Its inner width follows the same rule as that of Llama-2-7B: eight thirds of the width, rounded up to a multiple of `256`. How wide is that?",
              answer=rounded_up(8 * 5120 / 3, 256), check=54 * 256, wrong={
                  "That is rounded down: the next multiple is wanted.": 53 * 256,
@@ -588,6 +602,25 @@ def each_matrix_costs_two_flops_per_weight() -> None:
         norms, the rotations and the softmax are not counted. They do a few operations for each
         number, where a matrix does thousands. But they take *time*, as a
         [later part](#three_regimes) shows.
+    """)
+    parts = {
+        f"{length:,} tokens": {
+            "attention's matrices": 2 * length * (weights - expert_weights(LLAMA_3_8B)),
+            "gate, up and down": 2 * length * expert_weights(LLAMA_3_8B),
+            "scores and sums": attention_flops(LLAMA_3_8B, length, length) // LLAMA_3_8B.layers,
+        }
+        for length in (2048, 8192, 32768, 131072)
+    }  # @hide
+    assert sum(parts["2,048 tokens"].values()) == total, \
+        "The parts are what the counter counts."  # @hide
+    each = {length: {n: part / sum(all_.values()) for n, part in all_.items()} for length, all_ in parts.items()}  # @hide
+    longest = each["131,072 tokens"]["scores and sums"]  # @hide
+    figure(stacks(each, "share of the block's FLOPs"), caption=r"""
+        FLOPs of a block of Llama-3-8B by part, for texts of four lengths. The longer the text, the
+        more of them are attention's two products, which belong to no matrix.
+    """, alt=rf"""
+        Four stacked bars. In the first, scores and sums are {share:.0%}; in the last,
+        {longest:.0%}. Of the rest, gate, up and down are always four fifths.
     """)
     question("A block of Llama-3-8B has `218103808` weights in its seven matrices. How many FLOPs do the matrices take for `10` tokens?",
              answer=10 * 2 * 218103808, check=10 * sum(by_formula.values()) // tokens, unit="FLOP", within=0.01, wrong={
@@ -695,6 +728,23 @@ def published_counts_follow_from_eight_numbers() -> None:
     share = table / built["Qwen2.5-0.5B"]  # @hide
     assert 0.27 < share < 0.28, \
         "More than a quarter of Qwen2.5-0.5B is its one table."  # @hide
+    where = {
+        name: {
+            "blocks": config.layers * block_weights(config) / built[name],
+            "tables": config.vocabulary * config.width * (2 - config.tied) / built[name],
+        }
+        for name, (config, _) in published.items()
+    }  # @hide
+    rest = [1 - sum(parts.values()) for parts in where.values()]  # @hide
+    assert 0 < min(rest) < max(rest) < 2e-4, "Gains and biases are the rest."  # @hide
+    figure(stacks(where, "share of the parameters"), caption=r"""
+        Where the parameters of the four models are. The smaller the model, the larger the share of
+        its tables, since they grow with the width and blocks with its square.
+    """, alt=rf"""
+        Four stacked bars of blocks and tables. Tables are {where["Llama-2-7B"]["tables"]:.0%} of
+        Llama-2-7B, {where["Llama-3-8B"]["tables"]:.0%} of Llama-3-8B, which has the larger
+        vocabulary, and {share:.0%} of the smallest.
+    """)
     question(r"""
         A small model has $L = 2$ blocks, $d = 64$, $d_{kv} = 16$, $h = 160$ and a vocabulary of
         $V = 100$. It has no biases and is not tied. How many parameters does it have?

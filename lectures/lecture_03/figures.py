@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
-from plots import BLUE, GOLD, GREEN, GREY, RED, blank
+from plots import BLUE, GOLD, GREEN, GREY, RED, blank, rectangles
 from units import GB
 
 
@@ -34,22 +34,19 @@ def plot_matrices(models: Mapping[str, Mapping[str, tuple[int, int]]]) -> Figure
 
 def plot_block(shapes: Mapping[str, tuple[int, int]]) -> Figure:
     """Each matrix as a rectangle to one scale: attention, gate and up, and `down` turned on its side."""
-    fig = Figure(figsize=(6.4, 3.4), facecolor="none", layout="constrained")
-    axes = fig.subplots()
-    colors = (BLUE, GOLD, GOLD, BLUE, GREEN, GREEN, GREEN)
-    unit = max(max(shape) for shape in shapes.values()) / 16
-    high, left = shapes["query"][0], 0.0
-    for i, (color, (name, (rows, cols))) in enumerate(zip(colors, shapes.items(), strict=True)):
-        width, height = (rows, cols) if name == "down" else (cols, rows)
-        row = (i > 3) + (i > 5)
-        left = 0.0 if i in (4, 6) else left
-        top = -row * (high + 2.6 * unit)
-        axes.add_patch(Rectangle((left, top), width, height, facecolor=color + "66", edgecolor=color))
-        axes.text(left, top + height + 0.3 * unit, name, color=GREY, fontsize=9)
-        left += max(width, 3.6 * unit) + unit
-    axes.set(xlim=(-unit / 4, 33.5 * unit), ylim=(-2 * (high + 2.7 * unit), high + 2 * unit), aspect="equal")
-    axes.set_axis_off()
-    return fig
+    attention = {name: shapes[name] for name in ("query", "key", "value", "out")}
+    inner = {name: shapes[name] for name in ("gate", "up")}
+    down = {"down": (shapes["down"][1], shapes["down"][0])}
+    colors = {
+        "query": BLUE,
+        "key": GOLD,
+        "value": GOLD,
+        "out": BLUE,
+        "gate": GREEN,
+        "up": GREEN,
+        "down": GREEN,
+    }
+    return rectangles([attention, inner, down], colors)
 
 
 def plot_fit(kept: Mapping[str, float], memory: int) -> Figure:
@@ -119,20 +116,6 @@ def plot_paces(
     axes.set_xticks(list(batches), [str(b) for b in batches])
     axes.set(xlabel="sequences", ylabel="tokens per second")
     axes.legend(frameon=False, labelcolor=GREY)
-    return fig
-
-
-def plot_shares(bars: Mapping[str, Mapping[str, float]]) -> Figure:
-    """One stacked bar for each entry, with the shares of its parts."""
-    fig, axes = blank(7, 1.3 + 0.45 * len(bars))
-    for row, parts in enumerate(bars.values()):
-        left = 0.0
-        for color, (name, share) in zip((BLUE, GREEN, RED), parts.items()):
-            axes.barh(-row, share, left=left, color=color, height=0.65, label="" if row else name)
-            left += share
-    axes.set_yticks([-row for row in range(len(bars))], list(bars))
-    axes.set(xlabel="share", xlim=(0, 1))
-    axes.legend(frameon=False, labelcolor=GREY, ncols=3, loc="lower center", bbox_to_anchor=(0.45, 1))
     return fig
 
 

@@ -10,6 +10,7 @@ from jaxtyping import Float
 from timing import SLACK, Timing, quickest, time_graph
 from torch import Tensor
 from units import GB, MICRO, GiB, KiB, MiB
+from plots import BLUE, GREEN, bars, cells
 
 from litbook import aside, explore, figure, misbelief, note, question, requires
 
@@ -93,6 +94,22 @@ def a_cache_gives_the_same_answer_for_less() -> None:
     ones, squares = 500500, 333833500  # sums of n and of its square, to 1000  # @hide
     again = weights * ones + pairs * squares  # @hide
     once = weights * 1000 + pairs * ones  # @hide
+    steps = range(1, 9)  # @hide
+    grids = {
+        "without a cache": [[1 if at <= step else 0 for at in steps] for step in steps],
+        "with a cache": [[1 if at == step else 2 if at < step else 0 for at in steps] for step in steps],
+    }  # @hide
+    through = [sum(row.count(1) for row in grid) for grid in grids.values()]  # @hide
+    assert through == [sum(steps), len(steps)], \
+        "A blue cell is a token that goes through the model."  # @hide
+    figure(cells(grids, [("not there yet", "none"), ("goes through the model", BLUE), ("kept", GREEN)],
+                 ("step", "token")), caption=r"""
+        A text written token by token, a row for each step. Without a cache all tokens so
+        far go through the model in each step; with it, only the new one.
+    """, alt=r"""
+        Two grids of eight by eight cells. In the left one a whole triangle goes through the model,
+        in the right one only its diagonal; what is below it is kept.
+    """)
     question("Llama-3-8B writes `1000` tokens. Without a cache, how many times as much work is it, about?",
         answer=sum(forward_flops(LLAMA_3_8B, n, n) for n in range(1, 1001))
         / sum(forward_flops(LLAMA_3_8B, 1, n) for n in range(1, 1001)), check=again / once,
@@ -162,6 +179,15 @@ def a_token_leaves_its_keys_and_values() -> None:
         report on Llama 3 have {LLAMA_3_8B.kv_heads} KV heads of {LLAMA_3_8B.head} numbers
         [@llama3]. The largest of them has {sizes:.0f} times the parameters of Llama-3-8B, and
         `126 / 32` times its layers. So its cache for a token is only {caches:.1f} times as large.
+    """)
+    models = {
+        "Llama-2-7B": LLAMA_2_7B, "Llama-3-8B": LLAMA_3_8B, "Llama-3-70B": LLAMA_3_70B, "Llama-3-405B": LLAMA_3_405B,
+    }  # @hide
+    figure(bars({n: cache_bytes(c, 1) / KiB for n, c in models.items()}, "KiB of KV cache for each token"), caption=r"""
+        What a token adds to the KV cache of four models. Llama-2-7B shares no heads of keys; the
+        other three have `8` each, and differ by their layers alone.
+    """, alt=r"""
+        Four bars. That of Llama-2-7B is the longest. Those of the other three grow with the model.
     """)
     question(r"""
         GPT-3 has `96` layers and `96` heads of `128` numbers, none shared [@gpt3]. How many bytes
@@ -253,6 +279,18 @@ def reading_is_work_and_writing_is_waiting() -> None:
         time. (What else is moved is left out: in a small model it was {extra - 1:.0%} of weights
         and cache.)
     """)
+
+    def with_each_byte(tokens_at_once: int) -> dict[str, float]:  # @hide
+        return {"FLOPs for each byte": forward_flops(LLAMA_3_8B, tokens_at_once, 2048) / moved}
+
+    many = explore(with_each_byte, over={"tokens_at_once": [2**i for i in range(12)]}, at={"tokens_at_once": 1},
+        kind="curve", limit=("ridge of an H100", ridge),
+        do="From how many tokens at once is the card busy with arithmetic?",
+        see="With `512` tokens at once the FLOPs for each byte are above the ridge. Writing one text is at the far left.",
+        caption="FLOPs that Llama-3-8B does with each byte that it reads, when some tokens go through it at once, after `2048` others.",
+        alt="A rising line that crosses the ridge of an H100 between 256 and 512 tokens.")  # @hide
+    assert many[256]["FLOPs for each byte"] < ridge < many[512]["FLOPs for each byte"], \
+        "The line crosses the ridge there."  # @hide
     question(r"""
         Llama-3-8B reads a short prompt of `100` tokens at once. About how many FLOPs does it do
         with each byte that it reads?
@@ -315,6 +353,10 @@ def bandwidth_sets_the_pace() -> None:
         waits. The H200 has the same FLOP/s as the H100, and writes {4.8 / 3.35:.1f} times as fast,
         because its memory is as much faster [@nvidia-h200].
     """)
+    figure(bars(pace, "tokens a second, at most"), caption=r"""
+        How fast four cards can write one text with Llama-3-8B in `bfloat16`: bandwidth divided by
+        the bytes of the weights.
+    """, alt="Four bars, in the order of the cards' bandwidths. The H200 is the fastest, the L4 the slowest.")
     question(r"""
         Llama-3-8B is stored with half a byte for each weight, on an H100 with `3.35` TB/s. It reads
         `7504658432` weights for each token. How many tokens a second does it write, at best?

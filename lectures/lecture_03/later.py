@@ -7,9 +7,10 @@ from counters import flops
 from einops import einsum
 from jaxtyping import Float
 from torch import Tensor
+from plots import BLUE, cells
 from units import GiB
 
-from litbook import aside, misbelief, note, question
+from litbook import aside, figure, misbelief, note, question
 
 from .block import Attention, Experts, Transformer, written_attention
 from .counts import attention_flops, cache_bytes, expert_weights, forward_flops, idle_weights, parameter_count
@@ -147,6 +148,17 @@ def a_token_meets_a_few_of_many_experts() -> None:
     misbelief("A model of `8` experts, each of the size of Mistral-7B, has `8` times its parameters.", rf"""
         It has {total / parameter_count(MISTRAL_7B):.1f} times as many. Only the feed-forward part
         is there once for each expert. Attention, norms and tables are there once for all.
+    """)
+    picked = part.router(x[0]).topk(2).indices.tolist()  # @hide
+    routed = [[int(expert in chosen) for chosen in picked] for expert in range(8)]  # @hide
+    busy = [sum(row) for row in routed]  # @hide
+    assert sum(busy) == 2 * 32, "Each token goes through two experts."  # @hide
+    figure(cells({"": routed}, [("weights unread", "none"), ("goes through", BLUE)], ("expert", "token")), caption=r"""
+        Which of `8` experts each of the `32` tokens goes through in the small layer above: two in
+        each column. All experts have to be in memory.
+    """, alt=rf"""
+        A grid of eight rows and thirty-two columns, with two filled cells in each column. The rows
+        have from {min(busy)} to {max(busy)} filled cells.
     """)
     question(r"""
         Another model has `10` layers with `16` experts each, and an expert has `1e6` weights. A
@@ -383,6 +395,18 @@ def a_window_bounds_the_cache() -> None:
         looked back in the layer below. So each layer reaches further back, by the window less one.
         In a small model of `2` layers with a window of `4`, the last token depends on tokens up to
         {max(reach)} places back, `4 - 1` for each layer.
+    """)
+    order = torch.arange(12)  # @hide
+    back = (order[:, None] - order[None]).tolist()  # @hide
+    one, two = ([[int(0 <= far <= reach) for far in row] for row in back] for reach in (3, max(reach)))  # @hide
+    assert sum(two[-1]) == len(reach), "The last row is what the last token depends on."  # @hide
+    figure(cells({"one layer": one, "two layers": two}, [("unseen", "none"), ("seen", BLUE)],
+                 ("token", "depends on token")), caption=r"""
+        On which tokens each of `12` tokens depends, with a window of `4`, after one layer and after
+        two. The band of a layer never gets wider, so neither does the cache.
+    """, alt=r"""
+        Two grids with a band along the diagonal. The band of one layer is four cells wide, that of
+        two layers seven.
     """)
     question(r"""
         Another model has `24` layers, keys of `512` numbers in all, and a window of `2048` tokens.

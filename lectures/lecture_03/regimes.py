@@ -14,12 +14,13 @@ from timing import Timing, one_thread, quickest, time_call, time_graph
 from torch import Tensor
 from torch.utils.flop_counter import flop_registry
 from units import MICRO
+from plots import bars, stacks
 
 from litbook import aside, explore, figure, misbelief, note, question, requires
 
 from .block import Block, RMSNorm, turns, written_attention
 from .counts import Config, block_weights, matrices
-from .figures import plot_lanes, plot_lines, plot_shares
+from .figures import plot_lanes, plot_lines
 from .published import LLAMA_3_8B
 
 H100 = CARDS["H100 SXM"]
@@ -211,6 +212,14 @@ def every_operation_has_an_intensity() -> None:
         {bound["one token's product"]:.2%}. Elementwise operations reach even less: a ReLU does one
         FLOP with a number, and moves `4` bytes for it, to read it and to write it.
     """)
+    figure(bars({n: i for n, i in table.items() if i}, "FLOPs for each byte", log=True, mark=("ridge of an H100", ridge)),
+        caption=rf"""
+            Intensities in `bfloat16`, on a logarithmic scale. What ends before the ridge of the
+            {H100.name} waits for memory; only a product of many tokens lies beyond it.
+        """, alt=r"""
+            Four bars and a line across, the ridge. The sum, the ReLU and the product of one token
+            end far before the line, the product of many tokens beyond it.
+        """)
     question(rf"""
         The gate of Llama-3-8B is a matrix with $k = 4096$ and $n = 14336$, and the ridge of an H100
         is `{ridge:.1f}` FLOPs a byte. How many tokens have to go through the gate together before
@@ -336,7 +345,7 @@ def a_block_moves_more_than_it_multiplies() -> None:
     assert near, \
         "Added up by hand, tensor by tensor, as many bytes move between the products."  # @hide
     bars = {"FLOPs": flops_share, "bytes": bytes_share, "time at best": time_share}  # @hide
-    figure(plot_shares(bars), caption=rf"""
+    figure(stacks(bars, "share"), caption=rf"""
         One block of Llama-3-8B that reads `2048` tokens, by kind of operation: its FLOPs, the bytes
         it moves, and the least time it needs on an {H100.name}.
     """, alt=rf"""
@@ -434,6 +443,14 @@ def fusion_saves_the_bytes_between_operations() -> None:
         device, of each. On a GPU, PyTorch's own `F.rms_norm` is such a kernel.
     """)
     separate, fused = passes(lambda a, b, c: a * b + c, gate, up, up + 1)  # @hide
+    norm, norm_fused = gain_of_norm  # @hide
+    figure(bars({
+        "gate of SwiGLU": 5, "gate, fused": 3, "RMSNorm": norm, "RMSNorm, fused": norm_fused,
+        "ten additions": chain[0], "ten additions, fused": chain[1],
+    }, "passes over memory"), caption=r"""
+        Passes over memory of three chains of operations, as PyTorch runs them one by one and fused
+        into one kernel. The FLOPs are the same in both.
+    """, alt="Six bars in pairs. Fused, each chain takes two or three passes; unfused up to twenty.")
     question("PyTorch runs `a * b + c` as a product and then a sum. All three tensors have the same size. How many times as fast can fusion make it at best?",
         answer=separate / fused, check=6 / 4, unit="times", wrong={
             "The product also writes its result, and the sum reads it again.": 5 / 4,

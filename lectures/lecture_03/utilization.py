@@ -10,6 +10,7 @@ from jaxtyping import Float
 from timing import BUSY, one_thread, quickest
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
+from plots import BLUE, GOLD, cells, stacks
 
 from litbook import aside, explore, figure, misbelief, note, question
 
@@ -229,6 +230,21 @@ def a_causal_mask_needs_half_the_pairs() -> None:
         That is why there are two ways to count attention in training. The formula $6N + 12LdT$ of
         an [earlier section](#training_costs_six_per_weight_and_twelve_per_pair) counts every pair,
         also the hidden ones. With $6LdT$ instead, only the pairs that the mask leaves are counted.
+    """)
+    tiles = {
+        f"{m} groups": [
+            [2 if k <= q else 1 if k < (q * m // 16 + 1) * 16 // m else 0 for k in range(16)] for q in range(16)
+        ] for m in (2, 4, 16)
+    }  # @hide
+    scored = [sum(kind > 0 for row in rows for kind in row) / 16**2 for rows in tiles.values()]  # @hide
+    assert scored == [(m + 1) / (2 * m) for m in (2, 4, 16)], \
+        "What is not skipped is the share of the rule."  # @hide
+    figure(cells(tiles, [("skipped", "none"), ("scored and hidden", GOLD), ("needed", BLUE)], ("query", "key")), caption=r"""
+        All pairs of `16` queries and keys, in `2`, `4` and `16` groups. The smaller the groups, the
+        fewer scores are computed only to be hidden.
+    """, alt=rf"""
+        Three grids. The same triangle is needed in each. Scored are {scored[0]:.0%}, {scored[1]:.0%}
+        and {scored[2]:.0%} of the cells, in steps that get smaller.
     """)
     question("With $m$ groups of queries, $(m+1)/2m$ of the pairs are scored. Into how many groups must the queries be cut at least so that it is less than `51%`?",
              answer=next(m for m in range(1, 200) if (m + 1) / (2 * m) < 0.51), check=1 + 50, unit="groups",
@@ -500,6 +516,10 @@ def recomputation_is_work_but_not_the_models() -> None:
         twice. With MFU it is right, on the same cards and with the same formula, because MFU is the
         tokens per second times a constant.
     """)
+    step = {"what the model needs": 1.0}  # @hide
+    figure(stacks({"usual": step, "checkpointed": {**step, "computed again": factor - 1}}, "FLOPs of a step, of what the model needs"),
+        caption="What the card computes in a step of the small model. MFU counts the first part of a bar, HFU all of it.",
+        alt="Two bars. The second has a part more, a quarter as long as the first.")
     question(r"""
         A run without checkpointing reaches an MFU of `40%`. With checkpointing the card computes
         four thirds of the FLOPs that the model needs, and HFU is `50%`. How many percent is MFU

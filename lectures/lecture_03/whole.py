@@ -11,12 +11,15 @@ from counters import Alive, flops, saved_bytes_of
 from jaxtyping import Int
 from timing import BUSY, SLACK, one_thread, quickest
 from torch import Tensor, nn
+from plots import bars, stacks
+
+from units import MiB
 
 from litbook import aside, figure, note, question
 
 from .block import Transformer
 from .counts import Config, activation_bytes, block_weights, cache_bytes, forward_flops, parameter_count
-from .figures import plot_loss, plot_shares
+from .figures import plot_loss
 from .published import LLAMA_3_8B, LLAMA_32_1B, MODELS, QWEN_25_HALF_B
 from .generate import step_seconds
 from .regimes import BANDWIDTH, PEAK, Operation, Traffic, operations_of, shares, waits
@@ -99,7 +102,7 @@ def small_models_are_largely_tables() -> None:
         |---|---|---|---|---|---|
         {rows}
     """.replace("\n        ", "\n"))
-    figure(plot_shares({name: shares(parts) for name, parts in found.items()}),
+    figure(stacks({name: shares(parts) for name, parts in found.items()}, "share"),
         caption="Where the parameters are, from the smallest of these models to the largest.",
         alt=r"""
             A stacked bar for each model. The share of tables falls from more than a quarter to next
@@ -275,6 +278,11 @@ def a_text_with_a_known_entropy() -> None:
         $\log 32$ nats for the tokens of a word, and a quarter of that, the entropy, is
         {entropy:.3f} nats a token.
     """)
+    names = "first letter", "second letter", "third letter", "space"  # @hide
+    figure(bars(dict(zip(names, by_place)), "mean surprise, nats", mark=("mean of the four", entropy)), caption=r"""
+        How much each token of a word surprises a reader who knows all `32` words. The mean is the
+        entropy, below which no loss can fall.
+    """, alt="Four bars, each shorter than the one before. That of the space is zero. A line across is their mean.")
     question(r"""
         Another lexicon has `256` words of three letters, each followed by a space. Which loss is
         the lowest that a model of its texts can reach?
@@ -633,6 +641,17 @@ def its_memory_is_measured() -> None:
         The peak is about a tenth below the sum. The saving is gone where the gradients of an
         earlier batch are still there when the step begins: then they take their memory from the
         start.
+    """)
+    always = {"parameters": weights / MiB, "averages": averages / MiB}  # @hide
+    figure(stacks({
+        "sum of the four": {**always, "gradients": gradients / MiB, "activations": activations / MiB},
+        "at the peak": {**always, "gradients and activations": alive / MiB},
+    }, "MiB"), caption=r"""
+        The four kinds of memory of a training step of this model added up, and what is in memory
+        together at its fullest moment.
+    """, alt=r"""
+        Two stacked bars. Parameters and averages are the same in both. Gradients and activations
+        together are shorter at the peak than one after the other.
     """)
     question(r"""
         Another model has parameters of `2` MB and activations of `4` MB, and is trained with AdamW
