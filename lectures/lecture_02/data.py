@@ -79,7 +79,7 @@ def chance_enters_in_three_places() -> None:
     """)
     results = set()
     for call in range(10):
-        if call in (0, 5):
+        if call in (0, 5):  # @unnoticed: 0: the first results come again in either case
             torch.manual_seed(0)
         results.add(tuple(F.dropout(ones).tolist()))
     question(r"""
@@ -141,9 +141,9 @@ def a_shared_generator_couples_what_shares_it() -> None:
         generators of the same library do need different ones. But what does most harm is one
         generator for several purposes.
     """)
-    torch.manual_seed(0)
-    np.random.seed(0)
-    random.seed(0)
+    torch.manual_seed(0)  # @unnoticed: left out: a section begins with this seed
+    np.random.seed(0)  # @unnoticed: left out: a section begins with this seed
+    random.seed(0)  # @unnoticed: left out: a section begins with this seed
     draws = torch.rand(1).item(), np.random.rand(), random.random()
     rounded = [round(draw, 3) for draw in draws]  # @inspect rounded
     assert rounded == [0.496, 0.549, 0.844], "three sequences from seed 0"
@@ -167,7 +167,7 @@ def a_shared_generator_couples_what_shares_it() -> None:
     without = order(False, own=None)  # @inspect without
     reshuffled = order(True, own=None)  # @inspect reshuffled
     assert reshuffled != without, "dropout moved the data"
-    without = order(False, torch.Generator().manual_seed(0))
+    without = order(False, torch.Generator().manual_seed(0))  # @unnoticed: left out: the order of seed 0 from either generator
     kept = order(True, torch.Generator().manual_seed(0))  # @inspect kept
     assert kept == without, "the order stays"
     orders = set()
@@ -208,19 +208,19 @@ def a_token_file_does_not_know_its_dtype() -> None:
         array: `np.memmap` takes the name and, from you, the dtype.
     """)
     tokens = np.arange(1, 11, dtype=np.int32)
-    with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+    with TemporaryDirectory(ignore_cleanup_errors=True) as folder:  # @unnoticed: ignore_cleanup_errors= dropped: what an open map needs on Windows
         raw = Path(folder) / "tokens.bin"
         tokens.tofile(raw)
         size = raw.stat().st_size  # @inspect size as B
         assert size == 10 * 4, "ten numbers, nothing else"
-        back = np.memmap(raw, dtype=np.int32, mode="r")  # @inspect back
+        back = np.memmap(raw, dtype=np.int32, mode="r")  # @inspect back  # @unnoticed: 'r', mode= dropped: nothing is written here
         assert back.tolist() == tokens.tolist(), "what was written"
         note(r"""
             Leave the dtype out, or get it wrong, and the same bytes are other tokens. There is no
             error, as long as their number is a multiple of the dtype's size.
         """)
-        unstated = np.memmap(raw, mode="r")  # @inspect unstated
-        wrong = np.memmap(raw, dtype=np.int64, mode="r")  # @inspect wrong
+        unstated = np.memmap(raw, mode="r")  # @inspect unstated  # @unnoticed: 'r', mode= dropped: nothing is written here
+        wrong = np.memmap(raw, dtype=np.int64, mode="r")  # @inspect wrong  # @unnoticed: 'r', mode= dropped: nothing is written here
         assert (len(unstated), len(wrong)) == (40, 5), "other lengths"
 
         misbelief('`array.tofile("data.npy")` writes a NumPy file, and NumPy can load it back.', r"""
@@ -236,7 +236,7 @@ def a_token_file_does_not_know_its_dtype() -> None:
         """)
         headed = Path(folder) / "tokens.npy"
         np.save(headed, tokens)
-        mapped = np.load(headed, mmap_mode="r")
+        mapped = np.load(headed, mmap_mode="r")  # @unnoticed: mmap_mode= dropped: the same numbers, loaded
         header = headed.stat().st_size - size  # @inspect header as B
         assert header == 128, "states dtype and shape"
         assert mapped.dtype == np.int32, "known without being told"
@@ -275,11 +275,11 @@ def a_memory_map_loads_what_is_touched() -> None:
         much the memory of this process grows:
     """)
     size = 50 * GB
-    with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+    with TemporaryDirectory(ignore_cleanup_errors=True) as folder:  # @unnoticed: ignore_cleanup_errors= dropped: what an open map needs on Windows
         path = Path(folder) / "tokens.bin"
         with path.open("wb") as file:
             file.truncate(size)
-        data = np.memmap(path, dtype=np.uint16, mode="r")
+        data = np.memmap(path, dtype=np.uint16, mode="r")  # @unnoticed: mode= dropped: nothing is written here
         assert len(data) == 25 * 10**9, "tokens within reach"
         few, stretch = data[:: len(data) // 32], data[: 32 * MiB]
         peek = resident_after(few.sum)  # @measure peek as B
@@ -318,31 +318,32 @@ def a_memory_map_may_write_to_your_data() -> None:
             array in memory changes the training set on disk.
         """)
     tokens = np.arange(1, 11, dtype=np.int32)  # @unnoticed: 11: any number of tokens
-    with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+    with TemporaryDirectory(ignore_cleanup_errors=True) as folder:  # @unnoticed: ignore_cleanup_errors= dropped: what an open map needs on Windows
         file = Path(folder) / "tokens.bin"
         tokens.tofile(file)
         careless = np.memmap(file, dtype=np.int32)
         assert careless.mode == "r+", "the default is read and write"
         careless[0] = 99
-        careless.flush()
+        careless.flush()  # @unnoticed: left out: the system writes it, sooner or later
         on_disk = np.fromfile(file, dtype=np.int32)  # @inspect on_disk
         assert on_disk[0] == 99, "the file has changed"
 
         note("Mode `r` refuses to write. Mode `c`, *copy on write*, keeps the changes to itself.")
-        locked = np.memmap(file, dtype=np.int32, mode="r")
+        locked = np.memmap(file, dtype=np.int32, mode="r")  # @unnoticed: dtype= dropped, int32: any format refuses
         refused = message_of(lambda: locked.__setitem__(1, 99))  # @inspect refused
         assert "read-only" in refused, "refused"
         private = np.memmap(file, dtype=np.int32, mode="c")
         private[1] = 99
         still = np.fromfile(file, dtype=np.int32)
         assert (private[1], still[1]) == (99, 2), "changed here, not there"
+        assert private.nbytes == still.nbytes, "all of the file"  # @hide
         note(r"""
             Advice: for one long file of tokens, read at random places, a map in mode `r` is hard to
             beat. Data that must be parsed, decompressed or streamed want something else.
         """)
         careless[5] = 50
         careless.flush()  # @unnoticed: left out: the system writes it, sooner or later
-        private = np.memmap(file, dtype=np.int32, mode="c")
+        private = np.memmap(file, dtype=np.int32, mode="c")  # @unnoticed: left out, dtype= dropped, int32: any private map keeps 60 to itself
         private[5] = 60
         on_disk = np.fromfile(file, dtype=np.int32)
     question(r"""
@@ -417,7 +418,7 @@ def a_batch_is_inputs_and_their_next_tokens() -> None:
         `s[:-1]`, and the targets are `s[1:]`. Here it takes `2` sequences of `4` tokens, from data
         that count up, so that one can see the shift:
     """)
-    data = np.arange(1, 11, dtype=np.int32)
+    data = np.arange(1, 11, dtype=np.int32)  # @unnoticed: 1, 11, dtype= dropped, int32: any tokens that count on
     x, y = get_batch(data, 2, 4, torch.Generator().manual_seed(0))  # @inspect x, y
     assert x.shape == (2, 4), "The batch has 2 sequences of 4 tokens."
     assert torch.equal(y, x + 1), "Every target is the next token."
@@ -465,7 +466,7 @@ def the_last_start_leaves_room_for_a_target() -> None:
     """)
     data = np.arange(1, 11, dtype=np.int32)  # @unnoticed: dtype= dropped, int32: any whole numbers
     generator = torch.Generator().manual_seed(0)
-    x, y = get_batch(data, 4000, 4, generator)
+    x, y = get_batch(data, 4000, 4, generator)  # @unnoticed: 4000: enough to draw each start
     starts = (x[:, 0] - 1).unique().tolist()  # @inspect starts
     assert starts == [0, 1, 2, 3, 4, 5], "as many as ten less four"
     inputs, targets = x.unique().tolist(), y.unique().tolist()
@@ -475,7 +476,7 @@ def the_last_start_leaves_room_for_a_target() -> None:
         A file with no room for a target has no valid start. `get_batch` fails, in the words of the
         function that draws:
     """)
-    refused = message_of(lambda: get_batch(data[:4], 1, 4, generator))  # @inspect refused
+    refused = message_of(lambda: get_batch(data[:4], 1, 4, generator))  # @inspect refused  # @unnoticed: 4 -> 5, 4 -> 8: longer fits even less
     assert "to be less than" in refused, "four tokens are too few"
     fits, _ = get_batch(data[:5], 1, 4, generator)
     assert fits.tolist() == [[1, 2, 3, 4]], "five are just enough"
@@ -505,7 +506,7 @@ def narrow_tokens_need_a_cast() -> None:
     assert table(wide).shape == (1, 3, 4), "a vector per token"
     assert F.cross_entropy(scores, wide.flatten()).numel() == 1, "a loss"
     assert wide.nbytes / tokens.nbytes == 4, "the price, per batch"
-    stored = torch.zeros(16, 1000, dtype=torch.uint16)
+    stored = torch.zeros(16, 1000, dtype=torch.uint16)  # @unnoticed: arguments swapped: as many numbers
     question(r"""
         How many bytes do `16` rows of `1000` tokens from a `uint16` file take on disk, and how many
         once an embedding can use them as `int64`?
@@ -520,15 +521,15 @@ def stacking_arrays_comes_before_converting_them() -> None:
         The short way from several arrays to one tensor is `torch.tensor(list_of_arrays)`. It gives
         the right answer, walks through every number as a Python object, and warns.
     """)
-    data = np.arange(1, 11, dtype=np.int32)
+    data = np.arange(1, 11, dtype=np.int32)  # @unnoticed: 11, dtype= dropped, int32: tokens enough, of any format
     parts = [data[start : start + 4] for start in (0, 3)]
     with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        torch.set_warn_always(True)  # else it warns once in a process
+        warnings.simplefilter("always")  # @unnoticed: left out: needed where it has warned before
+        torch.set_warn_always(True)  # else it warns once in a process  # @unnoticed: left out: needed where it has warned before
         try:
             walked = torch.tensor(parts)  # @inspect walked
         finally:
-            torch.set_warn_always(False)
+            torch.set_warn_always(False)  # @unnoticed: left out: what a later section needs
     stacked = torch.from_numpy(np.stack(parts))
     assert torch.equal(walked, stacked), "the same tensor"
     assert walked.tolist() == [[1, 2, 3, 4], [4, 5, 6, 7]], "two stretches"
@@ -550,7 +551,7 @@ def pinning_needs_an_accelerator() -> None:
         *Pinned* memory stays put from the start. Pinning is itself a copy, made by the CPU while
         the program waits, and without an accelerator PyTorch refuses.
     """)
-    x = torch.randn(4, 8)
+    x = torch.randn(4, 8)  # @unnoticed: 4, 8, arguments swapped: any tensor
     assert x.is_pinned() is False, "pageable by default"
     available = torch.cuda.is_available()  # @measure available
     if not available:

@@ -99,7 +99,7 @@ def plain_sgd_remembers_nothing() -> None:
         parameters at one, gives an optimizer `20` random gradients in turn, and returns the
         parameters after each. Compare our optimizer with PyTorch's:
     """)
-    gradients = torch.randn(20, 5, dtype=torch.float64)  # @unnoticed: 20, 5, arguments swapped: any gradients
+    gradients = torch.randn(20, 5, dtype=torch.float64)  # @unnoticed: dtype= dropped, float64: any format
     ours = walk(Descent, gradients, rule=sgd(lr=0.1))  # @inspect ours
     theirs = walk(torch.optim.SGD, gradients, lr=0.1)
     assert ours.shape == (21, 5), "There are the start and 20 steps."  # @hide
@@ -195,7 +195,7 @@ def momentum_is_a_decayed_sum() -> None:
         With $\beta$ = `0.9` that is `10` times the gradient. `lengths_of` gives the length of each
         step of a walk:
     """)
-    ones = torch.ones(200, 1, dtype=torch.float64)  # @unnoticed: 200 -> 201, 200 -> 400: long enough for the sum to settle
+    ones = torch.ones(200, 1, dtype=torch.float64)  # @unnoticed: 200 -> 201, 200 -> 400, dtype= dropped, float64: long enough, exact enough
     summed = walk(torch.optim.SGD, ones, lr=1, momentum=0.9)
     lengths = lengths_of(summed, 2)  # @inspect lengths  # @unnoticed: 2: more digits are as exact
     assert lengths[:3] == [1.0, 1.9, 2.71], \
@@ -284,7 +284,7 @@ def adagrad_divides_by_the_root_of_a_sum() -> None:
         It adds them, and nothing fades. After `t` equal gradients the step is `1` over the root of
         `t`, on its way to zero.
     """)
-    ones = torch.ones(100, 1, dtype=torch.float64)
+    ones = torch.ones(100, 1, dtype=torch.float64)  # @unnoticed: 100, dtype= dropped, float64: a hundred steps or more, in any format
     places = walk(torch.optim.Adagrad, ones, lr=1)
     lengths = lengths_of(places, 3)  # @inspect lengths  # @unnoticed: 3: more digits are as exact
     some = lengths[0], lengths[3], lengths[99]
@@ -295,7 +295,7 @@ def adagrad_divides_by_the_root_of_a_sum() -> None:
         parameter that is seldom touched still has its long steps ahead of it. Below, one coordinate
         gets a gradient every time, the other only at the last step.
     """)
-    sparse = torch.ones(25, 2, dtype=torch.float64)
+    sparse = torch.ones(25, 2, dtype=torch.float64)  # @unnoticed: dtype= dropped, float64: any format
     sparse[:-1, 1] = 0
     places = walk(torch.optim.Adagrad, sparse, lr=1)
     final = lengths_of(places[-2:], 3)  # @inspect final
@@ -320,9 +320,9 @@ def the_place_of_epsilon_matters() -> None:
         PyTorch adds `{eps}`, and adds it *outside* the root. The first step of AdaGrad is then the
         learning rate, however small the gradient.
     """)
-    g = torch.tensor([1.0, 1e-2, 1e-3, 1e-4], dtype=torch.float64)  # @inspect g
+    g = torch.tensor([1.0, 1e-2, 1e-3, 1e-4], dtype=torch.float64)  # @inspect g  # @unnoticed: 1.0, dtype= dropped, float64: far above the small constant, in any format
     places = walk(torch.optim.Adagrad, g[None], lr=0.01)
-    outside = lengths_of(places, 6)  # @inspect outside  # @unnoticed: 6: more digits are as exact
+    outside = lengths_of(places, 6)  # @inspect outside
     assert outside == [0.01, 0.01, 0.01, 0.01], "the same for all"
     by_hand = (0.01 * g / (g**2 + 1e-5).sqrt()).tolist()
     inside = [round(step, 6) for step in by_hand]  # @inspect inside
@@ -370,12 +370,12 @@ def rmsprop_forgets() -> None:
         look at where it starts. The average begins at zero and needs time to learn how large
         gradients are; until then the steps are too long.
     """)
-    ones = torch.ones(1000, 1, dtype=torch.float64)
+    ones = torch.ones(1000, 1, dtype=torch.float64)  # @unnoticed: 1000, dtype= dropped, float64: long enough for the average to settle
     places = walk(torch.optim.RMSprop, ones, lr=1)
     lengths = lengths_of(places, 2)  # @inspect lengths
     assert lengths[-1] == 1.0, "the learning rate, in the end"
     assert (lengths[0], lengths[99]) == (10.0, 1.26), "too long at first"
-    seven = torch.tensor([[7.0]], dtype=torch.float64)
+    seven = torch.tensor([[7.0]], dtype=torch.float64)  # @unnoticed: 7.0, dtype= dropped, float64: any gradient
     question(r"""
         Old squares are weighted by `0.75` instead of `0.99`. How long is the first step at a rate
         of `1`, for a gradient of `7`?
@@ -439,7 +439,7 @@ def adam_corrects_for_its_start() -> None:
         the correction, $m$ becomes `7` and the root of $v$ becomes `7`, so the step is `7 / 7 = 1`
         times the learning rate. `lengths_of` gives the length of the step, to three digits:
     """)
-    seven = torch.tensor([[7.0]], dtype=torch.float64)
+    seven = torch.tensor([[7.0]], dtype=torch.float64)  # @unnoticed: 7.0, dtype= dropped, float64: any gradient
     first = lengths_of(walk(torch.optim.Adam, seven, lr=1), 3)  # @inspect first
     assert first == [1.0], \
         "With the correction, the first step is as long as the learning rate."
@@ -498,7 +498,7 @@ def adamw_decays_weights_outside_the_root() -> None:
         Adam has a `weight_decay` too, and adds it to the gradient. There it is divided by its own
         size like any gradient. Give both a weight of one, a gradient of zero and the same decay:
     """)
-    nothing = torch.zeros(1, 1, dtype=torch.float64)
+    nothing = torch.zeros(1, 1, dtype=torch.float64)  # @unnoticed: dtype= dropped, float64: any format
     beside = walk(torch.optim.AdamW, nothing, **settings)
     within = walk(torch.optim.Adam, nothing, **settings)
     weights = [round(w[-1].item(), 4) for w in (beside, within)]  # @inspect weights
@@ -573,13 +573,13 @@ def one_step_is_four_calls() -> None:
     model = Stack(width=4, layers=2)
     optimizer = torch.optim.Adagrad(model.parameters())
     before = [p.detach().clone() for p in model.parameters()]
-    loss = F.mse_loss(model(torch.randn(2, 4)), torch.tensor([4.0, 5.0]))  # @inspect loss.item()
+    loss = F.mse_loss(model(torch.randn(2, 4)), torch.tensor([4.0, 5.0]))  # @inspect loss.item()  # @unnoticed: 4.0, 5.0: any targets
     loss.backward()
     held = gradient_bytes(model)  # @inspect held as B
     optimizer.step()
-    optimizer.zero_grad(set_to_none=True)
+    optimizer.zero_grad(set_to_none=True)  # @unnoticed: set_to_none= dropped: the default of today, said for older releases
     freed = held - gradient_bytes(model)  # @inspect freed as B
-    pairs = zip(before, model.parameters())
+    pairs = zip(before, model.parameters())  # @unnoticed: arguments swapped: equal either way
     changed = [not torch.equal(old, new) for old, new in pairs]
     assert held == 36 * 4, \
         "After backward(), each of the 36 parameters has a gradient of 4 bytes."
@@ -589,7 +589,7 @@ def one_step_is_four_calls() -> None:
     default = settings["set_to_none"].default  # @hide
     assert default is True, "Dropping gradients is PyTorch's default, too."  # @hide
     model = Stack(8, 1)
-    model(torch.ones(2, 8)).sum().backward()
+    model(torch.ones(2, 8)).sum().backward()  # @unnoticed: 2: any batch
     question(r"""
         A `Stack` has one hidden layer of `8 * 8` weights and a head of `8`, in `float32`. How many
         bytes does `zero_grad` free after a backward pass?

@@ -31,7 +31,7 @@ def adam_starts_with_its_longest_steps() -> None:
 
         $$\sqrt{\frac{1-\beta}{1+\beta} \cdot \frac{1+\beta^t}{1-\beta^t}}$$
     """)
-    noise = torch.randn(100, 2000, dtype=torch.float64)  # @unnoticed: 100 -> 101, 100 -> 200, 2000: enough of it
+    noise = torch.randn(100, 2000, dtype=torch.float64)  # @unnoticed: 100 -> 101, 100 -> 200, 2000, dtype= dropped, float64: enough of it
     places = walk(torch.optim.Adam, noise, lr=1.0)
     lengths = places.diff(dim=0).square().mean(dim=1).sqrt()
     when = [1, 2, 10, 100]  # @unnoticed: 2, 10: steps on the way
@@ -45,8 +45,9 @@ def adam_starts_with_its_longest_steps() -> None:
         A warm-up takes the rate down where the steps are long. It costs no bytes, a multiplication
         a step for the whole model, and nearly half of its own length in steps at the full rate:
     """)
-    rates = [min(1, (t + 1) / 10) for t in range(100)]
+    rates = [min(1, (t + 1) / 10) for t in range(100)]  # @unnoticed: 100: long after the warm-up
     steps = [rate * settled(t + 1) for t, rate in enumerate(rates)]
+    assert round(steps[0], 1) == 0.1, "the first is a tenth as long"
     assert max(steps) < 0.34, "with ten steps of warm-up no step is long"
     lost = len(rates) - sum(rates)  # @inspect lost as steps
     assert round(lost, 1) == 4.5, "of ten, at the full rate"
@@ -78,12 +79,12 @@ def decay_trades_distance_for_quiet() -> None:
     count, rate = 200, 0.1
     constant = [rate] * count
     floor = math.sqrt(rate / (2 - rate))  # @inspect floor
-    stays = wander(constant, start=1.0, noise=1.0)  # @inspect stays
+    stays = wander(constant, start=1.0, noise=1.0)  # @inspect stays  # @unnoticed: 1.0: where it began is forgotten
     assert round(stays, 2) == round(floor, 2), "measured, predicted"
     note("Let the rate fall in a straight line to zero over as many steps:")
     falling = [rate * (1 - t / count) for t in range(count)]
-    quiet = wander(falling, start=1.0, noise=1.0)  # @inspect quiet
-    variance = 1.0
+    quiet = wander(falling, start=1.0, noise=1.0)  # @inspect quiet  # @unnoticed: 1.0: where it began is forgotten
+    variance = 1.0  # @unnoticed: 1.0: where it began is forgotten
     for eta in falling:
         variance = (1 - eta) ** 2 * variance + eta**2
     predicted = math.sqrt(variance)  # @inspect predicted
@@ -161,14 +162,14 @@ def clipping_is_paid_for_at_every_step() -> None:
     """)
     gradients = torch.randn(50, 5, dtype=torch.float64)  # @unnoticed: 50, 5, arguments swapped: any gradients
     usual = walk(torch.optim.Adam, gradients, lr=0.1, eps=0)
-    short = walk(torch.optim.Adam, gradients / 100, lr=0.1, eps=0)
+    short = walk(torch.optim.Adam, gradients / 100, lr=0.1, eps=0)  # @unnoticed: / -> *, 100, factor 100 left out: any factor
     assert torch.allclose(usual, short), "a hundredth of each, the same walk"
     note(r"""
         It is the outlier that matters. Let all gradients be one but a single one of a hundred. Its
         square stays in the second average for about a thousand steps, and makes all of them short.
         Two hundred steps later:
     """)
-    ones = torch.ones(300, 1, dtype=torch.float64)
+    ones = torch.ones(300, 1, dtype=torch.float64)  # @unnoticed: dtype= dropped, float64: any format
     ones[99] = 100
     places = walk(torch.optim.Adam, ones, lr=1.0)
     length = (places[-2] - places[-1]).item()  # @inspect length
