@@ -113,7 +113,7 @@ def curves(xs: Sequence[float], lines: Mapping[str, Sequence[float]], xlabel: st
     for color, (name, ys) in zip((BLUE, RED, GREEN, GOLD), lines.items(), strict=False):
         axes.plot(xs, ys, color=color, lw=2, label=name)
     axes.set(xlabel=xlabel, ylabel=ylabel)
-    axes.legend(frameon=False, labelcolor=GREY)
+    axes.legend(frameon=False, labelcolor=GREY, ncols=2, loc="lower left", bbox_to_anchor=(0, 1))
     return fig
 
 

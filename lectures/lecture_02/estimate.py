@@ -7,6 +7,7 @@ from hardware import CARDS, peak
 from jaxtyping import BFloat16, Float
 from torch import Tensor, nn
 from units import DAY, GB, TERA
+from plots import stacks
 
 from litbook import aside, explore, figure, misbelief, note, question
 
@@ -328,6 +329,12 @@ def adamw_keeps_four_numbers_per_parameter() -> None:
         So one H100 trains at most {limit / 1e9:.0f} billion parameters. In practice fewer fit,
         because the values that the forward pass leaves for the backward pass take memory, too.
     """)
+    stored = {"parameter": p.nbytes / 1000}  # @hide
+    training = {**stored, "gradient": p.grad.nbytes / 1000, "moments": moments / 1000}  # @hide
+    assert sum(training.values()) == per_parameter, "The parts add up."  # @hide
+    figure(stacks({"stored": stored, "in training": training}, "bytes per parameter"), caption=r"""
+        What a parameter takes in `float32` where it is only stored, and in training with AdamW.
+    """, alt="Two stacked bars. In training, the parameter is a quarter, its gradient another, and the moments are half.")
     question(r"""
         Another optimizer keeps one moment instead of two, also in `float32`. How many parameters
         can it train at most on a card that is sold with `24` GB?
@@ -567,6 +574,14 @@ def activations_grow_with_the_batch() -> None:
         With `32` they are twice as much. So the `16` bytes per parameter alone do not say how much
         memory training takes: the batch decides, too.
     """)
+    batches = {
+        f"{n} sequences": {"weights, gradients, moments": state / 1024, "activations": saved_bytes(n, 16, 64) / 1024}
+        for n in (4, 8, 16, 32)
+    }  # @hide
+    figure(stacks(batches, "KiB"), caption=r"""
+        Memory of the two layers in training, for four batches. The first part is the same in all;
+        the activations double with the batch.
+    """, alt="Four stacked bars. Activations are a quarter of the first part in the first bar, and twice as long in the last.")
     question(r"""
         With a batch of `8` sequences of `16` tokens, the `16` bytes for each weight are twice the
         bytes of the activations. Now double the width to `128`: two layers of `128 * 128` weights,

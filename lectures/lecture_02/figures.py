@@ -506,3 +506,21 @@ def plot_kept(moments: list[dict[str, Any]], now: int) -> Figure:
     dots.set_yticks([])
     dots.spines[:].set_visible(False)
     return fig
+
+
+def plot_leaves(tensors: dict[str, tuple[Any, Any]]) -> Figure:
+    """Boxes of two leaves, of what is computed from them, and of the loss: values and gradients."""
+    fig = Figure(figsize=(6.4, 2.2), facecolor="none", layout="constrained")
+    axes = fig.subplots()
+    places = dict(zip(tensors, ((0, 1.3), (0, 0), (3, 0.65), (6, 0.65)), strict=True))
+    for name, (value, grad) in tensors.items():
+        x, y = places[name]
+        color = BLUE if grad else GREY
+        axes.add_patch(Rectangle((x, y), 2.2, 1, facecolor=BLUE + "33" if grad else "none", edgecolor=color))
+        axes.text(x + 0.1, y + 0.72, f"{name} = {value}", color=GREY, fontsize=9, va="center")
+        axes.text(x + 0.1, y + 0.28, f".grad = {grad}", color=color, fontsize=9, va="center")
+    for start, end in (((2.2, 1.8), (3, 1.35)), ((2.2, 0.5), (3, 0.95)), ((5.2, 1.15), (6, 1.15))):
+        axes.annotate("", end, start, arrowprops={"arrowstyle": "->", "color": GREY})
+    axes.set(xlim=(-0.1, 8.3), ylim=(-0.1, 2.4), facecolor="none")
+    axes.set_axis_off()
+    return fig

@@ -8,6 +8,7 @@ import torch
 from hardware import CARDS, peak
 from jaxtyping import BFloat16, Float, UInt8
 from torch import Tensor, nn
+from plots import curves
 
 from litbook import aside, explore, figure, misbelief, note, question
 
@@ -319,6 +320,9 @@ def bfloat16_is_the_top_half_of_float32() -> None:
     """)
     top = bits(0.15625, torch.bfloat16)  # @inspect top
     full = bits(0.15625, torch.float32)  # @inspect full
+    narrow = torch.tensor(0.15625).bfloat16()  # @inspect narrow
+    wide = torch.tensor(0.15625)  # @inspect wide
+    assert narrow == wide, "Both hold 0.15625."
     assert top == full[:16], \
         "The bits of a bfloat16 are the first 16 of a float32."
     assert layout(torch.bfloat16) == (1, 8, 7), \
@@ -802,6 +806,15 @@ def small_updates_are_lost() -> None:
     assert weight.dtype == torch.bfloat16, "The model uses a bfloat16."
     assert round(1 - weight.item(), 4) == 1.0, \
         "With a master copy, the weight comes to zero: all updates arrive."
+    counts = [*range(0, steps + 1, 50)]  # @hide
+    ways = {"bfloat16": torch.bfloat16, "float32, as in the master copy": torch.float32}  # @hide
+    weights = {
+        name: [running_sum(-1e-3, n, dtype, start=1.0) if n else 1.0 for n in counts] for name, dtype in ways.items()
+    }  # @hide
+    assert [line[-1] for line in weights.values()] == [coarse, fine], "The lines end there."  # @hide
+    figure(curves(counts, weights, "updates", "weight"), caption=r"""
+        A weight that begins at `1` and gets updates of `-0.001`, kept in two formats.
+    """, alt="Two lines against the number of updates. One stays at one, the other falls straight to zero.")
     question(r"""
         The next `bfloat16` below a weight of `2` is $2^{-7}$ away. An update of up to half of this
         gap is rounded back. How much can be taken from the weight at most without any effect?

@@ -13,10 +13,11 @@ from timing import one_thread, time_call
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 from torch.utils.flop_counter import FlopCounterMode
+from plots import stacks
 
 from litbook import aside, explore, figure, misbelief, note, question, requires
 
-from .figures import plot_kept, plot_products
+from .figures import plot_kept, plot_leaves, plot_products
 from .measure import (
     counted, decoder_flops, deterministic, message_of, narrow_format, scaled,
     shrunk,
@@ -81,6 +82,15 @@ def backward_fills_the_leaves() -> None:
     assert dropped == (None, None), "Prediction and loss keep no gradient."
     assert prediction.is_leaf is False, "The prediction is no leaf."
     assert len(caught) == 2, "PyTorch warns whoever looks for them."  # @hide
+    graph = {
+        "x": (x.tolist(), x.grad), "w": (w.tolist(), w.grad), "prediction": (prediction.item(), dropped[0]),
+        "loss": (loss.item(), dropped[1]),
+    }  # @hide
+    figure(plot_leaves({name: (value, None if grad is None else grad.tolist()) for name, (value, grad) in graph.items()}),
+        caption="The four tensors, and what each has in `.grad` after the backward pass.", alt=r"""
+            Arrows from x and w to the prediction and from there to the loss. Only the box of w has
+            a gradient.
+        """)
     again = x @ w  # @hide
     again.retain_grad()  # @hide
     kept = 0.5 * (again - 5) ** 2  # @hide
@@ -440,6 +450,14 @@ def six_per_parameter_and_token_is_a_special_case() -> None:
     assert backward / forward == 2.0, "With a gradient of the data, backward costs twice forward."
     assert (forward + backward) / (b * params) == 6.0, \
         "With a gradient of the data, a step takes 6 FLOPs per parameter and row."
+    two = {"forward": 2.0, "gradient of the weights": 2.0}  # @hide
+    layers = {"first layer": two, "second layer": {**two, "gradient of the input": 2.0}}  # @hide
+    first, second = (sum(of.values()) for of in layers.values())  # @hide
+    assert first * d * d + second * d * k == coefficient * params, "The bars are what was counted."  # @hide
+    figure(stacks(layers, "FLOPs per weight and row"), caption=r"""
+        FLOPs of a training step in each of the two layers, product by product. The data need no
+        gradient, so the first layer lacks a product.
+    """, alt="Two stacked bars, of two equal parts and of three.")
     question(r"""
         A model has two layers with equally many weights, and the data need no gradient. How many
         FLOPs per parameter and row does a training step take, on average over all parameters?

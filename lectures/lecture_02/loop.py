@@ -9,6 +9,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from plots import curves
 
 from litbook import aside, figure, misbelief, note, question
 
@@ -144,6 +145,12 @@ def the_loop_finds_it() -> None:
     found = [round(value, 3) for value in w]  # @inspect found
     assert found == list(range(16)), "The loop has found the weights 0 to 15."
     batch = signature(train).parameters["batch"].default
+    falling = run.losses[-1] / run.losses[0]  # @hide
+    assert falling < 1e-9, "The loss ends at less than a billionth."  # @hide
+    figure(plot_losses({0.05: run.losses}), caption=r"""
+        Loss on the fixed batch after each of the `200` steps, at a learning rate of `0.05`, on a
+        logarithmic scale.
+    """, alt="A line that falls over more than ten powers of ten, with small bumps.")
     question(rf"""
         This run has `200` steps, each with a fresh batch of `{batch}` examples, and `16` weights to
         find. How many examples has it seen for each weight?
@@ -246,6 +253,9 @@ def a_batch_loss_is_noise() -> None:
     shares = rises(printed), rises(steady)  # @inspect shares as %
     assert 0.45 < shares[0] < 0.5, "as printed, nearly every other change"
     assert 0.075 < shares[1] < 0.08, "on the fixed batch few, and not none"
+    figure(curves([*range(1, 11)], {"printed, of the batch at hand": runs[0].batch_losses, "on the fixed batch": runs[0].losses},
+                  "step", "loss"), caption="Both losses of the first run, step by step.",
+        alt="Two lines over ten steps. One jumps up and down and ends higher than it began; the other falls.")
     question(r"""
         A loss is nothing but luck, and is printed `10` times. How many of the `9` changes do you
         expect to be rises?

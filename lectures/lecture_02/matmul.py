@@ -13,6 +13,7 @@ from einops import einsum, rearrange, reduce, repeat
 from einops.layers.torch import Rearrange
 from jaxtyping import Float, jaxtyped
 from torch import Tensor, nn
+from plots import BLUE, GOLD, GREEN, rectangles
 
 from litbook import aside, figure, misbelief, note, question
 
@@ -78,6 +79,11 @@ def a_product_contracts_one_axis() -> None:
     """)
     reported = flops(lambda: x @ w)  # @inspect reported as FLOP
     assert reported == 2 * m * k * n, "PyTorch counts as many."
+    shapes = {"x": (m, k), "w": (k, n), "y": (m, n)}  # @hide
+    figure(rectangles([shapes], {"x": BLUE, "w": GREEN, "y": GOLD}), caption=r"""
+        The two matrices and their product to scale. The width of `x` is the height of `w`, the axis
+        that both share; `y` has the height of one and the width of the other.
+    """, alt="A wide rectangle, a narrow one twice as high, and a third as high as the first and as narrow as the second.")
     question("A product of shapes `(m, 64)` and `(64, 8)` costs `102400` FLOPs. What is `m`?",
              answer=102400 // flops(lambda: torch.ones(1, 64) @ torch.ones(64, 8)),
         check=next(m for m in range(999) if 2 * m * 64 * 8 == 102400))

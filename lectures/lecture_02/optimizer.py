@@ -7,8 +7,9 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from plots import stacks
 
-from litbook import aside, explore, misbelief, note, question
+from litbook import aside, explore, figure, misbelief, note, question
 
 from .bowl import CURVES, adam_knows_axes_not_shapes
 from .figures import plot_paths
@@ -588,6 +589,11 @@ def one_step_is_four_calls() -> None:
     settings = signature(torch.optim.Optimizer.zero_grad).parameters  # @hide
     default = settings["set_to_none"].default  # @hide
     assert default is True, "Dropping gradients is PyTorch's default, too."  # @hide
+    parameters = {"parameters": 4 * sum(p.numel() for p in model.parameters())}  # @hide
+    during, after = {**parameters, "gradients": held}, {**parameters, "gradients": held - freed}  # @hide
+    figure(stacks({"loss": parameters, "backward()": during, "step()": during, "zero_grad()": after}, "bytes after this call"),
+        caption="Parameters and gradients of the model after each of the four calls.",
+        alt="Four bars. The two in the middle have gradients, as long as the parameters; the first and last have none.")
     model = Stack(8, 1)
     model(torch.ones(2, 8)).sum().backward()  # @unnoticed: 2: any batch
     question(r"""

@@ -10,8 +10,9 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from timing import time_call
 from torch import Tensor, nn
+from plots import stacks
 
-from litbook import aside, link, misbelief, note, question, requires
+from litbook import aside, figure, link, misbelief, note, question, requires
 
 from .blocks import (
     an_outlier_ruins_its_own_block_only,
@@ -194,6 +195,19 @@ def autocast_saves_on_activations_only() -> None:
     wide = kept(small, narrow=False)  # @inspect wide as B
     narrow = kept(small, narrow=True)  # @inspect narrow as B
     assert narrow > copies > wide, "At a batch of 8, autocast keeps more bytes than float32."
+    drawn = {}  # @hide
+    for n in (large, small):
+        whole = kept(n, narrow=False)
+        drawn[f"batch {n}, float32"] = {"activations": 1.0}
+        drawn[f"batch {n}, autocast"] = {
+            "activations": 0.5, "copy of the input": 2 * n * 64 / whole, "copies of weights": copies / whole,
+        }  # @hide
+    last = drawn[f"batch {small}, autocast"]  # @hide
+    assert math.isclose(sum(last.values()), narrow / wide), "The parts add up to what is kept."  # @hide
+    figure(stacks(drawn, "times what float32 keeps"), caption=r"""
+        What is kept for the backward pass, against `float32` at the same batch. The copies of
+        weights are as large in both batches, but only with the small one do they count.
+    """, alt="Four stacked bars. With the large batch, autocast's is three quarters of its neighbor; with the small batch it is more than twice as long.")
     question(r"""
         Take `9` hidden layers instead of `2`, and a batch so large that the last output and the
         copies of the weights do not matter. Without autocast the `9` hidden outputs are kept at `4`

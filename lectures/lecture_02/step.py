@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from units import GiB, MiB
+from plots import stacks
 
 from litbook import aside, figure, misbelief, note, question, requires
 
@@ -119,6 +120,17 @@ def autograd_keeps_more_than_the_hidden_layers() -> None:
         prediction and the target. In the smallest model here, the hidden outputs are only
         {shares[0]:.0%} of what is kept.
     """)
+    parts = {
+        f"batch {b}, width {d}, {n} hidden layers": {
+            "hidden outputs": b * d * n / m, "input": b * d / m, "prediction and target": 2 * b / m,
+        }
+        for (b, d, n), m in zip(sizes, measured)
+    }  # @hide
+    assert all(math.isclose(sum(of.values()), 1) for of in parts.values()), "Nothing else is kept."  # @hide
+    figure(stacks(parts, "share of what autograd keeps"), caption=r"""
+        What autograd keeps of the three models, by kind. The deeper the model, the more of it are
+        outputs of hidden layers.
+    """, alt="Three stacked bars. Hidden outputs are the larger part of each, and nearly all of the last.")
     question(r"""
         How many bytes does autograd keep for a model with `1` hidden layer of width `3` and a head,
         at a batch of `10`, in `float32`?

@@ -263,6 +263,10 @@ def a_view_can_hold_more_or_less_than_it_reports() -> None:
     copy = column.clone()
     assert copy.untyped_storage().nbytes() == 4000, \
         "A copy of the column keeps 4000 bytes."
+    note("The same with a matrix of `3 * 4` numbers, small enough to be drawn. The column shows three of the twelve that it keeps:")
+    first = torch.arange(12.0).view(3, 4)[:, 0]  # @inspect first
+    assert first.untyped_storage().nbytes() == 4 * first.nbytes, \
+        "The column keeps 4 times the bytes that it reports."
     note(r"""
         A view can also hold less than it reports. `expand` shows one number as a vector of `1000`.
         Its *stride*, the step in the storage from one element to the next, is zero, so it reads the
