@@ -66,8 +66,8 @@ def a_long_run_saves_by_the_clock() -> None:
 
     share = lost(every)  # @inspect share
     assert round(share, 3) == 0.104, "At this best time, a tenth of all time is lost."
-    assert lost(every / 2) > share, "Saving twice as often loses more time."
-    assert lost(every * 2) > share, "Saving half as often loses more time, too."
+    assert lost(every / 2) > share, "Saving twice as often loses more time."  # @hide
+    assert lost(every * 2) > share, "Saving half as often loses more time, too."  # @hide
     minutes = [every * 2 ** (k / 8) for k in range(-24, 25)]  # @hide
     saves = [save / t for t in minutes]  # @hide
     work = [t / 2 / between for t in minutes]  # @hide
@@ -215,6 +215,7 @@ def drift(parts: Iterable[str]) -> float:
     return max(float((a - b).detach().abs().max()) for a, b in pairs)
 
 
+@aside
 def a_resumed_run_needs_all_of_its_state() -> None:
     """A checkpoint must hold everything that the next step reads."""
     note(r"""
@@ -304,9 +305,9 @@ def loading_a_file_restores_nothing() -> None:
         when each is given its part of the file with `load_state_dict`.
     """)
     trained, fresh = Stack(4, 5), Stack(4, 5)
-    state = reloaded(trained.state_dict())
-    read = sum(equal())
-    fresh.load_state_dict(state)
+    state = reloaded(trained.state_dict())  # @hide
+    read = sum(equal())  # @hide
+    fresh.load_state_dict(state)  # @hide
     question(r"""
         Two models have `6` weight matrices each, with different random weights. The first is saved.
         How many matrices of the second agree with it after `torch.load`, and how many after

@@ -136,8 +136,8 @@ def a_product_costs_two_m_k_n() -> None:
             A box, seven cubes wide, three high and five deep. Its side is the left matrix, its top
             the right one, its front the sums.
         """)  # @hide
-    tally.clear()
-    outer = counted(tally, 4, 1) @ counted(tally, 1, 6)
+    tally.clear()  # @hide
+    outer = counted(tally, 4, 1) @ counted(tally, 1, 6)  # @hide
     question(r"""
         A column of `4` numbers times a row of `6` is a product with $k=1$. How many multiplications
         and additions does it really take, and how many FLOPs does the formula say?
@@ -277,7 +277,7 @@ def a_forward_pass_costs_two_per_parameter() -> None:
         return x
 
     params = sum(w.numel() for w in weights)  # @inspect params
-    assert params == 2 * 64**2 + 64, "The three layers have 8256 weights."
+    assert params == 2 * 64**2 + 64, "The three layers have 8256 weights."  # @hide
     work = flops(lambda: forward(points))  # @inspect work as FLOP
     assert work == 2 * 1024 * params, \
         "PyTorch's counter finds two FLOPs for each row and weight."
@@ -384,7 +384,7 @@ def cheap_in_flops_is_not_cheap_in_time() -> None:
     assert share < time_share, \
         "Of the product's time, the addition takes a larger share than of its FLOPs."
     moved = 2 * x.nbytes / n**2  # @inspect moved as B
-    assert moved == 8.0, "The addition reads 4 and writes 4 bytes for each FLOP."
+    assert moved == 8.0, "The addition reads 4 and writes 4 bytes for each FLOP."  # @hide
     reuse = work / (3 * x.nbytes)  # @inspect reuse as FLOP/B
     assert 170 < reuse < 171, "The product does 170 FLOPs with each byte."
     note(rf"""
@@ -403,7 +403,7 @@ def cheap_in_flops_is_not_cheap_in_time() -> None:
         number, such as an addition, waits for memory. The faster a card multiplies, the larger is
         its share of the time.
     """)
-    narrow = torch.empty(1536, 1536, dtype=torch.bfloat16, device="meta")
+    narrow = torch.empty(1536, 1536, dtype=torch.bfloat16, device="meta")  # @hide
     figure(bars({"addition": 1 / moved, "product": reuse}, "FLOPs with each byte", log=True), caption=r"""
         FLOPs that each of the two operations does with a byte that it moves, on a logarithmic scale.
     """, alt="Two bars. The product's goes on for three powers of ten where the addition's has ended.")

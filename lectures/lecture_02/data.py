@@ -382,7 +382,7 @@ def the_size_of_the_data_is_tokens_times_width() -> None:
         tokens. Llama 3 has a vocabulary of `128K` tokens [@llama3], so it needs a wider format:
     """)
     vocabulary = np.iinfo(np.uint16).max + 1  # @inspect vocabulary
-    assert vocabulary == 65536, "A uint16 has so many values."
+    assert vocabulary == 65536, "A uint16 has so many values."  # @hide
     question(r"""
         A tokenizer with a vocabulary of `100,000` turns a text into `2` trillion tokens. How large
         is the file, in the narrowest of the formats `uint8`, `uint16` and `uint32` that will do?

@@ -116,7 +116,7 @@ def a_training_run_in_three_lines() -> None:
     """)
     params, tokens, gpus = 70 * 10**9, 15 * 10**12, 1024
     work = 6 * params * tokens  # @inspect work as FLOP
-    assert work == 63 * 10**23, "6 * 70e9 * 15e12 is 6.3e24 FLOPs of work."
+    assert work == 63 * 10**23, "6 * 70e9 * 15e12 is 6.3e24 FLOPs of work."  # @hide
     note(r"""
         Then the speed. The GPU is an H100 in its fastest version, SXM. Its datasheet promises a
         *peak* rate for each number format. Here the format is `bfloat16`, a narrow one that most
@@ -141,7 +141,7 @@ def a_training_run_in_three_lines() -> None:
     mfu = 0.5
     per_day = rate * mfu * gpus * DAY  # @inspect per_day as FLOP
     assert 4.377e22 < per_day < 4.378e22, \
-        "In a day, all cards together do 4.38e22 FLOPs."
+        "In a day, all cards together do 4.38e22 FLOPs."  # @hide
     days = work / per_day  # @inspect days as days
     assert 143.92 < days < 143.93, \
         "The run takes 144 days on these assumptions."
@@ -489,7 +489,7 @@ def pooled_memory_needs_sharded_state() -> None:
     moments = [s["exp_avg"].nbytes + s["exp_avg_sq"].nbytes for s in states]
     held = [2 * p.nbytes + m for p, m in zip(owned, moments)]  # @inspect held[0] as B
     assert sum(held) == 16 * 8000, \
-        "Together, the slices take 16 bytes per parameter."
+        "Together, the slices take 16 bytes per parameter."  # @hide
     per_gpu = max(held) / 8000  # @inspect per_gpu as B
     assert per_gpu == 2.0, \
         "Each slice takes an eighth of that: 2 bytes for each parameter of the whole model."
@@ -620,7 +620,7 @@ def the_roofline_tells_waiting_from_working() -> None:
     rate = dense_peak("H100 SXM", "bfloat16")  # @inspect rate as FLOP/s
     bandwidth = CARDS["H100 SXM"].bandwidth  # @inspect bandwidth as B/s
     ridge = rate / bandwidth  # @inspect ridge as FLOP/B
-    assert 295.3 < ridge < 295.4, "While one byte arrives, an H100 can do 295 FLOPs."
+    assert 295.3 < ridge < 295.4, "While one byte arrives, an H100 can do 295 FLOPs."  # @hide
     note(r"""
         Take an operation with few FLOPs per byte. A model that writes text for one reader has one
         token at a time: it multiplies a single vector by each of its matrices. In `bfloat16` a
@@ -636,10 +636,10 @@ def the_roofline_tells_waiting_from_working() -> None:
     work = flops(lambda: x @ w)  # @inspect work as FLOP
     moved = x.nbytes + w.nbytes + y.nbytes  # @inspect moved as B
     per_byte = work / moved  # @inspect per_byte as FLOP/B
-    assert 0.999 < per_byte < 1.0, "One token makes about one FLOP per byte."
+    assert 0.999 < per_byte < 1.0, "One token makes about one FLOP per byte."  # @hide
     assert per_byte == intensity(1, n, n), "The helper intensity computes the same from the three sides."
     reachable = per_byte / ridge  # @inspect reachable as %
-    assert 0.0033 < reachable < 0.0034, "One token reaches at most 0.34 % of the peak."
+    assert 0.0033 < reachable < 0.0034, "One token reaches at most 0.34 % of the peak."  # @hide
     cache = 50 * 10**6  # @hide
     assert 2 * cache < w.nbytes < 3 * cache, \
         "The matrix is too large for the cache of an H100, 50 MB."  # @hide
@@ -664,7 +664,7 @@ def the_roofline_tells_waiting_from_working() -> None:
     reached = {s: min(1, i / ridge) for s, i in shapes.items()}  # @inspect reached as %
     assert 0.21 < reached["64 tokens"] < 0.22, "64 tokens reach at most 21 % of the peak."
     assert reached["4096 tokens"] == 1, "4096 tokens can reach the peak."
-    assert 0.00056 < reached["x + y"] < 0.00057, "An addition reaches at most 0.06 % of the peak."
+    assert 0.00056 < reached["x + y"] < 0.00057, "An addition reaches at most 0.06 % of the peak."  # @hide
     waiting = [name for name, part in reached.items() if part < 1]  # @hide
     figure(plot_roofline(rate, bandwidth, shapes), caption=r"""
         The roofline of an H100 SXM in dense bfloat16: the highest rate for each intensity. On the
@@ -693,8 +693,8 @@ def the_roofline_tells_waiting_from_working() -> None:
     few, many = grid[256, "H100 SXM"], grid[512, "H100 SXM"]  # @hide
     assert few["moving bytes"] > few["arithmetic"], "With 256 tokens, moving bytes takes longer."  # @hide
     assert many["moving bytes"] < many["arithmetic"], "With 512 tokens, arithmetic takes longer."  # @hide
-    card = CARDS["A100 SXM 80GB"]
-    older = dense_peak(card.name, "bfloat16")
+    card = CARDS["A100 SXM 80GB"]  # @hide
+    older = dense_peak(card.name, "bfloat16")  # @hide
     question(rf"""
         An A100 promises `{older / TERA:.0f}e12` FLOP/s in `bfloat16` and moves
         `{card.bandwidth / TERA:.3f}e12` B/s. How many FLOPs per byte does an operation need there

@@ -140,7 +140,7 @@ def a_float_is_three_fields() -> None:
     assert pattern == "".join(fields), \
         "The pattern is sign, exponent and fraction."
     assert layout(torch.float32) == (1, 8, 23), \
-        "The fields have 1, 8 and 23 bits."
+        "The fields have 1, 8 and 23 bits."  # @hide
     power = int(fields[1], 2) - 127  # binary 01111100 is 124  # @inspect power
     assert power == -3, "The exponent bits say 124; less the bias that is -3."
     assert 2.0**power * (1 + 0b01 / 4) == 0.15625, \
@@ -283,7 +283,7 @@ def small_values_vanish_in_float16() -> None:
         The picture shows this rounding near zero. Across: a number. Up: what it becomes in
         `float16`. Each step of the stairs is one value of `float16`:
     """)
-    unit = 2.0**-24
+    unit = 2.0**-24  # @hide
     xs = [unit * i / 100 for i in range(-50, 451)]  # @hide
     ys = [cast(x, torch.float16) for x in xs]  # @hide
     stairs = sorted({abs(y) / unit for y in ys})  # @hide
@@ -326,9 +326,9 @@ def bfloat16_is_the_top_half_of_float32() -> None:
     assert top == full[:16], \
         "The bits of a bfloat16 are the first 16 of a float32."
     assert layout(torch.bfloat16) == (1, 8, 7), \
-        "bfloat16 has 8 bits of exponent and 7 of fraction."
+        "bfloat16 has 8 bits of exponent and 7 of fraction."  # @hide
     assert layout(torch.float16) == (1, 5, 10), \
-        "float16 has 5 bits of exponent and 10 of fraction."
+        "float16 has 5 bits of exponent and 10 of fraction."  # @hide
     sizes = [torch.finfo(d).bits // 8 for d in FORMATS[:3]]  # @hide
     assert sizes == [4, 2, 2], "float32 takes 4 bytes, the two others 2."  # @hide
     note(r"""
@@ -338,7 +338,7 @@ def bfloat16_is_the_top_half_of_float32() -> None:
     kept = cast(1e-8, torch.bfloat16)  # @inspect kept
     assert kept == 1.0011717677116394e-08, "In bfloat16 the gradient of 1e-8 is not zero."
     off = kept / 1e-8 - 1  # @inspect off as %
-    assert 0.00117 < off < 0.00118, "It is about a thousandth too large."
+    assert 0.00117 < off < 0.00118, "It is about a thousandth too large."  # @hide
     question(r"""
         A `float32` has `32` bits, a `bfloat16` the first `16` of them. Suppose that the last `16`
         are simply cut off, without rounding. How many different patterns of `float32` then become
@@ -407,9 +407,9 @@ def bfloat16_is_much_coarser() -> None:
     assert coarse == 1 / 128, \
         "In bfloat16 the gap is 1/128: no number lies between 1 and 1.0078."
     against_half = coarse / eps[torch.float16]
-    assert against_half == 8.0, "That is 8 times as coarse as float16."
+    assert against_half == 8.0, "That is 8 times as coarse as float16."  # @hide
     against_full = coarse / eps[torch.float32]
-    assert against_full == 65536.0, "That is 65536 times as coarse as float32."
+    assert against_full == 65536.0, "That is 65536 times as coarse as float32."  # @hide
     note(r"""
         In the formula of a float the fraction is added to one, which is not stored. So a `bfloat16`
         has `7 + 1 = 8` binary digits. With eight binary digits one can count to $2^8 = 256$ without
@@ -420,14 +420,14 @@ def bfloat16_is_much_coarser() -> None:
     count = 2 ** (7 + 1)  # @inspect count
     assert count == 2 / coarse == 256, "Up to 256 bfloat16 counts without a gap."
     digits = math.log10(count)  # @inspect digits
-    assert 2.40 < digits < 2.41, "A bfloat16 has 2.4 significant decimal digits."
+    assert 2.40 < digits < 2.41, "A bfloat16 has 2.4 significant decimal digits."  # @hide
     note("Beyond `256` there are gaps. The next number after `256` is `258`. The sum `256 + 1` lies half way between them, and is rounded back to `256`:")
     total = torch.tensor(256.0, dtype=torch.bfloat16) + 1  # @inspect total as bits
     assert total.item() == 256, "Adding one to 256 does nothing."
     after = torch.tensor(258.0, dtype=torch.bfloat16)  # @inspect after as bits
     # The bits of both, read as whole numbers, follow one another:
-    patterns = after.view(torch.int16) - total.view(torch.int16)
-    assert patterns == 1, "No pattern of bits lies between 256 and 258."
+    patterns = after.view(torch.int16) - total.view(torch.int16)  # @hide
+    assert patterns == 1, "No pattern of bits lies between 256 and 258."  # @hide
     begin: dict[str, Any] = {"dtype": "bfloat16", "bits": 0x4380 << 16}  # @hide
     explore(reading, over={"dtype": [*NAMES], "bits": range(2**32)}, at=begin, module="pictures/bits.js",
         still=plot_bits(f"{0x4380:016b}", layout(torch.bfloat16), [254, 255, 256, 258, 260]),
@@ -716,7 +716,7 @@ def a_running_sum_stalls() -> None:
     single = running_sum(1.0, 4000, torch.float32)  # @inspect single
     assert brain == 2**8, "In bfloat16 the total stops at 256."
     assert half == 2**11, "In float16 the total stops at 2048."
-    assert single == 4000, "In float32 the total is exact."
+    assert single == 4000, "In float32 the total is exact."  # @hide
     note(r"""
         In `bfloat16` the total stops at `256`, and no error says so. The cause is the gap to the
         next number: beyond `256` the numbers of `bfloat16` are `2` apart. Adding `1` leads to the
@@ -794,7 +794,7 @@ def small_updates_are_lost() -> None:
     below = torch.tensor(1.0, dtype=torch.bfloat16).view(torch.int16) - 1
     gap = 1 - below.view(torch.bfloat16).item()  # @inspect gap
     assert gap == 2**-8, "The next bfloat16 below one is 1/256 away."
-    assert 0.25 < 1e-3 / gap < 0.26, "An update is a quarter of this gap."
+    assert 0.25 < 1e-3 / gap < 0.26, "An update is a quarter of this gap."  # @hide
     note(r"""
         The cure is a *master copy*: the weight is kept in `float32` and updated there. The model
         computes with a copy of it that is rounded to `bfloat16`:
@@ -803,7 +803,7 @@ def small_updates_are_lost() -> None:
     for _ in range(steps):
         master -= 1e-3
     weight = master.bfloat16()  # @inspect weight
-    assert weight.dtype == torch.bfloat16, "The model uses a bfloat16."
+    assert weight.dtype == torch.bfloat16, "The model uses a bfloat16."  # @hide
     assert round(1 - weight.item(), 4) == 1.0, \
         "With a master copy, the weight comes to zero: all updates arrive."
     counts = [*range(0, steps + 1, 50)]  # @hide
@@ -923,10 +923,10 @@ def autocast_chooses_for_each_operation() -> None:
         product = layer(x)  # @inspect product.dtype
         shares = torch.softmax(product, dim=-1)  # @inspect shares.dtype
         loss = nn.functional.mse_loss(product, product)  # @inspect loss.dtype
-        q = x.view(1, 1, 4, 8)
-        attended = nn.functional.scaled_dot_product_attention(q, q, q)
+        q = x.view(1, 1, 4, 8)  # @hide
+        attended = nn.functional.scaled_dot_product_attention(q, q, q)  # @hide
     assert product.dtype == torch.bfloat16, "The product of the layer is in bfloat16."
-    assert attended.dtype == torch.bfloat16, "The products of attention are in bfloat16."
+    assert attended.dtype == torch.bfloat16, "The products of attention are in bfloat16."  # @hide
     assert loss.dtype == torch.float32, "The loss is computed in float32."
     assert shares.dtype == product.dtype, "Softmax takes the format of its input, bfloat16."
     note(r"""
@@ -939,9 +939,9 @@ def autocast_chooses_for_each_operation() -> None:
     assert gradient is not None, "The backward pass leaves a gradient."  # @hide
     kept = {layer.weight.dtype, gradient.dtype}  # @inspect kept
     assert kept == {torch.float32}, "Parameter and gradient are stored in float32."
-    digits = gradient.bfloat16().float()
+    digits = gradient.bfloat16().float()  # @hide
     assert torch.equal(gradient, digits), \
-        "The gradient has only the digits of a bfloat16: its product was in bfloat16."
+        "The gradient has only the digits of a bfloat16: its product was in bfloat16."  # @hide
     note(r"""
         So the rule of thumb: multiply in `bfloat16`, those products of attention included. Keep in
         `float32` what adds up many numbers: losses, long sums, softmax, and the weights that the

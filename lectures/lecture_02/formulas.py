@@ -32,39 +32,39 @@ def the_formulas_and_where_they_were_shown() -> None:
     """)
     width, layers, batch = 64, 2, 8
     parameters = width**2 * layers + width  # @inspect parameters
-    assert parameters == 8256, "the model of this chapter"
+    assert parameters == 8256, "the model of this chapter"  # @hide
     kept = 4 * (batch * width * (layers + 1) + 2 * batch)  # @inspect kept as B
     measured = bill("AdamW", width, layers, batch)  # @inspect measured as B
-    assert kept == measured["activations"], "formula, measured"
+    assert kept == measured["activations"], "formula, measured"  # @hide
     work = 6 * batch * parameters - 2 * batch * width**2  # @inspect work as FLOP
-    assert work == step_flops(batch, width, layers), "formula, counted"
+    assert work == step_flops(batch, width, layers), "formula, counted"  # @hide
     state = 16 * parameters  # @inspect state as B
-    held = sum(measured.values()) - kept  # @inspect held as B
-    assert state == held, "formula, measured"
+    held = sum(measured.values()) - kept  # @inspect held as B  # @hide
+    assert state == held, "formula, measured"  # @hide
     product = 2 * batch * width * width  # @inspect product as FLOP
-    x, w = torch.ones(batch, width), torch.ones(width, width)
-    assert product == flops(lambda: x @ w), "formula, counted"
+    x, w = torch.ones(batch, width), torch.ones(width, width)  # @hide
+    assert product == flops(lambda: x @ w), "formula, counted"  # @hide
     tokens = 14 * 10**11 * 2 / 1e12  # @inspect tokens as TB
-    assert tokens == 2.8, "of token ids"
+    assert tokens == 2.8, "of token ids"  # @hide
     note(r"""
         Three that need more than this model: attention, from the decoder of the part on gradients;
         the bytes that a product moves; and the time of a large run.
     """)
-    context, vocab = 128, 100  # @unnoticed: 128, 100: the formula holds for any
+    context, vocab = 128, 100  # @unnoticed: 128, 100: the formula holds for any  # @hide
     attention = 12 * layers * width * context  # @inspect attention as FLOP
-    matrices = 12 * layers * width**2 + vocab * width
-    seen = sum(decoder_flops(vocab, width, 2, layers, context))
-    assert seen == (6 * matrices + attention) * context, "formula, counted"
+    matrices = 12 * layers * width**2 + vocab * width  # @hide
+    seen = sum(decoder_flops(vocab, width, 2, layers, context))  # @hide
+    assert seen == (6 * matrices + attention) * context, "formula, counted"  # @hide
     moved = x.nbytes + w.nbytes + (x @ w).nbytes  # @inspect moved as B
     per_byte = product / moved  # @inspect per_byte
-    formula = intensity(batch, width, width, width=4)
-    assert per_byte == formula, "formula, measured"
+    formula = intensity(batch, width, width, width=4)  # @hide
+    assert per_byte == formula, "formula, measured"  # @hide
     ridge = dense_peak("H100 SXM", "float32") / CARDS["H100 SXM"].bandwidth
     reached = min(1, per_byte / ridge)  # @inspect reached as %
-    assert reached == per_byte * 3.35e12 / 67e12, "bytes decide, not units"
+    assert reached == per_byte * 3.35e12 / 67e12, "bytes decide, not units"  # @hide
     promised = 1024 * dense_peak("H100 SXM", "bfloat16")  # @inspect promised as FLOP/s
     days = 6 * 70e9 * 15e12 / (promised * 0.5 * DAY)  # @inspect days as days
-    assert 143.92 < days < 143.93, "the run of the first page"
+    assert 143.92 < days < 143.93, "the run of the first page"  # @hide
     note(rf"""
         The letters:
 
@@ -121,7 +121,7 @@ def the_four_kinds_of_memory_are_a_list_not_a_total() -> None:
     """Parameters, gradients, optimizer state and activations are a list, not yet a total."""
     note("The same step once more, by kind:")
     kinds = bill("AdamW", 64, 2, 8)  # @inspect kinds as B
-    assert len(kinds) == 4, "the four kinds"
+    assert len(kinds) == 4, "the four kinds"  # @hide
     total = sum(kinds.values())  # @inspect total as B
     assert total == 138304, "of all four"
     note(r"""

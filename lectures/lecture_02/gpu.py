@@ -45,14 +45,14 @@ def tensors_start_on_the_cpu() -> None:
         a device of shapes without data, because every machine has it.)
     """)
     assert x.to("cpu") is x, "x is on the CPU already, so .to returns x itself."
-    shape_only = torch.zeros(32, 32, device="meta")  # @unnoticed: 32: any shape
-    assert shape_only.device.type == "meta", "The second tensor was made on the device meta."
+    shape_only = torch.zeros(32, 32, device="meta")  # @unnoticed: 32: any shape  # @hide
+    assert shape_only.device.type == "meta", "The second tensor was made on the device meta."  # @hide
     note("`with torch.device(…):` changes the default for the lines inside it:")
     with torch.device("meta"):
         inside = torch.zeros(32, 32)  # @unnoticed: 32: any shape
-    after = torch.zeros(32, 32)  # @unnoticed: 32: any shape
+    after = torch.zeros(32, 32)  # @unnoticed: 32: any shape  # @hide
     assert inside.device.type == "meta", "Inside the block, a new tensor is on meta."
-    assert after.device.type == "cpu", "After the block, a new tensor is on the CPU again."
+    assert after.device.type == "cpu", "After the block, a new tensor is on the CPU again."  # @hide
     question(r"""
         `x` is on the CPU, in `float32`. How many of these are `x` itself, without a copy:
         `x.to("cpu")`, `x.to(torch.float32)`, `x.to(torch.float64)`, `x.to("meta")`,
@@ -87,8 +87,8 @@ def ask_before_you_move() -> None:
     """)
     count = torch.cuda.device_count()  # @measure count
     available = torch.cuda.is_available()  # @measure available
-    held = torch.cuda.memory_allocated()  # @measure held as B
-    assert available == (count > 0), "A GPU is available exactly if PyTorch counts one."
+    held = torch.cuda.memory_allocated()  # @measure held as B  # @hide
+    assert available == (count > 0), "A GPU is available exactly if PyTorch counts one."  # @hide
     device = "cuda" if available else "cpu"  # @measure device
     x = torch.ones(32, 32, device=device)
     assert x.sum() == 32 * 32, "The same line runs on a GPU and on a CPU."
@@ -98,9 +98,9 @@ def ask_before_you_move() -> None:
         (`message_of` runs a call and returns its error.)
     """)
     refused = message_of(lambda: torch.cuda.get_device_properties(count))  # @measure refused
-    silence = ""
-    assert refused != silence, "Asking for a missing GPU is an error."
-    if count == 0:
+    silence = ""  # @hide
+    assert refused != silence, "Asking for a missing GPU is an error."  # @hide
+    if count == 0:  # @hide
         assert held == 0, "Without a GPU, no memory of one is taken."  # @zero: there is no GPU in this branch
         stranded = message_of(lambda: torch.zeros(32, 32).to("cuda:0"))  # @measure stranded
         assert stranded != silence, "Without a GPU, moving a tensor to one is an error."
@@ -116,6 +116,7 @@ def ask_before_you_move() -> None:
         why="There is a GPU with the number `3`, so there are those with `0`, `1` and `2` as well: four.")
 
 
+@aside
 def blocks_are_multiples_of_a_smallest_one() -> None:
     """On a GPU a tensor takes whole blocks of 512 bytes."""
     note(r"""

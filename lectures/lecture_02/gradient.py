@@ -80,7 +80,7 @@ def backward_fills_the_leaves() -> None:
         dropped = prediction.grad, loss.grad
     # dropped is (prediction.grad, loss.grad):
     assert dropped == (None, None), "Prediction and loss keep no gradient."
-    assert prediction.is_leaf is False, "The prediction is no leaf."
+    assert prediction.is_leaf is False, "The prediction is no leaf."  # @hide
     assert len(caught) == 2, "PyTorch warns whoever looks for them."  # @hide
     graph = {
         "x": (x.tolist(), x.grad), "w": (w.tolist(), w.grad), "prediction": (prediction.item(), dropped[0]),
@@ -203,17 +203,17 @@ def a_gradient_is_two_more_products() -> None:
     forward = flops(lambda: h @ w)  # @inspect forward as FLOP
     weights = flops(lambda: h.t() @ g)  # @inspect weights as FLOP
     inputs = flops(lambda: g @ w.t())  # @inspect inputs as FLOP
-    assert forward == 2 * b * d * k, "The forward product takes 2bdk FLOPs."
+    assert forward == 2 * b * d * k, "The forward product takes 2bdk FLOPs."  # @hide
     assert weights == inputs == forward, \
         "Each of the two backward products takes as many FLOPs as the forward one."
     note(r"""
         The first layer of a model is an exception. Its input is the data, which is not trained, so
         nobody needs the gradient `g @ w.T`, and PyTorch leaves this product out.
     """)
-    row = torch.tensor([[1.0, 2.0]], requires_grad=True)
-    column = torch.tensor([[3.0], [4.0]], requires_grad=True)
-    arriving = torch.tensor([[5.0]])
-    got = torch.autograd.grad(row @ column, (row, column), arriving)
+    row = torch.tensor([[1.0, 2.0]], requires_grad=True)  # @hide
+    column = torch.tensor([[3.0], [4.0]], requires_grad=True)  # @hide
+    arriving = torch.tensor([[5.0]])  # @hide
+    got = torch.autograd.grad(row @ column, (row, column), arriving)  # @hide
     question(r"""
         A row $h = (1, 2)$ is multiplied by a column $w = (3, 4)$, and the gradient of their product
         is $g = 5$. Which gradients do row and column get?
@@ -428,7 +428,7 @@ def six_per_parameter_and_token_is_a_special_case() -> None:
     b, d, k = 16384, 32768, 8192
     forward, backward = two_layers(b, d, k)
     params = d * d + d * k  # @inspect params
-    assert params == 1_342_177_280, "The two layers have 1.34 billion weights."
+    assert params == 1_342_177_280, "The two layers have 1.34 billion weights."  # @hide
     ratio = backward / forward  # @inspect ratio as times
     assert ratio == 1.2, \
         "Here the backward pass costs 1.2 times the forward pass."
@@ -673,6 +673,7 @@ def moment_of(layers: int, segment: int, moment: int) -> dict[str, Any]:  # @ste
     raise ValueError(f"a step has {3 * layers} moments, not {moment}")
 
 
+@aside
 def checkpointing_trades_flops_for_memory() -> None:
     """Activation checkpointing keeps fewer activations and computes the forward pass twice."""
     note(r"""
@@ -709,10 +710,10 @@ def checkpointing_trades_flops_for_memory() -> None:
         `most_alive` runs a whole step and returns how many outputs are in memory at its fullest
         moment, for segments of five lengths:
     """)
-    lengths = (1, 2, 4, 8, 16)  # @unnoticed: 2, 16 -> 17, 16 -> 32: lengths beside the best
-    peaks = {n: most_alive(layers, n) for n in lengths}  # @inspect peaks
-    best = min(lengths, key=lambda n: peaks[n])  # @inspect best
-    assert best == 4, "Segments of 4 layers take the least memory."
+    lengths = (1, 2, 4, 8, 16)  # @unnoticed: 2, 16 -> 17, 16 -> 32: lengths beside the best  # @hide
+    peaks = {n: most_alive(layers, n) for n in lengths}  # @inspect peaks  # @hide
+    best = min(lengths, key=lambda n: peaks[n])  # @inspect best  # @hide
+    assert best == 4, "Segments of 4 layers take the least memory."  # @hide
     over = [peaks[n] - layers // n - n for n in lengths]  # @hide
     assert 0 <= min(over) <= max(over) < 0.13, \
         "Measured, it is L / s + s outputs, or up to an eighth of an output more."  # @hide
@@ -751,7 +752,7 @@ def checkpointing_trades_flops_for_memory() -> None:
         "The gradient is the same, bit for bit."
     useful = once / work  # @hide
     assert useful == 0.75, "Of these FLOPs, three quarters count for MFU."  # @hide
-    kept, again, _ = train_in_segments(layers, 2, rows, width)
+    kept, again, _ = train_in_segments(layers, 2, rows, width)  # @hide
     question(r"""
         `16` layers are cut into segments of `2` layers instead of `4`. The input of a segment takes
         `1024` bytes. How many bytes are kept when the backward pass begins, and how many more FLOPs

@@ -144,7 +144,7 @@ def the_loop_finds_it() -> None:
     w = learned.flatten().tolist()
     found = [round(value, 3) for value in w]  # @inspect found
     assert found == list(range(16)), "The loop has found the weights 0 to 15."
-    batch = signature(train).parameters["batch"].default
+    batch = signature(train).parameters["batch"].default  # @hide
     falling = run.losses[-1] / run.losses[0]  # @hide
     assert falling < 1e-9, "The loss ends at less than a billionth."  # @hide
     figure(plot_losses({0.05: run.losses}), caption=r"""
@@ -240,19 +240,19 @@ def a_batch_loss_is_noise() -> None:
         began, as printed and on the fixed batch? And how many of all its changes were rises?
     """)
 
-    def lower(losses: Sequence[Sequence[float]]) -> int:
+    def lower(losses: Sequence[Sequence[float]]) -> int:  # @hide
         return sum(series[-1] < series[0] for series in losses)
 
-    def rises(losses: Sequence[Sequence[float]]) -> float:
+    def rises(losses: Sequence[Sequence[float]]) -> float:  # @hide
         changes = [b > a for series in losses for a, b in pairwise(series)]
         return sum(changes) / len(changes)
 
-    printed, steady = [r.batch_losses for r in runs], [r.losses for r in runs]
-    ended = lower(printed), lower(steady)  # @inspect ended
-    assert ended == (16, 30), "as printed like a coin; fixed, in every run"
-    shares = rises(printed), rises(steady)  # @inspect shares as %
-    assert 0.45 < shares[0] < 0.5, "as printed, nearly every other change"
-    assert 0.075 < shares[1] < 0.08, "on the fixed batch few, and not none"
+    printed, steady = [r.batch_losses for r in runs], [r.losses for r in runs]  # @hide
+    ended = lower(printed), lower(steady)  # @inspect ended  # @hide
+    assert ended == (16, 30), "as printed like a coin; fixed, in every run"  # @hide
+    shares = rises(printed), rises(steady)  # @inspect shares as %  # @hide
+    assert 0.45 < shares[0] < 0.5, "as printed, nearly every other change"  # @hide
+    assert 0.075 < shares[1] < 0.08, "on the fixed batch few, and not none"  # @hide
     figure(curves([*range(1, 11)], {"printed, of the batch at hand": runs[0].batch_losses, "on the fixed batch": runs[0].losses},
                   "step", "loss"), caption="Both losses of the first run, step by step.",
         alt="Two lines over ten steps. One jumps up and down and ends higher than it began; the other falls.")

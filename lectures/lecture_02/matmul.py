@@ -614,7 +614,7 @@ def heads_share_a_small_matrix() -> None:
     mixed = einsum(heads, w, "... hidden1, hidden1 hidden2 -> ... hidden2")
     joined = rearrange(mixed, "... heads hidden2 -> ... (heads hidden2)")  # @inspect joined.shape
     assert tuple(heads.shape) == (2, 3, 2, 4), "two heads of four"
-    assert joined.shape == x.shape, "joined to the old shape"
+    assert joined.shape == x.shape, "joined to the old shape"  # @hide
 
     note(r"""
         All in all this is a linear map of the whole axis. Its matrix has `w` on the diagonal, once

@@ -117,9 +117,9 @@ def plain_sgd_remembers_nothing() -> None:
     assert used.tolist() == [0.5, 0.5], \
         "The parameter with a gradient takes a step."
     assert unused.tolist() == [1, 1], "The parameter without a gradient stays as it was."
-    missing: Any = unused.grad
-    careless = message_of(lambda: sgd(lr=0.5)(unused, missing, {}))  # @inspect careless
-    assert "NoneType" in careless, "Applied to None, the rule fails with an error."
+    missing: Any = unused.grad  # @hide
+    careless = message_of(lambda: sgd(lr=0.5)(unused, missing, {}))  # @inspect careless  # @hide
+    assert "NoneType" in careless, "Applied to None, the rule fails with an error."  # @hide
     question(r"""
         A parameter starts at `1`. SGD with a learning rate of `0.5` gets the gradients `2`, `-1`
         and `0.5`, one after the other. Where does the parameter end?
@@ -558,6 +558,7 @@ def an_optimizer_knows_tensors_not_layers() -> None:
         """)
 
 
+@aside
 def one_step_is_four_calls() -> None:
     """A training step is four calls, and the last one frees the gradients."""
     note(r"""
@@ -573,19 +574,19 @@ def one_step_is_four_calls() -> None:
     """)
     model = Stack(width=4, layers=2)
     optimizer = torch.optim.Adagrad(model.parameters())
-    before = [p.detach().clone() for p in model.parameters()]
+    before = [p.detach().clone() for p in model.parameters()]  # @hide
     loss = F.mse_loss(model(torch.randn(2, 4)), torch.tensor([4.0, 5.0]))  # @inspect loss.item()  # @unnoticed: 4.0, 5.0: any targets
     loss.backward()
     held = gradient_bytes(model)  # @inspect held as B
     optimizer.step()
     optimizer.zero_grad(set_to_none=True)  # @unnoticed: set_to_none= dropped: the default of today, said for older releases
     freed = held - gradient_bytes(model)  # @inspect freed as B
-    pairs = zip(before, model.parameters())  # @unnoticed: arguments swapped: equal either way
-    changed = [not torch.equal(old, new) for old, new in pairs]
+    pairs = zip(before, model.parameters())  # @unnoticed: arguments swapped: equal either way  # @hide
+    changed = [not torch.equal(old, new) for old, new in pairs]  # @hide
     assert held == 36 * 4, \
         "After backward(), each of the 36 parameters has a gradient of 4 bytes."
     assert freed == 36 * 4, "zero_grad() frees all gradients."
-    assert changed == [True, True, True], "The step changed every matrix."
+    assert changed == [True, True, True], "The step changed every matrix."  # @hide
     settings = signature(torch.optim.Optimizer.zero_grad).parameters  # @hide
     default = settings["set_to_none"].default  # @hide
     assert default is True, "Dropping gradients is PyTorch's default, too."  # @hide
@@ -594,8 +595,8 @@ def one_step_is_four_calls() -> None:
     figure(stacks({"loss": parameters, "backward()": during, "step()": during, "zero_grad()": after}, "bytes after this call"),
         caption="Parameters and gradients of the model after each of the four calls.",
         alt="Four bars. The two in the middle have gradients, as long as the parameters; the first and last have none.")
-    model = Stack(8, 1)
-    model(torch.ones(2, 8)).sum().backward()  # @unnoticed: 2: any batch
+    model = Stack(8, 1)  # @hide
+    model(torch.ones(2, 8)).sum().backward()  # @unnoticed: 2: any batch  # @hide
     question(r"""
         A `Stack` has one hidden layer of `8 * 8` weights and a head of `8`, in `float32`. How many
         bytes does `zero_grad` free after a backward pass?

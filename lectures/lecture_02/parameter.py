@@ -47,11 +47,11 @@ def a_parameter_is_a_tensor_that_is_registered() -> None:
     names = [name for name, _ in module.named_parameters()]  # @inspect names
     assert names == ["learned"], "The module knows the parameter alone."
     assert list(module.state_dict()) == ["learned"], \
-        "It saves the parameter alone."
+        "It saves the parameter alone."  # @hide
     module = nn.Module()
-    module.first = nn.Parameter(torch.ones(3, 5))  # @unnoticed: arguments swapped: as many numbers
-    module.second = torch.ones(5, requires_grad=True)  # @unnoticed: left out, 5, requires_grad= dropped: the optimizer does not see it
-    module.third = nn.Parameter(torch.ones(7))
+    module.first = nn.Parameter(torch.ones(3, 5))  # @unnoticed: arguments swapped: as many numbers  # @hide
+    module.second = torch.ones(5, requires_grad=True)  # @unnoticed: left out, 5, requires_grad= dropped: the optimizer does not see it  # @hide
+    module.third = nn.Parameter(torch.ones(7))  # @hide
     question(r"""
         A module has a parameter of `3 × 5`, a plain tensor of `5` numbers that wants a gradient,
         and a parameter of `7`. How many numbers does its optimizer train?
@@ -99,15 +99,15 @@ def an_output_is_a_sum_of_many_terms() -> None:
     spread = [outputs(n, 1.0).std().item() for n in widths]  # @inspect spread
     roots = [math.sqrt(n) for n in widths]  # @inspect roots
     assert roots == [16, 32, 64, 128], \
-        "These are the roots of the numbers of inputs."
-    measured = [s / r for s, r in zip(spread, roots)]  # @inspect measured  # @unnoticed: arguments swapped: both are alike
+        "These are the roots of the numbers of inputs."  # @hide
+    measured = [s / r for s, r in zip(spread, roots)]  # @inspect measured  # @unnoticed: arguments swapped: both are alike  # @hide
     assert 0.95 < min(measured), \
-        "The deviation is less than a twentieth below the root."
+        "The deviation is less than a twentieth below the root."  # @hide
     assert max(measured) < 1.05, \
-        "It is less than a twentieth above, at any width."
-    growth = (spread[-1] / spread[0]) ** 2
+        "It is less than a twentieth above, at any width."  # @hide
+    growth = (spread[-1] / spread[0]) ** 2  # @hide
     assert round(math.log2(growth)) == 6, \
-        "From 256 to 16384 inputs, the variance doubles 6 times, as the inputs do."
+        "From 256 to 16384 inputs, the variance doubles 6 times, as the inputs do."  # @hide
     misbelief("The variance of the output is related to the square root of the number of inputs.",
               "The *variance* grows with the number of inputs itself. The *standard deviation* grows with its root.")
     note("So divide the weights by that root. Beside the draws above, the picture shows the same draws with weights divided by it:")
@@ -152,9 +152,9 @@ def dividing_by_the_root_keeps_the_scale() -> None:
     y = outputs(16384, 1 / math.sqrt(16384)).flatten()  # @inspect y  # @unnoticed: 16384: about as many as the root is of
     different = len(set(y.tolist()))  # @hide
     assert 0.99 < different / y.numel(), "Hardly two outputs are alike."  # @hide
-    inside = (y.abs() < 1).double().mean().item()  # @inspect inside as %  # @unnoticed: .double(): exact enough
+    inside = (y.abs() < 1).double().mean().item()  # @inspect inside as %  # @unnoticed: .double(): exact enough  # @hide
     assert 0.64 < inside < 0.73, \
-        "About two thirds of the outputs lie between -1 and 1."
+        "About two thirds of the outputs lie between -1 and 1."  # @hide
     misbelief("After scaling, each element of the output is constant.", rf"""
         The elements are as random as before. What is constant is their standard deviation, one:
         {inside:.0%} of them lie between `-1` and `1`.

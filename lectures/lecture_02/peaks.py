@@ -80,8 +80,8 @@ def every_peak_belongs_to_a_format() -> None:
         as much a tick, at `1.98` GHz, or at `1.83` GHz with the tensor cores at work
         [@nvidia-hopper]:
     """)
-    ampere = 108 * 128 * 1.41e9, 108 * 2048 * 1.41e9
-    hopper = 132 * 256 * 1.98e9, 132 * 4096 * 1.83e9
+    ampere = 108 * 128 * 1.41e9, 108 * 2048 * 1.41e9  # @hide
+    hopper = 132 * 256 * 1.98e9, 132 * 4096 * 1.83e9  # @hide
     rebuilt = [round(rate / TERA, 1) for rate in ampere + hopper]
     assert rebuilt == [19.5, 311.9, 66.9, 989.4], \
         "The products give the peaks of the datasheets, to the first three digits."
@@ -310,7 +310,7 @@ def the_first_calls_are_not_the_ones_to_time() -> None:
     tenth = (5 + setup / 10) / 5  # @hide
     assert tenth == 5.0, \
         "With a tenth of the set-up, the mean would be 5 times too long."  # @hide
-    assert tenth < observed, "Measured, the mean is more than 5 times too long."
+    assert tenth < observed, "Measured, the mean is more than 5 times too long."  # @hide
     misbelief("Published timings are averages over many runs, after a warm-up.", r"""
         Not all of them: the timer of CS336 takes the mean of `5` calls without a warm-up [@cs336].
         Before you quote a time, ask how it was measured.
@@ -373,7 +373,7 @@ def mfu_counts_what_the_model_needs() -> None:
     stalled = utilization(needed, seconds + 2.0, rate)  # @inspect stalled
     assert stalled is not None, "The peak is known here, too."  # @hide
     assert 0.79 < stalled / mfu < 0.81, \
-        "With the waiting, MFU is 8 / 10 of what it was."
+        "With the waiting, MFU is 8 / 10 of what it was."  # @hide
     misbelief("MFU ignores communication and other overhead.", rf"""
         It does not: the seconds go on while the card waits. Here MFU falls from {mfu:.1%} to
         {stalled:.1%}.

@@ -39,8 +39,8 @@ def elementwise_operations_make_a_new_tensor() -> None:
     """)
     x = torch.ones(2, 3)
     same_values = x * 1  # @inspect same_values
-    assert same_values.shape == x.shape, "the shape is kept"
-    assert torch.equal(same_values, x), "so are the values"
+    assert same_values.shape == x.shape, "the shape is kept"  # @hide
+    assert torch.equal(same_values, x), "so are the values"  # @hide
     assert not same_storage(x, same_values), "but in new memory"
 
     note(r"""
@@ -112,7 +112,7 @@ def the_flop_counter_sees_only_products() -> None:
     reported = flops(lambda: x + 1)  # @inspect reported as FLOP
     normalized = flops(lambda: x.softmax(-1))
     product = flops(lambda: x @ x)  # @inspect product as FLOP
-    assert y.numel() == 100, "100 additions were done."
+    assert y.numel() == 100, "100 additions were done."  # @hide
     assert reported == 0, "None of them was reported."  # @zero: the counter has no formula for it
     assert normalized == 0, "For a softmax nothing is reported either."  # @zero: the counter has no formula for it
     assert product == 2 * n**3, "A product is counted."
@@ -123,7 +123,7 @@ def the_flop_counter_sees_only_products() -> None:
         [later section](#cheap_in_flops_is_not_cheap_in_time) measures its time.
     """)
     assert (x.nbytes, y.nbytes) == (400, 400), \
-        "400 bytes are read, and 400 are written."
+        "400 bytes are read, and 400 are written."  # @hide
     per_addition = (x.nbytes + y.nbytes) / y.numel()  # @inspect per_addition as B
     assert per_addition == 8, "Each addition moves 8 bytes."
     question(r"""

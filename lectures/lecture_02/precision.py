@@ -71,8 +71,8 @@ def flops_do_not_depend_on_the_format() -> None:
         where mistakes are yours and not the format's. Then make the products `bfloat16`, keep the
         weights in `float32`, and watch the loss.
     """)
-    pair = [torch.ones(128, 128, dtype=d) for d in (formats[0], formats[2])]  # @unnoticed: 128, 2: shares are the same for any size
-    work = [flops(partial(torch.matmul, x, x)) for x in pair]
+    pair = [torch.ones(128, 128, dtype=d) for d in (formats[0], formats[2])]  # @unnoticed: 128, 2: shares are the same for any size  # @hide
+    work = [flops(partial(torch.matmul, x, x)) for x in pair]  # @hide
     question(r"""
         Both matrices of a product are converted from `float64`, `8` bytes a number, to `bfloat16`,
         `2` bytes a number. Divide the FLOPs after by the FLOPs before, and the bytes after by the
@@ -133,8 +133,8 @@ def the_backward_pass_is_narrow_too() -> None:
     assert weight.grad is not None, "Each weight has a gradient."  # @hide
     assert weight.grad.dtype == torch.float32, \
         "The product's bfloat16 gradient is stored as float32."
-    deep, (x, y) = Stack(8, 5), linear_batch(8, 4)  # @unnoticed: 4: any batch
-    with Products() as seen:
+    deep, (x, y) = Stack(8, 5), linear_batch(8, 4)  # @unnoticed: 4: any batch  # @hide
+    with Products() as seen:  # @hide
         with torch.autocast("cpu", torch.bfloat16):
             output = deep(x)
         F.mse_loss(output.float(), y).backward()
@@ -186,7 +186,7 @@ def autocast_saves_on_activations_only() -> None:
     halved = 2 * (2 * large * 64 + large)  # @inspect halved as B
     assert narrow == halved + 2 * large * 64 + copies, "Under autocast: these at 2 bytes, and copies of the input and of two matrices."
     saving = wide / narrow  # @inspect saving
-    assert round(saving, 2) == 1.33, "Autocast keeps 1.33 times fewer bytes at this batch."
+    assert round(saving, 2) == 1.33, "Autocast keeps 1.33 times fewer bytes at this batch."  # @hide
     note(rf"""
         With the large batch autocast keeps {saving:.2f} times fewer bytes. It is not twice, because
         the copy of the input counts as much as a hidden layer. Then a batch of `8`. The copies of

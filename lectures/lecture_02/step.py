@@ -108,7 +108,7 @@ def autograd_keeps_more_than_the_hidden_layers() -> None:
 
     sizes = (2, 4, 2), (8, 64, 2), (8, 64, 10)
     measured = [kept(*size) for size in sizes]  # @inspect measured
-    assert measured == [28, 1552, 5648], "For the three models, autograd keeps 28, 1552 and 5648 numbers."
+    assert measured == [28, 1552, 5648], "For the three models, autograd keeps 28, 1552 and 5648 numbers."  # @hide
     exact = [b * d * (n + 1) + 2 * b for b, d, n in sizes]
     assert measured == exact, "The formula gives the same three numbers."
     hidden = [b * d * n for b, d, n in sizes]

@@ -84,7 +84,7 @@ def a_tensor_is_memory_and_a_way_to_read_it() -> None:
     assert one == "00111111100000000000000000000000", \
         "Read as an integer, the first element shows the bits of 1.0."
     assert same_storage(x, integers), \
-        "Floats and integers use the same storage."
+        "Floats and integers use the same storage."  # @hide
     piece = torch.zeros(4, 5)[1:, 2]  # @unnoticed: 4: a column of more rows begins and steps the same
     question(r"""
         `m` is a new matrix of `4` rows and `5` columns. `m[1:, 2]` is its column `2`, from row `1`
@@ -394,7 +394,7 @@ def some_shapes_cannot_be_a_view() -> None:
     assert error == (
         "RuntimeError: view size is not compatible with input tensor's size and stride (at least "
         "one dimension spans across two contiguous subspaces). Use .reshape(...) instead."
-    ), "PyTorch's error says that the stride is not compatible."
+    ), "PyTorch's error says that the stride is not compatible."  # @hide
 
     note(r"""
         The way out is a copy. `contiguous()` copies the elements in the order of reading, and then
@@ -406,8 +406,8 @@ def some_shapes_cannot_be_a_view() -> None:
     reshaped, shared = y.reshape(2, 3), x.reshape(3, 2)
     assert copied.tolist() == [[1, 4, 2], [5, 3, 6]], \
         "The copy has the elements in the order of reading."
-    assert not same_storage(x, copied), "The copy has a storage of its own."
-    assert torch.equal(reshaped, copied), "reshape gives the same numbers as the copy."
+    assert not same_storage(x, copied), "The copy has a storage of its own."  # @hide
+    assert torch.equal(reshaped, copied), "reshape gives the same numbers as the copy."  # @hide
     assert not same_storage(x, reshaped), \
         "Of the transpose, reshape makes a copy."
     assert same_storage(x, shared), "Of the matrix itself, reshape makes a view."

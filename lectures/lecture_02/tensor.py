@@ -210,7 +210,7 @@ def a_tensor_can_be_weighed_without_memory() -> None:
     binary = size / 1024**3  # @inspect binary as GiB
     assert binary == 2.25, "The matrix takes 2.25 GiB; a GiB is 1024 cubed bytes."
     decimal = size / 10**9  # @inspect decimal as GB
-    assert 2.415 < decimal < 2.416, "The matrix takes 2.416 GB; a GB is 10**9 bytes."
+    assert 2.415 < decimal < 2.416, "The matrix takes 2.416 GB; a GB is 10**9 bytes."  # @hide
     misbelief(f"That matrix takes {size / MiB / 1000:.1f} GB.", rf"""
         It takes {binary} GiB, which is {decimal:.2f} GB. The wrong number is `2304 / 1000`: MiB
         divided as if a thousand of them were a GB. But `1024` MiB are one GiB, and one GB is

@@ -143,26 +143,26 @@ def the_batch_decides_where_memory_peaks() -> None:
     # The formula, times 4 bytes for each number:
     backward = 4 * (state + large * width * (layers + 2) + matrix + width)  # @inspect backward as B
     assert backward == 1_000_448, \
-        "The formula for the backward pass gives 1,000,448 bytes."
+        "The formula for the backward pass gives 1,000,448 bytes."  # @hide
     wide = memory_over_a_step(width, layers, large)
     fullest = max(wide, key=lambda moment: moment.total)  # @inspect fullest.held as B
     assert fullest.phase == "backward", \
         "With the large batch, the peak is in the backward pass."
-    gradients = fullest.held["gradients"]
+    gradients = fullest.held["gradients"]  # @hide
     assert gradients == 4 * (matrix + width), \
-        "At the peak, two of five weight gradients are there."
+        "At the peak, two of five weight gradients are there."  # @hide
     share = fullest.total / backward  # @inspect share
     assert round(share, 2) == 1.0, \
         "The measured peak is the formula's, to one percent."
     note("Then with a batch of `16`. The activations are small, and the peak is in the update:")
     update = 4 * (4 * weights + small * width + 3 * matrix)  # @inspect update as B
-    assert update == 316_416, "The formula for the update gives 316,416 bytes."
+    assert update == 316_416, "The formula for the update gives 316,416 bytes."  # @hide
     narrow = memory_over_a_step(width, layers, small)
     fullest = max(narrow, key=lambda moment: moment.total)  # @inspect fullest.held as B
     assert fullest.phase == "update", \
         "With the small batch, the peak is in the update."
     assert fullest.held["temporaries"] // 4 // matrix == 3, \
-        "At the peak, there are three temporary matrices."
+        "At the peak, there are three temporary matrices."  # @hide
     share = fullest.total / update  # @inspect share
     assert round(share, 3) == 1.0, \
         "The measured peak is the formula's, to a tenth of a percent."

@@ -229,7 +229,7 @@ def the_block_of_today_keeps_other_tensors() -> None:
     inside = 8 * 14336  # @inspect inside as B
     share = inside / layer  # @inspect share as %
     assert 0.68 < share < 0.69, \
-        "In Llama-3-8B, 68 % of the bytes are kept inside the feed-forward part."
+        "In Llama-3-8B, 68 % of the bytes are kept inside the feed-forward part."  # @hide
     exact_layer = activation_bytes(LLAMA_3_8B, 8192)  # @hide
     assert exact_layer - layer == 2 * 4 + 4 * 32, \
         "The formula leaves out the few numbers of norms and heads."  # @hide
@@ -458,10 +458,10 @@ def checkpointing_keeps_the_input_alone() -> None:
     kept = saved_bytes_of(lambda: checkpointed(x), given)  # @inspect kept as B
     assert kept == x.nbytes == 2 * 64 * (2 * 32), \
         "Autograd keeps the bytes of the block's input, no more."
-    expected, = torch.autograd.grad(block(x, turn).sum(), x)
-    gradient, = torch.autograd.grad(checkpointed(x).sum(), x)
+    expected, = torch.autograd.grad(block(x, turn).sum(), x)  # @hide
+    gradient, = torch.autograd.grad(checkpointed(x).sum(), x)  # @hide
     assert torch.equal(gradient, expected), \
-        "The gradient is the same, bit for bit."
+        "The gradient is the same, bit for bit."  # @hide
     saved = activation_bytes(LLAMA_3_8B, 4096) / (2 * 4096)  # @hide
     assert 20 < saved < 21, \
         "A block of Llama-3-8B that is not checkpointed keeps 21 times what its input takes."  # @hide
@@ -486,9 +486,9 @@ def checkpointing_keeps_the_input_alone() -> None:
     more = longer / usual - 1  # @inspect more as %
     assert 0.25 < more < 0.26, \
         "With checkpointing, a step takes 26 % more FLOPs."
-    down = 2 * 4096 * LLAMA_3_8B.hidden * LLAMA_3_8B.width
+    down = 2 * 4096 * LLAMA_3_8B.hidden * LLAMA_3_8B.width  # @hide
     assert longer - usual == forward - down, \
-        "What runs again is the forward pass without its last product."
+        "What runs again is the forward pass without its last product."  # @hide
     misbelief("Checkpointing every block costs a third more.", rf"""
         It costs {more:.0%} more here. A third would be a whole forward pass, since a step is three
         of them. But the backward pass does not need the result of a block's last product, `down`,
@@ -544,7 +544,7 @@ def checkpointing_lets_a_large_model_fit() -> None:
     state, activations = without.values()
     assert activations > 2 * 80 * GB > 100 * state, \
         "With 1024 cards the state is small, and the activations still need more than two cards."
-    inputs_alone = "inputs of blocks"
+    inputs_alone = "inputs of blocks"  # @hide
     needs = {
         cards: sum(on_a_card(cards, inputs_alone).values())
         for cards in (8, 16, 32, 64)

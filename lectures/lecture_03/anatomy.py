@@ -428,7 +428,7 @@ def heads_of_queries_share_keys() -> None:
         text. Compare `32` KV heads with `8`, for a text of `8192` tokens:
     """)
 
-    def shared_by(
+    def shared_by(  # @hide
         kv_heads: int, inner_width: int, context: int
     ) -> dict[str, Any]:
         c = replace(LLAMA_3_8B, kv_heads=kv_heads, hidden=inner_width)
@@ -439,13 +439,13 @@ def heads_of_queries_share_keys() -> None:
             "cache": cache_bytes(c, context),
         }
 
-    thirty_two, eight = (shared_by(g, 14336, 8192) for g in (32, 8))
-    part = eight["cache"] / thirty_two["cache"]  # @inspect part as %
-    assert part == 0.25, "With 8 KV heads, a quarter is kept."
+    thirty_two, eight = (shared_by(g, 14336, 8192) for g in (32, 8))  # @hide
+    part = eight["cache"] / thirty_two["cache"]  # @inspect part as %  # @hide
+    assert part == 0.25, "With 8 KV heads, a quarter is kept."  # @hide
     assert eight["attention"] == thirty_two["attention"], \
-        "The FLOPs of attention stay."
-    left = eight["weights"] / thirty_two["weights"]  # @inspect left as %
-    assert 0.89 < left < 0.9, "Nine tenths of the block's weights stay."
+        "The FLOPs of attention stay."  # @hide
+    left = eight["weights"] / thirty_two["weights"]  # @inspect left as %  # @hide
+    assert 0.89 < left < 0.9, "Nine tenths of the block's weights stay."  # @hide
     alone = replace(LLAMA_3_8B, kv_heads=1)  # @hide
     names = "query", "key", "value", "out"  # @hide
     single = sum(math.prod(matrices(alone)[m]) for m in names)  # @hide
@@ -482,6 +482,7 @@ def heads_of_queries_share_keys() -> None:
         hint="How many keys has a token, and how many numbers has a key?")
 
 
+@aside
 def a_gate_costs_a_third_matrix() -> None:
     """SwiGLU has three matrices instead of two, so they are made narrower."""
     note(r"""
@@ -510,19 +511,19 @@ def a_gate_costs_a_third_matrix() -> None:
     d = 4096
     exact = 8 * d / 3  # @inspect exact
 
-    def rounded_up(size: float, multiple: int) -> int:
+    def rounded_up(size: float, multiple: int) -> int:  # @hide
         return math.ceil(size / multiple) * multiple
 
-    h = rounded_up(exact, 256)  # @inspect h
+    h = rounded_up(exact, 256)  # @inspect h  # @hide
     assert h == LLAMA_2_7B.hidden == 11008, \
         "This is the inner width of Llama-2-7B."
     wider = 1.3 * exact  # @hide
     assert rounded_up(wider, 1024) == LLAMA_3_8B.hidden == 14336, \
         "1.3 times eight thirds, rounded up to a multiple of 1024, is the inner width of Llama-3-8B."  # @hide
-    two_plain = 2 * d * 4 * d
-    ratio = 3 * d * h / two_plain  # @inspect ratio as times
+    two_plain = 2 * d * 4 * d  # @hide
+    ratio = 3 * d * h / two_plain  # @inspect ratio as times  # @hide
     assert 1 < ratio < 1.01, \
-        "Its three matrices have as many weights as two plain ones, up to the rounding."
+        "Its three matrices have as many weights as two plain ones, up to the rounding."  # @hide
     wide = 3 * d * LLAMA_3_8B.hidden / two_plain  # @hide
     assert wide == 1.3125, \
         "The three matrices of Llama-3-8B have almost a third more weights than two plain ones."  # @hide
@@ -596,7 +597,7 @@ def each_matrix_costs_two_flops_per_weight() -> None:
         "The total is what the counter says for the whole block."  # @hide
     share = rest / total  # @inspect share as %
     assert 0.071 < share < 0.072, \
-        "At 2048 tokens, attention's two products are 7 % of the block's FLOPs."
+        "At 2048 tokens, attention's two products are 7 % of the block's FLOPs."  # @hide
     note(rf"""
         With `2048` tokens attention's two products are {share:.1%} of all FLOPs of the block. The
         norms, the rotations and the softmax are not counted. They do a few operations for each

@@ -104,9 +104,9 @@ def a_cache_gives_the_same_answer_for_less() -> None:
         "A blue cell is a token that goes through the model."  # @hide
     figure(cells(grids, [("not there yet", "none"), ("goes through the model", BLUE), ("kept", GREEN)],
                  ("step", "token")), caption=r"""
-        A text written token by token, a row for each step. Without a cache all tokens so
-        far go through the model in each step; with it, only the new one.
-    """, alt=r"""
+                     A text written token by token, a row for each step. Without a cache all tokens
+                     so far go through the model in each step; with it, only the new one.
+                 """, alt=r"""
         Two grids of eight by eight cells. In the left one a whole triangle goes through the model,
         in the right one only its diagonal; what is below it is kept.
     """)
@@ -260,7 +260,7 @@ def reading_is_work_and_writing_is_waiting() -> None:
     assert round(writing, 1) == 1.1, \
         "Writing does about one FLOP with each byte."
     assert 2100 < reading < 2200, \
-        "Reading a prompt of 2048 tokens does about 2000 times as many."
+        "Reading a prompt of 2048 tokens does about 2000 times as many."  # @hide
     ridge = PEAK / BANDWIDTH  # @inspect ridge as FLOP/B
     assert writing < ridge < reading, \
         "Writing is below the ridge of an H100, and reading above it."
@@ -330,7 +330,7 @@ def bandwidth_sets_the_pace() -> None:
     pace = {name: CARDS[name].bandwidth / size for name in cards}  # @inspect pace as tokens/s
     h100 = pace["H100 SXM"]
     assert 223 < h100 < 224, \
-        "An H100 writes at most 223 tokens a second."
+        "An H100 writes at most 223 tokens a second."  # @hide
     faster = pace["H200"] / h100  # @inspect faster as times
     assert math.isclose(faster, 4.8 / 3.35), \
         "An H200 is faster by its bandwidth, 4.8 TB/s instead of 3.35."
@@ -342,12 +342,12 @@ def bandwidth_sets_the_pace() -> None:
     """)
     by_arithmetic = PEAK / (2 * 7504658432)  # @inspect by_arithmetic as tokens/s
     assert 65_000 < by_arithmetic < 66_000, \
-        "By its arithmetic alone, an H100 could write 65,926 tokens a second."
+        "By its arithmetic alone, an H100 could write 65,926 tokens a second."  # @hide
     assert by_arithmetic == PEAK / forward_flops(LLAMA_3_8B, 1, 0), \
         "Two FLOPs for each weight are those of the formula."  # @hide
     unused = by_arithmetic / h100
     assert 295 < unused < 296, \
-        "That is 295 times as many as its memory allows."
+        "That is 295 times as many as its memory allows."  # @hide
     misbelief("A card with twice the FLOP/s writes twice as fast.", rf"""
         Only bandwidth counts here: the arithmetic could write {unused:.0f} times as fast, and
         waits. The H200 has the same FLOP/s as the H100, and writes {4.8 / 3.35:.1f} times as fast,

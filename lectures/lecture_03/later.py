@@ -34,6 +34,7 @@ def later_models() -> None:
     a_window_bounds_the_cache()
 
 
+@aside
 def a_head_has_a_size_of_its_own() -> None:
     """The heads together need not be as wide as the model."""
     note(r"""
@@ -90,6 +91,7 @@ def a_head_has_a_size_of_its_own() -> None:
     """)
 
 
+@aside
 def a_token_meets_a_few_of_many_experts() -> None:
     """With experts, memory follows all parameters, and FLOPs those that a token meets."""
     note(r"""
@@ -346,6 +348,7 @@ def deepseek_is_counted() -> None:
         why="A token meets all of attention, the shared expert and the head, but only `8` of `256` experts in a layer: `37` of `671` billion.")
 
 
+@aside
 def a_window_bounds_the_cache() -> None:
     """With a window, the cache and attention's FLOPs stop growing with the text."""
     note(r"""
@@ -402,9 +405,10 @@ def a_window_bounds_the_cache() -> None:
     assert sum(two[-1]) == len(reach), "The last row is what the last token depends on."  # @hide
     figure(cells({"one layer": one, "two layers": two}, [("unseen", "none"), ("seen", BLUE)],
                  ("token", "depends on token")), caption=r"""
-        On which tokens each of `12` tokens depends, with a window of `4`, after one layer and after
-        two. The band of a layer never gets wider, so neither does the cache.
-    """, alt=r"""
+                     On which tokens each of `12` tokens depends, with a window of `4`, after one
+                     layer and after two. The band of a layer never gets wider, so neither does the
+                     cache.
+                 """, alt=r"""
         Two grids with a band along the diagonal. The band of one layer is four cells wide, that of
         two layers seven.
     """)

@@ -149,7 +149,7 @@ def every_operation_has_an_intensity() -> None:
         "Peak and bandwidth are those of the datasheet, for dense matrices."  # @hide
     ridge = PEAK / BANDWIDTH  # @inspect ridge as FLOP/B
     assert 295 < ridge < 296, \
-        "While a byte arrives, an H100 can do 295 FLOPs."
+        "While a byte arrives, an H100 can do 295 FLOPs."  # @hide
     note(r"""
         Now the intensity of a product. Multiply $m$ tokens of $k$ numbers with a matrix of $k$ rows
         and $n$ columns. That takes $2mkn$ FLOPs. It reads the tokens and the matrix and writes $mn$
@@ -170,7 +170,7 @@ def every_operation_has_an_intensity() -> None:
         gate: Float[Tensor, "m n"] = torch.empty(2048, n).bfloat16()  # @hide
     products = operations_of(lambda: (tokens @ matrix, tokens[:1] @ matrix))
     counted = [op.flops / op.moved for op in products if op.flops]  # @inspect counted as FLOP/B
-    formula = [m * k * n / (m * k + k * n + m * n) for m in (2048, 1)]
+    formula = [m * k * n / (m * k + k * n + m * n) for m in (2048, 1)]  # @hide
     assert counted == formula, \
         "The tensors give the same intensity as the formula."
     many, single = counted
@@ -768,9 +768,9 @@ def operations_run_in_turn() -> None:
     assert arithmetic[:3] == [0.0] * 3, \
         "With 64 tokens or fewer, no operation waits for arithmetic."
     assert 0.69 < arithmetic[3] < 0.71, \
-        "With 512 tokens, 70 % of the card's time is arithmetic."
+        "With 512 tokens, 70 % of the card's time is arithmetic."  # @hide
     assert 0.36 < arithmetic[4] < 0.38, \
-        "With 4096 tokens, 37 % of the card's time is arithmetic."
+        "With 4096 tokens, 37 % of the card's time is arithmetic."  # @hide
     longest = ["launches" if t.launches > t.card else "arithmetic" if t.arithmetic > t.memory else "memory" for t in times]  # @hide
     assert longest == ["launches"] * 3 + ["arithmetic", "memory"], \
         "With more and more tokens, the block waits for launches, for arithmetic, and for memory."  # @hide

@@ -216,9 +216,9 @@ def a_causal_mask_needs_half_the_pairs() -> None:
         ]
         return torch.cat(parts, dim=1)
 
-    whole = written_attention(q, k, v)
+    whole = written_attention(q, k, v)  # @hide
     assert torch.allclose(in_groups(16), whole), \
-        "In groups, the result is the same."
+        "In groups, the result is the same."  # @hide
     full = flops(lambda: written_attention(q, k, v))  # @inspect full as FLOP
     shares = [flops(partial(in_groups, 64 // m)) / full for m in (1, 2, 4, 32)]  # @inspect shares
     assert shares == [1, 3 / 4, 5 / 8, 33 / 64], \
@@ -243,8 +243,8 @@ def a_causal_mask_needs_half_the_pairs() -> None:
         All pairs of `16` queries and keys, in `2`, `4` and `16` groups. The smaller the groups, the
         fewer scores are computed only to be hidden.
     """, alt=rf"""
-        Three grids. The same triangle is needed in each. Scored are {scored[0]:.0%}, {scored[1]:.0%}
-        and {scored[2]:.0%} of the cells, in steps that get smaller.
+        Three grids. The same triangle is needed in each. Scored are {scored[0]:.0%},
+        {scored[1]:.0%} and {scored[2]:.0%} of the cells, in steps that get smaller.
     """)
     question("With $m$ groups of queries, $(m+1)/2m$ of the pairs are scored. Into how many groups must the queries be cut at least so that it is less than `51%`?",
              answer=next(m for m in range(1, 200) if (m + 1) / (2 * m) < 0.51), check=1 + 50, unit="groups",

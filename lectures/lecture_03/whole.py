@@ -235,8 +235,8 @@ def a_text_with_a_known_entropy() -> None:
     line = spelled(text[0, 1:])  # @inspect line
     assert len(line) == RUN.context == 32, \
         "The line has 32 letters and spaces."  # @hide
-    different = {spelled(word) for word in words}
-    assert len(different) == WORDS == 32, "The lexicon has 32 different words."
+    different = {spelled(word) for word in words}  # @hide
+    assert len(different) == WORDS == 32, "The lexicon has 32 different words."  # @hide
     note(r"""
         The *surprise* of something that happens with probability $p$ is $-\log p$. The loss of a
         model is its mean surprise at a token. Take a reader who knows all `32` words. Which word
@@ -256,7 +256,7 @@ def a_text_with_a_known_entropy() -> None:
         the next letter are its probability:
     """)
 
-    def fits(beginning: str) -> int:
+    def fits(beginning: str) -> int:  # @hide
         return sum(word.startswith(beginning) for word in different)
 
     surprises = [
@@ -423,7 +423,7 @@ def the_run_is_predicted() -> None:
         "A batch that is a view of more texts would keep all of them."  # @hide
     bound = state + kept  # @inspect bound as B
     assert state < bound < 2 * state, \
-        "More than half of the bound is for parameters, gradients and averages."
+        "More than half of the bound is for parameters, gradients and averages."  # @hide
     note(r"""
         **Seconds.** The processor runs one operation after the other. Each takes the time of its
         FLOPs or that of its bytes, whichever is longer, and the time of a call. `step_at_best` adds
@@ -706,6 +706,7 @@ def it_writes_what_it_read() -> None:
     """, answer=26**3, check=len({(a, b, c) for a in range(26) for b in range(26) for c in range(26)}), unit="words", why="Any of `26` letters can stand in each of three places, and the space is certain: `26**3`.")
 
 
+@aside
 def the_formulas_of_a_transformer() -> None:
     """The formulas of a Transformer, with one model's numbers."""
     note(r"""
@@ -752,7 +753,7 @@ def the_formulas_of_a_transformer() -> None:
         "A decoding step of 16 texts takes as long as in an earlier part."  # @hide
     speed = 0.4 * PEAK / training  # @inspect speed as tokens/s
     assert 6800 < speed < 6900, \
-        "At an MFU of 40 %, a card trains on about 6,850 tokens a second."
+        "At an MFU of 40 %, a card trains on about 6,850 tokens a second."  # @hide
     note(rf"""
         | what | formula | here | shown in |
         |---|---|---|---|

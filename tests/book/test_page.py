@@ -612,9 +612,21 @@ def test_tensors_that_begin_alike_and_differ_show_where(tmp_path):
     assert now.startswith("6×6: 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, ")
 
 
-def test_a_claim_on_a_line_that_the_page_hides_says_its_caption(tmp_path):
-    it = run(tmp_path, section("x = 3\nassert x == 3, 'three it is'  # @hide"))
-    assert "✓ holds: three it is 3 = 3" in words("".join(page.pages(it).values()))
+def test_claims_that_the_page_hides_are_folded_with_their_lines_to_one_line_that_counts_them(tmp_path):
+    text = section(
+        "x = 3\nassert x == 3, 'it counts'\nassert x < 4, 'three it is'  # @hide\nassert x > 2  # @hide"
+    )
+    body = "".join(page.pages(run(tmp_path, text)).values())
+    shown, fold = body.split('<details class="lb-guards">')
+    assert "it counts" in shown and "three it is" not in shown
+    assert "✓ 2 more claims hold" in words(fold) and "✓ holds: 3 < 4" in words(fold)
+    assert re.findall(r'id="L(\d+)"', body) == sorted({*re.findall(r'id="L(\d+)"', body)}, key=int)
+
+
+def test_a_claim_that_fails_on_a_line_that_the_page_hides_stands_in_sight(tmp_path):
+    text = section("x = 3\nassert x == 4, 'four it is'  # @hide")
+    body = "".join(page.pages(run(tmp_path, text)).values())
+    assert "lb-guards" not in body and "This claim fails. four it is" in words(body)
 
 
 def test_a_promise_of_dtype_and_axes_that_is_kept_says_so():

@@ -302,6 +302,14 @@ class Code:
 
 
 @dataclass(frozen=True, slots=True)
+class Guards:
+    """Claims behind `@hide` that hold: their lines and verdicts, apart from those that make the point."""
+
+    code: Code
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
 class Loose:
     """What belongs to lines of a section that shows no code at all."""
 
@@ -355,4 +363,4 @@ class Fold:
     inside: tuple[Block, ...]
 
 
-Block = Told | Code | Loose | Shelf | Failure | Trouble | Unshown | Call | Ranks | Absence | Fold
+Block = Told | Code | Guards | Loose | Shelf | Failure | Trouble | Unshown | Call | Ranks | Absence | Fold

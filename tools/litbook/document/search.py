@@ -22,6 +22,7 @@ from litbook.document.blocks import (
     Failure,
     Figure,
     Fold,
+    Guards,
     Image,
     Link,
     Loose,
@@ -89,7 +90,7 @@ def _words(blocks: Iterable[Block]) -> Iterator[str]:
                 yield from _paragraphs(caption)
             case Fold(inside=inside):
                 yield from _words(inside)
-            case Question() | Output() | Speech() | Code() | Loose() | Shelf():
+            case Question() | Output() | Speech() | Code() | Guards() | Loose() | Shelf():
                 pass
             case Failure() | Trouble() | Unshown() | Call() | Ranks() | Absence():
                 pass

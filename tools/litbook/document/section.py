@@ -11,7 +11,20 @@ import itertools
 from collections.abc import Sequence
 
 from litbook.document import margin, outline, pieces
-from litbook.document.blocks import Absence, Block, Call, Code, Entry, Fold, Loose, Ranks, Row, Told, Unshown
+from litbook.document.blocks import (
+    Absence,
+    Block,
+    Call,
+    Code,
+    Entry,
+    Fold,
+    Guards,
+    Loose,
+    Ranks,
+    Row,
+    Told,
+    Unshown,
+)
 from litbook.document.books import Book
 from litbook.document.catalogue import _, ngettext
 from litbook.document.evidence import gather, others, statements
@@ -56,11 +69,19 @@ class _Section:
         self.items = outline.outline(section, self.lines, hidden, self._tells)
         self.code = sorted(n for item in self.items if isinstance(item, outline.Code) for n in item.lines)
         self.shelves = Shelves(self.evidence, book.path(section))
+        self.guards = [
+            claim
+            for claim in self.evidence.claims
+            if claim.verdict == "holds" and any(first <= claim.line <= last for first, last in hidden)
+        ]
+        guards = [n for claim in self.guards for n in range(claim.line, claim.last + 1)]
+        self.shown = {*self.code, *guards}
         # By the shown line that they stand beside; none where all of them wait.
         self.beside: dict[int, list[Entry]] = {}
-        entries = {} if self.waits else margin.entries(self.evidence, self.others, section, self.code)
+        entries = {} if self.waits else margin.entries(self.evidence, self.others, section, self.shown)
         for line in sorted(entries):
-            self.beside.setdefault(self._home(line), []).extend(entries[line])
+            home = line if line in self.shown else self._home(line)
+            self.beside.setdefault(home, []).extend(entries[line])
 
     def blocks(self) -> list[Block]:
         section, device = self.section, self.section.requires
@@ -80,10 +101,10 @@ class _Section:
             blocks += self.shelves.below(lambda line: self._home(line) == 0)
 
         # What is shown as prose, or not at all, leaves the numbers of its lines behind, for links.
-        shown, at = set(self.code), section.first - 1
+        at = section.first - 1
 
         def unshown(end: int) -> None:
-            if numbers := tuple(n for n in range(at + 1, end + 1) if n not in shown):
+            if numbers := tuple(n for n in range(at + 1, end + 1) if n not in self.shown):
                 blocks.append(Unshown(numbers))
 
         for item in self.items:
@@ -102,6 +123,8 @@ class _Section:
                     blocks.append(Call(target))
                     at = max(at, line)
         unshown(section.last)
+        if self.guards and not self.waits:
+            blocks.append(Guards(self._rows(sorted(self.shown - {*self.code})), len(self.guards)))
         return [self._fold(blocks)] if self.waits else blocks
 
     def _home(self, line: int) -> int:

@@ -7,8 +7,8 @@ from typing import assert_never
 
 from litbook.document import blocks, pieces
 from litbook.document import section as document
-from litbook.document.catalogue import _, number
-from litbook.document.margin import SIMULATED, ranks
+from litbook.document.catalogue import _, ngettext, number
+from litbook.document.margin import SIGNS, SIMULATED, ranks
 from litbook.html import bits, cards, drawings, explored, figures, margin, markup, note, pictures, questions
 from litbook.html.markup import Html, tag
 from litbook.html.sheet import Sheet
@@ -87,6 +87,12 @@ class _Walk:
                 return []
             case blocks.Code():
                 return [self.code(block)]
+            case blocks.Guards(code, count):
+                sign = tag("span", SIGNS["holds"], class_="lb-ok")
+                summary = tag(
+                    "summary", sign, ngettext(" {n} more claim holds", " {n} more claims hold", count)
+                )
+                return [tag("details", summary, self.code(code), class_="lb-guards")]
             case blocks.Loose(entries):
                 rows = (margin.html(entry, setting) for entry in entries)
                 return [tag("section", tag("div", *rows, class_="lb-v"), class_="lb-code lb-plain")]

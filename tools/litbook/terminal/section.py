@@ -33,7 +33,7 @@ def of_ranks(terminal: Terminal, record: Record) -> None:
 
 def _block(terminal: Terminal, book: books.Book, file: int, block: blocks.Block) -> None:
     match block:
-        case blocks.Code(rows, dedent):
+        case blocks.Code(rows, dedent) | blocks.Guards(blocks.Code(rows, dedent)):
             for row in rows:
                 line = book.lines[file][row.number - 1].text[dedent:]
                 if line.strip():
