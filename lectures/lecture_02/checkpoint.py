@@ -33,6 +33,7 @@ def checkpoints() -> None:
     torch_load_refuses_what_it_does_not_know()
 
 
+@aside
 def a_long_run_saves_by_the_clock() -> None:
     """How often to save follows from how often a run dies and how long a save takes."""
     note(r"""
@@ -275,6 +276,7 @@ def a_resumed_run_needs_all_of_its_state() -> None:
         """, unit="parts")
 
 
+@aside
 def loading_a_file_restores_nothing() -> None:
     """`torch.load` only reads a file; `load_state_dict` changes the model."""
     note(r"""

@@ -117,6 +117,7 @@ def temporaries(
     return alive.most
 
 
+@aside
 def the_four_kinds_of_memory_are_a_list_not_a_total() -> None:
     """Parameters, gradients, optimizer state and activations are a list, not yet a total."""
     note("The same step once more, by kind:")

@@ -30,6 +30,7 @@ def tensors_on_a_gpu() -> None:
     both_one_byte_formats_multiply()
 
 
+@aside
 def tensors_start_on_the_cpu() -> None:
     """A new tensor is in CPU memory, unless you name another device."""
     note(r"""
@@ -78,6 +79,7 @@ def tensors_start_on_the_cpu() -> None:
         """)
 
 
+@aside
 def ask_before_you_move() -> None:
     """Choose the device once, and the same code runs with and without a GPU."""
     note(r"""

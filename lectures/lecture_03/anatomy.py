@@ -482,7 +482,6 @@ def heads_of_queries_share_keys() -> None:
         hint="How many keys has a token, and how many numbers has a key?")
 
 
-@aside
 def a_gate_costs_a_third_matrix() -> None:
     """SwiGLU has three matrices instead of two, so they are made narrower."""
     note(r"""
