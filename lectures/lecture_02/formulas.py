@@ -7,7 +7,7 @@ from hardware import CARDS
 from torch import Tensor
 from units import DAY
 
-from litbook import note, question
+from litbook import aside, note, question
 
 from .measure import bill, decoder_flops, dense_peak, intensity, step_flops
 
