@@ -185,6 +185,7 @@ def the_block_of_today_keeps_other_tensors() -> None:
     rounded = 12 * d + 4 * kv + 8 * h  # @inspect rounded as B
     listed = rounded + 8 + 4 * a  # @inspect listed as B
     block = with_lean_norms(Block(SMALL, "fused"))
+    # Width, texts, tokens of a text, and the size of a head:
     kept = kept_per_token(block, d, 2, 32, SMALL.head)  # @inspect kept as B  # @unnoticed: 2, 32: bytes per token are the same in any batch
     assert kept == listed, \
         "The list is right to the byte."
@@ -427,8 +428,8 @@ def written_attention_keeps_a_weight_per_pair() -> None:
         Llama-3-8B has `32` heads, and with fused attention a token keeps `168072` bytes in a layer.
         The text has `131072` tokens. How many times as much does a token keep with written-out
         attention? (Leave out the `float32` of a fused kernel: it is too small to matter.)
-    """, answer=lines["written out"][-1] / lines["fused"][-1],
-        check=1 + 32 * (2 * 131072 - 4) / (12 * 4096 + 4 * 1024 + 8 * 14336 + 8 + 4 * 32),
+    """, answer=(32 * (2 * 131072 - 4) + 168072) / 168072,
+        check=lines["written out"][-1] / lines["fused"][-1],
         unit="times", within=0.05, wrong={
             "That is the weights alone: the rest is kept too.": 32 * 2 * 131072 / 168072,
             "A weight takes two bytes.": 1 + 32 * 131072 / 168072,
@@ -448,7 +449,7 @@ def checkpointing_keeps_the_input_alone() -> None:
     """)
     block = Block(SMALL).bfloat16()
     x = torch.randn(2, 32, 64, dtype=torch.bfloat16, requires_grad=True)
-    turn = turns(SMALL.head, 32, like=x)
+    turn = turns(SMALL.head, 32, like=x)  # angles of the positions
 
     def checkpointed(x: Tensor) -> Tensor:
         y: Tensor = checkpoint(block, x, turn, use_reentrant=False)
@@ -523,8 +524,8 @@ def checkpointing_lets_a_large_model_fit() -> None:
         More cards do not divide them. Checkpointing does: then a card keeps the inputs of all
         blocks, and the activations of one block at a time, the one that is computed again.
 
-        `on_a_card` adds this up for a text of `8192` tokens. `of_a_block` are the activations of
-        one block with fused attention:
+        `on_a_card` gives both in GB, for a text of `8192` tokens. `of_a_block` are the activations
+        of one block with fused attention:
     """)
     config, tokens = LLAMA_3_70B, 8192
     of_a_block = tokens * activation_bytes(config, tokens)  # @inspect of_a_block as B
@@ -536,22 +537,22 @@ def checkpointing_lets_a_large_model_fit() -> None:
         else:
             activations = inputs + of_a_block
         return {
-            "state per card": 16 * parameter_count(config) / cards,
-            "activations per card": activations,
+            "state": 16 * parameter_count(config) / cards / GB,
+            "activations": activations / GB,
         }
 
-    without = on_a_card(1024, "all")  # @inspect without as B
+    without = on_a_card(1024, "all")  # @inspect without
     state, activations = without.values()
-    assert activations > 2 * 80 * GB > 100 * state, \
+    assert activations > 2 * 80 > 100 * state, \
         "With 1024 cards the state is small, and the activations still need more than two cards."
-    inputs_alone = "inputs of blocks"  # @hide
     needs = {
-        cards: sum(on_a_card(cards, inputs_alone).values())
+        cards: sum(on_a_card(cards, "inputs of blocks").values())
         for cards in (8, 16, 32, 64)
-    }  # @inspect needs as B
-    enough = [cards for cards, need in needs.items() if need < 80 * GB]
+    }  # @inspect needs
+    enough = [cards for cards, need in needs.items() if need < 80]
     assert enough == [32, 64], \
         "Checkpointed, state and activations fit from 32 cards on."
+    inputs_alone = "inputs of blocks"  # @hide
     recipes = {r.name: r.total for r in RECIPES if r.key in ("adamw", "adamw-mixed", "adamw-bfloat16")}  # @hide
     card, mixed = CARDS["H100 SXM"], "AdamW, bfloat16, float32 master copy"  # @hide
 
@@ -569,7 +570,7 @@ def checkpointing_lets_a_large_model_fit() -> None:
         }
 
     drawn = in_training("Llama-3-70B", 1024, tokens, mixed, "all")  # @hide
-    assert [drawn["state"], drawn["activations"]] == [*without.values()], \
+    assert [drawn["state"] / GB, drawn["activations"] / GB] == [*without.values()], \
         "The picture shows the same numbers."  # @hide
     explore(in_training, over={
         "model": ["Llama-3.2-1B", "Llama-3-8B", "Llama-3-70B", "Llama-3-405B"],
@@ -593,7 +594,7 @@ def checkpointing_lets_a_large_model_fit() -> None:
         """)  # @hide
     note(rf"""
         So without checkpointing no number of cards is enough: the activations of one text take
-        {activations / GB:.0f} GB, whatever the number. With checkpointing they take
+        {activations:.0f} GB, whatever the number. With checkpointing they take
         {(inputs + of_a_block) / GB:.1f} GB, and {enough[0]} cards are enough.
     """)
     question(r"""

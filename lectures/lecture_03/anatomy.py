@@ -81,12 +81,13 @@ def a_block_is_seven_matrices() -> None:
         row of $d$ numbers, and every matrix of the block turns a row of numbers into another. A
         matrix that turns $r$ numbers into $c$ numbers has $r \cdot c$ weights.
 
-        - *Attention* has four matrices. The query matrix makes $d$ numbers of the $d$ numbers of a
-          token, and so does the output matrix. The key matrix and the value matrix make $d_{kv}$
-          numbers each; $d_{kv}$ is at most $d$.
-        - The *feed-forward part* has three matrices. Two of them, called gate and up, make $h$
-          numbers of $d$; the third, called down, makes $d$ of $h$. The inner width $h$ is larger
-          than $d$.
+        - *Attention* has four matrices. The query matrix turns the $d$ numbers of a token into $d$
+          others, and so does the output matrix. The key matrix and the value matrix turn them into
+          $d_{kv}$ numbers each. If every head has keys of its own, $d_{kv}$ is $d$; if heads
+          [share keys](#heads_of_queries_share_keys), it is smaller.
+        - The *feed-forward part* has three matrices. Two of them, called gate and up, turn $d$
+          numbers into $h$; the third, called down, turns $h$ into $d$. The inner width $h$ is
+          larger than $d$.
         - Each of two norms has $d$ *gains*, factors that it learns.
 
         Added up, a block has this many parameters:
@@ -118,8 +119,8 @@ def a_block_is_seven_matrices() -> None:
     note(rf"""
         With the numbers of this block, attention has `2 * 64 * 64 + 2 * 64 * 16`, which is
         {2 * d * d + 2 * d * kv:,} weights. The feed-forward part has `3 * 64 * 160`, which is
-        {3 * d * h:,}, so {share:.0%} of all {weights:,}. The cause is the inner width $h$, which is
-        larger than $d$. The {gains} gains hardly count.
+        {3 * d * h:,}, so {share:.0%} of all {weights:,}. The cause is the inner width: $h$ is
+        larger than $d$, so its three matrices are the largest. The {gains} gains hardly count.
     """)
     figure(plot_block(matrices(SMALL)), caption=r"""
         The seven matrices of this block to one scale, a row of weights for each number that goes
@@ -422,10 +423,9 @@ def heads_of_queries_share_keys() -> None:
         "Without sharing, the matrix of keys has 64 * 64 weights."  # @hide
 
     note(r"""
-        Llama-3-8B has `32` heads of queries and `8` KV heads. `shared_by` gives its block another
-        number of KV heads. It returns the shapes of the seven matrices, their weights, the FLOPs of
-        attention for a new token, and the bytes of all keys and values that the model keeps of a
-        text. Compare `32` KV heads with `8`, for a text of `8192` tokens:
+        Llama-3-8B has `32` heads of queries and `8` KV heads. Give it other numbers of KV heads,
+        and see what becomes smaller and what stays. (What is kept of a text, the keys and values of
+        all its tokens, is called *KV cache* in the picture.)
     """)
 
     def shared_by(  # @hide
@@ -440,12 +440,14 @@ def heads_of_queries_share_keys() -> None:
         }
 
     thirty_two, eight = (shared_by(g, 14336, 8192) for g in (32, 8))  # @hide
-    part = eight["cache"] / thirty_two["cache"]  # @inspect part as %  # @hide
-    assert part == 0.25, "With 8 KV heads, a quarter is kept."  # @hide
+    part = eight["cache"] / thirty_two["cache"]  # @hide
+    assert part == 0.25, \
+        "With 8 KV heads instead of 32, a quarter is kept."  # @hide
     assert eight["attention"] == thirty_two["attention"], \
-        "The FLOPs of attention stay."  # @hide
-    left = eight["weights"] / thirty_two["weights"]  # @inspect left as %  # @hide
-    assert 0.89 < left < 0.9, "Nine tenths of the block's weights stay."  # @hide
+        "With 8 KV heads instead of 32, attention takes as many FLOPs."  # @hide
+    left = eight["weights"] / thirty_two["weights"]  # @hide
+    assert 0.89 < left < 0.9, \
+        "With 8 KV heads instead of 32, nine tenths of the block's weights are left."  # @hide
     alone = replace(LLAMA_3_8B, kv_heads=1)  # @hide
     names = "query", "key", "value", "out"  # @hide
     single = sum(math.prod(matrices(alone)[m]) for m in names)  # @hide
@@ -462,12 +464,15 @@ def heads_of_queries_share_keys() -> None:
             of the block: only the matrices of keys and of values shrink.
         """, caption=r"""
             The seven matrices of a block of Llama-3-8B to one scale, a row of weights for each
-            number that goes in; `down` is turned on its side. The KV cache is what is kept of the
-            text: the keys and values of all its tokens.
+            number that goes in; `down` is turned on its side.
         """, alt=r"""
             Seven rectangles. With 32 KV heads the four of attention are squares of one size. Gate,
             up and down are three and a half times as long as they are high.
         """)  # @hide
+    note(rf"""
+        So with `8` KV heads instead of `32`, Llama-3-8B keeps {part:.0%} of the keys and values.
+        Attention takes the same FLOPs, and {left:.0%} of the block's weights are left.
+    """)
     with torch.device("meta"):  # @hide
         layer = Attention(LLAMA_3_8B, "fused")  # @hide
     assert layer.key.weight.numel() == 4096 * 8 * 128, \
@@ -485,16 +490,16 @@ def heads_of_queries_share_keys() -> None:
 def a_gate_costs_a_third_matrix() -> None:
     """SwiGLU has three matrices instead of two, so they are made narrower."""
     note(r"""
-        The feed-forward part of the first Transformer has two matrices. One makes $4d$ numbers of
-        the $d$ numbers of a token, the other makes $d$ of them again, and between them stands a
+        The feed-forward part of the first Transformer has two matrices. One turns the $d$ numbers
+        of a token into $4d$, the other turns these into $d$ again, and between them stands a
         nonlinearity. Llama's feed-forward part, *SwiGLU*, has a third matrix, the *gate*, beside
         the first. It decides, number by number, how much of the first one's result
         passes [@swiglu]:
 
-        - the matrix up and the gate each make $h$ numbers of the $d$;
+        - the matrix up and the gate each turn the $d$ numbers into $h$;
         - SiLU multiplies each number of the gate by its sigmoid, which lies between zero and one;
         - the two rows of $h$ numbers are multiplied, number by number;
-        - the matrix down makes $d$ numbers of the product.
+        - the matrix down turns the product into $d$ numbers.
     """)
     part, x = SwiGLU(SMALL).double(), torch.randn(3, 5, 64).double()
     gate, up = part.gate(x), part.up(x)
@@ -513,7 +518,7 @@ def a_gate_costs_a_third_matrix() -> None:
     def rounded_up(size: float, multiple: int) -> int:  # @hide
         return math.ceil(size / multiple) * multiple
 
-    h = rounded_up(exact, 256)  # @inspect h  # @hide
+    h = rounded_up(exact, 256)  # @inspect h
     assert h == LLAMA_2_7B.hidden == 11008, \
         "This is the inner width of Llama-2-7B."
     wider = 1.3 * exact  # @hide
@@ -560,18 +565,20 @@ def each_matrix_costs_two_flops_per_weight() -> None:
         should cost $2rc$ FLOPs for each token.
 
         PyTorch's `FlopCounterMode` does not know this formula. It looks at the shapes of every
-        product that runs, and adds up for each matrix. Here it watches a block of Llama-3-8B that
-        reads `2048` tokens. The block is on the device `meta`, so nothing is allocated:
+        product that runs, and adds up for each part of the model. Here it watches a block of
+        Llama-3-8B that reads `2048` tokens, with attention written out as products. The block is on
+        the device `meta`, where a tensor has a shape and no data:
     """)
     tokens = 2048
     with torch.device("meta"):
         block = Block(LLAMA_3_8B, "written")
         x = torch.empty(1, tokens, LLAMA_3_8B.width)
-        turn = turns(LLAMA_3_8B.head, tokens)
+        turn = turns(LLAMA_3_8B.head, tokens)  # angles of the positions
     with FlopCounterMode(display=False) as counter:
         block(x, turn)
-    counts = counter.get_flop_counts()  # @hide
-    by_counter = {n.split(".")[-1]: sum(counts[n].values()) for n in counts}  # @hide
+    counts = counter.get_flop_counts()  # of each part, by its name
+    by_counter = {n.split(".")[-1]: sum(counts[n].values()) for n in counts}
+
     total = counter.get_total_flops()  # @inspect total as FLOP
     shapes = matrices(LLAMA_3_8B)  # @inspect shapes
     by_formula = {name: 2 * tokens * r * c for name, (r, c) in shapes.items()}

@@ -105,7 +105,7 @@ def plot_lines(
 def plot_paces(
     batches: Sequence[int], curves: Mapping[int, Sequence[float]], room: Mapping[int, int]
 ) -> Figure:
-    """Tokens per second against the batch, a curve for each context; thin where the caches do not fit."""
+    """Tokens per second against the texts of a batch, a curve for each context; thin where the caches do not fit."""
     fig, axes = blank(7, 3.6)
     for color, (context, paces) in zip((BLUE, GREEN, RED), curves.items()):
         inside = [b for b in batches if b <= room[context]]
@@ -114,7 +114,7 @@ def plot_paces(
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
     axes.set_xticks(list(batches), [str(b) for b in batches])
-    axes.set(xlabel="sequences", ylabel="tokens per second")
+    axes.set(xlabel="texts written at once", ylabel="tokens per second")
     axes.legend(frameon=False, labelcolor=GREY)
     return fig
 

@@ -107,12 +107,13 @@ def a_cache_gives_the_same_answer_for_less() -> None:
                      A text written token by token, a row for each step. Without a cache all tokens
                      so far go through the model in each step; with it, only the new one.
                  """, alt=r"""
-        Two grids of eight by eight cells. In the left one a whole triangle goes through the model,
-        in the right one only its diagonal; what is below it is kept.
-    """)
+                     Two grids of eight by eight cells. In the left one a whole triangle goes
+                     through the model, in the right one only its diagonal; what is below it is
+                     kept.
+                 """)
     question("Llama-3-8B writes `1000` tokens. Without a cache, how many times as much work is it, about?",
-        answer=sum(forward_flops(LLAMA_3_8B, n, n) for n in range(1, 1001))
-        / sum(forward_flops(LLAMA_3_8B, 1, n) for n in range(1, 1001)), check=again / once,
+        answer=again / once, check=sum(forward_flops(LLAMA_3_8B, n, n) for n in range(1, 1001))
+        / sum(forward_flops(LLAMA_3_8B, 1, n) for n in range(1, 1001)),
         unit="times", hint="Over how many tokens is a pass without a cache, on average?", within=0.1,
         wrong={"That is the last token; the earlier ones take shorter passes.": 1000}, why=r"""
             Without a cache, token $n$ takes a pass over $n$ tokens. From `1` to `1000` that is
@@ -192,7 +193,7 @@ def a_token_leaves_its_keys_and_values() -> None:
     question(r"""
         GPT-3 has `96` layers and `96` heads of `128` numbers, none shared [@gpt3]. How many bytes
         does one token add to its KV cache in `bfloat16`?
-    """, answer=weighed_cache(GPT_3) // GPT_3.context, check=2 * 96 * 96 * 128 * 2, unit="B", within=0.05, wrong={
+    """, answer=2 * 96 * (96 * 128) * 2, check=weighed_cache(GPT_3) // GPT_3.context, unit="B", within=0.05, wrong={
             "A token adds keys and values: two rows in each layer.": 96 * 96 * 128 * 2,
             "A number in bfloat16 takes two bytes.": 2 * 96 * 96 * 128,
         }, hint="Without sharing, a row of keys has `96 * 128` numbers.",
@@ -294,8 +295,8 @@ def reading_is_work_and_writing_is_waiting() -> None:
     question(r"""
         Llama-3-8B reads a short prompt of `100` tokens at once. About how many FLOPs does it do
         with each byte that it reads?
-    """, answer=forward_flops(LLAMA_3_8B, 100, 100) / decoding_bytes(LLAMA_3_8B, 1, 100),
-        check=100 * (2 * 7504658432 + 4 * 32 * 4096 * 100) / (2 * 7504658432 + 131072 * 100),
+    """, answer=100 * (2 * 7504658432 + 4 * 32 * 4096 * 100) / (2 * 7504658432 + 131072 * 100),
+        check=forward_flops(LLAMA_3_8B, 100, 100) / decoding_bytes(LLAMA_3_8B, 1, 100),
         unit="FLOP/B", within=0.1, wrong={
             "That is for writing one token; here the weights serve 100 tokens.": 1,
         }, hint="How often is a weight used in this pass, and how often is it read?", why=r"""
@@ -437,7 +438,7 @@ def room_for(
 
 
 def a_batch_shares_the_weights() -> None:
-    """A batch shares one reading of the weights, but each sequence adds its own cache."""
+    """A batch shares one reading of the weights, but each text adds its own cache."""
     note(r"""
         A weight that has been read once can be used for many texts. So a service writes many texts
         at once, in a *batch*, and each step adds one token to every text. How long does such a step
@@ -496,6 +497,9 @@ def a_batch_shares_the_weights() -> None:
     both = 1e3 * step_seconds(LLAMA_3_8B, 512, 128)  # @hide
     assert round(both, 2) == 10.33, \
         "A step of 512 short texts takes 10.33 milliseconds."  # @hide
+    full_step = step_seconds(LLAMA_3_8B, 64, 8192)  # @hide
+    assert math.isclose(1e3 * full_step, 4.48 + 64 * 0.32, rel_tol=0.01), \
+        "A step of 64 long texts takes 4.48 + 64 * 0.32 milliseconds."  # @hide
     waits = [64 * alone[0] / alone[3] for alone in (short, long)]  # @hide
     assert 1.06 < waits[0] < 1.08, \
         "With 64 short texts, each waits hardly longer for its token than one alone."  # @hide
@@ -504,8 +508,9 @@ def a_batch_shares_the_weights() -> None:
     note(rf"""
         With {batches[3]} short texts, all together get {short[3] / short[0]:.0f} times the tokens
         of one, because they share the reading of the weights. With {batches[3]} long texts it is
-        only {long[3] / long[0]:.0f} times, because each brings a cache of its own: `64 * 0.32` ms
-        for the caches, and `4.48` ms for the weights.
+        only {long[3] / long[0]:.0f} times, because each brings a cache of its own. A step then
+        takes `4.48` ms for the weights and `64 * 0.32` ms for the caches, {1e3 * full_step:.1f} ms
+        in all, and brings `64` tokens.
 
         No single text gets faster. With {batches[3]} short texts each waits {waits[0]:.2f} times as
         long for its next token, and with long ones {waits[1]:.1f} times. So a larger batch makes
@@ -513,24 +518,24 @@ def a_batch_shares_the_weights() -> None:
     """)
     more = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]  # @hide
 
-    def paces(sequences: int, context: int) -> dict[str, float]:  # @hide
-        if sequences > room_for(LLAMA_3_8B, context):
+    def paces(texts: int, context: int) -> dict[str, float]:  # @hide
+        if texts > room_for(LLAMA_3_8B, context):
             raise ValueError("the caches do not fit beside the weights")
-        pace = pace_of(LLAMA_3_8B, sequences, context)
-        return {"all together": pace, "each text": pace / sequences}
+        pace = pace_of(LLAMA_3_8B, texts, context)
+        return {"all together": pace, "each text": pace / texts}
 
-    grid = explore(paces, over={"sequences": more, "context": [128, 512, 2048, 8192, 32768]},
-        at={"sequences": 8, "context": 2048}, kind="curve", unit="tokens/s",
-        do="Set the context to `8192` and go from one sequence to as many as fit. Then go back to `128`.",
+    grid = explore(paces, over={"texts": more, "context": [128, 512, 2048, 8192, 32768]},
+        at={"texts": 8, "context": 2048}, kind="curve", unit="tokens/s",
+        do="Set the context to `8192` and go from one text to as many as fit. Then go back to `128`.",
         see=r"""
             With long texts both lines bend: what all write together levels off, and each text waits
             for the caches of the others. With short ones it is nearly a straight line, up to
-            hundreds of sequences.
+            hundreds of texts.
         """,
         caption=f"Tokens per second of Llama-3-8B on an {H100.name}, at best, while the caches fit beside the weights.",
         alt=r"""
-            Two lines over the number of sequences: the tokens per second of all together, which
-            rises, and of each text, which falls.
+            Two lines over the number of texts: the tokens per second of all together, which rises,
+            and of each text, which falls.
         """)  # @hide
     one, full = (grid[s, 8192]["all together"] for s in (1, 64))  # @hide
     assert 12.2 < full / one < 12.4, \
@@ -577,9 +582,8 @@ def memory_limits_the_batch() -> None:
     assert sold == 59, \
         "By the 80 GB that the card is sold by, 59 would fit."  # @hide
     note(rf"""
-        At most {texts} full texts fit, if nothing else takes memory. By the 80 GB that the card is
-        sold with [@nvidia-h100] it would be {sold}. Shorter texts have smaller caches, so more of
-        them fit:
+        At most {texts} full texts fit, if nothing else takes memory. (By the number that the card
+        is sold by it would be {sold}.) Shorter texts have smaller caches, so more of them fit:
     """)
     more = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]  # @hide
     figure(plot_paces(more, {c: [pace_of(LLAMA_3_8B, b, c) for b in more] for c in (128, 2048, 8192)},

@@ -43,10 +43,10 @@ def a_head_has_a_size_of_its_own() -> None:
         numbers each [@qwen3-06b]. So all queries of a token have `16 * 128` numbers, twice as many
         as the token.
 
-        What does that change? With $a$ heads of $c$ numbers, the query matrix makes $ac$ numbers of
-        $d$, so it has $d \cdot ac$ weights instead of $d^2$. The output matrix makes $d$ of $ac$,
-        and has as many. The other five matrices stay as they were. With $d_{kv}$ numbers in all
-        keys of a token, and $h$ numbers inside the feed-forward part, a layer has
+        What does that change? With $a$ heads of $c$ numbers, the query matrix turns $d$ numbers
+        into $ac$, so it has $d \cdot ac$ weights instead of $d^2$. The output matrix turns $ac$
+        numbers into $d$, and has as many. The other five matrices stay as they were. With $d_{kv}$
+        numbers in all keys of a token, and $h$ numbers inside the feed-forward part, a layer has
 
         $$2d \cdot ac + 2d\,d_{kv} + 3dh$$
 
@@ -355,7 +355,7 @@ def a_window_bounds_the_cache() -> None:
         Does a token have to look at the whole text? In Mistral-7B a token looks, in each layer, at
         the last `4096` tokens, itself included. This is its *window* [@mistral-7b]. So keys and
         values of older tokens can be thrown away. Check this with a text of `10` tokens and a
-        window of `4`. Once all keys are there and the window hides the older ones; once only the
+        window of `4`. First all keys are there, and the window hides the older ones. Then only the
         last four keys and values are there at all:
     """)
     q: Float[Tensor, "b t h c"] = torch.randn(1, 1, 2, 8).double()  # of the newest token
@@ -409,9 +409,9 @@ def a_window_bounds_the_cache() -> None:
                      layer and after two. The band of a layer never gets wider, so neither does the
                      cache.
                  """, alt=r"""
-        Two grids with a band along the diagonal. The band of one layer is four cells wide, that of
-        two layers seven.
-    """)
+                     Two grids with a band along the diagonal. The band of one layer is four cells
+                     wide, that of two layers seven.
+                 """)
     question(r"""
         Another model has `24` layers, keys of `512` numbers in all, and a window of `2048` tokens.
         It keeps keys and values of the window alone. How many bytes does its KV cache take for a

@@ -145,32 +145,38 @@ def every_operation_has_an_intensity() -> None:
         bandwidth of {BANDWIDTH / 1e12:.2f} TB/s [@nvidia-h100]:
     """)
     card = H100.bfloat16, H100.bandwidth  # @hide
-    assert card == (PEAK, BANDWIDTH), \
+    assert card == (PEAK, BANDWIDTH) == (989.5e12, 3.35e12), \
         "Peak and bandwidth are those of the datasheet, for dense matrices."  # @hide
-    ridge = PEAK / BANDWIDTH  # @inspect ridge as FLOP/B
+    ridge = 989.5e12 / 3.35e12  # @inspect ridge as FLOP/B
     assert 295 < ridge < 296, \
         "While a byte arrives, an H100 can do 295 FLOPs."  # @hide
     note(r"""
         Now the intensity of a product. Multiply $m$ tokens of $k$ numbers with a matrix of $k$ rows
-        and $n$ columns. That takes $2mkn$ FLOPs. It reads the tokens and the matrix and writes $mn$
-        numbers, all in `bfloat16`: $2(mk + kn + mn)$ bytes. So the intensity is
+        and $n$ columns. Each token meets each weight in a multiplication and an addition: $2mkn$
+        FLOPs. The product reads $mk$ numbers of tokens and $kn$ weights, and writes $mn$ numbers.
+        In `bfloat16` each takes `2` bytes: $2(mk + kn + mn)$. So the intensity is
 
         $$
         \frac{mkn}{mk + kn + mn}.
         $$
 
-        The matrix is the gate of Llama-3-8B, with $k = 4096$ and $n = 14336$, once with `2048`
-        tokens and once with a single one. As a check, `operations_of` lists the operations that
-        PyTorch runs, with their FLOPs and the bytes of the tensors that go in and come out:
+        With few tokens, the weights are nearly all that is moved. Then the intensity is about
+        $mkn / kn$, which is $m$: a weight is read once, and used once for each token. The matrix
+        here is the gate of Llama-3-8B, with $k = 4096$ and $n = 14336$, once with `2048` tokens and
+        once with a single one. As a check, `operations_of` lists the operations that PyTorch runs,
+        with their FLOPs and the bytes of the tensors that go in and come out:
     """)
-    k, n = matrices(LLAMA_3_8B)["gate"]  # @hide
+    k, n = 4096, 14336
+    assert (k, n) == matrices(LLAMA_3_8B)["gate"], \
+        "The gate of Llama-3-8B has these rows and columns."  # @hide
+
     with torch.device("meta"):
         matrix: Float[Tensor, "k n"] = torch.empty(k, n).bfloat16()
         tokens: Float[Tensor, "m k"] = torch.empty(2048, k).bfloat16()
         gate: Float[Tensor, "m n"] = torch.empty(2048, n).bfloat16()  # @hide
     products = operations_of(lambda: (tokens @ matrix, tokens[:1] @ matrix))
     counted = [op.flops / op.moved for op in products if op.flops]  # @inspect counted as FLOP/B
-    formula = [m * k * n / (m * k + k * n + m * n) for m in (2048, 1)]  # @hide
+    formula = [m * k * n / (m * k + k * n + m * n) for m in (2048, 1)]
     assert counted == formula, \
         "The tensors give the same intensity as the formula."
     many, single = counted
@@ -198,8 +204,8 @@ def every_operation_has_an_intensity() -> None:
         "A product with 2048 tokens can reach the whole peak."  # @hide
     note(rf"""
         With `2048` tokens the product does {many:,.0f} FLOPs with each byte, more than the ridge,
-        and waits for arithmetic. With one token it does {single:.0f}, and waits for memory. The
-        cause: each weight is read once, and used once for each token.
+        and waits for arithmetic. With one token it does {single:.0f}, far less than the ridge, and
+        waits for memory.
 
         While an operation waits for memory, the arithmetic idles. So the intensity bounds *MFU*,
         the share of the peak that is used:
@@ -210,7 +216,8 @@ def every_operation_has_an_intensity() -> None:
 
         A product with a single token reaches at most `1 / 295` of the peak, which is
         {bound["one token's product"]:.2%}. Elementwise operations reach even less: a ReLU does one
-        FLOP with a number, and moves `4` bytes for it, to read it and to write it.
+        FLOP with a number, and moves `4` bytes for it, to read it and to write it. That is a
+        quarter of a FLOP for each byte, for any number of tokens.
     """)
     figure(bars({n: i for n, i in table.items() if i}, "FLOPs for each byte", log=True, mark=("ridge of an H100", ridge)),
         caption=rf"""
@@ -224,8 +231,7 @@ def every_operation_has_an_intensity() -> None:
         The gate of Llama-3-8B is a matrix with $k = 4096$ and $n = 14336$, and the ridge of an H100
         is `{ridge:.1f}` FLOPs a byte. How many tokens have to go through the gate together before
         it waits for arithmetic?
-    """, answer=next(m for m in range(1, 999) if m * k * n / (m * k + k * n + m * n) > ridge),
-             check=math.ceil(ridge * k * n / (k * n - ridge * (k + n))), within=0.02,
+    """, answer=math.ceil(ridge * k * n / (k * n - ridge * (k + n))), check=next(m for m in range(1, 999) if m * k * n / (m * k + k * n + m * n) > ridge), within=0.02,
              unit="tokens", hint="Set the intensity $mkn/(mk + kn + mn)$ equal to the ridge $R$. Solved for $m$, that is $Rkn/(kn - R(k + n))$.",
              wrong={"The tokens themselves are read, and the results written: that takes bytes, too.": 296}, why=r"""
                  The intensity $mkn/(mk + kn + mn)$ has to exceed the ridge. If only the matrix had

@@ -54,10 +54,10 @@ def training_costs_six_per_weight_and_twelve_per_pair() -> None:
 
         Then attention. It has two products without weights: scores (queries by keys) and sums
         (softmax weights by values). In each of them a token meets the $T$ tokens of its context,
-        with $d$ numbers each, the width of the model. Forward that is $T d$ multiplications and
-        additions, and twice as many backward. So in each layer attention takes
-        $2 \cdot 3 \cdot 2\,d\,T = 12\,d\,T$ FLOPs. With $L$ layers, and $N$ weights in the matrices
-        of blocks and head:
+        with $d$ numbers each, the width of the model: $2\,d\,T$ FLOPs. There are `2` products, and
+        each costs `3` times that, once in the forward pass and twice in the backward pass. So in
+        each layer attention takes $2 \cdot 3 \cdot 2\,d\,T = 12\,d\,T$ FLOPs. With $L$ layers, and
+        $N$ weights in the matrices of blocks and head:
 
         [@eq:training]: $$
         \text{FLOPs of training on a token} = 6N + 12\,L\,d\,T
@@ -125,6 +125,12 @@ def training_costs_six_per_weight_and_twelve_per_pair() -> None:
     }  # @hide
     assert longest == {"Llama-3-8B": 16384, "Llama-3-70B": 32768}, \
         "Up to 16384 tokens the weights take more in Llama-3-8B, and up to 32768 in Llama-3-70B."  # @hide
+    part = grid[8192, "Llama-3-8B"]  # @hide
+    note(rf"""
+        So in short texts the weights take more, and in long ones attention. With `8192` tokens of
+        context, the weights of Llama-3-8B take {part["weights, 6N"] / 1e9:.1f} GFLOP for a token,
+        and attention {part["attention, 12LdT"] / 1e9:.1f} GFLOP.
+    """)
     question(r"""
         Llama-3-8B has `7504658432` weights in the matrices of its blocks and its head, `32` layers
         and width `4096`. At how many tokens of context does attention take as many FLOPs as all
@@ -247,7 +253,7 @@ def a_causal_mask_needs_half_the_pairs() -> None:
         {scored[1]:.0%} and {scored[2]:.0%} of the cells, in steps that get smaller.
     """)
     question("With $m$ groups of queries, $(m+1)/2m$ of the pairs are scored. Into how many groups must the queries be cut at least so that it is less than `51%`?",
-             answer=next(m for m in range(1, 200) if (m + 1) / (2 * m) < 0.51), check=1 + 50, unit="groups",
+             answer=1 + 50, check=next(m for m in range(1, 200) if (m + 1) / (2 * m) < 0.51), unit="groups",
              wrong={"With 50 groups it is exactly 51 %, not less.": 50},
              hint="Write the share as one half and a rest.",
              why="The share is $1/2 + 1/2m$. So $1/2m$ has to be less than `0.01`, and $m$ more than `50`.")

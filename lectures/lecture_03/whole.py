@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from counters import Alive, flops, saved_bytes_of
 from jaxtyping import Int
-from timing import BUSY, SLACK, one_thread, quickest
+from timing import one_thread, quickest
 from torch import Tensor, nn
 from plots import bars, stacks
 
@@ -235,7 +235,7 @@ def a_text_with_a_known_entropy() -> None:
     line = spelled(text[0, 1:])  # @inspect line
     assert len(line) == RUN.context == 32, \
         "The line has 32 letters and spaces."  # @hide
-    different = {spelled(word) for word in words}  # @hide
+    different = {spelled(word) for word in words}
     assert len(different) == WORDS == 32, "The lexicon has 32 different words."  # @hide
     note(r"""
         The *surprise* of something that happens with probability $p$ is $-\log p$. The loss of a
@@ -252,8 +252,9 @@ def a_text_with_a_known_entropy() -> None:
         With natural logarithms, its unit is the *nat*.
 
         Check that the surprises of the tokens of a word add up to $\log 32$. `fits` counts the
-        words that begin with some letters. Of the words that fit what was read, those that also fit
-        the next letter are its probability:
+        words that begin with some letters. If `2` of the `32` words begin with an `r`, the
+        probability of that `r` is `2 / 32`; if one of these two goes on with an `s`, the
+        probability of that `s` is `1 / 2`:
     """)
 
     def fits(beginning: str) -> int:  # @hide
@@ -434,8 +435,8 @@ def the_run_is_predicted() -> None:
     here = prices()  # @hide
     seconds = 240 * step_at_best()  # @measure seconds as s
     alone = total / here.rate  # @measure alone as s
-    assert alone < seconds < BUSY * alone, \
-        f"That is more than its FLOPs alone would take, and less than {BUSY} times as long."
+    assert alone < seconds < 16 * alone, \
+        "That is more than its FLOPs alone would take, and less than 16 times as long."
     note(rf"""
         So the prediction is: a loss that falls from {start:.2f} towards {floor:.2f} nats a token,
         {total / 1e9:.1f} GFLOP, and at most {bound / 1e6:.1f} MB. The seconds stand in the margin,
@@ -551,8 +552,8 @@ def its_time_is_measured() -> None:
     quickest_step = min(run.seconds)  # @measure quickest_step as s
     predicted = step_at_best()  # @measure predicted as s
     off = quickest_step / predicted  # @measure off as times
-    assert 1 / SLACK < off < SLACK, \
-        f"The quickest step took 1/{SLACK} to {SLACK} times the predicted time."
+    assert 1 / 4 < off < 4, \
+        "The quickest step took 1/4 to 4 times the predicted time."
     work = STEPS * 3 * forward_flops(RUN, TOKENS, RUN.context)  # @hide
     one_step = sum(op.flops for op in operations_of_a_step())  # @hide
     assert work == STEPS * one_step, \
@@ -567,17 +568,18 @@ def its_time_is_measured() -> None:
     """)
     rate = prices().rate  # @measure rate as FLOP/s
     mfu = one_step / rate / quickest_step  # @measure mfu as %
-    assert 1 / BUSY < mfu < 1, \
-        f"The MFU of the quickest step lies between 1/{BUSY} and one."
+    assert 1 / 16 < mfu < 1, \
+        "The MFU of the quickest step lies between 1/16 and one."
     note(r"""
-        The MFU is far below one. The rest of the time went to small products, passes over memory
-        and [calls](#operations_run_in_turn), and to the optimizer, which touches every parameter
-        for the `128` tokens of a step.
+        The MFU is below one: arithmetic at that rate would take only this share of the step. The
+        rest of the time went to small products, passes over memory and
+        [calls](#operations_run_in_turn), and to the optimizer, which touches every parameter for
+        the `128` tokens of a step.
     """)
     question(rf"""
         A step of this run takes {one_step:,} FLOPs. On another processor a large product reaches
         `100e9` FLOP/s, and a step takes `8` milliseconds. What is the MFU of a step there?
-    """, answer=one_step / 100e9 / 8e-3, check=work / (STEPS * 8e-3) / 100e9, unit="%", within=0.02, wrong={
+    """, answer=298_352_640 / 100e9 / 8e-3, check=work / (STEPS * 8e-3) / 100e9, unit="%", within=0.02, wrong={
             "That is the FLOP/s that the step reaches, in units of 1e9: divide by the 100e9 of the large product.": one_step / 8e-3 / 1e9,
         }, hint="How long would the FLOPs take at the rate of a large product?",
         why="Divide the FLOPs by `100e9` FLOP/s: that is the time that the arithmetic alone would take. Divide it by the `8` milliseconds that the step took.")
@@ -753,7 +755,7 @@ def the_formulas_of_a_transformer() -> None:
         "A decoding step of 16 texts takes as long as in an earlier part."  # @hide
     speed = 0.4 * PEAK / training  # @inspect speed as tokens/s
     assert 6800 < speed < 6900, \
-        "At an MFU of 40 %, a card trains on about 6,850 tokens a second."  # @hide
+        "At an MFU of 40 %, a card trains on 6,834 tokens a second."  # @hide
     note(rf"""
         | what | formula | here | shown in |
         |---|---|---|---|
