@@ -424,8 +424,7 @@ def heads_of_queries_share_keys() -> None:
 
     note(r"""
         Llama-3-8B has `32` heads of queries and `8` KV heads. Give it other numbers of KV heads,
-        and see what becomes smaller and what stays. (What is kept of a text, the keys and values of
-        all its tokens, is called *KV cache* in the picture.)
+        and see what becomes smaller and what stays:
     """)
 
     def shared_by(  # @hide
@@ -464,7 +463,8 @@ def heads_of_queries_share_keys() -> None:
             of the block: only the matrices of keys and of values shrink.
         """, caption=r"""
             The seven matrices of a block of Llama-3-8B to one scale, a row of weights for each
-            number that goes in; `down` is turned on its side.
+            number that goes in; `down` is turned on its side. The KV cache is what is kept of a
+            text: the keys and values of all its tokens.
         """, alt=r"""
             Seven rectangles. With 32 KV heads the four of attention are squares of one size. Gate,
             up and down are three and a half times as long as they are high.
