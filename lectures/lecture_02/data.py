@@ -182,21 +182,31 @@ def a_shared_generator_couples_what_shares_it() -> None:
 
 
 def text_becomes_a_row_of_integers() -> None:
-    """To a language model, data is one long row of integers."""
+    """A tokenizer turns text into a row of integers."""
     note(r"""
-        A *tokenizer* cuts text into pieces from a fixed list, the *vocabulary*, and writes down the
-        number of each piece. The simplest possible one takes bytes for pieces. It shows all there
-        is to know here: numbers in, text out, nothing lost.
+        A language model computes with numbers. How does text become numbers? A *tokenizer* has a
+        list of pieces of text, the *vocabulary*. It cuts the text into such pieces, the tokens, and
+        writes down the number of each. The simplest tokenizer takes the bytes of the text as
+        pieces, so every token is a number below `2**8`. Most letters are one byte; letters such as
+        `ê` and `ç` are two:
     """)
     text = "count everything, même ça"
     tokens = np.frombuffer(text.encode(), dtype=np.uint8)  # @inspect tokens
-    assert tokens[:5].tolist() == [99, 111, 117, 110, 116], "c, o, u, n, t"
-    assert tokens.tobytes().decode() == text, "and back"
+    assert tokens[:5].tolist() == [99, 111, 117, 110, 116], "The first five tokens are the letters c, o, u, n, t."
+    assert tokens.tobytes().decode() == text, "The tokens can be turned back into the text."
     extra = len(tokens) - len(text)  # @inspect extra
-    assert extra == 2, "two letters take two bytes each"
-    question("How many tokens does the simplest tokenizer make of `naïve café`?",
+    assert extra == 2, "There are two tokens more than letters: ê and ç take two bytes each."
+    question("How many tokens does this tokenizer make of `naïve café`?",
              answer=len("naïve café".encode()),
-        check=sum(1 + (ord(letter) > 127) for letter in "naïve café"), unit="tokens")
+        check=sum(1 + (ord(letter) > 127) for letter in "naïve café"), unit="tokens",
+        wrong={
+            "Two of the letters take two bytes.": 10,
+            "The blank is a token, too.": 11,
+        },
+        hint="How many letters are there, with the blank, and how many take a byte more?",
+        why=r"""
+            There are ten characters, with the blank. `ï` and `é` take a second byte each: `10 + 2`.
+        """)
 
 
 @aside
@@ -354,47 +364,49 @@ def a_memory_map_may_write_to_your_data() -> None:
 
 
 def the_size_of_the_data_is_tokens_times_width() -> None:
-    """The size of a tokenized data set is tokens times bytes per token."""
+    """The file of a training set has tokens times bytes per token."""
     note(r"""
-        How large is the file of a training set? To a model, text is a row of integers, one for each
-        token. So the file has the number of tokens times the bytes of an integer. The largest
-        models of the first LLaMA family were trained on `1.4` trillion tokens [@touvron2023].
-        Stored as `uint16`, or as `int32`, that is:
+        How large is the file of a training set? It is a row of integers, one for each token. So its
+        size is the number of tokens times the bytes of an integer. The largest models of the first
+        LLaMA family were trained on `1.4` trillion tokens [@touvron2023]. An integer of the format
+        `uint16` takes `2` bytes, one of `int32` takes `4`:
     """)
     tokens = 14 * 10**11
     narrow = tokens * np.dtype(np.uint16).itemsize  # @inspect narrow as B
     wide = tokens * np.dtype(np.int32).itemsize  # @inspect wide as B
     assert narrow == 2800 * GB, "With two bytes a token, the file has 2800 GB."
-    assert wide == 5600 * GB, "With four bytes a token, it has 5600 GB."
+    assert wide == 5600 * GB, "With four bytes a token, the file has 5600 GB."
     note(r"""
-        The text itself, before it was turned into tokens, has a third size. The paper gives it for
-        each source [@touvron2023]; together they are:
+        The text itself, before it was turned into tokens, has yet another size. The report of LLaMA
+        gives it for each source of text [@touvron2023]; together they are:
     """)
     text = (3300 + 783 + 328 + 83 + 85 + 92 + 78) * GB  # @inspect text as B
-    assert text == 4749 * GB, "The text has 4749 GB."
+    assert text == 4749 * GB, "The sources of text have 4749 GB together."
     misbelief(f"LLaMA's training data is {narrow / TERA} TB.", rf"""
-        That is one of three right numbers: the token ids at {narrow // tokens} bytes each. At
-        {wide // tokens} bytes they take twice as much, and the text was {text / TERA:.2f} TB. So
-        say what is counted, and how wide it is.
+        That is one of three sizes: tokens of {narrow // tokens} bytes each. With {wide // tokens}
+        bytes a token it is {wide / TERA} TB, and as text it was {text / TERA:.2f} TB. So say what
+        was counted.
     """)
     note(r"""
-        How many bytes a token needs depends on the vocabulary. A `uint16` can number `65536`
-        tokens. Llama 3 has a vocabulary of `128K` tokens [@llama3], so it needs a wider format:
+        How many bytes a token needs depends on the vocabulary, the list of all tokens. `2` bytes
+        have `2**16 = 65536` values. That was enough for LLaMA. Llama 3 has a vocabulary of `128K`
+        tokens [@llama3], so it needs a wider format:
     """)
     vocabulary = np.iinfo(np.uint16).max + 1  # @inspect vocabulary
-    assert vocabulary == 65536, "A uint16 has so many values."  # @hide
+    assert vocabulary == 65536, "A uint16 has 65536 values."  # @hide
     question(r"""
-        A tokenizer with a vocabulary of `100,000` turns a text into `2` trillion tokens. How large
-        is the file, in the narrowest of the formats `uint8`, `uint16` and `uint32` that will do?
+        A text has `2` trillion tokens, and the vocabulary has `100,000`. How large is the file, in
+        the narrowest of the formats `uint8`, `uint16` and `uint32` (`1`, `2` and `4` bytes) that
+        has enough values?
     """, answer=2 * 10**12 * np.min_scalar_type(100_000 - 1).itemsize,
         wrong={
-            "uint16 has too few ids for this vocabulary.": 4 * 10**12,
+            "uint16 has too few values for this vocabulary.": 4 * 10**12,
         },
         check=2 * 10**12 * next(w for w in (1, 2, 4) if 256**w >= 100_000),
-        hint="How many ids can each of the three formats number?", unit="B",
+        hint="How many values has each of the three formats?", unit="B",
         why=r"""
-            `uint16` numbers `65536` ids, too few for this vocabulary, and the next format has `4`
-            bytes. So the file takes `8` TB, and nearly half of its bits are always zero.
+            `uint16` has `65536` values, too few for this vocabulary. So each token takes `4` bytes,
+            in all `2e12 * 4`.
         """)
 
 
@@ -410,23 +422,24 @@ def get_batch(
 
 
 def a_batch_is_inputs_and_their_next_tokens() -> None:
-    """A batch is inputs and targets, and the targets are the inputs one token later."""
+    """A batch is inputs and targets; each target is the next token."""
     note(r"""
-        A language model learns to predict the next token. So for each position of a text, the right
-        answer, the *target*, is the token that comes next in the file. `get_batch` takes sequences
-        of tokens from random places, each one token longer than wanted: `s`. The inputs are
-        `s[:-1]`, and the targets are `s[1:]`. Here it takes `2` sequences of `4` tokens, from data
-        that count up, so that one can see the shift:
+        A language model learns to predict the next token. So the right answer at each place of a
+        text, the *target*, is the token that comes next. For inputs of `4` tokens, take a sequence
+        `s` of `5` tokens from the data. The inputs are the first four, `s[:-1]`, and the targets
+        are the last four, `s[1:]`. The helper `get_batch` does that for several sequences, from
+        random places of the data. Here it takes `2` sequences from data that count up, so that one
+        can see the shift:
     """)
     data = np.arange(1, 11, dtype=np.int32)  # @unnoticed: 1, 11, dtype= dropped, int32: any tokens that count on
     x, y = get_batch(data, 2, 4, torch.Generator().manual_seed(0))  # @inspect x, y
     assert x.shape == (2, 4), "The batch has 2 sequences of 4 tokens."
-    assert torch.equal(y, x + 1), "Every target is the next token."
+    assert torch.equal(y, x + 1), "Every target is the token after its input."
     gapless = x.is_contiguous(), y.is_contiguous()  # @hide
-    assert gapless == (True, True), "Both are copies without gaps."  # @hide
+    assert gapless == (True, True), "Inputs and targets are copies without gaps."  # @hide
     assert x.dtype == torch.int64, "In the batch a token is an int64, 8 bytes."
 
-    note("The random generator decides which sequences are taken. The same seed gives the same batch, and another seed gives another:")
+    note("A random generator picks the places. Its *seed*, the number it begins with, decides which they are: the same seed gives the same batch.")
     other, _ = get_batch(data, 3, 5, torch.Generator().manual_seed(0))  # @hide
     again, _ = get_batch(data, 2, 4, torch.Generator().manual_seed(0))
     moved, _ = get_batch(data, 2, 4, torch.Generator().manual_seed(1))
@@ -445,10 +458,10 @@ def a_batch_is_inputs_and_their_next_tokens() -> None:
             "In the batch a token has eight bytes, not four.": 2 * 8 * 1024 * 4,
         },
         check=2 * 8 * 1024 * 8,
-        hint="How wide is a token in the batch, and how many tensors are there?",
+        hint="How many tokens have inputs and targets together?",
         why=r"""
-            There are two tensors, inputs and targets, of `8 * 1024` tokens each, and a token is
-            widened to `int64`: `8` bytes, whatever it takes in the file.
+            Inputs and targets have `8 * 1024` tokens each, and a token takes `8` bytes:
+            `2 * 8 * 1024 * 8`.
         """, unit="B")
 
 

@@ -24,26 +24,32 @@ def summary() -> None:
 
 
 def the_formulas_and_where_they_were_shown() -> None:
-    """The formulas, an example of each, and the section that shows it."""
-    note("What is worth taking along? A table on one page, and each of its lines can be checked.")
+    """The formulas of this lecture, each with an example."""
     note(r"""
-        First the examples, formula beside measurement. The model is the small one of the last
-        parts: two hidden layers of width `64` and a head, here at a batch of `8`, with AdamW.
+        Which formulas are worth taking along? They stand in the table below, each with an example,
+        and with the section that shows it. First the examples are computed, each beside a
+        measurement. The model is the one of the last parts: two hidden layers of width `64` and a
+        head, trained with AdamW on a batch of `8` rows. `bill` measures the bytes of a step, and
+        `step_flops` counts its FLOPs:
     """)
     width, layers, batch = 64, 2, 8
     parameters = width**2 * layers + width  # @inspect parameters
-    assert parameters == 8256, "the model of this chapter"  # @hide
+    assert parameters == 8256, "The model has 8256 parameters."  # @hide
     kept = 4 * (batch * width * (layers + 1) + 2 * batch)  # @inspect kept as B
     measured = bill("AdamW", width, layers, batch)  # @inspect measured as B
-    assert kept == measured["activations"], "formula, measured"  # @hide
+    assert kept == measured["activations"], \
+        "The formula for kept activations gives the bytes that bill measures."  # @hide
     work = 6 * batch * parameters - 2 * batch * width**2  # @inspect work as FLOP
-    assert work == step_flops(batch, width, layers), "formula, counted"  # @hide
+    assert work == step_flops(batch, width, layers), \
+        "The formula for a step gives the FLOPs that are counted."  # @hide
     state = 16 * parameters  # @inspect state as B
     held = sum(measured.values()) - kept  # @inspect held as B  # @hide
-    assert state == held, "formula, measured"  # @hide
+    assert state == held, \
+        "16 bytes per parameter are what bill measures besides activations."  # @hide
     product = 2 * batch * width * width  # @inspect product as FLOP
     x, w = torch.ones(batch, width), torch.ones(width, width)  # @hide
-    assert product == flops(lambda: x @ w), "formula, counted"  # @hide
+    assert product == flops(lambda: x @ w), \
+        "The formula for a product gives the FLOPs that are counted."  # @hide
     tokens = 14 * 10**11 * 2 / 1e12  # @inspect tokens as TB
     assert tokens == 2.8, "of token ids"  # @hide
     note(r"""
@@ -54,17 +60,19 @@ def the_formulas_and_where_they_were_shown() -> None:
     attention = 12 * layers * width * context  # @inspect attention as FLOP
     matrices = 12 * layers * width**2 + vocab * width  # @hide
     seen = sum(decoder_flops(vocab, width, 2, layers, context))  # @hide
-    assert seen == (6 * matrices + attention) * context, "formula, counted"  # @hide
+    assert seen == (6 * matrices + attention) * context, \
+        "With 12LdT per token for attention, the formula gives the FLOPs that are counted."  # @hide
     moved = x.nbytes + w.nbytes + (x @ w).nbytes  # @inspect moved as B
     per_byte = product / moved  # @inspect per_byte
     formula = intensity(batch, width, width, width=4)  # @hide
-    assert per_byte == formula, "formula, measured"  # @hide
+    assert per_byte == formula, \
+        "The formula for FLOPs per byte agrees with the bytes of the tensors."  # @hide
     ridge = dense_peak("H100 SXM", "float32") / CARDS["H100 SXM"].bandwidth
     reached = min(1, per_byte / ridge)  # @inspect reached as %
-    assert reached == per_byte * 3.35e12 / 67e12, "bytes decide, not units"  # @hide
+    assert reached == per_byte * 3.35e12 / 67e12, "The product reaches FLOPs per byte, divided by the ridge, of the peak."  # @hide
     promised = 1024 * dense_peak("H100 SXM", "bfloat16")  # @inspect promised as FLOP/s
     days = 6 * 70e9 * 15e12 / (promised * 0.5 * DAY)  # @inspect days as days
-    assert 143.92 < days < 143.93, "the run of the first page"  # @hide
+    assert 143.92 < days < 143.93, "The run of 70 billion parameters takes 144 days."  # @hide
     note(rf"""
         The letters:
 
@@ -76,7 +84,7 @@ def the_formulas_and_where_they_were_shown() -> None:
         | $D$, $G$ | tokens of a whole run; cards |
         | $m$, $k$, $n$ | lengths of a product: rows, inner, columns |
 
-        And the formulas. The examples are those above, with a batch of eight.
+        And the formulas, with the examples from above:
 
         | what | formula | example | shown in |
         |---|---|---|---|
@@ -94,13 +102,14 @@ def the_formulas_and_where_they_were_shown() -> None:
         | time of a run | $6ND / (G \times \mathrm{{peak}} \times \mathrm{{MFU}})$ | {days:.0f} days | [@eq:time] |
     """)
     question(r"""
-        From which batch on do the kept activations of this model outweigh all that AdamW holds?
+        The model has $P=8256$ parameters, $L=2$ hidden layers and width $d=64$. From which batch
+        $B$ on do the kept activations take more bytes than the `16P` of AdamW in `float32`?
     """, answer=next(b for b in range(1, 999) if kept / batch * b > state),
         check=math.floor(16 * parameters / (4 * (width * (layers + 1) + 2))) + 1,
-        hint="Activations grow with the batch, and the state does not. What does one row keep?",
+        hint="How many bytes of activations does one row of the batch keep, by the table?",
         why=r"""
-            A row keeps its input, two hidden outputs, a prediction and a target. AdamW's `16` bytes
-            for each of the parameters, divided by that, is the batch at which the two are equal.
+            One row keeps `4 * (64 * 3 + 2) = 776` bytes, and AdamW holds `16 * 8256 = 132096`.
+            Divided, that is a little over `170` rows, so `171` is the first batch that takes more.
         """)
 
 
@@ -139,35 +148,47 @@ def the_four_kinds_of_memory_are_a_list_not_a_total() -> None:
         temporaries(weights, fused=True),
     ]  # @inspect most as B
     held = [size / weights[0].nbytes for size in most]  # @inspect held
-    assert held == [3, 16, 0], "some of one; one of each; none"
+    assert held == [3, 16, 0], "The loop has 3 temporary matrices at once, foreach one for each of 16, fused none."
     question(r"""
-        How many bytes of temporary tensors does a step of AdamW with `foreach` need for a model of
-        `1` billion parameters in `float32`?
+        A model has `1` billion parameters in `float32`. How many bytes of temporary tensors does an
+        update of AdamW with `foreach` need?
     """, answer=10**9 * most[1] // sum(w.numel() for w in weights),
-        check=4 * 10**9, unit="B")
+        check=4 * 10**9, unit="B",
+        wrong={
+            "Those are numbers; each has four bytes.": 10**9,
+            "The loop has three temporaries, for one matrix at a time; foreach has one for each.": 12 * 10**9,
+        },
+        hint="`foreach` has one temporary for each matrix. How large are all matrices together?",
+        why=r"""
+            With one temporary for each matrix, the temporaries are as large as all parameters:
+            `1e9 * 4` bytes. That is a quarter more than the `16` bytes per parameter.
+        """)
 
 
 def count_first_then_run() -> None:
     """Count first, then run, then explain the difference."""
     note(r"""
-        What is left when the formulas are forgotten? A habit. Write down bytes and FLOPs before
-        running, measure, and do not rest until the two agree or you can say why not.
-    """)
-    note(r"""
-        Once more, for a step of the small model with `8` rows and `8256` parameters: the rule of
-        `6` for each pair of them, and then the count:
+        What is left when the formulas are forgotten? A habit: write down bytes and FLOPs before you
+        run, then measure. If the two do not agree, find out why.
+
+        Try it for a training step of a model with two hidden layers of `64 * 64` weights and a
+        head, `8256` parameters in all, on `8` rows. The rule says `6` FLOPs per parameter and row,
+        `6 * 8 * 8256`. `step_flops` counts what is really done:
     """)
     guess = 6 * 8 * 8256  # @inspect guess as FLOP
     found = step_flops(8, 64, 2)  # @inspect found as FLOP
     gap = guess - found  # @inspect gap as FLOP
-    assert gap == 2 * 8 * 64 * 64, "the first layer's input gradient"
-    note(r"""
-        A gap with a name is not an error any more. It is something known about the machine, and
-        about the rule: it is good as far as its conditions, and these are printed with it.
+    assert gap == 2 * 8 * 64 * 64, \
+        "The gap is 2 FLOPs for each row and each weight of the first layer."
+    note(rf"""
+        The rule is too high by {gap:,} FLOPs. What is missing is one product: the gradient of the
+        data, which the first layer would compute, and which nobody uses. It would take `2` FLOPs
+        for each of `8` rows and `64 * 64` weights, and that is the gap. So the rule is right as far
+        as its condition holds: that every layer needs the gradient of its input.
     """)
     question(r"""
-        Half the width, twice the batch, the same depth: how large is the gap between guess and
-        count?
+        The gap is `2` FLOPs for each row and each weight of the first layer. With half the width,
+        `32`, twice the batch, `16`, and as many layers, how large is the gap?
     """, answer=6 * 16 * (2 * 32**2 + 32) - step_flops(16, 32, 2),
         wrong={
             "That is the gap as it was.": 2 * 8 * 64 * 64,
@@ -175,9 +196,9 @@ def count_first_then_run() -> None:
         },
         check=2 * 16 * 32**2,
         hint=r"""
-            The gap is the first layer's input gradient. How does it depend on rows and width?
+            How many weights has the first layer at half the width?
         """, unit="FLOP",
         why=r"""
-            The gap is the product that nobody needs, `2` FLOPs for each row and each weight of the
-            first layer. Twice the rows and a quarter of the weights make half of the gap.
+            The first layer has `32 * 32` weights, a quarter of before, and there are twice the
+            rows: `2 * 16 * 32 * 32`, half of the gap above.
         """)

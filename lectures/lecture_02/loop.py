@@ -43,22 +43,26 @@ def training() -> None:
 
 
 def the_task_has_a_known_answer() -> None:
-    """A task whose answer is known predicts the first loss and the last."""
+    """With a task whose answer is known, the first loss can be computed."""
     note(r"""
-        How can one tell that a training loop works? Give it a task whose answer is known. The task
-        of this part is `linear_batch`. It draws inputs with mean `0` and variance `1`, multiplies
-        them by the weights `0`, `1`, `2` and so on, and adds up; the sum is the target. The loss is
-        the mean squared error. A model that finds these weights ends at a loss of zero. A model
-        that always predicts zero is wrong by the whole target. The mean square of a sum of
-        independent terms is the sum of their mean squares, so its loss is $\sum_i i^2$. For `16`
-        inputs:
+        How can one tell that a training loop works? Give it a task whose answer is known. Here is
+        one. Draw random inputs $x_0, x_1, \ldots$ with mean `0` and variance `1`. The *target* is
+        $0 \cdot x_0 + 1 \cdot x_1 + 2 \cdot x_2 + \ldots$, so the right weights are `0`, `1`, `2`
+        and so on. The loss is the mean squared *error*, prediction less target. A model that has
+        found the weights has a loss of zero.
+
+        Which loss does a model begin with that always predicts zero? Its error is the whole target,
+        so its loss is the mean square of the target. The term $i \cdot x_i$ has a mean square of
+        $i^2$, since $x_i$ has variance `1`. The terms are independent, so their mean squares add
+        up: the loss is $\sum_i i^2$. `linear_batch` draws inputs and targets, here for `16`
+        weights:
     """)
     x, y = linear_batch(16, 100_000)  # @unnoticed: 100_000: more draws come nearer
     predicted = sum(i**2 for i in range(16))  # @inspect predicted
-    assert predicted == 1240, "For 16 inputs, the first loss should be 1240."
+    assert predicted == 1240, "The squares of 0 to 15 add up to 1240."
     measured = y.square().mean().item()  # @inspect measured
     assert 0.97 < measured / predicted < 1.03, \
-        "The measured mean square is within 3 % of that."
+        "The measured mean square of the targets is within 3 % of 1240."
     solved = torch.linalg.lstsq(x[:16].double(), y[:16].double()).solution  # @hide
     assert solved.round().tolist() == list(range(16)), \
         "Solved as equations, 16 examples give the weights."  # @hide
@@ -68,16 +72,13 @@ def the_task_has_a_known_answer() -> None:
     """, answer=sum(i**2 for i in range(4)),
         wrong={
             "The weights begin at zero: they are 0 to 3.": 30,
-            "Those are the weights added up; their squares are asked for.": 6,
+            "Add up the squares of the weights, not the weights.": 6,
         },
         check=0 + 1 + 4 + 9,
-        hint=r"""
-            The weights count up from zero. What is the mean square of a sum of independent terms?
-        """,
+        hint="Which mean square has each of the four terms?",
         why=r"""
-            The weights are `0`, `1`, `2` and `3`, the inputs have a mean square of one, and mean
-            squares of independent terms add up. A model that predicts zero is wrong by the whole
-            target.
+            The error is the whole target. Its four terms have mean squares `0`, `1`, `4` and `9`,
+            and these add up.
         """)
 
 
@@ -114,12 +115,13 @@ def train(
 
 
 def the_loop_finds_it() -> None:
-    """Get a batch, forward, backward, step, clear: repeated, it finds the weights."""
+    """A training loop repeats five lines, and finds the weights."""
     note(r"""
-        Does a training loop find the weights that made its data? The data come from `linear_batch`:
-        `16` inputs times weights that count up from zero, added up. The model is a single row of
-        `16` weights, a `Stack` without hidden layers. This is the whole loop, for `200` steps with
-        batches of `4` examples:
+        A training loop repeats five lines: get a batch, compute the loss, `backward()`, `step()`,
+        `zero_grad()`. Does it find the weights that made its data? The data come from
+        `linear_batch`: each target is a sum of `16` inputs, multiplied by the weights `0`, `1`, `2`
+        and so on. The model is `Stack(16, 0)`, a single row of `16` weights, which begin at random
+        numbers. The loop takes `200` steps, each with a new batch of `4` examples:
     """)
     model = Stack(16, 0, torch.Generator().manual_seed(0))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
@@ -131,8 +133,8 @@ def the_loop_finds_it() -> None:
         optimizer.step()
         optimizer.zero_grad()
     note(r"""
-        `train` is this loop as a function. After each step it also measures the loss on one batch
-        that stays the same, and keeps it in `losses`:
+        Has it found them? `train` is the same loop as a function. After each step it also measures
+        the loss on a batch that stays the same, and keeps it in `losses`:
     """)
     run = train(lr=0.05, steps=200)
     learned = run.model.weights[0]
@@ -140,7 +142,7 @@ def the_loop_finds_it() -> None:
         "The function finds the same weights as the loop above."
     assert len(run.losses) == 200, "There is a loss for each step."  # @hide
     final = round(run.losses[-1], 6)  # @inspect final
-    assert final == 0.0, "At the end no error is left."  # @zero: the loss comes to its least
+    assert final == 0.0, "At the end the loss is zero, to six digits."  # @zero: the loss comes to its least
     w = learned.flatten().tolist()
     found = [round(value, 3) for value in w]  # @inspect found
     assert found == list(range(16)), "The loop has found the weights 0 to 15."
@@ -152,8 +154,8 @@ def the_loop_finds_it() -> None:
         logarithmic scale.
     """, alt="A line that falls over more than ten powers of ten, with small bumps.")
     question(rf"""
-        This run has `200` steps, each with a fresh batch of `{batch}` examples, and `16` weights to
-        find. How many examples has it seen for each weight?
+        The loop takes `200` steps, each with a new batch of `{batch}` examples, to find `16`
+        weights. How many examples has it used for each weight?
     """, answer=len(run.losses) * batch // len(w),
         wrong={
             "That is all examples, for all weights together.": 800,
@@ -161,10 +163,7 @@ def the_loop_finds_it() -> None:
         },
         check=200 * 4 // 16,
         hint="How many examples has the whole run seen, and how many weights are there?", unit="examples",
-        why=r"""
-            `200` steps of `4` examples are shared by `16` weights. Equations would do with one
-            example for each weight: descent is simple, and wasteful.
-        """)
+        why="`200` steps of `4` examples are `800` examples, and `800 / 16 = 50`.")
 
 
 @aside
@@ -222,23 +221,21 @@ def every_argument_must_change_something() -> None:
 
 
 def a_batch_loss_is_noise() -> None:
-    """The loss on the batch at hand is noise; a fixed batch shows the progress."""
+    """The loss of each new batch goes up and down; a fixed batch shows the progress."""
     note(r"""
-        The loss that a training loop prints has gone up. Is the model getting worse? That number
-        cannot tell. It is the loss on the batch of the step, here `4` new examples, so it goes up
-        and down by chance. To see progress, measure the loss on one batch that stays the same. Here
-        are both for one run of `10` steps; `batch_losses` are those that a loop prints:
+        The loss that a training loop prints has gone up. Is the model getting worse? Not
+        necessarily. A loop usually prints the loss on the batch of the step. Each step has a new
+        batch, here of `4` examples, and some batches are harder than others. So the loss goes up
+        and down by chance. To see progress, measure the loss on one batch that stays the same.
+
+        `train` runs the loop and keeps both: in `batch_losses` the loss on the batch of each step,
+        and in `losses` the loss on a fixed batch. Both for one run of `10` steps:
     """)
     runs = [train(lr=0.01, steps=10, seed=seed) for seed in range(30)]
     seen = [round(loss) for loss in runs[0].batch_losses]  # @inspect seen
     fixed = [round(loss) for loss in runs[0].losses]  # @inspect fixed
-    assert seen[-1] > seen[0], "The printed loss ends higher than it began."
-    assert fixed[-1] < fixed[0], "On the fixed batch, the loss ends lower."
-
-    note(rf"""
-        One run is one draw. So take `{len(runs)}`: in how many did the loss end lower than it
-        began, as printed and on the fixed batch? And how many of all its changes were rises?
-    """)
+    assert seen[-1] > seen[0], "The loss on new batches ends higher than it began."
+    assert fixed[-1] < fixed[0], "The loss on the fixed batch ends lower than it began."
 
     def lower(losses: Sequence[Sequence[float]]) -> int:  # @hide
         return sum(series[-1] < series[0] for series in losses)
@@ -249,29 +246,32 @@ def a_batch_loss_is_noise() -> None:
 
     printed, steady = [r.batch_losses for r in runs], [r.losses for r in runs]  # @hide
     ended = lower(printed), lower(steady)  # @inspect ended  # @hide
-    assert ended == (16, 30), "as printed like a coin; fixed, in every run"  # @hide
+    assert ended == (16, 30), "The loss ends lower in 16 of 30 runs on new batches, in all 30 on the fixed one."  # @hide
     shares = rises(printed), rises(steady)  # @inspect shares as %  # @hide
-    assert 0.45 < shares[0] < 0.5, "as printed, nearly every other change"  # @hide
-    assert 0.075 < shares[1] < 0.08, "on the fixed batch few, and not none"  # @hide
-    figure(curves([*range(1, 11)], {"printed, of the batch at hand": runs[0].batch_losses, "on the fixed batch": runs[0].losses},
-                  "step", "loss"), caption="Both losses of the first run, step by step.",
+    assert 0.45 < shares[0] < 0.5, "On new batches, nearly every other change goes up."  # @hide
+    assert 0.075 < shares[1] < 0.08, "On the fixed batch, 8 of 100 changes go up."  # @hide
+    note(rf"""
+        One run may be chance, so `{len(runs)}` were made, with other random numbers. On new batches
+        the loss ended lower than it began in only {ended[0]} of them, although all models learned:
+        on the fixed batch it ended lower in all {ended[1]}. And from one step to the next, on new
+        batches the loss went up in {shares[0]:.0%} of all cases, on the fixed batch in
+        {shares[1]:.0%}. Both losses of the first run:
+    """)
+    figure(curves([*range(1, 11)], {"on each new batch": runs[0].batch_losses, "on the fixed batch": runs[0].losses},
+                  "step", "loss"), caption="The loss of the first run in each of `10` steps: on the new batch of the step, and on the fixed batch.",
         alt="Two lines over ten steps. One jumps up and down and ends higher than it began; the other falls.")
     question(r"""
-        A loss is nothing but luck, and is printed `10` times. How many of the `9` changes do you
-        expect to be rises?
+        Suppose that the loss on new batches is nothing but chance, and is printed `10` times. How
+        many of the `9` changes from one to the next do you expect to go up?
     """, answer=(len(runs[0].batch_losses) - 1) / 2,
         wrong={
             "That is half of the losses; there is one change fewer.": 5,
         },
         check=sum(0.5 for _ in range(9)),
-        hint=r"""
-            If each loss is another draw from one distribution, how often is the second of two
-            larger?
-        """,
+        hint="By chance alone, how often is the second of two losses the larger one?",
         why=r"""
-            Of two draws from one distribution either may be the larger, so a change is a rise in
-            half of all cases. Expect four or five rises in `9` changes, and learn nothing from
-            them.
+            By chance alone, the second of two losses is the larger one in half of all cases. Half
+            of `9` changes is `4.5`.
         """)
 
 

@@ -56,12 +56,15 @@ def matmul_and_named_axes() -> None:
 def a_product_contracts_one_axis() -> None:
     """A matrix product sums over the axis its sides share."""
     note(r"""
-        Nearly all that a language model computes are products of matrices. What happens in one? The
-        left matrix has a row for each token, and the right matrix a column for each output. Both
-        share an axis, here `hidden`: the columns of the left and the rows of the right. Each entry
-        of the result multiplies a row of the left with a column of the right, number by number, and
-        adds up. So the shared axis disappears from the result; one says that it is *contracted*. In
-        this example all numbers are one:
+        Nearly all that a language model computes are products of matrices. What happens in one?
+        Take a row of the left matrix and a column of the right one. Multiply them number by number,
+        and add up. That is one entry of the result. There is an entry for each row of the left
+        matrix, here a token, and each column of the right one, here an output. The axis over which
+        was added up, `hidden`, is in both matrices, and not in the result. One says that it is
+        *contracted*.
+
+        Here `16` tokens of `32` numbers are multiplied by a matrix for `2` outputs. All numbers are
+        one, so each entry adds up `32` ones:
     """)
     m, k, n = 16, 32, 2
     x: Float[Tensor, "token hidden"] = torch.ones(m, k)
@@ -70,33 +73,40 @@ def a_product_contracts_one_axis() -> None:
     entries = set(y.flatten().tolist())  # @inspect entries
     assert tuple(y.shape) == (16, 2), \
         "The result has an entry for each token and each output."
-    assert entries == {32.0}, "Each entry adds up 32 products of ones."
+    assert entries == {32.0}, "Each entry is the sum of 32 products of ones."
 
     note(r"""
-        With $m$ tokens, $k$ numbers in each and $n$ outputs, each of the $mn$ entries takes $k$
-        multiplications and $k$ additions. So a product takes `2 * m * k * n` FLOPs. `flops` returns
-        what PyTorch counts:
+        What does that cost? With $m$ tokens, $k$ numbers in each and $n$ outputs, there are $mn$
+        entries, and each takes $k$ multiplications and $k$ additions. So a product takes
+        `2 * m * k * n` FLOPs, here `2 * 16 * 32 * 2`. `flops` returns what PyTorch's counter sees:
     """)
     reported = flops(lambda: x @ w)  # @inspect reported as FLOP
-    assert reported == 2 * m * k * n, "PyTorch counts as many."
+    assert reported == 2 * m * k * n, "PyTorch counts 2 * 16 * 32 * 2 FLOPs."
     shapes = {"x": (m, k), "w": (k, n), "y": (m, n)}  # @hide
     figure(rectangles([shapes], {"x": BLUE, "w": GREEN, "y": GOLD}), caption=r"""
         The two matrices and their product to scale. The width of `x` is the height of `w`, the axis
         that both share; `y` has the height of one and the width of the other.
     """, alt="A wide rectangle, a narrow one twice as high, and a third as high as the first and as narrow as the second.")
-    question("A product of shapes `(m, 64)` and `(64, 8)` costs `102400` FLOPs. What is `m`?",
+    question("A product of a matrix of `(m, 64)` numbers and one of `(64, 8)` takes `102400` FLOPs. What is `m`?",
              answer=102400 // flops(lambda: torch.ones(1, 64) @ torch.ones(64, 8)),
-        check=next(m for m in range(999) if 2 * m * 64 * 8 == 102400))
+        check=next(m for m in range(999) if 2 * m * 64 * 8 == 102400),
+        wrong={
+            "The additions are missing.": 200,
+        },
+        hint="How many FLOPs does a single row take?",
+        why="A row takes `2 * 64 * 8 = 1024` FLOPs, and `102400` FLOPs are enough for `100` rows.")
 
 
 def a_batched_product_is_one_folded_product() -> None:
-    """A product with leading axes means a loop and runs as one folded product."""
+    """A batch times one matrix runs as a single large product."""
     note(r"""
-        A language model multiplies a batch of sequences by one matrix. Does the machine run a loop
-        of small products for that, or one large product? (A card is fast only with large ones.) For
-        `x @ w`, PyTorch multiplies the last two axes of `x` with `w`, for each index of the leading
-        axes. So it means the same as a loop over the leading axes. (`whole_numbers` draws small
-        whole numbers, so that sums are exact in any order.)
+        A language model multiplies a whole batch by one matrix of weights. Does the machine run
+        many small products for that, or one large product? That matters, because a GPU is fast only
+        with large ones.
+
+        Take a tensor `x` with four axes: `4` batches of `8` sheets, each a matrix of `16 * 32`
+        numbers. `x @ w` multiplies each sheet by `w`. So its result is that of a loop over the
+        first two axes. (`whole_numbers` draws small whole numbers, so that sums are exact.)
     """)
     batch, seq, rows, inner, out = 4, 8, 16, 32, 2
     x = whole_numbers(batch, seq, rows, inner)
@@ -106,12 +116,13 @@ def a_batched_product_is_one_folded_product() -> None:
     for b, s in np.ndindex(batch, seq):
         looped[b, s] = x[b, s] @ w
     assert tuple(y.shape) == (4, 8, 16, 2), "The leading axes stay."  # @hide
-    assert torch.equal(y, looped), "The loop gives the same result."
+    assert torch.equal(y, looped), "The loop over the sheets gives the same result."
 
     note(r"""
-        But PyTorch does not run a loop. It stacks all rows of all matrices into one tall matrix,
-        and multiplies it once. `flops_by_operation` shows a single `mm`, the product of two
-        matrices:
+        But PyTorch does not run a loop. All sheets are multiplied by the same `w`, and each row of
+        the result needs only its own row of `x`. So PyTorch stacks the rows of all sheets into one
+        tall matrix of `4 * 8 * 16 = 512` rows, and multiplies it once. `flops_by_operation` returns
+        the FLOPs of each operation that ran. It shows a single `mm`, a product of two matrices:
     """)
     folded = (x.reshape(-1, inner) @ w).view(batch, seq, rows, out)
     reported = flops_by_operation(lambda: x @ w)  # @inspect reported as FLOP
@@ -123,12 +134,11 @@ def a_batched_product_is_one_folded_product() -> None:
         "PyTorch ran one product, with the FLOPs that we counted by hand."
     assert by_hand == 65536, "That is 2 times 512 rows times 32 times 2."  # @hide
     note(rf"""
-        The tall matrix has `4 * 8 * 16` rows, and the product takes `2 * (4 * 8 * 16) * 32 * 2`
-        FLOPs, which is {by_hand:,}.
+        So one product ran, of `2 * 512 * 32 * 2` FLOPs, which is {by_hand:,}.
     """)
     figure(plot_folding(batch, seq, rows, inner, out), caption=r"""
-        The same product, as written and as run. Every sheet becomes a band of the tall matrix,
-        drawn flatter than it is.
+        The same product, as written (above) and as run (below). Every sheet of the batch becomes a
+        band of the tall matrix, drawn flatter than it is.
     """, alt=r"""
         Above, a stack of wide sheets in groups by batch, times one narrow matrix, gives a stack of
         thin sheets. Below, one tall matrix made of as many bands, times the same narrow matrix,
@@ -145,9 +155,8 @@ def a_batched_product_is_one_folded_product() -> None:
         check=2 * (2 * 5 * 6) * 10 * 3,
         hint="How many rows are left when all leading axes are stacked?",
         why=r"""
-            All vectors along the last axis are stacked: `2 * 5 * 6` rows of `10` numbers, times a
-            matrix of `10` by `3`. Each entry of the result takes `10` multiplications and `10`
-            additions.
+            The tall matrix has `2 * 5 * 6 = 60` rows of `10` numbers, and `w` has `3` columns:
+            `2 * 60 * 10 * 3` FLOPs.
         """, unit="FLOP")
 
 
@@ -602,10 +611,14 @@ def the_order_in_the_parentheses_matters() -> None:
 
 
 def heads_share_a_small_matrix() -> None:
-    """Split, multiply each head, join: the same as one block-diagonal matrix."""
+    """Splitting an axis into heads makes a product cheaper."""
     note(r"""
-        In attention one axis often carries several *heads* side by side. Split them off, transform
-        each by the same small matrix, and join them again.
+        In a Transformer, a row of numbers is often cut into equal pieces, *heads*, that are
+        multiplied separately. Here a row of `8` numbers is cut into `2` heads of `4`, each head is
+        multiplied by the same `4 * 4` matrix `w`, and the results are put side by side again.
+        `rearrange` cuts and joins: in its pattern, `(heads hidden1)` is one axis of
+        `heads * hidden1` numbers. `einsum` multiplies, and adds up over `hidden1`, the letter that
+        the result does not have:
     """)
     x: Float[Tensor, "batch seq joint"] = whole_numbers(2, 3, 8)
     w: Float[Tensor, "hidden1 hidden2"] = whole_numbers(4, 4)
@@ -613,24 +626,34 @@ def heads_share_a_small_matrix() -> None:
     heads = rearrange(x, split, heads=2)
     mixed = einsum(heads, w, "... hidden1, hidden1 hidden2 -> ... hidden2")
     joined = rearrange(mixed, "... heads hidden2 -> ... (heads hidden2)")  # @inspect joined.shape
-    assert tuple(heads.shape) == (2, 3, 2, 4), "two heads of four"
-    assert joined.shape == x.shape, "joined to the old shape"  # @hide
+    assert tuple(heads.shape) == (2, 3, 2, 4), "There are 2 heads of 4 numbers for each token."
+    assert joined.shape == x.shape, "After joining, the tensor has its old shape."  # @hide
 
     note(r"""
-        All in all this is a linear map of the whole axis. Its matrix has `w` on the diagonal, once
-        per head, and zeros elsewhere. The heads spend no FLOPs on those zeros.
+        The same result comes from one large matrix of `8 * 8` numbers. It has `w` on its diagonal,
+        once for each head, and zeros elsewhere, because a head uses no number of another head. But
+        the large product also multiplies by the zeros. The heads take `2 * (2 * 4 * 4)` FLOPs a
+        token, and the large matrix `2 * 8 * 8`, twice as many:
     """)
     dense: Float[Tensor, "joint joint"] = block_diag(w, w)  # @inspect dense
-    assert torch.equal(joined, x @ dense), "the same map"
+    assert torch.equal(joined, x @ dense), "The large matrix gives the same result."
     split_cost = flops(lambda: heads @ w)  # @inspect split_cost as FLOP
     dense_cost = flops(lambda: x @ dense)  # @inspect dense_cost as FLOP
-    assert dense_cost == 2 * split_cost, "zeros included, twice the FLOPs"
+    assert dense_cost == 2 * split_cost, "The large matrix takes twice the FLOPs of two heads."
     question(r"""
-        An axis of `512` numbers carries `8` heads. By which factor does the block-diagonal matrix
-        cost more FLOPs than splitting the heads off?
+        A row of `512` numbers is cut into `8` heads of `64`. How many times the FLOPs of the heads
+        does one matrix of `512 * 512` take?
     """, answer=flops(lambda: torch.ones(1, 512) @ torch.eye(512))
         // flops(lambda: torch.ones(8, 64) @ torch.eye(64)),
-        check=(512 * 512) // (8 * 64 * 64), unit="times")
+        check=(512 * 512) // (8 * 64 * 64), unit="times",
+        wrong={
+            "That compares with one head; there are eight.": 64,
+        },
+        hint="How many multiplications does a row take with heads, and how many without?",
+        why=r"""
+            The heads take `8 * 64 * 64` multiplications a row, the large matrix `512 * 512`, which
+            is `8` times as many. All but one eighth of its numbers are zeros.
+        """)
 
 
 @aside

@@ -30,40 +30,41 @@ def parameters() -> None:
 
 
 def a_parameter_is_a_tensor_that_is_registered() -> None:
-    """A parameter is a tensor that wants a gradient and that its module knows about."""
+    """A parameter is a tensor that its module knows about."""
     note(r"""
-        What makes a tensor a parameter of a model? It has to be wrapped in `nn.Parameter`. A
-        *module*, PyTorch's word for a part of a model, then registers it, and optimizers find it
-        there. A plain tensor in the same place is forgotten, without an error. First the wrapper:
+        What makes a tensor a parameter of a model, one that is trained and saved? It has to be
+        wrapped in `nn.Parameter`. A *module*, PyTorch's word for a part of a model, keeps a list of
+        its parameters, and an optimizer asks for this list. A plain tensor in the same place is not
+        on the list: it is neither trained nor saved, and no error says so. First the wrapper:
     """)
     w = nn.Parameter(torch.randn(4, 2))  # @inspect w  # @unnoticed: 4, 2, arguments swapped: any shape
     assert isinstance(w, Tensor), "A parameter is a tensor."
     kinds = type(w), type(w.data)  # @hide
-    assert kinds == (nn.Parameter, Tensor), "Its data are a plain tensor."  # @hide
-    assert w.requires_grad is True, "It asks for a gradient."
+    assert kinds == (nn.Parameter, Tensor), "The data of a parameter are a plain tensor."  # @hide
+    assert w.requires_grad is True, "A parameter asks for a gradient."
     note("Now give a module one parameter and one plain tensor, and ask which it knows:")
     module = nn.Module()
     module.learned, module.forgotten = w, torch.randn(4, 2)  # @unnoticed: 4, 2, arguments swapped: any shape
     names = [name for name, _ in module.named_parameters()]  # @inspect names
-    assert names == ["learned"], "The module knows the parameter alone."
+    assert names == ["learned"], "The module's list has the parameter alone."
     assert list(module.state_dict()) == ["learned"], \
-        "It saves the parameter alone."  # @hide
+        "The module saves the parameter alone."  # @hide
     module = nn.Module()
     module.first = nn.Parameter(torch.ones(3, 5))  # @unnoticed: arguments swapped: as many numbers  # @hide
     module.second = torch.ones(5, requires_grad=True)  # @unnoticed: left out, 5, requires_grad= dropped: the optimizer does not see it  # @hide
     module.third = nn.Parameter(torch.ones(7))  # @hide
     question(r"""
-        A module has a parameter of `3 × 5`, a plain tensor of `5` numbers that wants a gradient,
-        and a parameter of `7`. How many numbers does its optimizer train?
+        A module has three tensors: a parameter of `3 × 5` numbers, a plain tensor of `5` numbers
+        that asks for a gradient, and a parameter of `7`. How many numbers does an optimizer train?
     """, answer=sum(p.numel() for p in module.parameters()),
         wrong={
-            "The plain tensor is trained by nobody.": 27,
+            "The plain tensor is not on the module's list.": 27,
         },
         check=3 * 5 + 7,
-        hint="Which of the three does the module know about?",
+        hint="Which of the three tensors are on the module's list?",
         why=r"""
-            Only what is wrapped as a parameter is registered. The plain tensor wants a gradient and
-            gets one, but no optimizer is ever handed it.
+            Both parameters are on the list, `15 + 7` numbers. The plain tensor gets a gradient, but
+            the optimizer does not know about it.
         """, unit="numbers")
 
 
@@ -73,14 +74,15 @@ def outputs(n: int, scale: float) -> Float[Tensor, "draws col"]:
 
 
 def an_output_is_a_sum_of_many_terms() -> None:
-    """With all variances one, an output is as large as the root of its number of inputs."""
+    """Outputs of a layer grow with the root of its number of inputs."""
     note(r"""
-        How large should the weights of a layer be before training? Drawn from the standard normal
-        they are far too large, and the wider the layer, the worse. An output is a sum of products
-        of inputs and weights, as many as there are inputs. Let inputs and weights have mean `0` and
-        variance `1`. Then each product has variance `1`. The variances of independent terms add up.
-        So with $n$ inputs an output has variance $n$, and standard deviation $\sqrt{n}$. Here are
-        `32` outputs of `16384` inputs, for which the root is `128`:
+        Before training, the weights of a layer are random numbers. How large should they be? With
+        variance `1` they are too large, and the wider the layer, the worse. The reason: an output
+        is a sum, with one term for each input, input times weight. Let inputs and weights have mean
+        `0` and variance `1`. Then each term has variance `1`. The variances of independent terms
+        add up. So with $n$ inputs an output has variance $n$, and *standard deviation*, the root of
+        the variance, $\sqrt{n}$. Here are `32` outputs of `16384` inputs. Their standard deviation
+        should be `128`:
     """)
     x, w = torch.randn(16384), torch.randn(16384, 32)
     y: Float[Tensor, "col"] = x @ w  # @inspect y
@@ -91,64 +93,66 @@ def an_output_is_a_sum_of_many_terms() -> None:
     assert rounded == [0.32, 1.18, 0.66, 0.47, 0.15], \
         "The outputs that CS336 prints in five editions are of that size, too."  # @hide
     note(r"""
-        A few draws cannot prove it. `outputs` draws many: it multiplies random inputs by random
-        weights of the given deviation, here `1`, for four numbers of inputs. Compare the deviation
-        of the outputs with the root of the number of inputs:
+        `32` numbers are too few to measure a standard deviation. `outputs` draws thousands: it
+        multiplies random inputs by random weights of a given standard deviation, here `1`. Compare
+        the standard deviation of the outputs with the root of the number of inputs:
     """)
     widths = [256, 1024, 4096, 16384]
     spread = [outputs(n, 1.0).std().item() for n in widths]  # @inspect spread
     roots = [math.sqrt(n) for n in widths]  # @inspect roots
     assert roots == [16, 32, 64, 128], \
-        "These are the roots of the numbers of inputs."  # @hide
+        "The roots of the four numbers of inputs are 16, 32, 64 and 128."  # @hide
     measured = [s / r for s, r in zip(spread, roots)]  # @inspect measured  # @unnoticed: arguments swapped: both are alike  # @hide
     assert 0.95 < min(measured), \
-        "The deviation is less than a twentieth below the root."  # @hide
+        "The outputs' standard deviation is less than 5 % below the root."  # @hide
     assert max(measured) < 1.05, \
-        "It is less than a twentieth above, at any width."  # @hide
+        "The outputs' standard deviation is less than 5 % above the root."  # @hide
     growth = (spread[-1] / spread[0]) ** 2  # @hide
     assert round(math.log2(growth)) == 6, \
         "From 256 to 16384 inputs, the variance doubles 6 times, as the inputs do."  # @hide
     misbelief("The variance of the output is related to the square root of the number of inputs.",
               "The *variance* grows with the number of inputs itself. The *standard deviation* grows with its root.")
-    note("So divide the weights by that root. Beside the draws above, the picture shows the same draws with weights divided by it:")
+    note("The way out is to divide the weights by that root. The picture shows outputs with both kinds of weights:")
     level = [outputs(n, n**-0.5).std().item() for n in widths]  # @hide
     figure(plot_spread(widths, spread, level), caption=r"""
-        What unit weights let grow with the root of the width, scaled weights keep at one. Standard
-        deviation of x @ w, both axes logarithmic.
+        Standard deviation of the outputs against the number of inputs: with weights of variance
+        one, and with these weights divided by the root. Both axes are logarithmic.
     """, alt=rf"""
         With unit weights the dots climb along a dotted line of slope one half, from {roots[0]:.0f}
         at a width of {widths[0]} to {roots[-1]:.0f} at {widths[-1]}. With weights divided by the
         root of the width they stay on a level line at one.
     """)
     question(r"""
-        Weights have a deviation of `0.1` instead of `1`, and there are `10,000` inputs of mean `0`
-        and variance `1`. Which deviation do outputs have, to the nearest whole number?
+        A layer has `10,000` inputs of mean `0` and variance `1`. Its weights have a standard
+        deviation of `0.1` instead of `1`. Which standard deviation do its outputs have, to the
+        nearest whole number?
     """, answer=round(outputs(10_000, 0.1).std().item()),
         wrong={
             "That is the variance; its root is asked for.": 100,
         },
         check=round(0.1 * math.sqrt(10_000)),
-        hint="The variance of each product is now `0.1` squared. How many of them are added?",
+        hint="The variance of each term is now `0.1` squared. How many terms are added?",
         why=r"""
-            Each output is a sum of `10,000` products, each with a deviation of `0.1`. Variances
-            add, deviations do not: the sum's deviation is larger by the root of the number of
-            terms, `100`.
+            Each term has variance `0.01`, and `10,000` of them add up to `100`. The standard
+            deviation is the root of that, `10`.
         """, within=0.1)
 
 
 def dividing_by_the_root_keeps_the_scale() -> None:
-    """Divided by the root of the inputs, outputs stay at one whatever the width."""
+    """With weights divided by the root of the number of inputs, outputs are as large as inputs."""
     note(r"""
-        With weights of standard deviation `1`, the outputs of a layer with $n$ inputs have standard
-        deviation $\sqrt{n}$. Which factor keeps outputs as large as inputs? Divide the weights by
-        $\sqrt{n}$. `outputs` multiplies random inputs by random weights of a given deviation, here
-        for three numbers of inputs:
+        A layer has $n$ inputs, and an output is a sum of $n$ terms, input times weight. With
+        weights of standard deviation `1`, outputs have standard deviation
+        [$\sqrt{n}$](#an_output_is_a_sum_of_many_terms). Outputs are the inputs of the next layer,
+        so they should stay as large as the inputs, with a standard deviation of `1`. So divide the
+        weights by $\sqrt{n}$; then the outputs are divided by it, too. `outputs` multiplies random
+        inputs by random weights of a given standard deviation:
     """)
     widths = [256, 4096, 65536]  # @unnoticed: 256, 4096, 65536: any widths
     spread = [outputs(n, 1 / math.sqrt(n)).std().item() for n in widths]  # @inspect spread
     rounded = [round(s, 1) for s in spread]
     assert rounded == [1.0, 1.0, 1.0], \
-        "The outputs have deviation 1 at any number of inputs."
+        "With 256, 4096 and 65536 inputs, outputs have a standard deviation of 1."
     y = outputs(16384, 1 / math.sqrt(16384)).flatten()  # @inspect y  # @unnoticed: 16384: about as many as the root is of
     different = len(set(y.tolist()))  # @hide
     assert 0.99 < different / y.numel(), "Hardly two outputs are alike."  # @hide
@@ -156,23 +160,19 @@ def dividing_by_the_root_keeps_the_scale() -> None:
     assert 0.64 < inside < 0.73, \
         "About two thirds of the outputs lie between -1 and 1."  # @hide
     misbelief("After scaling, each element of the output is constant.", rf"""
-        The elements are as random as before. What is constant is their standard deviation, one:
-        {inside:.0%} of them lie between `-1` and `1`.
+        No, the elements are as random as before: {inside:.0%} of them lie between `-1` and `1`, the
+        others do not. What is the same for any width is their standard deviation.
     """)
     question(r"""
         A script draws all weights with a standard deviation of `0.02`. For which number of inputs
-        do outputs then have a deviation of `1`?
+        do outputs have a standard deviation of `1`?
     """, answer=round(1 / 0.02**2),
         wrong={
             "That is the root of the number of inputs.": 50,
         },
         check=next(n for n in range(1, 9999) if 0.02 * math.sqrt(n) >= 1),
-        hint="For how many inputs is one over the root equal to that deviation?", unit="inputs",
-        why=r"""
-            One over the root of the number of inputs has to be `0.02`, so the root is `50`. One
-            deviation for all layers fits a single width: narrower layers shrink what they get,
-            wider ones blow it up.
-        """)
+        hint=r"For which $n$ is $1/\sqrt{n}$ equal to `0.02`?", unit="inputs",
+        why=r"$1/\sqrt{n}$ has to be `0.02`. So the root is `1 / 0.02 = 50`, and $n$ is `50 * 50`.")
 
 
 @aside

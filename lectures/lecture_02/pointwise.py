@@ -32,31 +32,43 @@ def elementwise() -> None:
 
 
 def elementwise_operations_make_a_new_tensor() -> None:
-    """An elementwise operation makes a new tensor, unless its name ends in an underscore."""
+    """An elementwise operation takes new memory, unless its name ends in an underscore."""
     note(r"""
-        An *elementwise* operation computes each output from the input at the same place, so the
-        shape stays. The result gets memory of its own even when no value changes.
+        An *elementwise* operation, such as `x + 1`, computes each number of its result from the
+        number at the same place of its input. How much memory does it take? As much as its result,
+        because the result is a new tensor, with a storage of its own. That is so even when no value
+        changes:
     """)
     x = torch.ones(2, 3)
     same_values = x * 1  # @inspect same_values
-    assert same_values.shape == x.shape, "the shape is kept"  # @hide
-    assert torch.equal(same_values, x), "so are the values"  # @hide
-    assert not same_storage(x, same_values), "but in new memory"
+    assert same_values.shape == x.shape, "The result has the shape of x."  # @hide
+    assert torch.equal(same_values, x), "The result has the values of x."  # @hide
+    assert not same_storage(x, same_values), "The result is in new memory."
 
     note(r"""
-        A trailing underscore marks the variant that works *in place*: it overwrites its tensor and
-        returns it, and every view of that storage sees the change.
+        To take no new memory, write into the old. Operations whose name ends in an underscore, such
+        as `add_`, work *in place*: they overwrite their tensor and return it. A view, a tensor over
+        the same memory such as the row `x[0]`, then changes, too:
     """)
     row = x[0]  # @unnoticed: 0: all rows are alike
     returned = x.add_(1)  # @inspect returned, row
-    assert returned is x, "the very same object"
-    assert row.tolist() == [2, 2, 2], "the view sees it"
+    assert returned is x, "add_ returns x itself."
+    assert row.tolist() == [2, 2, 2], "The row has the new values."
     doubled = x * 2
     raised = doubled + 1
     made = doubled, raised, raised.abs_()
-    question("How many times does `(x * 2 + 1).abs_()` take new memory for a result?",
+    question("`(x * 2 + 1).abs_()` is three operations. How many of them take new memory for their result?",
              answer=len({t.data_ptr() for t in made} - {x.data_ptr()}),
-        check=sum(not name.endswith("_") for name in ("mul", "add", "abs_")))
+        check=sum(not name.endswith("_") for name in ("mul", "add", "abs_")),
+        wrong={
+            "abs_ works in place.": 3,
+            "The product and the sum are two new tensors.": 1,
+        },
+        hint="Which of the three has a name that ends in an underscore?",
+        why=r"""
+            `x * 2` makes a new tensor, and `+ 1` another. `abs_` overwrites the second and takes no
+            memory.
+        """)
 
 
 @aside
@@ -101,10 +113,11 @@ def an_integer_tensor_turns_into_floats() -> None:
 def the_flop_counter_sees_only_products() -> None:
     """PyTorch's FLOP counter counts products and reports zero for elementwise work."""
     note(r"""
-        Adding one to a matrix of `10 * 10` numbers takes a hundred additions. But PyTorch's counter
-        of FLOPs reports zero for it. Is the addition free? It is not. The counter has formulas for
-        products of matrices and a few more operations, and an operation without a formula counts as
-        zero [@pytorch_flop_counter]:
+        Adding one to a matrix of `10 * 10` numbers takes a hundred additions. PyTorch's counter of
+        FLOPs reports zero for it. Why? Because the counter has formulas only for products of
+        matrices and a few more operations. Whatever has no formula counts as zero
+        [@pytorch_flop_counter]. (A softmax, for example, turns each row of a matrix into weights
+        that sum to one.)
     """)
     n = 10
     x = torch.randn(n, n)
@@ -113,22 +126,23 @@ def the_flop_counter_sees_only_products() -> None:
     normalized = flops(lambda: x.softmax(-1))
     product = flops(lambda: x @ x)  # @inspect product as FLOP
     assert y.numel() == 100, "100 additions were done."  # @hide
-    assert reported == 0, "None of them was reported."  # @zero: the counter has no formula for it
-    assert normalized == 0, "For a softmax nothing is reported either."  # @zero: the counter has no formula for it
-    assert product == 2 * n**3, "A product is counted."
+    assert reported == 0, "The counter reports none of the 100 additions."  # @zero: the counter has no formula for it
+    assert normalized == 0, "The counter reports nothing for a softmax."  # @zero: the counter has no formula for it
+    assert product == 2 * n**3, "The counter reports 2 * 10**3 FLOPs for a product."
 
     note(r"""
-        So zero is a convention of the counter. The real cost of an elementwise operation is mostly
-        its bytes: it reads its input and writes its result. A
-        [later section](#cheap_in_flops_is_not_cheap_in_time) measures its time.
+        So zero does not mean free. What an elementwise operation costs is mostly time for its
+        bytes: it reads its input from memory and writes its result. A
+        [later section](#cheap_in_flops_is_not_cheap_in_time) measures that time. The bytes of
+        `x + 1`, for each addition:
     """)
     assert (x.nbytes, y.nbytes) == (400, 400), \
-        "400 bytes are read, and 400 are written."  # @hide
+        "The addition reads 400 bytes and writes 400."  # @hide
     per_addition = (x.nbytes + y.nbytes) / y.numel()  # @inspect per_addition as B
     assert per_addition == 8, "Each addition moves 8 bytes."
     question(r"""
-        With `a` of shape `(10, 20)` and `b` of shape `(20, 30)`, how many FLOPs does the counter
-        report for `(a @ b + 1).softmax(-1)`?
+        `a` has `10` rows of `20` numbers, and `b` has `20` rows of `30`. How many FLOPs does the
+        counter report for `(a @ b + 1).softmax(-1)`?
     """, answer=flops(lambda: (torch.ones(10, 20) @ torch.ones(20, 30) + 1).softmax(-1)),
         wrong={
             "The additions are missing.": 10 * 20 * 30,
@@ -137,8 +151,8 @@ def the_flop_counter_sees_only_products() -> None:
         check=2 * 10 * 20 * 30,
         hint="Which of the three operations has a formula in the counter?", unit="FLOP",
         why=r"""
-            Only the product is counted: `10 * 30` entries, each of `20` multiplications and `20`
-            additions. The addition of one and the softmax are not on its list.
+            The counter has a formula for the product only: `2 * 10 * 20 * 30`. For the addition of
+            one and the softmax it has none.
         """)
 
 
@@ -169,45 +183,62 @@ def attention_weights(x: Tensor, keep: Tensor) -> Tensor:
 
 
 def the_causal_mask_keeps_the_lower_triangle() -> None:
-    """With queries as rows, the causal mask keeps the lower triangle."""
+    """The causal mask keeps the lower triangle, the tokens that are there already."""
     note(r"""
         A language model must not look ahead: each token may use only itself and earlier tokens. How
-        is that done? In *attention*, each token has a *query*, a row of numbers, which is
-        multiplied with the *key* of every token. The results are *scores*, a matrix with a row for
-        each query and a column for each key. The softmax turns each row into weights that add up to
-        one [@vaswani2017]. A *causal mask* removes the scores of later tokens before that, so that
-        their weights are zero. What stays is the lower triangle, `tril`:
-    """)
-    misbelief("The causal attention mask is `triu`.", r"""
-        It is `tril`. With queries as rows, `triu` keeps the upper triangle: the first token would
-        read all others, and the last token only itself.
+        is that done? In *attention*, tokens look at each other. Each token has two rows of numbers,
+        a *query* and a *key*. The product of the query of one token with the key of another is a
+        *score*: how much the first looks at the second. The scores are a matrix with a row for each
+        query and a column for each key. The softmax turns each row into weights that add up to one
+        [@vaswani2017].
+
+        A *causal mask* removes the scores of later tokens before the softmax, so that their weights
+        are zero. In row `i`, the later tokens are the columns to the right of column `i`. So what
+        stays is the lower triangle of the matrix, with its diagonal. PyTorch calls it `tril`, and
+        the upper triangle `triu`. `attention_weights` computes the weights with a mask, here for
+        `4` tokens:
     """)
     n = 4
     x: Float[Tensor, "query channel"] = torch.randn(n, 8)
     keep: Bool[Tensor, "query key"] = torch.ones(n, n, dtype=torch.bool)
     causal = attention_weights(x, keep.tril())  # @inspect causal
     leaking = attention_weights(x, keep.triu())  # @inspect leaking
-    future = keep.triu(diagonal=1)
+    future = keep.triu(diagonal=1)  # above the diagonal: later tokens
     last = leaking[-1].tolist()
     assert causal[future].tolist() == [0, 0, 0, 0, 0, 0], \
         "With tril, no weight is on a later token."
     assert leaking[future].count_nonzero() == 6, \
-        "With triu, all later tokens have weight."
-    assert last == [0, 0, 0, 1], "With triu, the last token sees itself alone."
+        "With triu, all 6 places of later tokens have weight."
+    assert last == [0, 0, 0, 1], "With triu, the last token looks at itself alone."
+    misbelief("The causal attention mask is `triu`.", rf"""
+        It is `tril`. With queries as rows, `triu` keeps the upper triangle:
+        {int(leaking[future].count_nonzero())} weights are on later tokens, and the last token looks
+        at itself alone.
+    """)
     figure(plot_masks(causal, leaking), caption=r"""
-        Attention weights under both masks; the area of a square is its weight. Red squares are
-        weights on tokens that have not been written yet.
+        Attention weights with either mask; the area of a square is its weight. Red squares are
+        weights on later tokens.
     """, alt=r"""
         Grids of squares with queries down and keys across. Under tril all squares lie on or below
         the diagonal. Under triu they lie on or above it, and all those above are red: each query
         except the last puts weight on later keys.
     """)
     question(r"""
-        How many of the weights does the causal mask set to zero in a sequence of `100` tokens?
+        A sequence has `100` tokens, so there are `100 * 100` weights. How many of them does the
+        causal mask set to zero?
     """, answer=(
         attention_weights(torch.ones(100, 8), torch.ones(100, 100, dtype=torch.bool).tril()) == 0
     ).sum().item(),
-        check=100 * 99 // 2)
+        check=100 * 99 // 2,
+        wrong={
+            "The diagonal stays: a token looks at itself.": 5050,
+            "That is half of all weights; the diagonal stays.": 5000,
+        },
+        hint="How many places of the matrix are above the diagonal?",
+        why=r"""
+            Without the diagonal there are `100 * 100 - 100 = 9900` places. Half of these are above
+            it, and belong to later tokens.
+        """)
 
 
 @aside
