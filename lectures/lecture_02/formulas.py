@@ -51,10 +51,10 @@ def the_formulas_and_where_they_were_shown() -> None:
     assert product == flops(lambda: x @ w), \
         "The formula for a product gives the FLOPs that are counted."  # @hide
     tokens = 14 * 10**11 * 2 / 1e12  # @inspect tokens as TB
-    assert tokens == 2.8, "of token ids"  # @hide
+    assert tokens == 2.8, "1.4 trillion tokens of 2 bytes take 2.8 TB."  # @hide
     note(r"""
-        Three that need more than this model: attention, from the decoder of the part on gradients;
-        the bytes that a product moves; and the time of a large run.
+        Three more formulas: the FLOPs of attention, counted on a small language model of the same
+        depth and width; the FLOPs per byte of a product; and the days of a large training run.
     """)
     context, vocab = 128, 100  # @unnoticed: 128, 100: the formula holds for any  # @hide
     attention = 12 * layers * width * context  # @inspect attention as FLOP
@@ -128,19 +128,25 @@ def temporaries(
 
 @aside
 def the_four_kinds_of_memory_are_a_list_not_a_total() -> None:
-    """Parameters, gradients, optimizer state and activations are a list, not yet a total."""
-    note("The same step once more, by kind:")
-    kinds = bill("AdamW", 64, 2, 8)  # @inspect kinds as B
-    assert len(kinds) == 4, "the four kinds"  # @hide
-    total = sum(kinds.values())  # @inspect total as B
-    assert total == 138304, "of all four"
+    """A step needs more memory than the four kinds that it keeps."""
     note(r"""
-        The list is complete for what a step *keeps*. On top of it come gradients of activations,
-        temporary tensors, and what the allocator rounds up. How many temporaries there are depends
-        on how the update is written. AdamW comes in three ways: a loop over tensors, the default on
-        a CPU; operations on all tensors at once, `foreach`, the default on a GPU; and `fused`, a
-        single kernel. For a model of `16` equal tensors, the most that is alive at once, in
-        tensors:
+        A training step keeps four kinds of memory: parameters, gradients, optimizer state and
+        activations. Is their sum the memory that it needs? No, a little more. Here are the four for
+        a model of width `64` with two hidden layers, a batch of `8`, and AdamW:
+    """)
+    kinds = bill("AdamW", 64, 2, 8)  # @inspect kinds as B
+    assert len(kinds) == 4, "There are four kinds."  # @hide
+    total = sum(kinds.values())  # @inspect total as B
+    assert total == 138304, "The four kinds take 138,304 bytes."
+    note(r"""
+        On top of it come tensors that live only for a moment: the gradients of activations, and
+        *temporary* tensors, in which the optimizer computes. How many of these there are depends on
+        how the update is written. PyTorch has three ways. A loop changes one weight matrix after
+        the other, so it needs temporaries for one matrix at a time. `foreach`, the default on a
+        GPU, changes all matrices together, so it needs a temporary for each. `fused` does all in
+        one *kernel*, a program on the device, and needs none. Measure it for a model of `16` equal
+        matrices. `temporaries` returns the bytes of temporary tensors at the fullest moment of an
+        update, here divided by those of one matrix:
     """)
     weights = [torch.randn(1000, requires_grad=True) for _ in range(16)]  # @unnoticed: 1000: tensors of any size
     most = [
@@ -195,9 +201,7 @@ def count_first_then_run() -> None:
             "The width enters by its square.": 2 * 16 * 32 * 64,
         },
         check=2 * 16 * 32**2,
-        hint=r"""
-            How many weights has the first layer at half the width?
-        """, unit="FLOP",
+        hint="How many weights has the first layer at half the width?", unit="FLOP",
         why=r"""
             The first layer has `32 * 32` weights, a quarter of before, and there are twice the
             rows: `2 * 16 * 32 * 32`, half of the gap above.
