@@ -77,7 +77,7 @@ def mentions(term: str, told: str) -> bool:
 
 
 def needs(glossary: Sequence[Mapping[str, str]], told: Sequence[Section]) -> Needs:
-    """What the core of each part needs of the parts before it: words that they define, sections that it names."""
+    """What the core of each part needs of parts before it: words that they define, sections that it names."""
     home = {section.name: section.part for section in told}
     every: Needs = {section.part: {} for section in told if section.part}
     before: dict[str, Section] = {}

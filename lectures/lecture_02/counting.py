@@ -386,7 +386,7 @@ def cheap_in_flops_is_not_cheap_in_time() -> None:
     moved = 2 * x.nbytes / n**2  # @inspect moved as B
     assert moved == 8.0, "The addition reads 4 and writes 4 bytes for each FLOP."  # @hide
     reuse = work / (3 * x.nbytes)  # @inspect reuse as FLOP/B
-    assert 170 < reuse < 171, "The product does 170 FLOPs with each byte."
+    assert 170 < reuse < 171, "The product does 170 FLOPs with each byte."  # @hide
     note(rf"""
         No: measured against the product, the addition takes a much larger share of the time than of
         the FLOPs. The cause is memory. The addition reads a number and writes a number, {moved:.0f}

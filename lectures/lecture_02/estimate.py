@@ -637,7 +637,7 @@ def the_roofline_tells_waiting_from_working() -> None:
     moved = x.nbytes + w.nbytes + y.nbytes  # @inspect moved as B
     per_byte = work / moved  # @inspect per_byte as FLOP/B
     assert 0.999 < per_byte < 1.0, "One token makes about one FLOP per byte."  # @hide
-    assert per_byte == intensity(1, n, n), "The helper intensity computes the same from the three sides."
+    assert per_byte == intensity(1, n, n), "The helper intensity computes the same from the three sides."  # @hide
     reachable = per_byte / ridge  # @inspect reachable as %
     assert 0.0033 < reachable < 0.0034, "One token reaches at most 0.34 % of the peak."  # @hide
     cache = 50 * 10**6  # @hide
@@ -662,7 +662,7 @@ def the_roofline_tells_waiting_from_working() -> None:
     shapes = {"x + y": 1 / (3 * 2), "1 token": per_byte}
     shapes |= {f"{m} tokens": intensity(m, n, n) for m in (64, 4096)}  # @unnoticed: arguments swapped: the formula is the same in its three sizes
     reached = {s: min(1, i / ridge) for s, i in shapes.items()}  # @inspect reached as %
-    assert 0.21 < reached["64 tokens"] < 0.22, "64 tokens reach at most 21 % of the peak."
+    assert 0.21 < reached["64 tokens"] < 0.22, "64 tokens reach at most 21 % of the peak."  # @hide
     assert reached["4096 tokens"] == 1, "4096 tokens can reach the peak."
     assert 0.00056 < reached["x + y"] < 0.00057, "An addition reaches at most 0.06 % of the peak."  # @hide
     waiting = [name for name, part in reached.items() if part < 1]  # @hide

@@ -406,9 +406,9 @@ def bfloat16_is_much_coarser() -> None:
     coarse = eps[torch.bfloat16]
     assert coarse == 1 / 128, \
         "In bfloat16 the gap is 1/128: no number lies between 1 and 1.0078."
-    against_half = coarse / eps[torch.float16]
+    against_half = coarse / eps[torch.float16]  # @hide
     assert against_half == 8.0, "That is 8 times as coarse as float16."  # @hide
-    against_full = coarse / eps[torch.float32]
+    against_full = coarse / eps[torch.float32]  # @hide
     assert against_full == 65536.0, "That is 65536 times as coarse as float32."  # @hide
     note(r"""
         In the formula of a float the fraction is added to one, which is not stored. So a `bfloat16`

@@ -139,7 +139,7 @@ def the_loop_finds_it() -> None:
     run = train(lr=0.05, steps=200)
     learned = run.model.weights[0]
     assert torch.equal(learned, model.weights[0]), \
-        "The function finds the same weights as the loop above."
+        "The function finds the same weights as the loop above."  # @hide
     assert len(run.losses) == 200, "There is a loss for each step."  # @hide
     final = round(run.losses[-1], 6)  # @inspect final
     assert final == 0.0, "At the end the loss is zero, to six digits."  # @zero: the loss comes to its least

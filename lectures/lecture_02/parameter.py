@@ -29,6 +29,7 @@ def parameters() -> None:
     a_module_moves_in_place()
 
 
+@aside
 def a_parameter_is_a_tensor_that_is_registered() -> None:
     """A parameter is a tensor that its module knows about."""
     note(r"""
@@ -73,6 +74,7 @@ def outputs(n: int, scale: float) -> Float[Tensor, "draws col"]:
     return torch.randn(192, n) @ (torch.randn(n, 64) * scale)
 
 
+@aside
 def an_output_is_a_sum_of_many_terms() -> None:
     """Outputs of a layer grow with the root of its number of inputs."""
     note(r"""
@@ -138,6 +140,7 @@ def an_output_is_a_sum_of_many_terms() -> None:
         """, within=0.1)
 
 
+@aside
 def dividing_by_the_root_keeps_the_scale() -> None:
     """With weights divided by the root of the number of inputs, outputs are as large as inputs."""
     note(r"""

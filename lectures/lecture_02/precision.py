@@ -45,6 +45,7 @@ def mixed_precision() -> None:
     quantized_weights_trade_error_for_bytes()
 
 
+@aside
 def flops_do_not_depend_on_the_format() -> None:
     """A product takes the same FLOPs in every format, and fewer bytes in a narrow one."""
     note(r"""
@@ -99,6 +100,7 @@ class Products(Watching):
             self.formats.append(torch.promote_types(*formats))
 
 
+@aside
 def the_backward_pass_is_narrow_too() -> None:
     """Under autocast the backward pass multiplies in the narrow format, too."""
     note(r"""
@@ -155,6 +157,7 @@ def the_backward_pass_is_narrow_too() -> None:
         """)
 
 
+@aside
 def autocast_saves_on_activations_only() -> None:
     """Autocast halves the activations and adds copies, so it saves memory with large batches only."""
     note(r"""

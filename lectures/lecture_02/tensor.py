@@ -281,7 +281,7 @@ def a_view_can_hold_more_or_less_than_it_reports() -> None:
         {column.untyped_storage().nbytes():,} bytes in memory. Ask `untyped_storage().nbytes()`, and
         count each storage once.
     """)
-    grid = torch.zeros(100, 100)[::2, ::2]
+    grid = torch.zeros(100, 100)[::2, ::2]  # @hide
     question(r"""
         `torch.zeros(100, 100)[::2, ::2]` is a view of every other row and column. How many bytes
         does it keep in memory *beyond* those that it reports?

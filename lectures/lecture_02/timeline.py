@@ -153,7 +153,7 @@ def the_batch_decides_where_memory_peaks() -> None:
         "At the peak, two of five weight gradients are there."  # @hide
     share = fullest.total / backward  # @inspect share
     assert round(share, 2) == 1.0, \
-        "The measured peak is the formula's, to one percent."
+        "The measured peak is the formula's, to one percent."  # @hide
     note("Then with a batch of `16`. The activations are small, and the peak is in the update:")
     update = 4 * (4 * weights + small * width + 3 * matrix)  # @inspect update as B
     assert update == 316_416, "The formula for the update gives 316,416 bytes."  # @hide
@@ -165,7 +165,7 @@ def the_batch_decides_where_memory_peaks() -> None:
         "At the peak, there are three temporary matrices."  # @hide
     share = fullest.total / update  # @inspect share
     assert round(share, 3) == 1.0, \
-        "The measured peak is the formula's, to a tenth of a percent."
+        "The measured peak is the formula's, to a tenth of a percent."  # @hide
     sizes = [2**i for i in range(3, 11)]  # @hide
     batches = {n: memory_over_a_step(width, layers, n) for n in sizes}  # @hide
 

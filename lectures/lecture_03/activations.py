@@ -376,7 +376,7 @@ def written_attention_keeps_a_weight_per_pair() -> None:
     """)
     lengths = [16, 32, 64, 128]
 
-    def kept(length: int, how: How) -> float:
+    def kept(length: int, how: How) -> float:  # @hide
         block = with_lean_norms(Block(SMALL, how))
         return kept_per_token(block, SMALL.width, 1, length, SMALL.head)
 
@@ -455,7 +455,7 @@ def checkpointing_keeps_the_input_alone() -> None:
         y: Tensor = checkpoint(block, x, turn, use_reentrant=False)
         return y
 
-    given = [*block.parameters(), turn]  # there in any case, so not counted
+    given = [*block.parameters(), turn]  # there in any case, so not counted  # @hide
     kept = saved_bytes_of(lambda: checkpointed(x), given)  # @inspect kept as B
     assert kept == x.nbytes == 2 * 64 * (2 * 32), \
         "Autograd keeps the bytes of the block's input, no more."
@@ -474,7 +474,7 @@ def checkpointing_keeps_the_input_alone() -> None:
         What does it cost? Count the FLOPs of a block of Llama-3-8B with `4096` tokens, on `meta`:
         of a forward pass, of a training step, and of a training step with checkpointing:
     """)
-    with torch.device("meta"):
+    with torch.device("meta"):  # @hide
         large = Block(LLAMA_3_8B, "written")
         x = torch.empty(1, 4096, 4096)
         turn = turns(LLAMA_3_8B.head, 4096)

@@ -576,8 +576,8 @@ def each_matrix_costs_two_flops_per_weight() -> None:
         turn = turns(LLAMA_3_8B.head, tokens)  # angles of the positions
     with FlopCounterMode(display=False) as counter:
         block(x, turn)
-    counts = counter.get_flop_counts()  # of each part, by its name
-    by_counter = {n.split(".")[-1]: sum(counts[n].values()) for n in counts}
+    counts = counter.get_flop_counts()  # of each part, by its name  # @hide
+    by_counter = {n.split(".")[-1]: sum(counts[n].values()) for n in counts}  # @hide
 
     total = counter.get_total_flops()  # @inspect total as FLOP
     shapes = matrices(LLAMA_3_8B)  # @inspect shapes

@@ -227,7 +227,7 @@ def reading_is_work_and_writing_is_waiting() -> None:
         it is read or written. Count it with a small model, a prompt of `511` tokens and then one
         more token:
     """)
-    with torch.device("meta"):
+    with torch.device("meta"):  # @hide
         model = Transformer(MODEST, "written").bfloat16()  # @unnoticed: 'written': on `meta` a fused call is counted by its products
         tokens, caches = torch.zeros(1, 512).long(), model.caches(1)  # @unnoticed: .long(): either kind can be looked up
     with torch.no_grad():

@@ -176,9 +176,9 @@ def every_operation_has_an_intensity() -> None:
         gate: Float[Tensor, "m n"] = torch.empty(2048, n).bfloat16()  # @hide
     products = operations_of(lambda: (tokens @ matrix, tokens[:1] @ matrix))
     counted = [op.flops / op.moved for op in products if op.flops]  # @inspect counted as FLOP/B
-    formula = [m * k * n / (m * k + k * n + m * n) for m in (2048, 1)]
+    formula = [m * k * n / (m * k + k * n + m * n) for m in (2048, 1)]  # @hide
     assert counted == formula, \
-        "The tensors give the same intensity as the formula."
+        "The tensors give the same intensity as the formula."  # @hide
     many, single = counted
     assert many > 4 * ridge, \
         "With 2048 tokens, the intensity is far above the ridge."
@@ -420,7 +420,7 @@ def fusion_saves_the_bytes_between_operations() -> None:
         operations while the numbers are in the processor, and writes the end result: `3` passes.
         This is *fusion*. `passes` counts both, from the bytes of the tensors:
     """)
-    with torch.device("meta"):
+    with torch.device("meta"):  # @hide
         gate, up = torch.empty(16384, 4096), torch.empty(16384, 4096)
     separate, fused = passes(gated, gate, up)  # @inspect separate, fused
     assert (separate, fused) == (5.0, 3.0), \

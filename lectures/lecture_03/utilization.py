@@ -68,7 +68,7 @@ def training_costs_six_per_weight_and_twelve_per_pair() -> None:
         tokens. `flops` adds up what PyTorch counts for a step, forward and backward:
     """)
     config, texts, context = SMALL, 3, 32
-    with torch.device("meta"):
+    with torch.device("meta"):  # @hide
         model = Transformer(config, "written")
         tokens = torch.zeros(texts, context, dtype=torch.int64)  # @unnoticed: int64: either format of whole numbers can be looked up
 

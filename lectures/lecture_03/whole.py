@@ -235,7 +235,7 @@ def a_text_with_a_known_entropy() -> None:
     line = spelled(text[0, 1:])  # @inspect line
     assert len(line) == RUN.context == 32, \
         "The line has 32 letters and spaces."  # @hide
-    different = {spelled(word) for word in words}
+    different = {spelled(word) for word in words}  # @hide
     assert len(different) == WORDS == 32, "The lexicon has 32 different words."  # @hide
     note(r"""
         The *surprise* of something that happens with probability $p$ is $-\log p$. The loss of a
@@ -267,7 +267,7 @@ def a_text_with_a_known_entropy() -> None:
     by_place = [sum(s[i] for s in surprises) / WORDS for i in range(4)]  # @inspect by_place
     assert math.isclose(sum(by_place), math.log(WORDS)), \
         "On average, the four tokens of a word add up to log 32."
-    assert by_place[3] == 0, "The space is certain."  # @zero: what is certain surprises nobody
+    assert by_place[3] == 0, "The space is certain."  # @zero: what is certain surprises nobody  # @hide
     totals = {round(sum(s), 9) for s in surprises}  # @hide
     assert totals == {round(math.log(WORDS), 9)}, \
         "Every word has the same surprise."  # @hide
@@ -633,7 +633,7 @@ def its_memory_is_measured() -> None:
         "AdamW's averages take twice the bytes of the parameters."
     gradients = weights  # as many numbers
     assert activations < alive < activations + gradients, \
-        "At the worst moment there is less than all activations and all gradients."
+        "At the worst moment there is less than all activations and all gradients."  # @hide
     peak = weights + averages + alive  # @measure peak as B
     bound = weights + averages + activations + gradients  # @inspect bound as B
     below = 1 - peak / bound  # @measure below as %
