@@ -97,19 +97,16 @@ class Counting:
         return given
 
     def began(self, statement: int) -> None: ...
-    def truth(self, statement: int, value: object, named: str) -> object:
+    def truth(self, statement: int, part: int, value: object, named: str) -> object:
+        return value
+
+    def looked(self, statement: int, part: int, value: object, named: str) -> object:
         return value
 
     def side(self, statement: int, number: int, value: object) -> object:
         return value
 
-    def given(self, statement: int, number: int, value: object) -> object:
-        return value
-
     def tolerance(self, statement: int, value: object) -> object:
-        return value
-
-    def element(self, claim: int, operand: int, value: object) -> object:
         return value
 
     def stumbled(self, first: int, last: int) -> None: ...

@@ -30,8 +30,7 @@ FILE = "program.py"
 
 
 # Which of its arguments a probe hands back.
-HANDED_BACK = {"claim": 0, "operand": 1, "message": 1, "truth": 1, "tolerance": 1, "element": 2,
-               "side": 2, "given": 2}  # fmt: skip
+HANDED_BACK = {"claim": 0, "operand": 1, "message": 1, "truth": 2, "looked": 2, "tolerance": 1, "side": 2}
 
 
 class Notes:

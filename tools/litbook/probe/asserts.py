@@ -17,6 +17,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from sys import _getframe
 from traceback import walk_stack
@@ -28,7 +29,7 @@ from msgspec.structs import astuple
 from litbook.probe import raised
 from litbook.probe.captions import caption_of, names_in
 from litbook.probe.recording import Recording
-from litbook.probe.truths import always_true, equals_everything, is_boundless
+from litbook.probe.truths import always_true, equals_everything, is_boundless, is_empty
 from litbook.record import model
 from litbook.snapshot.snapshot import as_snapshot, glimpse, is_immediate
 from litbook.text.claims import claim_of_assert
@@ -80,8 +81,8 @@ class Asserts:
         self._began = set[int]()  # those without a step
         self._unheard = list[model.Error]()  # see `unheard`
         self._sides: dict[int, dict[int, Any]] = {}  # of those that are no claims, operands as they were once
-        self._again, self._given = set[int](), set[tuple[int, int]]()  # see `side`, `given`
-        self._odd: dict[int, str] = {}  # what decides an assert, where it is true whatever it holds
+        self._again = set[int]()  # see `side`
+        self._odd: dict[int, dict[int, str]] = {}  # of an assert, why each part of it says nothing
         self._before = set[int]()  # in a fork: ids of the frames in which the parent's asserts go on
         self._process, self._thread = os.getpid, threading.get_ident  # a lecture may replace them
         self._home_process, self._home_thread = os.getpid(), threading.get_ident()
@@ -170,14 +171,33 @@ class Asserts:
         what = f"never judged: the assert {self._text(statement)} was left by {by}\n{WAY_OUT_LEFT}"
         self._left[statement] = self._noticed(statement, what, frame)
 
-    def truth(self, statement: int, value: object, named: str) -> object:
+    def truth(self, statement: int, part: int, value: object, named: str) -> object:
         """What decides an assert, handed back as it came. It is `named` so where it comes from."""
         kind, sure = ("", False) if type(value) is bool else always_true(value, named)
         if kind and sure:
             self.cannot_fail(statement, f"it asserts {kind}", _getframe(1))
-        elif kind != self._odd.setdefault(statement, kind):
-            self._odd[statement] = ""  # it may be something else, as this time
+        else:
+            self._note(statement, part, f"it asserts {kind}" if kind else "")
         return value
+
+    def looked(self, statement: int, part: int, value: Any, named: str) -> Any:
+        """What `all` or `any` looks at, handed on: an iterator as one of which each element is noticed."""
+        why = f"{named}(…) looked at nothing"
+        if not hasattr(type(value), "__next__"):
+            self._note(statement, part, why if is_empty(value) else "")
+            return value
+        self._odd.setdefault(statement, {}).setdefault(part, why)  # until it gives something
+        return map(partial(self._given, statement, part), value)
+
+    def _given(self, statement: int, part: int, element: object) -> object:
+        self._odd[statement][part] = ""
+        return element
+
+    def _note(self, statement: int, part: int, why: str) -> None:
+        """Why a part of an assert says nothing this time; it says something if it ever did."""
+        parts = self._odd.setdefault(statement, {})
+        if why != parts.setdefault(part, why):
+            parts[part] = ""
 
     def side(self, statement: int, number: int, value: Any) -> Any:
         """An operand of an assert that is no claim, handed back as it came; of one time it is kept."""
@@ -188,11 +208,6 @@ class Asserts:
             else:
                 sides[number] = value if is_immediate(value) else glimpse(value)
                 self.equal(statement, number, value, _getframe(1))
-        return value
-
-    def given(self, statement: int, number: int, value: Any) -> Any:
-        """`all` or `any` asks for one of the elements that this operand, a generator, has."""
-        self._given.add((statement, number))
         return value
 
     def equal(self, statement: int, number: int, value: Any, frame: FrameType) -> None:
@@ -292,15 +307,13 @@ class Asserts:
         wrong = (*self._false, *self._left, *self._true)
         if statement in wrong or self.nodes[statement] in self.lecture.zeros:
             return ""
-        if kind := self._odd.get(statement):
-            return f"it asserts {kind}"
+        if why := next(filter(None, self._odd.get(statement, {}).values()), ""):
+            return why
         if (sides := self._sides.get(statement)) is None:
             return ""
         asked, shots = self._asked(statement), list[model.Snapshot | None]()
         for number, node in enumerate(asked.operands):
             value = sides.get(number, node.value if isinstance(node, ast.Constant) else MISSING)
-            if isinstance(node, ast.GeneratorExp) and (statement, number) not in self._given:
-                value = [] if number in sides else value  # it gave nothing
             shots.append(None if value is MISSING else as_snapshot(value))
         return next(why_nothing(asked.form, asked.operand_texts, shots, statement not in self._again), "")
 

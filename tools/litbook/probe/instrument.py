@@ -41,7 +41,7 @@ import types
 import warnings
 from collections.abc import Callable, Iterable, Set
 from functools import partial
-from itertools import groupby
+from itertools import count, groupby
 from typing import Any, Protocol, TypeVar
 
 from litbook.errors import Problem, UnusableLecture
@@ -77,11 +77,10 @@ class Probes(Protocol):
     def began(self, statement: int) -> None: ...
     def false(self, statement: int) -> None: ...
     def message(self, statement: int, given: Any) -> Any: ...
-    def truth(self, statement: int, value: Any, named: str) -> Any: ...
+    def truth(self, statement: int, part: int, value: Any, named: str) -> Any: ...
+    def looked(self, statement: int, part: int, value: Any, named: str) -> Any: ...
     def side(self, statement: int, number: int, value: Any) -> Any: ...
-    def given(self, statement: int, number: int, value: Any) -> Any: ...
     def tolerance(self, statement: int, value: Any) -> Any: ...
-    def element(self, claim: int, operand: int, value: Any) -> Any: ...
     def stumbled(self, first: int, last: int) -> None: ...
     def annotated(self, statement: int, annotation: object) -> None: ...
 
@@ -89,6 +88,8 @@ class Probes(Protocol):
 TOGETHER = 64  # claims that share a `try`: each block takes much to compile, and so do many claims at once
 NAMES = tuple(name for name in vars(Probes) if not name.startswith("_"))
 CAUGHT = ("Exception", "BaseException")
+_CLOSE = {"allclose": 2, "isclose": 2, "approx": 1}  # which arguments are tolerances, beginning with this
+_TOLERANCES = ("atol", "rtol", "abs_tol", "rel_tol", "abs", "rel")
 
 
 @uncollected()
@@ -183,6 +184,7 @@ class _Writer:
     def __init__(self, lecture: Lecture, file: File, keys: dict[str, bytes], untouched: Set[ast.AST]) -> None:
         self.lecture, self.file, self.untouched = lecture, file, untouched
         self.keys = keys
+        self.parts = count()  # of tests, numbered
         self.folding = True  # loops of generators and coroutines are not folded: they interleave
 
     def module(self) -> ast.Module:
@@ -383,8 +385,7 @@ class _Writer:
         statement = self.lecture.statement_of[node]
         step = self._call("step", node, statement)
         claim = self._call("claim", node, number)
-        operands = {operand: i for i, operand in enumerate(self.lecture.claims[number].operands)}
-        test = self._tested(node.test, statement, operands, number)
+        test = self._test(node, self.lecture.claims[number].operands, number)
         caption = None if isinstance(node.msg, ast.Constant) else node.msg
         if caption is None and _is_asked_once(node.test):
             failed = _at(node, ast.UnaryOp(ast.Not(), test))
@@ -396,9 +397,8 @@ class _Writer:
     def _assert(self, node: ast.Assert) -> ast.stmt:
         """It raises as in plain Python. Only one that is false runs anything of ours."""
         number, message = self.lecture.statement_of[node], node.msg
-        operands = {operand: i for i, operand in enumerate(claim_of_assert(self.file.text, node).operands)}
         quiet = node in self.lecture.zeros or node in self.lecture.fails
-        asked = self._tested(node.test, number, {} if quiet else operands, None)
+        asked = self._test(node, () if quiet else claim_of_assert(self.file.text, node).operands, None)
         test = _at(node.test, ast.BoolOp(ast.Or(), [asked, self._call("false", node.test, number)]))
         if message is not None and not isinstance(message, ast.Constant):
             message = self._call("message", message, number, message)
@@ -435,6 +435,38 @@ class _Writer:
             return plain
         return self._guarded(node, self._probe(name, node, number, caption), plain)
 
+    def _test(self, node: ast.Assert, operands: Iterable[ast.expr], claim: int | None) -> ast.expr:
+        """The test of an assert, in which its operands hand their values over, and so do all tolerances.
+
+        An infinite one holds of everything; and so may what `all` and `any` look at, if that is nothing.
+        """
+        statement, test, copies = self.lecture.statement_of[node], node.test, dict[int, Any]()
+        calls = [inner for inner in ast.walk(test) if isinstance(inner, ast.Call) and _may_be_idle(inner)]
+        if calls:
+            test = copy.deepcopy(test, copies)
+        for call in (copies[id(call)] for call in calls):
+            named = _named(call.func)
+            if named in ("all", "any"):
+                call.args[:1] = (self._looked(value, statement, named) for value in call.args[:1])
+                if isinstance(call.func, ast.Attribute):
+                    call.func.value = self._looked(call.func.value, statement, f".{named}")
+            first = _CLOSE.get(named, len(call.args))
+            call.args[first : first + 2] = (
+                self._bounded(value, statement) for value in call.args[first : first + 2]
+            )
+            for keyword in call.keywords:
+                if keyword.arg in _TOLERANCES:
+                    keyword.value = self._bounded(keyword.value, statement)
+        numbers = {copies.get(id(operand), operand): i for i, operand in enumerate(operands)}
+        return self._tested(test, statement, numbers, claim)
+
+    def _looked(self, node: ast.expr, statement: int, named: str) -> ast.expr:
+        name = _at(node, ast.Constant(named))
+        return self._call("looked", node, statement, next(self.parts), node, name)
+
+    def _bounded(self, node: ast.expr, statement: int) -> ast.expr:
+        return self._call("tolerance", node, statement, node)
+
     def _tested(
         self,
         node: ast.expr,
@@ -461,44 +493,33 @@ class _Writer:
                     new.comparators = [tested(side, decides=False) for side in node.comparators]
                 case ast.BoolOp():
                     new.values = [tested(value, decides=decides) for value in node.values]
+                case ast.UnaryOp(ast.Not(), ast.UnaryOp(ast.Not(), inner)):
+                    new.operand = copy.copy(node.operand)
+                    new.operand.operand = tested(inner, decides=decides)
                 case ast.UnaryOp():
                     new.operand = tested(node.operand, decides=False)
                 case ast.Call():
-                    new.args = [tested(argument, decides=False) for argument in node.args]
-                    # A tolerance hands its value over: of an infinite one everything is within.
-                    if _named(node.func) in ("allclose", "isclose"):
-                        close = (self._call("tolerance", value, statement, value) for value in new.args[2:4])
-                        new.args[2:4] = close
-                    new.keywords = [self._bounded(keyword, statement) for keyword in node.keywords]
-                    match node.func, node.args:
-                        case ast.Name("all" | "any"), [ast.GeneratorExp() as drawn] if drawn in operands:
-                            each = copy.copy(drawn)
-                            at, i = drawn.elt, operands[drawn]
-                            if claim is None:
-                                each.elt = self._call("given", at, statement, i, at)
-                                new.args = [self._call("side", drawn, statement, i, each)]
-                            else:
-                                each.elt = self._call("element", at, claim, i, at)
-                                new.args = [self._call("operand", drawn, i, each)]
+                    asked = isinstance(node.func, ast.Name) and node.func.id == "bool"
+                    new.args = [tested(argument, decides=decides and asked) for argument in node.args]
                 case ast.Starred():
                     new.value = tested(node.value, decides=False)
-        if not decides or isinstance(node, ast.Compare | ast.BoolOp | ast.UnaryOp | ast.Constant):
+        plain = isinstance(node, ast.Compare | ast.Constant)
+        if not decides or plain or (isinstance(node, ast.BoolOp | ast.UnaryOp) and node not in operands):
             return new  # type: ignore[no-any-return]
-        return self._call("truth", node, statement, new, _at(node, ast.Constant(_named(node))))
-
-    def _bounded(self, keyword: ast.keyword, statement: int) -> ast.keyword:
-        """A tolerance that is given by its name."""
-        if keyword.arg not in ("atol", "rtol", "abs_tol", "rel_tol"):
-            return keyword
-        new = copy.copy(keyword)
-        new.value = self._call("tolerance", keyword.value, statement, keyword.value)
-        return new
+        name = _at(node, ast.Constant(_named(node)))
+        return self._call("truth", node, statement, next(self.parts), new, name)
 
     def _axes(self, node: ast.AnnAssign, number: int) -> ast.stmt:
         assert isinstance(node.target, ast.Name)
         value = _at(node, ast.Name(node.target.id, ast.Load()))
         probe = self._probe("axes", node, number, unquoted(node.annotation), value)
         return self._guarded(node, probe, self._probe("unread", node, number))
+
+
+def _may_be_idle(call: ast.Call) -> bool:
+    """Whether a call may hold of everything: it has a tolerance, or looks at many things."""
+    named = _named(call.func)
+    return named in ("all", "any", *_CLOSE) or any(keyword.arg in _TOLERANCES for keyword in call.keywords)
 
 
 def _named(node: ast.expr) -> str:

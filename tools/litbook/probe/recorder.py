@@ -53,7 +53,7 @@ class Recorder(Judge):
         self.codes: list[CodeType | None] = [None] * len(lecture.functions)
         self.makings: dict[int, Making] = {}  # function of a section -> what is made of it
         self.needs: dict[int, str] = {}  # function -> device that is not here
-        self.open_claims, self.drawn = [], set()
+        self.open_claims = []
         self.seconds, self.peak = 0.0, 0  # of the whole lecture
         self.asking = 0  # the line of a question that is put while its section does not run
         self.run_section: Callable[[int, Callable[[], object]], object] = lambda _, call: call()
@@ -61,7 +61,7 @@ class Recorder(Judge):
         self.false, self.message = self.asserts.false, self.asserts.message
         self.began = self.asserts.began
         self.truth, self.tolerance = self.asserts.truth, self.asserts.tolerance
-        self.side, self.given = self.asserts.side, self.asserts.given
+        self.side, self.looked = self.asserts.side, self.asserts.looked
         self.log = Log(0, self.making(0).storages)  # of the module's own lines
         hot = hot_probes(self, self.asserts)
         self.step, self.enter, self.loop, self.turn = hot.step, hot.enter, hot.loop, hot.turn

@@ -10,6 +10,7 @@ import dis
 import functools
 import inspect
 import math
+import numbers
 import subprocess
 import sys
 import types
@@ -29,7 +30,7 @@ _KINDS: tuple[tuple[type | tuple[type, ...], str], ...] = (
 )
 _ALWAYS = ("a mock", "a placeholder", TUPLE, UNAWAITED)  # wherever they come from, nobody meant them
 _MADE_BY = {"CompletedProcess": "run()"}  # what makes one, where that is not called like its type
-_NAMES = {"__await__": UNAWAITED, "__next__": TAKEN}
+_NAMES = {"__await__": UNAWAITED, "__next__": TAKEN, "__anext__": TAKEN}
 # What Python and the probes of a function put around its statements, whatever these do.
 _PROBING = {
     "RESUME", "PUSH_NULL", "PRECALL", "CALL", "POP_TOP", "NOP", "COPY_FREE_VARS", "LOAD_CONST",
@@ -110,6 +111,17 @@ def equals_everything(value: Any) -> bool:
     return ends and {name for name, _ in code[:-1]} <= _PROBING
 
 
+def is_empty(value: Any) -> bool:
+    """Whether a container of Python's own, or what has a shape, holds nothing."""
+    if type(value).__module__ == "builtins":
+        return hasattr(value, "__len__") and len(value) == 0
+    try:
+        shape = value.shape
+    except Exception:
+        return False
+    return isinstance(shape, tuple) and 0 in shape
+
+
 def is_boundless(tolerance: Any) -> bool:
     """Whether everything is within this tolerance."""
-    return isinstance(tolerance, float) and math.isinf(tolerance)
+    return isinstance(tolerance, numbers.Real) and math.isinf(tolerance)

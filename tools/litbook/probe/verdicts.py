@@ -39,7 +39,6 @@ class Judge:
     active: dict[int, int]  # id of a live frame object -> base of its frame
     asserts: Asserts
     open_claims: list[tuple[int, dict[int, object]]]
-    drawn: set[tuple[int, int]]  # claims and their operands: generators that have given something
 
     def making(self, function: int) -> Making:
         """The section `function` while it is made."""
@@ -53,11 +52,6 @@ class Judge:
     def operand(self, number: int, value: Any) -> Any:
         """One operand of the claim being evaluated, handed back as it came."""
         self.open_claims[-1][1][number] = value
-        return value
-
-    def element(self, claim: int, operand: int, value: Any) -> Any:
-        """`all` or `any` asks for one of its elements: the generator that is this operand gives some."""
-        self.drawn.add((claim, operand))
         return value
 
     def stumbled(self, first: int, last: int) -> None:
@@ -92,10 +86,6 @@ class Judge:
             for i, value in seen.items():
                 self.asserts.equal(claim.statement, i, value, frame)
             storages = self._making_of(number).storages
-            for i, node in enumerate(claim.operands):
-                if isinstance(node, ast.GeneratorExp) and i in seen and (number, i) not in self.drawn:
-                    called = claim.form[i].endswith(("all(", "any("))
-                    seen[i] = [] if called else seen[i]  # it gave nothing
             judged.operands = [
                 snapshot(seen[i], storages) if i in seen else None for i in range(len(claim.operands))
             ]

@@ -165,7 +165,7 @@ def everything(node: ast.AST) -> list[ast.AST]:
 
 def truth_of(node: ast.expr) -> bool | None:
     """Whether an expression is true, or false, whatever it is evaluated with; None where that depends."""
-    match node:
+    match _settled(node):
         case ast.Constant(value):
             return bool(value)
         case ast.List(elts) | ast.Set(elts) | ast.Tuple(elts):
@@ -176,6 +176,8 @@ def truth_of(node: ast.expr) -> bool | None:
             return True if any(isinstance(part, ast.Constant) and part.value for part in values) else None
         case ast.Lambda() | ast.GeneratorExp():
             return True
+        case ast.BinOp(left, ast.Add(), right) if _holds_text(left) or _holds_text(right):
+            return True
         case ast.UnaryOp(ast.Not(), operand):
             inner = truth_of(operand)
             return None if inner is None else not inner
@@ -184,6 +186,24 @@ def truth_of(node: ast.expr) -> bool | None:
             truths = {truth_of(value) for value in values}
             return settles if settles in truths else None if None in truths else not settles
     return None
+
+
+def _settled(node: ast.expr) -> ast.expr:
+    """What has the same truth and is simpler: `x` of `bool(x)`, `len(x)`, `(y := x)`, `x if True else z`."""
+    match node:
+        case ast.NamedExpr(value=value) | ast.Call(ast.Name("bool" | "len"), [value], []):
+            return _settled(value)
+        case ast.Call(ast.Name("range"), [ast.Constant(int(end))], []):
+            return ast.Constant(end > 0)
+        case ast.IfExp(test, body, orelse) if (taken := truth_of(test)) is not None:
+            return _settled(body if taken else orelse)
+    return node
+
+
+def _holds_text(node: ast.expr) -> bool:
+    """Whether it is a text or a list that holds something, also after more has been added to it."""
+    number = isinstance(node, ast.Constant) and not isinstance(node.value, str | bytes)
+    return truth_of(node) is True and not number
 
 
 def parameters(node: FunctionNode) -> list[tuple[str, str]]:

@@ -62,10 +62,6 @@ def why_nothing(
     `form` is its text around the operands, `shots` are what these were, None where nobody asked for one; and
     whether it ran `once`.
     """
-    for i, shot in enumerate(shots):
-        of_all = form[i].endswith("all(") or form[i].endswith("not any(")
-        if of_all and shot is not None and once and form[i + 1][:1] == ")" and _is_empty(shot):
-            yield f"{form[i].split()[-1]}…) looked at nothing"
     for i, (a, b) in enumerate(pairwise(shots)):
         left, right = texts[i : i + 2]
         before, between = form[i].split(), form[i + 1].strip(" ()")
