@@ -57,11 +57,11 @@ def a_block_of_today() -> None:
         add to, is the *residual stream*.
 
         In attention, three matrices turn each token into a query, a key and a value. Each of these
-        rows is cut into *heads*, pieces that work apart from each other. In each head, the *score*
-        of two tokens is the product of the query of one and the key of the other. The *causal mask*
-        removes the scores of later tokens. The softmax turns the scores of a token into weights,
-        and the weights say how much of each value the token takes. A fourth matrix, the output,
-        works on what all heads took. The *feed-forward part* then works on each token alone.
+        rows is cut into *heads*, pieces that work apart from each other. In each head, a *score* is
+        the product of the query of one token and the key of another. The *causal mask* removes the
+        scores of later tokens. The softmax turns the scores of a token into weights, and the
+        weights say how much of each value the token takes. A fourth matrix, the output, works on
+        what all heads took. The *feed-forward part* then works on each token alone.
     """)
     a_block_is_seven_matrices()
     rmsnorm_forgets_the_scale()
@@ -387,7 +387,8 @@ def heads_of_queries_share_keys() -> None:
     k: Float[Tensor, "b t kv_heads c"] = torch.randn(b, t, kv_heads, c).double()
     v: Float[Tensor, "b t kv_heads c"] = torch.randn(b, t, kv_heads, c).double()
     shared = written_attention(q, k, v)
-    keys, values = (x.repeat_interleave(heads // kv_heads, dim=2) for x in (k, v))
+    times = heads // kv_heads
+    keys, values = (x.repeat_interleave(times, dim=2) for x in (k, v))
     repeated = written_attention(q, keys, values)
     assert torch.allclose(shared, repeated), \
         "Shared and repeated KV heads give the same result."
@@ -703,7 +704,7 @@ def published_counts_follow_from_eight_numbers() -> None:
         "Mistral-7B": (MISTRAL_7B, 7_241_732_096),
         "Qwen2.5-0.5B": (QWEN_25_HALF_B, 494_032_768),
     }
-    computed = {n: parameter_count(config) for n, (config, _) in published.items()}  # @inspect computed
+    computed = {n: parameter_count(c) for n, (c, _) in published.items()}  # @inspect computed
     sizes = [size for _, size in published.values()]
     assert [*computed.values()] == sizes, \
         "The formula gives all four published sizes, to the last digit."

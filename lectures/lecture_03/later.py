@@ -21,7 +21,7 @@ from .regimes import BANDWIDTH, H100, PEAK
 def later_models() -> None:
     """Later models."""
     note(r"""
-        Models that came after Llama 3 keep the plan of the block: norm, attention, norm,
+        Models that came after Llama-3-8B keep the plan of the block: norm, attention, norm,
         feed-forward part. They change its parts. A head gets a size of its own, the feed-forward
         part is split into experts, the KV cache is compressed, or a layer looks at the last tokens
         only.
@@ -358,7 +358,7 @@ def a_window_bounds_the_cache() -> None:
         window of `4`. First all keys are there, and the window hides the older ones. Then only the
         last four keys and values are there at all:
     """)
-    q: Float[Tensor, "b t h c"] = torch.randn(1, 1, 2, 8).double()  # of the newest token
+    q: Float[Tensor, "b t h c"] = torch.randn(1, 1, 2, 8).double()  # newest
     k, v = torch.randn(2, 1, 10, 2, 8).double()  # @unnoticed: 1: any batch
     windowed = written_attention(q, k, v, window=4)
     recent = written_attention(q, k[:, -4:], v[:, -4:])

@@ -577,7 +577,8 @@ def fused_attention_reads_keys_again() -> None:
     above = [count / least for count, least in zip(small, formula)]
     assert above[0] > above[1] > above[2] > 1, \
         "The longer the text, the nearer the formula comes to the loads that were counted."
-    assert above[2] < 1.1, "For 512 tokens, the formula is less than a tenth too small."
+    assert above[2] < 1.1, \
+        "For 512 tokens, the formula is less than a tenth too small."
     fewer = small[2] / large[2]  # @inspect fewer as times
     assert 1.8 < fewer < 2, "Twice the fast memory takes nearly half the loads."
     lines = {
@@ -728,7 +729,9 @@ def waits(tokens: int, config: Config = LLAMA_3_8B) -> Wait:
 AT_THE_END, AFTER_EACH = "at the end", "after each operation"
 
 
-def in_lanes(launch: int, operation: int, the_program_waits: str) -> dict[str, Any]:
+def in_lanes(
+    launch: int, operation: int, the_program_waits: str
+) -> dict[str, Any]:
     """When each of eight operations is handed over and when it starts, until when it takes, and idle time, in µs."""
     free = ready = 0  # until when the program and the card are busy
     handed, starts = [], []
@@ -737,7 +740,8 @@ def in_lanes(launch: int, operation: int, the_program_waits: str) -> dict[str, A
         starts.append(max(handed[-1], ready))
         ready = starts[-1] + operation
         free = ready if the_program_waits == AFTER_EACH else handed[-1]
-    return {"handed": handed, "starts": starts, "total": ready, "idle": ready - 8 * operation}
+    idle = ready - 8 * operation
+    return {"handed": handed, "starts": starts, "total": ready, "idle": idle}
 
 
 def operations_run_in_turn() -> None:

@@ -624,8 +624,9 @@ def its_memory_is_measured() -> None:
     """)
     model = fresh_model()
     text = write_text(lexicon(), BATCH, torch.Generator().manual_seed(2))
-    weights = sum(p.nbytes for p in model.parameters())  # @inspect weights as B
-    activations = saved_bytes_of(lambda: loss_of(model, text), model.parameters())  # @inspect activations as B
+    parameters = [*model.parameters()]
+    weights = sum(p.nbytes for p in parameters)  # @inspect weights as B
+    activations = saved_bytes_of(lambda: loss_of(model, text), parameters)  # @inspect activations as B
     alive, averages = most_alive(model, text)  # @measure alive as B
     assert weights == 4 * parameter_count(RUN), \
         "Each parameter takes four bytes."  # @hide
