@@ -492,7 +492,7 @@ def pooled_memory_needs_sharded_state() -> None:
         "Together, the slices take 16 bytes per parameter."  # @hide
     per_gpu = max(held) / 8000  # @inspect per_gpu as B
     assert per_gpu == 2.0, \
-        "Each slice takes an eighth of that: 2 bytes for each parameter of the whole model."
+        "A slice takes an eighth of 16: 2 bytes for each parameter of the whole model."
 
     def state(billions: int, cards: int) -> dict[str, float]:  # @hide
         each = billions * 1e9 / cards
@@ -621,9 +621,11 @@ def the_roofline_tells_waiting_from_working() -> None:
     bandwidth = CARDS["H100 SXM"].bandwidth  # @inspect bandwidth as B/s
     ridge = rate / bandwidth  # @inspect ridge as FLOP/B
     assert 295.3 < ridge < 295.4, "While one byte arrives, an H100 can do 295 FLOPs."  # @hide
-    note(r"""
-        Take an operation with few FLOPs per byte. A model that writes text for one reader has one
-        token at a time: it multiplies a single vector by each of its matrices. In `bfloat16` a
+    note(rf"""
+        While one byte arrives, an H100 can do {ridge:.0f} FLOPs, `989.5e12 / 3.35e12`.
+
+        Now take an operation with few FLOPs per byte. A model that writes text for one reader has
+        one token at a time: it multiplies a single vector by each of its matrices. In `bfloat16` a
         weight takes `2` bytes, and is used for `2` FLOPs, a multiplication and an addition. So the
         intensity is about one FLOP per byte. (On the device `meta` a tensor has a shape and no
         data, which is enough for counting.)
@@ -644,10 +646,10 @@ def the_roofline_tells_waiting_from_working() -> None:
     assert 2 * cache < w.nbytes < 3 * cache, \
         "The matrix is too large for the cache of an H100, 50 MB."  # @hide
     note(rf"""
-        So one token at a time reaches at most {reachable:.1%} of the peak, and no better code can
-        help. (All this is for weights that are read from the card's memory, its *HBM*. An H100 has
-        {cache // 10**6} MB of faster memory on the chip, its cache [@nvidia-hopper]; this matrix is
-        larger.)
+        One FLOP per byte, divided by the ridge, is {reachable:.1%}: one token at a time reaches no
+        more of the peak, and no better code can help. (All this is for weights that are read from
+        the card's memory, its *HBM*. An H100 has {cache // 10**6} MB of faster memory on the chip,
+        its cache [@nvidia-hopper]; this matrix is larger.)
 
         More FLOPs per byte come with more tokens at a time: a matrix is read once and multiplied by
         a vector for each of them. Search for the number of tokens at which the intensity is above

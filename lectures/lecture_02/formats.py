@@ -425,7 +425,7 @@ def bfloat16_is_much_coarser() -> None:
     total = torch.tensor(256.0, dtype=torch.bfloat16) + 1  # @inspect total as bits
     assert total.item() == 256, "Adding one to 256 does nothing."
     after = torch.tensor(258.0, dtype=torch.bfloat16)  # @inspect after as bits
-    # The bits of both, read as whole numbers, follow one another:
+
     patterns = after.view(torch.int16) - total.view(torch.int16)  # @hide
     assert patterns == 1, "No pattern of bits lies between 256 and 258."  # @hide
     begin: dict[str, Any] = {"dtype": "bfloat16", "bits": 0x4380 << 16}  # @hide
@@ -721,7 +721,8 @@ def a_running_sum_stalls() -> None:
         In `bfloat16` the total stops at `256`, and no error says so. The cause is the gap to the
         next number: beyond `256` the numbers of `bfloat16` are `2` apart. Adding `1` leads to the
         middle of this gap, and the middle is rounded back to `256`, every time. So a total stops
-        growing once the term is no more than half of the gap. See it in the picture:
+        growing once the term is no more than half of the gap. In `float32` the total is exact, as
+        the gaps are still far smaller. See it in the picture:
     """)
 
     def totals(count: int, term: float) -> dict[str, float]:  # @hide
@@ -738,7 +739,7 @@ def a_running_sum_stalls() -> None:
         """,
         caption="A running total, kept in three formats, by how many terms were added.",
         alt="Three lines that rise together; two of them turn level, one after the other.")  # @hide
-    # After 4096 terms, in bfloat16, float32 and float16:
+
     ends = {term: [*grid[4096, term].values()] for term in (0.25, 1.0, 4.0)}  # @hide
     assert ends[0.25] == [64, 1024, 512], "With terms of a quarter, the totals are these after 4096 terms."  # @hide
     assert ends[1.0] == [256, 4096, 2048], "With terms of one, the totals are these after 4096 terms."  # @hide
@@ -914,8 +915,8 @@ def autocast_chooses_for_each_operation() -> None:
         `bfloat16`. A loss, which is a long sum, is computed in `float32`. Operations that are not
         on the list take the format of their input.
 
-        Run one of each kind: a layer, a *softmax* (which turns numbers into shares that sum to
-        one), a loss, and *attention* (the products by which tokens look at each other):
+        Run one of each kind: the product of a layer, a *softmax*, which turns numbers into shares
+        that sum to one and is not on the list, and a loss:
     """)
     x = torch.randn(4, 8)
     layer = nn.Linear(8, 8)
@@ -943,10 +944,10 @@ def autocast_chooses_for_each_operation() -> None:
     assert torch.equal(gradient, digits), \
         "The gradient has only the digits of a bfloat16: its product was in bfloat16."  # @hide
     note(r"""
-        So the rule of thumb: multiply in `bfloat16`, those products of attention included. Keep in
-        `float32` what adds up many numbers: losses, long sums, softmax, and the weights that the
-        optimizer updates. Where autocast does not see to that, as here to the softmax, write
-        `.float()`.
+        So the rule of thumb: run products of matrices in `bfloat16`. (That includes the products of
+        *attention*, by which tokens look at each other.) Keep in `float32` what adds up many
+        numbers: losses, long sums, softmax, and the weights that the optimizer updates. Where
+        autocast does not see to that, as here to the softmax, write `.float()`.
     """)
     question(r"""
         A linear layer with `8` inputs and `32` outputs has `8 * 32` weights. `4` rows pass through

@@ -433,9 +433,9 @@ def six_per_parameter_and_token_is_a_special_case() -> None:
     assert ratio == 1.2, \
         "Here the backward pass costs 1.2 times the forward pass."
     misbelief("The backward pass costs twice the forward pass.", rf"""
-        Not here: it costs {ratio} times the forward pass, because the large first layer lacks one
-        of its two backward products. It costs twice the forward pass where every layer has both. In
-        a language model nearly every layer has both.
+        Not here: it costs {ratio} times the forward pass. The first layer, with four fifths of the
+        weights, has one backward product, and the second, with one fifth, has two: `4/5 + 2/5`. It
+        costs twice the forward pass where every layer has two, as nearly all of a language model.
     """)
     coefficient = (forward + backward) / (b * params)  # @inspect coefficient
     assert coefficient == 4.4, \

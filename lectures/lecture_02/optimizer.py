@@ -108,8 +108,8 @@ def plain_sgd_remembers_nothing() -> None:
 
     note(r"""
         An optimizer must skip parameters without a gradient. A parameter that took no part in the
-        loss has none; its `grad` is `None`, not zero. `Descent` skips such parameters. Applied
-        directly to `None`, the rule fails:
+        loss has none: its `grad` is `None`, not zero, and nothing can be multiplied by `None`.
+        `Descent` skips such a parameter, and it stays as it was:
     """)
     used, unused = (torch.ones(2, requires_grad=True) for _ in range(2))
     used.sum().backward()

@@ -80,11 +80,11 @@ def every_peak_belongs_to_a_format() -> None:
         as much a tick, at `1.98` GHz, or at `1.83` GHz with the tensor cores at work
         [@nvidia-hopper]:
     """)
-    ampere = 108 * 128 * 1.41e9, 108 * 2048 * 1.41e9  # @hide
-    hopper = 132 * 256 * 1.98e9, 132 * 4096 * 1.83e9  # @hide
+    ampere = 108 * 128 * 1.41e9, 108 * 2048 * 1.41e9  # an A100
+    hopper = 132 * 256 * 1.98e9, 132 * 4096 * 1.83e9  # an H100
     rebuilt = [round(rate / TERA, 1) for rate in ampere + hopper]
     assert rebuilt == [19.5, 311.9, 66.9, 989.4], \
-        "The products give the peaks of the datasheets, to the first three digits."
+        "The products give the peaks of the datasheets, to less than one percent."
     misbelief("The peak of an A100 is `312` TFLOP/s.", rf"""
         Only in `bfloat16` and `float16`, on the tensor cores. In ordinary `float32` the peak is
         {a100[0]} TFLOP/s, and in `tf32` it is {a100[1]:.0f}.
@@ -352,8 +352,10 @@ def mfu_counts_what_the_model_needs() -> None:
         [repeat their forward pass](#checkpointing_trades_flops_for_memory). Then the card does `8`
         FLOPs per parameter and token, and the model needs `6` as before.
 
-        Take such a step with `10**9` parameters and `500_000` tokens, in `8` s on an H100.
-        `utilization` divides FLOPs by seconds and by the peak:
+        Take such a step with `10**9` parameters and `500_000` tokens, in `8` s on an H100. Its peak
+        is `989.5 * 10**12` FLOP/s, so by the formula the MFU is
+        `6 * 10**9 * 500_000 / (8 * 989.5e12)`. `utilization` divides FLOPs by seconds and by the
+        peak:
     """)
     params, tokens, seconds = 10**9, 500_000, 8.0
     rate = dense_peak("H100 SXM", "bfloat16")
@@ -364,7 +366,7 @@ def mfu_counts_what_the_model_needs() -> None:
     assert hardware is not None, "The peak is known for both."  # @hide
     assert 0.37 < mfu < 0.38, "MFU counts 6 FLOPs per parameter and token, and is 0.38."
     assert 1.33 < hardware / mfu < 1.34, \
-        "With the 8 FLOPs that the card does, it would be a third higher."
+        "Counting the 8 FLOPs that the card does, the share would be a third higher."
     misbelief("MFU is the actual FLOP/s divided by the promised FLOP/s.", rf"""
         That is *hardware* utilization, here {hardware:.1%}. MFU does not count what is computed
         again [@palm], and is {mfu:.1%}.

@@ -97,8 +97,9 @@ def autograd_keeps_more_than_the_hidden_layers() -> None:
         $$
 
         numbers. With a batch of `2`, width `4` and `2` hidden layers these are
-        `2 * 4 * 3 + 2 * 2 = 28`. Measure it: `saved_bytes_of` adds up the bytes of all tensors that
-        autograd keeps besides the weights. Three models, as (batch, width, hidden layers):
+        `2 * 4 * 3 + 2 * 2 = 28`. Measure it: `linear_batch` draws a batch, `mse_loss` is the loss,
+        and `saved_bytes_of` adds up the bytes of all tensors that autograd keeps besides the
+        weights. Three models, as (batch, width, hidden layers):
     """)
 
     def kept(batch: int, width: int, layers: int) -> int:

@@ -154,7 +154,11 @@ def the_batch_decides_where_memory_peaks() -> None:
     share = fullest.total / backward  # @inspect share
     assert round(share, 2) == 1.0, \
         "The measured peak is the formula's, to one percent."  # @hide
-    note("Then with a batch of `16`. The activations are small, and the peak is in the update:")
+    note(rf"""
+        The peak is in the backward pass, and is what the formula says, {backward:,} bytes, to one
+        percent. Then with a batch of `16`. The activations are small, and the peak is in the
+        update:
+    """)
     update = 4 * (4 * weights + small * width + 3 * matrix)  # @inspect update as B
     assert update == 316_416, "The formula for the update gives 316,416 bytes."  # @hide
     narrow = memory_over_a_step(width, layers, small)
@@ -197,9 +201,10 @@ def the_batch_decides_where_memory_peaks() -> None:
     assert peaks == ["update"] * 4 + ["backward"] * 4, \
         "For batches of 8 to 64 the peak is in the update, for 128 to 1024 in the backward pass."  # @hide
     note(r"""
-        So before you save memory, find out where the peak is. A smaller batch or
-        [checkpointing](#checkpointing_trades_flops_for_memory) lowers the peak of the backward pass
-        and not that of the update. An optimizer with less state lowers both.
+        So before you save memory, find out where the peak is. For this model it is in the update
+        for batches of up to `64`, and in the backward pass for twice that and more. A smaller batch
+        or [checkpointing](#checkpointing_trades_flops_for_memory) lowers the peak of the backward
+        pass and not that of the update. An optimizer with less state lowers both.
     """)
     question(r"""
         The model of this section has $L=4$, $d=64$ and $P=16448$. From which batch $B$ on is
