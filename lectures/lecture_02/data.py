@@ -201,11 +201,11 @@ def text_becomes_a_row_of_integers() -> None:
         check=sum(1 + (ord(letter) > 127) for letter in "naïve café"), unit="tokens",
         wrong={
             "Two of the letters take two bytes.": 10,
-            "The blank is a token, too.": 11,
+            "Both ï and é take a second byte.": 11,
         },
-        hint="How many letters are there, with the blank, and how many take a byte more?",
+        hint="How many letters are there, with the space, and how many take a byte more?",
         why=r"""
-            There are ten characters, with the blank. `ï` and `é` take a second byte each: `10 + 2`.
+            There are ten characters, with the space. `ï` and `é` take a second byte each: `10 + 2`.
         """)
 
 

@@ -104,9 +104,9 @@ def a_batched_product_is_one_folded_product() -> None:
         many small products for that, or one large product? That matters, because a GPU is fast only
         with large ones.
 
-        Take a tensor `x` with four axes: `4` batches of `8` sheets, each a matrix of `16 * 32`
-        numbers. `x @ w` multiplies each sheet by `w`. So its result is that of a loop over the
-        first two axes. (`whole_numbers` draws small whole numbers, so that sums are exact.)
+        Take a tensor `x` with four axes: `4 * 8` sheets, each a matrix of `16 * 32` numbers.
+        `x @ w` multiplies each sheet by `w`. So its result is that of a loop over the first two
+        axes. (`whole_numbers` draws small whole numbers, so that sums are exact.)
     """)
     batch, seq, rows, inner, out = 4, 8, 16, 32, 2
     x = whole_numbers(batch, seq, rows, inner)
@@ -145,7 +145,7 @@ def a_batched_product_is_one_folded_product() -> None:
         gives one tall thin matrix.
     """)
     question(r"""
-        How many FLOPs does `x @ w` cost for `x` of shape `(2, 5, 6, 10)` and `w` of shape
+        How many FLOPs does `x @ w` take, if `x` has the shape `(2, 5, 6, 10)` and `w` the shape
         `(10, 3)`?
     """, answer=flops(lambda: torch.ones(2, 5, 6, 10) @ torch.ones(10, 3)),
         wrong={

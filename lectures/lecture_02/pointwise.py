@@ -116,8 +116,8 @@ def the_flop_counter_sees_only_products() -> None:
         Adding one to a matrix of `10 * 10` numbers takes a hundred additions. PyTorch's counter of
         FLOPs reports zero for it. Why? Because the counter has formulas only for products of
         matrices and a few more operations. Whatever has no formula counts as zero
-        [@pytorch_flop_counter]. (A softmax, for example, turns each row of a matrix into weights
-        that sum to one.)
+        [@pytorch_flop_counter]. The same goes for a softmax, which turns each row of a matrix into
+        weights that sum to one. Compare an addition, a softmax and a product:
     """)
     n = 10
     x = torch.randn(n, n)
@@ -196,7 +196,7 @@ def the_causal_mask_keeps_the_lower_triangle() -> None:
         are zero. In row `i`, the later tokens are the columns to the right of column `i`. So what
         stays is the lower triangle of the matrix, with its diagonal. PyTorch calls it `tril`, and
         the upper triangle `triu`. `attention_weights` computes the weights with a mask, here for
-        `4` tokens:
+        `4` tokens, whose rows in `x` serve as queries and as keys:
     """)
     n = 4
     x: Float[Tensor, "query channel"] = torch.randn(n, 8)
