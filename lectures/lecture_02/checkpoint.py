@@ -244,7 +244,8 @@ def a_resumed_run_needs_all_of_its_state() -> None:
         it ends with other weights: the learning rate begins anew, and other data are drawn.
     """)
     usual = drift(["model", "optimizer"])  # @inspect usual
-    assert usual > complete, "With model and optimizer alone, the resumed run ends with other weights."
+    assert usual > complete, \
+        "With model and optimizer alone, the resumed run ends with other weights."
     note("Which of the five parts are needed? Leave out one at a time:")
     costs = {part: drift([p for p in parts if p != part]) for part in parts}  # @inspect costs
     needed = [part for part, cost in costs.items() if cost > 0]  # @inspect needed
@@ -299,7 +300,8 @@ def loading_a_file_restores_nothing() -> None:
         pairs = zip(trained.parameters(), fresh.parameters())
         return [torch.equal(a, b) for a, b in pairs]
 
-    assert equal() == [False, False], "After torch.load, no matrix of the two models agrees."
+    assert equal() == [False, False], \
+        "After torch.load, no matrix of the two models agrees."
     fresh.load_state_dict(state["model"])
     assert equal() == [True, True], "After load_state_dict, both matrices agree."
     misbelief("To resume, call `torch.load` on the checkpoint.", r"""

@@ -192,10 +192,13 @@ def text_becomes_a_row_of_integers() -> None:
     """)
     text = "count everything, même ça"
     tokens = np.frombuffer(text.encode(), dtype=np.uint8)  # @inspect tokens
-    assert tokens[:5].tolist() == [99, 111, 117, 110, 116], "The first five tokens are the letters c, o, u, n, t."
-    assert tokens.tobytes().decode() == text, "The tokens can be turned back into the text."
+    assert tokens[:5].tolist() == [99, 111, 117, 110, 116], \
+        "The first five tokens are the letters c, o, u, n, t."
+    assert tokens.tobytes().decode() == text, \
+        "The tokens can be turned back into the text."
     extra = len(tokens) - len(text)  # @inspect extra
-    assert extra == 2, "There are two tokens more than letters: ê and ç take two bytes each."
+    assert extra == 2, \
+        "There are two tokens more than letters: ê and ç take two bytes each."
     question("How many tokens does this tokenizer make of `naïve café`?",
              answer=len("naïve café".encode()),
         check=sum(1 + (ord(letter) > 127) for letter in "naïve café"), unit="tokens",

@@ -207,7 +207,8 @@ def the_promise_is_printed_twice_too_large() -> None:
     dense = peak(CARDS["H100 SXM"], "bfloat16")  # @inspect dense as FLOP/s
     assert dense == 989.5e12, "A dense product can reach at most this."
     sparse = dense * CARDS["H100 SXM"].sparse_factor  # @inspect sparse as FLOP/s
-    assert sparse == 1979e12, "With sparsity the peak is 1979 TFLOP/s, the number in large type."
+    assert sparse == 1979e12, \
+        "With sparsity the peak is 1979 TFLOP/s, the number in large type."
     misbelief(f"An H100 does {sparse / TERA:.0f} TFLOP/s in bfloat16.", rf"""
         It does so only when two of every four weights are zero [@nvidia-hopper]. A dense product
         reaches at most {dense / TERA:.1f} TFLOP/s. MFU, the share of the peak that a run reaches,
@@ -251,14 +252,16 @@ def days_are_inverse_to_mfu() -> None:
         return work / (rate * mfu * gpus * DAY)
 
     assumed = days(dense, 0.5)  # @inspect assumed as days
-    assert 143.92 < assumed < 143.93, "With the dense peak and an MFU of 0.5 the run takes 144 days."
+    assert 143.92 < assumed < 143.93, \
+        "With the dense peak and an MFU of 0.5 the run takes 144 days."
     modest = days(dense, 0.4)  # @inspect modest as days
     assert 179.9 < modest < 180.0, "At an MFU of 0.4 the run takes 180 days."
     mistaken = days(2 * dense, 0.5)  # @inspect mistaken as days
     assert 71.96 < mistaken < 71.97, \
         "With the peak for sparse matrices the run seems to take 72 days."
     cards = days(pcie, 0.5)  # @inspect cards as days
-    assert 188.2 < cards < 188.3, "On H100s of the slower board, PCIe, the run takes 188 days."
+    assert 188.2 < cards < 188.3, \
+        "On H100s of the slower board, PCIe, the run takes 188 days."
     note(rf"""
         With an MFU of `0.4` the run takes {modest - assumed:.0f} days more. With the peak for
         sparse matrices it seems to take {assumed - mistaken:.0f} days less, but only on paper. So
@@ -319,7 +322,8 @@ def adamw_keeps_four_numbers_per_parameter() -> None:
         memory [@nvidia-h100]. Divide these by `16` bytes per parameter:
     """)
     limit = card.memory / per_parameter  # @inspect limit as parameters
-    assert limit == 5 * 10**9, "At most 5 billion parameters fit into the memory of one H100."
+    assert limit == 5 * 10**9, \
+        "At most 5 billion parameters fit into the memory of one H100."
     reported = card.reported  # @hide
     assert reported is not None, "The memory that the card reports is known."  # @hide
     bound = reported / per_parameter  # @hide

@@ -336,7 +336,8 @@ def bfloat16_is_the_top_half_of_float32() -> None:
         nearest `bfloat16`. `1e-8` becomes a number that is a little larger, and it is not zero:
     """)
     kept = cast(1e-8, torch.bfloat16)  # @inspect kept
-    assert kept == 1.0011717677116394e-08, "In bfloat16 the gradient of 1e-8 is not zero."
+    assert kept == 1.0011717677116394e-08, \
+        "In bfloat16 the gradient of 1e-8 is not zero."
     off = kept / 1e-8 - 1  # @inspect off as %
     assert 0.00117 < off < 0.00118, "It is about a thousandth too large."  # @hide
     question(r"""
@@ -929,7 +930,8 @@ def autocast_chooses_for_each_operation() -> None:
     assert product.dtype == torch.bfloat16, "The product of the layer is in bfloat16."
     assert attended.dtype == torch.bfloat16, "The products of attention are in bfloat16."  # @hide
     assert loss.dtype == torch.float32, "The loss is computed in float32."
-    assert shares.dtype == product.dtype, "Softmax takes the format of its input, bfloat16."
+    assert shares.dtype == product.dtype, \
+        "Softmax takes the format of its input, bfloat16."
     note(r"""
         The lists differ by device: on a GPU softmax is computed in `float32`, too [@pytorch-amp].
         Next, a backward pass. What is stored for each weight, the parameter and its gradient, is in

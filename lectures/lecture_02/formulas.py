@@ -154,7 +154,8 @@ def the_four_kinds_of_memory_are_a_list_not_a_total() -> None:
         temporaries(weights, fused=True),
     ]  # @inspect most as B
     held = [size / weights[0].nbytes for size in most]  # @inspect held
-    assert held == [3, 16, 0], "The loop has 3 temporary matrices at once, foreach one for each of 16, fused none."
+    assert held == [3, 16, 0], \
+        "The loop has 3 temporary matrices, foreach 16, fused none."
     question(r"""
         A model has `1` billion parameters in `float32`. How many bytes of temporary tensors does an
         update of AdamW with `foreach` need?

@@ -74,7 +74,8 @@ def backward_fills_the_leaves() -> None:
         gradients were used on the way, and dropped.
     """)
     leaf = x.is_leaf, x.requires_grad, x.grad
-    assert leaf == (True, False, None), "The input is a leaf, did not ask, and has no gradient."
+    assert leaf == (True, False, None), \
+        "The input is a leaf, did not ask, and has no gradient."
     with warnings.catch_warnings(record=True) as caught:  # @hide
         warnings.simplefilter("always")
         dropped = prediction.grad, loss.grad
@@ -447,7 +448,8 @@ def six_per_parameter_and_token_is_a_special_case() -> None:
     """)
     note("If the data need a gradient, too, each layer has its three products, and the rule is exact:")
     forward, backward = two_layers(b, d, k, data=True)
-    assert backward / forward == 2.0, "With a gradient of the data, backward costs twice forward."
+    assert backward / forward == 2.0, \
+        "With a gradient of the data, backward costs twice forward."
     assert (forward + backward) / (b * params) == 6.0, \
         "With a gradient of the data, a step takes 6 FLOPs per parameter and row."
     two = {"forward": 2.0, "gradient of the weights": 2.0}  # @hide
@@ -747,7 +749,8 @@ def checkpointing_trades_flops_for_memory() -> None:
     params = layers * width * width
     assert once == 6 * rows * params == 786_432, \
         "Without segments, a step takes 6 FLOPs per weight and row."
-    assert work == 8 * rows * params == 1_048_576, "With segments, a step takes 8 FLOPs per weight and row."
+    assert work == 8 * rows * params == 1_048_576, \
+        "With segments, a step takes 8 FLOPs per weight and row."
     assert torch.equal(gradient, exact), \
         "The gradient is the same, bit for bit."
     useful = once / work  # @hide

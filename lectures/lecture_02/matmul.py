@@ -626,7 +626,8 @@ def heads_share_a_small_matrix() -> None:
     heads = rearrange(x, split, heads=2)
     mixed = einsum(heads, w, "... hidden1, hidden1 hidden2 -> ... hidden2")
     joined = rearrange(mixed, "... heads hidden2 -> ... (heads hidden2)")  # @inspect joined.shape
-    assert tuple(heads.shape) == (2, 3, 2, 4), "There are 2 heads of 4 numbers for each token."
+    assert tuple(heads.shape) == (2, 3, 2, 4), \
+        "There are 2 heads of 4 numbers for each token."
     assert joined.shape == x.shape, "After joining, the tensor has its old shape."  # @hide
 
     note(r"""
@@ -639,7 +640,8 @@ def heads_share_a_small_matrix() -> None:
     assert torch.equal(joined, x @ dense), "The large matrix gives the same result."
     split_cost = flops(lambda: heads @ w)  # @inspect split_cost as FLOP
     dense_cost = flops(lambda: x @ dense)  # @inspect dense_cost as FLOP
-    assert dense_cost == 2 * split_cost, "The large matrix takes twice the FLOPs of two heads."
+    assert dense_cost == 2 * split_cost, \
+        "The large matrix takes twice the FLOPs of two heads."
     question(r"""
         A row of `512` numbers is cut into `8` heads of `64`. How many times the FLOPs of the heads
         does one matrix of `512 * 512` take?

@@ -116,7 +116,8 @@ def plain_sgd_remembers_nothing() -> None:
     Descent([used, unused], sgd(lr=0.5)).step()
     assert used.tolist() == [0.5, 0.5], \
         "The parameter with a gradient takes a step."
-    assert unused.tolist() == [1, 1], "The parameter without a gradient stays as it was."
+    assert unused.tolist() == [1, 1], \
+        "The parameter without a gradient stays as it was."
     missing: Any = unused.grad  # @hide
     careless = message_of(lambda: sgd(lr=0.5)(unused, missing, {}))  # @inspect careless  # @hide
     assert "NoneType" in careless, "Applied to None, the rule fails with an error."  # @hide

@@ -67,7 +67,8 @@ def every_peak_belongs_to_a_format() -> None:
     h100 = [dense_peak("H100 SXM", f) / TERA for f in formats]
     assert a100 == [19.5, 156.0, 312.0], \
         "The peaks of an A100 are 19.5, 156 and 312 TFLOP/s."
-    assert h100 == [67.0, 494.5, 989.5], "The peaks of an H100 are 67, 494.5 and 989.5 TFLOP/s."
+    assert h100 == [67.0, 494.5, 989.5], \
+        "The peaks of an H100 are 67, 494.5 and 989.5 TFLOP/s."
     rows = [f"| `{name}` | {a} | {h} |" for name, a, h in zip(formats, a100, h100)]  # @hide
     note("Dense peaks in TFLOP/s, from the datasheets [@nvidia-a100; @nvidia-h100]:")
     note("| format | A100 SXM | H100 SXM |\n|---|---|---|\n" + "\n".join(rows))

@@ -122,8 +122,10 @@ def the_backward_pass_is_narrow_too() -> None:
     loss = F.mse_loss(output.float(), y)
     with Products() as backward:
         loss.backward()
-    assert forward.formats == [torch.bfloat16] * 3, "The 3 products of the forward pass are in bfloat16."
-    assert backward.formats == [torch.bfloat16] * 5, "The 5 products of the backward pass are in bfloat16."
+    assert forward.formats == [torch.bfloat16] * 3, \
+        "The 3 products of the forward pass are in bfloat16."
+    assert backward.formats == [torch.bfloat16] * 5, \
+        "The 5 products of the backward pass are in bfloat16."
     misbelief("Mixed precision is `bfloat16` forward, `float32` for the rest.", rf"""
         Not only forward: all {len(backward.formats)} products of the backward pass are in
         `bfloat16`, too. What stays in `float32` is what is stored: weights, their gradients and the
@@ -184,10 +186,12 @@ def autocast_saves_on_activations_only() -> None:
     large, small = 4096, 8
     wide = kept(large, narrow=False)  # @inspect wide as B
     narrow = kept(large, narrow=True)  # @inspect narrow as B
-    assert wide == 4 * (2 * large * 64 + large), "In float32: the two hidden outputs and the last one, 4 bytes a number."
+    assert wide == 4 * (2 * large * 64 + large), \
+        "In float32, two hidden outputs and the last are kept."
     copies = 2 * (64 * 64 + 64)  # of the second matrix and the head  # @inspect copies as B
     halved = 2 * (2 * large * 64 + large)  # @inspect halved as B
-    assert narrow == halved + 2 * large * 64 + copies, "Under autocast: these at 2 bytes, and copies of the input and of two matrices."
+    assert narrow == halved + 2 * large * 64 + copies, \
+        "Autocast keeps these at 2 bytes, and the copies."
     saving = wide / narrow  # @inspect saving
     assert round(saving, 2) == 1.33, "Autocast keeps 1.33 times fewer bytes at this batch."  # @hide
     note(rf"""
@@ -197,7 +201,8 @@ def autocast_saves_on_activations_only() -> None:
     """)
     wide = kept(small, narrow=False)  # @inspect wide as B
     narrow = kept(small, narrow=True)  # @inspect narrow as B
-    assert narrow > copies > wide, "At a batch of 8, autocast keeps more bytes than float32."
+    assert narrow > copies > wide, \
+        "At a batch of 8, autocast keeps more bytes than float32."
     drawn = {}  # @hide
     for n in (large, small):
         whole = kept(n, narrow=False)
