@@ -37,6 +37,9 @@ OF_THE_TEXT = {
     "assert bool('text')": "claim something that can be false",
     "assert bool([n == 4])": "claim something that can be false",
     "assert len([n])": "claim something that can be false",
+    "assert len(t) >= 0": "claim something that can be false",
+    "assert [*t, n == 4]": "claim something that can be false",
+    "assert {**{}, 'n': n == 4}": "claim something that can be false",
     "assert range(5)": "claim something that can be false",
     "assert (*t,)": "say what is claimed of it, `len(…) > 0` perhaps",
 }
@@ -69,6 +72,7 @@ OF_THE_VALUE = {
     "assert t": "a tuple that begins with a truth",
     "assert why(n)": "a tuple that begins with a truth",
     "assert subprocess.run(['false'])": "a process, however it ended",
+    "assert re.compile('a')": "an object, which is always true",
     "assert torch.nn.Linear(2, 3)": "an object, which is always true",
     "assert Path('nowhere')": "an object, which is always true",
     "assert (made := P())": "an object, which is always true",
@@ -129,6 +133,7 @@ assert all(map(bool, [n])) and all(filter(None, [n])) and all({n: n}.values())
 assert x.all() and (x == 1).all(dim=0) and torch.all(x) and not (x == 4).any()
 assert n == pytest.approx(5.0000001, abs=1e-3) and torch.isclose(x, x, atol=1e-3).all()
 for v in ([], [n]): assert all(w == 5 for w in v)
+assert [*t] and {**{n: n}} and len(t) >= 1 and re.compile('5').match(str(n))
 assert bool(n) and not not n and len(x) and range(n) and (n if x.all() else helper(n))
 assert torch.allclose(x, x.clone(), atol=1e-6)
 assert math.isclose(n, 5.0000001, rel_tol=1e-3)

@@ -45,6 +45,7 @@ def reasons(folder: Path, body: str, of_section: bool) -> list[str]:
         ("assert math.nan != 3", "it compares with nan, which equals nothing and has no order"),
         ("assert not 3 > math.nan", "it compares with nan, which equals nothing and has no order"),
         ("x = [1]\nassert x is x", "both sides are x"),
+        ("assert None is None", "both sides are None"),
         ("x = [1]\nassert x[0] == x[0]", "both sides are x[0]"),
         ("x = torch.ones(2)\nassert torch.equal(x, x)", "both sides are x"),
         ("for i in range(1, 3):\n    assert i <= i", "both sides are i"),

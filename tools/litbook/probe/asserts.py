@@ -309,9 +309,8 @@ class Asserts:
             return ""
         if why := next(filter(None, self._odd.get(statement, {}).values()), ""):
             return why
-        if (sides := self._sides.get(statement)) is None:
-            return ""
-        asked, shots = self._asked(statement), list[model.Snapshot | None]()
+        sides, asked = self._sides.get(statement, {}), self._asked(statement)
+        shots = list[model.Snapshot | None]()
         for number, node in enumerate(asked.operands):
             value = sides.get(number, node.value if isinstance(node, ast.Constant) else MISSING)
             shots.append(None if value is MISSING else as_snapshot(value))

@@ -169,12 +169,15 @@ def truth_of(node: ast.expr) -> bool | None:
         case ast.Constant(value):
             return bool(value)
         case ast.List(elts) | ast.Set(elts) | ast.Tuple(elts):
-            return None if any(isinstance(element, ast.Starred) for element in elts) else bool(elts)
+            sure = [element for element in elts if not isinstance(element, ast.Starred)]
+            return bool(sure) if sure or not elts else None
         case ast.Dict(keys):
-            return None if None in keys else bool(keys)
+            return bool(keys) if any(keys) or not keys else None
         case ast.JoinedStr(values):
             return True if any(isinstance(part, ast.Constant) and part.value for part in values) else None
         case ast.Lambda() | ast.GeneratorExp():
+            return True
+        case ast.Compare(ast.Call(ast.Name("len")), [ast.GtE()], [ast.Constant(0)]):
             return True
         case ast.BinOp(left, ast.Add(), right) if _holds_text(left) or _holds_text(right):
             return True
