@@ -71,7 +71,7 @@ def adam_knows_axes_not_shapes() -> None:
     same = [n for n in WAYS if torch.allclose(back[n], paths[n])]
     assert same == ["SGD", "momentum"], "the same path, turned"
     astray = (back["Adam"] - paths["Adam"]).norm(dim=1).max().item()
-    assert astray > 1.2, "Adam takes another"
+    assert 1.2 < astray < 2, "Adam takes another"
     past = paths["momentum"].amin(0).tolist()  # @hide
     figure(plot_paths({"along the axes": paths, "turned": turned}, CURVES.tolist(), [0, 30]),
         caption=r"""

@@ -123,7 +123,7 @@ def an_unused_optimizer_has_nothing_to_save() -> None:
     fresh = saved_size(model.state_dict(), optimizer.state_dict())  # @inspect fresh as B
     assert len(optimizer.state_dict()["state"]) == 0, "nothing to save yet"  # @zero: it has no averages yet
     x, y = linear_batch(64, 4)
-    F.mse_loss(model(x), y).backward()
+    F.mse_loss(model(x), y).backward()  # @unnoticed: arguments swapped: the same loss
     optimizer.step()
     used = saved_size(model.state_dict(), optimizer.state_dict())  # @inspect used as B
     assert len(optimizer.state_dict()["state"]) == 4, "one per tensor"
@@ -388,7 +388,7 @@ def torch_load_refuses_what_it_does_not_know() -> None:
     loads = [torch.get_rng_state(), random.getstate(), {"step": 3}]
     errors = [message_of(partial(reloaded, value)) for value in loads]
     assert errors == ["", "", ""], "loaded without complaint"
-    fails = [np.random.get_state(), np.float64(0.5), nn.Linear(2, 2)]
+    fails = [np.random.get_state(), np.float64(0.5), nn.Linear(2, 2)]  # @unnoticed: 0.5, 2: any value, any layer
     errors = [message_of(partial(reloaded, value)) for value in fails]
     refusals = ["Weights only load failed" in e for e in errors]  # @inspect refusals
     assert refusals == [True, True, True], "NumPy values, a module"
@@ -405,7 +405,7 @@ def torch_load_refuses_what_it_does_not_know() -> None:
     restored = np.random.default_rng()
     restored.bit_generator.state = reloaded(saved)
     assert restored.random() == rng.random(), "the next draw agrees"
-    given = [3, torch.ones(2), np.float64(3), {"lr": 0.1}]
+    given = [3, torch.ones(2), np.float64(3), {"lr": 0.1}]  # @unnoticed: 3, 2, 0.1: any value
     given += [np.random.default_rng(0), nn.Linear(2, 2).state_dict()]  # @unnoticed: 2: any layer
     errors = [message_of(partial(reloaded, value)) for value in given]
     question(r"""

@@ -350,7 +350,7 @@ def not_everything_else_is_linear() -> None:
     """)
     svd = flops(lambda: torch.linalg.svd(torch.randn(64, 64)))
     assert svd == 0, "reported, not spent"  # @zero: the counter has no formula for it
-    q = torch.randn(1, 1, 16, 8)
+    q = torch.randn(1, 1, 16, 8)  # @unnoticed: 1, 16, 8: any shape
     fused = flops(lambda: F.scaled_dot_product_attention(q, q, q))  # @measure fused as FLOP
     assert fused in (0, 2 * 2 * 16 * 16 * 8), "attention: nothing, or both products"
     question(r"""

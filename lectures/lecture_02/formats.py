@@ -186,7 +186,7 @@ def float32_is_the_default() -> None:
     """)
     crossed = torch.from_numpy(y)  # @inspect crossed.dtype
     assert crossed.nbytes == 2 * x.nbytes, "twice the memory, unasked"
-    places = torch.arange(3)  # @inspect places.dtype
+    places = torch.arange(3)  # @inspect places.dtype  # @unnoticed: 3: any number of them
     assert places.dtype == torch.int64, "not every factory makes floats"
     note(r"""
         There is no proof of how much precision a network needs, only experience: it gets by with
@@ -217,7 +217,7 @@ def float32_overflows_too() -> None:
             x, depth = torch.randn(64, 64) @ x, depth + 1
         return depth
 
-    depths = [layers_until_infinity() for _ in range(25)]  # @inspect min(depths), max(depths)
+    depths = [layers_until_infinity() for _ in range(25)]  # @inspect min(depths), max(depths)  # @unnoticed: 25: enough for the middle of them
     typical = median(depths)  # @inspect typical
     assert typical == 43, "layers until infinity"
     powers = math.log(torch.finfo(torch.float32).max, 8)  # @inspect powers
@@ -372,7 +372,7 @@ def bfloat16_has_the_exponents_of_float32() -> None:
     ratio = narrow.max / wide.max  # @inspect ratio
     assert 0.9960 < ratio < 0.9962, "the largest is smaller"
     near = 3.4e38
-    held = cast(near, torch.float32)  # @inspect held
+    held = cast(near, torch.float32)  # @inspect held  # @unnoticed: float32: a wider format holds it, too
     lost = cast(near, torch.bfloat16)  # @inspect lost
     assert held < lost == math.inf, "finite, then infinite"
     note(r"""
@@ -852,7 +852,7 @@ def rounding_at_random_saves_them() -> None:
     w: BFloat16[Tensor, "n"] = torch.ones(4096, dtype=torch.bfloat16)
     for _ in range(1000):
         w = round_randomly(w.float() - 1e-3)
-    average = w.float().mean().item()  # @inspect average
+    average = w.float().mean().item()  # @inspect average  # @unnoticed: .float(): exact enough
     assert round(1 - average, 2) == 1.0, "the updates arrived"
     spread = w.float().std().item()  # @inspect spread
     assert 0.038 < spread < 0.044, "at the price of noise"
@@ -875,7 +875,7 @@ def scaling_the_loss_saves_small_gradients() -> None:
         The model computes with a `float16` copy of `w`, and the loss is `1e-8` times that. So the
         gradient sets out as `1e-8`, passes through `float16`, and arrives as zero:
     """)
-    w = torch.tensor([1.0], requires_grad=True)
+    w = torch.tensor([1.0], requires_grad=True)  # @unnoticed: 1.0: the gradient is the same at any weight
     (w.half().float() * 1e-8).sum().backward()
     assert w.grad is not None, "it has a gradient"
     assert w.grad.item() == 0.0, "but nothing is in it"  # @zero: it underflows
@@ -920,7 +920,7 @@ def autocast_chooses_for_each_operation() -> None:
         that sum to one and is not on the list, and a loss:
     """)
     x = torch.randn(4, 8)
-    layer = nn.Linear(8, 8)
+    layer = nn.Linear(8, 8)  # @unnoticed: 8: any width
     with torch.autocast("cpu", dtype=torch.bfloat16):  # @unnoticed: dtype= dropped: the default on a CPU
         product = layer(x)  # @inspect product.dtype
         shares = torch.softmax(product, dim=-1)  # @inspect shares.dtype
@@ -937,7 +937,7 @@ def autocast_chooses_for_each_operation() -> None:
         Next, a backward pass. What is stored for each weight, the parameter and its gradient, is in
         `float32`:
     """)
-    product.float().sum().backward()
+    product.float().sum().backward()  # @unnoticed: .float(): any wider format
     gradient = layer.weight.grad
     assert gradient is not None, "The backward pass leaves a gradient."  # @hide
     kept = {layer.weight.dtype, gradient.dtype}  # @inspect kept

@@ -318,10 +318,10 @@ def deeper_needs_a_smaller_rate() -> None:
         A stack of linear layers computes nothing that one layer could not. It is only harder to
         train. Add two hidden layers at a rate that was cautious a moment ago:
     """)
-    run = train(layers=2, lr=0.01, steps=10)  # @inspect run.batch_losses
+    run = train(layers=2, lr=0.01, steps=10)  # @inspect run.batch_losses  # @unnoticed: 0.01 -> 0.02, lr= dropped, 10 -> 20: as large a rate or larger, as many steps or more
     final = run.losses[-1]  # @inspect final
     assert math.isnan(final) is True, "not a number any more"
-    smaller = train(layers=2, lr=0.001, steps=200)  # @unnoticed: 200, steps= dropped: long enough
+    smaller = train(layers=2, lr=0.001, steps=200)  # @unnoticed: 200, steps= dropped, 0.001 -> 0.0005: long enough, small enough
     final = round(smaller.losses[-1], 3)  # @inspect final
     assert final == 0.0, "a tenth of the rate learns"  # @zero: the loss comes to its least
 

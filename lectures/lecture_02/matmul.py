@@ -462,7 +462,7 @@ def einsum_checks_sizes_but_stretches_ones() -> None:
         is an error. The message speaks of a *subscript*, a single letter: einops calls PyTorch's
         own `einsum`, which does not know the names.
     """)
-    x, wide = torch.ones(2, 3, 4), torch.ones(2, 3, 5)  # @unnoticed: 2, 3, 5: sizes beside the two that differ
+    x, wide = torch.ones(2, 3, 4), torch.ones(2, 3, 5)  # @unnoticed: 2, 3, 5, arguments swapped: sizes beside the two that differ
     pattern = "batch query hidden, batch key hidden -> batch query key"
     error = message_of(lambda: einsum(x, wide, pattern))  # @inspect error  # @unnoticed: arguments swapped: they disagree in either order
     assert "does not broadcast" in error, "the sizes disagree"
@@ -677,7 +677,7 @@ def repeat_copies_nothing() -> None:
         Write to one element of one copy, and it changes in all copies and in the original. PyTorch
         refuses a write to the whole tensor, but it allows a write to one element:
     """)
-    copies[0, 4, 4] = 7
+    copies[0, 4, 4] = 7  # @unnoticed: 0: any of the three
     error = message_of(lambda: copies.add_(1))  # @inspect error
     assert copies[:, 4, 4].tolist() == [7, 7, 7], "Every copy changed."
     assert picture[4, 4].item() == 7, "The original changed, too."

@@ -67,14 +67,14 @@ def muon_levels_a_gradient_with_products() -> None:
         where ours does, and what it keeps is one number per parameter:
     """)
     p = nn.Parameter(torch.zeros(32, 32))
-    optimizer = torch.optim.Muon([p], lr=1.0, weight_decay=0.0)
+    optimizer = torch.optim.Muon([p], lr=1.0, weight_decay=0.0)  # @unnoticed: 0.0, weight_decay= dropped: zeros do not decay
     p.grad = g.clone()
     optimizer.step()
     gap = error_of(-p.detach(), newton_schulz(g))  # @inspect gap
     assert round(gap, 1) == 0.0, "the rounding of a narrow format"  # @zero: another way to the same
     copies = state_bytes(optimizer) / p.nbytes  # @inspect copies
     assert copies == 1.0, "a single moment; Adam has two"
-    x = torch.zeros(2, 2)
+    x = torch.zeros(2, 2)  # @unnoticed: 2: any size
     x[0, 0] = 0.1
     gram = x @ x.T
     question("What becomes of a singular value of `0.1` in one round?",
@@ -98,7 +98,7 @@ def a_large_batch_pays_for_the_products() -> None:
         p.grad = torch.randn_like(p)
         return flops(optimizer.step)
 
-    m, n = 32, 64
+    m, n = 32, 64  # @unnoticed: 64: a wide matrix
     update = counted(m, n)  # @inspect update as FLOP
     assert update == 10 * (2 * m * m * n + m**3), "counted, by formula"
     assert counted(n, m) == update, "a tall matrix is turned first"

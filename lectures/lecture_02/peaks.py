@@ -227,7 +227,7 @@ def tf32_saves_no_bytes() -> None:
     x, y = torch.randn(256, 256), torch.randn(256, 256)
     size = to_tf32(x).nbytes  # @inspect size as B
     assert size == x.nbytes == 256 * 256 * 4, "as large as before"
-    near = torch.tensor([1 + 2**-10, 1 + 2**-12])  # @unnoticed: 2 -> 3, 12: what is smaller still is rounded away, too
+    near = torch.tensor([1 + 2**-10, 1 + 2**-12])  # @unnoticed: 10 -> 11, 2 -> 3, 12: half a step is rounded up, what is smaller away
     assert to_tf32(near).tolist() == [1 + 2**-10, 1.0], "ten bits stay"
     exact = x.double() @ y.double()
 
@@ -254,7 +254,7 @@ def tf32_saves_no_bytes() -> None:
         assert torch.get_float32_matmul_precision() == "high", "asked for"
     assert torch.get_float32_matmul_precision() == setting, "as before"
     assert torch.backends.cudnn.allow_tf32 is True, "on for convolutions"
-    whole = torch.arange(1.0, 9999.0)
+    whole = torch.arange(1.0, 9999.0)  # @unnoticed: 9999.0: far enough
     question("Which is the first whole number above zero that TF32 rounds to another one?",
              answer=int(whole[to_tf32(whole) != whole][0]),
         check=2 ** (10 + 1) + 1)

@@ -39,7 +39,7 @@ def elementwise_operations_make_a_new_tensor() -> None:
         because the result is a new tensor, with a storage of its own. That is so even when no value
         changes:
     """)
-    x = torch.ones(2, 3)
+    x = torch.ones(2, 3)  # @unnoticed: 2: any number of rows
     same_values = x * 1  # @inspect same_values
     assert same_values.shape == x.shape, "The result has the shape of x."  # @hide
     assert torch.equal(same_values, x), "The result has the values of x."  # @hide
@@ -52,10 +52,17 @@ def elementwise_operations_make_a_new_tensor() -> None:
     """)
     row = x[0]  # @unnoticed: 0: all rows are alike
     returned = x.add_(1)  # @inspect returned, row
+<<<<<<< HEAD
     assert returned is x, "add_ returns x itself."
     assert row.tolist() == [2, 2, 2], "The row has the new values."
     doubled = x * 2
     raised = doubled + 1
+=======
+    assert returned is x, "the very same object"
+    assert row.tolist() == [2, 2, 2], "the view sees it"
+    doubled = x * 2  # @unnoticed: * -> /, 2, doubled, factor 2 left out: any values
+    raised = doubled + 1  # @unnoticed: + -> -, 1, doubled: any values
+>>>>>>> 050ca6e (Lecture 02: more changes of its code are noticed by claims, or say why not)
     made = doubled, raised, raised.abs_()
     question("`(x * 2 + 1).abs_()` is three operations. How many of them take new memory for their result?",
              answer=len({t.data_ptr() for t in made} - {x.data_ptr()}),
@@ -121,7 +128,7 @@ def the_flop_counter_sees_only_products() -> None:
     """)
     n = 10
     x = torch.randn(n, n)
-    y = x + 1  # @inspect y.nbytes as B
+    y = x + 1  # @inspect y.nbytes as B  # @unnoticed: + -> -, 1, doubled: any values
     reported = flops(lambda: x + 1)  # @inspect reported as FLOP
     normalized = flops(lambda: x.softmax(-1))
     product = flops(lambda: x @ x)  # @inspect product as FLOP
@@ -276,7 +283,7 @@ def the_other_triangle_is_right_in_the_other_layout() -> None:
         gives to token $j$. Its rows are the sources. That is the transpose, and there the upper
         triangle is causal. A triangle without a word on its rows is neither right nor wrong.
     """)
-    n = 4
+    n = 4  # @unnoticed: 4: any number of tokens
     keep = torch.ones(n, n, dtype=torch.bool)
     weights = attention_weights(torch.randn(n, 8), keep.tril())  # @unnoticed: 8: any width
     by_query: Float[Tensor, "query key"] = weights

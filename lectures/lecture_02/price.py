@@ -26,7 +26,7 @@ def a_run_is_paid_for_in_gpu_hours() -> None:
     rate = dense_peak("H100 SXM", "bfloat16")  # @inspect rate as FLOP/s
     hours = work / (rate * mfu * HOUR)  # @inspect hours
     assert 3.53e6 < hours < 3.54e6, "three and a half million"
-    days = {n: work / (rate * mfu * n * DAY) for n in (1024, 16384)}  # @inspect days
+    days = {n: work / (rate * mfu * n * DAY) for n in (1024, 16384)}  # @inspect days  # @unnoticed: 1024, 16384: any number of cards
     booked = [round(n * 24 * d) for n, d in days.items()]  # @inspect booked
     assert booked == [round(hours)] * 2, "as many for months and for days"
     note(r"""

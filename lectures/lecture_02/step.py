@@ -409,7 +409,7 @@ def small_batches_make_the_optimizer_count() -> None:
     note("`FlopCounterMode` counts products of matrices. Ask it what an update costs:")
     model, (x, y) = Stack(4, 2), linear_batch(4, 2)  # @unnoticed: 2: any depth, any batch
     optimizer = OPTIMIZERS["SGD"](model.parameters())
-    F.mse_loss(model(x), y).backward()
+    F.mse_loss(model(x), y).backward()  # @unnoticed: left out, arguments swapped: any gradients, or none
     reported = flops(optimizer.step)  # @inspect reported as FLOP
     assert reported == 0, "elementwise work is not counted"  # @zero: the counter has no formula for it
     note(r"""

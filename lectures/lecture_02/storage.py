@@ -287,7 +287,7 @@ def a_transpose_swaps_strides() -> None:
         Try other strides in the picture. A stride of `0` reads the same cell of memory again and
         again. That is how PyTorch repeats a row without copying it.
     """)
-    strip = torch.arange(12.0)  # @hide  # @unnoticed: 12.0: the matrices below read six of these cells
+    strip = torch.arange(12.0)  # @hide
 
     def read(  # @hide
         rows: int, columns: int, row_stride: int, column_stride: int,
@@ -300,9 +300,9 @@ def a_transpose_swaps_strides() -> None:
         whole = view.is_contiguous()
         return {"elements": elements, "contiguous": whole, "kept": kept}
 
-    ranges = {"rows": range(1, 5), "columns": range(1, 5)}  # @hide  # @unnoticed: 1, 5: how far the sliders go
-    ranges |= {"row_stride": range(5), "column_stride": range(5)}  # @hide  # @unnoticed: 5: how far the sliders go
-    ranges |= {"offset": range(12)}  # @hide  # @unnoticed: 12: how far the slider goes
+    ranges = {"rows": range(1, 5), "columns": range(1, 5)}  # @hide
+    ranges |= {"row_stride": range(5), "column_stride": range(5)}  # @hide
+    ranges |= {"offset": range(12)}  # @hide
     begin = {"rows": 2, "columns": 3, "row_stride": 3, "column_stride": 1}  # @hide
     begin |= {"offset": 0}  # @hide
     matrix = read(**begin)["elements"]  # @hide
