@@ -8,7 +8,6 @@ from jaxtyping import Float
 from timing import quickest, time_call
 from torch import Tensor
 from units import DAY, TERA, GiB
-from plots import bars
 
 from litbook import aside, explore, figure, misbelief, note, question
 
@@ -404,10 +403,6 @@ def cheap_in_flops_is_not_cheap_in_time() -> None:
         its share of the time.
     """)
     narrow = torch.empty(1536, 1536, dtype=torch.bfloat16, device="meta")  # @hide
-    figure(bars({"addition": 1 / moved, "product": reuse}, "FLOPs with each byte", log=True), caption=r"""
-        FLOPs that each of the two operations does with a byte that it moves, on a logarithmic
-        scale.
-    """, alt="Two bars. The product's goes on for three powers of ten where the addition's has ended.")
     question(r"""
         Two matrices of `1536 * 1536` numbers in `bfloat16`, `2` bytes a number, are multiplied.
         Divide the FLOPs by the bytes of the three matrices, the two and the result. How many FLOPs

@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -192,6 +192,7 @@ def plot_roofline(rate: float, bandwidth: float, shapes: dict[str, float]) -> Fi
         ax.annotate(name, (x, y), (8, -12), textcoords="offset points", color=GREY)
     ax.set(xscale="log", yscale="log", xlabel="FLOPs per byte", ylabel="attainable TFLOP/s")
     ax.set_ylim(0.1, 3000)
+    ax.minorticks_off()
     return fig
 
 
@@ -365,6 +366,20 @@ def plot_paths(bowls: dict[str, dict[str, Tensor]], curves: list[float], turns: 
     return fig
 
 
+def plot_path(places: list[list[float]], curvatures: list[float]) -> Figure:
+    """The path that leads down one bowl, over its level lines."""
+    fig = Figure(figsize=(5, 3.4), layout="constrained", facecolor="none")
+    ax = fig.subplots()
+    for half in range(5):
+        width, height = (2 * math.sqrt(sum(curvatures) / 3**half / curve) for curve in curvatures)
+        ax.add_patch(Ellipse((0, 0), width, height, fill=False, edgecolor=GREY, lw=0.5))
+    ax.plot(*zip(*places), color=BLUE, lw=1.5)
+    ax.plot([0], [0], "+", color=GREY, ms=10)
+    ax.set(xlim=(-1.4, 1.4), ylim=(-1.1, 1.1), facecolor="none")
+    ax.set_axis_off()
+    return fig
+
+
 def plot_box(sides: tuple[int, int, int], fills: dict[int, int]) -> Figure:
     """The box of an m × k × n product, filled with so many slices from the back, once for each count."""
     high, deep, wide = sides
@@ -523,4 +538,14 @@ def plot_leaves(tensors: dict[str, tuple[Any, Any]]) -> Figure:
         axes.annotate("", end, start, arrowprops={"arrowstyle": "->", "color": GREY})
     axes.set(xlim=(-0.1, 8.3), ylim=(-0.1, 2.4), facecolor="none")
     axes.set_axis_off()
+    return fig
+
+
+def curves(xs: Sequence[float], lines: Mapping[str, Sequence[float]], xlabel: str, ylabel: str) -> Figure:
+    """Labelled lines over the same places."""
+    fig, axes = blank(6.4, 3)
+    for color, (name, ys) in zip((BLUE, RED, GREEN, GOLD), lines.items(), strict=False):
+        axes.plot(xs, ys, color=color, lw=2, label=name)
+    axes.set(xlabel=xlabel, ylabel=ylabel)
+    axes.legend(frameon=False, labelcolor=GREY, ncols=2, loc="lower left", bbox_to_anchor=(0, 1))
     return fig

@@ -8,11 +8,10 @@ import torch
 from hardware import CARDS, peak
 from jaxtyping import BFloat16, Float, UInt8
 from torch import Tensor, nn
-from plots import curves
 
 from litbook import aside, explore, figure, misbelief, note, question
 
-from .figures import byte_figure, decades_figure, plot_bits, staircase_figure
+from .figures import byte_figure, curves, decades_figure, plot_bits, staircase_figure
 from .measure import E4M3, E5M2, message_of
 
 FORMATS = (torch.float32, torch.float16, torch.bfloat16, E4M3, E5M2)

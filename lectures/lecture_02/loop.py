@@ -9,11 +9,10 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from plots import curves
 
 from litbook import aside, figure, misbelief, note, question
 
-from .figures import plot_losses
+from .figures import curves, plot_losses
 from .models import Stack, linear_batch
 from .schedule import (
     adam_starts_with_its_longest_steps,

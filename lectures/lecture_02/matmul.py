@@ -13,7 +13,8 @@ from einops import einsum, rearrange, reduce, repeat
 from einops.layers.torch import Rearrange
 from jaxtyping import Float, jaxtyped
 from torch import Tensor, nn
-from plots import BLUE, GOLD, GREEN, rectangles
+from plots import BLUE, GOLD, GREEN
+from tiles import rectangles
 
 from litbook import aside, figure, misbelief, note, question
 

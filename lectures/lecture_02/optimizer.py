@@ -12,7 +12,7 @@ from plots import stacks
 from litbook import aside, explore, figure, misbelief, note, question
 
 from .bowl import CURVES, adam_knows_axes_not_shapes
-from .figures import plot_paths
+from .figures import plot_path
 from .measure import gradient_bytes, message_of, state_bytes
 from .models import OPTIMIZERS, Stack, linear_batch
 from .muon import a_large_batch_pays_for_the_products, muon_levels_a_gradient_with_products
@@ -212,12 +212,11 @@ def momentum_is_a_decayed_sum() -> None:
     straight = down_a_bowl(0.04, 0.0)  # @hide
     assert torch.allclose(straight[-1], (1 - 0.04 * CURVES) ** 30), \
         "Without momentum, a step leaves 1 minus rate times curvature."  # @hide
-    paths = {f"momentum {b}": down_a_bowl(0.04, b) for b in (0.0, 0.5, 0.9)}  # @hide
     explore(bowl_places, over={
         "rate": [round(0.02 * i, 2) for i in range(1, 21)],
         "momentum": [0.0, 0.3, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.98],
     }, at={"rate": 0.04, "momentum": 0.9}, module="pictures/path.js",
-        still=plot_paths({"rate 0.04": paths}, CURVES.tolist(), [0]),
+        still=plot_path(down_a_bowl(0.04, 0.9).tolist(), CURVES.tolist()),
         do="Raise the rate without momentum until the path leaves the bowl. Then add momentum: which rates can it take now?",
         see=r"""
             Without momentum the path jumps across the steep axis and leaves the bowl above a rate
@@ -227,8 +226,8 @@ def momentum_is_a_decayed_sum() -> None:
             Thirty steps of SGD in a bowl, a dot for each. The lines are those of equal loss; the
             loss is ten times as curved along the upright axis. The cross is the lowest point.
         """, alt=r"""
-            Oval level lines around a cross and three paths from one start. The one without momentum
-            creeps along the flat axis, the one with the most swings around the cross.
+            Oval level lines around a cross, and a path that swings across them and past the cross
+            before it comes near.
         """)  # @hide
     settings = {"lr": 1, "momentum": 0.9, "dampening": 0.9}  # @hide
     damped = walk(torch.optim.SGD, ones, **settings)  # @hide

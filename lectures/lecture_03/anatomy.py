@@ -11,7 +11,8 @@ from counters import flops, flops_by_operation
 from jaxtyping import Float
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
-from plots import BLUE, GREEN, rectangles, stacks
+from plots import BLUE, GREEN, stacks
+from tiles import rectangles
 
 from litbook import aside, explore, figure, misbelief, note, question
 
@@ -736,23 +737,6 @@ def published_counts_follow_from_eight_numbers() -> None:
     share = table / built["Qwen2.5-0.5B"]  # @hide
     assert 0.27 < share < 0.28, \
         "More than a quarter of Qwen2.5-0.5B is its one table."  # @hide
-    where = {
-        name: {
-            "blocks": config.layers * block_weights(config) / built[name],
-            "tables": config.vocabulary * config.width * (2 - config.tied) / built[name],
-        }
-        for name, (config, _) in published.items()
-    }  # @hide
-    rest = [1 - sum(parts.values()) for parts in where.values()]  # @hide
-    assert 0 < min(rest) < max(rest) < 2e-4, "Gains and biases are the rest."  # @hide
-    figure(stacks(where, "share of the parameters"), caption=r"""
-        Where the parameters of the four models are. The smaller the model, the larger the share of
-        its tables, since they grow with the width and blocks with its square.
-    """, alt=rf"""
-        Four stacked bars of blocks and tables. Tables are {where["Llama-2-7B"]["tables"]:.0%} of
-        Llama-2-7B, {where["Llama-3-8B"]["tables"]:.0%} of Llama-3-8B, which has the larger
-        vocabulary, and {share:.0%} of the smallest.
-    """)
     question(r"""
         A small model has $L = 2$ blocks, $d = 64$, $d_{kv} = 16$, $h = 160$ and a vocabulary of
         $V = 100$. It has no biases and is not tied. How many parameters does it have?

@@ -1,10 +1,12 @@
 """The code behind the figures, which the pages do not show."""  # @hide
 
 from collections.abc import Mapping, Sequence
+from itertools import groupby
 
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
-from plots import BLUE, GOLD, GREEN, GREY, RED, blank, rectangles
+from plots import BLUE, GOLD, GREEN, GREY, RED, blank
+from tiles import rectangles
 from units import GB
 
 
@@ -77,10 +79,9 @@ def plot_lanes(launch: float, operation: float, times: Mapping[str, Sequence[flo
     """Two lanes over time: launches of the program, and the card's operations."""
     fig, axes = blank(6.4, 1.9)
     for handed, start, color in zip(times["handed"], times["starts"], (BLUE, GREEN) * 4):
-        axes.broken_barh([(handed - launch, launch)], (1, 0.6), facecolor=color + "99", edgecolor=color)
-        axes.broken_barh([(start, operation)], (0, 0.6), facecolor=color + "99", edgecolor=color)
-    axes.set_yticks([0.3, 1.3], ["card", "program"])
-    axes.set(xlabel="µs", ylim=(-0.1, 1.7), xlim=(0, None))
+        axes.barh((1, 0), (launch, operation), left=(handed - launch, start), height=0.6, color=color + "99")
+    axes.set_yticks([0, 1], ["card", "program"])
+    axes.set(xlabel="µs", xlim=(0, None))
     return fig
 
 
@@ -96,6 +97,7 @@ def plot_lines(
     axes.set_xscale("log", base=2)
     if log:
         axes.set_yscale("log")
+        axes.minorticks_off()
     axes.set_xticks(list(xs), [f"{x:,.0f}" for x in xs], fontsize=8)
     axes.set(xlabel=xlabel, ylabel=ylabel)
     axes.legend(frameon=False, labelcolor=GREY)
@@ -113,6 +115,7 @@ def plot_paces(
         axes.plot(inside, paces[: len(inside)], color=color, lw=2.5, label=f"{context:,} tokens of context")
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
+    axes.minorticks_off()
     axes.set_xticks(list(batches), [str(b) for b in batches])
     axes.set(xlabel="texts written at once", ylabel="tokens per second")
     axes.legend(frameon=False, labelcolor=GREY)
@@ -127,4 +130,32 @@ def plot_loss(losses: Sequence[float], start: float, floor: float) -> Figure:
         axes.axhline(level, color=RED, ls="--", lw=1)
     axes.set(xlabel="step", ylabel="loss, nats a token", ylim=(0, None))
     axes.tick_params(colors=GREY)
+    return fig
+
+
+def cells(
+    panels: Mapping[str, Sequence[Sequence[int]]], kinds: Sequence[tuple[str, str]], sides: tuple[str, str]
+) -> Figure:
+    """A grid for each panel; a cell has the color of its kind. `sides` names what goes down and across."""
+    down, across = len(rows := next(iter(panels.values()))), len(rows[0])
+    size = 3.1 if across <= 16 else 6.2  # of a panel, in inches
+    inches = size * len(panels) + 0.4, size * down / across + 0.9
+    fig = Figure(figsize=inches, facecolor="none", layout="constrained")
+    (grids,) = fig.subplots(1, len(panels), squeeze=False)
+    for axes, (title, rows) in zip(grids, panels.items(), strict=True):
+        for y, row in enumerate(rows):
+            for kind, places in groupby(range(across), row.__getitem__):
+                x, *rest = places
+                if (color := kinds[kind][1]) != "none":
+                    axes.barh(-y - 0.5, 1 + len(rest), left=x, height=1, color=color)
+        axes.hlines(range(-down, 1), 0, across, color=GREY, lw=0.5)
+        axes.vlines(range(across + 1), -down, 0, color=GREY, lw=0.5)
+        axes.set(aspect="equal", facecolor="none", xticks=[], yticks=[])
+        axes.set_title(title, color=GREY, fontsize=11)
+        axes.set_ylabel(sides[0], color=GREY)
+        axes.set_xlabel(sides[1], color=GREY)
+        axes.spines[:].set_visible(False)
+    keys = [Rectangle((0, 0), 1, 1, facecolor=color, edgecolor=GREY) for _, color in kinds]
+    names = [name for name, _ in kinds]
+    fig.legend(keys, names, loc="outside lower center", ncols=3, frameon=False, labelcolor=GREY)
     return fig

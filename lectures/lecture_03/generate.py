@@ -10,13 +10,13 @@ from jaxtyping import Float
 from timing import SLACK, Timing, quickest, time_graph
 from torch import Tensor
 from units import GB, MICRO, GiB, KiB, MiB
-from plots import BLUE, GREEN, bars, cells
+from plots import BLUE, GREEN
 
 from litbook import aside, explore, figure, misbelief, note, question, requires
 
 from .block import Cache, Transformer, written_attention
 from .counts import Config, attention_flops, block_weights, cache_bytes, forward_flops, parameter_count
-from .figures import plot_paces
+from .figures import cells, plot_paces
 from .published import GPT_3, LLAMA_2_7B, LLAMA_3_8B, LLAMA_3_70B, LLAMA_3_405B, LLAMA_32_1B, SMALL
 from .regimes import BANDWIDTH, H100, PEAK, bytes_moved
 
@@ -180,15 +180,6 @@ def a_token_leaves_its_keys_and_values() -> None:
         report on Llama 3 have {LLAMA_3_8B.kv_heads} KV heads of {LLAMA_3_8B.head} numbers
         [@llama3]. The largest of them has {sizes:.0f} times the parameters of Llama-3-8B, and
         `126 / 32` times its layers. So its cache for a token is only {caches:.1f} times as large.
-    """)
-    models = {
-        "Llama-2-7B": LLAMA_2_7B, "Llama-3-8B": LLAMA_3_8B, "Llama-3-70B": LLAMA_3_70B, "Llama-3-405B": LLAMA_3_405B,
-    }  # @hide
-    figure(bars({n: cache_bytes(c, 1) / KiB for n, c in models.items()}, "KiB of KV cache for each token"), caption=r"""
-        What a token adds to the KV cache of four models. Llama-2-7B shares no heads of keys; the
-        other three have `8` each, and differ by their layers alone.
-    """, alt=r"""
-        Four bars. That of Llama-2-7B is the longest. Those of the other three grow with the model.
     """)
     question(r"""
         GPT-3 has `96` layers and `96` heads of `128` numbers, none shared [@gpt3]. How many bytes
@@ -354,10 +345,6 @@ def bandwidth_sets_the_pace() -> None:
         waits. The H200 has the same FLOP/s as the H100, and writes {4.8 / 3.35:.1f} times as fast,
         because its memory is as much faster [@nvidia-h200].
     """)
-    figure(bars(pace, "tokens a second, at most"), caption=r"""
-        How fast four cards can write one text with Llama-3-8B in `bfloat16`: bandwidth divided by
-        the bytes of the weights.
-    """, alt="Four bars, in the order of the cards' bandwidths. The H200 is the fastest, the L4 the slowest.")
     question(r"""
         Llama-3-8B is stored with half a byte for each weight, on an H100 with `3.35` TB/s. It reads
         `7504658432` weights for each token. How many tokens a second does it write, at best?

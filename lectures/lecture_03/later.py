@@ -7,8 +7,9 @@ from counters import flops
 from einops import einsum
 from jaxtyping import Float
 from torch import Tensor
-from plots import BLUE, cells
+from plots import BLUE
 from units import GiB
+from .figures import cells
 
 from litbook import aside, figure, misbelief, note, question
 

@@ -14,7 +14,7 @@ from timing import Timing, one_thread, quickest, time_call, time_graph
 from torch import Tensor
 from torch.utils.flop_counter import flop_registry
 from units import MICRO
-from plots import bars, stacks
+from plots import stacks
 
 from litbook import aside, explore, figure, misbelief, note, question, requires
 
@@ -219,14 +219,6 @@ def every_operation_has_an_intensity() -> None:
         FLOP with a number, and moves `4` bytes for it, to read it and to write it. That is a
         quarter of a FLOP for each byte, for any number of tokens.
     """)
-    figure(bars({n: i for n, i in table.items() if i}, "FLOPs for each byte", log=True, mark=("ridge of an H100", ridge)),
-        caption=rf"""
-            Intensities in `bfloat16`, on a logarithmic scale. What ends before the ridge of the
-            {H100.name} waits for memory; only a product of many tokens lies beyond it.
-        """, alt=r"""
-            Four bars and a line across, the ridge. The sum, the ReLU and the product of one token
-            end far before the line, the product of many tokens beyond it.
-        """)
     question(rf"""
         The gate of Llama-3-8B is a matrix with $k = 4096$ and $n = 14336$, and the ridge of an H100
         is `{ridge:.1f}` FLOPs a byte. How many tokens have to go through the gate together before
@@ -449,14 +441,6 @@ def fusion_saves_the_bytes_between_operations() -> None:
         device, of each. On a GPU, PyTorch's own `F.rms_norm` is such a kernel.
     """)
     separate, fused = passes(lambda a, b, c: a * b + c, gate, up, up + 1)  # @hide
-    norm, norm_fused = gain_of_norm  # @hide
-    figure(bars({
-        "gate of SwiGLU": 5, "gate, fused": 3, "RMSNorm": norm, "RMSNorm, fused": norm_fused,
-        "ten additions": chain[0], "ten additions, fused": chain[1],
-    }, "passes over memory"), caption=r"""
-        Passes over memory of three chains of operations, as PyTorch runs them one by one and fused
-        into one kernel. The FLOPs are the same in both.
-    """, alt="Six bars in pairs. Fused, each chain takes two or three passes; unfused up to twenty.")
     question("PyTorch runs `a * b + c` as a product and then a sum. All three tensors have the same size. How many times as fast can fusion make it at best?",
         answer=separate / fused, check=6 / 4, unit="times", wrong={
             "The product also writes its result, and the sum reads it again.": 5 / 4,
@@ -729,9 +713,7 @@ def waits(tokens: int, config: Config = LLAMA_3_8B) -> Wait:
 AT_THE_END, AFTER_EACH = "at the end", "after each operation"
 
 
-def in_lanes(
-    launch: int, operation: int, the_program_waits: str
-) -> dict[str, Any]:
+def in_lanes(launch: int, operation: int, the_program_waits: str) -> dict[str, Any]:  # @hide
     """When each of eight operations is handed over and when it starts, until when it takes, and idle time, in µs."""
     free = ready = 0  # until when the program and the card are busy
     handed, starts = [], []

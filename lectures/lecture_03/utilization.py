@@ -10,13 +10,13 @@ from jaxtyping import Float
 from timing import BUSY, one_thread, quickest
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
-from plots import BLUE, GOLD, cells, stacks
+from plots import BLUE, GOLD, stacks
 
 from litbook import aside, explore, figure, misbelief, note, question
 
 from .block import Block, Transformer, turns, written_attention
 from .counts import Config, attention_flops, forward_flops, parameter_count
-from .figures import plot_lines
+from .figures import cells, plot_lines
 from .published import LLAMA_3_70B, LLAMA_3_8B, SMALL
 
 

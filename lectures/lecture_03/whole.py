@@ -11,7 +11,7 @@ from counters import Alive, flops, saved_bytes_of
 from jaxtyping import Int
 from timing import one_thread, quickest
 from torch import Tensor, nn
-from plots import bars, stacks
+from plots import stacks
 
 from units import MiB
 
@@ -280,10 +280,10 @@ def a_text_with_a_known_entropy() -> None:
         {entropy:.3f} nats a token.
     """)
     names = "first letter", "second letter", "third letter", "space"  # @hide
-    figure(bars(dict(zip(names, by_place)), "mean surprise, nats", mark=("mean of the four", entropy)), caption=r"""
-        How much each token of a word surprises a reader who knows all `32` words. The mean is the
-        entropy, below which no loss can fall.
-    """, alt="Four bars, each shorter than the one before. That of the space is zero. A line across is their mean.")
+    figure(stacks({"a word": dict(zip(names, by_place))}, "mean surprise, nats"), caption=r"""
+        How much each token of a word surprises a reader who knows all `32` words. A quarter of the
+        whole bar is the entropy.
+    """, alt="One bar, most of it the first letter. The second letter is a fifth of it, the third a sliver, the space nothing.")
     question(r"""
         Another lexicon has `256` words of three letters, each followed by a space. Which loss is
         the lowest that a model of its texts can reach?

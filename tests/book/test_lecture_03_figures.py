@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from matplotlib.colors import to_hex
 
 
 @pytest.fixture(scope="module")
@@ -46,3 +47,22 @@ def test_a_bar_as_long_as_what_is_kept_begins_with_the_state_in_a_frame_as_long_
         "state, 3.0 GB",
         "activations, 90.0 GB",
     ]
+
+
+def test_a_cell_has_the_colour_of_its_kind_and_rows_go_down(lecture: Any) -> None:
+    figures = lecture("figures")
+    kinds = [("no", "none"), ("yes", figures.BLUE)]
+    (axes,) = figures.cells({"grid": [[0, 1], [1, 1]]}, kinds, ("down", "across")).axes
+    filled = [(it.get_bbox().bounds, to_hex(it.get_facecolor())) for it in axes.patches]
+    assert filled == [((1, -1, 1, 1), figures.BLUE), ((0, -2, 2, 1), figures.BLUE)]
+    assert (axes.get_ylabel(), axes.get_xlabel(), axes.get_title()) == ("down", "across", "grid")
+
+
+def test_lanes_have_launches_above_operations_each_as_long_as_it_takes(lecture: Any) -> None:
+    launch, operation = 5, 2
+    times = lecture("regimes").in_lanes(launch, operation, lecture("regimes").AT_THE_END)
+    (axes,) = lecture("figures").plot_lanes(launch, operation, times).axes
+    boxes = [(bool(it.get_y() > 0), it.get_x(), it.get_x() + it.get_width()) for it in axes.patches]
+    handed, done = ([end for above, _, end in boxes if above is lane] for lane in (True, False))
+    assert handed == [launch * i for i in range(1, 9)] == times["handed"]
+    assert done == [start + operation for start in times["starts"]] and done[-1] == times["total"]
