@@ -52,17 +52,10 @@ def elementwise_operations_make_a_new_tensor() -> None:
     """)
     row = x[0]  # @unnoticed: 0: all rows are alike
     returned = x.add_(1)  # @inspect returned, row
-<<<<<<< HEAD
     assert returned is x, "add_ returns x itself."
     assert row.tolist() == [2, 2, 2], "The row has the new values."
-    doubled = x * 2
-    raised = doubled + 1
-=======
-    assert returned is x, "the very same object"
-    assert row.tolist() == [2, 2, 2], "the view sees it"
     doubled = x * 2  # @unnoticed: * -> /, 2, doubled, factor 2 left out: any values
     raised = doubled + 1  # @unnoticed: + -> -, 1, doubled: any values
->>>>>>> 050ca6e (Lecture 02: more changes of its code are noticed by claims, or say why not)
     made = doubled, raised, raised.abs_()
     question("`(x * 2 + 1).abs_()` is three operations. How many of them take new memory for their result?",
              answer=len({t.data_ptr() for t in made} - {x.data_ptr()}),
