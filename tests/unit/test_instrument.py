@@ -11,6 +11,7 @@ import textwrap
 import traceback
 import types
 import warnings
+from collections import defaultdict
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from tests.running import examples
 
 from litbook.errors import UnusableLecture
 from litbook.probe import instrument
+from litbook.probe.events import Turns
 from litbook.probe.instrument import NAMES
 from litbook.probe.recorder import Recorder
 from litbook.text import source
@@ -38,6 +40,7 @@ class Notes:
 
     def __init__(self) -> None:
         self.calls: list[tuple[Any, ...]] = []
+        self.turns = defaultdict[int, Turns](Turns)
 
     def __getattr__(self, name: str) -> Any:
         if name not in NAMES:
@@ -67,6 +70,9 @@ class Silent:
     """Probes that count their calls and keep nothing, so that they keep nothing alive."""
 
     count = 0
+
+    def __init__(self) -> None:
+        self.turns = defaultdict[int, Turns](Turns)
 
     def __getattr__(self, name: str) -> Any:
         if name not in NAMES:
@@ -1176,8 +1182,9 @@ def test_probes_are_called_in_the_order_of_execution():
     assert [c[2:] for c in notes.of("enter")] == [(), (), (), (1,)]
     names = [c[0] for c in notes.calls if c[0] not in ("step", "enter")]
     assert names == [
-        "section", "watch", "watch", "claim", "operand", "operand", "operand", "holds", "claim", "operand", "fails",
-        "loop", "turn", "watch", "turn", "watch", "pause", "loop", "turn", "resume",
+        "section", "local", "watch", "watch", "claim", "operand", "operand", "operand", "holds", "claim", "operand", "fails",
+        "loop", "turn", "watch", "local", "turn", "watch", "local", "local",
+        "pause", "loop", "turn", "local", "local", "local", "local", "resume",
     ]  # fmt: skip
     assert notes.of("holds") == [("holds", 0, "[3, 4] ascends")]
     assert notes.of("fails") == [("fails", 1)]

@@ -34,6 +34,7 @@ from litbook.record.model import (
     Environment,
     Error,
     Frame,
+    Local,
     Loop,
     Mapping,
     Opaque,
@@ -94,6 +95,7 @@ SMALL = Record(
             unreached=((0, 0), (1, 0)),
             pieces=(Piece("note", 0, 0, 2, "Found 1."),),
             values=(Value(3, 0, 4, "x", 0, loop=0, turn=3),),
+            locals=(Local(1, 0, "x", 0), Local(2, 1, "y")),
             loops=(Loop(0, 4, 9, (0, 1, 8)), Loop(0, 4, 9, (0, 1, 2, 7, 8))),
             series=(Series(0, 4, "x", (0, 4), (1, 2.5)),),
             claims=(Claim(4, 4, "x == 1", "one", "holds", count=1, form=("", " == ", ""), operands=(Operand("x", 0), Operand("1"))),),
@@ -456,6 +458,9 @@ def test_a_field_that_is_new_is_refused_and_one_that_is_gone_has_its_default_or_
         (within("pieces", 0, "step", to=5), "step 5 of 's' does not exist"),
         (within("pieces", 0, "answer", to=1), "snapshot 1 of 's' does not exist"),
         (within("values", 0, 1, to=3), "frame 3 of 's' does not exist"),
+        (within("locals", 0, 1, to=3), "frame 3 of 's' does not exist"),
+        (within("locals", 0, 0, to=5), "step 5 of 's' does not exist"),
+        (within("locals", 0, 3, to=1), "snapshot 1 of 's' does not exist"),
         (within("values", 0, 0, to=-1), "step -1 of 's' does not exist"),
         (within("values", 0, 4, to=1), "snapshot 1 of 's' does not exist"),
         (within("values", 0, 8, to=2), "loop 2 of 's' does not exist"),
@@ -744,9 +749,12 @@ def _mended(r: Section, sizes: dict[str, int]) -> Section:
     loops, some = within(r.loops, len(frames), "frame"), max(1, len(steps))
     values = within(within(r.values, len(frames), "frame"), some, "step")
     values = tuple(replace(v, value=None, loop=None) for v in values)
+    local = within(within(r.locals, len(frames), "frame"), some, "step")
+    local = tuple(replace(v, value=None) for v in local)
     answered = within(r.pieces, shots, "answer") or tuple(replace(p, answer=None) for p in r.pieces)
     return replace(
         r, shares=(), frames=frames, steps=steps, loops=loops, values=within(values, shots, "value"),
+        locals=within(local, shots, "value"),
         claims=tuple(replace(c, operands=within(c.operands, shots, "value")) for c in r.claims),
         pieces=within(within(answered, len(frames), "frame"), some, "step"),
         series=within(r.series, len(loops), "loop"),

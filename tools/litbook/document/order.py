@@ -9,15 +9,18 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from litbook.document.evidence import calls_of_frames
-from litbook.record.model import Record, Section, Value, grouped
+from litbook.record.model import Local, Record, Section, Value, grouped
 
 
 class Moment(NamedTuple):
-    """A step of a section, or a value taken after it: `step` is an index into the section's steps."""
+    """A step of a section, or a value that was shown or a local name had after it.
+
+    `step` is an index into the section's steps.
+    """
 
     section: Section
     step: int
-    value: Value | None = None
+    value: Value | Local | None = None
 
 
 def moments(record: Record) -> Iterator[Moment]:
@@ -58,7 +61,8 @@ class _Walk:
             return
         number = self.told.get(section.key, 0)
         self.told[section.key] = number + 1
-        after = grouped(section.values, lambda value: value.step)
+        values: list[Value | Local] = [*section.locals, *section.values]
+        after = grouped(values, lambda value: value.step)
         for step in self.steps(section)[number]:
             frame, statement = section.steps[step]
             yield Moment(section, step)

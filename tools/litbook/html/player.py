@@ -28,7 +28,7 @@ from litbook.document.order import Moment, moments
 from litbook.html import markup
 from litbook.html.markup import Html, tag
 from litbook.record.limits import CALLS, STEPS
-from litbook.record.model import Error, Record, Section, Statement, Tensor, Value
+from litbook.record.model import Error, Local, Record, Section, Statement, Tensor, Value
 from litbook.record.needs import needs
 from litbook.record.ranks import of_rank
 
@@ -59,6 +59,7 @@ class Track:
         default_factory=list
     )  # (step, iteration from 1, of how many, the loop's last line)
     names: list[str] = field(default_factory=list)
+    asked: list[int] = field(default_factory=list)  # of the names those inspected, or a claim's
     texts: list[str] = field(default_factory=list)
     claims: list[list[str]] = field(default_factory=list)  # [verdict, caption, both sides]
     sections: list[list[object]] = field(default_factory=list)  # [step, heading, anchor]
@@ -220,7 +221,9 @@ class _Maker:
         if section.key not in self.entries:
             self.entries[section.key] = _Progress(self.record, section)
         entry = self.entries[section.key]
-        if value is not None:
+        if isinstance(value, Local):
+            self._local(entry, value)
+        elif value is not None:
             self._value(entry, value)
         elif _is_shown(self.record, section, *section.steps[step]):
             self._step(entry, *section.steps[step])
@@ -280,6 +283,7 @@ class _Maker:
         )
         for side in claim.operands if claim is not None and claim.count == 1 else ():
             if side.value is not None and _NAMED.fullmatch(side.text):
+                self._asked(side.text)
                 self._shown(entry, frame, side.text, side.value)
         # A section that did not run has no step; its call says why, and whose values the page shows.
         call, recordings = entry.statement(frame, number), self.book.recordings
@@ -344,14 +348,24 @@ class _Maker:
                 track.claims.append([claim.verdict, caption, margin.sides(claim, entry.section.snapshots)])
         return self.line_of[key]
 
-    def _value(self, entry: _Progress, value: Value) -> None:
-        """A value that was taken, where anything is shown of its frame."""
-        frame, steps = value.frame, self.track.steps
-        if frame not in entry.last:
-            return
-        if not steps or steps[-1][0] != entry.frame_of[frame]:
+    def _local(self, entry: _Progress, local: Local) -> None:
+        """A local name that has another value than before."""
+        if self._is_in(entry, local.frame):
+            self._shown(entry, local.frame, local.name, local.value)
+
+    def _is_in(self, entry: _Progress, frame: int) -> bool:
+        """Whether anything is shown of a frame; if so it is the one of the last step from now on."""
+        steps = self.track.steps
+        if frame in entry.last and (not steps or steps[-1][0] != entry.frame_of[frame]):
             self._step(entry, frame, entry.last[frame])
-        name, index = self._index("names", values.plain(value.text)), -1
+        return frame in entry.last
+
+    def _value(self, entry: _Progress, value: Value) -> None:
+        """A value that was inspected, where anything is shown of its frame."""
+        frame, steps = value.frame, self.track.steps
+        if not self._is_in(entry, frame):
+            return
+        name, index = self._asked(value.text), -1
         if value.kind != "clear":
             text = "✗ " + (value.error or _("no value"))
             if not value.error and value.value is not None:
@@ -363,14 +377,23 @@ class _Maker:
         self._memory(entry, value.value)
         self.track.values.append((len(steps) - 1, entry.frame_of[frame], name, index))
 
-    def _shown(self, entry: _Progress, frame: int, text: str, value: int) -> None:
+    def _shown(self, entry: _Progress, frame: int, text: str, value: int | None) -> None:
         """A value that the step which has just been told looked at, unless it is shown already."""
         at = entry.frame_of[frame], self._index("names", values.plain(text))
-        index = self._index("texts", values.line(entry.section.snapshots[value]))
-        if self.latest.get(at) != index:
+        index = -1
+        if value is not None:
+            index = self._index("texts", values.line(entry.section.snapshots[value]))
+        if self.latest.get(at, -1) != index:
             self._memory(entry, value)
             self.track.values.append((len(self.track.steps) - 1, *at, index))
             self.latest[at] = index
+
+    def _asked(self, text: str) -> int:
+        """The index of a name or expression that somebody asked for: it stands above other local names."""
+        name = self._index("names", values.plain(text))
+        if name not in self.track.asked:
+            self.track.asked.append(name)
+        return name
 
     def _memory(self, entry: _Progress, value: int | None) -> None:
         """The storage under a small tensor, which the next row of values shows."""

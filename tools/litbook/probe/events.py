@@ -26,6 +26,10 @@ Seen = tuple[int, int, object, "LoopState | None", int]
 it and how often that had turned. Of `@clear` nothing is kept."""
 
 
+Local = list[Any]
+"""A local name that a line has touched: base of its frame, name, what is kept of its value. The only list."""
+
+
 class Entered(NamedTuple):
     """A call: the number of its frame, that of the caller's, the line that called, and the arguments."""
 
@@ -70,6 +74,13 @@ class Thinned:
             self.every *= 2
 
 
+@dataclass(slots=True, eq=False)  # it is a constant of code, which asks for its hash
+class Turns:
+    """Whether a loop, with those around it, is in its first iterations, whose local names are looked at."""
+
+    first: bool = True
+
+
 @dataclass(slots=True)
 class LoopState:
     """A loop that is running: how far it is, and where its last iterations start in the log's events.
@@ -98,7 +109,7 @@ class LoopState:
         series.add(self.count - 1, value)
 
 
-Event = Step | Seen | Entered | Missed | Handed | LoopState
+Event = Step | Seen | Local | Entered | Missed | Handed | LoopState
 
 
 @dataclass
@@ -114,6 +125,7 @@ class Log:
     storages: Storages  # of the section, in all its calls
     reached: set[int] = field(default_factory=set)  # statements of the lecture that ran in here
     glimpsed: dict[int, int] = field(default_factory=dict)  # function -> calls whose arguments were looked at
+    looked: dict[int, int] = field(default_factory=dict)  # statement -> local names that were looked at
     events: list[Event] = field(default_factory=list)
     spans: list[tuple[int, int]] = field(default_factory=list)
     dropped: int = 0

@@ -15,6 +15,7 @@ their line numbers.
     before every statement     step(statement), but where one of the next two has it as its `first`
     first in every function    enter(function, first, its arguments ...)
     before / in a loop         loop(statement), turn(statement, first)
+    after a line of a function local(statement, "x", x)    for each name that it has touched
     after an inspected line    try: watch(n, expression)  except Exception: missed(n);  clear(n)
     around an @stepover line   pause() ... finally: resume(); in its blocks: resume() ... finally: pause()
     a section's `name()`       section(function, name)
@@ -39,7 +40,7 @@ import copy
 import secrets
 import types
 import warnings
-from collections.abc import Callable, Iterable, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 from functools import partial
 from itertools import count, groupby
 from typing import Any, Protocol, TypeVar
@@ -48,7 +49,7 @@ from litbook.errors import Problem, UnusableLecture
 from litbook.text.claims import claim_of_assert
 from litbook.text.file import File
 from litbook.text.lecture import Lecture
-from litbook.text.tree import Definition, dotted, own_nodes, parameters, uncollected, unquoted
+from litbook.text.tree import Definition, LoopNode, dotted, own_nodes, parameters, uncollected, unquoted
 
 Placed = ast.stmt | ast.expr | ast.ExceptHandler  # what stands somewhere in a text
 New = TypeVar("New", bound=Placed)
@@ -57,10 +58,15 @@ New = TypeVar("New", bound=Placed)
 class Probes(Protocol):
     """What instrumented code calls. Every `int` is an index into a list of the `Lecture`."""
 
+    @property
+    def turns(self) -> Mapping[int, Any]:
+        """By loop statement, an object whose `first` says whether its local names are looked at."""
+
     def step(self, statement: int) -> None: ...
     def enter(self, function: int, first: int, *arguments: object) -> None: ...
     def loop(self, statement: int) -> None: ...
     def turn(self, statement: int, first: int) -> None: ...
+    def local(self, statement: int, name: str, value: object) -> None: ...
     def watch(self, watch: int, value: object) -> None: ...
     def clear(self, watch: int) -> None: ...
     def missed(self, watch: int) -> None: ...
@@ -86,7 +92,7 @@ class Probes(Protocol):
 
 
 TOGETHER = 64  # claims that share a `try`: each block takes much to compile, and so do many claims at once
-NAMES = tuple(name for name in vars(Probes) if not name.startswith("_"))
+NAMES = tuple(name for name in vars(Probes) if not name.startswith("_") and name != "turns")
 CAUGHT = ("Exception", "BaseException")
 _CLOSE = {"allclose": 2, "isclose": 2, "approx": 1}  # which arguments are tolerances, beginning with this
 _TOLERANCES = ("atol", "rtol", "abs_tol", "rel_tol", "abs", "rel")
@@ -104,9 +110,12 @@ def instrument_files(lecture: Lecture, probes: Probes, sections: Iterable[int] =
     goes.
     """
     nonce = secrets.token_hex(8)
-    keys = {name: f"litbook probe {name} {nonce}".encode() for name in (*NAMES, *CAUGHT)}
-    probe_of: dict[object, object] = {keys[name]: getattr(probes, name) for name in NAMES}
-    probe_of |= {keys[name]: getattr(builtins, name) for name in CAUGHT}
+    called = {name: getattr(probes, name) for name in NAMES}
+    called |= {name: getattr(builtins, name) for name in CAUGHT}
+    loops = (number for node, number in lecture.statement_of.items() if isinstance(node, LoopNode))
+    called |= {f"turns {loop}": probes.turns[loop] for loop in loops}
+    keys = {name: f"litbook probe {name} {nonce}".encode() for name in called}
+    probe_of: dict[object, object] = {keys[name]: value for name, value in called.items()}
     untouched = lecture.untouched
     if wanted := {*sections}:
         calls = [(row.function, row.target) for row in lecture.statements if row.target is not None]
@@ -186,6 +195,8 @@ class _Writer:
         self.keys = keys
         self.parts = count()  # of tests, numbered
         self.folding = True  # loops of generators and coroutines are not folded: they interleave
+        self.function: Definition | None = None  # the one around, if any
+        self.loop: int | None = None  # of those that are folded the innermost one around, in the function
 
     def module(self) -> ast.Module:
         tree = copy.copy(self.file.tree)
@@ -280,10 +291,38 @@ class _Writer:
     def _with_watches(self, statement: ast.stmt, written: list[ast.stmt]) -> list[ast.stmt]:
         """A simple statement with what is inspected after it; before it, where it leaves the block."""
         if _has_block(statement) and not isinstance(statement, ast.ClassDef):
-            return written  # shown where its block begins
-        watches = self._watches(statement, statement)
+            return [*written, *self._after(statement)]  # shown where its block begins
+        watches = [*self._locals(statement), *self._watches(statement, statement)]
         leaves = isinstance(statement, ast.Return | ast.Raise | ast.Break | ast.Continue)
         return [*watches, *written] if leaves else [*written, *watches]
+
+    def _locals(self, statement: ast.stmt) -> list[ast.stmt]:
+        """Probes for the local names that a statement has touched; in a loop, for its first iterations."""
+        number = self.lecture.statement_of[statement]
+        names = self.lecture.touched(statement, self.function)
+        return self._first_turns(statement, [self._local(number, name, statement) for name in names])
+
+    def _after(self, loop: ast.stmt) -> list[ast.stmt]:
+        """The same for all that a loop has touched, which may not have run once."""
+        if not (self.folding and isinstance(loop, LoopNode)):
+            return []
+        inside = [loop, *(node for node in own_nodes(loop) if isinstance(node, ast.stmt))]
+        names = dict.fromkeys(name for node in inside for name in self.lecture.touched(node, self.function))
+        number = self.lecture.statement_of[loop]
+        pass_ = _at(loop, ast.Pass())
+        looks = (self._guarded(loop, self._local(number, name, loop), pass_) for name in names)
+        return self._first_turns(loop, [*looks])
+
+    def _local(self, number: int, name: str, at: ast.stmt) -> ast.stmt:
+        text, value = ast.Constant(name), ast.Name(name, ast.Load())
+        return self._probe("local", at, number, _at(at, text), _at(at, value))
+
+    def _first_turns(self, at: ast.stmt, probes: list[ast.stmt]) -> list[ast.stmt]:
+        """The probes, for the first iterations of the loop that they stand in."""
+        if self.loop is None or not probes:
+            return probes
+        turns = _at(at, ast.Constant(self.keys[f"turns {self.loop}"]))
+        return [_at(at, ast.If(_at(at, ast.Attribute(turns, "first", ast.Load())), probes, []))]
 
     def _watches(self, anchor: ast.AST, at: Placed | None) -> list[ast.stmt]:
         if at is None:
@@ -315,7 +354,7 @@ class _Writer:
             return [self._probe("section", statement, target, statement.value.func)]
         if isinstance(statement, Definition):
             return [self._definition(statement)]
-        if isinstance(statement, ast.For | ast.AsyncFor | ast.While):
+        if isinstance(statement, LoopNode):
             return self._looped(statement, number)
         return [self._compound(statement)]
 
@@ -336,14 +375,18 @@ class _Writer:
             asserting: ast.stmt = self._sworn(node)
             return asserting
         new = copy.copy(node)
-        before, self.folding = self.folding, not _is_suspended(node, self.file.text_of(node))
+        before = self.folding, self.function, self.loop
+        self.folding = not _is_suspended(node, self.file.text_of(node))
+        self.function, self.loop = node, None
         new.body = self._function_body(node, node.body)
-        self.folding = before
+        self.folding, self.function, self.loop = before
         return new
 
-    def _looped(self, node: ast.For | ast.AsyncFor | ast.While, number: int) -> list[ast.stmt]:
-        new = copy.copy(node)
-        watches, body = self._watches(node, node), self._block(node.body)
+    def _looped(self, node: LoopNode, number: int) -> list[ast.stmt]:
+        new, around = copy.copy(node), self.loop
+        self.loop = number if self.folding else None
+        watches, body = [*self._locals(node), *self._watches(node, node)], self._block(node.body)
+        self.loop = around
         new.orelse = self._block(node.orelse)
         if not self.folding:
             new.body = [*watches, *body]
@@ -364,7 +407,7 @@ class _Writer:
             if block := getattr(node, name, None):
                 setattr(new, name, self._block(block))
         if getattr(new, "body", None):
-            new.body = [*self._watches(node, node), *new.body]
+            new.body = [*self._locals(node), *self._watches(node, node), *new.body]
         for name in ("handlers", "cases"):
             if parts := getattr(node, name, None):
                 shown = node if name == "cases" else None  # `match` has no block of its own

@@ -78,6 +78,10 @@ class Making:
         self._steps: list[tuple[int, int]] = []
         self._pieces: list[model.Piece] = []
         self._values: list[model.Value] = []
+        self._locals: list[model.Local] = []
+        self._local: dict[tuple[int, str], int] = {}  # (frame, name) -> the snapshot that it has now
+        # frame -> the names that its last step touched, and when; whether that one is a loop
+        self._touched: dict[int, tuple[dict[str, int], bool]] = {}
         self._loops: list[LoopState] = []
         self._frame_at: dict[int, int] = {}  # number of a frame of the run -> its place here
         self._loop_at: dict[int, int] = {}  # by id of its state, which is kept
@@ -92,6 +96,7 @@ class Making:
         """A call has ended. Of a section that is called again and again the first calls are kept."""
         log.axes.clear()  # they may keep values alive
         log.glimpsed.clear()
+        log.looked.clear()
         if len(self._logs) < CALLS:
             self._logs.append(log)
             return
@@ -110,6 +115,7 @@ class Making:
                 number, statement = divmod(event, self.numbering.scale)
                 frame = self._frame_of(log, number)
                 if frame is not None:
+                    self._stepped(frame, statement)
                     self._steps.append((frame, self.numbering.within[statement]))
             case Entered(number, parent, line, values):
                 function, caller = self.functions[number], None
@@ -133,6 +139,8 @@ class Making:
                 if frame is not None:
                     answer = None if event.answer is None else self._kept.keep(event.answer)
                     self._pieces.append(replace(event.piece, frame=frame, step=self._step, answer=answer))
+            case list():
+                self._take_local(log, *event)
             case Missed():
                 self._take_value(log, (event.base, event.watch, None, None, 0), event.error)
             case _:
@@ -210,6 +218,29 @@ class Making:
             )
         )
 
+    def _stepped(self, frame: int, statement: int) -> None:
+        """Before a step: of what the frame's last one touched, names that nobody looked at are not known."""
+        names, header = self._touched.get(frame, ({}, False))
+        if not header:  # what a loop gives its names is seen after the first statement inside it
+            for name, step in names.items():
+                if self._local.pop((frame, name), None) is not None:
+                    self._locals.append(model.Local(step, frame, name))
+            names = {}
+        touches = dict.fromkeys(self.numbering.touched(statement), len(self._steps))
+        if names or touches or header:
+            self._touched[frame] = names | touches, statement in self.numbering.loop_around
+
+    def _take_local(self, log: Log, base: int, name: str, value: object) -> None:
+        """A local name that a line has touched: kept where it is not what it was."""
+        frame = self._frame_of(log, base // self.numbering.scale)
+        if frame is None:
+            return
+        shown = self._kept.keep(as_snapshot(value))
+        self._touched.get(frame, ({}, False))[0].pop(name, None)
+        if self._local.get((frame, name)) != shown:
+            self._local[frame, name] = shown
+            self._locals.append(model.Local(self._step, frame, name, shown))
+
     # -- the whole
 
     def section(self, missing: str) -> model.Section:
@@ -269,6 +300,7 @@ class Making:
             unreached=numbering.unreached(entered, self.reached),
             pieces=tuple(self._pieces),
             values=tuple(self._values),
+            locals=tuple(self._locals),
             loops=tuple(loops),
             series=tuple(series),
             claims=tuple(claims),

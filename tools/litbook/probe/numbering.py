@@ -16,7 +16,7 @@ from litbook.record import model
 from litbook.text import depends
 from litbook.text.lecture import Lecture
 from litbook.text.scopes import binds
-from litbook.text.tree import Definition, FunctionNode, parameters
+from litbook.text.tree import Definition, FunctionNode, LoopNode, parameters
 from litbook.text.words import unspoken
 
 SECTIONS = ("module", "main", "part", "section")  # the kinds of functions that are sections of a record
@@ -40,18 +40,21 @@ class Numbering:
         self.claims: dict[int, list[int]] = {}  # function -> its claims
         for number, claim in enumerate(lecture.claims):
             self.claims.setdefault(lecture.statements[claim.statement].function, []).append(number)
+        self.node_of_function = {number: node for node, number in lecture.function_of.items()}
         self.parameters = {
             number: [shown for shown, _ in parameters(node)]
-            for node, number in lecture.function_of.items()
+            for number, node in self.node_of_function.items()
             if isinstance(node, FunctionNode)
         }
         # For every watch, the innermost loop around it in its own function, or -1; and that function.
         loops, owners = [-1] * len(lecture.watches), [0] * len(lecture.watches)
+        self.loop_around: dict[int, int] = {}  # the same of every loop statement
 
         def walk(node: ast.AST, loop: int, owner: int) -> None:
-            inside = (
-                lecture.statement_of[node] if isinstance(node, ast.For | ast.AsyncFor | ast.While) else loop
-            )
+            inside = loop
+            if isinstance(node, LoopNode):
+                inside = lecture.statement_of[node]
+                self.loop_around[inside] = loop
             within = lecture.function_of[node] if isinstance(node, FunctionNode) else owner
             for number in lecture.watches_of.get(node, []):
                 loops[number], owners[number] = inside, within
@@ -135,6 +138,11 @@ class Numbering:
     def loop(self, statement: int) -> Literal["for", "while"]:
         """The kind of a loop, by the number of its statement."""
         return "while" if isinstance(self.node_of[statement], ast.While) else "for"
+
+    def touched(self, statement: int) -> tuple[str, ...]:
+        """The local names that a statement touches, each of which has a probe of its own."""
+        function = self.node_of_function[self.lecture.statements[statement].function]
+        return self.lecture.touched(self.node_of[statement], function)
 
     @cached_property
     def node_of(self) -> list[ast.stmt]:

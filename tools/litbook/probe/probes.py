@@ -6,7 +6,7 @@ lecture runs. What belongs to the section that is running is exchanged when one 
     log       of the section. `events` is a list in order of execution; folding a loop deletes slices near its
               end, so memory does not grow with iterations. `reached` has every statement that ever ran, also
               where folding forgets the step. `glimpsed` counts, per function, calls whose arguments were
-              looked at.
+              looked at; `looked`, per statement, local names that were.
     limit     of its events; -1 while nothing is recorded, so that a step has one thing to ask
     dropped   how many of them are not kept
     spare     of it: function -> the base of a frame that stands for all its calls beyond the limit; no page
@@ -22,6 +22,7 @@ and for the whole run:
     functions frame -> its function
     loops     loop statement -> id of a live frame object -> the loop now running there
     around    per watch, that of the loop around it
+    turns     loop statement -> whether it is in its first iterations; `within`, that of the loop around it
     calls     id of a live frame object -> function and line, in one number, -> how often it called; after
               `CALLS` of them, calls are only counted. While it called from one place once, that alone
     folded    id of a live frame object -> its code, of calls that were only counted: what they call is, too
@@ -35,7 +36,6 @@ and for the whole run:
 
 from __future__ import annotations
 
-import ast
 import threading
 import weakref
 from collections.abc import Callable
@@ -48,8 +48,9 @@ from litbook.probe.asserts import Asserts
 from litbook.probe.events import Entered, Event, Log, LoopState
 from litbook.probe.recording import Recording
 from litbook.record import model
-from litbook.record.limits import CALLS, FIRST, GLIMPSES, LAST, STEPS
+from litbook.record.limits import CALLS, FIRST, GLIMPSES, LAST, LOCAL_NODES, STEPS
 from litbook.snapshot.snapshot import as_snapshot, glimpse, is_immediate, snapshot, type_alone
+from litbook.text.tree import LoopNode
 
 LINES = 2**24  # more than any file has: a place of a call is told by one number
 
@@ -62,6 +63,7 @@ class HotProbes:
     enter: Callable[..., None]  # (function, first statement, arguments ...)
     loop: Callable[[int], None]
     turn: Callable[[int, int], None]
+    local: Callable[[int, str, object], None]
     watch: Callable[[int, object], None]
     clear: Callable[[int], None]
     pause: Callable[[], None]
@@ -75,7 +77,7 @@ def hot_probes(recorder: Recording, asserts: Asserts) -> HotProbes:  # noqa: C90
     """The probes of a run. What they meet stands in `recorder`: its log, `active`, `functions`, `codes`."""
     log: Log = recorder.log
     events: list[Event] = log.events
-    append, reached, glimpsed = events.append, log.reached, log.glimpsed
+    append, reached, glimpsed, looked = events.append, log.reached, log.glimpsed, log.looked
     limit, dropped, paused = STEPS, 0, 0
     spare: dict[int, int] = {}
     resumed = limit, dropped, spare
@@ -88,11 +90,12 @@ def hot_probes(recorder: Recording, asserts: Asserts) -> HotProbes:  # noqa: C90
     statements, watches, scale = lecture.statements, lecture.watches, recorder.numbering.scale
     heard = [function.kind in ("main", "part", "section") for function in lecture.functions]
     noted = {*asserts.nodes, *(range(len(statements)) if listener is not None else ())}
-    loop_types = ast.For | ast.AsyncFor | ast.While
     loops: dict[int, dict[int, LoopState]] = {
-        number: {} for node, number in lecture.statement_of.items() if isinstance(node, loop_types)
+        number: {} for node, number in lecture.statement_of.items() if isinstance(node, LoopNode)
     }
     around = [loops.get(number, {}) for number in recorder.numbering.loop_of_watch]
+    turns = recorder.turns
+    within = {number: turns.get(around) for number, around in recorder.numbering.loop_around.items()}
     calls: dict[int, int | dict[int, int]] = {}
     folded: dict[int, CodeType] = {}
     lines: list[dict[int, int]] = [{} for _ in codes]
@@ -221,6 +224,8 @@ def hot_probes(recorder: Recording, asserts: Asserts) -> HotProbes:  # noqa: C90
         base = base_of(address)
         if base is not None and not paused:
             state = loops[statement][address] = LoopState(base, statement)
+            outer_turns = within[statement]
+            turns[statement].first = outer_turns is None or outer_turns.first
             append(state)
         else:  # an earlier frame may have had this address
             loops[statement].pop(address, None)
@@ -248,6 +253,7 @@ def hot_probes(recorder: Recording, asserts: Asserts) -> HotProbes:  # noqa: C90
                 return
             size = len(events)
             if count >= first_turns:
+                turns[statement].first = False
                 state.before, state.last = state.last, size
         if size < limit:
             base = state.base
@@ -271,6 +277,18 @@ def hot_probes(recorder: Recording, asserts: Asserts) -> HotProbes:  # noqa: C90
             dropped += 1
         elif base is not None:
             append(base + first)
+
+    def local(statement: int, name: str, value: object) -> None:
+        """A local name that the statement has touched."""
+        if len(events) < limit:
+            base = base_of(id(_getframe(1)))
+            if base is not None:
+                if not is_immediate(value):
+                    looked[statement] = seen = looked.get(statement, 0) + 1
+                    if seen > GLIMPSES:
+                        return
+                    value = glimpse(value, log.storages, LOCAL_NODES)
+                append([base, name, value])
 
     def watch(number: int, value: object) -> None:
         nonlocal dropped
@@ -330,27 +348,29 @@ def hot_probes(recorder: Recording, asserts: Asserts) -> HotProbes:  # noqa: C90
 
     def begin(inner: Log) -> None:
         """`inner` is the section that runs from now on."""
-        nonlocal log, events, append, reached, glimpsed, limit, dropped, spare, resumed, began
+        nonlocal log, events, append, reached, glimpsed, looked, limit, dropped, spare, resumed, began
         outer.append((log, limit, dropped, spare, resumed, paused))
         log.spans.append((began, len(functions)))
         began = len(functions)
         log, recorder.log = inner, inner
-        events, append, reached, glimpsed = inner.events, inner.events.append, inner.reached, inner.glimpsed
+        events, append, reached = inner.events, inner.events.append, inner.reached
+        glimpsed, looked = inner.glimpsed, inner.looked
         limit, dropped, spare = resumed = STEPS, 0, {}
         if paused:
             limit, spare = -1, {}
 
     def end() -> Log:
         """The section that ran ends, and the one around it goes on; the former's log."""
-        nonlocal log, events, append, reached, glimpsed, limit, dropped, spare, resumed, paused, began
+        nonlocal log, events, append, reached, glimpsed, looked, limit, dropped, spare, resumed, paused, began
         ended = log
         ended.dropped = resumed[1] if paused else dropped
         ended.spans.append((began, len(functions)))
         began = len(functions)
         if outer:
             log, limit, dropped, spare, resumed, paused = outer.pop()
-            events, append, reached, glimpsed = log.events, log.events.append, log.reached, log.glimpsed
+            events, append, reached = log.events, log.events.append, log.reached
+            glimpsed, looked = log.glimpsed, log.looked
             recorder.log = log
         return ended
 
-    return HotProbes(step, enter, loop, turn, watch, clear, pause, resume, recover, begin, end)
+    return HotProbes(step, enter, loop, turn, local, watch, clear, pause, resume, recover, begin, end)

@@ -28,7 +28,7 @@ from litbook.probe import raised
 from litbook.probe.asserts import Asserts
 from litbook.probe.axes import promised
 from litbook.probe.captions import bounded
-from litbook.probe.events import Handed, Log, Missed
+from litbook.probe.events import Handed, Log, Missed, Turns
 from litbook.probe.making import Making
 from litbook.probe.numbering import Numbering
 from litbook.probe.probes import hot_probes
@@ -51,6 +51,7 @@ class Recorder(Judge):
         self.active = {}
         self.functions: list[int] = []  # frame -> its function
         self.codes: list[CodeType | None] = [None] * len(lecture.functions)
+        self.turns = {loop: Turns() for loop in self.numbering.loop_around}
         self.makings: dict[int, Making] = {}  # function of a section -> what is made of it
         self.needs: dict[int, str] = {}  # function -> device that is not here
         self.open_claims = []
@@ -65,7 +66,7 @@ class Recorder(Judge):
         self.log = Log(0, self.making(0).storages)  # of the module's own lines
         hot = hot_probes(self, self.asserts)
         self.step, self.enter, self.loop, self.turn = hot.step, hot.enter, hot.loop, hot.turn
-        self.watch, self.clear = hot.watch, hot.clear
+        self.local, self.watch, self.clear = hot.local, hot.watch, hot.clear
         self.pause, self.resume, self.recover = hot.pause, hot.resume, hot.recover
         self._begin, self._end = hot.begin, hot.end
 

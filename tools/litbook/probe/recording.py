@@ -6,7 +6,7 @@ from types import CodeType, FrameType
 from typing import Any, Protocol
 
 from litbook.errors import Place
-from litbook.probe.events import Log
+from litbook.probe.events import Log, Turns
 from litbook.probe.numbering import Numbering
 from litbook.record import model
 from litbook.text.lecture import Lecture
@@ -38,6 +38,7 @@ class Recording(Protocol):
     active: dict[int, int]  # id of a live frame object -> base of its frame
     functions: list[int]  # frame -> its function
     codes: list[CodeType | None]  # per function, its code
+    turns: dict[int, Turns]  # by loop statement
 
     def site(self, caller: FrameType | None) -> tuple[int | None, int]:
         """The frame of the running section, and the line of the file where its statement began."""

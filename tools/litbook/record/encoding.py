@@ -217,6 +217,9 @@ def _references(record: Record, section: Section) -> Iterator[Reference]:
     for value in section.values:
         yield from (("frame", value.frame, frames), ("step", value.step, steps))
         yield from (("snapshot", value.value, snapshots), ("loop", value.loop, loops))
+    for local in section.locals:
+        yield from (("frame", local.frame, frames), ("step", local.step, steps))
+        yield "snapshot", local.value, snapshots
     yield from (("snapshot", side.value, snapshots) for claim in section.claims for side in claim.operands)
     for share, name in itertools.product(section.shares, LISTS):
         size, items = len(getattr(section, name)), getattr(share, name) or ()

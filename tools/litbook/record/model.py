@@ -366,6 +366,15 @@ class Value(Row, frozen=True):
     reads: tuple[str, ...] = ()  # the names in the expression, where it is more than a name
 
 
+class Local(Row, frozen=True):
+    """What a local name was after a step that gave it a value, or may have changed its object."""
+
+    step: int
+    frame: int
+    name: str
+    value: int | None = None  # index into `snapshots`; None: past a loop's first iterations nobody looks
+
+
 class Loop(Row, frozen=True):
     """One run of a loop: how many iterations there were, and which of them were kept."""
 
@@ -463,6 +472,7 @@ class Share(Part, frozen=True):
     unreached: tuple[tuple[int, int], ...] | None = None
     pieces: tuple[Piece | int, ...] | None = None
     values: tuple[Value | int, ...] | None = None
+    locals: tuple[Local | int, ...] | None = None
     loops: tuple[Loop, ...] | None = None
     series: tuple[Series | int, ...] | None = None
     claims: tuple[Claim | int, ...] | None = None
@@ -502,6 +512,7 @@ class Section(Part, frozen=True, dict=True):
     unreached: tuple[tuple[int, int], ...] = ()  # (as `Frame.called`, statement): never reached
     pieces: tuple[Piece, ...] = ()
     values: tuple[Value, ...] = ()
+    locals: tuple[Local, ...] = ()
     loops: tuple[Loop, ...] = ()
     series: tuple[Series, ...] = ()
     claims: tuple[Claim, ...] = ()

@@ -7,7 +7,7 @@ nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,7 @@ from msgspec.structs import fields, replace
 from litbook.record.model import Claim, Definition, Error, Operand, Record, Section, Share, Snapshot
 
 FIELDS = tuple(field.name for field in fields(Share))
-LISTS = {"pieces", "values", "series", "claims"}  # of these an item of the entry's own stands as its number
+LISTS = {"pieces", "values", "locals", "series", "claims"}  # an item of the entry's own is its number
 WITH_OTHERS = "was ended with the others"
 NOT_HERE = "did not come to the section"
 # An error that says no more than that another rank has gone, or did not come in time.
@@ -125,7 +125,7 @@ def merged(entries: Sequence[Section]) -> Section:
                 snapshots.append(shot)
             at.append(table[text])
         called = [0, *(1 + calls.index(key) for key in entry.calls)]
-        own.append(_renumbered(entry, at, called))
+        own.append(renumbered(entry, at, called))
     whole = replace(
         own[0],
         calls=calls,
@@ -145,8 +145,8 @@ def merged(entries: Sequence[Section]) -> Section:
     return replace(whole, shares=tuple(shares))
 
 
-def _renumbered(section: Section, at: Sequence[int], called: Sequence[int]) -> Section:
-    """The entry with its snapshots where `at` says, and what it calls where `called` does."""
+def renumbered(section: Section, at: Mapping[int, int] | Sequence[int], called: Sequence[int]) -> Section:
+    """The entry without its snapshots: each stands where `at` says, what it calls where `called` does."""
 
     def operand(side: Operand) -> Operand:
         return side if side.value is None else replace(side, value=at[side.value])
@@ -160,6 +160,7 @@ def _renumbered(section: Section, at: Sequence[int], called: Sequence[int]) -> S
         unreached=tuple((called[place], statement) for place, statement in section.unreached),
         pieces=tuple(p if p.answer is None else replace(p, answer=at[p.answer]) for p in section.pieces),
         values=tuple(v if v.value is None else replace(v, value=at[v.value]) for v in section.values),
+        locals=tuple(v if v.value is None else replace(v, value=at[v.value]) for v in section.locals),
         claims=tuple(replace(c, operands=tuple(map(operand, c.operands))) for c in section.claims),
         snapshots=(),
     )

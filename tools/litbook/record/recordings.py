@@ -160,7 +160,7 @@ def trimmed(record: model.Record) -> model.Record:
         record,
         sources=tuple(replace(source, text="", cuts=()) for source in record.sources),
         definitions=tuple(definitions),
-        sections=tuple(replace(section, seconds=0.0) for section in sections),
+        sections=tuple(replace(section, seconds=0.0, locals=()) for section in sections),
         seconds=float(round(record.seconds)),  # finer, a file would change when no value does
         peak=0,
     )
@@ -175,7 +175,7 @@ def _without_steps(section: model.Section) -> model.Section:
     """A section without what pages have of their own; on each rank, where it ran on several."""
     if section.shares:
         return ranks.merged([_without_steps(rank) for rank in ranks.ranks_of(section)])
-    return replace(
+    bare = replace(
         section,
         statements=(),
         frames=tuple(replace(frame, arguments=()) for frame in section.frames),
@@ -189,8 +189,16 @@ def _without_steps(section: model.Section) -> model.Section:
             if piece.kind == "question"
         ),
         values=tuple(replace(value, step=0, reads=()) for value in section.values),
+        locals=(),
+    )
+    used = [value.value for value in bare.values] + [piece.answer for piece in bare.pieces]
+    used += [side.value for claim in bare.claims for side in claim.operands]
+    kept = sorted({number for number in used if number is not None})
+    places = {number: place for place, number in enumerate(kept)}
+    shots = (section.snapshots[number] for number in kept)
+    return replace(
+        ranks.renumbered(bare, places, range(len(section.calls) + 1)),
         snapshots=tuple(
-            replace(shot, media="", form="") if isinstance(shot, model.Opaque) else shot
-            for shot in section.snapshots
+            replace(shot, media="", form="") if isinstance(shot, model.Opaque) else shot for shot in shots
         ),
     )

@@ -80,7 +80,7 @@ def snapshot(
         return _UNREADABLE
 
 
-def glimpse(value: object, storages: Storages | None = None) -> model.Snapshot:
+def glimpse(value: object, storages: Storages | None = None, nodes: int = GLIMPSED_NODES) -> model.Snapshot:
     """As `snapshot`, of a value that nobody asked to see: smaller, and nothing foreign runs.
 
     A tensor keeps its values where it is small and in main memory, else its metadata alone: nothing large is
@@ -92,7 +92,7 @@ def glimpse(value: object, storages: Storages | None = None) -> model.Snapshot:
         walk = _Walk(storages, None)
         walk.allowance.brief = True
         walk.clock = Clock(0, "is not asked for")
-        walk.nodes, walk.text = GLIMPSED_NODES, GLIMPSED_TEXT
+        walk.nodes, walk.text = nodes, GLIMPSED_TEXT
         return walk.see(value)
     except Stopped:
         raise

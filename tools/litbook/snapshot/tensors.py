@@ -175,7 +175,7 @@ class _Seen(ABC):
     def _memory(self, values: tuple[model.Number, ...]) -> tuple[model.Number, ...] | None:
         """The whole storage in its own order, if it is small. `values` are all of the tensor's, or none."""
         count = (self.meta.storage_bytes or 0) // self.itemsize
-        if self.allowance.brief:
+        if self.allowance.brief and self.meta.device != "cpu":
             return None
         if not (0 < count <= MEMORY and self.alike and self._readable() and self.allowance.may_show(count)):
             return None

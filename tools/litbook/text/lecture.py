@@ -14,6 +14,8 @@ from litbook.errors import Ambiguous, NotFound, Place
 from litbook.record import model
 from litbook.text.file import File
 from litbook.text.imports import Names
+from litbook.text.scopes import touched
+from litbook.text.tree import FunctionNode
 
 INSTALLED = {"site-packages", "dist-packages"}  # what lies there is nobody's own
 FunctionKind = Literal["module", "main", "part", "section", "helper", "class"]
@@ -116,6 +118,15 @@ class Lecture:
     def sources(self) -> tuple[model.Source, ...]:
         """The files as the record keeps them."""
         return tuple(file.source() for file in self.files)
+
+    def touched(self, statement: ast.stmt, function: ast.AST | None) -> tuple[str, ...]:
+        """The local names of a `function` that a statement touches, and that are not inspected there."""
+        kind = self.statements[self.statement_of[statement]].kind
+        if not isinstance(function, FunctionNode) or kind != "code":
+            return ()
+        watches = (self.watches[number] for number in self.watches_of.get(statement, ()))
+        shown = {watch.node.id for watch in watches if isinstance(watch.node, ast.Name)}
+        return tuple(name for name in touched(statement, function) if name not in shown)
 
     def file_of(self, filename: str) -> int | None:
         """The number of the file that lies at `filename`, as code objects say it; None for any other."""

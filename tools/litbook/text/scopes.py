@@ -119,6 +119,44 @@ def fills(statement: ast.AST) -> frozenset[str]:
     return frozenset(filled)
 
 
+def touched(statement: ast.stmt, function: Function) -> tuple[str, ...]:
+    """The local names to which a statement gives a value, or whose objects it may change in place.
+
+    Each has a value once the statement has run, of a loop or `with` once its block begins. So `:=` is left
+    out, which may stand where nothing evaluates it, and what a function inside may delete.
+    """
+    match statement:
+        case ast.Assign(targets=targets):
+            parts: list[ast.AST] = [*targets]
+        case ast.AugAssign(target=target) | ast.AnnAssign(target=target, value=ast.expr()):
+            parts = [target]
+        case ast.For(target=target) | ast.AsyncFor(target=target):
+            parts = [target]
+        case ast.With(items=items) | ast.AsyncWith(items=items):
+            parts = [item.optional_vars for item in items if item.optional_vars]
+        case ast.Expr(ast.Call(func, args)):  # `x.add_(1)`, `clip(grads)`
+            parts = [func, *args] if isinstance(func, ast.Attribute) else [*args]
+        case _:
+            parts = []
+    names = list[str]()
+    while parts:
+        match parts.pop(0):
+            case ast.Name(id=name):
+                names.append(name)
+            case ast.Tuple(elts=several) | ast.List(elts=several):
+                parts[:0] = several
+            case ast.Starred(inner) | ast.Attribute(inner) | ast.Subscript(inner):
+                parts.insert(0, inner)
+    return tuple(name for name in dict.fromkeys(names) if name in _settled(function))
+
+
+@functools.lru_cache(maxsize=4096)
+def _settled(function: Function) -> frozenset[str]:
+    """The names that a function has to itself, and that none inside it gives another value."""
+    inside = (node.names for node in ast.walk(function) if isinstance(node, ast.Nonlocal))
+    return local_names(function).difference(*inside)
+
+
 def sets(statement: ast.AST) -> frozenset[str]:
     """The names that a statement of a module gives a value, with all statements inside it."""
     return frozenset(_bound(_inside(statement)))

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
+LoopNode = ast.For | ast.AsyncFor | ast.While
 Anchor = ast.stmt | ast.ExceptHandler | ast.match_case
 
 

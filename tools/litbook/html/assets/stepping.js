@@ -35,13 +35,14 @@ window.litbookStepping = (shared) => {
     }
     const turns = rows(data.turns, 4);
     for (let i = 0; i < turns.length; i += 4) turned.set(turns[i], turns.subarray(i + 1, i + 4));
-    const news = [...new Set(vars.flatMap((names) => [...names.values()].flatMap((list) =>
-      list.filter(([, text], i) => text >= 0 && (!i || list[i - 1][1] !== text)).map(([step]) => step))))].sort((a, b) => a - b);
+    const asked = new Set(data.asked), shown = new Set(); // steps that change what was asked for
+    const news = [...new Set(vars.flatMap((names) => [...names].flatMap(([name, list]) =>
+      list.filter(([, text], i) => text >= 0 && (!i || list[i - 1][1] !== text)).map(([step]) => { if (asked.has(name)) shown.add(step); return step; }))))].sort((a, b) => a - b);
     const starts = [...turned.keys()].sort((a, b) => a - b);
     const depth = [];
     data.frames.forEach(([, parent], i) => { depth[i] = parent < 0 ? 0 : depth[parent] + 1; });
     const it = {
-      count, vars, values, data, news,
+      count, vars, values, data, news, asked, shown,
       frame: (k) => steps[2 * k],
       turns(k) { // of each loop that step k is in: iteration, of how many; the outer one first
         const f = steps[2 * k], [line] = data.lines[steps[2 * k + 1]], found = [], heads = new Set();
@@ -171,7 +172,7 @@ window.litbookStepping = (shared) => {
       if (k === it.count) { k = 0; while (k < now && !ran(k)) k++; if (!ran(k)) return tell(words.never); }
       go(k, true);
     }
-    const covered = (k) => guess && known !== k && (it.line(k)[2] >= 0 || it.news.includes(k));
+    const covered = (k) => guess && known !== k && (it.line(k)[2] >= 0 || it.shown.has(k));
     function over() {
       let k = now + 1;
       while (k < it.count && it.depth(k) > it.depth(now)) k++;
@@ -249,9 +250,10 @@ window.litbookStepping = (shared) => {
         if (!found) continue;
         if (found.changed) changes.push(`${data.names[nth]} = ${data.texts[found.text].slice(0, 120)}`);
         const text = found.changed && covered(k) ? "?" : data.texts[found.text];
-        rows.push([found.step, h("div", found.changed ? "lbp-new" : null, h("dt", {}, data.names[nth]),
-          h("dd", {}, text, found.changed ? h("span", "lbp-said", ` ${words.new}`) : null))]);
+        rows.push([found.step, h("div", `${found.changed ? "lbp-new " : ""}${it.asked.has(nth) ? "lbp-asked" : ""}`, h("dt", {}, data.names[nth]),
+          h("dd", {}, text, found.changed ? h("span", "lbp-said", ` ${words.new}`) : null)), it.asked.has(nth)]);
       }
+      rows.sort((a, b) => b[2] - a[2]); // what was asked for first, and each as it came
       const most = 60, fresh = rows.length > most ? [...rows].sort((a, b) => b[0] - a[0]).slice(0, most) : rows;
       const args = given.flatMap(([arg, text], n) => [n ? ", " : "", h("i", {}, arg), " = " + data.texts[text]]);
       return h("div", "lbp-call" + (i ? "" : " lbp-inner"),
