@@ -205,7 +205,11 @@ def test_a_tensor_that_nobody_inspects_is_not_read(tmp_path: Path) -> None:
         "import torch\ndef f(small, large, net): return 1",
     )
     (found,) = arguments(record(tmp_path, text), "f")
-    assert (found["small"].values, found["small"].stats, found["small"].memory) == ((0.0,) * 3, None, None)
+    assert (found["small"].values, found["small"].stats, found["small"].memory) == (
+        (0.0,) * 3,
+        None,
+        (0.0,) * 3,
+    )
     assert (found["large"].shape, found["large"].bytes) == ((9, 9), 324)
     assert (found["large"].values, found["large"].stats, found["large"].memory) == ((), None, None)
     assert found["net"].type.endswith("Linear")
