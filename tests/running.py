@@ -46,7 +46,9 @@ WORKERS = ["-n", "3", "--dist", "loadfile", "--no-loadscope-reorder"]  # what `m
 Done = subprocess.CompletedProcess[str]
 Env = Mapping[str, str | None]  # None: not set
 
-HEAD = '"""A lecture."""\nfrom litbook import figure, image, link, misbelief, note, question, requires\n'
+HEAD = (
+    '"""A lecture."""\nfrom litbook import figure, image, link, misbelief, note, question, requires, video\n'
+)
 
 
 def examples(count: int) -> int:

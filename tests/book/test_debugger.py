@@ -19,9 +19,9 @@ BODY = """
 """
 
 
-def talk(folder: Path, *answers: str) -> tuple[int, str]:
+def talk(folder: Path, *answers: str, body: str = BODY) -> tuple[int, str]:
     """What a lecture with a breakpoint says at a terminal where this is answered, and its exit status."""
-    file = write(folder, section(BODY))
+    file = write(folder, section(body))
     ours, theirs = pty.openpty()
     command = [sys.executable, str(REPO / "tools" / "run_lecture.py"), str(file), "--quiet"]
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONBREAKPOINT"}
@@ -62,6 +62,14 @@ def test_a_breakpoint_stops_at_its_line_and_what_is_set_there_counts(tmp_path: P
     assert "\n40\n" in text
     assert "1 claim holds, 0 fail, 0 not run" in text
     assert "foreground True" in text  # the terminal is the shell's again
+
+
+def test_pdb_itself_asks_too_and_says_its_header(tmp_path: Path) -> None:
+    body = BODY.replace("breakpoint()", "import pdb; pdb.set_trace(header='Look here.')")
+    status, text = talk(tmp_path, "total = 41", "c", body=body)
+    assert status == 0, text
+    assert "Look here.\n" in text and "-> total += 1" in text
+    assert "1 claim holds, 0 fail, 0 not run" in text
 
 
 def test_who_leaves_the_debugger_ends_the_section(tmp_path: Path) -> None:

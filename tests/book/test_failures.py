@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -424,13 +425,14 @@ def test_of_a_traceback_only_files_in_the_lectures_folder_are_shown(tmp_path: Pa
         ("def main():\n    one()\ndef one():\n    import asyncio\n    raise asyncio.CancelledError\n", ":5: CancelledError"),
         ("def main():\n    one()\ndef one():\n    one_more()\ndef one_more():\n    return one_more()\n", ":6: RecursionError: maximum"),
         ("def main():\n    one()\ndef one():\n    input('your name? ')\n", ":4: EOFError"),
-        ("def main():\n    one()\ndef one():\n    breakpoint()\n", ":4: NoTerminal: breakpoint() stops in a terminal alone\n        in one: litbook run LECTURE SECTION\n    breakpoint()"),
+        ("def main():\n    one()\ndef one():\n    breakpoint()\n", ":4: NoTerminal: a debugger stops in a terminal alone\n        in one: litbook run LECTURE SECTION\n    breakpoint()"),
+        ("import pdb\ndef main():\n    one()\ndef one():\n    pdb.set_trace()\n", ":5: NoTerminal: a debugger stops in a terminal alone\n        in one: litbook run LECTURE SECTION\n    pdb.set_trace()"),
         ("def main():\n    one()\ndef one():\n    raise ExceptionGroup('two', [ValueError(1), KeyError(2)])\n", ":4: ExceptionGroup: two (2 sub-exceptions)"),
     ],
-    ids=["import", "main", "no-main-left", "base", "generator-exit", "cancelled", "recursion", "input", "breakpoint", "group"],
+    ids=["import", "main", "no-main-left", "base", "generator-exit", "cancelled", "recursion", "input", "breakpoint", "pdb", "group"],
 )  # fmt: skip
 def test_whatever_a_lecture_raises_is_its_error(tmp_path: Path, text: str, says: str) -> None:
-    ask = process if "input" in text or "breakpoint" in text else command  # pytest has its own of these two
+    ask = process if re.search("input|breakpoint|pdb", text) else command  # pytest has its own of these
     done = ask(write(tmp_path, text), "--quiet")
     assert done.returncode == 1
     assert says in done.stdout

@@ -18,7 +18,7 @@ from tests.running import HEAD, REPO, record, section, write
 
 import litbook
 from litbook import aside, figure, link, misbelief, note, requires, speaker_note
-from litbook.document import standin
+from litbook.document import captions, standin
 from litbook.errors import AuthorError
 from litbook.probe import author
 from litbook.record import model
@@ -81,6 +81,7 @@ def test_the_words_are_those_of_the_package() -> None:
         "requires",
         "speaker_note",
         "system_text",
+        "video",
         "word",
     ]
 
@@ -268,6 +269,64 @@ def test_an_image_has_a_largest_size(tmp_path: Path) -> None:
     )
 
 
+# ------------------------------------------------------------------------ video
+
+TRACK = """WEBVTT
+
+1
+00:00.000 --> 00:01.000 line:0
+A <i>ball</i>
+rolls.
+
+NOTE nobody says this
+
+00:01.000 --> 00:02.000
+<v Ada>Stop &amp; stay.
+"""
+
+
+@pytest.fixture
+def plays(tmp_path: Path):
+    """Runs a lecture whose section is `video(...)`, with films and captions beside it; returns the record."""
+    (tmp_path / "ball.webm").write_bytes(b"\x1aE\xdf\xa3 and so on")
+    (tmp_path / "ball.mp4").write_bytes(PIXEL)
+    (tmp_path / "ball.vtt").write_text("\ufeff" + TRACK, encoding="utf-8")
+    (tmp_path / "ball.srt").write_text("1\n00:00:00,000 --> 00:00:01,000\nA ball\n")
+    (tmp_path / "none.vtt").write_text("WEBVTT\n\nNOTE nothing\n")
+    (tmp_path / "latin.vtt").write_bytes(b"WEBVTT\n\n00:00.000 --> 00:01.000\nR\xf6llt\n")
+    return lambda call: record(tmp_path, section(call))
+
+
+def test_a_film_is_read_with_its_captions(plays) -> None:
+    made = plays('video("ball.webm", captions="ball.vtt", alt="A ball.", caption="It rolls", width=300)')
+    (piece,) = made.by_key["one"].pieces
+    assert (piece.kind, piece.text, piece.alt, piece.width) == ("video", "It rolls", "A ball.", 300)
+    assert piece.data.startswith("data:video/webm;base64,GkXfo") and piece.track == TRACK
+    assert captions.said(piece.track) == ["A ball rolls.", "Ada: Stop & stay."]
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        ('video("ball.webm", alt="x")', "video() missing 1 required keyword-only argument: 'captions'"),
+        ('video("ball.webm", captions="", alt="x")', 'video() needs captions: captions="film.vtt", a file beside the film\nof a film without sound, let them say what is to be seen'),
+        ('video("ball.webm", captions="ball.vtt", alt=" ")', "video() needs an alt text: say what the film shows, in a sentence"),
+        ('video("none.webm", captions="ball.vtt", alt="x")', "video() cannot read 'none.webm': No such file or directory\nits path goes from the folder that this lecture's file is in"),
+        ('video("ball.webm", captions="film.vtt", alt="x")', "video() cannot read 'film.vtt': No such file or directory\nits path"),
+        ('video("https://example.org/x.mp4", captions="ball.vtt", alt="x")', "video() shows local files; 'https://example.org/x.mp4' is elsewhere: save it beside the lecture"),
+        ('video("ball.mp4", captions="ball.vtt", alt="x")', "video() finds no mp4 in 'ball.mp4': it holds no film that video() knows\nsave it anew, or rename it"),
+        ('video("ball.mov", captions="ball.vtt", alt="x")', "video() knows .mp4, .m4v, .webm; 'ball.mov' is none of these"),
+        ('video("ball.webm", captions="ball.vtt", alt="x", width=-1)', "video() takes a width in pixels, width=400, not -1"),
+        ('video("ball.webm", captions="ball.srt", alt="x")', "video() finds no WebVTT in 'ball.srt': it begins with '1'\nits first line is WEBVTT; a caption is a line `00:01.500 --> 00:04.000`, its words below"),
+        ('video("ball.webm", captions="none.vtt", alt="x")', "video() finds no caption in 'none.vtt'\nits first line is WEBVTT"),
+        ('video("ball.webm", captions="latin.vtt", alt="x")', "video() finds no text in UTF-8 in 'latin.vtt'"),
+    ],
+)  # fmt: skip
+def test_a_film_that_cannot_be_shown_says_why(plays, call: str, says: str) -> None:
+    ((_, error),) = plays(call).errors()
+    assert error.text == call and says in error.message
+
+
 # ------------------------------------------------------------------------ system_text
 
 
@@ -374,6 +433,8 @@ def test_an_aside_is_a_function() -> None:
 
 def test_a_lecture_runs_as_plain_python_and_prints_its_prose(tmp_path: Path) -> None:
     (tmp_path / "dot.png").write_bytes(PIXEL)
+    (tmp_path / "ball.webm").write_bytes(b"\x1aE\xdf\xa3")
+    (tmp_path / "ball.vtt").write_text(TRACK)
     path = write(
         tmp_path,
         f"""{HEAD}
@@ -389,6 +450,7 @@ def one():
     misbelief("it is five", f"it is {{x}}")
     figure(plt.figure(), caption="Nothing", alt="Empty.")
     image("dot.png", alt="A dot.")
+    video("ball.webm", captions="ball.vtt", alt="A ball.")
     link("https://example.org", "there")
 @requires("cuda")
 def two():
@@ -403,7 +465,7 @@ if __name__ == "__main__":
     )  # fmt: skip
     assert done.stderr == ""
     assert done.stdout == (
-        "A **note**.\n\nCommonly said: it is five\nRun: it is 4\n\n[figure: Nothing]\n\n[image: A dot.]\n\n"
+        "A **note**.\n\nCommonly said: it is five\nRun: it is 4\n\n[figure: Nothing]\n\n[image: A dot.]\n\n[video: A ball.]\n\n"
         "[there] https://example.org\n\n[two needs cuda; there is none here]\n"
     )
 

@@ -107,6 +107,18 @@ class Image:
 
 
 @dataclass(frozen=True, slots=True)
+class Video:
+    """A film of the author's, like an image, and its captions in WebVTT."""
+
+    line: int
+    data: str
+    alt: str
+    caption: str = ""
+    width: int = 0
+    track: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Link:
     """A link that stands alone. `target` is an address, `function:NAME` or `cite:KEY`."""
 
@@ -131,7 +143,7 @@ class Speech:
     text: str
 
 
-Told = Prose | Misbelief | Question | Figure | Explore | Image | Link | Output | Speech
+Told = Prose | Misbelief | Question | Figure | Explore | Image | Video | Link | Output | Speech
 """What an author's word has come to."""
 
 

@@ -34,6 +34,7 @@ from litbook.document.blocks import (
     Question,
     Speech,
     Told,
+    Video,
 )
 from litbook.document.catalogue import _, day, later
 from litbook.document.labels import named
@@ -329,7 +330,7 @@ def _wordings(
                 texts = [claim, run]
             case Explore(caption=caption, do=do, see=see):
                 texts = [do, caption, see]
-            case Image() | Output() | Speech():
+            case Image() | Video() | Output() | Speech():
                 texts = []
             case _:
                 assert_never(block)
@@ -670,7 +671,7 @@ def _tell(made: _Making, item: cells.Told) -> None:
         if piece.answer is not None:
             answer = Answer(seen.snapshot(piece.answer), piece.unit, stamp=seen.stamp)
         made.prose(name, pieces.block(piece, answer), function=item.function)
-        if item.answer is not None and piece.kind not in ("link", "image"):
+        if item.answer is not None and piece.kind not in ("link", "image", "video"):
             # A folded cell that computes the answer.
             lines, device = _text(made, item.answer), item.answer.device
             if device:

@@ -52,7 +52,8 @@ def _prose(
     """Prose and captions with their lines: of a section, and of those that it calls, where it calls them."""
     done.add(section.key)
     pieces = gather(record, section, recordings).pieces
-    texts = [(piece.line, piece.text, True) for piece in pieces if piece.kind in ("note", "figure", "image")]
+    kinds = ("note", "figure", "image", "video")
+    texts = [(piece.line, piece.text, True) for piece in pieces if piece.kind in kinds]
     spoken = {line for line, *_ in texts}
     texts += [
         (s.first, s.prose, not s.prose.startswith(DRAWING))

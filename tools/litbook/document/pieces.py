@@ -20,6 +20,7 @@ from litbook.document.blocks import (
     Question,
     Speech,
     Told,
+    Video,
 )
 from litbook.document.catalogue import _
 from litbook.document.evidence import Evidence
@@ -51,6 +52,8 @@ def block(piece: Piece, answer: Answer | None = None) -> Told:
             return Explore(piece.line, shown, piece.alt, piece.text, piece.data, piece.why)
         case "image":
             return Image(piece.line, piece.data, piece.alt, piece.text, piece.width)
+        case "video":
+            return Video(piece.line, piece.data, piece.alt, piece.text, piece.width, piece.track)
         case "link":
             return Link(piece.line, piece.text, piece.data)
         case "output":

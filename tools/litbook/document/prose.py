@@ -70,7 +70,7 @@ def _texts(edition: Edition, section: Section | Definition) -> Iterator[tuple[in
         match piece.kind:
             case "link":
                 yield piece.line, pieces.link(piece.text, piece.data)
-            case "figure" | "image":
+            case "figure" | "image" | "video":
                 yield piece.line, grammar.phrase(piece.text)
             case "misbelief":
                 yield from ((piece.line, grammar.phrase(text)) for text in (piece.text, piece.data))

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
-from litbook.document import grammar, note
+from litbook.document import captions, grammar, note
 from litbook.document import section as document
 from litbook.document.blocks import (
     Absence,
@@ -35,6 +35,7 @@ from litbook.document.blocks import (
     Speech,
     Trouble,
     Unshown,
+    Video,
 )
 from litbook.document.books import Book
 from litbook.document.catalogue import _
@@ -88,6 +89,8 @@ def _words(blocks: Iterable[Block]) -> Iterator[str]:
                 yield from _paragraphs(run)
             case Figure(caption=caption) | Image(caption=caption) | Explore(caption=caption):
                 yield from _paragraphs(caption)
+            case Video(caption=caption, track=track):
+                yield from (*_paragraphs(caption), *captions.said(track))
             case Fold(inside=inside):
                 yield from _words(inside)
             case Question() | Output() | Speech() | Code() | Guards() | Loose() | Shelf():

@@ -30,7 +30,7 @@ else:
     from litbook.document.amounts import amount, brief, short
 
 __all__ = ["aside", "explore", "figure", "image", "link", "misbelief", "note", "question", "recording",
-           "requires", "speaker_note", "system_text", "word"]  # fmt: skip
+           "requires", "speaker_note", "system_text", "video", "word"]  # fmt: skip
 
 
 def show(name: str, value: Any, unit: str = "", *, measured: bool = False) -> None:
@@ -381,6 +381,11 @@ def explored(columns: list[tuple[str, dict[str, str]]], do: str, caption: str, s
 def image(path: object, *, alt: str, caption: str = "", width: int | None = None) -> None:
     """A picture that does not travel with the notebook: what it shows, in words."""
     note(f"*Picture: {cleandoc(alt)}*")
+
+
+def video(path: object, *, captions: object, alt: str, caption: str = "", width: int | None = None) -> None:
+    """A film that does not travel with the notebook: what it shows, in words."""
+    note(f"*Video: {cleandoc(alt)}*")
 
 
 def link(target: object, text: str = "") -> None:

@@ -130,7 +130,7 @@ def closing(name: str) -> Html:
     return Html(f"</{name}>")
 
 
-_EMPTY = frozenset("br hr img path rect circle polyline line".split())
+_EMPTY = frozenset("br hr img track path rect circle polyline line".split())
 
 
 def tag(name: str, /, *children: object, **attributes: object) -> Html:

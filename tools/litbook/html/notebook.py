@@ -146,6 +146,10 @@ class _Walk:
                 return [
                     markup.join([picture, _prose(note.passage(f"*{caption}*", setting)) if caption else ""])
                 ]
+            case blocks.Video():
+                film = _drawn(lambda _data, _alt, up: pictures.film(block, up), block.data, block.alt, UP)
+                figure = tag("figure", film, class_="lb-figure")
+                return [figure, *(note.blocks(f"*{block.caption}*", setting) if block.caption else [])]
             case blocks.Figure(_line, svg, alt, caption):
                 self.drawn += 1
                 figure = tag(
@@ -170,6 +174,8 @@ class _Walk:
                 yield _printed("\n".join([*lines, f"{name}: {message}"]), "lb-nb-out lb-nb-error")
             case document.Handed(blocks.Image(_line, _data, alt)):
                 yield _prose(note.passage(_("*Picture: {alt}*", alt=alt), self.setting))
+            case document.Handed(blocks.Video(_line, _data, alt)):
+                yield _prose(note.passage(_("*Video: {alt}*", alt=alt), self.setting))
             case document.Handed(block):
                 yield from self.told(block)
             case _:

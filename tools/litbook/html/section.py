@@ -66,7 +66,7 @@ class _Walk:
                 return [questions.box(block, self.section, setting, sheet.answers)]
             case blocks.Link(_line, text, target):
                 return [tag("p", note.inline(pieces.link(text, target), setting), class_="lb-link")]
-            case blocks.Figure() | blocks.Image():
+            case blocks.Figure() | blocks.Image() | blocks.Video():
                 return [self.picture(block)]
             case blocks.Explore():
                 sheet.explored += 1
@@ -144,8 +144,8 @@ class _Walk:
                 return [tag("details", summary, *inside, class_=class_)]
         assert_never(block)
 
-    def picture(self, block: blocks.Figure | blocks.Image) -> Html:
-        """A figure or a picture with its caption; what cannot be shown is said in words."""
+    def picture(self, block: blocks.Figure | blocks.Image | blocks.Video) -> Html:
+        """A figure, a picture or a film with its caption; what cannot be shown is said in words."""
         sheet, setting = self.sheet, self.sheet.setting
         kind = type(block).__name__.lower()
         sheet.pictures += 1
@@ -157,6 +157,8 @@ class _Walk:
             if isinstance(block, blocks.Figure):
                 plot = figures.inline(block.svg, block.alt, f"f{sheet.pictures}-")
                 drawing, switch = plot, drawings.zoom(plot.width)
+            elif isinstance(block, blocks.Video):
+                drawing = pictures.film(block, sheet.up)
             else:
                 drawing = pictures.picture(block.data, block.alt, sheet.up, block.width)
         except figures.NotAPicture as error:

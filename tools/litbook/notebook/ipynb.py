@@ -11,7 +11,7 @@ from typing import Any, assert_never
 
 import nbformat
 
-from litbook.document import blocks, explored, pieces, standin, values
+from litbook.document import blocks, captions, explored, pieces, standin, values
 from litbook.document import notebook as document
 from litbook.document.catalogue import _
 from litbook.document.markdown import escaped
@@ -20,6 +20,8 @@ from litbook.html import figures, markup
 from litbook.notebook.note import Prose
 from litbook.record.model import Live, Record
 from litbook.text.words import ASKED
+
+FOLDED = "<details><summary>{}</summary>\n\n{}\n\n</details>"
 
 
 def files(record: Record, **options: Any) -> dict[str, str]:
@@ -106,14 +108,13 @@ class _File:
                 return _misbelief(common, run)
             case blocks.Question(_line, text, hint, answer, why, missing):
                 # Its hint and its answer are folded.
-                folded = "<details><summary>{}</summary>\n\n{}\n\n</details>"
                 parts = [_(ASKED) + " " + self.prose.note(text, function), missing]
-                parts.append(folded.format(_("Hint"), self.prose.note(hint, function)) if hint else "")
+                parts.append(FOLDED.format(_("Hint"), self.prose.note(hint, function)) if hint else "")
                 if answer:
                     where = f" ({escaped(answer.stamp)})" if answer.stamp else ""
                     value = markup.text(values.line(answer.value, answer.unit))
                     below = f"\n\n{self.prose.note(why, function)}" if why else ""
-                    parts.append(folded.format(_("Answer"), f"<code>{value}</code>{where}{below}"))
+                    parts.append(FOLDED.format(_("Answer"), f"<code>{value}</code>{where}{below}"))
                 return "\n\n".join(filter(None, parts))
             case blocks.Link(_line, text, target):
                 return self.prose.markdown(pieces.link(text, target))
@@ -122,6 +123,12 @@ class _File:
                 if _embedded(part) is None:
                     words = _("*Picture: {alt}*", alt=escaped(alt))
                 return f"{words}\n\n*{self.prose.phrase(caption)}*" if caption else words
+            case blocks.Video(_line, _data, alt, caption, _width, track):
+                # The film stays with the page; what it shows and what is said in it travels.
+                said = "<br>".join(markup.text(line) for line in captions.said(track))
+                below = f"*{self.prose.phrase(caption)}*\n\n" if caption else ""
+                folded = FOLDED.format(_("What is said"), said)
+                return _("*Video: {alt}*", alt=escaped(alt)) + f"\n\n{below}{folded}"
             case blocks.Figure() | blocks.Explore() | blocks.Output() | blocks.Speech():
                 return ""
         assert_never(part)
@@ -157,6 +164,8 @@ class _File:
                 yield self.display(_misbelief(common, run))
             case blocks.Image(_line, _data, alt):
                 yield self.display(_("*Picture: {alt}*", alt=alt))
+            case blocks.Video(_line, _data, alt):
+                yield self.display(_("*Video: {alt}*", alt=alt))
             case blocks.Explore(line, Live() as live, alt):
                 yield from self.handed(blocks.Figure(line, live.still, alt))
                 yield self.display(explored.told(block))

@@ -21,12 +21,12 @@ from typing import Any, ParamSpec, Protocol, TypeVar
 
 from litbook.errors import AuthorError
 from litbook.probe import exploring, vector
-from litbook.record.limits import IMAGE, OUTPUT, SCRIPT
-from litbook.record.model import PICTURES, WITHIN, ChartKind, Piece, PieceKind
+from litbook.record.limits import CAPTIONS, IMAGE, OUTPUT, SCRIPT, VIDEO
+from litbook.record.model import CUE, PICTURES, VIDEOS, WITHIN, ChartKind, Piece, PieceKind
 from litbook.record.needs import needs
 
 __all__ = ["aside", "explore", "figure", "image", "link", "misbelief", "note", "question", "recording",
-           "requires", "speaker_note", "system_text", "word"]  # fmt: skip
+           "requires", "speaker_note", "system_text", "video", "word"]  # fmt: skip
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -35,6 +35,8 @@ MOST_BYTES = 4 * OUTPUT  # that a command may print: a character has at most fou
 LONGEST_ANSWER = 400  # characters of an answer that plain Python prints
 DECLARED: set[CodeType] = set()  # of functions that an author has declared words
 _IMAGES = {".png": "png", ".jpg": "jpeg", ".jpeg": "jpeg", ".svg": "svg+xml", ".webp": "webp", ".gif": "gif"}
+
+_VIDEOS = {".mp4": "mp4", ".m4v": "mp4", ".webm": "webm"}
 
 
 class Recorder(Protocol):
@@ -283,32 +285,75 @@ def image(path: str | Path, *, alt: str, caption: str = "", width: int | None = 
     Raises `AuthorError` for a URL, a missing or too large file, what is no picture of the kind that its name
     says, an empty `alt`, and a `width` that is no whole number above 0.
     """
-    if not _text("image", alt).strip():
-        raise AuthorError("image() needs an alt text: say what the picture shows, in a sentence")
-    if re.match(r"[a-z]+://", str(path)):
-        raise AuthorError(f"image() shows local files; {path!r} is elsewhere: save it beside the lecture")
-    if width is not None and (type(width) is not int or width < 1):
-        raise AuthorError(f"image() takes a width in pixels, width=400, not {width!r:.60}")
-    file = Path(sys._getframe(1).f_code.co_filename).parent / path
-    if file.suffix.lower() not in _IMAGES:
-        raise AuthorError(f"image() knows {', '.join(_IMAGES)}; {str(path)!r} is none of these")
+    folder = Path(sys._getframe(1).f_code.co_filename).parent
+    cure = "save it with fewer pixels, or as JPEG or WebP"
+    data = _embedded("image", "picture", path, folder, alt, width, IMAGE, cure)
+    hand("image", _text("image", caption), data=data, alt=cleandoc(alt), width=width or 0)
+
+
+def video(
+    path: str | Path, *, captions: str | Path, alt: str, caption: str = "", width: int | None = None
+) -> None:
+    """A film from a file beside the lecture, `width` pixels wide, with the WebVTT file of its `captions`.
+
+    Raises `AuthorError` as `image` does, and where the captions are missing or hold no caption.
+    """
+    folder = Path(sys._getframe(1).f_code.co_filename).parent
+    cure = "save it shorter, or with fewer pixels"
+    data = _embedded("video", "film", path, folder, alt, width, VIDEO, cure)
+    way_out = "its first line is WEBVTT; a caption is a line `00:01.500 --> 00:04.000`, its words below"
+    if not captions:
+        silent = "of a film without sound, let them say what is to be seen"
+        raise AuthorError(f'video() needs captions: captions="film.vtt", a file beside the film\n{silent}')
+    content = _content("video", captions, folder, CAPTIONS, "leave out styles")
     try:
-        content = file.read_bytes()
+        track = content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise AuthorError(f"video() finds no text in UTF-8 in {str(captions)!r}\n{way_out}") from None
+    if not track.startswith("WEBVTT"):
+        first = track.partition("\n")[0]
+        begins = f"{str(captions)!r}: it begins with {first[:40]!r}"
+        raise AuthorError(f"video() finds no WebVTT in {begins}\n{way_out}")
+    if not CUE.search(track):
+        raise AuthorError(f"video() finds no caption in {str(captions)!r}\n{way_out}")
+    text = _text("video", caption)
+    hand("video", text, data=data, alt=cleandoc(alt), width=width or 0, track=track)
+
+
+def _embedded(
+    word: str, what: str, path: str | Path, folder: Path, alt: str, width: object, largest: int, cure: str
+) -> str:
+    """A file of `folder` as the data URI of a picture or a film, if it is one."""
+    if not _text(word, alt).strip():
+        raise AuthorError(f"{word}() needs an alt text: say what the {what} shows, in a sentence")
+    if width is not None and (type(width) is not int or width < 1):
+        raise AuthorError(f"{word}() takes a width in pixels, width=400, not {width!r:.60}")
+    endings, beginnings = (_IMAGES, PICTURES) if word == "image" else (_VIDEOS, VIDEOS)
+    if (ending := Path(path).suffix.lower()) not in endings and not re.match(r"[a-z]+://", str(path)):
+        raise AuthorError(f"{word}() knows {', '.join(endings)}; {str(path)!r} is none of these")
+    content, kind = _content(word, path, folder, largest, cure), endings[ending]
+    if not re.match(beginnings[kind], content, re.DOTALL):
+        kinds = (name for name, begins in beginnings.items() if re.match(begins, content, re.DOTALL))
+        holds = next(kinds, f"no {what} that {word}() knows")
+        raise AuthorError(
+            f"{word}() finds no {kind} in {str(path)!r}: it holds {holds}\nsave it anew, or rename it"
+        )
+    return f"data:{word}/{kind};base64,{base64.b64encode(content).decode()}"
+
+
+def _content(word: str, path: str | Path, folder: Path, largest: int, cure: str) -> bytes:
+    """What is in a file of `folder`."""
+    if re.match(r"[a-z]+://", str(path)):
+        raise AuthorError(f"{word}() shows local files; {path!r} is elsewhere: save it beside the lecture")
+    try:
+        content = (folder / path).read_bytes()
     except OSError as error:
         way_out = "its path goes from the folder that this lecture's file is in"
-        raise AuthorError(f"image() cannot read {str(path)!r}: {error.strerror}\n{way_out}") from None
-    if len(content) > IMAGE:
-        message = f"image() takes up to {IMAGE:,} bytes; {str(path)!r} has {len(content):,}"
-        raise AuthorError(f"{message}\nsave it with fewer pixels, or as JPEG or WebP")
-    kind = _IMAGES[file.suffix.lower()]
-    if not re.match(PICTURES[kind], content, re.DOTALL):
-        kinds = (name for name, begins in PICTURES.items() if re.match(begins, content, re.DOTALL))
-        holds = next(kinds, "no picture that image() knows")
-        raise AuthorError(
-            f"image() finds no {kind} in {str(path)!r}: it holds {holds}\nsave it anew, or rename it"
-        )
-    data = f"data:image/{kind};base64,{base64.b64encode(content).decode()}"
-    hand("image", _text("image", caption), data=data, alt=cleandoc(alt), width=width or 0)
+        raise AuthorError(f"{word}() cannot read {str(path)!r}: {error.strerror}\n{way_out}") from None
+    if len(content) > largest:
+        message = f"{word}() takes up to {largest:,} bytes; {str(path)!r} has {len(content):,}"
+        raise AuthorError(f"{message}\n{cure}")
+    return content
 
 
 def link(target: str | Callable[..., object], text: str = "") -> None:
@@ -446,10 +491,10 @@ def has_cuda() -> bool:
     return bool(torch.cuda.is_available())
 
 
-def hand(kind: PieceKind, text: str, data: str = "", alt: str = "", width: int = 0) -> None:
+def hand(kind: PieceKind, text: str, data: str = "", alt: str = "", width: int = 0, track: str = "") -> None:
     """Hand a piece over as it is, to the running recorder; without one it is printed."""
     if _recorder is not None:
-        _recorder.piece(Piece(kind, 0, 0, 0, text, data, alt, width=width))
+        _recorder.piece(Piece(kind, 0, 0, 0, text, data, alt, width=width, track=track))
     else:
         forms = {
             "note": text,

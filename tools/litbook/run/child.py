@@ -62,7 +62,7 @@ def carry_out(desk: Desk, asked: dict[str, Any]) -> None:
             return
         listener = _find(asked["listener"])() if asked["listener"] else None
         try:
-            sys.breakpointhook = debugger.hook(asked["terminal"])
+            debugger.ask_at(asked["terminal"])
             how = {
                 name: asked[name]
                 for name in ("sections", "device", "timeout", "seed", "slow", "words", "ranks")

@@ -1,4 +1,4 @@
-"""`breakpoint()` in a lecture: Python's debugger, at the terminal of whoever has asked for the run.
+"""`breakpoint()` and `pdb.set_trace()` in a lecture: Python's debugger at the terminal of who runs it.
 
 The process of a run has nobody at its stdin, and another group of processes has the terminal: while the
 debugger asks, the terminal is ours. Where there is none (a build, a preview, a pipe), the line is an error
@@ -10,36 +10,61 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Callable
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from types import FrameType, ModuleType
 from typing import Any
 
 from litbook.errors import LitbookError
 
 
 class NoTerminal(LitbookError, RuntimeError):
-    """`breakpoint()` ran where nobody can answer a debugger."""
+    """A debugger was called where nobody can answer it."""
 
     slug = "no-terminal"
 
     def __init__(self) -> None:
-        super().__init__("breakpoint() stops in a terminal alone\nin one: litbook run LECTURE SECTION")
+        super().__init__("a debugger stops in a terminal alone\nin one: litbook run LECTURE SECTION")
 
 
-def hook(at: str) -> Callable[..., Any]:
-    """What `breakpoint()` calls in a run: the debugger at the terminal `at`; "" for none."""
+def ask_at(at: str) -> None:
+    """From here on `breakpoint()` and `pdb.set_trace()` ask at the terminal `at`; "" for none."""
 
-    def stop(*given: Any, **named: Any) -> Any:
-        if "PYTHONBREAKPOINT" in os.environ:  # another debugger, or none
-            return sys.__breakpointhook__(*given, **named)
+    def stop(frame: FrameType, header: str | None = None) -> None:
         try:
             terminal = os.open(at, os.O_RDWR) if at else -1
         except OSError:
             terminal = -1
         if terminal < 0:
             raise NoTerminal
-        return _debugger(terminal).set_trace(sys._getframe(1))
+        debugger = _debugger(terminal)
+        if header is not None:
+            debugger.message(header)
+        debugger.set_trace(frame)
 
-    return stop
+    def breakpointhook(*given: Any, **named: Any) -> Any:
+        if "PYTHONBREAKPOINT" in os.environ:  # another debugger, or none
+            return sys.__breakpointhook__(*given, **named)
+        return stop(sys._getframe(1))
+
+    class Loader(SourceFileLoader):
+        """Loads pdb, whose own `set_trace` would ask nobody and end the run."""
+
+        def exec_module(self, module: ModuleType) -> None:
+            super().exec_module(module)
+            vars(module)["set_trace"] = lambda *, header=None: stop(sys._getframe(1), header)
+
+    class Finder:
+        """Finds pdb when somebody imports it: until then no run waits for that."""
+
+        @staticmethod
+        def find_spec(name: str, path: object = None, target: object = None) -> ModuleSpec | None:  # noqa: ARG004
+            spec = PathFinder.find_spec(name) if name == "pdb" else None
+            if spec is not None and spec.origin:
+                spec.loader = Loader(name, spec.origin)
+            return spec
+
+    sys.breakpointhook = breakpointhook
+    sys.meta_path.insert(0, Finder)
 
 
 def _debugger(terminal: int) -> Any:

@@ -14,7 +14,7 @@ from rich.rule import Rule
 from rich.syntax import Syntax
 from rich.text import Text
 
-from litbook.document import blocks, explored, grammar, margin, pieces, values
+from litbook.document import blocks, captions, explored, grammar, margin, pieces, values
 from litbook.document.markdown import Plain
 from litbook.document.report import harmless
 from litbook.errors import Place
@@ -175,10 +175,12 @@ class Terminal:
                 if why:
                     self.say(Text(harmless(why)))
                 self._gap()
-            case blocks.Figure(_, _, alt, caption) | blocks.Image(_, _, alt, caption):
+            case blocks.Figure() | blocks.Image() | blocks.Video():
                 kind = type(block).__name__.lower()
-                words = plain(harmless(caption)) or harmless(alt)
-                self.say(Text(f"[{kind}: {words}]", style="magenta"))
+                words = plain(harmless(block.caption)) or harmless(block.alt)
+                said = captions.said(block.track) if isinstance(block, blocks.Video) else []
+                lines = [f"[{kind}: {words}]", *(f"{MARGIN}{line}" for line in map(harmless, said))]
+                self.say(Text("\n".join(lines), style="magenta"))
             case blocks.Explore(_, grid, alt, caption, do):
                 self.say(Text(f"[explore: {plain(harmless(caption or alt))}]", style="magenta"))
                 if do:

@@ -33,6 +33,7 @@ WORDS = {
     "figure": Word(names=("caption", "alt"), stated=False),
     "explore": Word(names=("caption", "alt", "do", "see"), stated=False),
     "image": Word(names=("caption", "alt")),
+    "video": Word(names=("caption", "alt")),
     "link": Word((1,), ("text",)),
     "speaker_note": Word((0,), ("text",), seen=False),
 }
@@ -60,6 +61,7 @@ FIELDS: dict[str, dict[int | str | None, str]] = {
     "figure": {"caption": "text", "alt": "alt"},
     "explore": {"caption": "text", "alt": "alt", "do": "data", "see": "why"},
     "image": {"caption": "text", "alt": "alt"},
+    "video": {"caption": "text", "alt": "alt"},
     "link": {1: "text", "text": "text"},
 }
 
@@ -102,7 +104,7 @@ def unspoken(statement: ast.stmt, defined: Container[str] | None = None) -> str:
                 told.append(f"{ASKED} {text}")
             case "misbelief", [claim, run, *_]:
                 told.append(f"**Commonly said:** “{claim}”\n\n**Run:** {run}")
-            case "figure" | "image" | "explore", _:
+            case "figure" | "image" | "video" | "explore", _:
                 caption = named.get("caption") or named.get("alt") or ast.Constant("…")
                 told.append(f"**A drawing:** {inspect.cleandoc(_unspoken_text(caption))}")
             case "link", [target, *rest]:
