@@ -18,6 +18,7 @@ FOLDERS = ("document", "html", "notebook", "site", "terminal")
 CALLS = {"compile", "findall", "finditer", "fullmatch", "match", "search", "split", "sub", "subn"}
 MAY = {
     "document/grammar.py": "what an author has written in a note, and no page can show",
+    "document/captions.py": "the tags of WebVTT, which is no HTML",
     "html/frame.py": "Material's pages, with names for a screen reader",
     "site/policy.py": "the scripts in Material's templates and pages",
     # Still to come: a heading that is written for Markdown from the start.

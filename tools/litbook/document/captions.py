@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import html
 import re
 
 from litbook.record.model import CUE
+
+ESCAPES = {"&lt;": "<", "&gt;": ">", "&nbsp;": " ", "&amp;": "&"}
 
 
 def said(track: str) -> list[str]:
@@ -15,5 +16,5 @@ def said(track: str) -> list[str]:
         times = CUE.search(block)
         _rest, _break, words = block[times.end() :].partition("\n") if times else ("", "", "")
         words = re.sub(r"<[^<>]*>", "", re.sub(r"<v[^\s<>]* ([^<>]*)>", r"\1: ", words))
-        lines.append(" ".join(html.unescape(words).split()))
+        lines.append(" ".join(re.sub("|".join(ESCAPES), lambda escape: ESCAPES[escape[0]], words).split()))
     return [*filter(None, lines)]
