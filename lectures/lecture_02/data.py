@@ -181,6 +181,7 @@ def a_shared_generator_couples_what_shares_it() -> None:
         check=len({"without dropout or alone", "after dropout"}), unit="orders")
 
 
+@aside
 def text_becomes_a_row_of_integers() -> None:
     """A tokenizer turns text into a row of integers."""
     note(r"""
@@ -366,6 +367,7 @@ def a_memory_map_may_write_to_your_data() -> None:
         check=[50, 60])
 
 
+@aside
 def the_size_of_the_data_is_tokens_times_width() -> None:
     """The file of a training set has tokens times bytes per token."""
     note(r"""
@@ -424,6 +426,7 @@ def get_batch(
     return tokens[:, :-1].contiguous(), tokens[:, 1:].contiguous()
 
 
+@aside
 def a_batch_is_inputs_and_their_next_tokens() -> None:
     """A batch is inputs and targets; each target is the next token."""
     note(r"""

@@ -361,6 +361,7 @@ def a_norm_in_pieces_keeps_float32_copies() -> None:
         why="In pieces a norm keeps two copies in `float32`, `8` bytes for each number. In one kernel it keeps its input, `2` bytes. The `float32` for the token is kept both ways.")
 
 
+@aside
 def written_attention_keeps_a_weight_per_pair() -> None:
     """Written-out attention keeps a weight for every pair of tokens; fused attention keeps none."""
     note(r"""

@@ -676,6 +676,7 @@ def a_counter_may_overlook_attention() -> None:
              why="The count above was for three sequences of that length, so one takes a third of it.")
 
 
+@aside
 def published_counts_follow_from_eight_numbers() -> None:
     """A handful of numbers gives published parameter counts to the last digit."""
     note(r"""

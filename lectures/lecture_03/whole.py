@@ -539,6 +539,7 @@ def the_run() -> None:
         why=r"The space is a token, too. So there are `11` tokens, and an untrained model begins near $\log 11$. A word has `3` tokens and a surprise of $\log 64$, so the loss ends at $\tfrac{1}{3} \log 64$.")
 
 
+@aside
 def its_time_is_measured() -> None:
     """The quickest step takes the predicted time, up to a small factor."""
     note(r"""

@@ -184,5 +184,6 @@ def for_heading(inside: str) -> Html:
     """Inline HTML so that Markdown around it changes nothing: `# ` + this is a heading with that HTML."""
     pieces = re.split(r"(<[^<>]*>|&#?\w+;)", inside)
     # Every second piece is an element or a reference.
-    pieces[::2] = (_MARKDOWN.sub(lambda sign: f"&#{ord(sign[0])};", text) for text in pieces[::2])
+    joined = (re.sub(r"(?<=\w)-(?=\w)", "-\u2060", text) for text in pieces[::2])  # no line ends there
+    pieces[::2] = (_MARKDOWN.sub(lambda sign: f"&#{ord(sign[0])};", text) for text in joined)
     return Html("".join(pieces))

@@ -99,5 +99,6 @@
     reply.before(form);
     if (kept[id]) { field.value = kept[id]; form.onsubmit(); }
   }
-  if (boxes[0]) { (document.querySelector("article h1 + p:is(.lb-summary, .lb-path)") ?? document.querySelector("article h1")).after(line); tell(); }
+  // At the foot: what a script adds above the text would move it.
+  if (boxes[0]) { document.querySelector("article .lb-foot").before(line); tell(); }
 }
