@@ -144,7 +144,7 @@ def smaller_blocks_need_finer_scales() -> None:
     assert power[16] > power[32], "powers of two: smaller blocks, larger error"
     assert finer[16] < finer[32], "E4M3: smaller blocks, smaller error"
     mended = finer[32] / power[32] - 1  # @inspect mended as %  # @unnoticed: 32 -> 64: hardly another error
-    together = finer[16] / power[32] - 1  # @inspect together as %
+    together = finer[16] / power[32] - 1  # @inspect together as %  # @unnoticed: 32 -> 64: hardly another error
     assert round(mended, 1) == -0.1, "the finer scale alone"
     assert round(together, 1) == -0.2, "NVFP4 against MXFP4"
     figure(plot_block_errors(power, finer), caption=r"""

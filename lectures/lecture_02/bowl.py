@@ -70,7 +70,7 @@ def adam_knows_axes_not_shapes() -> None:
     back = {name: path @ turn for name, path in turned.items()}
     same = [n for n in WAYS if torch.allclose(back[n], paths[n])]
     assert same == ["SGD", "momentum"], "the same path, turned"
-    astray = (back["Adam"] - paths["Adam"]).norm(dim=1).max().item()
+    astray = (back["Adam"] - paths["Adam"]).norm(dim=1).max().item()  # @unnoticed: - -> +, 'Adam': as far, by chance
     assert 1.2 < astray < 2, "Adam takes another"
     past = paths["momentum"].amin(0).tolist()  # @hide
     figure(plot_paths({"along the axes": paths, "turned": turned}, CURVES.tolist(), [0, 30]),

@@ -332,10 +332,10 @@ def loading_an_optimizer_keeps_references() -> None:
         Two methods of the same name, and two habits. It matters to whoever loads one checkpoint
         twice, say to try two learning rates from the same point.
     """)
-    model = Stack(4, 0)
-    x, y = linear_batch(4, 2)
+    model = Stack(4, 0)  # @unnoticed: 0: any depth
+    x, y = linear_batch(4, 2)  # @unnoticed: 2: any batch
     optimizer = torch.optim.Adam(model.parameters())
-    F.mse_loss(model(x), y).backward()
+    F.mse_loss(model(x), y).backward()  # @unnoticed: arguments swapped: the same loss
     optimizer.step()
     file = io.BytesIO()
     state = {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
@@ -385,7 +385,7 @@ def torch_load_refuses_what_it_does_not_know() -> None:
         pickled object may run any code on loading, so trust is something to be declared.
     """)
     note("Save some values, load each again, and collect what error comes, if any:")
-    loads = [torch.get_rng_state(), random.getstate(), {"step": 3}]
+    loads = [torch.get_rng_state(), random.getstate(), {"step": 3}]  # @unnoticed: 3: any value
     errors = [message_of(partial(reloaded, value)) for value in loads]
     assert errors == ["", "", ""], "loaded without complaint"
     fails = [np.random.get_state(), np.float64(0.5), nn.Linear(2, 2)]  # @unnoticed: 0.5, 2: any value, any layer

@@ -300,7 +300,7 @@ def adamw_keeps_four_numbers_per_parameter() -> None:
         [@kingma2015]. PyTorch names them `exp_avg` and `exp_avg_sq`. `adamw_step` takes one real
         step with `1000` parameters. Add up the bytes that it leaves in memory:
     """)
-    p = nn.Parameter(torch.randn(1000))
+    p = nn.Parameter(torch.randn(1000))  # @unnoticed: 1000: any number of parameters
     state = adamw_step(p)  # @inspect sorted(state)
     assert p.grad is not None, "The gradient is kept."  # @hide
     moments = state["exp_avg"].nbytes + state["exp_avg_sq"].nbytes
@@ -408,7 +408,7 @@ def a_master_copy_eats_what_it_saves() -> None:
     master = nn.Parameter(torch.randn(n))
     state = adamw_step(master)
     weights: BFloat16[Tensor, "n"] = master.detach().bfloat16()
-    averages = state["exp_avg"], state["exp_avg_sq"]
+    averages = state["exp_avg"], state["exp_avg_sq"]  # @unnoticed: 'exp_avg', 'exp_avg_sq': both are alike in size
     full = master.nbytes // n  # @inspect full as B
     half = weights.nbytes // n  # @inspect half as B
     moments = sum(m.nbytes for m in averages) // n  # @inspect moments as B

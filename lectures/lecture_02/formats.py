@@ -174,7 +174,7 @@ def a_float_is_three_fields() -> None:
 def float32_is_the_default() -> None:
     """`float32` is PyTorch's default, not everyone's."""
     note("The same zeros, ordered from two libraries, come in two sizes:")
-    x = torch.zeros(4, 8)  # @inspect x.dtype
+    x = torch.zeros(4, 8)  # @inspect x.dtype  # @unnoticed: arguments swapped: as many numbers
     y = np.zeros((4, 8))  # @inspect y.dtype
     assert x.dtype == torch.float32, "PyTorch's floats"
     assert y.dtype == np.float64, "NumPy's floats"
@@ -853,7 +853,7 @@ def rounding_at_random_saves_them() -> None:
         w = round_randomly(w.float() - 1e-3)
     average = w.float().mean().item()  # @inspect average  # @unnoticed: .float(): exact enough
     assert round(1 - average, 2) == 1.0, "the updates arrived"
-    spread = w.float().std().item()  # @inspect spread
+    spread = w.float().std().item()  # @inspect spread  # @unnoticed: .float(): exact enough
     assert 0.038 < spread < 0.044, "at the price of noise"
     misbelief("Parameters and optimizer state must be float32, or training is unstable.", r"""
         What fails first is not stability but progress: small updates are lost. And *must* is too
@@ -875,7 +875,7 @@ def scaling_the_loss_saves_small_gradients() -> None:
         gradient sets out as `1e-8`, passes through `float16`, and arrives as zero:
     """)
     w = torch.tensor([1.0], requires_grad=True)  # @unnoticed: 1.0: the gradient is the same at any weight
-    (w.half().float() * 1e-8).sum().backward()
+    (w.half().float() * 1e-8).sum().backward()  # @unnoticed: 1e-8 -> 2e-08, .float(): as small in float16
     assert w.grad is not None, "it has a gradient"
     assert w.grad.item() == 0.0, "but nothing is in it"  # @zero: it underflows
     note(r"""
@@ -886,7 +886,7 @@ def scaling_the_loss_saves_small_gradients() -> None:
     w.grad.zero_()
     scaler = torch.amp.GradScaler("cpu")
     optimizer = torch.optim.SGD([w], lr=0.1)  # @unnoticed: 0.1, lr= dropped: no step is taken
-    loss = (w.half().float() * 1e-8).sum()
+    loss = (w.half().float() * 1e-8).sum()  # @unnoticed: .float(): any wider format
     scaler.scale(loss).backward()
     assert scaler.get_scale() == 2**16, "its first scale"
     scaler.unscale_(optimizer)

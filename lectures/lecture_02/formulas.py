@@ -56,7 +56,7 @@ def the_formulas_and_where_they_were_shown() -> None:
         Three more formulas: the FLOPs of attention, counted on a small language model of the same
         depth and width; the FLOPs per byte of a product; and the days of a large training run.
     """)
-    context, vocab = 128, 100  # @unnoticed: 128, 100: the formula holds for any  # @hide
+    context, vocab = 128, 100  # @hide
     attention = 12 * layers * width * context  # @inspect attention as FLOP
     matrices = 12 * layers * width**2 + vocab * width  # @hide
     seen = sum(decoder_flops(vocab, width, 2, layers, context))  # @hide

@@ -46,12 +46,12 @@ def tensors_start_on_the_cpu() -> None:
         a device of shapes without data, because every machine has it.)
     """)
     assert x.to("cpu") is x, "x is on the CPU already, so .to returns x itself."
-    shape_only = torch.zeros(32, 32, device="meta")  # @unnoticed: 32: any shape  # @hide
+    shape_only = torch.zeros(32, 32, device="meta")  # @hide
     assert shape_only.device.type == "meta", "The second tensor was made on the device meta."  # @hide
     note("`with torch.device(…):` changes the default for the lines inside it:")
     with torch.device("meta"):
         inside = torch.zeros(32, 32)  # @unnoticed: 32: any shape
-    after = torch.zeros(32, 32)  # @unnoticed: 32: any shape  # @hide
+    after = torch.zeros(32, 32)  # @hide
     assert inside.device.type == "meta", "Inside the block, a new tensor is on meta."
     assert after.device.type == "cpu", "After the block, a new tensor is on the CPU again."  # @hide
     question(r"""

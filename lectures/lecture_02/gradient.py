@@ -122,7 +122,7 @@ def backward_changes_no_parameter() -> None:
         gradients, and the third applies them.
     """)
     model = nn.Linear(4, 1)
-    x, target = torch.randn(8, 4), torch.randn(8, 1)
+    x, target = torch.randn(8, 4), torch.randn(8, 1)  # @unnoticed: 1, arguments swapped: any shape of the target
     start = model.weight.detach().clone()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     loss = F.mse_loss(model(x), target)  # @inspect loss
@@ -426,7 +426,7 @@ def six_per_parameter_and_token_is_a_special_case() -> None:
         forward pass and of its backward pass. Here the first layer has `d * d` weights, many more
         than the second, `d * k`:
     """)
-    b, d, k = 16384, 32768, 8192
+    b, d, k = 16384, 32768, 8192  # @unnoticed: 16384: any batch
     forward, backward = two_layers(b, d, k)
     params = d * d + d * k  # @inspect params
     assert params == 1_342_177_280, "The two layers have 1.34 billion weights."  # @hide
@@ -567,7 +567,7 @@ def attention_is_what_the_rule_leaves_out() -> None:
     """)
     vocab, d, heads, layers = 50257, 768, 12, 12
     matrices = 12 * layers * d * d + d * vocab
-    contexts = [128, 1024, 8192]
+    contexts = [128, 1024, 8192]  # @unnoticed: 128 -> 129: hardly another share
     shape = vocab, d, heads, layers
     steps = [sum(decoder_flops(*shape, t)) for t in contexts]
     ruled = [6 * matrices * t for t in contexts]
@@ -712,7 +712,7 @@ def checkpointing_trades_flops_for_memory() -> None:
         `most_alive` runs a whole step and returns how many outputs are in memory at its fullest
         moment, for segments of five lengths:
     """)
-    lengths = (1, 2, 4, 8, 16)  # @unnoticed: 2, 16 -> 17, 16 -> 32: lengths beside the best  # @hide
+    lengths = (1, 2, 4, 8, 16)  # @hide
     peaks = {n: most_alive(layers, n) for n in lengths}  # @inspect peaks  # @hide
     best = min(lengths, key=lambda n: peaks[n])  # @inspect best  # @hide
     assert best == 4, "Segments of 4 layers take the least memory."  # @hide

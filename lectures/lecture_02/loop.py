@@ -299,7 +299,7 @@ def a_rate_is_too_small_right_or_too_large() -> None:
         still have been noise. What makes rates comparable is a fixed seed, a fixed test batch and
         enough steps.
     """)
-    tried = (0.1, 0.5, 0.9, 1.0, 1.1)
+    tried = (0.1, 0.5, 0.9, 1.0, 1.1)  # @unnoticed: 0.1: slow, but not the best
     question(r"""
         For the loss $w^2$ a step at rate $r$ multiplies $w$ by $1 - 2r$. Which of the rates `0.1`,
         `0.5`, `0.9`, `1.0` and `1.1` is the best, which one only bounces, and which diverges?
@@ -317,8 +317,8 @@ def deeper_needs_a_smaller_rate() -> None:
         A stack of linear layers computes nothing that one layer could not. It is only harder to
         train. Add two hidden layers at a rate that was cautious a moment ago:
     """)
-    run = train(layers=2, lr=0.01, steps=10)  # @inspect run.batch_losses  # @unnoticed: 0.01 -> 0.02, lr= dropped, 10 -> 20: as large a rate or larger, as many steps or more
-    final = run.losses[-1]  # @inspect final
+    run = train(layers=2, lr=0.01, steps=10)  # @inspect run.batch_losses  # @unnoticed: 2 -> 4, 0.01 -> 0.02, lr= dropped, 10, steps= dropped: as deep or deeper, as large a rate, as many steps
+    final = run.losses[-1]  # @inspect final  # @unnoticed: 1: all of the last are NaN
     assert math.isnan(final) is True, "not a number any more"
     smaller = train(layers=2, lr=0.001, steps=200)  # @unnoticed: 200, steps= dropped, 0.001 -> 0.0005: long enough, small enough
     final = round(smaller.losses[-1], 3)  # @inspect final
@@ -356,7 +356,7 @@ def the_same_seed_repeats_every_bit() -> None:
         and parallel code does not always add in the same one. The part on gradients shows the
         switch that insists on an order. What it guards against, in three numbers:
     """)
-    a, b, c = (torch.tensor(value) for value in (0.1, 0.3, 0.4))
+    a, b, c = (torch.tensor(value) for value in (0.1, 0.3, 0.4))  # @unnoticed: 0.1: another sum, as far off
     left, right = (a + b) + c, a + (b + c)
     gap = (right - left).item()  # @inspect gap
     assert gap == 2.0**-24, "the last bit of the sum"

@@ -236,7 +236,7 @@ def a_forgotten_transpose_is_silent_on_squares() -> None:
         Advice for tests, then: give every axis a size of its own. As for the code, `-2, -1` does
         not say which axes are meant. Names would, and the rest of this part gives them.
     """)
-    shapes = (2, 4, 4), (4, 4, 2), (2, 4, 8), (1, 8, 4), (3, 8, 8)  # @unnoticed: 8, 2, 4: squares stay square, and what is none stays none
+    shapes = (2, 4, 4), (4, 4, 2), (2, 4, 8), (1, 8, 4), (3, 8, 8)  # @unnoticed: 8, 2, 4, 1, 3: squares stay square, and what is none stays none
     tried = [torch.ones(shape) for shape in shapes]
     errors = [message_of(partial(torch.matmul, t, t)) for t in tried]
     question(r"""
@@ -264,7 +264,7 @@ def an_annotation_names_dtype_rank_and_sizes() -> None:
         variable with such an annotation is checked: dtype, axes and sizes.
     """)
     square: Any = Float[Tensor, "n n"]
-    even, uneven = torch.ones(3, 3), torch.ones(3, 4)
+    even, uneven = torch.ones(3, 3), torch.ones(3, 4)  # @unnoticed: arguments swapped, 3 -> 6: any two sizes
     assert isinstance(even, square), "A square has one size for both axes."
     assert not isinstance(uneven, square), "Two sizes do not fit one name."
 
@@ -349,8 +349,8 @@ def a_checker_makes_annotations_binding() -> None:
     ) -> Float[Tensor, "b k"]:
         return (x @ w).t() if turn else x @ w
 
-    x, w = torch.ones(2, 3), torch.ones(3, 4)
-    size = message_of(lambda: project(x, torch.ones(7, 4)))  # @inspect size
+    x, w = torch.ones(2, 3), torch.ones(3, 4)  # @unnoticed: 2, 4: any sizes beside the inner one
+    size = message_of(lambda: project(x, torch.ones(7, 4)))  # @inspect size  # @unnoticed: arguments swapped, 4: the inner sizes disagree all the same
     rank = message_of(lambda: project(torch.ones(5, 2, 3), w))  # @unnoticed: 5, 2, 3: any sizes of three axes
     dtype = message_of(lambda: project(x.int(), w))
     result = message_of(lambda: project(x, w, turn=True))
@@ -473,7 +473,7 @@ def einsum_checks_sizes_but_stretches_ones() -> None:
         The books have a gap. An axis of size `1` is stretched without a word, where `@` refuses.
         That is broadcasting, and it may not be what was meant.
     """)
-    thin = torch.ones(2, 3, 1)
+    thin = torch.ones(2, 3, 1)  # @unnoticed: 3: any number of keys
     entries = set(einsum(x, thin, pattern).flatten().tolist())
     refused = message_of(lambda: x @ thin.transpose(-2, -1))  # @inspect refused
     assert entries == {4.0}, "summed over the stretched axis"
@@ -510,7 +510,7 @@ def reduce_names_the_axis_it_removes() -> None:
     assert total.tolist() == [[4, 4, 4], [4, 4, 4]], "the sum of ones"
     assert average.tolist() == [[1, 1, 1], [1, 1, 1]], "the mean of ones"
     assert torch.equal(total, ones.sum(-1)), "the true old way"
-    box, pattern = torch.ones(4, 5, 7), "batch seq hidden -> hidden"
+    box, pattern = torch.ones(4, 5, 7), "batch seq hidden -> hidden"  # @unnoticed: 7, arguments swapped: axes that are not reduced
     question(r"""
         A tensor of shape `(4, 5, 7)` is reduced by `batch seq hidden -> hidden`. By which factor do
         its sum and its mean differ?
@@ -723,9 +723,9 @@ def a_rearrange_layer_hides_the_input_size() -> None:
         Rearrange("b c h w -> b (c h w)"),
         nn.Linear(16 * 5 * 5, 120), nn.ReLU(), nn.Linear(120, 10),
     )
-    scores = network(torch.randn(2, 3, 32, 32))  # @inspect scores.shape
+    scores = network(torch.randn(2, 3, 32, 32))  # @inspect scores.shape  # @unnoticed: 32 -> 33: halved, they are as many
     assert tuple(scores.shape) == (2, 10), "scores for each picture"
-    small = torch.randn(2, 3, 28, 28)
+    small = torch.randn(2, 3, 28, 28)  # @unnoticed: 28 -> 29: halved, they are as many
     late = message_of(lambda: network(small))  # @inspect late
     assert "(2x256 and 400x120)" in late, "fails in the linear layer"
 

@@ -581,7 +581,7 @@ def one_step_is_four_calls() -> None:
     optimizer.step()
     optimizer.zero_grad(set_to_none=True)  # @unnoticed: set_to_none= dropped: the default of today, said for older releases
     freed = held - gradient_bytes(model)  # @inspect freed as B
-    pairs = zip(before, model.parameters())  # @unnoticed: arguments swapped: equal either way  # @hide
+    pairs = zip(before, model.parameters())  # @hide
     changed = [not torch.equal(old, new) for old, new in pairs]  # @hide
     assert held == 36 * 4, \
         "After backward(), each of the 36 parameters has a gradient of 4 bytes."
@@ -596,7 +596,7 @@ def one_step_is_four_calls() -> None:
         caption="Parameters and gradients of the model after each of the four calls.",
         alt="Four bars. The two in the middle have gradients, as long as the parameters; the first and last have none.")
     model = Stack(8, 1)  # @hide
-    model(torch.ones(2, 8)).sum().backward()  # @unnoticed: 2: any batch  # @hide
+    model(torch.ones(2, 8)).sum().backward()  # @hide
     question(r"""
         A `Stack` has one hidden layer of `8 * 8` weights and a head of `8`, in `float32`. How many
         bytes does `zero_grad` free after a backward pass?

@@ -51,8 +51,8 @@ def a_parameter_is_a_tensor_that_is_registered() -> None:
     assert list(module.state_dict()) == ["learned"], \
         "The module saves the parameter alone."  # @hide
     module = nn.Module()
-    module.first = nn.Parameter(torch.ones(3, 5))  # @unnoticed: arguments swapped: as many numbers  # @hide
-    module.second = torch.ones(5, requires_grad=True)  # @unnoticed: left out, 5, requires_grad= dropped: the optimizer does not see it  # @hide
+    module.first = nn.Parameter(torch.ones(3, 5))  # @hide
+    module.second = torch.ones(5, requires_grad=True)  # @hide
     module.third = nn.Parameter(torch.ones(7))  # @hide
     question(r"""
         A module has three tensors: a parameter of `3 × 5` numbers, a plain tensor of `5` numbers
@@ -104,7 +104,7 @@ def an_output_is_a_sum_of_many_terms() -> None:
     roots = [math.sqrt(n) for n in widths]  # @inspect roots
     assert roots == [16, 32, 64, 128], \
         "The roots of the four numbers of inputs are 16, 32, 64 and 128."  # @hide
-    measured = [s / r for s, r in zip(spread, roots)]  # @inspect measured  # @unnoticed: arguments swapped: both are alike  # @hide
+    measured = [s / r for s, r in zip(spread, roots)]  # @inspect measured  # @hide
     assert 0.95 < min(measured), \
         "The outputs' standard deviation is less than 5 % below the root."  # @hide
     assert max(measured) < 1.05, \
@@ -159,7 +159,7 @@ def dividing_by_the_root_keeps_the_scale() -> None:
     y = outputs(16384, 1 / math.sqrt(16384)).flatten()  # @inspect y  # @unnoticed: 16384: about as many as the root is of
     different = len(set(y.tolist()))  # @hide
     assert 0.99 < different / y.numel(), "Hardly two outputs are alike."  # @hide
-    inside = (y.abs() < 1).double().mean().item()  # @inspect inside as %  # @unnoticed: .double(): exact enough  # @hide
+    inside = (y.abs() < 1).double().mean().item()  # @inspect inside as %  # @hide
     assert 0.64 < inside < 0.73, \
         "About two thirds of the outputs lie between -1 and 1."  # @hide
     misbelief("After scaling, each element of the output is constant.", rf"""

@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from hardware import CARDS, Card, find, how_to_add, peak
 from jaxtyping import Float
-from timing import SLACK, Timing, beyond_cache, time_call, time_graph
+from timing import BUSY, Timing, beyond_cache, time_call, time_graph
 from torch import Tensor
 from units import GB, TERA, GiB, MiB
 
@@ -169,7 +169,7 @@ def sparsity_means_two_of_every_four() -> None:
     small = product_seconds(x[:64, :64].contiguous())  # @measure small as s
     assert small < min(dense, empty), \
         "nothing but zeros, more than a tiny part of the work"
-    assert 1 / SLACK < empty / dense < SLACK, "about as long as random numbers"
+    assert 1 / BUSY < empty / dense < BUSY, "about as long as random numbers"
     question(r"""
         Half of the weights `0, 0, 0, 0, 5, 6, 7, 8` are zero. How many more have to become zero
         before this row can run at the doubled rate?
@@ -227,7 +227,7 @@ def tf32_saves_no_bytes() -> None:
     x, y = torch.randn(256, 256), torch.randn(256, 256)
     size = to_tf32(x).nbytes  # @inspect size as B
     assert size == x.nbytes == 256 * 256 * 4, "as large as before"
-    near = torch.tensor([1 + 2**-10, 1 + 2**-12])  # @unnoticed: 10 -> 11, 2 -> 3, 12: half a step is rounded up, what is smaller away
+    near = torch.tensor([1 + 2**-10, 1 + 2**-12])  # @unnoticed: 10 -> 11, 2, 12: half a step is rounded up, what is smaller away
     assert to_tf32(near).tolist() == [1 + 2**-10, 1.0], "ten bits stay"
     exact = x.double() @ y.double()
 

@@ -260,7 +260,7 @@ def pytorchs_causal_attention_agrees() -> None:
     assert torch.allclose(builtin, causal), "is_causal means tril"
     assert not torch.allclose(builtin, leaking), "it is not triu"
     same = torch.zeros(1, 4, 8)  # @unnoticed: 1, 4, 8: zeros have equal scores
-    tens = torch.tensor([[[0.0], [10], [20], [30]]])
+    tens = torch.tensor([[[0.0], [10], [20], [30]]])  # @unnoticed: 30: the last value is hidden
     question(r"""
         All scores are equal, and the values of the four keys are `0`, `10`, `20`, `30`. What does
         attention with `is_causal=True` return for the third query?

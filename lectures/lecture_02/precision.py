@@ -72,7 +72,7 @@ def flops_do_not_depend_on_the_format() -> None:
         where mistakes are yours and not the format's. Then make the products `bfloat16`, keep the
         weights in `float32`, and watch the loss.
     """)
-    pair = [torch.ones(128, 128, dtype=d) for d in (formats[0], formats[2])]  # @unnoticed: 128, 2: shares are the same for any size  # @hide
+    pair = [torch.ones(128, 128, dtype=d) for d in (formats[0], formats[2])]  # @hide
     work = [flops(partial(torch.matmul, x, x)) for x in pair]  # @hide
     question(r"""
         Both matrices of a product are converted from `float64`, `8` bytes a number, to `bfloat16`,
@@ -116,7 +116,7 @@ def the_backward_pass_is_narrow_too() -> None:
         `torch.autocast` is PyTorch's switch for mixed precision [@pytorch-amp], and `Products`
         writes down the format of every product:
     """)
-    model, (x, y) = Stack(64, 2), linear_batch(64, 8)
+    model, (x, y) = Stack(64, 2), linear_batch(64, 8)  # @unnoticed: 8: any batch
     with Products() as forward, torch.autocast("cpu", torch.bfloat16):
         output = model(x)  # @inspect output.dtype
     loss = F.mse_loss(output.float(), y)
@@ -132,12 +132,12 @@ def the_backward_pass_is_narrow_too() -> None:
         optimizer's state.
     """)
     note("The weights and their gradients, as they are stored after the step:")
-    weight = model.weights[0]
+    weight = model.weights[0]  # @unnoticed: 0 -> 1: any of them
     assert weight.dtype == torch.float32, "The weights are stored in float32."
     assert weight.grad is not None, "Each weight has a gradient."  # @hide
     assert weight.grad.dtype == torch.float32, \
         "The product's bfloat16 gradient is stored as float32."
-    deep, (x, y) = Stack(8, 5), linear_batch(8, 4)  # @unnoticed: 4: any batch  # @hide
+    deep, (x, y) = Stack(8, 5), linear_batch(8, 4)  # @hide
     with Products() as seen:  # @hide
         with torch.autocast("cpu", torch.bfloat16):
             output = deep(x)
@@ -183,7 +183,7 @@ def autocast_saves_on_activations_only() -> None:
         with torch.autocast("cpu", dtype=torch.bfloat16, enabled=narrow):
             return saved_bytes_of(lambda: model(x).square().sum(), given)
 
-    large, small = 4096, 8  # @unnoticed: 8 -> 16: still small
+    large, small = 4096, 8  # @unnoticed: 4096, 8: a large batch, a small one
     wide = kept(large, narrow=False)  # @inspect wide as B
     narrow = kept(large, narrow=True)  # @inspect narrow as B
     assert wide == 4 * (2 * large * 64 + large), \
@@ -299,7 +299,7 @@ def the_loss_scale_finds_its_own_level() -> None:
     scales, weights = [], []
     for _ in range(6):
         optimizer.zero_grad()
-        loss = (w.half().float() * 10).sum()
+        loss = (w.half().float() * 10).sum()  # @unnoticed: .float(): any wider format
         scales.append(scaler.get_scale())  # @inspect scales
         scaler.scale(loss).backward()
         scaler.step(optimizer)
@@ -308,7 +308,7 @@ def the_loss_scale_finds_its_own_level() -> None:
     assert scales[:4] == [65536, 32768, 16384, 8192], "halved"
     assert scales[4:] == [4096, 4096], "then kept"
     assert weights == [1.0, 1.0, 1.0, 1.0, 0.9, 0.8], "four steps skipped"
-    largest = top / 10  # @inspect largest
+    largest = top / 10  # @inspect largest  # @unnoticed: 10 -> 11: any further
     power = 2 ** int(math.log2(largest))  # @inspect power
     assert power == 4096, "the power of two that just fits"
     note(r"""
@@ -359,13 +359,13 @@ def one_byte_needs_a_scale() -> None:
     assert "Disabling autocast" in said, \
         "Asked for one byte on a CPU, autocast warns and switches off."  # @hide
     assert product.dtype == torch.float32, "The product is then float32."  # @hide
-    x, w = torch.randn(64, 256), torch.randn(256, 256) * 1e-4  # @unnoticed: 64, 256: any size
+    x, w = torch.randn(64, 256), torch.randn(256, 256) * 1e-4  # @unnoticed: 64, 256, 1e-4: any size, any small weights
     exact = x @ w
     fine, wide = torch.float8_e4m3fn, torch.float8_e5m2
     lost = error_of(x @ through(w, fine, stretch=False), exact)  # @inspect lost
     assert lost == 1.0, \
         "Without a scale, all weights are zero, and the error is 100 %."
-    errors = [error_of(x @ through(w, d), exact) for d in (fine, wide)]  # @inspect errors
+    errors = [error_of(x @ through(w, d), exact) for d in (fine, wide)]  # @inspect errors  # @unnoticed: arguments swapped: hardly another length to divide by
     assert 0.0255 < errors[0] < 0.0275, \
         "With a scale, the error in E4M3 is less than 3 %."
     assert 0.049 < errors[1] < 0.057, "With a scale, the error in E5M2 is about 5 %."
@@ -444,7 +444,7 @@ def quantized_weights_trade_error_for_bytes() -> None:
     error = {}
     for size in (8, 4):
         whole, scale = quantize(w, size)
-        error[size] = error_of(x @ (whole * scale), exact)  # @inspect error
+        error[size] = error_of(x @ (whole * scale), exact)  # @inspect error  # @unnoticed: arguments swapped: hardly another length to divide by
     assert w.nbytes / whole.nbytes == 4.0, "one byte for each weight"
     extra = scale.nbytes / whole.nbytes  # @inspect extra
     assert round(extra, 3) == 0.016, "more, for the scales"
@@ -464,7 +464,7 @@ def quantized_weights_trade_error_for_bytes() -> None:
     halves = torch.stack([packed & 15, packed >> 4], dim=1).to(torch.int8)
     restored = torch.where(halves > 7, halves - 16, halves)
     assert torch.equal(restored.view(256, 256), whole), "and back"
-    whole, scale = quantize(torch.randn(1000, 400), 4)
+    whole, scale = quantize(torch.randn(1000, 400), 4)  # @unnoticed: 4 -> 5: as many bytes before they are packed
     question(r"""
         How many bytes does a matrix of `1000 × 400` take at `4` bits a weight, packed in pairs,
         with its scales in `float32`?

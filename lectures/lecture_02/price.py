@@ -155,7 +155,7 @@ def near_the_best_size_the_loss_is_flat() -> None:
         which knows nothing of derivatives:
     """)
     work = 6 * 70e9 * 15e12
-    sizes = [10 ** (k / 1000) for k in range(10000, 12000)]
+    sizes = [10 ** (k / 1000) for k in range(10000, 12000)]  # @unnoticed: 10 -> 11, 10000: the best lies well inside
 
     def searched(fit: Fit) -> float:
         return min(sizes, key=lambda n: fit.loss(n, work / 6 / n))

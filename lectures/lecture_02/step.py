@@ -222,9 +222,9 @@ def gradients_come_in_two_kinds() -> None:
     """Parameter gradients stay until they are cleared; activation gradients come and go."""
     note("The small model, unrolled, so that the gradient of its first hidden values can be kept:")
     model, (x, y) = Stack(4, 2), linear_batch(4, 2)
-    hidden = x @ model.weights[0]
+    hidden = x @ model.weights[0]  # @unnoticed: 0: another of the same size
     hidden.retain_grad()
-    output = (hidden @ model.weights[1] @ model.weights[2]).squeeze(-1)
+    output = (hidden @ model.weights[1] @ model.weights[2]).squeeze(-1)  # @unnoticed: 1: any order of square matrices
     F.mse_loss(output, y).backward()
     stay = gradient_bytes(model)  # @inspect stay as B
     assert stay == 36 * 4, "as many as parameters"
@@ -445,7 +445,7 @@ def parts_of_a_batch_add_up_to_the_whole() -> None:
         multiplies each loss by `share`. (Data and weights are whole numbers, so that sums are
         exact.)
     """)
-    model, parts = Stack(16, 2).double(), 4
+    model, parts = Stack(16, 2).double(), 4  # @unnoticed: 2: any depth
     with torch.no_grad():
         for w in model.weights:
             w.copy_(whole_numbers(*w.shape))
@@ -514,7 +514,7 @@ def sharding_divides_the_state() -> None:
         to step [@zero]. In miniature, with slices of one tensor for devices:
     """)
     devices, n = 4, 4096
-    start, gradients = torch.randn(n), torch.randn(3, n)
+    start, gradients = torch.randn(n), torch.randn(3, n)  # @unnoticed: 3: any number of steps
 
     def stepped(share: slice) -> tuple[Tensor, int]:
         p = start[share].clone().requires_grad_()

@@ -257,7 +257,7 @@ def reading_is_work_and_writing_is_waiting() -> None:
     assert writing < ridge < reading, \
         "Writing is below the ridge of an H100, and reading above it."
     small, full = Transformer(MODEST, "fused").bfloat16(), 511  # @hide
-    filled = full_caches(small, 1, full)  # @hide  # @unnoticed: 1: the one text that is written
+    filled = full_caches(small, 1, full)  # @hide
     last = torch.zeros(1, 1, dtype=torch.int64)  # @hide
     counted = bytes_moved(lambda: small(last, filled))  # @hide
     extra = counted / decoding_bytes(MODEST, 1, full + 1)  # @hide
