@@ -85,7 +85,7 @@ def a_tensor_is_memory_and_a_way_to_read_it() -> None:
         "Read as an integer, the first element shows the bits of 1.0."
     assert same_storage(x, integers), \
         "Floats and integers use the same storage."  # @hide
-    piece = torch.zeros(4, 5)[1:, 2]  # @unnoticed: 4: a column of more rows begins and steps the same  # @hide
+    piece = torch.zeros(4, 5)[1:, 2]  # @hide
     question(r"""
         `m` is a new matrix of `4` rows and `5` columns. `m[1:, 2]` is its column `2`, from row `1`
         on. What are the offset and the stride of this view?

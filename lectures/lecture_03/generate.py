@@ -219,8 +219,8 @@ def reading_is_work_and_writing_is_waiting() -> None:
         more token:
     """)
     with torch.device("meta"):  # @hide
-        model = Transformer(MODEST, "written").bfloat16()  # @unnoticed: 'written': on `meta` a fused call is counted by its products
-        tokens, caches = torch.zeros(1, 512).long(), model.caches(1)  # @unnoticed: .long(): either kind can be looked up
+        model = Transformer(MODEST, "written").bfloat16()
+        tokens, caches = torch.zeros(1, 512).long(), model.caches(1)
     with torch.no_grad():
         prompt = flops(lambda: model(tokens[:, :511], caches))
         written = flops(lambda: model(tokens[:, 511:], caches))  # @inspect written as FLOP

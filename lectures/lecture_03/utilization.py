@@ -70,7 +70,7 @@ def training_costs_six_per_weight_and_twelve_per_pair() -> None:
     config, texts, context = SMALL, 3, 32
     with torch.device("meta"):  # @hide
         model = Transformer(config, "written")
-        tokens = torch.zeros(texts, context, dtype=torch.int64)  # @unnoticed: int64: either format of whole numbers can be looked up
+        tokens = torch.zeros(texts, context, dtype=torch.int64)
 
     def step() -> None:
         logits = model(tokens).flatten(0, 1)
