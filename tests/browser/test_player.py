@@ -114,6 +114,7 @@ def test_the_steps_and_values_of_a_record_are_those_of_its_page():
     assert sum(len(data["steps"]) for data in found) > 20
     shown = {v.text for s in made.sections for v in s.values if v.kind != "clear"}
     shown |= {side.text for s in made.sections for claim in s.claims for side in claim.operands}
+    shown |= {local.name for s in made.sections for local in s.locals}
     assert {name for data in found for _, name, _ in said(data)} <= shown
     entries: list[Entry] = [*made.sections, *made.definitions]
     hidden = {it.first + s.first for it in entries for s in it.statements if s.kind == "hidden"}
@@ -127,7 +128,8 @@ def test_a_value_taken_after_a_call_returned_stands_at_the_callers_line(tmp_path
     data = track(made)
     call, inside = (next(i for i, t in enumerate(made.sources[0].text.splitlines(), 1) if part in t) for part in ("b = ", "return"))  # fmt: skip
     assert lines(data)[-4:] == [call, inside, call, call + 1]
-    assert said(data) == [(call, "b", "6")]
+    assert said(data) == [(call, "b", "6"), (call + 1, "c", "1")]
+    assert [data["names"][name] for name in data["asked"]] == ["b"], "those that somebody asked for come first"
     (helper,) = [frame for frame in data["frames"] if frame[0] == "double"]
     assert data["frames"][helper[1]][0] == "one"
     assert helper[2:] == [call, [["x", data["texts"].index("3")]], 0]
@@ -987,7 +989,7 @@ def test_fifty_thousand_steps_are_small_and_step_at_once(
     measured = f"{count:,} steps, {file.stat().st_size:,} bytes: median {median:.1f} ms, worst {worst:.1f} ms"
     record_property("player", measured)
     print(measured)
-    assert count >= 45_000
+    assert count >= 40_000
     assert file.stat().st_size < 1_000_000
     assert median < WORST / 2, measured
     # one may meet the garbage collector, and the other worker of the suite
@@ -1095,4 +1097,5 @@ def test_what_a_claim_has_looked_at_is_known_to_the_player(tmp_path: Path) -> No
             section("x = [1, 2]\ny = 3\nassert len(x) == 2\nassert (x, y) == ([1, 2], 3)\nassert y == 3"),
         )
     )
-    assert [(name, text) for _, name, text in said(data)] == [("y", "3")]
+    assert [(name, text) for _, name, text in said(data)] == [("x", "[1, 2]"), ("y", "3")]
+    assert [data["names"][name] for name in data["asked"]] == ["y"]

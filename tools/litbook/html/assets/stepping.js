@@ -250,7 +250,7 @@ window.litbookStepping = (shared) => {
         if (!found) continue;
         if (found.changed) changes.push(`${data.names[nth]} = ${data.texts[found.text].slice(0, 120)}`);
         const text = found.changed && covered(k) ? "?" : data.texts[found.text];
-        rows.push([found.step, h("div", `${found.changed ? "lbp-new " : ""}${it.asked.has(nth) ? "lbp-asked" : ""}`, h("dt", {}, data.names[nth]),
+        rows.push([found.step, h("div", [found.changed && "lbp-new", it.asked.has(nth) && "lbp-asked"].filter(Boolean).join(" ") || null, h("dt", {}, data.names[nth]),
           h("dd", {}, text, found.changed ? h("span", "lbp-said", ` ${words.new}`) : null)), it.asked.has(nth)]);
       }
       rows.sort((a, b) => b[2] - a[2]); // what was asked for first, and each as it came
