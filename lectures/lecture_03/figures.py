@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 
 from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
+from matplotlib.patches import PathPatch, Rectangle
+from matplotlib.path import Path
 from plots import BLUE, GOLD, GREEN, GREY, RED, blank
 from tiles import rectangles
 from units import GB
@@ -148,8 +149,10 @@ def cells(
                 x, *rest = places
                 if (color := kinds[kind][1]) != "none":
                     axes.barh(-y - 0.5, 1 + len(rest), left=x, height=1, color=color)
-        axes.hlines(range(-down, 1), 0, across, color=GREY, lw=0.5)
-        axes.vlines(range(across + 1), -down, 0, color=GREY, lw=0.5)
+        ends = [(x, y) for x in range(across + 1) for y in (0, -down)]
+        ends += [(x, -y) for y in range(down + 1) for x in (0, across)]
+        lines = Path(ends, [Path.MOVETO, Path.LINETO] * (len(ends) // 2))
+        axes.add_patch(PathPatch(lines, fill=False, ec=GREY, lw=0.5))
         axes.set(aspect="equal", facecolor="none", xticks=[], yticks=[])
         axes.set_title(title, color=GREY, fontsize=11)
         axes.set_ylabel(sides[0], color=GREY)
