@@ -37,6 +37,8 @@ OF_THE_TEXT = {
     "assert bool('text')": "claim something that can be false",
     "assert bool([n == 4])": "claim something that can be false",
     "assert len([n])": "claim something that can be false",
+    "assert sorted([n == 4], reverse=True)": "claim something that can be false",
+    "assert set([n == 4])": "claim something that can be false",
     "assert len(t) >= 0": "claim something that can be false",
     "assert [*t, n == 4]": "claim something that can be false",
     "assert {**{}, 'n': n == 4}": "claim something that can be false",
@@ -133,7 +135,7 @@ assert all(map(bool, [n])) and all(filter(None, [n])) and all({n: n}.values())
 assert x.all() and (x == 1).all(dim=0) and torch.all(x) and not (x == 4).any()
 assert n == pytest.approx(5.0000001, abs=1e-3) and torch.isclose(x, x, atol=1e-3).all()
 for v in ([], [n]): assert all(w == 5 for w in v)
-assert [*t] and {**{n: n}} and len(t) >= 1 and re.compile('5').match(str(n))
+assert sorted([*t], key=str) and list(v for v in [n]) and [*t] and {**{n: n}} and len(t) >= 1 and re.compile('5').match(str(n))
 assert bool(n) and not not n and len(x) and range(n) and (n if x.all() else helper(n))
 assert torch.allclose(x, x.clone(), atol=1e-6)
 assert math.isclose(n, 5.0000001, rel_tol=1e-3)

@@ -197,6 +197,8 @@ def _settled(node: ast.expr) -> ast.expr:
     match node:
         case ast.NamedExpr(value=value) | ast.Call(ast.Name("bool" | "len"), [value], []):
             return _settled(value)
+        case ast.Call(ast.Name("list" | "set" | "sorted" | "tuple"), [ast.List() | ast.Set() as value], _):
+            return value
         case ast.Call(ast.Name("range"), [ast.Constant(int(end))], []):
             return ast.Constant(end > 0)
         case ast.IfExp(test, body, orelse) if (taken := truth_of(test)) is not None:
