@@ -11,30 +11,6 @@ from tiles import rectangles
 from units import GB
 
 
-def plot_matrices(models: Mapping[str, Mapping[str, tuple[int, int]]]) -> Figure:
-    """A bar for each model: the shares of a block's matrices in its weights."""
-    fig, axes = blank(7, 2.8)
-    colors = (BLUE, "#7f8bd6", "#a9b2ee", "#5c6bc0", GREEN, "#4fa980", "#9ad6b8")
-    for row, shapes in enumerate(models.values()):
-        total, left = sum(r * c for r, c in shapes.values()), 0.0
-        for color, (label, (rows, cols)) in zip(colors, shapes.items()):
-            share = rows * cols / total
-            axes.barh(-row, share, left=left, color=color, height=0.7, label="" if row else label)
-            left += share
-    axes.set_yticks([-row for row in range(len(models))], list(models))
-    axes.set(xlabel="share of the block's weights", xlim=(0, 1))
-    axes.legend(
-        frameon=False,
-        labelcolor=GREY,
-        ncols=7,
-        loc="lower center",
-        bbox_to_anchor=(0.45, 1),
-        handlelength=1,
-        columnspacing=1,
-    )
-    return fig
-
-
 def plot_block(shapes: Mapping[str, tuple[int, int]]) -> Figure:
     """Each matrix as a rectangle to one scale: attention, gate and up, and `down` turned on its side."""
     attention = {name: shapes[name] for name in ("query", "key", "value", "out")}

@@ -290,7 +290,7 @@ def by_kind(
     return found
 
 
-def between_by_hand(config: Config, tokens: int) -> int:
+def between_by_hand(config: Config, tokens: int) -> int:  # @hide
     """Bytes that move between the products of a block in bfloat16; gains and angles are left out, as few."""
     d, kv = tokens * config.width, tokens * config.kv_width
     h, pairs = tokens * config.hidden, tokens**2
@@ -781,21 +781,6 @@ def operations_run_in_turn() -> None:
         written-out attention grow with the square of the tokens, and moving them takes memory's
         time.
     """)
-    figure(plot_lines(lengths, {
-        "waiting for memory": [t.memory / MICRO for t in times],
-        "card, in all": [t.card / MICRO for t in times],
-        "launches": [t.launches / MICRO for t in times],
-    }, "tokens", "µs", log=True),
-        caption=rf"""
-            A block of Llama-3-8B on an {H100.name}, attention written out, against the number of
-            tokens: the time of the card at best, the part of it that waits for memory, and the time
-            of all launches.
-        """, alt=r"""
-            Three curves against tokens. Launches are level and highest for few tokens. What the
-            card needs is level at first, soon passes the launches, and rises ever more steeply. The
-            part that waits for memory is all of it for few tokens, less than half in the middle,
-            and more than half at the end.
-        """)
     launched = {w: in_lanes(5, 2, w) for w in (AT_THE_END, AFTER_EACH)}  # @hide
     assert in_lanes(5, 20, AT_THE_END)["total"] == 5 + 8 * 20, \
         "Long operations hide all launches but the first."  # @hide
@@ -853,7 +838,7 @@ def operations_run_in_turn() -> None:
 
         | it waits for | you see | remedy |
         |---|---|---|
-        | launches | faster in a graph; half the width takes as long | CUDA graph, compiler, larger batch |
+        | launches | faster in a graph; at half the width it takes as long | CUDA graph, compiler, larger batch |
         | memory | no faster in a graph; more FLOPs on the same bytes take no time | fusion, narrower numbers, larger batch |
         | arithmetic | no faster in a graph; near the peak of its format | faster format, more cards, fewer FLOPs |
     """)

@@ -239,14 +239,14 @@ def a_causal_mask_needs_half_the_pairs() -> None:
     """)
     tiles = {
         f"{m} groups": [
-            [2 if k <= q else 1 if k < (q * m // 16 + 1) * 16 // m else 0 for k in range(16)] for q in range(16)
-        ] for m in (2, 4, 16)
+            [2 if k <= q else 1 if k < (q * m // 8 + 1) * 8 // m else 0 for k in range(8)] for q in range(8)
+        ] for m in (2, 4, 8)
     }  # @hide
-    scored = [sum(kind > 0 for row in rows for kind in row) / 16**2 for rows in tiles.values()]  # @hide
-    assert scored == [(m + 1) / (2 * m) for m in (2, 4, 16)], \
+    scored = [sum(kind > 0 for row in rows for kind in row) / 8**2 for rows in tiles.values()]  # @hide
+    assert scored == [(m + 1) / (2 * m) for m in (2, 4, 8)], \
         "What is not skipped is the share of the rule."  # @hide
     figure(cells(tiles, [("skipped", "none"), ("scored and hidden", GOLD), ("needed", BLUE)], ("query", "key")), caption=r"""
-        All pairs of `16` queries and keys, in `2`, `4` and `16` groups. The smaller the groups, the
+        All pairs of `8` queries and keys, in `2`, `4` and `8` groups. The smaller the groups, the
         fewer scores are computed only to be hidden.
     """, alt=rf"""
         Three grids. The same triangle is needed in each. Scored are {scored[0]:.0%},
