@@ -129,7 +129,9 @@ def test_a_value_taken_after_a_call_returned_stands_at_the_callers_line(tmp_path
     call, inside = (next(i for i, t in enumerate(made.sources[0].text.splitlines(), 1) if part in t) for part in ("b = ", "return"))  # fmt: skip
     assert lines(data)[-4:] == [call, inside, call, call + 1]
     assert said(data) == [(call, "b", "6"), (call + 1, "c", "1")]
-    assert [data["names"][name] for name in data["asked"]] == ["b"], "those that somebody asked for come first"
+    assert [data["names"][name] for name in data["asked"]] == ["b"], (
+        "those that somebody asked for come first"
+    )
     (helper,) = [frame for frame in data["frames"] if frame[0] == "double"]
     assert data["frames"][helper[1]][0] == "one"
     assert helper[2:] == [call, [["x", data["texts"].index("3")]], 0]
