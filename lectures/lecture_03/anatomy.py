@@ -166,7 +166,7 @@ def rmsnorm_forgets_the_scale() -> None:
         number that a norm adds to the mean square, so that it never divides by zero. It is left out
         here.)
     """)
-    norm = RMSNorm(64, eps=0).double()
+    norm = RMSNorm(64, eps=0).double()  # @unnoticed: .double(): any format
     x: Float[Tensor, "b t d"] = torch.randn(2, 5, 64).double()
     root = x.square().mean(dim=-1, keepdim=True).sqrt()
     y: Float[Tensor, "b t d"] = norm(x)  # @hide
@@ -185,7 +185,7 @@ def rmsnorm_forgets_the_scale() -> None:
     spread = learned(x).norm(dim=-1)  # @hide
     assert spread.max() > 1.02 * spread.min(), \
         "With gains that differ, the lengths of the tokens differ."  # @hide
-    loud = 100 * x  # @unnoticed: 100, doubled: any factor
+    loud = 100 * x  # @unnoticed: 100, doubled, factor 100 left out: any factor
     assert torch.allclose(learned(loud), learned(x)), \
         "A hundred times the input gives the same result."
     quiet, usual = 0.02 * y, RMSNorm(64).double()  # @hide
@@ -318,7 +318,7 @@ def a_mask_alone_hints_at_the_order() -> None:
         mask: each token of the text sees one token more than the one before it. So what a token
         passes on to the second layer depends on its place. Here no pair is turned:
     """)
-    config = replace(SMALL, layers=2)
+    config = replace(SMALL, layers=2)  # @unnoticed: 2 -> 3, 2 -> 4: two layers or more
     model, tokens = Transformer(config, "written").double(), torch.arange(8)
     still = torch.zeros(2, 8, 4).double()
     still[0] = 1  # cosines and sines of no angle
@@ -490,7 +490,7 @@ def a_gate_costs_a_third_matrix() -> None:
         - the two rows of $h$ numbers are multiplied, number by number;
         - the matrix down turns the product into $d$ numbers.
     """)
-    part, x = SwiGLU(SMALL).double(), torch.randn(3, 5, 64).double()
+    part, x = SwiGLU(SMALL).double(), torch.randn(3, 5, 64).double()  # @unnoticed: 3, 5: any batch
     gate, up = part.gate(x), part.up(x)
     passed = gate * gate.sigmoid() * up  # @inspect passed.shape
     assert torch.allclose(part(x), part.down(passed)), \

@@ -728,7 +728,7 @@ def a_guess_is_cheap_to_check() -> None:
     """)
     p, n = 0.8, 4
     right = torch.rand(100_000, n) < p  # @unnoticed: 100_000: more draws come nearer
-    drawn = (1 + right.cumprod(dim=1).sum(dim=1)).double().mean().item()  # @inspect drawn
+    drawn = (1 + right.cumprod(dim=1).sum(dim=1)).double().mean().item()  # @inspect drawn  # @unnoticed: .double(): exact enough
     expected = (1 - p ** (n + 1)) / (1 - p)  # @inspect expected
     assert 3.3 < expected < 3.4, \
         "By the formula, one pass brings 3.4 tokens on average."
