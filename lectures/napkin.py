@@ -74,6 +74,13 @@ LIMITS = {
     "price": Limit(0, 1e4),
     "watts": Limit(1, 1e5),
     "serving": Limit(1, 1e5, whole=True),
+    "weight": Limit(0, 1000),
+    "gradient": Limit(0, 1000),
+    "tensor": Limit(1, 1e4, whole=True),
+    "stages": Limit(1, 1e4, whole=True),
+    "microbatches": Limit(1, 1e6, whole=True),
+    "inside": Limit(0.001, 1e6),
+    "between": Limit(0.001, 1e6),
 }
 
 
@@ -136,15 +143,15 @@ def largest_model(
 
 
 def kept_activations(
-    per_token: float, layers: float, width: float, tokens: float, again: float
+    per_token: float, layers: float, width: float, tokens: float, again: float, batches: float = 1
 ) -> float:
-    """Bytes of activations that a step keeps of `tokens` tokens on a device, in all layers.
+    """Bytes of activations that a step keeps of `batches` times `tokens` tokens on a device, in all layers.
 
     `per_token` is what one block keeps of a token. With `again` 1, every block is checkpointed: it keeps its input
-    alone, in bfloat16, and is computed again, one block at a time. With `again` 0 all is kept.
+    alone, in bfloat16, and is computed again, one block of one batch at a time. With `again` 0 all is kept.
     """
-    inputs = 2 * width * layers + per_token
-    return tokens * (again * inputs + (1 - again) * layers * per_token)
+    inputs = batches * 2 * width * layers + per_token
+    return tokens * (again * inputs + (1 - again) * batches * layers * per_token)
 
 
 def softmax_bytes(vocabulary: float, tokens: float) -> float:
@@ -170,3 +177,50 @@ def decoding_seconds(
     `weights` and `cache`, of one text, are bytes; `flops` are those of one token; rates are of all devices together.
     """
     return max(weights / bandwidth, batch * flops / peak) + batch * cache / bandwidth
+
+
+# What follows is counted in lecture 04, in bytes that crossed a wire and steps that ran.
+
+
+def state_on_rank(
+    parameters: float, per_parameter: float, weight: float, gradient: float, zero: int, ranks: float
+) -> float:
+    """Bytes of weights, gradients and optimizer on each of the `ranks` along the axis data.
+
+    Of `per_parameter` bytes, `weight` and `gradient` are those of both, and the optimizer has the rest. The stage `zero`
+    of ZeRO shards the optimizer from 1 on, gradients from 2 on, weights at 3.
+    """
+    shared = (zero > 0) * (per_parameter - weight - gradient) + (zero > 1) * gradient + (zero > 2) * weight
+    return parameters * (per_parameter - shared + shared / ranks)
+
+
+def sent_for_state(
+    parameters: float, weight: float, gradient: float, zero: int, ranks: float, microbatches: float
+) -> float:
+    """Bytes that a rank sends along the axis data in a step.
+
+    Gradients are reduce-scattered. Then these are gathered, or the weights in their place from stage 1 on. Stage 3 gathers
+    weights twice for each microbatch instead.
+    """
+    gathered = gradient + (zero > 0) * (weight - gradient) + (zero > 2) * (2 * microbatches - 1) * weight
+    return parameters * (gradient + gathered) * (ranks - 1) / ranks
+
+
+def sent_for_products(tokens: float, width: float, layers: float, ranks: float) -> float:
+    """Bytes that a rank sends along the axis tensor: in each layer four all-reduces of the tokens, in bfloat16."""
+    return layers * 4 * (2 * (ranks - 1) / ranks) * (2 * tokens * width)
+
+
+def sent_to_stages(tokens: float, width: float, stages: float) -> float:
+    """Bytes that a stage sends in bfloat16: results to the next one, gradients to the one before."""
+    return min(stages - 1, 2) * (2 * tokens * width)
+
+
+def bubble(stages: float, microbatches: float) -> float:
+    """The share of a step in which a stage waits, with one piece of the model on each."""
+    return (stages - 1) / (microbatches + stages - 1)
+
+
+def step_seconds(computing: float, products: float, state: float, bubble: float) -> float:
+    """Seconds of a step: the bubble stretches arithmetic and the traffic of products; that of the state may hide."""
+    return (computing + products) / (1 - bubble) + max(0, state - computing)

@@ -6,9 +6,9 @@ const DAY = 24 * 60 * 60;
 // ------------------------------------------------------------------ numbers as people write them
 
 const COUNTS = { "": 0, k: 3, thousand: 3, m: 6, mn: 6, million: 6, b: 9, bn: 9, g: 9, billion: 9, t: 12, tn: 12, trillion: 12 };
-const SHARE = { "": 0, "%": -2 };
-const SUFFIXES = { mfu: SHARE, reserve: SHARE, watts: { "": 0, w: 0, kw: 3 }, bytes: { "": 0, b: 0, byte: 0, bytes: 0 }, within: { "": 0, d: 0, day: 0, days: 0 } };
-const EXAMPLES = { parameters: "70B", tokens: "15T", devices: "1024", mfu: "0.4", bytes: "16", within: "30", sequences: "1", reserve: "10 %", price: "2", watts: "700", serving: "4", ...numbers(Object.values(MODELS)[0] ?? {}) };
+const SHARE = { "": 0, "%": -2 }, BYTES = { "": 0, b: 0, byte: 0, bytes: 0 }, LINK = { "": 0, g: 0, gb: 0 };
+const SUFFIXES = { mfu: SHARE, reserve: SHARE, watts: { "": 0, w: 0, kw: 3 }, bytes: BYTES, weight: BYTES, gradient: BYTES, inside: LINK, between: LINK, within: { "": 0, d: 0, day: 0, days: 0 } };
+const EXAMPLES = { parameters: "70B", tokens: "15T", devices: "1024", mfu: "0.4", bytes: "16", within: "30", sequences: "1", reserve: "10 %", price: "2", watts: "700", serving: "4", weight: "2", gradient: "2", tensor: "8", stages: "16", microbatches: "16", inside: "450", between: "50", ...numbers(Object.values(MODELS)[0] ?? {}) };
 const NUMBER = /^([+\-−]?)(\d+|\d{1,3}(?:[,_ \u00a0\u202f]\d{3})+)?(\.\d*)?(?:e([+\-−]?\d{1,4}))?\s*([a-z]*|%)$/i;
 /** A model's numbers as its fields say them. */
 function numbers(model) {
@@ -67,12 +67,12 @@ const form = document.getElementById("lb-calc");
 const fields = Object.fromEntries([...form.elements].filter((it) => it.name).map((it) => [it.name, it]));
 const take = document.getElementById("lb-take");
 const label = (field) => field.labels[0].textContent.split(",")[0];
-const choices = { device: CARDS.map((c) => c.name), format: FORMATS, recipe: [...RECIPES.map((r) => r.key), "own"], model: [...Object.keys(MODELS), "own"], spread: ["yes", "no"], again: ["no", "yes"], tied: ["no", "yes"], bias: ["no", "yes"], normed: ["no", "yes"] };
+const choices = { device: CARDS.map((c) => c.name), format: FORMATS, recipe: [...RECIPES.map((r) => r.key), "own"], model: [...Object.keys(MODELS), "own"], spread: ["yes", "no"], zero: ["0", "1", "2", "3"], again: ["no", "yes"], tied: ["no", "yes"], bias: ["no", "yes"], normed: ["no", "yes"] };
 const FLAGS = ["spread", "again", "tied", "bias", "normed"];
-const titles = { recipe: [...RECIPES.map((r) => r.name), "a number of my own"], model: [...Object.keys(MODELS), "a shape of my own"], spread: ["divided among all devices", "whole on each device"], again: ["all kept", "each block computed again"] };
+const titles = { recipe: [...RECIPES.map((r) => r.name), "a number of my own"], model: [...Object.keys(MODELS), "a shape of my own"], spread: ["divided among all devices", "whole on each device"], again: ["all kept", "each block computed again"], zero: ["nothing: data parallelism", "stage one: the optimizer", "stage two: gradients, too", "stage three, FSDP: weights, too"] };
 // What a choice sets in other fields; whoever changes one of those has made a choice of one's own.
 const PRESETS = {
-  recipe: Object.fromEntries(RECIPES.map((it) => [it.key, { bytes: String(it.bytes) }])),
+  recipe: Object.fromEntries(RECIPES.map((it) => [it.key, numbers({ bytes: it.bytes, weight: it.weight, gradient: it.gradient })])),
   model: Object.fromEntries(Object.entries(MODELS).map(([name, it]) => [name, numbers(it)])),
 };
 const preset = (of) => PRESETS[of][fields[of].value] ?? {};
@@ -120,6 +120,7 @@ function entered() {
   }
   for (const name of Object.keys(LIMITS)) complain(name, wrong[name] ?? "");
   for (const name of FLAGS) given[name] = Number(fields[name].value === "yes");
+  given.zero = Number(fields.zero.value);
   return [given, wrong];
 }
 
@@ -127,6 +128,7 @@ const flop = (v) => `${v < 1e6 ? exact.format(v) : power(v)} FLOP`;
 const count = (v) => (v < 1e15 ? exact.format(v) : power(v));
 const many = (n) => `${words(n)} device${n === 1 ? "" : "s"}`;
 const round = (v) => (v >= 1000 && v < 1e6 ? exact.format(Math.round(v)) : words(Number(v.toPrecision(4))));
+const seconds = (v) => time(v / DAY);
 const second = (v) => `${digits(v)} tokens/s`;
 /** Of each output: its number as a text, and a remark, both from the number and all that is known. */
 const SAYS = {
@@ -155,6 +157,18 @@ const SAYS = {
   "block-token": [size, () => "in bfloat16, all layers"],
   "block-cache": [size, (v, g) => `for ${words(Math.min(g.context, g.window))} tokens of one sequence`],
   "block-read": [size, () => "two for each weight that a token meets"],
+  "layout-data": [words, (v, g) => `${words(g.devices)} ÷ (${words(g.tensor)} × ${words(g.stages)})`],
+  "layout-fit": [size, (v, g) => `${v <= g.room ? "it fits" : "it does not fit"}: ${size(g.room)} to use`],
+  "layout-state": [size, (v, g) => `of ${words(Math.round(g.parameters / g.tensor / g.stages))} parameters`],
+  "layout-activations": [size, (v, g) => `of the first stage, ${words(Math.min(g.microbatches, g.stages))} microbatches open`],
+  "layout-step": [seconds, (v, g) => `${words(g.microbatches * g.sequences * g.context * g.layout_data)} tokens`],
+  "layout-computing": [seconds, (v, g) => `at an MFU of ${digits(g.mfu)}`],
+  "layout-bubble": [(v) => `${digits(v * 100)} %`, () => "of the time a stage waits"],
+  "layout-products": [size, () => "in a step, four all-reduces a layer"],
+  "layout-products-time": [seconds, (v, g) => `${digits((v / g.layout_computing) * 100)} % of the arithmetic, on top of it`],
+  "layout-weights": [size, () => "in a step, along the axis data"],
+  "layout-weights-time": [seconds, (v, g) => (v <= g.layout_computing ? "hides behind the arithmetic" : `${seconds(v - g.layout_computing)} do not hide`)],
+  "layout-stages": [size, () => "in a step, there and back"],
   "largest-replicated": [words, (v, g) => `parameters; ${size(g.memory)} ÷ ${digits(g.bytes)} B (${g.card.source})`],
   "largest-sharded": [words, (v, g) => `parameters, over ${many(g.devices)}`],
 };
@@ -164,12 +178,15 @@ function compute() {
   const card = CARDS.find((it) => it.name === fields.device.value);
   const peak = card.peaks[fields.format.value];
   Object.assign(given, { card, peak, memory: card.memory, bandwidth: card.bandwidth, room: card.memory * (1 - given.reserve) });
+  const whole = given.tensor * given.stages;
   const waits = {}; // of each result that is not there: the fields that it waits for; null where no rate is promised
   for (const [name, [needs, formula]] of Object.entries(FORMULAS)) {
     const key = name.replaceAll("-", "_");
     const missing = needs.flatMap((it) => (it in wrong ? [label(fields[it])] : waits[it] ?? []));
     if (needs.some((it) => waits[it] === null) || (needs.includes("peak") && peak === null)) waits[key] = null;
     else if (missing.length) waits[key] = [...new Set(missing)];
+    else if (name === "layout-data" && given.devices % whole) waits[key] = [`a multiple of ${words(whole)} devices`];
+    else if (name === "layout-state" && given.weight + given.gradient > given.bytes) waits[key] = [`a weight and its gradient of at most ${digits(given.bytes)} B`];
     else given[key] = formula(given);
   }
   for (const [name, [text, remark]] of Object.entries(SAYS)) {

@@ -234,9 +234,45 @@ def formulas_of(napkin: Row, counts: Row) -> dict[str, Term]:
     batch = larger(texts, 1)
     result("all", batch / napkin["decoding_seconds"](read + idle, read, cache, batch, *rates))
 
+    _layout(result, napkin, config)
     result("largest-replicated", largest(memory, bytes_, sharded=False))
     result("largest-sharded", largest(memory, bytes_, devices, sharded=True))
     return formulas
+
+
+def _layout(result: Callable[[str, Term], Term], napkin: Row, config: Any) -> None:
+    """What devices hold and send that share a model in several ways."""
+    min_ = napkin["work"].__globals__["min"] = either("Math.min", min)
+    n, devices, bytes_, peak, mfu, sequences, again = map(
+        Term.named, ("parameters", "devices", "bytes", "peak", "mfu", "sequences", "again")
+    )
+    kept, training = Term.named("block_kept"), Term.named("block_training")
+    weight, gradient, zero, tensor, stages, microbatches, inside, between = map(
+        Term.named, ("weight", "gradient", "zero", "tensor", "stages", "microbatches", "inside", "between")
+    )
+    share = tensor * stages  # among how many devices one copy of the model is cut
+    ranks = result("layout-data", devices / share)
+    state = result("layout-state", napkin["state_on_rank"](n / share, bytes_, weight, gradient, zero, ranks))
+    batch_tokens, ahead = sequences * config.context, min_(microbatches, stages)
+    activations = napkin["kept_activations"](
+        kept, config.layers / stages, config.width, batch_tokens, again, ahead
+    )
+    activations = result("layout-activations", activations / tensor)
+    result("layout-fit", state + activations)
+    step_tokens = microbatches * batch_tokens
+    computing = result("layout-computing", training * step_tokens / share / (peak * mfu))
+    sent = result(
+        "layout-products",
+        napkin["sent_for_products"](step_tokens, config.width, config.layers / stages, tensor),
+    )
+    products = result("layout-products-time", sent / (inside * 1e9))
+    sent = result(
+        "layout-weights", napkin["sent_for_state"](n / share, weight, gradient, zero, ranks, microbatches)
+    )
+    weights = result("layout-weights-time", sent / (between * 1e9))
+    result("layout-stages", napkin["sent_to_stages"](step_tokens, config.width, stages))
+    waits = result("layout-bubble", napkin["bubble"](stages, microbatches))
+    result("layout-step", napkin["step_seconds"](computing, products, weights, waits))
 
 
 def block_script(models: Mapping[str, Row], formulas: Mapping[str, Term]) -> str:
@@ -272,7 +308,16 @@ def data(
         }
         for card in cards
     ]
-    sums = [{"key": it["key"], "name": it["name"], "bytes": _total(it)} for it in recipes]
+    sums = [
+        {
+            "key": it["key"],
+            "name": it["name"],
+            "bytes": _total(it),
+            "weight": it["parameter"],
+            "gradient": it["gradient"],
+        }
+        for it in recipes
+    ]
     named = {"CARDS": devices, "RECIPES": sums, "LIMITS": limits, "FORMATS": FORMATS}
     lines = [f"export const {name} = {_script(value)};\n" for name, value in named.items()]
     return "// Written from lectures/hardware.py, napkin.py and lecture_03/counts.py.\n" + "".join(lines)

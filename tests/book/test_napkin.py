@@ -159,7 +159,10 @@ def test_the_data_are_the_books_own() -> None:
     limits = {name: asdict(limit) for name, limit in napkin.LIMITS.items()}
     found = constants(calculator.data(cards, [asdict(it) for it in napkin.RECIPES], limits, {}))
     assert found["LIMITS"] == limits
-    assert found["RECIPES"] == [{"key": it.key, "name": it.name, "bytes": it.total} for it in napkin.RECIPES]
+    assert found["RECIPES"] == [
+        {"key": it.key, "name": it.name, "bytes": it.total, "weight": it.parameter, "gradient": it.gradient}
+        for it in napkin.RECIPES
+    ]
     for card in found["CARDS"]:
         own = hardware.CARDS[card["name"]]
         assert card["memory"] == own.memory
@@ -330,6 +333,7 @@ RUN: dict[str, Any] = {
     "parameters": 70 * 10**9, "tokens": 15 * 10**12, "devices": 1024, "within": 30, "mfu": 0.5, "bytes": 16,
     "spread": 1, "sequences": 1, "again": 0, "reserve": 0.1, "price": 2, "watts": 700, "serving": 4,
     "peak": 1979e12 / 2, "memory": 80 * 10**9, "bandwidth": 3.35e12,
+    "weight": 4, "gradient": 4, "zero": 0, "tensor": 1, "stages": 1, "microbatches": 1, "inside": 450, "between": 50,
 }  # fmt: skip
 
 
@@ -404,6 +408,63 @@ def test_most_sequences_fit_and_one_more_does_not(
     if most >= 1:
         assert worked_out({**told, "sequences": most})["fit"] <= room * (1 + 1e-9)
     assert worked_out({**told, "sequences": max(most + 1, 1)})["fit"] > room * (1 - 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("zero", "kept", "units"), [(0, (16, 0), 2), (1, (8, 8), 2), (2, (4, 12), 2), (3, (0, 16), 3)]
+)
+@pytest.mark.parametrize("ranks", [1, 4, 64])
+def test_a_stage_keeps_and_sends_what_lecture_04_measures(
+    zero: int, kept: tuple[int, int], units: int, ranks: int
+) -> None:
+    """Its table of stages: bytes for each parameter on every rank and in shards, and all-gathers of the parameters."""
+    page = worked_out({**RUN, "devices": ranks, "zero": zero})
+    assert page["layout-state"] == pytest.approx(70e9 * (kept[0] + kept[1] / ranks))
+    assert page["layout-weights"] == pytest.approx(units * 4 * 70e9 * (ranks - 1) / ranks)
+
+
+def test_the_third_stage_gathers_weights_twice_for_each_microbatch() -> None:
+    sent = [napkin.sent_for_state(1e9, 2, 4, 3, 8, microbatches) for microbatches in (1, 2, 5)]
+    assert sent == [pytest.approx((2 * 2 * m + 4) * 1e9 * 7 / 8) for m in (1, 2, 5)]
+
+
+def test_a_layout_costs_what_lecture_04_says_of_the_run_of_llama_3() -> None:
+    from lecture_04 import pipeline, tensor_parallel, together
+
+    layout = together.Layout(8, 1, 16, 128, 8192, 16, 0.0)
+    share, tokens = 8 * 16, 16 * 8192
+    state = napkin.state_on_rank(together.N / share, 18, 2, 4, 2, 128)
+    assert state == pytest.approx(together.card_bytes(replace(layout, sequences=0), 3))
+    sent = napkin.sent_for_products(tokens, together.WIDTH, together.LAYERS / 16, 8)
+    one = tensor_parallel.all_reduce_bytes(tokens * together.WIDTH * 2, 8)
+    assert sent == pytest.approx(together.LAYERS / 16 * 4 * one)
+    assert napkin.bubble(16, 16) == float(pipeline.bubble(16, 16))
+    attention = 12 * together.LAYERS * together.WIDTH * 8192 / 2
+    computing = (6 * together.N + attention) * tokens / share / together.PEAK
+    weights = napkin.sent_for_state(together.N / share, 2, 4, 2, 128, 16) / together.NETWORK
+    step = napkin.step_seconds(computing, sent / together.NVLINK, weights, napkin.bubble(16, 16))
+    assert step == pytest.approx(together.step_seconds(layout))
+    slow = napkin.step_seconds(computing, 0, 3 * computing, 0)
+    assert slow == pytest.approx(3 * computing), "what arithmetic does not hide is waited for"
+
+
+def test_a_layout_divides_what_a_device_computes_and_keeps() -> None:
+    one = {**RUN, **asdict(MODELS["Llama-3-70B"]), "head_size": 128, "microbatches": 16}
+    alone, cut = worked_out(one), worked_out({**one, "tensor": 8, "stages": 4})
+    assert alone["layout-data"] == 1024 and cut["layout-data"] == 32
+    assert cut["layout-computing"] == pytest.approx(alone["layout-computing"] / 32)
+    # An eighth of a fourth of the layers, of four microbatches that are open at once.
+    assert cut["layout-activations"] == pytest.approx(alone["layout-activations"] / 8)
+    assert alone["layout-stages"] == alone["layout-products"] == alone["layout-bubble"] == 0
+    assert cut["layout-stages"] == 2 * (2 * 16 * 8192 * 8192), "to both neighbours"
+    again = worked_out({**one, "stages": 4, "again": 1})["layout-activations"]
+    assert again == 8192 * (4 * 20 * 8192 * 2 + alone["block-kept"]), "inputs of four, one block of one"
+    for name, slower in (("inside", "layout-products-time"), ("between", "layout-weights-time")):
+        half = worked_out({**one, "tensor": 8, "stages": 4, name: RUN[name] / 2})
+        assert (
+            half[slower] == pytest.approx(2 * cut[slower])
+            and half["layout-step"] > cut["layout-step"] * 0.999
+        )
 
 
 def test_each_output_of_the_page_has_a_formula_and_each_formula_an_output(repo: Path) -> None:
@@ -516,6 +577,33 @@ def test_the_page_and_lecture_03_agree_on_any_shape(opened: Page, row: dict[str,
     rate = hardware.peak(hardware.CARDS["H100 SXM"], "bfloat16")
     assert outputs["needed"][0] == napkin.devices_for(70e9, 15e12, within, rate, 0.5)
     assert opened.locator("#lb-model").input_value() == "own"
+
+
+def test_the_page_works_a_layout_out_and_says_what_it_waits_for(opened: Page) -> None:
+    row = {
+        "devices": 1024,
+        "zero": "3",
+        "tensor": 8,
+        "stages": 16,
+        "microbatches": 32,
+        "recipe": "adamw-mixed-grad32",
+    }
+    outputs, wrong = told(opened, **row)
+    assert wrong == {} and opened.locator("#lb-weight").input_value() == "2"
+    assert outputs["layout-data"][0] == 8
+    assert outputs["layout-bubble"][0] == napkin.bubble(16, 32)
+    state = napkin.state_on_rank(70e9 / 128, 18, 2, 4, 3, 8)
+    assert outputs["layout-state"][0] == pytest.approx(state)
+    sent = napkin.sent_for_state(70e9 / 128, 2, 4, 3, 8, 32)
+    assert outputs["layout-weights-time"][0] == pytest.approx(sent / 50e9)
+    outputs, wrong = told(opened, devices=1000)
+    assert wrong == {} and outputs["layout-data"] == [None, "–"] and outputs["layout-bubble"][0] is not None
+    remark = opened.locator("#lb-out-layout-state + small").text_content()
+    assert remark == "waits for: a multiple of 128 devices"
+    told(opened, devices=1024, bytes="5")
+    assert opened.locator("#lb-out-layout-state + small").text_content() == (
+        "waits for: a weight and its gradient of at most 5 B"
+    )
 
 
 def test_each_published_model_fills_the_fields_and_has_its_published_size(opened: Page) -> None:
@@ -909,5 +997,5 @@ def test_it_fits_and_is_readable_everywhere_also_with_mistakes(
 
 def test_the_calculators_own_scripts_are_a_few_kilobytes(site: Path) -> None:
     sizes = [(site / "assets" / name).stat().st_size for name in ("calculator.js", "calculator-data.js")]
-    assert sizes[0] < 22_000
+    assert sizes[0] < 24_000
     assert sum(sizes) < 40_000

@@ -177,7 +177,9 @@ def on_ranks(
     for number, key in enumerate(keys):
         share = _now() + (until - _now()) / (len(keys) - number)
         start, was = _now(), launcher.joined([key], {"change": None}, LAUNCH)
-        patience = TIMES * (_now() - start) + MORE
+        took = _now() - start
+        patience = TIMES * took + MORE
+        os.environ["LITBOOK_PATIENCE"] = f"{2 * took + 1:.1f}"  # who waits in vain need not wait for that
         again = launcher.joined([key], {"change": None}, patience)
         every = changes(lecture, lecture.section(key))
         chosen = list(range(len(every))) if sample is None else sample.get(key, [])
