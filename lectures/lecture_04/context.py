@@ -69,10 +69,12 @@ def ring_attention(
 def keys_and_values_can_go_round() -> None:
     """Ring attention is attention: keys and values go round, and a running sum is kept."""
     note(r"""
-        Let each rank keep the queries of its tokens, and let keys and values go round in a ring. At
-        each turn a rank scores its queries against the keys that are there now, adds up the values,
-        and hands keys and values on. After as many turns as there are ranks it has seen all
-        [@liu2023].
+        A long text is cut into four parts, one for each rank. In attention, each token needs the
+        keys and values of all tokens before it, and most of these are at other ranks. *Ring
+        attention* lets them come by [@liu2023]. Each rank keeps the queries of its own tokens. Keys
+        and values go round in a ring. At each turn a rank scores its queries against the keys that
+        are there now, adds up the values, and hands keys and values on to the next rank. After as
+        many turns as there are ranks it has seen all.
 
         The softmax divides by a sum over *all* keys, which is known only at the end. But it need
         not be known before. Keep the sum so far, as a logarithm, and the result so far. When new
@@ -138,10 +140,11 @@ def in_order_the_last_rank_works_most() -> None:
     slowest = max(work) / (sum(work) / ranks)  # @inspect slowest as times
     assert round(slowest, 2) == 1.75, "the mean: the last rank"
     note(r"""
-        With $G$ ranks that is nearly $2 - 1/G$ times the mean. The cure is to give each rank early
-        tokens and late ones. Cut the text into $2G$ pieces. The first rank gets the first and the
-        last piece, the second rank the second and the last but one, and so on, in a *zigzag*. Llama
-        3 was trained on long texts in this way [@llama3].
+        The last rank has `1.75` times as many pairs as a rank has on average. With $G$ ranks it is
+        nearly $2 - 1/G$ times. The cure is to give each rank early tokens and late ones. Cut the
+        text into $2G$ pieces. The first rank gets the first and the last piece. The second rank
+        gets the second and the last but one, and so on, in a *zigzag*. Llama 3 was trained on long
+        texts in this way [@llama3]:
     """)
     folded = zigzag(256, ranks)
     at = folded[rank]

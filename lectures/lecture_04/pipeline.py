@@ -139,9 +139,13 @@ def idle(steps: Sequence[Sequence[Step]]) -> Fraction:
 def stages_hand_on_activations() -> None:
     """A pipeline sends what passes between two layers, and no weights."""
     note(r"""
-        Four ranks, each with one layer. A batch would keep a single rank busy at a time. So it is
-        cut into *microbatches*, and as soon as a rank has handed one on, it takes the next. First
-        all go forward, then all go backward, as in GPipe [@gpipe]. By hand, with `send` and `recv`:
+        In a pipeline, each rank has some of the layers, a *stage*, and hands its results to the
+        rank with the next layers. Here are four ranks with one layer each. If the whole batch went
+        through at once, only one rank would work at a time. So the batch is cut into
+        *microbatches*. As soon as a rank has handed one on, it takes the next.
+
+        In the simplest schedule, all microbatches go forward first, and then all go backward
+        [@gpipe]. By hand, with `send` and `recv`:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     x, target = torch.randn(2, 256, 33).double()
@@ -161,9 +165,10 @@ def stages_hand_on_activations() -> None:
     assert neighbors <= sent < 1.02 * neighbors, \
         "the tokens, once to each neighbor"
     note(r"""
-        When does a rank wait? Let each forward and each backward pass take one step. Every
-        microbatch carries the number of the step in which it was made, and the rank that gets it is
-        later. So the ranks count their steps while they run. Here is what each did:
+        When does a rank wait? Say that each forward pass of a microbatch takes one step, and each
+        backward pass, too. `Clock` counts the steps while the pipeline runs. For that, a microbatch
+        carries the number of the step in which it was made. A rank that receives it works in a
+        later step. `idle` is the share of all steps in which a rank had nothing to do:
     """)
     steps = everyone(stage.clock.steps)
     length = max(step.number for row in steps for step in row)  # @inspect length as steps
@@ -198,15 +203,19 @@ def bubble(stages: int, batches: int, pieces: int = 1) -> Fraction:
 def microbatches_fill_the_pipeline() -> None:
     """The bubble shrinks as microbatches grow in number."""
     note(r"""
-        The steps in which a rank waits are called the *bubble*. The last rank starts when all ranks
-        before it have done one forward pass, and a rank has two passes to do for each microbatch.
-        With $G$ stages and $\mu$ microbatches, the bubble is
+        In a pipeline a rank waits for its first input, and again before the first gradient comes
+        back. The share of all steps in which it waits is called the *bubble*. Why is there one?
+        Take $G$ stages, one on each rank, and $\mu$ microbatches. Forward, each rank works in $\mu$
+        steps. But the last rank starts $G-1$ steps after the first. So the forward passes take
+        $\mu + G - 1$ steps, and in $G-1$ of them a rank waits. Backward it is the same. So the
+        bubble is
 
         [@eq:bubble]: $$
         \frac{G - 1}{\mu + G - 1}
         $$
 
-        of all steps. Count it in pipelines that run:
+        of all steps. With more microbatches it shrinks. Here it is counted, by `idle`, in pipelines
+        that run with `1` to `16` microbatches:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     x, target = torch.randn(2, 64, 33).double()
@@ -271,10 +280,14 @@ def most_kept(steps: Sequence[Step]) -> int:
 def early_backward_passes_keep_less() -> None:
     """One forward, one backward: the same bubble, and fewer microbatches are kept."""
     note(r"""
-        A rank keeps the activations of each microbatch from its forward to its backward pass. If
-        all go forward first, that is every microbatch. But the last rank could go backward with the
-        first microbatch at once. In the schedule `1F1B`, a rank does so as soon as it can, and then
-        alternates: one forward, one backward [@narayanan2021]. Both schedules are in PyTorch:
+        In a pipeline, a rank keeps the activations of a microbatch from its forward pass to its
+        backward pass. In the schedule `GPipe`, all microbatches go forward first [@gpipe]. So at
+        the turn a rank keeps those of every microbatch. But the last rank could go backward with
+        the first microbatch at once. In the schedule `1F1B`, a rank goes backward as soon as it
+        can. From then on it alternates: one forward, one backward [@narayanan2021].
+
+        PyTorch has both. We compare two things: the *bubble*, which is the share of steps in which
+        a rank waits, and the microbatches that a rank keeps at most:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     x, target = torch.randn(2, 256, 33).double()

@@ -49,6 +49,7 @@ def sharded_state() -> None:
 
 WIDTH, LAYERS = 64, 4
 P = LAYERS * 8 * WIDTH**2  # parameters
+ROUNDING = 1e-4  # what adding in another order may change in float32, after two steps of AdamW
 
 
 def layer(weights: Tensor, x: Tensor) -> Tensor:
@@ -142,9 +143,10 @@ def gathers(sent: int) -> float:
 def every_rank_keeps_sixteen_bytes() -> None:
     """In data parallelism every rank keeps sixteen bytes for each parameter."""
     note(rf"""
-        The model of this part has {LAYERS} layers. The weights of each lie in one row of numbers,
-        so that a shard is simply a piece of the row. Two steps of data parallelism with AdamW, in
-        `float32`. What does a rank keep, and what does it send in a step?
+        In data parallelism each rank has the whole model, and the ranks all-reduce their gradients.
+        What does a rank keep then, and what does it send in a step? We take a model of {LAYERS}
+        layers, and keep all weights of a layer in one row of numbers. It makes two steps with
+        AdamW, in `float32`:
     """)
     ranks = dist.get_world_size()
     weights = [w.requires_grad_() for w in rows_of_weights()]
@@ -158,13 +160,18 @@ def every_rank_keeps_sixteen_bytes() -> None:
                 dist.all_reduce(gradient)
                 gradient /= ranks
         optimizer.step()
-    assert off(weights, optimizer) < 1e-4, "as in one process"
+    assert off(weights, optimizer) < ROUNDING, "as in one process"
     held = kept_by_kind(weights, weights, optimizer)  # @inspect held as B
     assert held == [4 * P, 4 * P, 8 * P], "parameters, gradients, moments"
     note(r"""
-        With $P$ parameters that is $16P$ bytes on every rank, as on a single card. Adding ranks
-        does not make room for a larger model. For the traffic, take as a unit what one all-gather
-        of all parameters sends, by [@eq:gather]. `gathers` counts in this unit:
+        With $P$ parameters, a rank keeps $4P$ bytes of parameters, $4P$ of gradients and $8P$ of
+        AdamW's two moments. That is $16P$ on every rank, as on a single card. Adding ranks does not
+        make room for a larger model.
+
+        And the traffic? We measure it in a *unit* that does not depend on the model: what a rank
+        sends in one all-gather of all parameters, $4P\,(G-1)/G$ bytes on $G$ ranks. An all-reduce
+        is a reduce-scatter and an all-gather, so it should send two units. `gathers` divides the
+        measured bytes by one unit:
     """)
     sent = gathers(wire.sent)  # @inspect sent
     assert round(sent, 1) == 2.0, "an all-reduce of the gradients"
@@ -185,12 +192,15 @@ def every_rank_keeps_sixteen_bytes() -> None:
 def each_rank_updates_a_shard() -> None:
     """ZeRO's first stage shards the moments, and sends no more than before."""
     note(r"""
-        All ranks compute the same update of all parameters. It is enough if each rank updates its
-        own shard and sends the result to the others: the first stage of *ZeRO* [@zero]. Then each
-        rank needs the gradients and the moments of its shard only. The two halves of an all-reduce
-        fit exactly: a reduce-scatter of the gradients before the update, an all-gather of the
-        parameters after it. (The halves are [our ring's](#ring_reduce_scatter), since gloo's
-        reduce-scatter sends too much.)
+        In data parallelism, all ranks compute the same update of all parameters. That is the same
+        work many times over. It is enough if each rank updates one part of the parameters, its
+        *shard*, and sends the result to the others. This is the first stage of *ZeRO* [@zero].
+
+        For its update, a rank needs the moments of its shard, and the summed gradients of its
+        shard. A reduce-scatter brings just these gradients. After the update, an all-gather brings
+        the new parameters of all shards to all ranks. Both are the halves of an all-reduce, so
+        nothing is sent that was not sent before. (We use [our own ring](#ring_reduce_scatter) for
+        them, since gloo's reduce-scatter sends too much.)
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     weights = [w.requires_grad_() for w in rows_of_weights()]
@@ -207,15 +217,16 @@ def each_rank_updates_a_shard() -> None:
             optimizer.step()
             for w in weights:
                 ring_all_gather(w.detach().chunk(ranks))
-    assert off(weights, optimizer) < 1e-4, "all weights as in one process"
+    assert off(weights, optimizer) < ROUNDING, "all weights as in one process"
     held = kept_by_kind([*weights, *shards], weights, optimizer)  # @inspect held as B
     assert held == [4 * P, 4 * P, 8 * P // ranks], "a share of the moments"
     assert round(gathers(wire.sent), 1) == 2.0, "as much sent as before"
     figure(plot_state({"stage one": everyone(held)}, P), caption="Each rank keeps the moments of its own shard.",
         alt="Four rows of blocks. All parameters and gradients are filled; of the moments, one block in each row.")
     misbelief("Sharding the optimizer costs extra traffic.", rf"""
-        Measured on the wire, it sends {gathers(wire.sent):.1f} units, as data parallelism does. An
-        all-reduce already is a reduce-scatter and an all-gather. The update moves between them.
+        Measured on the wire, it sends as much as {gathers(wire.sent):.1f} all-gathers of all
+        parameters. Data parallelism sends the same: its all-reduce is a reduce-scatter and an
+        all-gather. The update has moved between the two.
     """)
     question(r"""
         `16` ranks train a model of `10` billion parameters with the first stage. How many GB does
@@ -256,7 +267,7 @@ def gradients_need_not_stay() -> None:
             optimizer.step()
             for w in weights:
                 ring_all_gather(w.detach().chunk(ranks))
-    assert off(weights, optimizer) < 1e-4, "all weights as in one process"
+    assert off(weights, optimizer) < ROUNDING, "all weights as in one process"
     held = kept_by_kind([*weights, *shards], shards, optimizer)  # @inspect held as B
     assert held == [4 * P, 4 * P // ranks, 8 * P // ranks], "shards of both"
     assert most == 4 * P // LAYERS, "one layer's gradient at a time"
@@ -295,11 +306,14 @@ def gathered(shard: Tensor, x: Tensor) -> Tensor:
 def weights_come_when_they_are_needed() -> None:
     """The third stage keeps one shard of everything, and fetches a layer's weights twice."""
     note(r"""
-        A layer needs its weights only while it computes. In the third stage each rank keeps a shard
-        of the weights, too. `gathered` all-gathers the weights of a layer and then runs it. Nothing
-        of them may stay. So we use a [checkpoint](#lecture_03.checkpointing_keeps_the_input_alone):
-        the layer runs again before its backward pass, and its weights are gathered again. Backward,
-        an all-gather is a reduce-scatter of the gradient:
+        A layer needs its weights only while it computes. So in the third stage of ZeRO, a rank
+        keeps one shard of the weights, too, as it does of gradients and moments. Forward, it
+        all-gathers the weights of a layer, runs the layer, and drops them. Backward, it gathers
+        them a second time. Then a reduce-scatter leaves it the gradient of its own shard.
+
+        `gathered` does the first of that: it all-gathers a layer's weights and runs the layer. A
+        [checkpoint](#lecture_03.checkpointing_keeps_the_input_alone) around it does the second: it
+        keeps nothing but the layer's input, and runs the layer again before its backward pass:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     own = [w.chunk(ranks)[rank].clone() for w in rows_of_weights()]
@@ -312,7 +326,7 @@ def weights_come_when_they_are_needed() -> None:
         with Wire() as wire:
             loss_of(layers, own_rows()).backward()
         optimizer.step()
-    assert off(shards, optimizer) < 1e-4, "each shard as in one process"
+    assert off(shards, optimizer) < ROUNDING, "each shard as in one process"
     held = kept_by_kind(shards, shards, optimizer)  # @inspect held as B
     assert sum(held) == 16 * P // ranks, "a shard of everything"
     sent = gathers(wire.sent)  # @inspect sent
@@ -324,8 +338,10 @@ def weights_come_when_they_are_needed() -> None:
     figure(plot_state({"stage three": everyone(held)}, P), caption="Each rank keeps one shard of everything.",
         alt="Four rows of blocks. In each row one block of parameters, one of gradients and one of moments is filled.")
     note(r"""
-        All of them together, on $G$ ranks. The third stage alone can hold any model, with enough
-        ranks. Its price is one more all-gather in each step:
+        So the third stage sends three units of traffic, where a unit is one all-gather of all
+        parameters: two all-gathers, and a reduce-scatter that costs as much. The stages before it
+        send two. In return, only the third stage can hold any model if there are enough ranks. All
+        stages together, with $P$ parameters on $G$ ranks:
 
         [@tab:stages]: Bytes that each rank keeps, and all-gathers of the parameters that it sends in a step.
 
@@ -372,10 +388,11 @@ class Collectives(Watching):
 def fsdp_does_the_same() -> None:
     """PyTorch's FSDP keeps and computes the same as the third stage by hand."""
     note(r"""
-        PyTorch's name for the third stage is *FSDP*, fully sharded data parallelism [@fsdp].
-        `fully_shard` is given a layer. It shards its parameters, gathers them before the layer runs
-        in either direction, drops them afterwards, and reduce-scatters their gradients.
-        `Collectives` counts the calls:
+        PyTorch's name for the third stage of ZeRO is *FSDP*, fully sharded data parallelism
+        [@fsdp]: each rank keeps one shard of all parameters, gradients and moments. `fully_shard`
+        is given a layer. From then on, PyTorch all-gathers the layer's parameters before the layer
+        runs, forward and backward, and drops them afterwards. It reduce-scatters the gradients.
+        `Collectives` counts these calls:
     """)
     ranks = dist.get_world_size()
     layers = [Layer(w) for w in rows_of_weights()]
@@ -388,16 +405,17 @@ def fsdp_does_the_same() -> None:
         with Wire() as wire, Collectives() as calls:
             loss_of(layers, own_rows()).backward()
         optimizer.step()
-    assert off(weights, optimizer) < 1e-4, "each shard as in one process"
+    assert off(weights, optimizer) < ROUNDING, "each shard as in one process"
     held = kept_by_kind(weights, weights, optimizer)  # @inspect held as B
     assert sum(held) == 16 * P // ranks, "as by hand"
     counts = calls.counts  # @inspect counts
     assert counts["allgather_base"] == 2 * LAYERS, "two for each layer"
     assert counts["reduce_scatter_base"] == LAYERS, "one for each layer"
     note(r"""
-        Three collectives for each layer, so we expect three units, as by hand. But the wire says
-        otherwise, because gloo's reduce-scatter
-        [sends a whole all-reduce](#a_ring_sends_less_than_twice_the_tensor):
+        There are three collectives for each layer: two all-gathers and a reduce-scatter. Let one
+        all-gather of all parameters be the unit of traffic. Then we expect three units. But four
+        are sent, because gloo's reduce-scatter
+        [sends as much as an all-reduce](#a_ring_sends_less_than_twice_the_tensor), two units:
     """)
     sent = gathers(wire.sent)  # @inspect sent
     assert round(sent, 1) == 4.0, "one, one, and two"
@@ -416,10 +434,13 @@ def fsdp_does_the_same() -> None:
 def more_ranks_keep_less_each() -> None:
     """Only what is sharded shrinks with more ranks."""
     note(r"""
-        How far does each stage come? The formulas of [@tab:stages] were measured to the byte on
-        four ranks. Here they are for a model of `13` billion parameters, on any number of ranks:
+        Each stage of ZeRO shards more: the first the moments, the second also the gradients, the
+        third also the parameters. What is sharded is divided by the number of ranks, and the rest
+        is on every rank. [@tab:stages] has the formulas, which were measured to the byte on four
+        ranks. Here they are for a model of `13` billion parameters, on any number of ranks:
     """)
     sizes = {"parameters": 4, "gradients": 4, "moments": 8}
+    assert sum(sizes.values()) == 16, "bytes of a parameter's state"
     shared = {"data parallelism": 0,
               "stage one": 1, "stage two": 2, "stage three": 3}
 
@@ -546,7 +567,8 @@ def a_checkpoint_fits_another_layout() -> None:
     shutil.rmtree(folder, ignore_errors=True)
     part, columns = by_columns.to_local(), matrix.chunk(ranks, dim=1)  # @inspect part.shape
     assert torch.equal(part, columns[rank]), "this rank's columns"
-    assert everyone(part.shape) == ranks * [(64, 16)], "on each rank"
+    shapes = everyone(part.shape)
+    assert shapes == ranks * [(64, 16)], "on each rank"
     question(r"""
         A checkpoint of `128` GB was saved by `64` ranks, and `16` ranks load it, each its shard.
         How many of the files of equal size does each of them need, if shards are cut the same way?

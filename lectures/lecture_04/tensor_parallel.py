@@ -81,10 +81,13 @@ def owners(whole: Tensor, kept: list[Tensor]) -> Int[Tensor, "row col"]:
 def columns_then_rows_need_one_sum() -> None:
     """Cut the first matrix by columns and the next by rows, and one sum is left to do."""
     note(r"""
-        There are two ways to share a product $x W$ among ranks. Cut $W$ by *columns*: each rank
-        needs all of $x$ and computes some columns of the result. Cut $W$ by *rows*: each rank needs
-        only the matching columns of $x$. Its result has full size, and is only a part of each sum.
-        An all-reduce adds the parts up. With whole numbers:
+        There are two ways to share a matrix product $x W$ among ranks.
+
+        - Cut $W$ by *columns*. Each rank needs all of $x$, and computes some columns of the result.
+        - Cut $W$ by *rows*. Each rank needs only some columns of $x$. Its result has full size, but
+          each number in it is only a part of a sum. An all-reduce adds the parts up.
+
+        Both ways on four ranks, with whole numbers:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     x: Float[Tensor, "t d"] = torch.arange(8.0).view(2, 4)
@@ -99,12 +102,15 @@ def columns_then_rows_need_one_sum() -> None:
     assert not torch.equal(part, x @ matrix), "a part of each sum"
     assert torch.equal(total, x @ matrix), "added up"
     note(r"""
-        Now two matrices, one after the other. The second way needs columns of its input, and the
-        first way leaves columns. So cut the first matrix by columns and the second by rows: nothing
-        has to be sent in between. The feed-forward part has two matrices that read a token, `gate`
-        and `up`, and one that ends it, `down`. What a rank keeps of them is a feed-forward part
-        itself, only narrower inside. (`nn.Linear` stores the transpose of $W$. So the columns of
-        $W$ are the rows of its `weight`.)
+        Now take two matrices, one after the other. A matrix cut by columns leaves each rank some
+        columns of the result. A matrix cut by rows needs just these columns as its input. So cut
+        the first by columns and the second by rows: then nothing has to be sent between the two.
+
+        The feed-forward part of a block has two matrices that read a token, `gate` and `up`. We cut
+        them by columns. Its last matrix, `down`, we cut by rows. What a rank keeps is a
+        feed-forward part itself, only narrower inside. One all-reduce at the end adds up.
+        (`nn.Linear` stores the transpose of $W$. So the columns of $W$ are the rows of its
+        `weight`.)
     """)
     whole = FeedForward(8, 16).double()
     mine = FeedForward(8, 16 // ranks).double()
@@ -238,11 +244,11 @@ def all_reduce_bytes(size: float, ranks: int) -> float:
 def heads_are_columns() -> None:
     """A head is a few columns, so each rank computes heads of its own."""
     note(r"""
-        Attention is cut in the same way. A head of queries is a few columns of the query matrix,
-        and no head looks at another. So a rank keeps some heads: their columns of `query`, `key`
-        and `value`, and their rows of `out`. The queries of a head need their keys at the same
-        rank, so the number of ranks has to divide the heads of keys, too. A whole block with `8`
-        heads, `4` of keys:
+        Attention can be shared among ranks by its heads. A head of queries is a few columns of the
+        query matrix, and no head looks at another. So each rank keeps some heads: their columns of
+        `query`, `key` and `value`, and their rows of `out`. A head needs its keys at the same rank.
+        So the number of ranks has to divide the number of heads of keys. We share a whole block
+        with `8` heads of queries and `4` of keys among four ranks:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     whole = Block().double()
@@ -256,10 +262,14 @@ def heads_are_columns() -> None:
     y = whole(x)
     y.square().sum().backward()
     note(r"""
-        Each part of the block ends in a sum, so forward there are two all-reduces. Backward it is
-        the other way around. Each rank's slices give a part of the gradient of the tokens that came
-        in, and these parts have to be added up: two more [@shoeybi2019]. `Enter` and `Leave` are
-        these two ends. How many bytes do they take?
+        The block has two parts, attention and feed-forward. At the end of a part, each rank has a
+        part of every sum. So forward, an all-reduce stands behind each part. Backward, each rank's
+        slices give a part of the gradient of the tokens that came in. So backward, an all-reduce
+        stands before each part [@shoeybi2019].
+
+        Two small functions do that. `Enter` stands before a part: forward it does nothing, backward
+        it all-reduces. `Leave` stands behind a part: forward it all-reduces, backward it does
+        nothing. How many bytes do they send?
     """)
     with Wire() as forth:
         made = mine(z)
@@ -276,8 +286,10 @@ def heads_are_columns() -> None:
     assert 1 < min(ratios) <= max(ratios) < 1.02, \
         "two all-reduces each way, and headers"
     note(r"""
-        The traffic is of the size of the tokens, not of the weights. With $B$ sequences of $T$
-        tokens, width $d$, numbers of $w$ bytes and $G$ ranks, each rank sends
+        There are two all-reduces each way, four in all. What is summed are the tokens, so the
+        traffic grows with the tokens and not with the weights. Take $B$ sequences of $T$ tokens of
+        $d$ numbers, $w$ bytes each. An all-reduce on $G$ ranks sends $2\,(G-1)/G$ times the bytes
+        of its tensor. So each rank sends
 
         [@eq:tensor]: $$
         4 \cdot \frac{2\,(G-1)}{G} \cdot B\,T\,d\,w
@@ -391,12 +403,19 @@ class Scatter(torch.autograd.Function):
 def a_sum_can_be_left_scattered() -> None:
     """Sequence parallelism sends as many bytes, and keeps less."""
     note(r"""
-        Between the parts of a block, every rank has all tokens, and all ranks do the same: they
-        norm them and add to them. Nothing there looks at several tokens at once, so each rank could
-        do it for some of the tokens. An all-reduce is a reduce-scatter and an all-gather. So stop
-        after the reduce-scatter, which leaves each rank the sums of its own tokens. Do the
-        all-gather where the next part begins. That is *sequence parallelism* [@korthikanti2022]. It
-        is the same block with other ends:
+        In tensor parallelism, an all-reduce ends each part of a block. After it, every rank has all
+        tokens, and all ranks do the same work on them: the norm, and the sum with what came in.
+        Nothing there looks at several tokens at once. So each rank could do it for a fourth of the
+        tokens.
+
+        An all-reduce is a reduce-scatter and an all-gather. So take the two apart. Behind a part,
+        do the reduce-scatter only: it leaves each rank the sums of its own tokens. Before the next
+        part, behind its norm, do the all-gather. That is *sequence parallelism* [@korthikanti2022].
+
+        In code, it is the same block with two other functions at the ends of its parts. `Scatter`
+        stands behind a part: forward a reduce-scatter, backward an all-gather. `Gather` stands
+        before a part, the other way round. (`summed` is the block of tensor parallelism, to compare
+        with: its ends `Enter` and `Leave` do a whole all-reduce.)
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     whole = Block().double()
@@ -420,9 +439,10 @@ def a_sum_can_be_left_scattered() -> None:
     ratio = wire.sent / (4 * all_reduce_bytes(x.nbytes, ranks))  # @inspect ratio
     assert 1 < ratio < 1.02, "as many bytes as four all-reduces"
     note(r"""
-        What does each rank keep for the backward pass? Of each norm that is its input, the input
-        divided by its root mean square, and that root: $2d + 1$ numbers a token. These are now kept
-        for the rank's own tokens alone:
+        So as many bytes are sent as by the four all-reduces of tensor parallelism. What is gained
+        is memory. For the backward pass, a norm keeps its input, the input divided by its root mean
+        square, and that root: $2d + 1$ numbers for a token of width $d$. Now each rank keeps these
+        for its own tokens alone:
     """)
     weights = [*summed.parameters(), *scattering.parameters()]
     before = saved_bytes_of(lambda: summed(x), weights)  # @inspect before as B
