@@ -48,14 +48,22 @@ def connections() -> Iterator[socket.socket]:  # @stepover
             continue
 
 
+def acknowledged_by(one: socket.socket) -> int:  # @stepover
+    """Bytes that the other side of a connection says it has."""
+    info = one.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
+    count: int = struct.unpack_from("Q", info, BYTES_ACKED)[0]
+    return count
+
+
 def written() -> dict[Ports, int]:  # @stepover
     """For each TCP connection of this process, the bytes written to it so far."""
     counts = {}
     for one in connections():
-        info = one.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
-        acknowledged: int = struct.unpack_from("Q", info, BYTES_ACKED)[0]
-        queue = fcntl.ioctl(one, termios.TIOCOUTQ, bytes(4))
-        waiting: int = struct.unpack("i", queue)[0]
+        acknowledged, waiting = -1, 0
+        # What is acknowledged between two readings would be in neither.
+        while acknowledged != (acknowledged := acknowledged_by(one)):
+            queue = fcntl.ioctl(one, termios.TIOCOUTQ, bytes(4))
+            waiting = struct.unpack("i", queue)[0]
         ports = one.getsockname()[1], one.getpeername()[1]
         counts[ports] = acknowledged + waiting
     return counts

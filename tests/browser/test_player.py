@@ -426,6 +426,26 @@ def small(small_address: str) -> Path:
     return SITES[small_address]
 
 
+RANKS = '''"""On ranks."""
+import torch.distributed as dist
+from litbook import note, requires
+
+
+def main() -> None:
+    note("Two ranks.")
+    each()
+
+
+@requires("ranks=2")
+def each() -> None:
+    """Each rank has a number."""
+    note("It is another one on each:")
+    rank = dist.get_rank()
+    double = 2 * rank  # @inspect double
+    assert double < 3, "of both"
+'''
+
+
 def _build(root: Path, address: str) -> None:
     for folder in ("lectures", "docs"):
         (root / folder).mkdir()
@@ -435,6 +455,7 @@ def _build(root: Path, address: str) -> None:
         "lecture_92": LARGE,
         "lecture_93": ENDING,
         "lecture_94": MEMORY,
+        "lecture_95": RANKS,
     }.items():
         (root / "lectures" / f"{name}.py").write_text(text, encoding="utf-8")
     (root / "docs" / "index.md").write_text(
@@ -1101,3 +1122,20 @@ def test_what_a_claim_has_looked_at_is_known_to_the_player(tmp_path: Path) -> No
     )
     assert [(name, text) for _, name, text in said(data)] == [("x", "[1, 2]"), ("y", "3")]
     assert [data["names"][name] for name in data["asked"]] == ["y"]
+
+
+def test_the_switch_of_rank_shows_what_that_rank_had_at_the_same_step(
+    reader: Reader, small_address: str
+) -> None:
+    reader.open(small_address + "lectures/lecture_95/").until('assert double < 3, "of both"').press(
+        "ArrowRight"
+    )
+    step, switch = reader.step(), reader.page.locator(".lb-player select")
+    assert switch.locator("option").all_inner_texts() == ["rank 0", "rank 1"]
+    for rank in ("1", "0"):
+        switch.select_option(rank)
+        reader.page.wait_for_function(
+            "(n) => document.querySelector('.lbp')?.textContent.includes(`(rank ${n})`)", arg=rank
+        )
+        assert reader.variables() == {"double": str(2 * int(rank))}
+        assert reader.step() == step
