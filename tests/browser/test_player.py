@@ -1132,6 +1132,7 @@ def test_the_switch_of_rank_shows_what_that_rank_had_at_the_same_step(
     )
     step, switch = reader.step(), reader.page.locator(".lb-player select")
     assert switch.locator("option").all_inner_texts() == ["rank 0", "rank 1"]
+    reader.page.wait_for_function("(n) => location.search === `?step=${n}`", arg=step)  # written in a pause
     for rank in ("1", "0"):
         switch.select_option(rank)
         reader.page.wait_for_function(
