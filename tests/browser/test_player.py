@@ -1138,5 +1138,5 @@ def test_the_switch_of_rank_shows_what_that_rank_had_at_the_same_step(
         reader.page.wait_for_function(
             "(n) => document.querySelector('.lbp')?.textContent.includes(`(rank ${n})`)", arg=rank
         )
-        assert reader.variables() == {"double": str(2 * int(rank))}
+        assert reader.variables() == {"rank": rank, "double": str(2 * int(rank))}
         assert reader.step() == step
