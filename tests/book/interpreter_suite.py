@@ -18,6 +18,7 @@ import json
 import sys
 import types
 import unittest
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,11 @@ class Counting:
     """Probes that count the steps that they are told alone, and do nothing else."""
 
     steps = 0
+
+    def __init__(self) -> None:
+        from litbook.probe.events import Turns
+
+        self.turns = defaultdict[int, Turns](Turns)
 
     def step(self, statement: int) -> None:
         Counting.steps += 1
