@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.running import messages, one, plain, record, section, steps
 
-from litbook.record import model, recordings
+from litbook.record import encoding, model, ranks, recordings
 from litbook.record.limits import GLIMPSES
 from litbook.text.scopes import touched
 
@@ -150,3 +150,12 @@ def test_a_recording_holds_none_and_no_snapshot_of_them(tmp_path: Path) -> None:
     assert kept.locals == ()
     assert [plain(kept.snapshots[v.value]) for v in kept.values] == [5]  # type: ignore[index]
     assert [plain(shot) for shot in kept.snapshots] == [5]
+
+
+def test_of_ranks_neither(tmp_path: Path) -> None:
+    both = [record(tmp_path, section(f"a = [{rank}]\nb = 5  # @inspect b\nassert b == 5")) for rank in (0, 1)]
+    made = ranks.joined(both[0], both, ["one"])
+    assert [len(ranks.of_rank(one(made), rank).locals) for rank in (0, 1)] == [1, 1]
+    kept = encoding.loads(recordings.dumps(made))
+    assert [ranks.of_rank(one(kept), rank).locals for rank in (0, 1)] == [(), ()]
+    assert [plain(shot) for shot in one(kept).snapshots] == [5]

@@ -155,12 +155,11 @@ def trimmed(record: model.Record) -> model.Record:
         for definition in record.definitions
         if definition.key in called | named
     )
-    sections = (section if _is_whole(section) else _without_steps(section) for section in record.sections)
     return replace(
         record,
         sources=tuple(replace(source, text="", cuts=()) for source in record.sources),
         definitions=tuple(definitions),
-        sections=tuple(replace(section, seconds=0.0, locals=()) for section in sections),
+        sections=tuple(map(_kept, record.sections)),
         seconds=float(round(record.seconds)),  # finer, a file would change when no value does
         peak=0,
     )
@@ -171,11 +170,23 @@ def _is_whole(section: model.Section) -> bool:
     return needs(section.requires).device != ""
 
 
-def _without_steps(section: model.Section) -> model.Section:
-    """A section without what pages have of their own; on each rank, where it ran on several."""
+def _kept(section: model.Section) -> model.Section:
+    """A section as a recording holds it; on each rank, where it ran on several."""
     if section.shares:
-        return ranks.merged([_without_steps(rank) for rank in ranks.ranks_of(section)])
-    bare = replace(
+        return ranks.merged([_kept(rank) for rank in ranks.ranks_of(section)])
+    kept = replace(section, locals=()) if _is_whole(section) else _without_steps(section)
+    # Its snapshots, without those that only local names had.
+    used = [value.value for value in kept.values] + [piece.answer for piece in kept.pieces]
+    used += [side.value for claim in kept.claims for side in claim.operands]
+    used += [argument for frame in kept.frames for _, argument in frame.arguments]
+    places = {old: new for new, old in enumerate(sorted({number for number in used if number is not None}))}
+    bare = ranks.renumbered(kept, places, range(len(kept.calls) + 1))
+    return replace(bare, snapshots=tuple(kept.snapshots[number] for number in places), seconds=0.0)
+
+
+def _without_steps(section: model.Section) -> model.Section:
+    """A section without what pages have of their own."""
+    return replace(
         section,
         statements=(),
         frames=tuple(replace(frame, arguments=()) for frame in section.frames),
@@ -190,15 +201,8 @@ def _without_steps(section: model.Section) -> model.Section:
         ),
         values=tuple(replace(value, step=0, reads=()) for value in section.values),
         locals=(),
-    )
-    used = [value.value for value in bare.values] + [piece.answer for piece in bare.pieces]
-    used += [side.value for claim in bare.claims for side in claim.operands]
-    kept = sorted({number for number in used if number is not None})
-    places = {number: place for place, number in enumerate(kept)}
-    shots = (section.snapshots[number] for number in kept)
-    return replace(
-        ranks.renumbered(bare, places, range(len(section.calls) + 1)),
         snapshots=tuple(
-            replace(shot, media="", form="") if isinstance(shot, model.Opaque) else shot for shot in shots
+            replace(shot, media="", form="") if isinstance(shot, model.Opaque) else shot
+            for shot in section.snapshots
         ),
     )
