@@ -42,7 +42,7 @@ def a_rank_sees_its_own_memory_alone() -> None:
         zero: rank 0, rank 1, and so on. All ranks together are a *process group*.
 
         Four ranks ran the code of this section, on processors in place of cards. A line that says
-        `rank` gave another value on each of them. Then the page shows one value for each rank:
+        `rank` gave a different value on each of them. Then the page shows one value for each rank:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()  # @inspect rank, ranks
     mine = 10**rank * torch.arange(1, 5)  # @inspect mine

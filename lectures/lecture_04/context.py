@@ -140,11 +140,12 @@ def in_order_the_last_rank_works_most() -> None:
     slowest = max(work) / (sum(work) / ranks)  # @inspect slowest as times
     assert round(slowest, 2) == 1.75, "the mean: the last rank"
     note(r"""
-        The last rank has `1.75` times as many pairs as a rank has on average. With $G$ ranks it is
-        nearly $2 - 1/G$ times. The cure is to give each rank early tokens and late ones. Cut the
-        text into $2G$ pieces. The first rank gets the first and the last piece. The second rank
-        gets the second and the last but one, and so on, in a *zigzag*. Llama 3 was trained on long
-        texts in this way [@llama3]:
+        The last rank has `1.75` times as many pairs as a rank has on average. Up to a token, the
+        pairs grow with the square of its place. So of $G$ ranks the last has $1 - (1 - 1/G)^2$ of
+        all pairs, and the mean is $1/G$: nearly $2 - 1/G$ times as much. The cure is to give each
+        rank early tokens and late ones. Cut the text into $2G$ pieces. The first rank gets the
+        first and the last piece. The second rank gets the second and the last but one, and so on,
+        in a *zigzag*. Llama 3 was trained on long texts in this way [@llama3]:
     """)
     folded = zigzag(256, ranks)
     at = folded[rank]

@@ -53,7 +53,7 @@ def a_rank_has_the_gradient_of_its_own_rows() -> None:
     assert before[0] == [1, 2, 3, 4], "rank 0: the mean of its rows"
     assert before[1] == [10, 20, 30, 40], "rank 1: of other rows"
     note(r"""
-        Each rank has another gradient. If each updated its weights with that, the copies of the
+        Each rank has a different gradient. If each updated its weights with that, the copies of the
         model would drift apart. An all-reduce gives all of them the same sum, and divided by the
         number of ranks it is the mean:
     """)
@@ -115,7 +115,7 @@ def three_ways_to_the_same_gradient() -> None:
     F.mse_loss(alone(x), target).backward()
     F.mse_loss(by_hand(x[mine]), target[mine]).backward()
     assert not torch.allclose(gradients(by_hand), gradients(alone)), \
-        "before: another gradient"
+        "before: a different gradient"
     with Wire() as loop:
         for p in by_hand.parameters():
             gradient = gradient_of(p)

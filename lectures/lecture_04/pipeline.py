@@ -283,8 +283,10 @@ def early_backward_passes_keep_less() -> None:
         In a pipeline, a rank keeps the activations of a microbatch from its forward pass to its
         backward pass. In the schedule `GPipe`, all microbatches go forward first [@gpipe]. So at
         the turn a rank keeps those of every microbatch. But the last rank could go backward with
-        the first microbatch at once. In the schedule `1F1B`, a rank goes backward as soon as it
-        can. From then on it alternates: one forward, one backward [@narayanan2021].
+        the first microbatch at once. In the schedule `1F1B`, a rank sends forward as many
+        microbatches as there are stages from it to the end, itself included. Then it waits for the
+        first one to come back. From then on it alternates: one forward, one backward
+        [@narayanan2021].
 
         PyTorch has both. We compare two things: the *bubble*, which is the share of steps in which
         a rank waits, and the microbatches that a rank keeps at most:

@@ -455,8 +455,8 @@ def more_ranks_keep_less_each() -> None:
         at={"stage": "stage one", "ranks": 8}, kind="stack", unit="B", limit=("memory of one H100", memory),
         do="Which stages ever fit on an H100? Choose a stage, then move the ranks.",
         see=r"""
-            Data parallelism and the first stage never fit, on any number of ranks. The second fits
-            from `8` ranks on, and the third from `4` on.
+            Data parallelism and the first stage never fit, on any number of ranks. Among the
+            numbers that the slider has, the second fits first at `8` ranks, and the third at `4`.
         """,
         caption="What each rank keeps of the state of a model of `13` billion parameters, with AdamW in `float32`.",
         alt="A bar of parameters, gradients and moments beside the memory of one card.")  # @hide
@@ -464,7 +464,7 @@ def more_ranks_keep_less_each() -> None:
     for (stage, ranks), state in grid.items():
         if not fits[stage] and sum(state.values()) <= memory:
             fits[stage] = ranks
-    assert [*fits.values()] == [0, 0, 8, 4], "ranks it takes; zero: never"
+    assert [*fits.values()] == [0, 0, 8, 4], "first number of the slider that fits; zero: none does"
     question(r"""
         With the second stage, how many GB does a rank keep at least, however many ranks there are?
     """, answer=4 * 13, check=round(grid["stage two", 1024]["parameters"] / 1e9), unit="GB", why="The parameters are on every rank.",

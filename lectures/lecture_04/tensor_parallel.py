@@ -451,10 +451,11 @@ def a_sum_can_be_left_scattered() -> None:
     assert before - after == two_norms * (ranks - 1) / ranks, \
         "of the two norms, a fourth is left"
     note(rf"""
-        That leaves {after / before:.0%}. Of the rest, what attention and the feed-forward part
-        compute inside was cut before. What is still whole at every rank are the gathered tokens
-        that enter the matrices. Megatron gathers them once more in the backward pass instead of
-        keeping them [@korthikanti2022].
+        So a rank keeps {after / before:.0%} of the bytes that it kept before. Most of these are
+        what attention and the feed-forward part compute inside, and tensor parallelism has cut that
+        already. One thing is still whole on every rank: the gathered tokens that enter the
+        matrices. Megatron gathers them once more in the backward pass instead of keeping them
+        [@korthikanti2022].
     """)
     misbelief("With sequence parallelism the gradients of all weights are finished where they are made.", r"""
         Those of the matrices are. But the gains of a norm are whole at every rank, and each rank's

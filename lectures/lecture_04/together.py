@@ -209,12 +209,18 @@ def the_axes_multiply() -> None:
     assert 2 * misprinted == 16384, "half the cards: it has to be eight"
     note(r"""
         DeepSeek-V3 was trained on `2048` cards with `16` stages, experts spread over `64` cards,
-        and no tensor parallelism [@deepseek-v3]. Is there a data axis of two?
+        and no tensor parallelism [@deepseek-v3]. Now `16` stages times `64` cards are half of the
+        cards. Does that leave two ranks along the axis data?
     """)
     beside = 2048 // 16  # @inspect beside
-    assert beside == 128, "cards for each stage, all with tokens of their own"
+    assert beside == 128, "cards for each pipeline stage, all with tokens of their own"
     copies = beside // 64  # @inspect copies
     assert copies == 2, "copies of each expert among them"
+    note(r"""
+        It does not: each of the `128` cards of a stage has tokens of its own, so there are `128`
+        ranks along the axis data. The experts of a stage lie on `64` of them, and so there are two
+        copies of each expert.
+    """)
     misbelief("The axes data, stages and experts multiply to the number of cards.", rf"""
         The cards that share the experts each have tokens of their own. So the axis of experts lies
         *inside* the axis data. Each stage has {beside} cards with tokens of their own, and {copies}
