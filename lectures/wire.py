@@ -91,7 +91,7 @@ class Wire:
         self.to = [0] * dist.get_world_size()
 
     def __enter__(self) -> Self:  # @stepover
-        gc.collect()  # a group that nobody holds any more closes its connections: now, not later
+        gc.collect()  # a group that nobody holds closes its connections now
         dist.barrier()
         now = written()
         self.before = {at: now[at] for at in now if at in self.rank_of}

@@ -66,7 +66,8 @@ def a_long_run_saves_by_the_clock() -> None:
         return save / interval + interval / 2 / between
 
     share = lost(every)  # @inspect share
-    assert round(share, 3) == 0.104, "At this best time, a tenth of all time is lost."
+    assert round(share, 3) == 0.104, \
+        "At this best time, a tenth of all time is lost."
     assert lost(every / 2) > share, "Saving twice as often loses more time."  # @hide
     assert lost(every * 2) > share, "Saving half as often loses more time, too."  # @hide
     minutes = [every * 2 ** (k / 8) for k in range(-24, 25)]  # @hide
@@ -249,7 +250,8 @@ def a_resumed_run_needs_all_of_its_state() -> None:
     note("Which of the five parts are needed? Leave out one at a time:")
     costs = {part: drift([p for p in parts if p != part]) for part in parts}  # @inspect costs
     needed = [part for part, cost in costs.items() if cost > 0]  # @inspect needed
-    assert needed == parts, "Without any one of the five, the weights end elsewhere."
+    assert needed == parts, \
+        "Without any one of the five, the weights end elsewhere."
     note(r"""
         So all five parts belong in the file. (Every GPU has a random generator of its own, too;
         `torch.cuda.get_rng_state_all` reads their states.)
@@ -303,7 +305,8 @@ def loading_a_file_restores_nothing() -> None:
     assert equal() == [False, False], \
         "After torch.load, no matrix of the two models agrees."
     fresh.load_state_dict(state["model"])
-    assert equal() == [True, True], "After load_state_dict, both matrices agree."
+    assert equal() == [True, True], \
+        "After load_state_dict, both matrices agree."
     misbelief("To resume, call `torch.load` on the checkpoint.", r"""
         That only reads the file, and the model keeps its old weights. Model and optimizer change
         when each is given its part of the file with `load_state_dict`.

@@ -108,7 +108,8 @@ def a_product_costs_two_m_k_n() -> None:
     """)
     x, w = torch.randn(m, k), torch.randn(k, n)
     work = flops(lambda: x @ w)  # @inspect work as FLOP
-    assert work == 2 * m * k * n == 210, "PyTorch's counter says 2mkn, 210 FLOPs."
+    assert work == 2 * m * k * n == 210, \
+        "PyTorch's counter says 2mkn, 210 FLOPs."
     assert work - (times + plus) == m * n == 21, \
         "That is one more than was done for each of the 21 entries."
 
@@ -281,7 +282,8 @@ def a_forward_pass_costs_two_per_parameter() -> None:
     assert work == 2 * 1024 * params, \
         "PyTorch's counter finds two FLOPs for each row and weight."
     same = flops(lambda: forward(tokens))  # @inspect same as FLOP
-    assert same == work, "8 sequences of 128 tokens take as many FLOPs as 1024 rows."
+    assert same == work, \
+        "8 sequences of 128 tokens take as many FLOPs as 1024 rows."
     note(rf"""
         Both take `2 * 1024 * 8256` FLOPs, which is {work:,}. Only the number of rows and the number
         of weights matter.
@@ -351,7 +353,8 @@ def not_everything_else_is_linear() -> None:
     assert svd == 0, "reported, not spent"  # @zero: the counter has no formula for it
     q = torch.randn(1, 1, 16, 8)  # @unnoticed: 1, 16, 8: any shape
     fused = flops(lambda: F.scaled_dot_product_attention(q, q, q))  # @measure fused as FLOP
-    assert fused in (0, 2 * 2 * 16 * 16 * 8), "attention: nothing, or both products"
+    assert fused in (0, 2 * 2 * 16 * 16 * 8), \
+        "attention: nothing, or both products"
     question(r"""
         How many FLOPs does one output of a convolution cost that reads `16` channels with kernels
         of `5 × 5`?

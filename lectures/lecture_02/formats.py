@@ -418,7 +418,8 @@ def bfloat16_is_much_coarser() -> None:
     bits_of_fraction = layout(torch.bfloat16)[2]  # @hide
     assert bits_of_fraction == 7, "The fraction has 7 bits."  # @hide
     count = 2 ** (7 + 1)  # @inspect count
-    assert count == 2 / coarse == 256, "Up to 256 bfloat16 counts without a gap."
+    assert count == 2 / coarse == 256, \
+        "Up to 256 bfloat16 counts without a gap."
     digits = math.log10(count)  # @inspect digits
     assert 2.40 < digits < 2.41, "A bfloat16 has 2.4 significant decimal digits."  # @hide
     note("Beyond `256` there are gaps. The next number after `256` is `258`. The sum `256 + 1` lies half way between them, and is rounded back to `256`:")
@@ -926,7 +927,8 @@ def autocast_chooses_for_each_operation() -> None:
         loss = nn.functional.mse_loss(product, product)  # @inspect loss.dtype
         q = x.view(1, 1, 4, 8)  # @hide
         attended = nn.functional.scaled_dot_product_attention(q, q, q)  # @hide
-    assert product.dtype == torch.bfloat16, "The product of the layer is in bfloat16."
+    assert product.dtype == torch.bfloat16, \
+        "The product of the layer is in bfloat16."
     assert attended.dtype == torch.bfloat16, "The products of attention are in bfloat16."  # @hide
     assert loss.dtype == torch.float32, "The loss is computed in float32."
     assert shares.dtype == product.dtype, \
@@ -940,7 +942,8 @@ def autocast_chooses_for_each_operation() -> None:
     gradient = layer.weight.grad
     assert gradient is not None, "The backward pass leaves a gradient."  # @hide
     kept = {layer.weight.dtype, gradient.dtype}  # @inspect kept
-    assert kept == {torch.float32}, "Parameter and gradient are stored in float32."
+    assert kept == {torch.float32}, \
+        "Parameter and gradient are stored in float32."
     digits = gradient.bfloat16().float()  # @hide
     assert torch.equal(gradient, digits), \
         "The gradient has only the digits of a bfloat16: its product was in bfloat16."  # @hide

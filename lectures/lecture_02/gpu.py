@@ -52,7 +52,8 @@ def tensors_start_on_the_cpu() -> None:
     with torch.device("meta"):
         inside = torch.zeros(32, 32)  # @unnoticed: 32: any shape
     after = torch.zeros(32, 32)  # @hide
-    assert inside.device.type == "meta", "Inside the block, a new tensor is on meta."
+    assert inside.device.type == "meta", \
+        "Inside the block, a new tensor is on meta."
     assert after.device.type == "cpu", "After the block, a new tensor is on the CPU again."  # @hide
     question(r"""
         `x` is on the CPU, in `float32`. How many of these are `x` itself, without a copy:

@@ -191,7 +191,8 @@ def a_gradient_is_two_more_products() -> None:
     assert h.grad is not None, "The input has one."  # @hide
     assert torch.equal(w.grad, for_w), \
         "Autograd finds the same gradient for the weights."
-    assert torch.equal(h.grad, for_h), "Autograd finds the same gradient for the input."
+    assert torch.equal(h.grad, for_h), \
+        "Autograd finds the same gradient for the input."
     assert torch.equal(for_w, h.t() @ g), \
         "The gradient of the weights is the product h.T @ g."
     assert torch.equal(for_h, g @ w.t()), \
@@ -653,9 +654,10 @@ def moment_of(layers: int, segment: int, moment: int) -> dict[str, Any]:  # @ste
     starts = range(0, layers, segment)
 
     def now(phase: str, layer: int) -> dict[str, Any]:
-        return {"phase": phase, "layer": layer, "kept": sorted(kept), "again": again}
+        return {"phase": phase, "layer": layer,
+                "kept": sorted(kept), "again": again}
 
-    for layer in range(1, layers + 1):  # keeps inputs of segments, and the output at hand
+    for layer in range(1, layers + 1):  # it keeps the inputs of segments
         kept.add(layer)
         kept -= {layer - 1} - set(starts)
         if (time := time + 1) == moment:

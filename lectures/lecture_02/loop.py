@@ -233,8 +233,10 @@ def a_batch_loss_is_noise() -> None:
     runs = [train(lr=0.01, steps=10, seed=seed) for seed in range(30)]
     seen = [round(loss) for loss in runs[0].batch_losses]  # @inspect seen
     fixed = [round(loss) for loss in runs[0].losses]  # @inspect fixed
-    assert seen[-1] > seen[0], "The loss on new batches ends higher than it began."
-    assert fixed[-1] < fixed[0], "The loss on the fixed batch ends lower than it began."
+    assert seen[-1] > seen[0], \
+        "The loss on new batches ends higher than it began."
+    assert fixed[-1] < fixed[0], \
+        "The loss on the fixed batch ends lower than it began."
 
     def lower(losses: Sequence[Sequence[float]]) -> int:  # @hide
         return sum(series[-1] < series[0] for series in losses)

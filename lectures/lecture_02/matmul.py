@@ -117,7 +117,8 @@ def a_batched_product_is_one_folded_product() -> None:
     for b, s in np.ndindex(batch, seq):
         looped[b, s] = x[b, s] @ w
     assert tuple(y.shape) == (4, 8, 16, 2), "The leading axes stay."  # @hide
-    assert torch.equal(y, looped), "The loop over the sheets gives the same result."
+    assert torch.equal(y, looped), \
+        "The loop over the sheets gives the same result."
 
     note(r"""
         But PyTorch does not run a loop. All sheets are multiplied by the same `w`, and each row of
@@ -638,7 +639,8 @@ def heads_share_a_small_matrix() -> None:
         token, and the large matrix `2 * 8 * 8`, twice as many:
     """)
     dense: Float[Tensor, "joint joint"] = block_diag(w, w)  # @inspect dense
-    assert torch.equal(joined, x @ dense), "The large matrix gives the same result."
+    assert torch.equal(joined, x @ dense), \
+        "The large matrix gives the same result."
     split_cost = flops(lambda: heads @ w)  # @inspect split_cost as FLOP
     dense_cost = flops(lambda: x @ dense)  # @inspect dense_cost as FLOP
     assert dense_cost == 2 * split_cost, \

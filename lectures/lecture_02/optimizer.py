@@ -104,7 +104,8 @@ def plain_sgd_remembers_nothing() -> None:
     ours = walk(Descent, gradients, rule=sgd(lr=0.1))  # @inspect ours
     theirs = walk(torch.optim.SGD, gradients, lr=0.1)
     assert ours.shape == (21, 5), "There are the start and 20 steps."  # @hide
-    assert torch.allclose(ours, theirs), "Our SGD and PyTorch's take the same 20 steps."
+    assert torch.allclose(ours, theirs), \
+        "Our SGD and PyTorch's take the same 20 steps."
 
     note(r"""
         An optimizer must skip parameters without a gradient. A parameter that took no part in the

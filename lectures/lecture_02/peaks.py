@@ -365,7 +365,8 @@ def mfu_counts_what_the_model_needs() -> None:
     hardware = utilization(done, seconds, rate)  # @inspect hardware
     assert mfu is not None, "The peak is known."  # @hide
     assert hardware is not None, "The peak is known for both."  # @hide
-    assert 0.37 < mfu < 0.38, "MFU counts 6 FLOPs per parameter and token, and is 0.38."
+    assert 0.37 < mfu < 0.38, \
+        "MFU counts 6 FLOPs per parameter and token, and is 0.38."
     assert 1.33 < hardware / mfu < 1.34, \
         "Counting the 8 FLOPs that the card does, the share would be a third higher."
     misbelief("MFU is the actual FLOP/s divided by the promised FLOP/s.", rf"""
@@ -802,7 +803,8 @@ def three_bad_measurements_are_repeated_here() -> None:
     note("| how | ms | MFU |\n|---|---|---|\n" + "\n".join(lines))
     if rate is not None:
         assert work / launched > rate, "more than the card can do: an alarm"
-        assert 0.3 * rate < work / good.seconds <= rate * boost, "what it can do"
+        assert 0.3 * rate < work / good.seconds <= rate * boost, \
+            "what it can do"
     question(r"""
         A program averages its first `5` runs. The first took `104` ms, the others `14` ms each.
         Which MFU does it report, if `14` ms are `0.63` of the peak?

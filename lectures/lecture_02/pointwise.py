@@ -128,7 +128,8 @@ def the_flop_counter_sees_only_products() -> None:
     assert y.numel() == 100, "100 additions were done."  # @hide
     assert reported == 0, "The counter reports none of the 100 additions."  # @zero: the counter has no formula for it
     assert normalized == 0, "The counter reports nothing for a softmax."  # @zero: the counter has no formula for it
-    assert product == 2 * n**3, "The counter reports 2 * 10**3 FLOPs for a product."
+    assert product == 2 * n**3, \
+        "The counter reports 2 * 10**3 FLOPs for a product."
 
     note(r"""
         So zero does not mean free. What an elementwise operation costs is mostly time for its
@@ -209,7 +210,8 @@ def the_causal_mask_keeps_the_lower_triangle() -> None:
         "With tril, no weight is on a later token."
     assert leaking[future].count_nonzero() == 6, \
         "With triu, all 6 places of later tokens have weight."
-    assert last == [0, 0, 0, 1], "With triu, the last token looks at itself alone."
+    assert last == [0, 0, 0, 1], \
+        "With triu, the last token looks at itself alone."
     misbelief("The causal attention mask is `triu`.", rf"""
         It is `tril`. With queries as rows, `triu` keeps the upper triangle:
         {int(leaking[future].count_nonzero())} weights are on later tokens, and the last token looks

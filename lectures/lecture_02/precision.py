@@ -368,7 +368,8 @@ def one_byte_needs_a_scale() -> None:
     errors = [error_of(x @ through(w, d), exact) for d in (fine, wide)]  # @inspect errors  # @unnoticed: arguments swapped: hardly another length to divide by
     assert 0.0255 < errors[0] < 0.0275, \
         "With a scale, the error in E4M3 is less than 3 %."
-    assert 0.049 < errors[1] < 0.057, "With a scale, the error in E5M2 is about 5 %."
+    assert 0.049 < errors[1] < 0.057, \
+        "With a scale, the error in E5M2 is about 5 %."
     ratio = errors[1] / errors[0]  # @inspect ratio
     assert 1.9 < ratio < 2.15, "One bit less of the fraction doubles the error."
     note(rf"""

@@ -410,7 +410,8 @@ def some_shapes_cannot_be_a_view() -> None:
     assert torch.equal(reshaped, copied), "reshape gives the same numbers as the copy."  # @hide
     assert not same_storage(x, reshaped), \
         "Of the transpose, reshape makes a copy."
-    assert same_storage(x, shared), "Of the matrix itself, reshape makes a view."
+    assert same_storage(x, shared), \
+        "Of the matrix itself, reshape makes a view."
     assert tuple(shared.shape) == (3, 2), "It has the shape that was asked for."  # @hide
     x.reshape(3, 2)[0, 0] = 9  # @unnoticed: arguments swapped: the first number has the same place
     x.t().reshape(2, 3)[0, 0] = 8  # @unnoticed: left out, 8, 0: what is written into a copy is thrown away

@@ -180,7 +180,8 @@ def a_fresh_tensor_costs_count_times_width() -> None:
     assert x.numel() == 4 * 8, "The tensor has 32 elements."
     assert x.element_size() == 4, "Each element takes 4 bytes."
     assert x.nbytes == 128, "The tensor takes 32 times 4, 128 bytes."
-    assert x.untyped_storage().nbytes() == 128, "128 bytes were really allocated."
+    assert x.untyped_storage().nbytes() == 128, \
+        "128 bytes were really allocated."
     question("A fresh `float32` tensor of shape `(25, n)` costs `6000` bytes. What is `n`?",
              answer=6000 // torch.zeros(25, 1).nbytes,
         wrong={
@@ -208,7 +209,8 @@ def a_tensor_can_be_weighed_without_memory() -> None:
     size = w.nbytes  # @inspect size as B
     assert size == 2304 * 1024 * 1024, "The matrix takes 2304 MiB."
     binary = size / 1024**3  # @inspect binary as GiB
-    assert binary == 2.25, "The matrix takes 2.25 GiB; a GiB is 1024 cubed bytes."
+    assert binary == 2.25, \
+        "The matrix takes 2.25 GiB; a GiB is 1024 cubed bytes."
     decimal = size / 10**9  # @inspect decimal as GB
     assert 2.415 < decimal < 2.416, "The matrix takes 2.416 GB; a GB is 10**9 bytes."  # @hide
     misbelief(f"That matrix takes {size / MiB / 1000:.1f} GB.", rf"""

@@ -464,7 +464,8 @@ def more_ranks_keep_less_each() -> None:
     for (stage, ranks), state in grid.items():
         if not fits[stage] and sum(state.values()) <= memory:
             fits[stage] = ranks
-    assert [*fits.values()] == [0, 0, 8, 4], "first number of the slider that fits; zero: none does"
+    assert [*fits.values()] == [0, 0, 8, 4], \
+        "first number of the slider that fits; zero: none does"
     question(r"""
         With the second stage, how many GB does a rank keep at least, however many ranks there are?
     """, answer=4 * 13, check=round(grid["stage two", 1024]["parameters"] / 1e9), unit="GB", why="The parameters are on every rank.",

@@ -213,7 +213,8 @@ def the_axes_multiply() -> None:
         cards. Does that leave two ranks along the axis data?
     """)
     beside = 2048 // 16  # @inspect beside
-    assert beside == 128, "cards for each pipeline stage, all with tokens of their own"
+    assert beside == 128, \
+        "cards for each pipeline stage, all with tokens of their own"
     copies = beside // 64  # @inspect copies
     assert copies == 2, "copies of each expert among them"
     note(r"""

@@ -812,7 +812,7 @@ def test_impossible_input_is_said_at_its_field_and_gives_no_number(
     outputs, wrong = told(afresh, **{name: text})
     assert list(wrong) == [name]
     assert said in wrong[name]
-    needs = {"parameters": 9, "tokens": 6, "devices": 8, "mfu": 5, "bytes": 5}[
+    needs = {"parameters": 14, "tokens": 6, "devices": 14, "mfu": 7, "bytes": 7}[
         name
     ]  # directly, or through another result
     assert [shown for _, shown in outputs.values()].count("–") == needs

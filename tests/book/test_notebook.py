@@ -473,7 +473,7 @@ def test_nothing_of_a_hostile_record_is_markup_in_a_notebooks_prose(made):
 
 
 def test_a_notebook_is_small_whatever_a_lecture_shows(made):
-    assert len(made["hostile/index.ipynb"]) < 40_000
+    assert len(made["hostile/index.ipynb"]) < 42_000  # the words of its `show` included
 
 
 # ---------------------------------------------------------------------------- its page

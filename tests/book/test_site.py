@@ -283,9 +283,8 @@ def site_project(tmp_path):
     (tmp_path / "mkdocs.yml").write_text((REPO / "mkdocs.yml").read_text())
     shutil.copytree(REPO / "docs" / "hooks", tmp_path / "docs" / "hooks")
     front = (REPO / "docs" / "index.md").read_text()
-    (tmp_path / "docs" / "index.md").write_text(
-        front.replace("lectures/lecture_02/napkin-math.md", "how-to-read.md")
-    )
+    front = re.sub(r"lectures/lecture_\d+/[\w-]+\.md(#\w+)?", "how-to-read.md", front)
+    (tmp_path / "docs" / "index.md").write_text(front)
     (tmp_path / "docs" / "decisions").mkdir()
     for page in [*(REPO / "docs").glob("*.md"), *(REPO / "docs" / "decisions").glob("*.md")]:
         if page != REPO / "docs" / "index.md":

@@ -32,7 +32,7 @@ def test_no_page_weighs_more_than_250_kilobytes_or_has_more_than_5000_elements(s
     assert heavy == {}
 
 
-def test_a_search_loads_at_most_330_kilobytes_and_a_page_none_of_them(browser: Browser, address: str) -> None:
+def test_a_search_loads_at_most_360_kilobytes_and_a_page_none_of_them(browser: Browser, address: str) -> None:
     """What every page asks for says where the index is; the worker of the theme comes with it."""
     page = browser.new_page()
     asked: list[tuple[str, int]] = []
@@ -47,7 +47,7 @@ def test_a_search_loads_at_most_330_kilobytes_and_a_page_none_of_them(browser: B
     page.locator(".md-search-result__link").first.wait_for(state="visible", timeout=15_000)
     after = {url.removeprefix(address): size for url, size in asked}
     assert all(not url.startswith("http") for url in after), "from this site alone"
-    assert after["search/index.js"] <= 330_000, (
+    assert after["search/index.js"] <= 360_000, (
         "three lectures: a third of it comes over the wire, once somebody searches"
     )
     page.close()
@@ -172,7 +172,7 @@ def test_a_search_knows_the_books_synonyms_and_forgives_spelling(browser: Browse
     right = found(page, "bfloat16")
     for asked in ("bf16", "bfloat61", "bflaot16"):
         assert found(page, asked) == right or "bfloat16" in " ".join(found(page, asked)), asked
-    assert found(page, "momentm")[0].partition("?")[0] == found(page, "momentum")[0].partition("?")[0]
+    assert found(page, "mometum")[0].partition("?")[0] == found(page, "momentum")[0].partition("?")[0]
     page.fill(".md-search__input", "")
     page.locator(".md-search__input").press_sequentially("xqzwvk")
     page.wait_for_timeout(400)
@@ -187,9 +187,13 @@ def test_a_name_that_stands_in_code_alone_is_found_there(
     page = browser.new_page()
     page.goto(f"{address}{LECTURE}/storage-and-views/")
     page.keyboard.press("/")
-    for it in found(page, name):
-        text = (site / it.partition("?")[0].removeprefix(address) / "index.html").read_text(encoding="utf-8")
-        assert name in re.sub("<[^<>]*>", "", text), it
+    pages = site.glob("lectures/*/*/index.html")
+    holding = [page for page in pages if name in re.sub("<[^<>]*>", "", page.read_text(encoding="utf-8"))]
+    first = [site / it.partition("?")[0].removeprefix(address) / "index.html" for it in found(page, name)]
+    assert first[0] in holding
+    assert set(first[: len(holding)]) <= set(holding), (
+        "pages that hold it come before those with a part of it"
+    )
     assert name in page.locator(".md-search-result__article mark").first.inner_text().replace("\n", "")
     page.close()
 
