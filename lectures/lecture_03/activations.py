@@ -472,8 +472,9 @@ def checkpointing_keeps_the_input_alone() -> None:
         each token. Without checkpointing, and with fused attention, the block keeps {saved:.0f}
         times as much.
 
-        What does it cost? Count the FLOPs of a block of Llama-3-8B with `4096` tokens, on `meta`:
-        of a forward pass, of a training step, and of a training step with checkpointing:
+        What does it cost? Count the FLOPs of a block of Llama-3-8B with `4096` tokens, on `meta`,
+        with attention written out: of a forward pass, of a training step, and of a training step
+        with checkpointing:
     """)
     with torch.device("meta"):  # @hide
         large = Block(LLAMA_3_8B, "written")
@@ -493,8 +494,8 @@ def checkpointing_keeps_the_input_alone() -> None:
         "What runs again is the forward pass without its last product."  # @hide
     misbelief("Checkpointing every block costs a third more.", rf"""
         It costs {more:.0%} more here. A third would be a whole forward pass, since a step is three
-        of them. But the backward pass does not need the result of a block's last product, `down`,
-        so PyTorch stops before it.
+        of them. But the gradients of a product need what goes into it, and not its result. So the
+        backward pass does not need the block's last product, `down`, and PyTorch stops before it.
     """)
     step = {"forward pass": forward, "backward pass": usual - forward}  # @hide
     both = {"usual": step, "checkpointed": {**step, "forward once more": longer - usual}}  # @hide

@@ -353,11 +353,11 @@ def deepseek_is_counted() -> None:
 def a_window_bounds_the_cache() -> None:
     """With a window, the cache and attention's FLOPs stop growing with the text."""
     note(r"""
-        Does a token have to look at the whole text? In Mistral-7B a token looks, in each layer, at
-        the last `4096` tokens, itself included. This is its *window* [@mistral-7b]. So keys and
-        values of older tokens can be thrown away. Check this with a text of `10` tokens and a
-        window of `4`. First all keys are there, and the window hides the older ones. Then only the
-        last four keys and values are there at all:
+        Does a token have to look at the whole text? In the first Mistral-7B a token looks, in each
+        layer, at the last `4096` tokens, itself included. This is its *window* [@mistral-7b]. So
+        keys and values of older tokens can be thrown away. Check this with a text of `10` tokens
+        and a window of `4`. First all keys are there, and the window hides the older ones. Then
+        only the last four keys and values are there at all:
     """)
     q: Float[Tensor, "b t h c"] = torch.randn(1, 1, 2, 8).double()  # newest
     k, v = torch.randn(2, 1, 10, 2, 8).double()  # @unnoticed: 1: any batch

@@ -554,11 +554,11 @@ def a_long_context_can_lift_mfu_above_one() -> None:
     """With a very long context, the usual MFU can exceed one hundred percent."""
     note(r"""
         Can an MFU exceed one? The usual formula counts $12LdT$ FLOPs for attention, with $L$
-        layers, width $d$ and $T$ tokens of context. A kernel that skips what the causal mask hides
-        computes only $7LdT$: seven products instead of six, because it computes scores again, for
-        half of the pairs. So the longer the context, the more of the counted FLOPs were never
-        computed. Suppose that what a card does compute for Llama-3-8B runs at the same `share` of
-        its peak, whatever the context:
+        layers, width $d$ and $T$ tokens of context: six products of $2LdT$ each. A kernel that
+        skips what the causal mask hides needs half of the pairs. It does seven products, because it
+        computes the scores a second time. Seven times $2LdT$, halved, is $7LdT$. So the longer the
+        context, the more of the counted FLOPs were never computed. Suppose that what a card does
+        compute for Llama-3-8B runs at the same `share` of its peak, whatever the context:
     """)
     share = 0.65  # @inspect share as %
     usual, true = CONVENTIONS["torchtitan"], Convention(False, 7)
@@ -574,11 +574,12 @@ def a_long_context_can_lift_mfu_above_one() -> None:
         "With a million tokens, it is more than 109 %."
     first = next(n for n, m in zip(lengths, reported) if m > 1)  # @inspect first
     assert first == 262144, \
-        "From this context on, the reported MFU exceeds one."
+        "Of these lengths, the first at which the reported MFU exceeds one."
     note(rf"""
-        From {first:,} tokens of context on, the reported MFU exceeds one. The card does not exceed
-        its peak: the formula counts FLOPs that were skipped. So when you report an MFU, say which
-        formula you used, and give the tokens per second too.
+        Of the lengths that were tried, each twice the one before, {first:,} tokens is the first at
+        which the reported MFU exceeds one. The card does not exceed its peak: the formula counts
+        FLOPs that were skipped. So when you report an MFU, say which formula you used, and give the
+        tokens per second too.
     """)
     far = [c.flops_per_token(LLAMA_3_8B, 2**60) for c in (usual, true)]  # @unnoticed: 2, 60: any context without end
     question(r"""
