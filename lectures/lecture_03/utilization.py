@@ -556,7 +556,7 @@ def a_long_context_can_lift_mfu_above_one() -> None:
         Can an MFU exceed one? The usual formula counts $12LdT$ FLOPs for attention, with $L$
         layers, width $d$ and $T$ tokens of context: six products of $2LdT$ each. A kernel that
         skips what the causal mask hides needs half of the pairs. It does seven products, because it
-        computes the scores a second time. Seven times $2LdT$, halved, is $7LdT$. So the longer the
+        computes the scores a second time: $7 \cdot 2LdT$, halved, is $7LdT$. So the longer the
         context, the more of the counted FLOPs were never computed. Suppose that what a card does
         compute for Llama-3-8B runs at the same `share` of its peak, whatever the context:
     """)
