@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -134,10 +135,14 @@ def test_without_cuda_nothing_of_the_lecture_runs(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def timing(monkeypatch: pytest.MonkeyPatch) -> Any:
+def timing(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     monkeypatch.syspath_prepend(str(REPO / "lectures"))
-    monkeypatch.delitem(sys.modules, "timing", raising=False)  # it takes `perf_counter` when it is imported
-    return lambda: __import__("timing")
+    # It takes `perf_counter` when it is imported: nobody after this may have the stand-in's.
+    before = sys.modules.pop("timing", None)
+    yield lambda: __import__("timing")
+    sys.modules.pop("timing", None)
+    if before is not None:
+        sys.modules["timing"] = before
 
 
 def test_on_a_gpu_the_timer_takes_events_and_at_least_twenty_repeats(timing: Any) -> None:
