@@ -679,7 +679,7 @@ def memory_can_grow_with_the_root_of_the_depth() -> None:
         - keep the first input alone: for each layer everything before it runs again. Memory does
           not grow, and the row runs about $L^2/2$ layers.
     """)
-    x = torch.randn(1000).double().requires_grad_()
+    x = torch.randn(1000).double().requires_grad_()  # @unnoticed: 1000, .double(): any tensor
     rows = kept_all, kept_in_segments, KeptNone.apply
     sums = [row(16, x).sum() for row in rows]
     first, *others = [torch.autograd.grad(total, x)[0] for total in sums]

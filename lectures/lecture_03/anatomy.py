@@ -320,7 +320,7 @@ def a_mask_alone_hints_at_the_order() -> None:
     """)
     config = replace(SMALL, layers=2)  # @unnoticed: 2 -> 3, 2 -> 4: two layers or more
     model, tokens = Transformer(config, "written").double(), torch.arange(8)
-    still = torch.zeros(2, 8, 4).double()
+    still = torch.zeros(2, 8, 4).double()  # @unnoticed: .double(): any format
     still[0] = 1  # cosines and sines of no angle
     head = torch.randn(1, 8, 1, 8).double()  # @unnoticed: 1, 8, .double(): any head
     assert torch.equal(rotate(head, still), head), \
@@ -637,7 +637,7 @@ def a_counter_may_overlook_attention() -> None:
     """)
     written, fused = (Transformer(SMALL, how).double() for how in get_args(How))
     fused.load_state_dict(written.state_dict())
-    tokens = torch.randint(0, SMALL.vocabulary, (3, 32))
+    tokens = torch.randint(0, SMALL.vocabulary, (3, 32))  # @unnoticed: 0, 3, 32: any tokens
     assert torch.allclose(written(tokens), fused(tokens)), \
         "Both give the same logits."
     bill = flops_by_operation(lambda: written(tokens))  # @inspect bill as FLOP

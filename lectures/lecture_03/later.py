@@ -360,7 +360,7 @@ def a_window_bounds_the_cache() -> None:
         only the last four keys and values are there at all:
     """)
     q: Float[Tensor, "b t h c"] = torch.randn(1, 1, 2, 8).double()  # newest
-    k, v = torch.randn(2, 1, 10, 2, 8).double()  # @unnoticed: 1: any batch
+    k, v = torch.randn(2, 1, 10, 2, 8).double()  # @unnoticed: 1, 10: any batch, and any text longer than the window
     windowed = written_attention(q, k, v, window=4)
     recent = written_attention(q, k[:, -4:], v[:, -4:])
     assert torch.allclose(windowed, recent), \

@@ -656,7 +656,7 @@ def even_one_number_takes_microseconds() -> None:
         there are. `quickest` measures the shortest time of a call on this machine, for tensors of
         one number up to a million:
     """)
-    sizes = [2**p for p in (0, 5, 10, 15, 20)]  # @inspect sizes  # @unnoticed: 0, 5, 15: points of the curve
+    sizes = [2**p for p in (0, 5, 10, 15, 20)]  # @inspect sizes  # @unnoticed: 0, 5, 15, 20: points of the curve
     tensors = [torch.zeros(size) for size in sizes]
     seconds = [quickest(partial(torch.add, x, 1)) for x in tensors]  # @measure seconds as s
     one, thousand, million = (seconds[i] for i in (0, 2, 4))
@@ -751,7 +751,7 @@ def operations_run_in_turn() -> None:
         whose bytes take longer, `card` is the sum of both, and `launches` is
         $n \cdot \text{{launch}}$:
     """)
-    lengths = [1, 8, 64, 512, 4096]  # @unnoticed: 8, 64: points of the curves
+    lengths = [1, 8, 64, 512, 4096]  # @unnoticed: 8, 64, 512: points of the curves
     times = [waits(tokens) for tokens in lengths]
     for_launches = [t.launches > t.card for t in times]  # @inspect for_launches
     assert for_launches == [True] * 3 + [False] * 2, \

@@ -211,8 +211,8 @@ def a_causal_mask_needs_half_the_pairs() -> None:
         With more and more groups it comes near one half. Check it with `64` tokens. `in_groups`
         computes attention in groups of some size, and `flops` counts:
     """)
-    b, t, h, n = 1, 64, 2, 8
-    q, k, v = torch.randn(3, b, t, h, n).double()
+    b, t, h, n = 1, 64, 2, 8  # @unnoticed: 1, 2, 8: any batch and heads
+    q, k, v = torch.randn(3, b, t, h, n).double()  # @unnoticed: .double(): any format
 
     def in_groups(size: int) -> Float[Tensor, "b t h n"]:
         ends = range(size, t + 1, size)  # of each group
@@ -463,7 +463,7 @@ def mfu_is_measured_here() -> None:
     """)
     with torch.device("meta"):
         model = Transformer(config, "written")
-        tokens = torch.zeros(1, context, dtype=torch.int64)
+        tokens = torch.zeros(1, context, dtype=torch.int64)  # @unnoticed: int64: any type of tokens
     counted = flops(step)
     busy = counted / pace / reached  # @measure busy as %
     near = math.isclose(busy, mfu["torchtitan"], rel_tol=0.01)

@@ -56,7 +56,7 @@ def a_rank_sees_its_own_memory_alone() -> None:
     assert start[3] == [1000, 2000, 3000, 4000], "of rank 3"
     note("Now rank 0 writes into its tensor. Do the other ranks see it?")
     if rank == 0:
-        mine[0] = 9
+        mine[0] = 9  # @unnoticed: 0: any place
     changed = everyone(mine.tolist())
     same = [changed[r] == start[r] for r in range(ranks)]  # @inspect same
     assert same == [False, True, True, True], "only rank 0 sees it"
@@ -148,7 +148,8 @@ def an_all_reduce_has_two_halves() -> None:
     dist.all_gather(whole, shard)
     gathered = everyone(torch.cat(whole).tolist())
     dist.all_reduce(mine)
-    assert gathered == everyone(mine.tolist()), "the same as an all-reduce"
+    reduced = everyone(mine.tolist())
+    assert gathered == reduced, "the same as an all-reduce"
     figure(plot_held({"at first": start, "after a reduce-scatter": scattered, "after an all-gather": gathered}),
         caption="The two halves of an all-reduce.",
         alt=r"""
@@ -335,7 +336,8 @@ def a_ring_sends_less_than_twice_the_tensor() -> None:
     with Wire() as gloo:
         dist.all_reduce(by_gloo)
     assert gloo.sent - formula == 36 * HEADER, "gloo's, more headers"
-    assert torch.allclose(by_hand, by_gloo, atol=ROUNDING), "the same sums"
+    off = (by_hand - by_gloo).abs().max() / by_gloo.abs().max()
+    assert off < ROUNDING, "the same sums"
     note(r"""
         Both send what the formula says, and a few headers. Now the first half alone, a
         reduce-scatter. It should send half as much as an all-reduce. Ours does; gloo's does not:
@@ -468,7 +470,8 @@ def few_messages_or_few_bytes() -> None:
     dist.all_reduce(total)
     with Wire() as wire:
         exchanges = doubling_all_reduce(x)  # @inspect exchanges
-    assert torch.allclose(x, total, atol=ROUNDING), "the same sum"
+    off = (x - total).abs().max() / total.abs().max()
+    assert off < ROUNDING, "the same sum"
     tensors = wire.sent / x.nbytes  # @inspect tensors
     assert round(tensors, 2) == exchanges == 2, "each sends the whole tensor"
     note(rf"""
@@ -513,13 +516,13 @@ def a_collective_needs_every_rank() -> None:
     impatient = dist.new_group(timeout=short)
     if rank != 2:
         try:
-            dist.all_reduce(torch.ones(4), group=impatient)
+            dist.all_reduce(torch.ones(4), group=impatient)  # @unnoticed: 4: any size
         except RuntimeError as error:
             said = str(error)
     failed = everyone(said != "")  # @inspect failed
     assert failed == [True, True, False, True], "the three that came"
-    assert any("Timed out" in text for text in everyone(said)), \
-        "by the time-out"
+    reasons = everyone(said)
+    assert "Timed out" in " ".join(reasons), "by the time-out"
     note(r"""
         It is worse when all ranks come, but one of them with another shape. Three ranks hold a
         table, and rank 3 holds the same table transposed:

@@ -177,7 +177,7 @@ def a_gather_sends_as_much_as_a_ring() -> None:
         as usual. Llama 3 does just that [@llama3]. The bytes are the same:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
-    q, k, v = torch.randn(3, 4, 256, 32).double()
+    q, k, v = torch.randn(3, 4, 256, 32).double()  # @unnoticed: 4, 32: any heads
     places = zigzag(256, ranks)
     at = places[rank]
     both = torch.stack([k[:, at], v[:, at]])
@@ -204,7 +204,7 @@ def a_gather_sends_as_much_as_a_ring() -> None:
         whole text in one layer, and it cannot compute before they are there. Where many heads of
         queries share one head of keys, that is little:
     """)
-    tokens, width, kv = 131072, 16384, 1024  # of Llama 3 405B
+    tokens, width, kv = 131072, 16384, 1024  # of Llama 3 405B  # @unnoticed: 131072: any text
     gathered = 2 * tokens * kv * 2  # @inspect gathered as B
     queries = tokens // 16 * width * 2  # @inspect queries as B
     assert gathered == 2 * queries, \

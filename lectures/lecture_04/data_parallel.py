@@ -122,12 +122,14 @@ def three_ways_to_the_same_gradient() -> None:
             dist.all_reduce(gradient)
             gradient /= ranks
     right = gradients(alone)
-    assert torch.allclose(gradients(by_hand), right, rtol=ROUNDING), "by hand"
+    off = (gradients(by_hand) - right).abs().max() / right.abs().max()
+    assert off < ROUNDING, "by hand"
     ddp = DistributedDataParallel(inner)
     loss = F.mse_loss(ddp(x[mine]), target[mine])
     with Wire() as torchs:
         loss.backward()
-    assert torch.allclose(gradients(inner), right, rtol=ROUNDING), "by DDP"
+    ddp_off = (gradients(inner) - right).abs().max() / right.abs().max()
+    assert ddp_off < ROUNDING, "by DDP"
     note(r"""
         All three have the same gradient, up to rounding. How much was sent for it? An all-reduce on
         $G$ ranks sends $2\,(G-1)/G$ times the bytes of its tensor, by [@eq:all-reduce]. Both ways
@@ -178,7 +180,7 @@ def buckets_leave_during_the_backward_pass() -> None:
     ddp = DistributedDataParallel(model, bucket_cap_mb=1 / 16)
     ddp.register_comm_hook(None, lambda _, bucket: send(bucket))
     x = torch.randn(8, 64, dtype=torch.float64)
-    for _ in range(3):  # DDP makes its buckets after the first step
+    for _ in range(3):  # DDP makes its buckets after the first step  # @unnoticed: 3: two steps or more
         events.clear()
         loss = ddp(x).square().mean()
         loss.backward()
