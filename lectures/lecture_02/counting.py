@@ -59,20 +59,25 @@ def only_arithmetic_counts() -> None:
     assert smaller.shape == (3, 5), "compared"
     assert tally == ["<"] * 3 * 5, "a comparison for each, no arithmetic"
     misbelief("A FLOP is any operation that involves floating-point numbers.", r"""
-        Copies, casts and comparisons involve nothing else and are not counted. Only arithmetic is;
-        PyTorch's counter takes the same view.
+        A copy, a cast and a comparison handle floats, too, and are not counted. Only arithmetic is.
+        PyTorch's own counter counts less still: of arithmetic the products of matrices alone.
     """)
     x = torch.randn(3, 5)  # @unnoticed: 3, 5, arguments swapped: any shape
     handled = flops(lambda: (x.t().contiguous(), x.bfloat16(), x > 0))  # @unnoticed: .bfloat16(): any cast
-    assert handled == 0, "copied, cast, compared"  # @zero: the counter counts arithmetic alone
+    assert handled == 0, "copied, cast, compared"  # @zero: the counter counts products alone
+    summed, multiplied = flops(lambda: x + x), flops(lambda: x @ x.T)
+    assert summed == 0, \
+        "A sum is arithmetic, and PyTorch's counter leaves it out."  # @zero: it counts products alone
+    assert multiplied == 2 * 3 * 5 * 3, "It counts the product of two matrices."
     tally.clear()
     p, q = counted(tally, 4, 6), counted(tally, 4, 6)
     smaller = (p * q + p).T < q.T
     question(r"""
-        `p` and `q` have `4 × 6` numbers each. How many FLOPs does the tally hold after
-        `(p * q + p).T < q.T`?
+        `p` and `q` have `4 × 6` numbers each. The tally has every operation of
+        `(p * q + p).T < q.T`. How many of these are FLOPs?
     """, answer=arithmetic(tally),
-        check=2 * 4 * 6, unit="FLOP")
+        check=2 * 4 * 6, unit="FLOP",
+        why="Each of the `24` numbers takes a multiplication and an addition. Turning costs nothing, and the `24` comparisons are no arithmetic.")
 
 
 def a_product_costs_two_m_k_n() -> None:

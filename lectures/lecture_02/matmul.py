@@ -556,31 +556,31 @@ def reduce_takes_more_than_one_tensor() -> None:
 def pooling_is_a_reduction() -> None:
     """Average pooling is a reduction over the inside of each tile."""
     note(r"""
-        *Average pooling* replaces each tile of a picture by its mean. The library wants a batch of
-        pictures with channels, so a single picture first gets two axes of size `1`. The old way
-        adds them one by one; a pattern writes them where they go.
+        *Average pooling* replaces each tile of a picture by its mean. PyTorch's `avg_pool2d` wants
+        a batch of pictures with channels, so a single picture first gets two axes of size `1`.
+        `unsqueeze` adds them one by one; the pattern of `rearrange` writes them where they go.
     """)
     picture: Float[Tensor, "h w"] = whole_numbers(9, 9)
     old = picture.unsqueeze(0).unsqueeze(0)  # @inspect old.shape
     new = rearrange(picture, "h w -> 1 1 h w")
     assert tuple(old.shape) == (1, 1, 9, 9), "batch and channel of one"
-    assert torch.equal(new, old), "old way, new way"
+    assert torch.equal(new, old), "by unsqueeze, and by a pattern"
 
     note(r"""
-        Parentheses split an axis: `(h tile)` reads `h` groups of `tile` neighbours. Leave the
-        tile's axes out on the right, and what remains is average pooling.
+        Parentheses split an axis: `(h tile)` reads `h` groups of `tile` neighbours. The tile's axes
+        do not stand on the right, so `reduce` takes a mean over them. That is average pooling:
     """)
-    pattern = "b c (h tile_h) (w tile_w) -> b h w c"
+    pattern = "b c (h tile_h) (w tile_w) -> b c h w"
     pooled = reduce(new, pattern, "mean", tile_h=3, tile_w=3)  # @inspect pooled.shape
     library = F.avg_pool2d(new, kernel_size=3)
-    by_pattern, by_library = pooled.flatten(), library.flatten()
-    assert tuple(pooled.shape) == (1, 3, 3, 1), "a mean for each tile"
-    assert torch.allclose(by_pattern, by_library), "the library's pooling"
+    assert tuple(pooled.shape) == (1, 1, 3, 3), "a mean for each tile"
+    assert torch.allclose(pooled, library), "the library's pooling"
     question(r"""
         Into which shape does the same pattern reduce a batch of shape `(8, 3, 32, 32)` with
         `tile_h=4` and `tile_w=8`?
     """, answer=tuple(reduce(torch.ones(8, 3, 32, 32), pattern, "mean", tile_h=4, tile_w=8).shape),
-        check=(8, 32 // 4, 32 // 8, 3))
+        check=(8, 3, 32 // 4, 32 // 8),
+        why="Batch and channels stay. `32` rows make `8` tiles of `4`, and `32` columns make `4` tiles of `8`.")
 
 
 @aside

@@ -35,8 +35,9 @@ def a_parameter_is_a_tensor_that_is_registered() -> None:
     note(r"""
         What makes a tensor a parameter of a model, one that is trained and saved? It has to be
         wrapped in `nn.Parameter`. A *module*, PyTorch's word for a part of a model, keeps a list of
-        its parameters, and an optimizer asks for this list. A plain tensor in the same place is not
-        on the list: it is neither trained nor saved, and no error says so. First the wrapper:
+        its parameters, and this list is what one hands to an optimizer. A plain tensor in the same
+        place is not on the list: it is neither trained nor saved, and no error says so. First the
+        wrapper:
     """)
     w = nn.Parameter(torch.randn(4, 2))  # @inspect w  # @unnoticed: 4, 2, arguments swapped: any shape
     assert isinstance(w, Tensor), "A parameter is a tensor."
@@ -383,7 +384,8 @@ def a_module_moves_in_place() -> None:
     note(r"""
         `model.to(device)` moves the parameters inside the module and returns the module, so the
         result may be ignored. The result of `tensor.to(device)` may not: the original stays where
-        it was. Any device shows this, `meta` too.
+        it was. The device `meta`, where a tensor has a shape and no numbers, shows it as well as a
+        GPU. The model is a `Stack`: square matrices, and one more at its end, the *head*.
     """)
     model, x = Stack(width=4, layers=1), torch.randn(4)  # @unnoticed: 4, 1: any size
     moved, copy = model.to("meta"), x.to("meta")
@@ -398,4 +400,5 @@ def a_module_moves_in_place() -> None:
         A `Stack` with `3` square layers and a batch of `2` tensors are sent to `meta`, and every
         result is ignored. How many tensors move, and how many stay behind?
     """, answer=[places.count("meta"), places.count("cpu")],
-        check=[3 + 1, 2], unit="tensors")
+        check=[3 + 1, 2], unit="tensors",
+        why="The module moves its parameters in place: three square matrices and the head. Of each tensor `.to` makes another one, which nobody keeps.")

@@ -390,9 +390,10 @@ def heads_of_queries_share_keys() -> None:
     assert caches[1] / caches[0] == 4.0, \
         "In a model with 8 heads of queries, 2 KV heads are a quarter of the bytes to keep."  # @hide
     misbelief("Grouped-query attention makes attention cheaper to compute.", r"""
-        It takes as many FLOPs as before, because every head of queries still scores every token.
-        Only what is kept becomes smaller, and with it the two matrices that make keys and values: a
-        quarter, if four heads of queries share one KV head.
+        Scores and weighted sums take as many FLOPs as before, because every head of queries still
+        scores every token. What becomes smaller is what is kept. So do the two matrices that make
+        keys and values, and the FLOPs of making them: to a quarter, if four heads of queries share
+        one KV head.
     """)
     note("Count the FLOPs of attention with shared and with separate KV heads. On the device `meta` tensors have shapes only, which is enough for `flops`, PyTorch's counter:")
     with torch.device("meta"):

@@ -499,9 +499,9 @@ def the_run() -> None:
         Now the small Transformer is trained, on the processor that built this page. Two losses were
         [predicted](#the_run_is_predicted). The first is near $\log 27$, since an untrained model
         gives each of the `27` tokens of the made-up language the same probability. The last is
-        above the entropy of the text, $\tfrac{1}{4} \log 32$, since the language has `32` words of
-        `4` tokens. `trained` runs all `240` steps. `loss_of` is the loss on texts that the model
-        never saw:
+        above the entropy of the text, $\tfrac{1}{4} \log 32$: the language has `32` words, all
+        equally likely, of `4` tokens each, the last of which is a space. `trained` runs all `240`
+        steps. `held_out` are texts that the model never saw, and `loss_of` is the loss on them:
     """)
     run = trained()
     first, last = run.losses[0], sum(run.losses[-20:]) / 20  # @measure first, last

@@ -120,7 +120,7 @@ OF_THE_RECORD = {
     "assert all({}.values()) is True": "all(…) looked at nothing",
     "assert bool((x[3:] == 4).all())": ".all(…) looked at nothing",
     "assert not (x[3:] == 1).any()": ".any(…) looked at nothing",
-    "assert torch.all(x[3:] == 4)": "all(…) looked at nothing",
+    "assert torch.all(x[3:] == 4)": "torch.all(…) looked at nothing",
     "assert np.zeros((2, 0)).all(axis=0).shape == (0,)": ".all(…) looked at nothing",
 }
 # What can be false says nothing of the kind, whatever it looks like.
@@ -267,3 +267,28 @@ def test_what_can_be_false_is_no_problem(tmp_path: Path, of_section: bool) -> No
     assert report.problems(made) == []
     assert vacuous.vacuous(made) == []
     assert all(claim.verdict == "holds" for _, claim in made.claims())
+
+
+def test_what_a_method_of_that_name_belongs_to_stays_what_it_is_and_is_asked_nothing(tmp_path: Path) -> None:
+    before = """
+        class Rows:  # like those of a database: an iterator with more to it
+            def __iter__(self):
+                return self
+            def __next__(self):
+                raise StopIteration
+            def all(self, given=()):
+                return [type(self).__name__, type(given).__name__]
+            @property
+            def shape(self):
+                raise SystemExit("nobody asks")
+            __len__ = shape
+        """
+    made = record(
+        tmp_path,
+        section(
+            "assert Rows().all() == ['Rows', 'tuple']\nassert Rows().all(iter('a'))[1] == 'str_ascii_iterator'",
+            before,
+        ),
+    )
+    assert messages(made) == []
+    assert {claim.verdict for claim in made.by_key["one"].claims} == {"holds"}

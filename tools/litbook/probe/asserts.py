@@ -181,9 +181,12 @@ class Asserts:
         return value
 
     def looked(self, statement: int, part: int, value: Any, named: str) -> Any:
-        """What `all` or `any` looks at, handed on: an iterator as one of which each element is noticed."""
+        """What `all` or `any` looks at, handed on: an iterator as one of which each element is noticed.
+
+        What a method `.all` belongs to, or takes, is handed on as it is: it may be more than an iterator.
+        """
         why = f"{named}(…) looked at nothing"
-        if not hasattr(type(value), "__next__"):
+        if "." in named or not hasattr(type(value), "__next__"):
             self._note(statement, part, why if is_empty(value) else "")
             return value
         self._odd.setdefault(statement, {}).setdefault(part, why)  # until it gives something

@@ -490,7 +490,8 @@ class _Writer:
         for call in (copies[id(call)] for call in calls):
             named = _named(call.func)
             if named in ("all", "any"):
-                call.args[:1] = (self._looked(value, statement, named) for value in call.args[:1])
+                by = ast.unparse(call.func)
+                call.args[:1] = (self._looked(value, statement, by) for value in call.args[:1])
                 if isinstance(call.func, ast.Attribute):
                     call.func.value = self._looked(call.func.value, statement, f".{named}")
             first = _CLOSE.get(named, len(call.args))

@@ -95,7 +95,7 @@ def hot_probes(recorder: Recording, asserts: Asserts) -> HotProbes:  # noqa: C90
     }
     around = [loops.get(number, {}) for number in recorder.numbering.loop_of_watch]
     turns = recorder.turns
-    within = {number: turns.get(around) for number, around in recorder.numbering.loop_around.items()}
+    within = {inner: turns.get(outer_loop) for inner, outer_loop in recorder.numbering.loop_around.items()}
     calls: dict[int, int | dict[int, int]] = {}
     folded: dict[int, CodeType] = {}
     lines: list[dict[int, int]] = [{} for _ in codes]
@@ -224,8 +224,8 @@ def hot_probes(recorder: Recording, asserts: Asserts) -> HotProbes:  # noqa: C90
         base = base_of(address)
         if base is not None and not paused:
             state = loops[statement][address] = LoopState(base, statement)
-            outer_turns = within[statement]
-            turns[statement].first = outer_turns is None or outer_turns.first
+            around_it = within[statement]
+            turns[statement].first = around_it is None or around_it.first
             append(state)
         else:  # an earlier frame may have had this address
             loops[statement].pop(address, None)

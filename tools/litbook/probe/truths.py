@@ -16,6 +16,8 @@ import sys
 import types
 from typing import Any
 
+from litbook.snapshot import libraries
+
 FUNCTION, METHOD = "a function, which is not called", "a method, which is not called"
 TAKEN = "an iterator, from which nothing was taken"
 TUPLE, UNAWAITED = "a tuple that begins with a truth", "what nobody awaits"
@@ -115,14 +117,12 @@ def equals_everything(value: Any) -> bool:
 
 
 def is_empty(value: Any) -> bool:
-    """Whether a container of Python's own, or what has a shape, holds nothing."""
-    if type(value).__module__ == "builtins":
+    """Whether a container of Python's own, a tensor or an array holds nothing. Others are not asked."""
+    kind, torch = type(value), libraries.torch()
+    if kind.__module__ == "builtins":
         return hasattr(value, "__len__") and len(value) == 0
-    try:
-        shape = value.shape
-    except Exception:
-        return False
-    return isinstance(shape, tuple) and 0 in shape
+    shaped = libraries.is_array(kind) or (torch is not None and issubclass(kind, torch.Tensor))
+    return shaped and 0 in value.shape
 
 
 def is_boundless(tolerance: Any) -> bool:

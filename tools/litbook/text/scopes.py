@@ -147,11 +147,11 @@ def touched(statement: ast.stmt, function: Function) -> tuple[str, ...]:
                 parts[:0] = several
             case ast.Starred(inner) | ast.Attribute(inner) | ast.Subscript(inner):
                 parts.insert(0, inner)
-    return tuple(name for name in dict.fromkeys(names) if name in _settled(function))
+    return tuple(name for name in dict.fromkeys(names) if name in _untouched_inside(function))
 
 
 @functools.lru_cache(maxsize=4096)
-def _settled(function: Function) -> frozenset[str]:
+def _untouched_inside(function: Function) -> frozenset[str]:
     """The names that a function has to itself, and that none inside it gives another value."""
     inside = (node.names for node in ast.walk(function) if isinstance(node, ast.Nonlocal))
     return local_names(function).difference(*inside)

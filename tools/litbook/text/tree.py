@@ -166,7 +166,7 @@ def everything(node: ast.AST) -> list[ast.AST]:
 
 def truth_of(node: ast.expr) -> bool | None:
     """Whether an expression is true, or false, whatever it is evaluated with; None where that depends."""
-    match _settled(node):
+    match _of_same_truth(node):
         case ast.Constant(value):
             return bool(value)
         case ast.List(elts) | ast.Set(elts) | ast.Tuple(elts):
@@ -192,17 +192,17 @@ def truth_of(node: ast.expr) -> bool | None:
     return None
 
 
-def _settled(node: ast.expr) -> ast.expr:
+def _of_same_truth(node: ast.expr) -> ast.expr:
     """What has the same truth and is simpler: `x` of `bool(x)`, `len(x)`, `(y := x)`, `x if True else z`."""
     match node:
         case ast.NamedExpr(value=value) | ast.Call(ast.Name("bool" | "len"), [value], []):
-            return _settled(value)
+            return _of_same_truth(value)
         case ast.Call(ast.Name("list" | "set" | "sorted" | "tuple"), [ast.List() | ast.Set() as value], _):
             return value
         case ast.Call(ast.Name("range"), [ast.Constant(int(end))], []):
             return ast.Constant(end > 0)
         case ast.IfExp(test, body, orelse) if (taken := truth_of(test)) is not None:
-            return _settled(body if taken else orelse)
+            return _of_same_truth(body if taken else orelse)
     return node
 
 

@@ -35,9 +35,13 @@ window.litbookStepping = (shared) => {
     }
     const turns = rows(data.turns, 4);
     for (let i = 0; i < turns.length; i += 4) turned.set(turns[i], turns.subarray(i + 1, i + 4));
-    const asked = new Set(data.asked), shown = new Set(); // steps that change what was asked for
-    const news = [...new Set(vars.flatMap((names) => [...names].flatMap(([name, list]) =>
-      list.filter(([, text], i) => text >= 0 && (!i || list[i - 1][1] !== text)).map(([step]) => { if (asked.has(name)) shown.add(step); return step; }))))].sort((a, b) => a - b);
+    const asked = new Set(data.asked), changing = new Set(), shown = new Set(); // the steps that change a value; one that was asked for
+    for (const names of vars) for (const [name, list] of names || []) list.forEach(([step, text], i) => {
+      if (text < 0 || (i && list[i - 1][1] === text)) return;
+      changing.add(step);
+      if (asked.has(name)) shown.add(step);
+    });
+    const news = [...changing].sort((a, b) => a - b);
     const starts = [...turned.keys()].sort((a, b) => a - b);
     const depth = [];
     data.frames.forEach(([, parent], i) => { depth[i] = parent < 0 ? 0 : depth[parent] + 1; });
