@@ -225,7 +225,7 @@ function judge(g, waiting) {
   const [title, text] = verdict.children;
   const took = g.days === undefined ? "" : `${time(g.days)}, ${round(g.hours)} device-hours. `;
   title.textContent = waiting ? "–" : fits ? "✓ It fits." : "✗ It does not fit.";
-  text.textContent = waiting ? `Waits for: ${waiting.join(", ")}` : `${size(g.fit)} of ${size(g.room)} on each ${g.card.name}. ${took}${fits ? "" : advice(g)}`;
+  text.textContent = waiting ? `Waits for: ${waiting.join(", ")}` : `${size(g.fit)} of ${size(g.room)} on each ${g.card.name}. ${took}${fits ? "" : advice(g)}${!fits && g.layout_fit <= g.room ? " In the layout below it fits." : ""}`;
   const figure = document.getElementById("lb-stack");
   figure.style.visibility = waiting ? "hidden" : "visible";
   if (waiting) return;

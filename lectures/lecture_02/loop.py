@@ -146,8 +146,8 @@ def the_loop_finds_it() -> None:
     found = [round(value, 3) for value in w]  # @inspect found
     assert found == list(range(16)), "The loop has found the weights 0 to 15."
     batch = signature(train).parameters["batch"].default  # @hide
-    falling = run.losses[-1] / run.losses[0]  # @hide
-    assert falling < 1e-9, "The loss ends at less than a billionth."  # @hide
+    falling, billionth = run.losses[-1] / run.losses[0], 1e-9  # @hide
+    assert falling < billionth, "The loss ends at less than a billionth."  # @hide
     figure(plot_losses({0.05: run.losses}), caption=r"""
         Loss on the fixed batch after each of the `200` steps, at a learning rate of `0.05`, on a
         logarithmic scale.
@@ -385,7 +385,8 @@ def the_same_seed_repeats_every_bit() -> None:
     straight, around = trained(turned=False), trained(turned=True)
     apart = (straight - around).abs().max().item()  # @measure apart
     assert 0 < apart, "not the same bits"
-    assert apart < 1e-4 * straight.abs().max(), "the same training"
+    rounding = 1e-4 * straight.abs().max()  # @hide
+    assert apart < rounding, "the same training"
     question(r"""
         `float32` keeps about `7` digits. What does it make of `(1e8 + 1) - 1e8`, and what of
         `(1e8 - 1e8) + 1`?

@@ -334,7 +334,7 @@ def weights_are_truncated_and_outputs_are_not() -> None:
     std = y.std().item()  # @inspect std
     assert 0.95 < std < 1.02, "outputs are of size one, as planned"
     farthest = y.abs().max().item() / std  # @inspect farthest  # @unnoticed: / -> *, factor std left out: that deviation is one
-    assert largest < farthest < 6, "and outliers of their own"
+    assert farthest > largest, "and outliers of their own"
     question(r"""
         Every weight lies within `3/128`, and each of the `16384` inputs is `1` or `-1`. How large
         can an output get at worst, where its usual deviation is `1`?

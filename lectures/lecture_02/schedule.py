@@ -37,8 +37,9 @@ def adam_starts_with_its_longest_steps() -> None:
     when = [1, 2, 10, 100]  # @unnoticed: 2, 10: steps on the way
     measured = [lengths[t - 1].item() for t in when]  # @inspect measured
     predicted = [settled(t) for t in when]  # @inspect predicted
-    rounded = [[round(it, 1) for it in some] for some in (measured, predicted)]
-    assert rounded[0] == rounded[1], "measured, predicted, to a tenth"
+    pair = measured, predicted
+    seen, told = ([round(x, 1) for x in some] for some in pair)
+    assert seen == told, "measured, predicted, to a tenth"
     ratio = predicted[0] / settled(10**6)  # @inspect ratio as times  # @unnoticed: 10 -> 11, 10 -> 20, 6: long after the first steps
     assert round(ratio, 2) == 4.36, "first step against settled ones"
     note(r"""

@@ -521,7 +521,8 @@ def a_small_view_keeps_everything_alive() -> None:
     torch.save(row.clone(), alone)
     with_base, row_only = whole.tell(), alone.tell()  # @inspect with_base as B, row_only as B
     assert with_base // MiB == 4, "the file holds the matrix"
-    assert 4 * KiB < row_only < 8 * KiB, "the clone's file holds the row"
+    assert row.nbytes < row_only < 2 * row.nbytes, \
+        "the clone's file holds the row, and a little about it"
     question(r"""
         In each of `100` steps a loop computes fresh `float32` logits of shape `(256, 1024)` and
         appends `logits[0, 0]` to a list. How much memory does the list keep alive?
@@ -554,7 +555,8 @@ def a_view_costs_the_same_at_any_size() -> None:
     """)
     clone = time_call(lambda: x.clone(), repeats=7).seconds  # @measure clone as s
     slowdown = copy / clone  # @measure slowdown as times
-    assert 1 / SLACK < slowdown < 100 * SLACK, \
+    least, most = 1 / SLACK, 100 * SLACK  # @hide
+    assert least < slowdown < most, \
         "the copy of the transpose is not much quicker than the clone"
     question(r"""
         A `float64` matrix of shape `(1000, 500)` is transposed and made contiguous. How many bytes

@@ -545,8 +545,9 @@ def checkpointing_lets_a_large_model_fit() -> None:
 
     without = on_a_card(1024, "all")  # @inspect without
     state, activations = without.values()
-    assert activations > 2 * 80 > 100 * state, \
-        "With 1024 cards the state is small, and the activations still need more than two cards."
+    assert round(state, 1) == 1.1, "With 1024 cards the state is small."
+    assert round(activations, 1) == 217.6, \
+        "The activations still need more than two cards."
     needs = {
         cards: sum(on_a_card(cards, "inputs of blocks").values())
         for cards in (8, 16, 32, 64)
@@ -756,7 +757,7 @@ def recomputing_attention_alone_is_nearly_free() -> None:
     assert extra == 2 * 128 * 128 * 64, \
         "The scores are computed once more, and nothing else."
     share = extra / flops_before  # @inspect share as %
-    assert 0.04 < share < 0.05, \
+    assert round(share, 3) == 0.048, \
         "The step takes less than 5 % more FLOPs."  # @hide
     with torch.device("meta"):  # @hide
         layer = PaperBlock(12288, 96)

@@ -341,7 +341,8 @@ def a_mask_alone_hints_at_the_order() -> None:
     assert not torch.allclose(*both(2, still)), "After two layers, it is not."
     usual, mixed = both(2, still)
     change = ((mixed - usual).norm() / usual.norm()).item()  # @inspect change as %
-    assert 0.1 < change < 2, "The order changes the last token by much."
+    much = 0.1
+    assert change > much, "The order changes the last token by much."
     turn = turns(8, 8).double()
     assert not torch.allclose(*both(1, turn)), \
         "With rotation, one layer sees the order."

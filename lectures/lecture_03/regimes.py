@@ -661,10 +661,11 @@ def even_one_number_takes_microseconds() -> None:
     seconds = [quickest(partial(torch.add, x, 1)) for x in tensors]  # @measure seconds as s
     one, thousand, million = (seconds[i] for i in (0, 2, 4))
     thousand_to_one = thousand / one  # @measure thousand_to_one as times
-    assert thousand_to_one < 4, \
+    few = 4
+    assert thousand_to_one < few, \
         "A thousand numbers take less than 4 times as long as one."
     million_to_thousand = million / thousand  # @measure million_to_thousand as times
-    assert million_to_thousand > 4, \
+    assert million_to_thousand > few, \
         "A million take more than 4 times as long as a thousand."
     figure(plot_lines(sizes, {"one addition": [s / MICRO for s in seconds]}, "numbers", "µs", log=True),
            caption="Time of one addition against the numbers of its tensor, on the machine that built this page.",

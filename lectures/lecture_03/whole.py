@@ -435,7 +435,8 @@ def the_run_is_predicted() -> None:
     here = prices()  # @hide
     seconds = 240 * step_at_best()  # @measure seconds as s
     alone = total / here.rate  # @measure alone as s
-    assert alone < seconds < 16 * alone, \
+    most = 16 * alone
+    assert alone < seconds < most, \
         "That is more than its FLOPs alone would take, and less than 16 times as long."
     note(rf"""
         So the prediction is: a loss that falls from {start:.2f} towards {floor:.2f} nats a token,
@@ -553,7 +554,8 @@ def its_time_is_measured() -> None:
     quickest_step = min(run.seconds)  # @measure quickest_step as s
     predicted = step_at_best()  # @measure predicted as s
     off = quickest_step / predicted  # @measure off as times
-    assert 1 / 4 < off < 4, \
+    least, most = 1 / 4, 4
+    assert least < off < most, \
         "The quickest step took 1/4 to 4 times the predicted time."
     work = STEPS * 3 * forward_flops(RUN, TOKENS, RUN.context)  # @hide
     one_step = sum(op.flops for op in operations_of_a_step())  # @hide
@@ -569,7 +571,8 @@ def its_time_is_measured() -> None:
     """)
     rate = prices().rate  # @measure rate as FLOP/s
     mfu = one_step / rate / quickest_step  # @measure mfu as %
-    assert 1 / 16 < mfu < 1, \
+    least = 1 / 16
+    assert least < mfu <= 1, \
         "The MFU of the quickest step lies between 1/16 and one."
     note(r"""
         The MFU is below one: arithmetic at that rate would take only this share of the step. The

@@ -669,14 +669,16 @@ def test_the_verdict_says_what_to_do(opened: Page) -> None:
 
     assert verdict() == (
         "✗ It does not fit. 222.9 GB of 72 GB on each H100 SXM. 143.9 days, 3.537 million device-hours. "
-        "Blocks that are computed again keep 13.46 GB of a sequence."
+        "Blocks that are computed again keep 13.46 GB of a sequence. In the layout below it fits."
     )
     assert opened.locator("#lb-stack-says").inner_text() == (
         "The frame is the 80 GB of one H100 SXM. In it: state 1.094 GB, activations 217.6 GB, softmax 4.203 GB; 8 GB kept free."
     )
     assert verdict(again="yes").startswith("✓ It fits. 18.75 GB of 72 GB on each H100 SXM.")
     assert verdict(sequences="9").endswith("4 sequences would fit.")
-    assert verdict(sequences="1", spread="no").endswith("Divide its state among the devices.")
+    assert verdict(sequences="1", spread="no").endswith(
+        "Divide its state among the devices. In the layout below it fits."
+    )
     assert verdict(devices="2").endswith("Its state alone takes 16 devices among which it is divided.")
     assert verdict(spread="yes").endswith("Its state alone takes 16 devices.")
     assert verdict(devices="1024", context="1000000").endswith(
