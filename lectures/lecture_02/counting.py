@@ -358,8 +358,8 @@ def not_everything_else_is_linear() -> None:
     assert svd == 0, "reported, not spent"  # @zero: the counter has no formula for it
     q = torch.randn(1, 1, 16, 8)  # @unnoticed: 1, 16, 8: any shape
     fused = flops(lambda: F.scaled_dot_product_attention(q, q, q))  # @measure fused as FLOP
-    scores = q @ q.mT
-    written = flops(lambda: q @ q.mT) + flops(lambda: scores @ q)
+    weights = q @ q.mT
+    written = flops(lambda: q @ q.mT) + flops(lambda: weights @ q)
     assert fused in (0, written), \
         "attention: nothing, or both products"
     question(r"""
