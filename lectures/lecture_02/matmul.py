@@ -2,7 +2,6 @@
 from counters import flops, flops_by_operation
 from collections.abc import Callable
 from functools import partial
-from importlib import metadata
 from inspect import signature
 from typing import Any
 
@@ -164,78 +163,121 @@ def a_batched_product_is_one_folded_product() -> None:
 
 @aside
 def a_batch_on_both_sides_cannot_fold() -> None:
-    """With a batch on both sides nothing folds, and the FLOPs stay the same."""
+    """If each sheet has a matrix of its own, the product stays many small products."""
     note(r"""
-        If every example brings a right side of its own, there is no common `w` to stack the vectors
-        for. PyTorch then runs `bmm`, a batch of products in one call.
+        A batch of sheets times *one* matrix
+        [runs as one large product](#a_batched_product_is_one_folded_product), because the rows of
+        all sheets can be stacked. What if each sheet has a right matrix of its own? Then the rows
+        of two sheets are multiplied by different matrices, so they cannot be stacked. PyTorch runs
+        `bmm` instead, a batch of small products in one call.
+
+        Here `x` has `4 * 8` sheets of `16 * 32` numbers. `each` has a matrix of `32 * 2` numbers
+        for every sheet; `single` is the first of them, shared by all sheets. `flops_by_operation`
+        returns the FLOPs of each operation that ran. (`whole_numbers` draws small whole numbers.)
     """)
     x: Float[Tensor, "b s row inner"] = whole_numbers(4, 8, 16, 32)
-    own: Float[Tensor, "b s inner out"] = whole_numbers(4, 8, 32, 2)
-    shared = flops_by_operation(lambda: x @ own[0, 0])  # @inspect shared
-    separate = flops_by_operation(lambda: x @ own)  # @inspect separate
-    assert shared == {"aten.mm": 65536}, "one tall product"
-    assert separate == {"aten.bmm": 65536}, "many products, as many FLOPs"
+    each: Float[Tensor, "b s inner out"] = whole_numbers(4, 8, 32, 2)
+    single = each[0, 0]
+    shared = flops_by_operation(lambda: x @ single)  # @inspect shared
+    separate = flops_by_operation(lambda: x @ each)  # @inspect separate
+    assert shared == {"aten.mm": 65536}, \
+        "With one matrix for all sheets, PyTorch runs one product, mm."
+    assert separate == {"aten.bmm": 65536}, \
+        "With a matrix for each sheet, it runs bmm, which takes as many FLOPs."
+    note(r"""
+        The FLOPs are the same, because a row takes `2 * 32 * 2` FLOPs with any matrix. The bytes
+        are not the same: for `bmm`, `32` matrices have to be read instead of one.
+    """)
     question(r"""
-        The FLOPs stay the same, but the bytes do not. How many *more* have to be read when `16`
-        examples bring a `float32` right side of shape `(512, 512)` each, instead of sharing one?
+        `16` examples are multiplied by `float32` matrices of shape `(512, 512)`. How many *more*
+        bytes of matrices have to be read if each example has a matrix of its own, than if all share
+        one?
     """, answer=(16 - 1) * torch.ones(512, 512).nbytes,
-        check=16 * 512**2 * 4 - 512**2 * 4, unit="B")
+        check=16 * 512**2 * 4 - 512**2 * 4, unit="B",
+        wrong={
+            "One of the 16 is read in any case.": 16 * 512**2 * 4,
+            "Those are numbers; each has four bytes.": 15 * 512**2,
+        },
+        why=r"""
+            A matrix has `512 * 512` numbers of `4` bytes. `16` of them are read instead of one,
+            which makes `15` more.
+        """)
 
 
 @aside
 def only_the_last_axis_is_special() -> None:
-    """To a product, every axis but the last is just another batch axis."""
+    """`x @ w` sums over the last axis of `x` and treats all other axes alike."""
     note(r"""
-        Four axes invite stories about what each of them does. The product knows one story: the last
-        axis is summed over, and all others are repeated over.
-    """)
-    note(r"""
-        In `x` of shape `(4, 8, 16, 32)` one may want to see batch, token, and two axes of the token
-        itself. A token is a vector, and only the last axis is contracted. The third is one more
-        axis to repeat the product over.
-    """)
-    note(r"""
-        If the third axis played a part of its own in `x @ w`, swapping it with the first would
-        disturb the result. It only swaps the result in the same way.
+        A tensor `x` of shape `(4, 8, 16, 32)` is multiplied by a matrix `w` of shape `(32, 2)`.
+        What does each of the four axes do? Only the last axis is *contracted*, which means summed
+        over: each row of `32` numbers becomes a row of `2`. The other three axes only say where the
+        row stands. It makes no difference to the product whether one of them is called batch,
+        token, or something else.
+
+        Test that: swap the first axis with the third, once before the product and once after it.
+        Axes are counted from `0`, so that is `transpose(0, 2)`. If the third axis played a part of
+        its own in the product, the two results would differ. (`whole_numbers` draws small whole
+        numbers, so that sums are exact.)
     """)
     x: Float[Tensor, "a b c hidden"] = whole_numbers(4, 8, 16, 32)
     w: Float[Tensor, "hidden out"] = whole_numbers(32, 2)
-    y: Float[Tensor, "a b c out"] = x @ w
+    y: Float[Tensor, "a b c out"] = x @ w  # @inspect y.shape
     swapped = x.transpose(0, 2) @ w  # @inspect swapped.shape
-    assert tuple(swapped.shape) == (16, 8, 4, 2), "only hidden is gone"
-    assert torch.equal(swapped, y.transpose(0, 2)), "swapped, nothing else"
+    assert tuple(swapped.shape) == (16, 8, 4, 2), \
+        "Swapped before the product, the result has the shape (16, 8, 4, 2)."
+    assert torch.equal(swapped, y.transpose(0, 2)), \
+        "Swapped after the product, the result is the same."
+    note("The results agree, because the product computes each row by itself and leaves it in its place.")
     question(r"""
-        For the same `x` and a `v` of shape `(8, 5)`, what is the shape of `x.transpose(1, 3) @ v`?
+        `x` has the shape `(4, 8, 16, 32)` and `v` the shape `(8, 5)`. What is the shape of
+        `x.transpose(1, 3) @ v`?
     """, answer=tuple((x.transpose(1, 3) @ torch.ones(8, 5)).shape),
-        check=(4, 32, 16, 5))
+        check=(4, 32, 16, 5),
+        why=r"""
+            Swapping the axes `1` and `3` gives the shape `(4, 32, 16, 8)`. The product turns each
+            row of `8` numbers into a row of `5`.
+        """)
 
 
 @aside
 def a_forgotten_transpose_is_silent_on_squares() -> None:
     """A forgotten transpose raises an error, except on square matrices."""
     note(r"""
-        Attention compares every token of a sequence with every other: the sequence, times its own
-        transpose over the last two axes.
+        Does PyTorch notice a forgotten transpose? Take a product that needs one. A batch `x` holds
+        sequences of tokens, and each token is a row of numbers. To compare a token with another,
+        multiply their rows number by number, and add up. All tokens of a sequence are compared with
+        each other by one product, of the sequence with its own transpose. `transpose(-2, -1)` swaps
+        the last two axes. Here `2` sequences have `2` tokens of `3` numbers each, all ones:
     """)
     x: Float[Tensor, "batch seq hidden"] = torch.ones(2, 2, 3)
     y = x @ x.transpose(-2, -1)  # @inspect y.shape
-    assert tuple(y.shape) == (2, 2, 2), "batch, token, token"
+    assert tuple(y.shape) == (2, 2, 2), \
+        "Each sequence has an entry for each pair of its tokens."
     entries = set(y.flatten().tolist())  # @inspect entries
-    assert entries == {3.0}, "each a sum over hidden"
+    assert entries == {3.0}, "Each entry is the sum of 3 products of ones."
 
-    note("Leave the transpose out, and these sizes give you away.")
+    note(r"""
+        Leave the transpose out, and PyTorch raises an error: a matrix of `2 * 3` numbers cannot be
+        multiplied by another one of `2 * 3`. (`message_of` runs a call and returns its error.)
+    """)
     error = message_of(lambda: x @ x)  # @inspect error
-    assert "Expected size for first two" in error, "caught by the sizes"
+    assert "Expected size for first two" in error, \
+        "The product without the transpose is refused."
 
-    note("When the sequence is as long as the vectors are wide, nothing does.")
+    note(r"""
+        Now let each sequence have `3` tokens of `3` numbers. Its matrix is a square. A square can
+        be multiplied by itself as well as by its transpose, so PyTorch raises no error, and the
+        numbers are wrong:
+    """)
     square = torch.arange(27.0).view(3, 3, 3)
     right = square @ square.transpose(-2, -1)  # @inspect right[0]
     wrong = square @ square  # @inspect wrong[0]
-    assert right.shape == wrong.shape, "the shapes agree"
-    assert not torch.equal(right, wrong), "the numbers do not"
+    assert right.shape == wrong.shape, \
+        "With and without the transpose, the shape is the same."
+    assert not torch.equal(right, wrong), \
+        "With and without the transpose, the numbers differ."
     note(r"""
-        Advice for tests, then: give every axis a size of its own. As for the code, `-2, -1` does
-        not say which axes are meant. Names would, and the rest of this part gives them.
+        So in a test, give each axis a size of its own. Then a forgotten transpose raises an error.
     """)
     shapes = (2, 4, 4), (4, 4, 2), (2, 4, 8), (1, 8, 4), (3, 8, 8)  # @unnoticed: 8, 2, 4, 1, 3: squares stay square, and what is none stays none
     tried = [torch.ones(shape) for shape in shapes]
@@ -244,35 +286,44 @@ def a_forgotten_transpose_is_silent_on_squares() -> None:
         For how many of the shapes `(2, 4, 4)`, `(4, 4, 2)`, `(2, 4, 8)`, `(1, 8, 4)` and
         `(3, 8, 8)` of `x` does `x @ x` raise no error?
     """, answer=errors.count(""),
-        check=sum(rows == cols for rows, cols in ((4, 4), (4, 2), (4, 8), (8, 4), (8, 8))))
+        check=sum(rows == cols for rows, cols in ((4, 4), (4, 2), (4, 8), (8, 4), (8, 8))),
+        wrong={
+            "(4, 4, 2) holds matrices of 4 * 2 numbers; the first size counts the matrices.": 3,
+        },
+        why=r"""
+            The last two sizes are those of the matrices. They are squares in `(2, 4, 4)` and in
+            `(3, 8, 8)`, so these two can be multiplied by themselves.
+        """)
 
 
 @aside
 def an_annotation_names_dtype_rank_and_sizes() -> None:
-    """A jaxtyping annotation states dtype, rank and the names of the axes."""
+    """A jaxtyping annotation states the dtype of a tensor and the names of its axes."""
     note(r"""
-        `Float[Tensor, "batch seq heads hidden"]` describes a tensor of floats, of any width, with
-        an axis for each name [@jaxtyping]. It says what a comment would say, and `isinstance` tells
-        whether a tensor fits. Try a tensor with four axes, one with three, and one of integers:
+        How can code say which axes a tensor has? By an annotation of the package jaxtyping
+        [@jaxtyping]. It says what a comment would say, and a program can check it.
+        `Float[Tensor, "batch seq heads hidden"]` describes a tensor of floats, of any number of
+        bits, with one axis for each name. `isinstance` tells whether a tensor fits. Try a tensor
+        with four axes, one with three, and one of integers:
     """)
     names: Any = Float[Tensor, "batch seq heads hidden"]
     x = torch.ones(2, 2, 1, 3)  # @unnoticed: 2, 1, 3: any sizes
     fits = [isinstance(value, names) for value in (x, x[0], x.int())]  # @inspect fits
-    assert fits == [True, False, False], "Only the first fits."
+    assert fits == [True, False, False], \
+        "Only the tensor of floats with four axes fits."
 
     note(r"""
-        A name that occurs twice must stand for one size. When a page of this book is built, each
-        variable with such an annotation is checked: dtype, axes and sizes.
+        A name may stand for any size. But a name that occurs twice must stand for one size. So
+        `"n n"` describes square matrices:
     """)
     square: Any = Float[Tensor, "n n"]
     even, uneven = torch.ones(3, 3), torch.ones(3, 4)  # @unnoticed: arguments swapped, 3 -> 6: any two sizes
-    assert isinstance(even, square), "A square has one size for both axes."
-    assert not isinstance(uneven, square), "Two sizes do not fit one name."
-
-    note("Despite its name, the package does not need JAX:")
-    needed = metadata.requires("jaxtyping") or []  # @measure needed
-    others = [package for package in needed if not package.startswith("jax")]
-    assert others == needed != [], "It requires another package, not JAX."
+    assert isinstance(even, square), "A matrix of 3 * 3 numbers fits."
+    assert not isinstance(uneven, square), "A matrix of 3 * 4 numbers does not fit."
+    note(r"""
+        Many variables of this book have such an annotation. When a page is built, each of them is
+        checked.
+    """)
     question(r"""
         How many of `torch.ones(1, 1)`, `torch.ones(3, 3).double()`, `torch.ones(9)`,
         `torch.ones(3, 3).int()` and `torch.ones(2, 3) @ torch.ones(3, 2)` fit
@@ -285,15 +336,26 @@ def an_annotation_names_dtype_rank_and_sizes() -> None:
         check=sum(
             t.is_floating_point() and t.dim() == 2 and t.size(0) == t.size(1)
             for t in (torch.ones(1, 1), even.double(), torch.ones(9), even.int(), torch.ones(2, 2))
-        ))
+        ),
+        wrong={
+            "Doubles are floats, too.": 2,
+            "Integers do not fit Float.": 4,
+        },
+        why=r"""
+            `torch.ones(9)` has one axis, and `.int()` makes integers. The other three are square
+            matrices of floats; the product has the shape `(2, 2)`.
+        """)
 
 
 @aside
 def a_bare_annotation_enforces_nothing() -> None:
-    """An annotation by itself enforces nothing."""
+    """Python does not check an annotation."""
     note(r"""
-        Python stores an annotation and moves on. Here a tensor with an axis too many walks in, and
-        a tensor that contradicts the annotation walks out.
+        The [annotation](#an_annotation_names_dtype_rank_and_sizes) `Float[Tensor, "b d"]` of an
+        argument says that it is a tensor of floats with two axes, called `b` and `d`. Does Python
+        check that when the function is called? No: Python keeps annotations beside the function,
+        and runs the function without looking at them. The first argument of `project` should have
+        two axes. Give it a tensor with three:
     """)
 
     def project(
@@ -302,14 +364,24 @@ def a_bare_annotation_enforces_nothing() -> None:
         return x @ w
 
     y = project(torch.ones(5, 2, 3), torch.ones(3, 4))  # @inspect y.shape
+    assert tuple(y.shape) == (5, 2, 4), \
+        "The call raises no error and returns a tensor with three axes."
+    note(r"""
+        The result does not fit the annotation of the result either, which has the two axes `b` and
+        `k`. One has to ask, with `isinstance`, to find out:
+    """)
     promised: Any = project.__annotations__["return"]
-    assert tuple(y.shape) == (5, 2, 4), "computed without complaint"
-    assert not isinstance(y, promised), "not what the annotation says"
+    assert not isinstance(y, promised), \
+        "The result does not fit the annotation."
     question(r"""
-        Now the first argument has an axis too few: what is the shape of
+        `torch.ones(7)` has one axis, and the annotation of `x` has two. What is the shape of
         `project(torch.ones(7), torch.ones(7, 4))`?
     """, answer=tuple(project(torch.ones(7), torch.ones(7, 4)).shape),
-        check=torch.ones(7, 4).sum(0).shape)
+        check=torch.ones(7, 4).sum(0).shape,
+        why=r"""
+            Nobody checks the annotation, so `x @ w` runs: a vector of `7` numbers times a matrix of
+            `7 * 4` is a vector of `4`.
+        """)
 
 
 def instance_checker(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -333,15 +405,17 @@ def instance_checker(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @aside
 def a_checker_makes_annotations_binding() -> None:
-    """jaxtyped and a runtime checker make annotations binding."""
-    note("Decorate the function, and the same annotations are checked at every call.")
-    misbelief("Such annotations are documentation only; nothing is ever enforced.", r"""
-        Not by Python. `jaxtyped` with a runtime checker enforces dtype, rank, and one size for each
-        name across arguments and result.
-    """)
+    """A decorator makes every call check the annotations."""
     note(r"""
-        Beartype and typeguard are the usual checkers [@jaxtyping_checking]. A small one is enough
-        to see it work: `instance_checker` asks `isinstance` of every argument and of the result.
+        [Python does not check annotations](#a_bare_annotation_enforces_nothing). How does one get
+        them checked? By a *decorator*, a line above a function that adds something to every call.
+        Here it is `jaxtyped`. It takes a *checker*, which looks at each argument and at the result,
+        and it sees to it that a name stands for one size in the whole call. Beartype and typeguard
+        are the usual checkers [@jaxtyping_checking]. Here a small one of ours is enough:
+        `instance_checker` calls `isinstance` for each argument and for the result.
+
+        `project` multiplies `x` by `w`. With `turn=True` it returns the transpose, which is a
+        mistake on purpose:
     """)
 
     @jaxtyped(typechecker=instance_checker)
@@ -351,245 +425,357 @@ def a_checker_makes_annotations_binding() -> None:
         return (x @ w).t() if turn else x @ w
 
     x, w = torch.ones(2, 3), torch.ones(3, 4)  # @unnoticed: 2, 4: any sizes beside the inner one
+    assert torch.equal(project(x, w), x @ w), \
+        "A call that fits the annotations runs as before."
+    note(r"""
+        Four calls do not fit. In the first, `d` is `3` in `x` and `7` in `w`. In the second, `x`
+        has three axes. In the third, it has integers. The fourth returns the axes `k b` instead of
+        `b k`. `message_of` runs each call and returns its error:
+    """)
     size = message_of(lambda: project(x, torch.ones(7, 4)))  # @inspect size  # @unnoticed: arguments swapped, 4: the inner sizes disagree all the same
     rank = message_of(lambda: project(torch.ones(5, 2, 3), w))  # @unnoticed: 5, 2, 3: any sizes of three axes
     dtype = message_of(lambda: project(x.int(), w))
     result = message_of(lambda: project(x, w, turn=True))
-    assert torch.equal(project(x, w), x @ w), "a good call passes"
-    assert "checking parameter 'w'" in size, "two sizes for one name"
-    assert "f32[7,4]" in size, "with the shape that was given"
-    assert "checking parameter 'x'" in rank, "an axis too many"
-    assert "checking parameter 'x'" in dtype, "integers for floats"
-    assert "checking the return value" in result, "axes the wrong way round"
+    assert "checking parameter 'w'" in size, \
+        "The first call is refused at w, since d has two sizes."
+    assert "f32[7,4]" in size, "The error names the shape of w."  # @hide
+    assert "checking parameter 'x'" in rank, \
+        "The second call is refused at x, for its three axes."
+    assert "checking parameter 'x'" in dtype, \
+        "The third call is refused at x, for its integers."
+    assert "checking the return value" in result, \
+        "The fourth call is refused at its result, for the order of axes."
+    misbelief("Such annotations are documentation only; nothing is ever enforced.", r"""
+        Without a checker that is so. With one, all four calls above are refused: annotations are
+        enforced for dtype, for the number of axes, and for sizes, in arguments and in the result.
+    """)
     def passes(n: int) -> bool:
         w = torch.ones(3, n)
         return message_of(lambda: project(x, w, turn=True)) == ""
 
     question(r"""
-        `project(x, torch.ones(3, n), turn=True)` returns the axes the wrong way round, and for a
-        single `n` the checker lets it pass. Which?
+        `x` has the shape `(2, 3)`. `project(x, torch.ones(3, n), turn=True)` returns the transpose
+        of the product, and for a single `n` the checker does not notice. For which?
     """, answer=next(n for n in range(1, 9) if passes(n)),
-        check=x.shape[0])
+        check=x.shape[0],
+        why=r"""
+            `b` is `2` and `k` is `n`. The transpose has the shape `(n, 2)`, and the annotation asks
+            for `(2, n)`. These are the same shape only if `n` is `2`.
+        """)
 
 
 @aside
 def one_pattern_serves_numpy_and_torch() -> None:
-    """An einops pattern says what happens to each axis, in NumPy as in PyTorch."""
+    """An einops pattern moves axes by name, in NumPy as in PyTorch."""
     note(r"""
-        Einops moves, splits, joins and reduces axes by name [@rogozhnikov2022]. The idea goes back
-        to the summation convention of 1916, by which an index that appears twice is summed over
-        [@einstein1916]. In a pattern, inputs stand left of the arrow and outputs right.
+        `image.permute(2, 0, 1)` moves the last axis of an image to the front. But its numbers do
+        not say what the axes are. The library einops gives axes names [@rogozhnikov2022]. In its
+        *patterns*, the axes stand left of the arrow as they are, and right of it as they should be;
+        `rearrange` moves them. Here an image of `3` rows (`h`) and `3` columns (`w`) has `9` color
+        channels (`c`), and the channels should come first:
     """)
     image: Float[Tensor, "h w c"] = torch.randn(3, 3, 9)
     old: Float[Tensor, "c h w"] = image.permute(2, 0, 1)
     new: Float[Tensor, "c h w"] = rearrange(image, "h w c -> c h w")  # @inspect new.shape
-    assert tuple(new.shape) == (9, 3, 3), "channels come first"
-    assert torch.equal(new, old), "old way, new way"
+    assert tuple(new.shape) == (9, 3, 3), "The channels come first."
+    assert torch.equal(new, old), \
+        "permute and rearrange give the same tensor."
 
-    note("The pattern belongs to no framework. The same call takes a NumPy array and returns one.")
+    note("Patterns are not tied to PyTorch. `rearrange` of a NumPy array gives a NumPy array:")
     array = rearrange(image.numpy(), "h w c -> c h w")
-    assert type(array) is np.ndarray, "NumPy in, NumPy out"
-    assert np.array_equal(array, new.numpy()), "the same numbers"
+    assert type(array) is np.ndarray, "A NumPy array stays a NumPy array."
+    assert np.array_equal(array, new.numpy()), \
+        "It has the same numbers."  # @hide
     question(r"""
-        Which four numbers must `x.permute` get to do what `rearrange(x, "a b c d -> d a c b")`
+        `permute` gets, for each axis of the result, the number of the axis that goes there, counted
+        from `0`. Which four numbers make `x.permute` do what `rearrange(x, "a b c d -> d a c b")`
         does?
     """, answer=tuple("abcd".index(name) for name in "dacb"),
         check=tuple(
             (1, 2, 3, 4).index(size)
             for size in rearrange(torch.ones(1, 2, 3, 4), "a b c d -> d a c b").shape
-        ))
+        ),
+        why=r"""
+            The axes `a`, `b`, `c` and `d` have the numbers `0`, `1`, `2` and `3`. The result has
+            them in the order `d a c b`.
+        """)
 
 
 @aside
 def einsum_sums_the_axes_left_out() -> None:
-    """einsum iterates over the axes named in the output and sums over the others."""
+    """einsum sums over the axes that its result does not name."""
     note(r"""
-        The attention scores again, the old way and the new. The pattern says what is compared with
-        what, and no index is negative.
+        `x @ y.transpose(-2, -1)` multiplies each row of `x` by each row of `y`, but it does not say
+        which axes these are. `einsum` of einops says it with names. In its pattern, the axes of the
+        two tensors stand left of the arrow, and those of the result right of it. Its rule: multiply
+        the tensors, and sum over each axis that the result does not name.
+
+        Here `x` has `2` batches of `3` rows, called `query`, and `y` has `2` batches of `5` rows,
+        called `key`. A row has `4` numbers, called `hidden`. The result does not name `hidden`, so
+        that axis is summed over. (`whole_numbers` draws small whole numbers, so that sums are
+        exact.)
     """)
     x: Float[Tensor, "batch query hidden"] = whole_numbers(2, 3, 4)
     y: Float[Tensor, "batch key hidden"] = whole_numbers(2, 5, 4)
     pattern = "batch query hidden, batch key hidden -> batch query key"
     old: Float[Tensor, "batch query key"] = x @ y.transpose(-2, -1)
     new: Float[Tensor, "batch query key"] = einsum(x, y, pattern)  # @inspect new
-    assert torch.equal(new, old), "old way, new way"
+    assert torch.equal(new, old), \
+        "einsum gives what the product with the transpose gives."
 
     note(r"""
-        Read it as loops. Every name in the output is a loop over places to fill; every name left
-        out, here `hidden`, is a sum inside.
+        A pattern can be read as loops. There is a loop over each name right of the arrow: `batch`,
+        `query` and `key`. Inside is a sum over the name that is missing there, `hidden`:
     """)
     looped = torch.zeros(2, 3, 5)
     for batch, query, key in np.ndindex(2, 3, 5):
         looped[batch, query, key] = (x[batch, query] * y[batch, key]).sum()
-    assert tuple(new.shape) == (2, 3, 5), "a loop for each name kept"
-    assert torch.equal(new, looped), "a sum for each name left out"
+    assert tuple(new.shape) == (2, 3, 5), \
+        "The result has an axis for each name right of the arrow."
+    assert torch.equal(new, looped), "The loops give the same result."
 
-    note("The rule does not ask for a product. With one input, leaving a name out is just a sum.")
+    note("The same rule holds for a single tensor. If the result does not name `hidden`, each row is summed:")
     summed = einsum(x, "batch query hidden -> batch query")  # @inspect summed
-    assert torch.equal(summed, x.sum(-1)), "hidden is summed away"
+    assert torch.equal(summed, x.sum(-1)), \
+        "einsum of x alone gives what x.sum(-1) gives."
+    note(r"""
+        The rule is an old one: by Einstein's convention of `1916`, an index that appears twice is
+        summed over [@einstein1916].
+    """)
     question(r"""
         `a` and `b` are matrices of ones, both of shape `(3, 4)`. What is
         `einsum(a, b, "row col, row col ->")`?
     """, answer=einsum(torch.ones(3, 4), torch.ones(3, 4), "row col, row col ->").item(),
-        check=3.0 * 4)
+        check=3.0 * 4,
+        wrong={
+            "The rows are summed over, too: the result names no axis.": 4,
+            "The columns are summed over, too: the result names no axis.": 3,
+        },
+        why=r"""
+            Nothing stands right of the arrow, so all products are added up: `3 * 4` products of
+            `1 * 1`.
+        """)
 
 
 @aside
 def an_ellipsis_stands_for_any_axes() -> None:
-    """An ellipsis stands for any leading axes, and they broadcast."""
+    """In a pattern, `...` stands for all axes that come before the named ones."""
     note(r"""
-        Code that should not care how many batch axes there are writes `...` for them. They are
-        matched from the right, as in any broadcast, so the inputs may even have different numbers
-        of them.
+        A function may get one sequence, a batch of sequences, or a tensor with still more axes in
+        front. How does one pattern serve them all? `...` in a pattern stands for any number of
+        axes. Those of two tensors are matched from the right, and an axis that one of them lacks is
+        *broadcast*: the same numbers are used at each of its places.
+
+        In this pattern of `einsum`, each `query` is multiplied by each `key` and summed over
+        `hidden`. `x` has the axes `5, 2` in front, and `y` only `2`. So the twos are matched, and
+        `y` is used for each of the `5`. (`whole_numbers` draws small whole numbers.)
     """)
     x = whole_numbers(5, 2, 3, 4)
     y = whole_numbers(2, 6, 4)
     pattern = "... query hidden, ... key hidden -> ... query key"
     scores = einsum(x, y, pattern)  # @inspect scores.shape
     old = x @ y.transpose(-2, -1)
-    assert tuple(scores.shape) == (5, 2, 3, 6), "leading axes broadcast"
-    assert torch.equal(scores, old), "old way, new way"
+    assert tuple(scores.shape) == (5, 2, 3, 6), \
+        "The result has the axes 5 and 2 in front, then queries and keys."
+    assert torch.equal(scores, old), \
+        "The product with a transpose gives the same result."
     question(r"""
-        With the same pattern, what shape do the scores of `x` of shape `(7, 1, 3, 4)` and `y` of
-        shape `(5, 6, 4)` have?
+        An axis of size `1` is broadcast, too. With the same pattern, what is the shape of the
+        result for `x` of shape `(7, 1, 3, 4)` and `y` of shape `(5, 6, 4)`?
     """, answer=tuple(einsum(torch.ones(7, 1, 3, 4), torch.ones(5, 6, 4), pattern).shape),
-        check=(torch.ones(7, 1, 3, 4) @ torch.ones(5, 4, 6)).shape)
+        check=(torch.ones(7, 1, 3, 4) @ torch.ones(5, 4, 6)).shape,
+        why=r"""
+            In front, `x` has `7, 1` and `y` has `5`. From the right, the `1` is matched with the
+            `5` and becomes `5`, and the `7` stays. Then come `3` queries and `6` keys.
+        """)
 
 
 @aside
 def einsum_checks_sizes_but_stretches_ones() -> None:
-    """einsum refuses sizes that disagree, unless one of them is one."""
+    """einsum refuses a name with two sizes, unless one of them is one."""
     note(r"""
-        It helps to think of einsum as a matrix product that keeps the books: a name with two sizes
-        is an error. The message speaks of a *subscript*, a single letter: einops calls PyTorch's
-        own `einsum`, which does not know the names.
+        `einsum` is often called a matrix product with good bookkeeping: a name in its pattern
+        stands for one size. What if a name gets two sizes? In the pattern below, `hidden` is the
+        last axis of both tensors. It is `4` in `x` and `5` in `wide`, and that is an error.
+        (`message_of` runs a call and returns its error.)
     """)
     x, wide = torch.ones(2, 3, 4), torch.ones(2, 3, 5)  # @unnoticed: 2, 3, 5, arguments swapped: sizes beside the two that differ
     pattern = "batch query hidden, batch key hidden -> batch query key"
     error = message_of(lambda: einsum(x, wide, pattern))  # @inspect error  # @unnoticed: arguments swapped: they disagree in either order
-    assert "does not broadcast" in error, "the sizes disagree"
-    assert "hidden" not in error, "the name is lost"
-
+    assert "does not broadcast" in error, "The two sizes are refused."
+    assert "hidden" not in error, \
+        "The error does not mention the name hidden."
     note(r"""
-        The books have a gap. An axis of size `1` is stretched without a word, where `@` refuses.
-        That is broadcasting, and it may not be what was meant.
+        The error speaks of a *subscript* instead, a single letter, because einops hands the work to
+        PyTorch's own `einsum`, which knows letters only.
+
+        One slip goes unnoticed. If one of the two sizes is `1`, there is no error: the axis is
+        *broadcast*, which means that its one number is multiplied by all `4` numbers of the other
+        tensor. `@` refuses that:
     """)
     thin = torch.ones(2, 3, 1)  # @unnoticed: 3: any number of keys
     entries = set(einsum(x, thin, pattern).flatten().tolist())
+    assert entries == {4.0}, \
+        "With sizes 4 and 1, each entry is the sum of 4 products."
     refused = message_of(lambda: x @ thin.transpose(-2, -1))  # @inspect refused
-    assert entries == {4.0}, "summed over the stretched axis"
-    assert "RuntimeError" in refused, "the product refuses"
+    assert "RuntimeError" in refused, "@ refuses the sizes 4 and 1."
     question(r"""
         With the same pattern: `x` holds ones in shape `(2, 3, 6)`, `y` holds twos in shape
         `(2, 5, 1)`. What is every entry of the result?
     """, answer=einsum(torch.ones(2, 3, 6), 2 * torch.ones(2, 5, 1), pattern).unique().item(),
-        check=6 * 1 * 2.0)
+        check=6 * 1 * 2.0,
+        wrong={
+            "The axis of size 1 is used for all six numbers of x.": 2,
+        },
+        why=r"""
+            `hidden` is `6` in `x` and `1` in `y`. The single two is multiplied by each of the six
+            ones, and the six products of `2` are added up.
+        """)
 
 
 @aside
 def reduce_names_the_axis_it_removes() -> None:
-    """reduce() aggregates the axis that disappears from its pattern."""
+    """reduce() removes the axis that its pattern names on the left only."""
     note(r"""
-        To *reduce* an axis is to make one number of all that lies along it. The pattern says which:
-        the axis is there on the left of the arrow and gone on the right.
+        To *reduce* an axis is to make one number of all that lie along it, such as their mean or
+        their sum. `x.mean(dim=-1)` reduces the last axis. `reduce` of einops names it: the pattern
+        has the axis left of the arrow, and not right of it. `...` stands for all other axes. Here
+        each token has `4` numbers, called `hidden`, and their mean is taken:
     """)
     x: Float[Tensor, "batch seq hidden"] = whole_numbers(2, 3, 4)
     old: Float[Tensor, "batch seq"] = x.mean(dim=-1)
     new: Float[Tensor, "batch seq"] = reduce(x, "... hidden -> ...", "mean")  # @inspect new
-    assert torch.equal(new, old), "old way, new way"
-    assert tuple(new.shape) == (2, 3), "hidden is gone"
+    assert torch.equal(new, old), \
+        "reduce gives what x.mean(dim=-1) gives."
+    assert tuple(new.shape) == (2, 3), "The axis hidden is gone."
 
-    misbelief('`reduce(x, "... hidden -> ...", "sum")` is the einops form of `x.mean(-1)`.',
-        r"""
-            CS336 has them side by side, as the new way and the old [@cs336]. It is the form of
-            `x.sum(-1)`. Sum and mean differ by the length of the axis, as one assert would have
-            told.
-        """)
+    note("The last argument says *how* to reduce. Compare the sum and the mean of rows of four ones:")
     ones = torch.ones(2, 3, 4)
     total = reduce(ones, "... hidden -> ...", "sum")
     average = ones.mean(-1)  # @inspect total, average
-    assert total.tolist() == [[4, 4, 4], [4, 4, 4]], "the sum of ones"
-    assert average.tolist() == [[1, 1, 1], [1, 1, 1]], "the mean of ones"
-    assert torch.equal(total, ones.sum(-1)), "the true old way"
+    assert total.tolist() == [[4, 4, 4], [4, 4, 4]], \
+        "The sums are 4."
+    assert average.tolist() == [[1, 1, 1], [1, 1, 1]], "The means are 1."
+    assert torch.equal(total, ones.sum(-1)), \
+        "reduce with sum gives what x.sum(-1) gives."
+    misbelief('`reduce(x, "... hidden -> ...", "sum")` is the einops form of `x.mean(-1)`.',
+        r"""
+            It is the form of `x.sum(-1)`: of four ones it makes `4`, and their mean is `1`. CS336
+            shows the two side by side, as the new way and the old one [@cs336].
+        """)
     box, pattern = torch.ones(4, 5, 7), "batch seq hidden -> hidden"  # @unnoticed: 7, arguments swapped: axes that are not reduced
     question(r"""
-        A tensor of shape `(4, 5, 7)` is reduced by `batch seq hidden -> hidden`. By which factor do
-        its sum and its mean differ?
+        A tensor of shape `(4, 5, 7)` is reduced by `batch seq hidden -> hidden`. How many times the
+        mean is the sum?
     """, answer=(reduce(box, pattern, "sum") / reduce(box, pattern, "mean")).unique().item(),
-        check=4.0 * 5)
+        check=4.0 * 5, unit="times",
+        wrong={
+            "hidden is right of the arrow, so it is not reduced.": 4 * 5 * 7,
+        },
+        why=r"""
+            `batch` and `seq` are reduced, so `4 * 5` numbers become one. Their mean is their sum
+            divided by `20`.
+        """)
 
 
 @aside
 def reduce_takes_more_than_one_tensor() -> None:
-    """reduce() takes a name, a function, or a list of tensors."""
+    """reduce() can sum, multiply, take the largest or call your function, also over a list of tensors."""
     note(r"""
-        The last argument says how to aggregate: one of seven names, or a function that takes the
-        tensor and the axes to remove.
+        `reduce` of einops makes one number of all that lie along an axis: the axis that its pattern
+        has left of the arrow only. The last argument says how, by one of seven names: `"sum"`,
+        `"mean"`, `"max"`, `"min"`, `"prod"` for the product, and for masks `"any"` and `"all"`. It
+        can also be a function, which gets the tensor and the axes to remove. Here each of two rows
+        becomes one number:
     """)
     x = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
     each = "row col -> row"
-    sums, means = reduce(x, each, "sum"), reduce(x, each, "mean")
-    most, least = reduce(x, each, "max"), reduce(x, each, "min")
-    products = reduce(x, each, "prod")  # @inspect sums, means, products
-    some, every = reduce(x > 3, each, "any"), reduce(x > 3, each, "all")
-    spread = reduce(x, each, lambda t, axes: t.amax(axes) - t.amin(axes))
-    assert sums.tolist() == [6, 15], "the sum of each row"
-    assert means.tolist() == [2, 5], "its mean value"
-    assert most.tolist() == [3, 6], "its largest value"
-    assert least.tolist() == [1, 4], "its smallest value"
-    assert products.tolist() == [6, 120], "the product of its values"
-    assert some.tolist() == every.tolist() == [False, True], "any and all"
-    assert spread.tolist() == [2, 2], "a function of our own"
+    sums = reduce(x, each, "sum")  # @inspect sums
+    products = reduce(x, each, "prod")  # @inspect products
+    spread = reduce(x, each, lambda t, axes: t.amax(axes) - t.amin(axes))  # @inspect spread
+    assert sums.tolist() == [6, 15], "The rows add up to 6 and 15."
+    assert products.tolist() == [6, 120], "The products are 6 and 120."
+    assert spread.tolist() == [2, 2], \
+        "Our function gives the largest number less the smallest, 2."
+    means, most, least = (reduce(x, each, how) for how in ("mean", "max", "min"))  # @hide
+    some, every = reduce(x > 3, each, "any"), reduce(x > 3, each, "all")  # @hide
+    assert means.tolist() == [2, 5], "The means of the rows are 2 and 5."  # @hide
+    assert most.tolist() == [3, 6], "The largest numbers of the rows are 3 and 6."  # @hide
+    assert least.tolist() == [1, 4], "The smallest numbers of the rows are 1 and 4."  # @hide
+    assert some.tolist() == every.tolist() == [False, True], "All numbers of the second row are above 3, none of the first."  # @hide
 
-    misbelief("`reduce` works on one tensor only.",
-        "A list of equal shapes is stacked on a new first axis, which the pattern can then reduce.")
+    note(r"""
+        `reduce` also takes a *list* of tensors of one shape. It stacks them along a new first axis,
+        which the pattern names like any other. Here this axis is called `copy`, and is summed over,
+        so the two tensors are added:
+    """)
     total = reduce([x, 10 * x], "copy row col -> row col", "sum")  # @inspect total
-    assert torch.equal(total, 11 * x), "two tensors, added"
+    assert torch.equal(total, 11 * x), "x plus 10 times x is 11 times x."
+    misbelief("`reduce` works on one tensor only.", r"""
+        It takes a list of tensors, too: above it added two. They need to have the same shape.
+    """)
     question(r"""
-        With the same `x`, what does `reduce([x, 2 * x, 3 * x], "copy row col -> copy", "max")`
-        hold?
+        `x` has the rows `1, 2, 3` and `4, 5, 6`. What does
+        `reduce([x, 2 * x, 3 * x], "copy row col -> copy", "max")` hold?
     """, answer=reduce([x, 2 * x, 3 * x], "copy row col -> copy", "max").tolist(),
-        check=[k * 6.0 for k in (1, 2, 3)])
+        check=[k * 6.0 for k in (1, 2, 3)],
+        why=r"""
+            `row` and `col` are removed, so of each of the three tensors the largest number is left:
+            `6`, `2 * 6` and `3 * 6`.
+        """)
 
 
 @aside
 def pooling_is_a_reduction() -> None:
-    """Average pooling is a reduction over the inside of each tile."""
+    """Average pooling is a mean over the axes inside each tile."""
     note(r"""
-        *Average pooling* replaces each tile of a picture by its mean. PyTorch's `avg_pool2d` wants
-        a batch of pictures with channels, so a single picture first gets two axes of size `1`.
-        `unsqueeze` adds them one by one; the pattern of `rearrange` writes them where they go.
+        *Average pooling* makes a picture smaller: it cuts the picture into tiles and replaces each
+        tile by its mean. How does one write that with names? In an einops pattern, parentheses
+        split an axis in two: `(h tile_h)` reads an axis as `h` groups of `tile_h` neighbours. Right
+        of the arrow stand only `h` and `w`, the tile's row and column. The axes inside the tile are
+        missing there, so `reduce` takes the mean over them. Here a picture of `9 * 9` numbers has
+        tiles of `3 * 3`:
     """)
     picture: Float[Tensor, "h w"] = whole_numbers(9, 9)
-    old = picture.unsqueeze(0).unsqueeze(0)  # @inspect old.shape
-    new = rearrange(picture, "h w -> 1 1 h w")
-    assert tuple(old.shape) == (1, 1, 9, 9), "batch and channel of one"
-    assert torch.equal(new, old), "by unsqueeze, and by a pattern"
+    tiles = "(h tile_h) (w tile_w) -> h w"
+    pooled = reduce(picture, tiles, "mean", tile_h=3, tile_w=3)  # @inspect pooled
+    assert tuple(pooled.shape) == (3, 3), "The result has a mean for each tile."
+    corner = picture[:3, :3].mean()  # @inspect corner
+    assert torch.allclose(pooled[0, 0], corner), \
+        "The first entry is the mean of the tile in the upper left corner."
 
     note(r"""
-        Parentheses split an axis: `(h tile)` reads `h` groups of `tile` neighbours. The tile's axes
-        do not stand on the right, so `reduce` takes a mean over them. That is average pooling:
+        PyTorch's own pooling is `avg_pool2d`. It wants a batch of pictures with color channels, so
+        a single picture first gets two axes of size `1`. Two calls of `unsqueeze` add them, or a
+        pattern that has `1 1` in front:
     """)
-    pattern = "b c (h tile_h) (w tile_w) -> b c h w"
-    pooled = reduce(new, pattern, "mean", tile_h=3, tile_w=3)  # @inspect pooled.shape
+    old = picture.unsqueeze(0).unsqueeze(0)  # @inspect old.shape
+    new = rearrange(picture, "h w -> 1 1 h w")
+    assert tuple(old.shape) == (1, 1, 9, 9), \
+        "unsqueeze makes a batch of one picture with one channel."
+    assert torch.equal(new, old), "The pattern makes the same tensor."
     library = F.avg_pool2d(new, kernel_size=3)
-    assert tuple(pooled.shape) == (1, 1, 3, 3), "a mean for each tile"
-    assert torch.allclose(pooled, library), "the library's pooling"
+    assert torch.allclose(library[0, 0], pooled), \
+        "PyTorch's pooling gives the same means."
+    batch = "b c (h tile_h) (w tile_w) -> b c h w"
     question(r"""
-        Into which shape does the same pattern reduce a batch of shape `(8, 3, 32, 32)` with
-        `tile_h=4` and `tile_w=8`?
-    """, answer=tuple(reduce(torch.ones(8, 3, 32, 32), pattern, "mean", tile_h=4, tile_w=8).shape),
+        Into which shape does `"b c (h tile_h) (w tile_w) -> b c h w"` reduce a batch of shape
+        `(8, 3, 32, 32)` with `tile_h=4` and `tile_w=8`?
+    """, answer=tuple(reduce(torch.ones(8, 3, 32, 32), batch, "mean", tile_h=4, tile_w=8).shape),
         check=(8, 3, 32 // 4, 32 // 8),
         why="Batch and channels stay. `32` rows make `8` tiles of `4`, and `32` columns make `4` tiles of `8`.")
 
 
 @aside
 def the_order_in_the_parentheses_matters() -> None:
-    """Inside parentheses the first name is the outer, slowly changing one."""
+    """In `(heads hidden)` a head is a run of neighbours; in `(hidden heads)` the heads take turns."""
     note(r"""
-        Split the last axis into heads. With `(heads hidden)`, where `heads` is the outer factor,
-        each head gets a run of neighbours. With the names the other way round the heads take turns.
-        The shapes do not tell the difference.
+        A row of `8` numbers is to be split into `2` *heads*, which are equal pieces. Which numbers
+        belong to the first head? In an einops pattern, that depends on the order of the names in
+        the parentheses. The last name counts neighbours. In `(heads hidden)` the last name is
+        `hidden`, so neighbours belong to one head. In `(hidden heads)` the last name is `heads`, so
+        neighbours belong to different heads. Split rows of numbers in both ways; the first row has
+        the numbers from `0` to `7`:
     """)
     x: Float[Tensor, "batch seq joint"] = torch.arange(48.0).view(2, 3, 8)
     split = "... (heads hidden) -> ... heads hidden"
@@ -597,30 +783,45 @@ def the_order_in_the_parentheses_matters() -> None:
     halves = rearrange(x, split, heads=2)  # @inspect halves[0, 0]
     turns = rearrange(x, deal, heads=2)  # @inspect turns[0, 0]
     runs, strided = halves[0, 0].tolist(), turns[0, 0].tolist()
-    assert tuple(halves.shape) == (2, 3, 2, 4), "two heads of four"
-    assert turns.shape == halves.shape, "and two, either way"
-    assert runs == [[0, 1, 2, 3], [4, 5, 6, 7]], "heads as outer factor"
-    assert strided == [[0, 2, 4, 6], [1, 3, 5, 7]], "heads as inner factor"
-    assert same_storage(x, halves), "a view, no number moved"
-
-    note("One factor may be left to einops: whatever remains of the axis, even if that is `1`.")
-    image = torch.randn(3, 3, 9)
-    parts = rearrange(image, "c (r p) w -> c r p w", p=3)  # @inspect parts.shape
-    assert tuple(parts.shape) == (3, 1, 3, 9), "one group of three"
-    question('For `v = torch.arange(12)`, what is `rearrange(v, "(b a) -> a b", a=3)[2, 1]`?',
-             answer=rearrange(torch.arange(12), "(b a) -> a b", a=3)[2, 1].item(),
-        check=1 * 3 + 2)
+    assert tuple(halves.shape) == (2, 3, 2, 4), \
+        "The first pattern makes two heads of four numbers."
+    assert turns.shape == halves.shape, \
+        "The second pattern makes a tensor of the same shape."
+    assert runs == [[0, 1, 2, 3], [4, 5, 6, 7]], \
+        "With (heads hidden), the first head has the numbers 0 to 3."
+    assert strided == [[0, 2, 4, 6], [1, 3, 5, 7]], \
+        "With (hidden heads), it has every other number."
+    assert same_storage(x, halves), "Splitting copies no number."  # @hide
+    note("So the shape does not show which of the two was meant; only the numbers do.")
+    image = torch.randn(3, 3, 9)  # @hide
+    parts = rearrange(image, "c (r p) w -> c r p w", p=3)  # @hide
+    assert tuple(parts.shape) == (3, 1, 3, 9), "One of two sizes may be left out: 3 rows in groups of 3 are one group."  # @hide
+    question(r"""
+        `v` has the numbers from `0` to `11`. `rearrange(v, "(b a) -> a b", a=3)` is a matrix with a
+        row for each index of `a` and a column for each index of `b`. What does it have in row `2`
+        and column `1`, both counted from `0`?
+    """, answer=rearrange(torch.arange(12), "(b a) -> a b", a=3)[2, 1].item(),
+        check=1 * 3 + 2,
+        wrong={
+            "That is for (a b), where neighbours lie along b.": 9,
+        },
+        why=r"""
+            The last name, `a`, counts neighbours: `a` goes up by one with each number, and `b` with
+            every third. `b = 1` begins at `3`, and `a = 2` is two further on.
+        """)
 
 
 def heads_share_a_small_matrix() -> None:
     """Splitting an axis into heads makes a product cheaper."""
     note(r"""
         In a Transformer, a row of numbers is often cut into equal pieces, *heads*, that are
-        multiplied separately. Here a row of `8` numbers is cut into `2` heads of `4`, each head is
-        multiplied by the same `4 * 4` matrix `w`, and the results are put side by side again.
+        multiplied separately. What does that save? Here each token has a row of `8` numbers. The
+        row is cut into `2` heads of `4`, each head is multiplied by the same `4 * 4` matrix `w`,
+        and the results are put side by side again.
+
         `rearrange` cuts and joins: in its pattern, `(heads hidden1)` is one axis of
-        `heads * hidden1` numbers. `einsum` multiplies, and adds up over `hidden1`, the letter that
-        the result does not have:
+        `heads * hidden1` numbers. `einsum` multiplies, and sums over `hidden1`, the name that its
+        result does not have:
     """)
     x: Float[Tensor, "batch seq joint"] = whole_numbers(2, 3, 8)
     w: Float[Tensor, "hidden1 hidden2"] = whole_numbers(4, 4)
@@ -633,10 +834,11 @@ def heads_share_a_small_matrix() -> None:
     assert joined.shape == x.shape, "After joining, the tensor has its old shape."  # @hide
 
     note(r"""
-        The same result comes from one large matrix of `8 * 8` numbers. It has `w` on its diagonal,
-        once for each head, and zeros elsewhere, because a head uses no number of another head. But
-        the large product also multiplies by the zeros. The heads take `2 * (2 * 4 * 4)` FLOPs a
-        token, and the large matrix `2 * 8 * 8`, twice as many:
+        One large matrix of `8 * 8` numbers gives the same result. `block_diag` makes it: `w` stands
+        on its diagonal, once for each head, and everything else is zero, because a head uses no
+        number of another head. But the large product multiplies by these zeros, too. For each
+        token, the heads take `2 * (2 * 4 * 4)` FLOPs, and the large matrix `2 * 8 * 8`, twice as
+        many:
     """)
     dense: Float[Tensor, "joint joint"] = block_diag(w, w)  # @inspect dense
     assert torch.equal(joined, x @ dense), \
@@ -663,61 +865,62 @@ def heads_share_a_small_matrix() -> None:
 
 @aside
 def repeat_copies_nothing() -> None:
-    """repeat() along a new axis copies nothing of a tensor, so one write shows in every copy."""
+    """einops' repeat() copies no number of a tensor, so one write shows in every copy."""
     note(r"""
-        A name that is new on the right of the arrow repeats the tensor along a new axis. Nothing of
-        a PyTorch tensor is repeated in memory: with a stride of `0`, every index along that axis
-        lands on the same number.
+        A name that stands only *right* of the arrow of an einops pattern is a new axis, and
+        `repeat` repeats the tensor along it. Here a picture of `9 * 9` numbers is repeated `3`
+        times. Does that take `3` times the memory? No. The new axis has the
+        [stride](#a_tensor_is_memory_and_a_way_to_read_it) `0`: the step in memory from one copy to
+        the next is zero, so all three copies are the same numbers.
     """)
     picture: Float[Tensor, "h w"] = torch.zeros(9, 9)
     copies: Float[Tensor, "c h w"] = repeat(picture, "h w -> c h w", c=3)
     memory = copies.untyped_storage().nbytes()  # @inspect copies.nbytes as B, memory as B
-    assert tuple(copies.shape) == (3, 9, 9), "three pictures to look at"
-    assert copies.stride() == (0, 9, 1), "no step along the new axis"
-    assert copies.nbytes == 3 * memory, "one in memory"
+    assert tuple(copies.shape) == (3, 9, 9), "The result shows three pictures."
+    assert copies.stride() == (0, 9, 1), \
+        "From copy to copy it is 0 steps, from row to row 9."
+    assert copies.nbytes == 3 * memory, \
+        "The memory holds a third of the numbers that are shown."
 
     note(r"""
-        Write to one element of one copy, and it changes in all copies and in the original. PyTorch
-        refuses a write to the whole tensor, but it allows a write to one element:
+        So a write to one copy changes all of them, and the picture as well. To change one copy
+        alone, make real copies with `clone` first:
     """)
     copies[0, 4, 4] = 7  # @unnoticed: 0: any of the three
-    error = message_of(lambda: copies.add_(1))  # @inspect error
-    assert copies[:, 4, 4].tolist() == [7, 7, 7], "Every copy changed."
-    assert picture[4, 4].item() == 7, "The original changed, too."
-    assert "a single memory location" in error, \
-        "The write to the whole tensor is refused."
-
-    note(r"""
-        Two other cases make real copies: the same pattern on a NumPy array, and a pattern that
-        joins the new axis to another. `own` has the array's step from copy to copy and the strides
-        of the joined tensor:
-    """)
-    array = repeat(np.zeros((9, 9)), "h w -> c h w", c=3)
-    joined = repeat(picture, "h w -> (c h) w", c=3)
-    own = array.strides[0] // array.itemsize, joined.stride()  # @inspect own
-    assert own == (81, (9, 1)), \
-        "The array's copies are 81 numbers apart; the joined ones are rows."
-    assert not same_storage(picture, joined), \
-        "The joined tensor has memory of its own."
-
-    note("To write to one copy alone, make real copies with `clone`:")
+    assert copies[:, 4, 4].tolist() == [7, 7, 7], \
+        "The write to one copy changed all three."
+    assert picture[4, 4].item() == 7, "It changed the picture, too."
+    error = message_of(lambda: copies.add_(1))  # @hide
+    assert "a single memory location" in error, "A write to the whole tensor is refused."  # @hide
     real = copies.clone()
     real[0, 4, 4] = 8
-    assert real[:, 4, 4].tolist() == [8, 7, 7], "Only one copy changed."
+    assert real[:, 4, 4].tolist() == [8, 7, 7], \
+        "The write to a real copy changed only this copy."
     assert real.stride() == (81, 9, 1), \
-        "From copy to copy it is 81 numbers, one picture."
-    question('What are the strides of `repeat(picture, "h w -> h c w", c=5)`?',
+        "From real copy to real copy it is 81 steps, a whole picture."
+
+    array = repeat(np.zeros((9, 9)), "h w -> c h w", c=3)  # @hide
+    joined = repeat(picture, "h w -> (c h) w", c=3)  # @hide
+    steps = array.strides[0] // array.itemsize, joined.stride()  # @hide
+    assert steps == (81, (9, 1)), "Of a NumPy array, repeat makes real copies, 81 numbers apart."  # @hide
+    assert not same_storage(picture, joined), "Joined to another axis, the copies are real."  # @hide
+    question('The strides of `picture` are `(9, 1)`. What are the strides of `repeat(picture, "h w -> h c w", c=5)`?',
              answer=repeat(picture, "h w -> h c w", c=5).stride(),
-        check=(9, 0, 1))
+        check=(9, 0, 1),
+        why="`h` and `w` keep their strides, `9` and `1`. The new axis `c` stands between them, and has the stride `0`.")
 
 
 @aside
 def a_rearrange_layer_hides_the_input_size() -> None:
-    """Rearrange is a layer too, and hides which input sizes work."""
+    """A pattern used as a layer should state the sizes that the next layer needs."""
     note(r"""
-        As a layer, the pattern says what is flattened between the convolutions and the linear
-        layer. It does not say that the linear layer counts on `16 * 5 * 5` numbers. Pictures of
-        `32x32` produce them; others fail, and fail a layer late.
+        A network for pictures often ends in linear layers, which take a fixed number of numbers.
+        Where is it noticed if a picture has the wrong size? In the network below, two convolutions
+        (`Conv2d`) and two poolings (`MaxPool2d`) make a picture smaller. Then a pattern, used as a
+        layer with `Rearrange`, lays all numbers of a picture in one row. The linear layer after it
+        takes `16 * 5 * 5 = 400` numbers. A picture of `32 * 32` leaves just as many. One of
+        `28 * 28` leaves `16 * 4 * 4 = 256`, and the error comes from the linear layer.
+        (`message_of` runs a call and returns its error.)
     """)
     network = nn.Sequential(
         nn.Conv2d(3, 6, kernel_size=5), nn.MaxPool2d(2),
@@ -726,52 +929,78 @@ def a_rearrange_layer_hides_the_input_size() -> None:
         nn.Linear(16 * 5 * 5, 120), nn.ReLU(), nn.Linear(120, 10),
     )
     scores = network(torch.randn(2, 3, 32, 32))  # @inspect scores.shape  # @unnoticed: 32 -> 33: halved, they are as many
-    assert tuple(scores.shape) == (2, 10), "scores for each picture"
+    assert tuple(scores.shape) == (2, 10), \
+        "Pictures of 32 * 32 pass through the network."
     small = torch.randn(2, 3, 28, 28)  # @unnoticed: 28 -> 29: halved, they are as many
     late = message_of(lambda: network(small))  # @inspect late
-    assert "(2x256 and 400x120)" in late, "fails in the linear layer"
+    assert "(2x256 and 400x120)" in late, \
+        "Pictures of 28 * 28 fail in the linear layer: 256 is not 400."
 
-    def works(size: int) -> bool:
+    def works(size: int) -> bool:  # @hide
         picture = torch.randn(1, 3, size, size)
         return message_of(lambda: network(picture)) == ""
 
+    sizes = [size for size in range(16, 65) if works(size)]  # @hide
+    assert sizes == [32, 33, 34, 35], "Of the sizes from 16 to 64, four run, since pooling drops a remainder."  # @hide
     note(r"""
-        A few larger sizes slip through, because pooling drops a remainder at the edge. None of this
-        is visible in the code.
+        That error does not say that the *picture* was too small. The pattern can say it: give it
+        the sizes that are expected, `h=5` and `w=5`. Then the error comes from the pattern, where
+        the sizes are still sizes of a picture:
     """)
-    sizes = [size for size in range(16, 65) if works(size)]  # @inspect sizes
-    assert sizes == [32, 33, 34, 35], "the sizes that run"
-
-    note("Advice: write the assumption into the pattern. Then the layer that makes it reports it.")
     network[4] = Rearrange("b c h w -> b (c h w)", h=5, w=5)
     here = message_of(lambda: network(small))  # @inspect here
-    assert "Shape mismatch, 4 != 5" in here, "fails where it was assumed"
-    question("How many numbers must the first linear layer count on for pictures of `40x40`?",
-             answer=network[:4](torch.randn(1, 3, 40, 40)).numel(),
-        check=16 * (((40 - 4) // 2 - 4) // 2) ** 2)
+    assert "Shape mismatch, 4 != 5" in here, \
+        "The pattern refuses a picture of height 4 where 5 is expected."
+    question(r"""
+        Each convolution takes `4` off height and width, and each pooling halves them. There are
+        `16` channels at the end. How many numbers does a picture of `40 * 40` leave for the linear
+        layer?
+    """, answer=network[:4](torch.randn(1, 3, 40, 40)).numel(),
+        check=16 * (((40 - 4) // 2 - 4) // 2) ** 2,
+        wrong={
+            "That is one channel of 16.": 49,
+            "That leaves out the second convolution and pooling.": 16 * 18**2,
+        },
+        why=r"""
+            `40 - 4 = 36` is halved to `18`, and `18 - 4 = 14` to `7`. So `16 * 7 * 7` numbers are
+            left.
+        """)
 
 
 @aside
 def einops_errors_repeat_the_pattern() -> None:
-    """An einops error repeats the pattern, the shape and the sizes it was given."""
+    """An einops error repeats the pattern and the shape that it was given."""
     note(r"""
-        Whether names make code easier to read is a matter of taste. What they do for error messages
-        can be run: each of these slips is caught where it is made, in the words of the pattern.
+        What does an error tell when a pattern does not fit a tensor? Here `x` has the shape
+        `(2, 3, 9)`, and three patterns are wrong. The first splits the last axis into `2` equal
+        heads, but `9` cannot be halved. The second leaves out the axis `s` on the right. The third
+        names two axes, and `x` has three. `message_of` returns the error of each:
     """)
     x = torch.ones(2, 3, 9)
     pattern = "... (heads hidden) -> ... heads hidden"
     uneven = message_of(lambda: rearrange(x, pattern, heads=2))  # @inspect uneven
     forgotten = message_of(lambda: rearrange(x, "b s h -> b h"))  # @inspect forgotten
     missing = message_of(lambda: rearrange(x, "b s -> s b"))  # @inspect missing
-    assert "can't divide axis of length 9" in uneven, "heads that misfit"
-    assert pattern in uneven, "the pattern is quoted"
-    assert "torch.Size([2, 3, 9])" in uneven, "so is the shape"
-    assert "should be on both): {'s'}" in forgotten, "an axis that got lost"
-    assert "expected 2 dims. Received 3" in missing, "an axis nobody named"
+    assert "can't divide axis of length 9" in uneven, \
+        "The first error says that 9 cannot be divided."
+    assert pattern in uneven, "The first error repeats the pattern."
+    assert "torch.Size([2, 3, 9])" in uneven, \
+        "The first error repeats the shape of x."
+    assert "should be on both): {'s'}" in forgotten, \
+        "The second error says that s is missing on one side."
+    assert "expected 2 dims. Received 3" in missing, \
+        "The third error says that two axes were expected, and three came."
+    note("So each error comes where the mistake is, in the names that one has written.")
     def fits(heads: int) -> bool:
         wide = torch.ones(2, 3, 12)
         return message_of(lambda: rearrange(wide, pattern, heads=heads)) == ""
 
-    question("For how many values of `heads` does the pattern fit a last axis of length `12`?",
-             answer=sum(fits(heads) for heads in range(1, 13)),
-        check=sum(12 % heads == 0 for heads in range(1, 13)))
+    question(r"""
+        `"... (heads hidden) -> ... heads hidden"` splits a last axis of `12` numbers. For how many
+        values of `heads` from `1` on does that raise no error?
+    """, answer=sum(fits(heads) for heads in range(1, 13)),
+        check=sum(12 % heads == 0 for heads in range(1, 13)),
+        wrong={
+            "1 and 12 divide 12 as well.": 4,
+        },
+        why="`heads` must divide `12`: `1`, `2`, `3`, `4`, `6` and `12` do.")
