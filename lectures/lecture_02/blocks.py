@@ -145,10 +145,12 @@ def smaller_blocks_need_finer_scales() -> None:
     finer = {n: block_error(x, by_e4m3(x, n)) for n in sizes}  # @inspect finer
     assert power[16] > power[32], "powers of two: smaller blocks, larger error"
     assert finer[16] < finer[32], "E4M3: smaller blocks, smaller error"
-    mended = finer[32] / power[32] - 1  # @inspect mended as %  # @unnoticed: 32 -> 64: hardly another error
-    together = finer[16] / power[32] - 1  # @inspect together as %  # @unnoticed: 32 -> 64: hardly another error
+    mended = finer[32] / power[32] - 1  # @inspect mended as %
+    together = finer[16] / power[32] - 1  # @inspect together as %
     assert round(mended, 1) == -0.1, "the finer scale alone"
     assert round(together, 1) == -0.2, "NVFP4 against MXFP4"
+    split = (1 + mended) * finer[16] / finer[32]  # @hide
+    assert math.isclose(1 + together, split), "the finer scale's part, times that of half the block"  # @hide
     figure(plot_block_errors(power, finer), caption=r"""
         Relative error of E2M1 on normally distributed numbers against the size of a block, under
         two kinds of scale. Dots: MXFP4 and NVFP4.

@@ -319,10 +319,12 @@ def deeper_needs_a_smaller_rate() -> None:
         A stack of linear layers computes nothing that one layer could not. It is only harder to
         train. Add two hidden layers at a rate that was cautious a moment ago:
     """)
-    run = train(layers=2, lr=0.01, steps=10)  # @inspect run.batch_losses  # @unnoticed: 2 -> 4, 0.01 -> 0.02, lr= dropped, 10, steps= dropped: as deep or deeper, as large a rate, as many steps
+    rate, tenth = 0.01, 0.001
+    assert rate / tenth == 10.0, "ten times the rate tried below"  # @hide
+    run = train(layers=2, lr=rate, steps=10)  # @inspect run.batch_losses  # @unnoticed: 2 -> 4, lr= dropped, 10, steps= dropped: as deep or deeper, as large a rate, as many steps
     final = run.losses[-1]  # @inspect final  # @unnoticed: 1: all of the last are NaN
     assert math.isnan(final) is True, "not a number any more"
-    smaller = train(layers=2, lr=0.001, steps=200)  # @unnoticed: 200, steps= dropped, 0.001 -> 0.0005: long enough, small enough
+    smaller = train(layers=2, lr=tenth, steps=200)  # @unnoticed: 200, steps= dropped: long enough
     final = round(smaller.losses[-1], 3)  # @inspect final
     assert final == 0.0, "a tenth of the rate learns"  # @zero: the loss comes to its least
 

@@ -181,9 +181,10 @@ def momentum_is_a_decayed_sum() -> None:
         `walk` takes `20` steps with `5` parameters, from random gradients, once with our `momentum`
         and once with PyTorch's:
     """)
-    gradients = torch.randn(20, 5, dtype=torch.float64)  # @unnoticed: 20, 5, arguments swapped: any gradients
+    gradients = torch.randn(20, 5, dtype=torch.float64)
     ours = walk(Descent, gradients, rule=momentum(lr=0.1))  # @inspect ours
     theirs = walk(torch.optim.SGD, gradients, lr=0.1, momentum=0.9)
+    assert ours.shape == (21, 5), "There are the start and 20 steps."  # @hide
     assert torch.allclose(ours, theirs), \
         "Our momentum and PyTorch's take the same 20 steps."
     note(r"""
@@ -277,9 +278,10 @@ def adagrad_divides_by_the_root_of_a_sum() -> None:
 
         $$s \leftarrow s + g^2 \qquad p \leftarrow p - \eta\,\frac{g}{\sqrt{s}+\epsilon}$$
     """)
-    gradients = torch.randn(20, 5, dtype=torch.float64)  # @unnoticed: 20, 5, arguments swapped: any gradients
+    gradients = torch.randn(20, 5, dtype=torch.float64)
     ours = walk(Descent, gradients, rule=adagrad(lr=0.1))  # @inspect ours
     theirs = walk(torch.optim.Adagrad, gradients, lr=0.1)
+    assert ours.shape == (21, 5), "There are the start and 20 steps."  # @hide
     assert torch.allclose(ours, theirs), "step for step"
 
     misbelief("AdaGrad averages the squared gradients.", r"""
@@ -362,9 +364,10 @@ def rmsprop_forgets() -> None:
 
         $$s \leftarrow \alpha\,s + (1-\alpha)\,g^2 \qquad p \leftarrow p - \eta\,\frac{g}{\sqrt{s}+\epsilon}$$
     """)
-    gradients = torch.randn(20, 5, dtype=torch.float64)  # @unnoticed: 20, 5, arguments swapped: any gradients
+    gradients = torch.randn(20, 5, dtype=torch.float64)
     ours = walk(Descent, gradients, rule=rmsprop(lr=0.1))  # @inspect ours
     theirs = walk(torch.optim.RMSprop, gradients, lr=0.1)
+    assert ours.shape == (21, 5), "There are the start and 20 steps."  # @hide
     assert torch.allclose(ours, theirs), "step for step"
 
     note(r"""
@@ -428,9 +431,10 @@ def adam_corrects_for_its_start() -> None:
         zero.) `walk` takes `20` steps with five weights, from random gradients, with our Adam and
         with PyTorch's:
     """)
-    gradients = torch.randn(20, 5, dtype=torch.float64)  # @unnoticed: 20, 5, arguments swapped: any gradients
+    gradients = torch.randn(20, 5, dtype=torch.float64)
     ours = walk(Descent, gradients, rule=adam(lr=0.1))  # @inspect ours
     theirs = walk(torch.optim.Adam, gradients, lr=0.1)
+    assert ours.shape == (21, 5), "There are the start and 20 steps."  # @hide
     assert torch.allclose(ours, theirs), \
         "Our Adam and PyTorch's take the same steps."
 
@@ -490,10 +494,11 @@ def adamw_decays_weights_outside_the_root() -> None:
         *Weight decay* pulls every weight a little towards zero. AdamW does so beside Adam's step
         [@loshchilov2019].
     """)
-    gradients = torch.randn(20, 5, dtype=torch.float64)  # @unnoticed: 20, 5, arguments swapped: any gradients
+    gradients = torch.randn(20, 5, dtype=torch.float64)
     ours = walk(Descent, gradients, rule=adamw(lr=0.1))  # @inspect ours
     settings = {"lr": 0.1, "weight_decay": 0.01}
     theirs = walk(torch.optim.AdamW, gradients, **settings)
+    assert ours.shape == (21, 5), "There are the start and 20 steps."  # @hide
     assert torch.allclose(ours, theirs), "step for step"
 
     note(r"""

@@ -193,11 +193,12 @@ def xavier_agrees_for_square_layers_only() -> None:
         w = nn.init.xavier_normal_(torch.empty(cols, rows))
         return w.std().item() * math.sqrt(rows)
 
-    square = against_lecun(512, 512)  # @inspect square  # @unnoticed: 512 -> 513: hardly another shape
-    narrow = against_lecun(16384, 32)  # @inspect narrow  # @unnoticed: 16384, 32: far more inputs than outputs
+    side, rows, cols = 512, 16384, 32  # @unnoticed: 512: any square
+    square = against_lecun(side, side)  # @inspect square
+    narrow = against_lecun(rows, cols)  # @inspect narrow
     assert 0.98 < square < 1.02, "the same for a square layer"
-    formula = math.sqrt(2 * 16384 / (16384 + 32))  # @inspect formula  # @unnoticed: 32 -> 33: hardly another number
-    assert 1.412 < formula < 1.413, "by Glorot's formula"
+    formula = math.sqrt(2 * rows / (rows + cols))  # @inspect formula
+    assert round(formula, 5) == 1.41283, "by Glorot's formula"
     assert 0.98 < narrow / formula < 1.02, "as measured"
     misbelief("Scaling by one over the root of the inputs is Xavier initialization, up to a constant.",
         rf"""
@@ -248,9 +249,10 @@ def unscaled_gradients_explode() -> None:
         tanh layers. A ReLU throws away half of the square of its input, on average, and He's rule,
         with a `2` under the root, makes up for it [@he2015].
     """)
-    lecun = he = torch.randn(64, 512)  # @unnoticed: 64: any batch
+    n = 512  # @unnoticed: 512: any width
+    lecun = he = torch.randn(64, n)  # @unnoticed: 64: any batch
     for _ in range(4):
-        w = torch.randn(512, 512) / math.sqrt(512)  # @unnoticed: 512 -> 513: hardly another root
+        w = torch.randn(n, n) / math.sqrt(n)
         lecun, he = (lecun @ w).relu(), (he @ w * math.sqrt(2)).relu()
     left = lecun.square().mean().item()  # @inspect left
     kept = he.square().mean().item()  # @inspect kept

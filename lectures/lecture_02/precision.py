@@ -308,7 +308,9 @@ def the_loss_scale_finds_its_own_level() -> None:
     assert scales[:4] == [65536, 32768, 16384, 8192], "halved"
     assert scales[4:] == [4096, 4096], "then kept"
     assert weights == [1.0, 1.0, 1.0, 1.0, 0.9, 0.8], "four steps skipped"
-    largest = top / 10  # @inspect largest  # @unnoticed: 10 -> 11: any further
+    largest = top / 10  # @inspect largest
+    assert w.grad is not None, "a gradient is left"  # @hide
+    assert largest * w.grad.item() == top, "at this scale the gradient comes to the largest number"  # @hide
     power = 2 ** int(math.log2(largest))  # @inspect power
     assert power == 4096, "the power of two that just fits"
     note(r"""

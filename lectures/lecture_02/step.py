@@ -222,9 +222,10 @@ def gradients_come_in_two_kinds() -> None:
     """Parameter gradients stay until they are cleared; activation gradients come and go."""
     note("The small model, unrolled, so that the gradient of its first hidden values can be kept:")
     model, (x, y) = Stack(4, 2), linear_batch(4, 2)
-    hidden = x @ model.weights[0]  # @unnoticed: 0: another of the same size
+    hidden = x @ model.weights[0]
     hidden.retain_grad()
-    output = (hidden @ model.weights[1] @ model.weights[2]).squeeze(-1)  # @unnoticed: 1: any order of square matrices
+    output = (hidden @ model.weights[1] @ model.weights[2]).squeeze(-1)
+    assert torch.equal(output, model(x)), "the model's own result"  # @hide
     F.mse_loss(output, y).backward()
     stay = gradient_bytes(model)  # @inspect stay as B
     assert stay == 36 * 4, "as many as parameters"

@@ -208,7 +208,9 @@ def experts_want_large_batches() -> None:
         expert by:
     """)
     chosen = torch.rand(58, 64, 256).topk(8).indices.flatten(1)  # @unnoticed: 58 -> 59, 64 -> 65: less than two draws differ
-    touched = sum(len(layer.unique()) for layer in chosen) / (58 * 256)  # @inspect touched as %  # @unnoticed: 256 -> 257: hardly another share
+    touched = sum(len(layer.unique()) for layer in chosen) / (58 * 256)  # @inspect touched as %
+    read = touched * 58 * 256  # @hide
+    assert math.isclose(read, round(read)), "The share is one of whole experts in 58 layers of 256."  # @hide
     expected = 1 - (1 - 8 / 256) ** 64  # @inspect expected as %
     assert math.isclose(touched, expected, rel_tol=0.02), \
         "Drawn and by formula, 64 tokens read 87 % of all experts."

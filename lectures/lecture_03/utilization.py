@@ -17,7 +17,7 @@ from litbook import aside, explore, figure, misbelief, note, question
 from .block import Block, Transformer, turns, written_attention
 from .counts import Config, attention_flops, forward_flops, parameter_count
 from .figures import cells, plot_lines
-from .published import LLAMA_3_70B, LLAMA_3_8B, SMALL
+from .published import LLAMA_3_70B, LLAMA_3_8B, QWEN_3, SMALL
 
 
 def which_flops_enter_mfu() -> None:
@@ -335,14 +335,14 @@ class Convention(NamedTuple):
     """
 
     embedding: bool  # whether its rows count as weights that are multiplied by
-    attention: int   # FLOPs per layer, width and token of context
+    attention: int   # FLOPs per layer, number in a token's queries, and token of context
 
     def flops_per_token(self, config: Config, context: int) -> int:
         """FLOPs of training on one token."""
         weights, pairs = parameter_count(config), config.layers * context
         if not (self.embedding or config.tied):
             weights -= config.vocabulary * config.width
-        return 6 * weights + self.attention * pairs * config.width
+        return 6 * weights + self.attention * pairs * config.query_width
 
 
 CONVENTIONS = {
@@ -359,9 +359,9 @@ def codebases_count_differently() -> None:
     note(r"""
         Does a training run have the same MFU by everyone's formula? MFU is tokens per second, times
         FLOPs per token, divided by the peak; and the FLOPs per token are counted in different ways.
-        Let $L$ be the layers of a model, $d$ its width, and $T$ the tokens of context. The rule of
-        thumb is $6N$ FLOPs for a token, with $N$ all parameters. Well-known codebases add
-        attention, each in its own way:
+        Let $L$ be the layers of a model, $T$ the tokens of context, and $d$ the numbers in all
+        heads of a token together, mostly its width. The rule of thumb is $6N$ FLOPs for a token,
+        with $N$ all parameters. Well-known codebases add attention, each in its own way:
 
         - *nanoGPT* takes PaLM's formula, $6N + 12LdT$, with $N$ all parameters but the positions'
           [@nanogpt]. Its head and embedding are one matrix, so that is right for it.
@@ -388,6 +388,10 @@ def codebases_count_differently() -> None:
     long = relative(LLAMA_3_8B, 131072)  # @inspect long
     assert long == [0.19, 1.01, 1, 0.59], \
         "With 131072 tokens, they are 0.19, 1.01, 1 and 0.59 times torchtitan's."
+    counted = CONVENTIONS["torchtitan"].flops_per_token(QWEN_3, 8192)  # @hide
+    near = counted / (3 * forward_flops(QWEN_3, 1, 8192))  # @hide
+    assert round(near, 3) == 1, \
+        "In Qwen3 the heads together are twice as wide as the model, and torchtitan's count is right."  # @hide
     note(rf"""
         At the same speed, MFU is proportional to this count. So a run that has an MFU of one half
         by torchtitan's formula has {0.5 * short[-1]:.0%} by Megatron-LM's, with `8192` tokens. With
