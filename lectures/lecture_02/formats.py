@@ -172,25 +172,30 @@ def a_float_is_three_fields() -> None:
 
 @aside
 def float32_is_the_default() -> None:
-    """`float32` is PyTorch's default, not everyone's."""
-    note("The same zeros, ordered from two libraries, come in two sizes:")
+    """PyTorch makes `float32` by default, and NumPy `float64`."""
+    note(r"""
+        Which number format does a tensor get if you do not say? In PyTorch `float32`, with `4`
+        bytes a number. In NumPy, as in most of scientific Python, `float64`, with `8`. Make `4 * 8`
+        zeros in both:
+    """)
     x = torch.zeros(4, 8)  # @inspect x.dtype  # @unnoticed: arguments swapped: as many numbers
     y = np.zeros((4, 8))  # @inspect y.dtype
-    assert x.dtype == torch.float32, "PyTorch's floats"
-    assert y.dtype == np.float64, "NumPy's floats"
+    assert x.dtype == torch.float32, "PyTorch's zeros are float32."
+    assert y.dtype == np.float64, "NumPy's zeros are float64."
     note(r"""
-        NumPy, like most of scientific Python, defaults to double precision; PyTorch halves that.
-        The default is for floating-point factories only, and crossing between the two libraries
-        carries the wider dtype along:
+        That matters when numbers move from one library to the other, because the format moves with
+        them. A tensor made from a NumPy array is in `float64`, and takes twice the memory:
     """)
     crossed = torch.from_numpy(y)  # @inspect crossed.dtype
-    assert crossed.nbytes == 2 * x.nbytes, "twice the memory, unasked"
+    assert crossed.nbytes == 2 * x.nbytes, \
+        "Made from the array, the tensor takes twice the bytes."
+    note("Whole numbers have a default of their own, `int64`, with `8` bytes a number:")
     places = torch.arange(3)  # @inspect places.dtype  # @unnoticed: 3: any number of them
-    assert places.dtype == torch.int64, "not every factory makes floats"
+    assert places.dtype == torch.int64, "arange makes int64."
     note(r"""
-        There is no proof of how much precision a network needs, only experience: it gets by with
-        far less than this [@micikevicius2018]. So take `float32` as the safe place to start from
-        and the yardstick for anything narrower, and expect to pay for it in memory.
+        How much precision a network needs cannot be proved. Experience says: far less than
+        `float32` has [@micikevicius2018]. So `float32` is the safe format to begin with, and
+        narrower ones are compared with it.
     """)
     question(r"""
         How many bytes do `torch.zeros(1000)`, `torch.arange(1000)` and
@@ -199,16 +204,29 @@ def float32_is_the_default() -> None:
         t.nbytes
         for t in (torch.zeros(1000), torch.arange(1000), torch.from_numpy(np.zeros(1000)))
     ),
-        check=1000 * (4 + 8 + 8), unit="B")
+        check=1000 * (4 + 8 + 8), unit="B",
+        wrong={
+            "Only torch.zeros makes float32; the other two have 8 bytes a number.": 1000 * (4 + 4 + 4),
+            "arange makes int64, with 8 bytes a number.": 1000 * (4 + 4 + 8),
+        },
+        why="The zeros are in `float32`, `4` bytes each. `arange` makes `int64` and NumPy `float64`, both with `8`.")
 
 
 @aside
 def float32_overflows_too() -> None:
-    """Even `float32` overflows, after a few dozen unscaled layers."""
+    """Even `float32` overflows after some forty layers whose weights are too large."""
     note(r"""
-        Multiply a vector by random matrices of width `64`, unscaled. Each product makes its entries
-        about $\sqrt{64}$ times larger, so the largest `float32` is not many layers away.
+        The largest `float32` is about `3.4e38`. Can a network reach that? Yes, if its weights are
+        too large. Take a vector of `64` random numbers, and multiply it by a random matrix of
+        `64 * 64`, again and again. The draws have the size one. So each new entry is a sum of `64`
+        products of random sign, and such a sum is about $\sqrt{64}=8$ times as large as one of
+        them. After each layer the entries are about `8` times as large as before.
+        `layers_until_infinity` counts the layers until an entry is infinite, and we look at `25`
+        runs:
     """)
+
+    largest = torch.finfo(torch.float32).max  # @hide
+    assert 3.4e38 < largest < 3.41e38, "The largest float32 is about 3.4e38."  # @hide
 
     def layers_until_infinity() -> int:
         x, depth = torch.randn(64), 0
@@ -218,46 +236,73 @@ def float32_overflows_too() -> None:
 
     depths = [layers_until_infinity() for _ in range(25)]  # @inspect min(depths), max(depths)  # @unnoticed: 25: enough for the middle of them
     typical = median(depths)  # @inspect typical
-    assert typical == 43, "layers until infinity"
-    powers = math.log(torch.finfo(torch.float32).max, 8)  # @inspect powers
-    assert 42.6 < powers < 42.7, "factors of eight from one to the top"
+    assert typical == 43, "In the middle run, an entry is infinite after 43 layers."
+    note("The formula agrees: so many factors of `8` lead from one to the largest `float32`.")
+    powers = math.log(largest, 8)  # @inspect powers
+    assert 42.6 < powers < 42.7, "It takes 42.7 factors of 8."
     note(r"""
-        The cure is not a wider format but a smaller factor: weights divided by $\sqrt{64}$ to begin
-        with. That is what initialization is about.
+        The cure is not a wider format but smaller weights. Divided by $\sqrt{64}$ at the start,
+        they leave the entries as large as they were.
     """)
     question(r"""
-        With matrices of width `256`, each product makes the entries about `16` times larger. About
-        how many layers fit into the range of `float32`?
+        The largest `float32` is nearly $2^{128}$. With matrices of `256 * 256`, each product makes
+        the entries about `16` times as large. After about how many layers is that reached?
     """, answer=round(math.log(torch.finfo(torch.float32).max, 16)),
-        check=round(128 / 4), unit="layers")
+        check=round(128 / 4), unit="layers",
+        wrong={
+            "That is for factors of 8.": 43,
+        },
+        why="`16` is $2^4$, so each layer adds `4` to the power of two, and `128 / 4` layers reach $2^{128}$.")
 
 
 @aside
 def float16_spends_little_on_range() -> None:
-    """`float16` halves the bytes and keeps a short exponent."""
+    """The numbers of `float16` end at 65504, because its exponent has five bits."""
     note(r"""
-        Of its bits, `5` are for the exponent and `10` for the fraction. Both ends of its range are
-        therefore close enough to walk to.
+        `float16` takes `2` bytes instead of the `4` of `float32`. What does it give up? Of its
+        bits, one is the sign, `10` are for the fraction, and `5` for the exponent. The
+        [exponent](#a_float_is_three_fields) sets how large a number can be, and with `5` bits the
+        highest power of two is $2^{15}$. With all bits of the fraction set, that makes the largest
+        number, $(2 - 2^{-10}) \cdot 2^{15} = 65504$:
     """)
-    assert layout(torch.float16) == (1, 5, 10), "sign, exponent, fraction"
-    x = torch.zeros(4, 8, dtype=torch.float16)
-    assert (x.element_size(), x.nbytes) == (2, 64), "half of float32"
+    assert layout(torch.float16) == (1, 5, 10), \
+        "float16 has 1 bit of sign, 5 of exponent and 10 of fraction."
+    x = torch.zeros(4, 8, dtype=torch.float16)  # @hide
+    assert (x.element_size(), x.nbytes) == (2, 64), "A float16 takes 2 bytes."  # @hide
     largest = torch.finfo(torch.float16).max  # @inspect largest
-    assert largest == (2 - 2**-10) * 2**15, "all fraction bits set"
-    note(rf"""
-        Above {largest:.0f} comes infinity, but not at once. What lies less than half a step beyond
-        is still rounded down to it.
+    assert largest == (2 - 2**-10) * 2**15, \
+        "PyTorch gives the same largest number as the formula."
+    note(r"""
+        What lies beyond becomes infinity, but not at once. Numbers of this size are `32` apart, so
+        the next one would be `65536`. What lies less than half way to it is rounded down to
+        `65504`, and the rest becomes infinity. `cast` rounds a number to a format:
     """)
+    gap = 2**15 * torch.finfo(torch.float16).eps  # @hide
+    assert gap == 32, "The largest numbers are 32 apart."  # @hide
+    assert largest + gap == 65536, "The number after the largest would be 65536."  # @hide
     rounded = cast(65519, torch.float16)  # @inspect rounded
-    assert rounded == 65504.0, "rounds down to the largest"
-    assert cast(65520, torch.float16) == math.inf, "rounds up to infinity"
+    assert rounded == 65504.0, "65519 is rounded down to 65504."
+    assert cast(65520, torch.float16) == math.inf, \
+        "65520, half way to 65536, becomes infinity."
+    note(r"""
+        At the other end, the smallest positive `float16` is $2^{-24}$, and half of it
+        [is rounded to zero](#small_values_vanish_in_float16):
+    """)
     smallest = 2.0**-24  # @inspect smallest
-    assert cast(smallest, torch.float16) == 2**-24, "just above zero"
-    assert cast(smallest / 2, torch.float16) == 0.0, "half of it is nothing"  # @zero: it underflows
-    question("Which number of `float16` comes right before the largest?",
+    assert cast(smallest, torch.float16) == 2**-24, \
+        "float16 holds the number 2**-24."
+    assert cast(smallest / 2, torch.float16) == 0.0, "Half of 2**-24 becomes zero."  # @zero: it underflows
+    question("Which number of `float16` comes right before the largest, `65504`?",
              answer=(torch.tensor(largest, dtype=torch.float16).view(torch.int16) - 1)
              .view(torch.float16).item(),
-        check=largest - 2**15 * 2**-10)
+        check=largest - 2**15 * 2**-10, within=0,
+        wrong={
+            "Numbers of this size are 32 apart.": 65503,
+        },
+        why=r"""
+            From $2^{15}$ on, the fraction's `10` bits go to the next power of two in $2^{10}$ equal
+            steps. Each is $2^{15}/2^{10}=32$ wide, and `65504 - 32 = 65472`.
+        """)
 
 
 def small_values_vanish_in_float16() -> None:
@@ -357,41 +402,64 @@ def bfloat16_is_the_top_half_of_float32() -> None:
 
 @aside
 def bfloat16_has_the_exponents_of_float32() -> None:
-    """The same exponents do not quite make the same range."""
+    """`bfloat16` has the exponents of `float32`, but not quite its range."""
     note(r"""
-        The name is short for *Brain floating point*, after Google Brain [@wang2019]. It is often
-        dated to `2018` [@cs336], but Google's second TPU, at work in `2017`, already multiplied in
-        it [@norrie2021].
+        `bfloat16` has an exponent of `8` bits, as `float32` has. Does it reach just as far? Nearly.
+        The largest number of a format has the highest exponent and all bits of the fraction set.
+        `bfloat16` has `7` bits of fraction instead of `23`, so its largest number is a little
+        smaller:
     """)
-    note("Do equal exponents make an equal range? Look at both of its ends.")
+    fields = layout(torch.float32), layout(torch.bfloat16)  # @hide
+    assert fields == ((1, 8, 23), (1, 8, 7)), "Both have 8 bits of exponent; float32 has 23 of fraction, bfloat16 7."  # @hide
     wide, narrow = torch.finfo(torch.float32), torch.finfo(torch.bfloat16)
-    first = narrow.smallest_normal  # @inspect first
-    assert first == wide.smallest_normal == 2**-126, "same lower end"
-    assert narrow.max < wide.max, "but fewer bits fill the top"
+    assert narrow.max < wide.max, \
+        "The largest bfloat16 is below the largest float32."  # @hide
     ratio = narrow.max / wide.max  # @inspect ratio
-    assert 0.9960 < ratio < 0.9962, "the largest is smaller"
+    assert 0.9960 < ratio < 0.9962, \
+        "The largest bfloat16 is 0.9961 times the largest float32."
+    note("So a number such as `3.4e38`, which fits into `float32`, becomes infinity in `bfloat16`. `cast` rounds it to both formats:")
     near = 3.4e38
     held = cast(near, torch.float32)  # @inspect held  # @unnoticed: float32: a wider format holds it, too
     lost = cast(near, torch.bfloat16)  # @inspect lost
-    assert held < lost == math.inf, "finite, then infinite"
+    assert held < lost == math.inf, \
+        "3.4e38 is finite in float32, and infinite in bfloat16."
     note(r"""
-        At the other end both have *subnormal* numbers, which trade fraction bits for a little more
-        range below the first normal number. Fewer fraction bits, less to trade:
+        How near to zero do they reach? The smallest number with the usual formula, called *normal*,
+        is $2^{-126}$ in both. Below it lie *subnormal* numbers. They go on in equal steps, down to
+        zero. A step is as wide as the bits of the fraction allow: $2^{-126-23}=2^{-149}$ in
+        `float32`, and $2^{-126-7}=2^{-133}$ in `bfloat16`.
     """)
-    assert cast(2**-149, torch.float32) == 2**-149, "smallest float32"
-    assert cast(2**-133, torch.bfloat16) == 2**-133, "smallest bfloat16"
-    assert cast(2**-134, torch.bfloat16) == 0.0, "below it, zero"  # @zero: it underflows
+    first = narrow.smallest_normal  # @inspect first
+    assert first == wide.smallest_normal == 2**-126, \
+        "The smallest normal number is the same in both."
+    assert cast(2**-149, torch.float32) == 2**-149, "float32 holds 2**-149."
+    assert cast(2**-133, torch.bfloat16) == 2**-133, "bfloat16 holds 2**-133."
+    assert cast(2**-134, torch.bfloat16) == 0.0, "2**-134 becomes zero."  # @zero: it underflows
     times = 2**-133 / 2**-149  # @inspect times
-    assert times == 65536.0, "smallest against smallest"
+    assert times == 65536.0, "The smallest bfloat16 is 65536 times the smallest float32."  # @hide
     misbelief("bfloat16 has the same dynamic range as float32.", rf"""
-        It has the same *exponent* range. Its largest value is {1 - ratio:.1%} smaller and its
-        smallest is {times:,.0f} times larger, which matters to almost nobody, until a sentinel such
-        as `3.4e38` turns infinite.
+        It has the same *exponents*. But its largest number is {1 - ratio:.1%} smaller, and its
+        smallest is {times:,.0f} times as large. This matters only at the edges, as for `3.4e38`.
     """)
-    question("Subnormal numbers are evenly spaced. How many positive ones does `bfloat16` have?",
+    note(r"""
+        The name is short for *Brain floating point*, after Google Brain [@wang2019]. The format is
+        often dated to `2018` [@cs336], but Google's second TPU, at work in `2017`, already
+        multiplied in it [@norrie2021].
+    """)
+    question(r"""
+        The subnormal numbers of `bfloat16` are $2^{-133}$ apart, and lie between zero and
+        $2^{-126}$. How many positive ones are there?
+    """,
              answer=(torch.arange(1, 2**15, dtype=torch.int16).view(torch.bfloat16)
                      < narrow.smallest_normal).sum().item(),
-        check=2**7 - 1)
+        check=2**7 - 1, within=0,
+        wrong={
+            "The last step is 2**-126 itself, which is normal.": 128,
+        },
+        why=r"""
+            From zero to $2^{-126}$ there are $2^{133-126}=128$ steps. The last one ends at the
+            first normal number, which leaves `127`.
+        """)
 
 
 def bfloat16_is_much_coarser() -> None:
@@ -525,173 +593,242 @@ def one_byte_comes_in_two_formats() -> None:
 
 @aside
 def one_buys_range_the_other_resolution() -> None:
-    """`E5M2` reaches farther, `E4M3` lies closer."""
-    note("The bit that one of them gives to range, the other gives to resolution.")
-    fine, wide = torch.finfo(E4M3), torch.finfo(E5M2)
-    assert (fine.min, fine.max) == (-448, 448), "all of `E4M3`"
-    assert (wide.min, wide.max) == (-57344, 57344), "all of `E5M2`"
-    assert wide.max / fine.max == 128.0, "`E5M2` reaches farther"
-    assert wide.eps / fine.eps == 2.0, "`E4M3` is finer"
-    note("The largest value of each, in bits. Only the patterns above it mean something else:")
-    top_fine = torch.tensor(fine.max).to(E4M3)  # @inspect top_fine as bits
-    top_wide = torch.tensor(wide.max).to(E5M2)  # @inspect top_wide as bits
-    assert top_fine.view(torch.uint8) == 0b0_1111_110, "just below NaN"
-    assert top_wide.view(torch.uint8) == 0b0_11110_11, "just below infinity"
-    closer = cast(0.3952, E4M3), cast(0.3952, E5M2)  # @inspect closer
-    assert closer == (0.40625, 0.375), "0.3952 in either format"
+    """`E5M2` reaches 128 times as far as `E4M3`; `E4M3` is twice as fine."""
     note(r"""
-        Choose `E5M2` where range is short, as for gradients, and `E4M3` where resolution is, as for
-        weights and activations: so advises the paper that proposed the pair [@micikevicius2022].
+        A float of one byte has a bit for the sign; exponent and fraction share the others. The two
+        formats in use share them differently: `E4M3` has `4` bits of exponent and `3` of fraction,
+        `E5M2` has `5` and `2`. What does the bit buy that goes to the exponent? A wider range. And
+        the one that goes to the fraction? Numbers that lie closer. Compare the largest numbers, and
+        the gap between one and the next number, which PyTorch calls `eps`:
+    """)
+    fields = layout(E4M3), layout(E5M2)  # @hide
+    assert fields == ((1, 4, 3), (1, 5, 2)), "E4M3 has 4 bits of exponent and 3 of fraction, E5M2 5 and 2."  # @hide
+    fine, wide = torch.finfo(E4M3), torch.finfo(E5M2)
+    assert (fine.min, fine.max) == (-448, 448), \
+        "The numbers of E4M3 lie between -448 and 448."
+    assert (wide.min, wide.max) == (-57344, 57344), \
+        "The numbers of E5M2 lie between -57344 and 57344."
+    farther = wide.max / fine.max  # @inspect farther
+    assert farther == 128.0, "E5M2 reaches 128 times as far."
+    coarser = wide.eps / fine.eps  # @inspect coarser
+    assert coarser == 2.0, "The gaps of E5M2 are twice as wide."
+    top_fine, top_wide = torch.tensor(fine.max).to(E4M3), torch.tensor(wide.max).to(E5M2)  # @hide
+    assert top_fine.view(torch.uint8) == 0b0_1111_110, "The pattern of the largest E4M3 is one below NaN."  # @hide
+    assert top_wide.view(torch.uint8) == 0b0_11110_11, "The pattern of the largest E5M2 is one below infinity."  # @hide
+    note("So `0.3952` is rounded less in `E4M3`. `cast` rounds a number to a format:")
+    closer = cast(0.3952, E4M3), cast(0.3952, E5M2)  # @inspect closer
+    assert closer == (0.40625, 0.375), \
+        "E4M3 stores 0.40625 for it, and E5M2 stores 0.375."
+    note(r"""
+        The paper that proposed the two formats gives this advice [@micikevicius2022]: `E5M2` for
+        gradients, which need range, and `E4M3` for weights and activations, which need resolution.
     """)
     question(r"""
-        From `16` to `32` it takes `E4M3` eight steps and `E5M2` four. What does each of them store
-        for `18.5`?
+        From `16` to `32` it takes `E4M3` eight equal steps, and `E5M2` four. Which two numbers do
+        `E4M3` and `E5M2` store for `18.5`?
     """, answer=(cast(18.5, E4M3), cast(18.5, E5M2)),
-        check=(2.0 * round(18.5 / 2), 4.0 * round(18.5 / 4)))
+        check=(2.0 * round(18.5 / 2), 4.0 * round(18.5 / 4)),
+        why=r"""
+            `E4M3` has the numbers `16, 18, 20, …`, and `18` is the nearest. `E5M2` has `16, 20, …`,
+            and `20` is nearer to `18.5` than `16`.
+        """)
 
 
 @aside
 def the_two_overflow_differently() -> None:
-    """What happens above the largest value depends on the format, and on the release."""
+    """What is too large for a format becomes infinity, NaN or its largest number."""
     note(r"""
-        A number that is too large for its format can become infinity, NaN, or the largest value of
-        the format. All three are in use. `E5M2` and `E4M3` are formats of one byte: the digits say
-        how many bits the exponent and the fraction have.
+        What does a cast make of a number that is too large for the format? There are three
+        possibilities: infinity, NaN ("not a number"), or the largest number of the format. All
+        three occur in the two formats of one byte. `E5M2` ends at `57344` and has a pattern for
+        infinity, so a million becomes infinity. `cast` rounds a number to a format:
     """)
+    top = torch.finfo(E5M2).max  # @hide
+    assert top == 57344, "The largest E5M2 is 57344."  # @hide
     overflow = cast(1e6, E5M2)  # @inspect overflow
-    assert overflow == math.inf, "E5M2 overflows to infinity."
+    assert overflow == math.inf, "In E5M2 a million becomes infinity."
     note(r"""
-        `E4M3` has no infinity. Recent releases of PyTorch return its largest value, `448`; older
-        ones returned NaN on a CPU [@pytorch-saturate]. The release that built this page returns:
+        `E4M3` ends at `448` and has no infinity. Newer releases of PyTorch turn what is larger into
+        `448`; older ones turned it into NaN on a CPU [@pytorch-saturate]. The release that built
+        this page gives:
     """)
     raw = cast(500.0, E4M3)  # @measure raw
     assert raw == 448.0 or math.isnan(raw), \
-        "E4M3 gives its largest value, or NaN."
-    note("Clamp before the cast, and the result is the same in every release. Then the cast only rounds: `300` becomes `288`, a number of the format.")
+        "In E4M3 500 becomes 448 or NaN, by the release."
+    note(r"""
+        To get the same in every release, limit the numbers before the cast: `clamp(-448, 448)`
+        replaces what is larger by `448`, and what is below `-448` by that. Then the cast has only
+        to round. Numbers from `256` on are `32` apart in `E4M3`, so `300` becomes `288`:
+    """)
+    step = 256 * torch.finfo(E4M3).eps  # @hide
+    assert step == 32, "From 256 on, the numbers of E4M3 are 32 apart."  # @hide
     clamped = torch.tensor([500.0, -1e6, 300.0]).clamp(-448, 448).to(E4M3)
     assert clamped.tolist() == [448.0, -448.0, 288.0], \
-        "Two are clamped, and one is rounded."
+        "500 and -1e6 become 448 and -448, and 300 becomes 288."
     question(r"""
-        The numbers `1000`, `2000`, `-3000` and `64` are clamped and cast to `E4M3` in this way.
-        What do the results add up to in `float32`?
+        `1000`, `2000`, `-3000` and `64` are clamped to `448` and cast to `E4M3`, which holds `64`
+        exactly. What is the sum of the four results in `float32`?
     """, answer=torch.tensor([1000.0, 2000.0, -3000.0, 64.0]).clamp(-448, 448)
         .to(E4M3).float().sum().item(),
-        check=sum(max(-448, min(448, x)) for x in (1000, 2000, -3000, 64)))
+        check=sum(max(-448, min(448, x)) for x in (1000, 2000, -3000, 64)),
+        why="The first two become `448` each, and the third `-448`. So the sum is `448 + 448 - 448 + 64`.")
 
 
 @aside
 def one_byte_is_for_storing_and_multiplying() -> None:
-    """PyTorch stores one-byte floats and feeds them to matrix products, and little else."""
-    note("Add such a tensor to itself, and PyTorch refuses:")
+    """Floats of one byte are for storing and for matrix products, not for other arithmetic."""
+    note(r"""
+        `E4M3` is a float of [one byte](#one_byte_comes_in_two_formats). Can one compute with it as
+        with any other? Hardly. PyTorch has no addition for it. (`message_of` runs a call and
+        returns its error.)
+    """)
     x = torch.ones(2, dtype=E4M3)  # @inspect x
     refused = message_of(lambda: x + x)  # @inspect refused
-    assert "not implemented" in refused, "no addition"
+    assert "not implemented" in refused, "Adding two such tensors is refused."
+    note("So to add, make a wider copy of each, add these, and cast the sum back:")
     y = (x.float() + x.float()).to(E4M3)  # @inspect y
-    assert y.float().tolist() == [2.0, 2.0], "widen, compute, narrow"
-    assert y.dtype == x.dtype, "and in the format it came in"
+    assert y.float().tolist() == [2.0, 2.0], "One plus one is two."
+    assert y.dtype == x.dtype, "The result is in E4M3 again."  # @hide
     note(r"""
-        The arithmetic for these formats is in the tensor cores of recent cards. Hopper, the H100's
-        generation, multiplies both formats and accumulates in something wider [@nvidia-hopper]; the
-        generation before has no unit for them:
+        What such a format is made for is the product of matrices. Cards of the generation of the
+        H100, called Hopper, multiply `E4M3` and `E5M2` and add up in a wider format
+        [@nvidia-hopper]. The generation before, with the A100, cannot. `peak` looks up the FLOP/s
+        that a card promises for a format, and gives `None` where it promises nothing:
     """)
     hopper = peak(CARDS["H100 SXM"], "float8")  # @inspect hopper as FLOP/s
     ampere = peak(CARDS["A100 SXM 80GB"], "float8")  # @inspect ampere
-    assert hopper == 1979e12, "dense, either format"
-    assert ampere is None, "no promise, so no number"
+    assert hopper == 1979e12, "An H100 promises 1979 TFLOP/s for one-byte floats."
+    assert ampere is None, "An A100 promises nothing for them."
     note(r"""
-        FP8 was *proposed* in `2022`, by authors from NVIDIA, Arm and Intel [@micikevicius2022]. The
-        Open Compute Project made it a specification, OFP8, in `2023` [@ofp8]. On overflow it lets a
-        library saturate or not, and libraries differ [@ml-dtypes].
+        These formats were *proposed* in `2022`, by authors from NVIDIA, Arm and Intel
+        [@micikevicius2022], and became a specification of the Open Compute Project, OFP8, in `2023`
+        [@ofp8].
     """)
     question(r"""
-        Two `E4M3` vectors of `1000` elements are added in this way. How many bytes do the two
-        widened copies and their sum take, before the result is narrowed?
+        Two `E4M3` tensors of `1000` elements are added by way of `float32` copies. How many bytes
+        do the two copies and their `float32` sum take together, before the cast back?
     """, answer=3 * torch.ones(1000, dtype=E4M3).float().nbytes,
-        check=3 * 1000 * 4, unit="B")
+        check=3 * 1000 * 4, unit="B",
+        wrong={
+            "The sum takes memory, too.": 2 * 1000 * 4,
+            "A float32 has 4 bytes.": 3 * 1000,
+        },
+        why="There are three tensors of `1000` numbers, the two copies and their sum, of `4` bytes a number.")
 
 
 @aside
 def one_value_in_five_formats() -> None:
-    """One tenth is five different numbers."""
+    """`0.1` is a different number in each of five formats."""
     note(r"""
-        No binary format holds `0.1`. Each stores its nearest neighbour, as the bits decoded by hand
-        confirm.
+        No binary format holds `0.1`, as no decimal one holds a third. Each format stores its
+        nearest number instead. How far off is that? Compare five formats: `float32`, `float16`,
+        `bfloat16`, and the two of one byte, `E4M3` and `E5M2`. `cast` rounds a number to a format:
     """)
     names = [str(d).removeprefix("torch.") for d in FORMATS]
-    patterns = [bits(0.1, d) for d in FORMATS]
     stored = [cast(0.1, d) for d in FORMATS]  # @inspect stored
-    by_hand = [decode(p, d) for p, d in zip(patterns, FORMATS)]
-    assert by_hand == stored, "definition and machine agree"
     errors = [abs(value - 0.1) / 0.1 for value in stored]  # @inspect errors as %
+    widths = [layout(d)[2] for d in FORMATS]  # @hide
+    assert widths == [23, 10, 7, 3, 2], "The fractions have 23, 10, 7, 3 and 2 bits."  # @hide
+    patterns = [bits(0.1, d) for d in FORMATS]  # @hide
+    by_hand = [decode(p, d) for p, d in zip(patterns, FORMATS)]  # @hide
+    assert by_hand == stored, "The formula of a float gives the same five numbers."  # @hide
     worst = names[errors.index(max(errors))]  # @inspect worst
-    assert worst == "float8_e5m2", "fewest fraction bits"
-    assert 0.0624 < max(errors) < 0.0626, "a sixteenth off"
-    assert 1.4e-8 < min(errors) < 1.5e-8, "float32 comes closest"
-    note("Side by side, `bfloat16` looks like the start of `float32`, but for rounding:")
+    assert worst == "float8_e5m2", "The farthest off is E5M2."
+    assert 0.0624 < max(errors) < 0.0626, "E5M2 is off by 6.25 percent."
+    assert 1.4e-8 < min(errors) < 1.5e-8, \
+        "The nearest, float32, is off by 1.5 parts in 100 million."
+    note(r"""
+        The cause is the fraction: `E5M2` has `2` bits for it, and `float32` has `23`. The bits show
+        it. Those of `bfloat16` are the first bits of `float32`, but rounded up at the end:
+    """)
     tenth = torch.tensor(0.1, dtype=torch.float64)  # @unnoticed: dtype= dropped, float64: rounded to the nearest in each
     single = tenth.to(torch.float32)  # @inspect single as bits
     half = tenth.to(torch.float16)  # @inspect half as bits
     brain = tenth.to(torch.bfloat16)  # @inspect brain as bits
     fine = tenth.to(E4M3)  # @inspect fine as bits
     wide = tenth.to(E5M2)  # @inspect wide as bits
-    assert brain.float() > single, "rounded up, not cut off"
+    assert brain.float() > single, \
+        "The bfloat16 is larger than the float32: it was rounded up."
     five = [x.item() for x in (single, half, brain, fine, wide)]  # @hide
-    assert five == stored, "the same five values"  # @hide
-    question("How many of the five formats hold `1 + 1/256` exactly?",
+    assert five == stored, "The five tensors hold the five numbers."  # @hide
+    question(r"""
+        The fraction has `23` bits in `float32`, `10` in `float16`, `7` in `bfloat16`, `3` in `E4M3`
+        and `2` in `E5M2`. How many of the five hold `1 + 1/256` exactly?
+    """,
              answer=sum(cast(1 + 1 / 256, d) == 1 + 1 / 256 for d in FORMATS),
-        check=sum(torch.finfo(d).eps <= 1 / 256 for d in FORMATS))
+        check=sum(torch.finfo(d).eps <= 1 / 256 for d in FORMATS),
+        wrong={
+            "bfloat16 has 7 bits of fraction, and 1/256 needs eight.": 3,
+        },
+        why=r"""
+            `1/256` is $2^{-8}$, so the fraction needs `8` bits. `float32` and `float16` have as
+            many.
+        """)
 
 
 @aside
 def the_machine_prints_its_own_limits() -> None:
-    """`torch.finfo` is the table to trust, because it is not a copy."""
+    """`torch.finfo` prints the limits of a format, so no table of them needs to be typed."""
     note(r"""
-        It prints what a format can do. `eps` is the gap above one, `smallest_normal` the smallest
-        number with a full fraction, `tiny` its older name, and `resolution` a power of ten that
-        says how many decimal digits to expect.
+        How large and how small may a number of a format be? `torch.finfo` prints that. `max` and
+        `min` are the largest and the lowest number. `smallest_normal`, once called `tiny`, is the
+        smallest positive number with a full fraction. `eps` is the gap between one and the next
+        number, and `resolution` says, as a power of ten, how many decimal digits one can count on:
     """)
     single, half, brain = [str(torch.finfo(d)) for d in FORMATS[:3]]
     assert single == (
         "finfo(resolution=1e-06, min=-3.40282e+38, max=3.40282e+38, "
         "eps=1.19209e-07, smallest_normal=1.17549e-38, tiny=1.17549e-38, "
         "dtype=float32)"
-    ), "float32, as printed"
+    ), "PyTorch prints these limits of float32."
     assert half == (
         "finfo(resolution=0.001, min=-65504, max=65504, "
         "eps=0.000976562, smallest_normal=6.10352e-05, tiny=6.10352e-05, "
         "dtype=float16)"
-    ), "float16, as printed"
+    ), "PyTorch prints these limits of float16."
     assert brain == (
         "finfo(resolution=0.01, min=-3.38953e+38, max=3.38953e+38, "
         "eps=0.0078125, smallest_normal=1.17549e-38, tiny=1.17549e-38, "
         "dtype=bfloat16)"
-    ), "bfloat16, as printed"
-    true = torch.finfo(torch.bfloat16).smallest_normal  # @inspect true
-    slip = round(math.log10(1.17549e38 / true))  # @inspect slip
-    assert slip == 76, "orders of magnitude"
+    ), "PyTorch prints these limits of bfloat16."
+    true = torch.finfo(torch.bfloat16).smallest_normal  # @hide
+    slip = round(math.log10(1.17549e38 / true))  # @hide
+    assert slip == 76, "Without its minus sign, the smallest normal bfloat16 is 76 powers of ten too large."  # @hide
     note(rf"""
-        Print such tables, never type them. Lose the minus sign of the smallest normal `bfloat16`
-        while copying, and the number is {slip} orders of magnitude off.
+        Print such a table rather than type it. If you lose the minus sign of `smallest_normal`, the
+        number is {slip} powers of ten too large.
+
+        How far does a format reach in all? Count the powers of ten, called *decades*, from the
+        smallest normal number to the largest, for these three and the two formats of one byte,
+        `E4M3` and `E5M2`:
     """)
-    note("How far do the formats reach? Count powers of ten, the *decades* between the ends:")
     limits = [torch.finfo(d) for d in FORMATS]
     decades = [math.log10(f.max / f.smallest_normal) for f in limits]
     rounded = [round(d, 1) for d in decades]  # @inspect rounded
-    assert rounded == [76.5, 9.0, 76.5, 4.5, 9.0], "powers of ten spanned"
+    assert rounded == [76.5, 9.0, 76.5, 4.5, 9.0], \
+        "float32 and bfloat16 span 76.5 decades, float16 and E5M2 9, E4M3 4.5."
     figure(decades_figure(FORMATS), caption=r"""
-        From the smallest normal number to the largest. The numbers are decades: bfloat16 has the
-        reach of float32 in half the bytes, float16 little more than a tenth of it.
+        From the smallest normal number of a format to its largest. The numbers are decades:
+        bfloat16 reaches as far as float32 in half the bytes, and float16 little more than a tenth
+        as far.
     """, alt=rf"""
         Horizontal bars on an axis of powers of ten. float32 and bfloat16 span about
         {decades[0]:.0f} decades around one; float16 and float8 E5M2 about nine, float8 E4M3 four
         and a half.
     """)
-    question("How many of the five formats hold both `1e5` and `1e-5` as normal numbers?",
-             answer=sum(f.smallest_normal <= 1e-5 and 1e5 <= f.max for f in limits),
+    question(r"""
+        The smallest normal number of `float16` is about `6.1e-5`. How many of `float32`, `float16`
+        and `bfloat16` hold both `1e5` and `1e-5` as normal numbers?
+    """,
+             answer=sum(f.smallest_normal <= 1e-5 and 1e5 <= f.max for f in limits[:3]),
         check=sum(
             2 - 2 ** (layout(d)[1] - 1) < math.log2(1e-5) and math.log2(1e5) < 2 ** (layout(d)[1] - 1)
-            for d in FORMATS
-        ))
+            for d in FORMATS[:3]
+        ),
+        why=r"""
+            `float32` and `bfloat16` do. `float16` ends at `65504`, below `1e5`, and its smallest
+            normal number is above `1e-5`.
+        """)
 
 
 def running_sum(
@@ -843,67 +980,95 @@ def round_randomly(x: Float[Tensor, "n"]) -> BFloat16[Tensor, "n"]:
 
 @aside
 def rounding_at_random_saves_them() -> None:
-    """Weights need not be stored in `float32`, if rounding is done with care."""
+    """Rounded at random, small updates arrive on average, even in `bfloat16`."""
     note(r"""
-        Round up or down *at random*, so that a third of the way up means up a third of the time,
-        and small updates arrive on average [@gupta2015]. The same run, in `bfloat16` from end to
-        end, for many weights at once:
+        A weight of `1` in `bfloat16` [loses every update](#small_updates_are_lost) of `-0.001`: the
+        next number below is `1/256` away, and an update of a quarter of that is rounded back. Must
+        the weight be kept in `float32` then? No, there is another way: round up or down *at random*
+        [@gupta2015]. What lies a quarter of the way to the next number is rounded to it in a
+        quarter of all cases. So most updates have no effect, and some take the weight to the next
+        number. On average, they arrive.
+
+        `round_randomly` rounds so. Give `1000` updates of `-0.001` to `4096` weights of `1`, which
+        should end at zero:
     """)
     w: BFloat16[Tensor, "n"] = torch.ones(4096, dtype=torch.bfloat16)
     for _ in range(1000):
         w = round_randomly(w.float() - 1e-3)
     average = w.float().mean().item()  # @inspect average  # @unnoticed: .float(): exact enough
-    assert round(1 - average, 2) == 1.0, "the updates arrived"
+    assert round(1 - average, 2) == 1.0, \
+        "On average, all updates arrived: the weights went from 1 to 0."
+    note("The price is noise: the weights do not all end at the same number. Their standard deviation is:")
     spread = w.float().std().item()  # @inspect spread  # @unnoticed: .float(): exact enough
-    assert 0.038 < spread < 0.044, "at the price of noise"
+    assert 0.038 < spread < 0.044, "The weights end about 0.04 around zero."
     misbelief("Parameters and optimizer state must be float32, or training is unstable.", r"""
-        What fails first is not stability but progress: small updates are lost. And *must* is too
-        strong. A master copy cures it, random rounding cures it, and optimizers with one-byte
-        states train well [@dettmers2022].
+        What fails in a narrow format is that small updates get lost. Random rounding saves them, as
+        the run above shows, and so does a copy in `float32`. And optimizers whose state takes one
+        byte a number train well [@dettmers2022].
     """)
     question(r"""
-        The `bfloat16` before `4` is `1/64` away. An update of `-1e-3` is rounded at random for
-        `1000` weights of exactly `4`. How many of them move, on average?
+        `1000` weights are exactly `4` in `bfloat16`, and the next number below is `1/64` away. An
+        update of `-0.001` is rounded at random. How many of the weights move, on average?
     """, answer=round(1000 * 1e-3 / (1 / 64)),
-        check=round(1000 - 1000 * (torch.tensor([4 - 1e-3]).view(torch.int32).item() & 0xFFFF) / 2**16), unit="weights")  # type: ignore[operator]
+        check=round(1000 - 1000 * (torch.tensor([4 - 1e-3]).view(torch.int32).item() & 0xFFFF) / 2**16), unit="weights",  # type: ignore[operator]
+        wrong={
+            "Rounded to the nearest, none would; at random some do.": 0,
+            "Not all: a weight moves with the share of the gap that the update is.": 1000,
+        },
+        why=r"""
+            The update is `0.001 / (1/64) = 0.064` of the gap, so a weight moves with the
+            probability `0.064`, and of `1000` weights `64` move.
+        """)
 
 
 @aside
 def scaling_the_loss_saves_small_gradients() -> None:
-    """Multiply the loss by a large number, and small gradients survive `float16`."""
+    """Multiply the loss by a large number, and small gradients survive in `float16`."""
     note(r"""
-        The model computes with a `float16` copy of `w`, and the loss is `1e-8` times that. So the
-        gradient sets out as `1e-8`, passes through `float16`, and arrives as zero:
+        A gradient of `1e-8` [becomes zero in `float16`](#small_values_vanish_in_float16), whose
+        smallest positive number is larger. How can one train in this format? First see it happen.
+        `w` is a weight in `float32`. The model uses a `float16` copy of it, made by `w.half()`, and
+        the loss is `1e-8` times this copy. So the gradient is `1e-8`. On its way back to `w` it
+        passes through `float16`, and becomes zero:
     """)
     w = torch.tensor([1.0], requires_grad=True)  # @unnoticed: 1.0: the gradient is the same at any weight
     (w.half().float() * 1e-8).sum().backward()  # @unnoticed: 1e-8 -> 2e-08, .float(): as small in float16
-    assert w.grad is not None, "it has a gradient"
-    assert w.grad.item() == 0.0, "but nothing is in it"  # @zero: it underflows
+    assert w.grad is not None, "There is a gradient."  # @hide
+    assert w.grad.item() == 0.0, "The gradient of w is zero."  # @zero: it underflows
     note(r"""
-        The standard cure multiplies the loss before the backward pass, and divides the gradients,
-        in `float32`, before the step [@micikevicius2018]. PyTorch's `GradScaler` does both; it also
-        skips the step and lowers the scale when a gradient overflows.
+        The cure is *loss scaling* [@micikevicius2018]. Multiply the loss by a large number before
+        the backward pass. Then each gradient is that many times as large, and survives. Divide the
+        gradients by the same number in `float32` afterwards. PyTorch's `GradScaler` does both:
+        `scale` multiplies the loss, at first by $2^{16}=65536$, and `unscale_` divides the
+        gradients:
     """)
     w.grad.zero_()
     scaler = torch.amp.GradScaler("cpu")
     optimizer = torch.optim.SGD([w], lr=0.1)  # @unnoticed: 0.1, lr= dropped: no step is taken
     loss = (w.half().float() * 1e-8).sum()  # @unnoticed: .float(): any wider format
     scaler.scale(loss).backward()
-    assert scaler.get_scale() == 2**16, "its first scale"
+    assert scaler.get_scale() == 2**16, "The scaler begins with 2**16."  # @hide
     scaler.unscale_(optimizer)
     recovered = w.grad.item()  # @inspect recovered
-    assert 9.996e-9 < recovered < 9.998e-9, "back, to three digits"
+    assert 9.996e-9 < recovered < 9.998e-9, \
+        "The gradient of w is 1e-8, to three digits."
     by_hand = cast(1e-8 * 65536, torch.float16) / 65536  # @inspect by_hand
-    assert recovered == by_hand, "the same by hand"
+    assert recovered == by_hand, \
+        "Scaled, cast to float16 and divided by hand, it is the same."
     note(r"""
-        `bfloat16` has enough exponents to do without, which is a good reason to prefer it where the
-        card has it.
+        Scaled too much, a gradient overflows instead. Then `GradScaler` skips the step and lowers
+        its factor. `bfloat16` needs no scaling, because
+        [it holds `1e-8`](#bfloat16_is_the_top_half_of_float32).
     """)
     question(r"""
-        The largest `float16` is `65504`. About how large may a gradient be, if it is not to
-        overflow at that first scale?
+        The largest `float16` is `65504`. About how large may a gradient be, so that it does not
+        overflow when it is multiplied by $2^{16}$?
     """, answer=torch.finfo(torch.float16).max / scaler.get_scale(),
-        check=65504 / 2**16)
+        check=65504 / 2**16,
+        wrong={
+            "That is without the factor.": 65504,
+        },
+        why="`65504` divided by `65536` is a little less than one.")
 
 
 def autocast_chooses_for_each_operation() -> None:
