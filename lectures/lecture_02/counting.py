@@ -18,10 +18,10 @@ from .measure import arithmetic, counted, dense_peak
 def counting_flops() -> None:
     """Counting FLOPs."""
     note(r"""
-        Transpose the largest matrix you have, convert it to another format, compare it with zero.
-        Every float in it has been touched, and no FLOP has been spent. What counts is a convention,
-        and it pays to know it exactly. So everything here is counted twice: by a formula, and by a
-        machine that was not shown the formula.
+        How much work is a product of two matrices, or the forward pass of a whole model? One counts
+        its FLOPs. This part says what counts as a FLOP, gives two formulas that are enough for most
+        estimates, and shows where few FLOPs take much time. Each count is made twice: by a formula,
+        and by a machine that was not shown the formula.
     """)
     only_arithmetic_counts()
     a_product_costs_two_m_k_n()
@@ -36,48 +36,61 @@ def counting_flops() -> None:
 
 @aside
 def only_arithmetic_counts() -> None:
-    """A FLOP is an addition or a multiplication; handling floats costs none."""
+    """A FLOP is an addition or a multiplication; moving and comparing numbers costs none."""
     note(r"""
-        To see what is counted, take numbers that keep a tally of what is done with them. NumPy can
-        hold such objects in a matrix and calls their own `+` and `*`. Adding two matrices takes one
-        addition for each entry.
+        Which operations on a matrix cost FLOPs? Additions and multiplications do, and copies and
+        comparisons do not. To see it, take numbers that write down what is done with them.
+        `counted` makes a matrix of such numbers, which note each `+`, `*` and `<` in a list, the
+        tally. Add a matrix of `3 × 5` numbers to itself:
     """)
     tally: list[str] = []
     a = counted(tally, 3, 5)
     total = a + a
-    assert total.shape == (3, 5), "a sum for each entry"
-    assert tally == ["+"] * 3 * 5, "one addition for each"
+    assert total.shape == (3, 5), "There is a sum for each of the 15 numbers."  # @hide
+    assert tally == ["+"] * 3 * 5, "The tally has 15 additions, one for each number."
     note(r"""
-        Turn the matrix over and copy it, and the tally stays empty. Compare it with itself, and the
-        tally fills with comparisons; none of them is arithmetic.
+        Now transpose the matrix and copy it. Nothing is noted, because its numbers are only moved.
+        Then compare each number with another one. The tally has a comparison for each number. These
+        are no arithmetic, so they are no FLOPs either:
     """)
     tally.clear()
     turned = a.T.copy()
-    assert turned.shape == (5, 3), "turned over"
-    assert tally == [], "moved and copied: nothing was done"  # @zero: there was none to count
+    assert turned.shape == (5, 3), "The copy is transposed."  # @hide
+    assert tally == [], \
+        "For the transposed copy, the tally is empty."  # @zero: there was none to count
     smaller = a < a[::-1]
-    assert smaller.shape == (3, 5), "compared"
-    assert tally == ["<"] * 3 * 5, "a comparison for each, no arithmetic"
+    assert smaller.shape == (3, 5), "There is a comparison for each of the 15 numbers."  # @hide
+    assert tally == ["<"] * 3 * 5, \
+        "For the comparison, the tally has 15 times <, and no + or *."
     misbelief("A FLOP is any operation that involves floating-point numbers.", r"""
-        A copy, a cast and a comparison handle floats, too, and are not counted. Only arithmetic is.
-        PyTorch's own counter counts less still: of arithmetic the products of matrices alone.
+        A copy, a conversion to another format and a comparison involve them, too, and cost no FLOP.
+        Only additions and multiplications are counted.
     """)
-    x = torch.randn(3, 5)  # @unnoticed: 3, 5, arguments swapped: any shape
-    handled = flops(lambda: (x.t().contiguous(), x.bfloat16(), x > 0))  # @unnoticed: .bfloat16(): any cast
-    assert handled == 0, "copied, cast, compared"  # @zero: the counter counts products alone
-    summed, multiplied = flops(lambda: x + x), flops(lambda: x @ x.T)
+    x = torch.randn(3, 5)  # @unnoticed: 3, 5, arguments swapped: any shape  # @hide
+    handled = flops(lambda: (x.t().contiguous(), x.bfloat16(), x > 0))  # @unnoticed: .bfloat16(): any cast  # @hide
+    assert handled == 0, \
+        "PyTorch's counter, too, reports nothing for a copy, a conversion and a comparison."  # @zero: the counter counts products alone  # @hide
+    summed, multiplied = flops(lambda: x + x), flops(lambda: x @ x.T)  # @hide
     assert summed == 0, \
-        "A sum is arithmetic, and PyTorch's counter leaves it out."  # @zero: it counts products alone
-    assert multiplied == 2 * 3 * 5 * 3, "It counts the product of two matrices."
+        "A sum is arithmetic, but PyTorch's counter leaves it out."  # @zero: it counts products alone  # @hide
+    assert multiplied == 2 * 3 * 5 * 3, "It counts the product of two matrices."  # @hide
     tally.clear()
     p, q = counted(tally, 4, 6), counted(tally, 4, 6)
     smaller = (p * q + p).T < q.T
     question(r"""
-        `p` and `q` have `4 × 6` numbers each. The tally has every operation of
-        `(p * q + p).T < q.T`. How many of these are FLOPs?
+        `p` and `q` have `4 × 6` numbers each, and `*` multiplies them number by number. The tally
+        has every operation of `(p * q + p).T < q.T`. How many of these are FLOPs?
     """, answer=arithmetic(tally),
         check=2 * 4 * 6, unit="FLOP",
-        why="Each of the `24` numbers takes a multiplication and an addition. Turning costs nothing, and the `24` comparisons are no arithmetic.")
+        wrong={
+            "The comparisons are no FLOPs.": 72,
+            "Each number takes a multiplication and an addition.": 24,
+        },
+        hint="Which of `*`, `+`, `.T` and `<` is arithmetic?",
+        why=r"""
+            Each of the `24` numbers takes a multiplication and an addition. Transposing costs
+            nothing, and the `24` comparisons are no arithmetic.
+        """)
 
 
 def a_product_costs_two_m_k_n() -> None:
@@ -182,8 +195,9 @@ def a_product_fills_a_box() -> None:
     m, k, n = 3, 5, 7
     fills = {depth: cubes(m, depth, n) for depth in (1, 3, k)}
     assert list(fills.values()) == [21, 63, 105], \
-        "One slice, three and five have so many multiplications."
-    assert fills[k] == m * k * n, "All of them are the volume of the box."
+        "One slice takes 21 multiplications, three take 63, and all five take 105."
+    assert fills[k] == m * k * n, \
+        "The multiplications of all slices are the volume of the box, mkn."
     filled = ", ".join(f"{d} of {k} slices, {it} multiplications" for d, it in fills.items())  # @hide
     figure(plot_box((m, k, n), fills), caption=r"""
         The product of a `3 × 5` and a `5 × 7` matrix as a box that fills slice by slice. Volume is
@@ -197,13 +211,13 @@ def a_product_fills_a_box() -> None:
         Make every side of the box twice as long. The volume, the work, becomes `8` times as large.
         The faces, the numbers to read and write, become `4` times as large. So each number serves
         twice as many multiplications. That is why large products keep arithmetic units busy, and
-        small ones wait for memory.
+        small ones wait for memory. `numbers` adds up the three faces:
     """)
     assert cubes(2 * m, 2 * k, 2 * n) == 8 * fills[k], \
-        "Twice the sides make 8 times the work."
+        "With sides twice as long, there are 8 times as many multiplications."
     larger = numbers(2 * m, 2 * k, 2 * n)
     assert larger == 4 * numbers(m, k, n) == 284, \
-        "They make 4 times the numbers."
+        "With sides twice as long, the faces have 4 times as many numbers."
     assert cubes(1, k, n) == k * n, \
         "A single row takes one multiplication for each weight."  # @hide
     question(r"""
@@ -224,35 +238,53 @@ def a_product_fills_a_box() -> None:
 
 @aside
 def the_missing_additions_do_not_matter() -> None:
-    """At any size that matters, one addition per entry is nothing."""
-    note("The formula charges one addition too many for each entry. Is that worth correcting?")
+    """The formula counts one addition too many for each entry, which hardly matters."""
+    note(r"""
+        A product of $m \times k$ by $k \times n$ numbers counts as
+        [$2mkn$](#a_product_costs_two_m_k_n) FLOPs. Really it takes fewer: an entry of the result is
+        a sum of $k$ terms, and to add them up takes only $k - 1$ additions. Is that worth
+        correcting? In each entry one of $2k$ operations is missing, so the longer the inner axis,
+        the smaller the error. First a product of `1024 × 256` by `256 × 64` numbers. `small` is
+        what PyTorch's counter says, by the formula, and `exact` leaves out one addition for each
+        entry:
+    """)
     b, d, k = 1024, 256, 64
     small = flops(lambda: torch.ones(b, d) @ torch.ones(d, k))  # @inspect small as FLOP
-    assert small == 2 * 1024 * 256 * 64 == 33_554_432, "fits any laptop"
+    assert small == 2 * 1024 * 256 * 64 == 33_554_432, \
+        "The counter multiplies 2 by the three lengths."
     exact = b * k * (2 * d - 1)  # @inspect exact as FLOP
-    assert exact / small == 511 / 512, "the formula is a trifle high"
+    assert exact / small == 511 / 512, \
+        "Of 512 FLOPs that the formula counts, 511 are really done."
     note(r"""
-        Now a product worth a GPU. Nothing is allocated for it here: on the device `meta` a tensor
-        has a shape and no data, and the counter needs no more.
+        In a product for a GPU the error is smaller still. Take `16384 × 32768` by `32768 × 8192`
+        numbers, as tensors on the device `meta`, which have a shape and no data. The counter needs
+        no more:
     """)
     rows, inner, cols = 16384, 32768, 8192
     with torch.device("meta"):
         x: Float[Tensor, "row inner"] = torch.empty(rows, inner)
         w: Float[Tensor, "inner col"] = torch.empty(inner, cols)
-    y: Float[Tensor, "row col"] = x @ w  # @inspect y.shape
+    y: Float[Tensor, "row col"] = x @ w  # @inspect y.shape  # @hide
     work = flops(lambda: x @ w)  # @inspect work as FLOP
-    assert work == 2 * rows * inner * cols, "formula and counter"
-    assert work == 8_796_093_022_208, "the same, in digits"
-    sizes = [t.nbytes / GiB for t in (x, w, y)]  # @inspect sizes as GiB
-    assert sizes == [2.0, 1.0, 0.5], "what it would take to run it"
+    assert work == 2 * rows * inner * cols, "The counter agrees with the formula."
+    assert work == 8_796_093_022_208, "The formula says 8.8e12 FLOPs."  # @hide
+    sizes = [t.nbytes / GiB for t in (x, w, y)]  # @hide
+    assert sizes == [2.0, 1.0, 0.5], "With data, the three matrices would take 3.5 GiB."  # @hide
     missing = work - rows * cols * (2 * inner - 1)  # @inspect missing as FLOP
-    assert missing == 16384 * 8192, "one per entry, again"
-    assert missing / work == 1 / 65536, "lost in any rounding"
+    assert missing == 16384 * 8192, \
+        "One addition is missing for each entry of the result."
+    assert missing / work == 1 / 65536, \
+        "Of 65536 FLOPs that the formula counts, one is not done."
     question(r"""
-        How long must the inner length be for the missing additions to be just one hundredth of what
-        the formula charges?
+        How long must the inner axis be, so that the missing additions are just one hundredth of
+        what the formula counts?
     """, answer=next(k for k in range(1, 999) if 1 / (2 * k) <= 1 / 100),
-        check=100 // 2)
+        check=100 // 2,
+        wrong={
+            "The formula counts two FLOPs for each term.": 100,
+        },
+        hint="For each entry, how many FLOPs does the formula count, and how many are missing?",
+        why="For each entry the formula counts $2k$ FLOPs, of which one is missing. So $2k$ has to be `100`.")
 
 
 def a_forward_pass_costs_two_per_parameter() -> None:
@@ -312,30 +344,36 @@ def a_forward_pass_costs_two_per_parameter() -> None:
 
 @aside
 def not_everything_else_is_linear() -> None:
-    """Apart from products, cost is not always linear in size."""
-    misbelief("Every operation other than a matrix product costs as much as its tensors are large.",
-        r"""
-            Elementwise ones do: one operation per entry. The scores of attention grow with the
-            square of the sequence, a convolution multiplies by the size of its kernel, and sorting
-            and factorizing grow faster than what they are given.
-        """)
+    """With twice the data, some operations cost more than twice as much."""
     note(r"""
-        *Attention* scores every token against every other, so twice the tokens are more than twice
-        the work:
+        A tensor becomes twice as large. Does an operation on it cost twice as much? An
+        [elementwise](#elementwise_operations_make_a_new_tensor) one does, because it does the same
+        to each number. Many others do not. In *attention*, each token is compared with every token,
+        by a product of two rows of `64` numbers. Twice the tokens have `4` times the pairs:
     """)
 
     def scores(seq: int) -> int:
         q = torch.empty(seq, 64, device="meta")
         return flops(lambda: q @ q.t())
 
-    assert scores(2048) == 4 * scores(1024), "twice the tokens"
-    note("In a *convolution* each entry of the result is a sum over a whole kernel:")
+    assert scores(2048) == 4 * scores(1024), \
+        "For 2048 tokens, attention's scores take 4 times the FLOPs of 1024."
+    note(r"""
+        In a *convolution*, each number of the result is a sum over a small window of the image,
+        with a weight for each number in the window. These weights are the *kernel*. So the cost is
+        the size of the result times that of the kernel. Here the window has `3 × 3` places in `3`
+        colours:
+    """)
     image, kernel = torch.randn(1, 3, 8, 8), torch.randn(4, 3, 3, 3)
     filtered = F.conv2d(image, kernel)  # @inspect filtered.shape
-    assert filtered.shape == (1, 4, 6, 6), "less at the edges"
+    assert filtered.shape == (1, 4, 6, 6), "The result has 4 * 6 * 6 numbers."  # @hide
     work = flops(lambda: F.conv2d(image, kernel))  # @inspect work as FLOP
-    assert work / filtered.numel() == 2 * 3 * 3 * 3, "a kernel per output"
-    note("*Sorting* does no arithmetic, so count comparisons. They, too, outgrow the list:")
+    assert work / filtered.numel() == 2 * 3 * 3 * 3, \
+        "Each number of the result takes 2 * 3 * 3 * 3 FLOPs."
+    note(r"""
+        *Sorting* does no arithmetic; it compares numbers. In a list that is twice as long, each
+        number is compared a little more often. `comparisons` counts them for a shuffled list:
+    """)
 
     def comparisons(n: int) -> int:
         tally: list[str] = []
@@ -348,25 +386,25 @@ def not_everything_else_is_linear() -> None:
         return len(tally)
 
     growth = comparisons(4096) / comparisons(2048)  # @inspect growth as times
-    assert 2.1 < growth < 2.3, "sorting twice as many"
-    note(r"""
-        The counter knows formulas for products, convolutions and attention; what is not on its list
-        it reports as nothing. Even attention falls through when a device runs it with a kernel that
-        the list lacks. Read a zero as *not known*.
-    """)
-    svd = flops(lambda: torch.linalg.svd(torch.randn(64, 64)))
-    assert svd == 0, "reported, not spent"  # @zero: the counter has no formula for it
-    q = torch.randn(1, 1, 16, 8)  # @unnoticed: 1, 16, 8: any shape
-    fused = flops(lambda: F.scaled_dot_product_attention(q, q, q))  # @measure fused as FLOP
-    weights = q @ q.mT
-    written = flops(lambda: q @ q.mT) + flops(lambda: weights @ q)
-    assert fused in (0, written), \
-        "attention: nothing, or both products"
+    assert 2.1 < growth < 2.3, \
+        "To sort 4096 numbers takes more than twice the comparisons of 2048."
+    misbelief("Every operation other than a matrix product costs as much as its tensors are large.",
+        r"""
+            Elementwise ones do. Attention grows with the square of the tokens, a convolution costs
+            a whole kernel for each result, and sorting costs more comparisons for each number of a
+            longer list.
+        """)
     question(r"""
-        How many FLOPs does one output of a convolution cost that reads `16` channels with kernels
-        of `5 × 5`?
+        A convolution reads `16` channels (colours, for an image) with windows of `5 × 5` places.
+        How many FLOPs does one number of its result take?
     """, answer=flops(lambda: F.conv2d(torch.ones(1, 16, 5, 5), torch.ones(1, 16, 5, 5))),
         check=2 * 16 * 5 * 5,
+        wrong={
+            "The additions are missing.": 16 * 5 * 5,
+            "The window reaches through all 16 channels.": 2 * 5 * 5,
+        },
+        hint="How many weights has the kernel?",
+        why="The kernel has `16 * 5 * 5 = 400` weights. Each takes a multiplication and an addition.",
         unit="FLOP")
 
 
@@ -432,63 +470,75 @@ def cheap_in_flops_is_not_cheap_in_time() -> None:
 
 @aside
 def budgets_that_made_history() -> None:
-    """One training budget is published, one is guessed, one was written into an order."""
+    """The FLOPs of GPT-3's training are published, those of GPT-4 are guessed."""
     note(r"""
-        The GPT-3 paper tabulates `174,600` million parameters, `300` billion tokens and `3.14e23`
-        FLOPs in all [@gpt3]. `6` FLOPs per parameter and token rebuild the last from the others.
+        How many FLOPs took the training of GPT-3? A training takes `6` FLOPs
+        [per parameter and token](#a_training_run_in_three_lines). The paper on GPT-3 gives
+        `174,600` million parameters and `300` billion tokens, and also a total, `3.14e23` FLOPs
+        [@gpt3]. The rule gives the same:
     """)
     gpt3 = 6 * 174.6e9 * 300e9  # @inspect gpt3 as FLOP
-    assert 3.142e23 < gpt3 < 3.144e23, "the published total"
+    assert 3.142e23 < gpt3 < 3.144e23, "The rule gives the published total."
     rumour = 2e25  # @inspect rumour as FLOP
     ratio = rumour / gpt3  # @inspect ratio as times
-    assert 63.6 < ratio < 63.7, "if it is true"
+    assert 63.6 < ratio < 63.7, \
+        "A guess of 2e25 FLOPs for GPT-4 is 64 times GPT-3."
     note(rf"""
         Of GPT-4 only guesses are known: the report on it withholds the compute [@gpt4]. Estimates
-        from outside put it above `1e25` [@epoch], some near `2e25`, {ratio:.0f} times GPT-3. Quoted
-        often enough, a guess looks like a fact.
+        from outside are above `1e25` FLOPs [@epoch]. Some are near `2e25`, {ratio:.0f} times GPT-3.
+
+        Governments have set limits in FLOPs, too. In the United States an order of `2023` had
+        models reported that were trained with more than `1e26` operations, and models for
+        biological sequences above `1e23` [@eo14110]. It was revoked in `2025` [@eo14148]. How does
+        GPT-3 compare with these limits?
     """)
     threshold, biological = 1e26, 1e23
     runs = threshold / gpt3  # @inspect runs as times
-    assert 318 < runs < 319, "GPT-3 trainings up to the line"
+    assert 318 < runs < 319, \
+        "The first limit is more than 300 trainings of GPT-3."
     over = gpt3 / biological  # @inspect over as times
-    assert 3.1 < over < 3.2, "GPT-3 is over the other one"
-    note(r"""
-        In the United States an order of `2023` had models reported that were trained with more than
-        `1e26` operations, integer or floating-point, and set a second line at `1e23` for models
-        trained primarily on biological sequence data [@eo14110]. It was revoked in `2025`
-        [@eo14148].
-    """)
+    assert 3.1 < over < 3.2, \
+        "The limit for biological sequences is a third of one training of GPT-3."
     question(r"""
-        How many trillion tokens bring a model of `1` billion parameters, trained on biological
-        sequences, up to the line for such models?
+        A model of `1` billion parameters is trained on biological sequences, at `6` FLOPs per
+        parameter and token. With how many trillion tokens does it reach the limit of `1e23`?
     """, answer=biological / (6 * 1e9) / 1e12,
-        check=100 / 6, unit="trillion tokens")
+        check=100 / 6, unit="trillion tokens",
+        wrong={
+            "A token takes 6 FLOPs per parameter.": 100,
+            "A token takes 6 FLOPs per parameter, not 2.": 50,
+        },
+        hint="How many FLOPs does a token take with so many parameters?",
+        why="A token takes `6e9` FLOPs. The limit divided by that is the number of tokens.")
 
 
 @aside
 def a_rate_times_a_time_is_work() -> None:
-    """A rate times a time is an amount of work, if the days are the days you mean."""
+    """A rate in FLOP/s times a time in seconds is work in FLOPs."""
     note(r"""
-        FLOPs are an amount, FLOP/s a rate; in speech and in capitals they sound the same. Advice:
-        never write FLOPS. With the stroke written out, units multiply like numbers, as here for `8`
-        cards at their dense peak, day and night for `14` days.
+        FLOPs are an amount of work, and FLOP/s is a rate. Said aloud, both sound the same. Advice:
+        never write FLOPS. With FLOP/s one sees how the units multiply: FLOP/s times seconds is
+        FLOPs. How many FLOPs do `8` H100s do in `14` days, at their dense peak, day and night?
     """)
     rate = dense_peak("H100 SXM", "bfloat16")  # @inspect rate as FLOP/s
-    assert rate / TERA == 989.5, "a tera is ten to the twelfth"
+    assert rate / TERA == 989.5, "One H100 does 989.5e12 FLOPs in a second."
     fortnight = 8 * 14 * DAY * rate  # @inspect fortnight as FLOP
-    assert 9.574e21 < fortnight < 9.576e21, "nothing lost on the way"
-    week = 8 * 7 * DAY * rate  # @inspect week as FLOP
-    assert 4.787e21 < week < 4.789e21, "of one week"
+    assert 9.574e21 < fortnight < 9.576e21, "In 14 days, 8 cards do 9.6e21 FLOPs."
     note(r"""
-        CS336 of 2025 prints that number beside the words *8 H100s for 2 weeks*; its code multiplies
-        by `7` days [@cs336], until the edition of 2026 adds the missing factor [@cs336-2026]. One
-        week at full peak happens to be two at half of it, so the slip and an MFU of `0.5` look the
-        same.
+        Units do not protect from a wrong number of days. CS336 of 2025 prints the FLOPs of `7` days
+        beside the words *8 H100s for 2 weeks* [@cs336]. The edition of 2026 has the right number of
+        days [@cs336-2026]. The slip is easily overlooked, because `14` days at half of the peak
+        give just as much:
     """)
-    assert week == 0.5 * fortnight, "right by accident"
+    week = 8 * 7 * DAY * rate  # @inspect week as FLOP
+    assert 4.787e21 < week < 4.789e21, "In 7 days, 8 cards do 4.8e21 FLOPs."
+    assert week == 0.5 * fortnight, \
+        "One week at the peak is as much as two weeks at half of it."
     older = dense_peak("A100 SXM 80GB", "bfloat16")
     question(rf"""
-        How many days does one A100, at its dense `bfloat16` peak of `{older / TERA:.0f}`
-        teraFLOP/s, need for `1e21` FLOPs?
+        How many days does one A100, at its dense `bfloat16` peak of `{older / TERA:.0f}e12` FLOP/s,
+        need for `1e21` FLOPs?
     """, answer=1e21 / older / DAY,
-        check=1e21 / 312e12 / 86400, unit="days")
+        check=1e21 / 312e12 / 86400, unit="days",
+        hint="Work divided by rate is a time in seconds. How many seconds has a day?",
+        why="`1e21` FLOPs divided by `312e12` FLOP/s are seconds, and a day has `86400` of them.")

@@ -728,11 +728,11 @@ def a_pinned_copy_does_not_wait() -> None:
     """A copy from pinned memory to the GPU returns before it has finished."""
     count = scaled(64 * MiB, lambda n: 16 * n)  # @measure count
     pageable = torch.randn(count)
-    note(rf"""
+    note(r"""
         A GPU copies from [pinned memory](#pinning_needs_an_accelerator) by itself, and from
         ordinary, pageable memory only through a buffer. How much faster is the first? And does the
-        program have to wait? With `non_blocking=True` it goes on while the GPU copies. Copy
-        {pageable.nbytes // MiB} MiB from either kind of memory:
+        program have to wait? With `non_blocking=True` it goes on while the GPU copies. Copy the
+        same numbers from either kind of memory:
     """)
     pinned = pageable.pin_memory()
     assert pinned.is_pinned() is True, "pin_memory() returns a pinned tensor."
@@ -755,11 +755,12 @@ def a_pinned_copy_does_not_wait() -> None:
     """)
     arrived.synchronize()
     assert torch.equal(there.cpu(), pageable), "After waiting, the copy is complete."
-    question(rf"""
-        A GPU copies {pageable.nbytes // MiB} MiB from pinned memory at `25e9` B/s. For how many
-        seconds after the call must this memory not be overwritten?
-    """, answer=pinned.nbytes / 25e9,
-        check=4 * count / 25e9, unit="s",
+    question(r"""
+        A GPU copies `256` MiB from pinned memory at `25e9` B/s. For how many seconds after the call
+        must this memory not be overwritten?
+    """, answer=256 * MiB / 25e9,
+        check=2**28 / 25e9, unit="s",
+        hint="How long does the copy take?",
         why="The memory is read until the copy is done, which takes its bytes divided by the rate.")
 
 

@@ -31,9 +31,10 @@ from .measure import (
 def peaks_and_mfu() -> None:
     """Peaks and MFU."""
     note(r"""
-        One measurement makes a good utilization or a miserable one, depending on what it is divided
-        by. A card has a peak for every number format, its datasheet prints some of them doubled,
-        and a clock that is read too early, or started too early, spoils the rest.
+        How well is a card used? One divides the FLOPs that it does in a second by its peak. That
+        sounds simple, and goes wrong in two ways. A card has several peaks, and the wrong one gives
+        a share that is twice or many times too high or too low. And a time that is measured
+        carelessly is not the time of the work.
     """)
     every_peak_belongs_to_a_format()
     compare_dense_with_dense()
@@ -75,17 +76,18 @@ def every_peak_belongs_to_a_format() -> None:
     note(r"""
         Where does such a number come from? A GPU has many equal parts, its *multiprocessors*. The
         peak is their number, times the FLOPs that each does in a tick of the clock, times the ticks
-        in a second. An A100 has `108` multiprocessors at `1.41` GHz, and each does `128` FLOPs a
-        tick in `float32`, or `2048` in `bfloat16` [@nvidia-ampere]. In `float32` that makes
-        `108 * 128 * 1.41e9 = 19.5e12` FLOP/s. An H100 SXM has `132` multiprocessors, which do twice
-        as much a tick, at `1.98` GHz, or at `1.83` GHz with the tensor cores at work
-        [@nvidia-hopper]:
+        in a second. An A100 has `108` multiprocessors, and its clock ticks `1.41e9` times a second.
+        In a tick each multiprocessor does `128` FLOPs in `float32`, or `2048` in `bfloat16`
+        [@nvidia-ampere]:
     """)
-    ampere = 108 * 128 * 1.41e9, 108 * 2048 * 1.41e9  # an A100
-    hopper = 132 * 256 * 1.98e9, 132 * 4096 * 1.83e9  # an H100
-    rebuilt = [round(rate / TERA, 1) for rate in ampere + hopper]
-    assert rebuilt == [19.5, 311.9, 66.9, 989.4], \
-        "The products give the peaks of the datasheets, to less than one percent."
+    ampere = [108 * 128 * 1.41e9, 108 * 2048 * 1.41e9]  # an A100: float32, bfloat16
+    rebuilt = [round(rate / TERA, 1) for rate in ampere]  # @inspect rebuilt
+    assert rebuilt == [19.5, 311.9], \
+        "The products are 19.5 and 311.9 TFLOP/s, the peaks of the datasheet."
+    hopper = 132 * 256 * 1.98e9, 132 * 4096 * 1.83e9  # an H100 [@nvidia-hopper]  # @hide
+    newer = [round(rate / TERA, 1) for rate in hopper]  # @hide
+    assert newer == [66.9, 989.4], \
+        "An H100 has 132 multiprocessors that do twice as much in a tick, and the products fit, too."  # @hide
     misbelief("The peak of an A100 is `312` TFLOP/s.", rf"""
         Only in `bfloat16` and `float16`, on the tensor cores. In ordinary `float32` the peak is
         {a100[0]} TFLOP/s, and in `tf32` it is {a100[1]:.0f}.
@@ -107,27 +109,28 @@ def every_peak_belongs_to_a_format() -> None:
 
 @aside
 def compare_dense_with_dense() -> None:
-    """Two cards compare only on the same line of the datasheet."""
-    note("How many times as fast as an A100 is an H100? That depends on which line of its datasheet is read.")
+    """Compare two cards by the same kind of peak, dense with dense."""
+    note(r"""
+        How many times as fast as an A100 is an H100 in `bfloat16`? The datasheet of the H100 prints
+        `1979` TFLOP/s [@nvidia-h100]. That number is for *sparse* matrices, of which half of the
+        numbers are zero [in a given pattern](#sparsity_means_two_of_every_four). Training
+        multiplies *dense* matrices, without such zeros. For these the peak is half as high:
+    """)
     printed = 1979e12  # @inspect printed as FLOP/s
     dense = dense_peak("H100 SXM", "bfloat16")  # @inspect dense as FLOP/s
-    assert printed / dense == 2.0, "printed with sparsity"
-    note(rf"""
-        The larger one is for weights of which half are zero in a prescribed pattern [@nvidia-h100].
-        Training multiplies dense matrices and sees at most {dense / TERA} TFLOP/s. The A100's usual
-        number is a dense one, and `float32` is the line of the ordinary units, which are no tensor
-        cores:
+    assert printed / dense == 2.0, "The printed peak is twice the dense peak."
+    note(r"""
+        The peak that one usually reads for the A100, `312` TFLOP/s, is a dense one [@nvidia-a100].
+        So divide the dense peak of the H100 by it, not the sparse one:
     """)
-    older = dense_peak("A100 SXM 80GB", "bfloat16")
+    older = dense_peak("A100 SXM 80GB", "bfloat16")  # @inspect older as FLOP/s
     mixed, fair = printed / older, dense / older  # @inspect mixed, fair as times
-    assert 6.3 < mixed < 6.4, "sparse against dense"
-    assert 3.1 < fair < 3.2, "dense against dense"
-    formats = dense / dense_peak("H100 SXM", "float32")  # @inspect formats as times
-    assert 14.7 < formats < 14.8, "bfloat16 against float32"
+    assert 6.3 < mixed < 6.4, \
+        "Sparse divided by dense, the factor would be more than 6."
+    assert 3.1 < fair < 3.2, \
+        "Dense divided by dense, the factor is a little more than 3."
     misbelief(f"An H100 is more than {mixed:.0f} times an A100.", rf"""
-        Only if one is quoted sparse and the other dense. Like for like it promises {fair:.2f} times
-        as much, and its own tensor cores {formats:.1f} times its ordinary units. A factor means
-        something once both lines are named.
+        That divides a sparse peak by a dense one. Dense by dense it is {fair:.2f} times.
     """)
     narrow = dense_peak("H100 SXM", "float8")
     question(rf"""
@@ -135,81 +138,117 @@ def compare_dense_with_dense() -> None:
         sparsity. How many times its dense `bfloat16` peak is its dense `float8` peak?
     """, answer=narrow / dense,
         check=3958 / 1979, unit="times",
-        why="Both dense peaks are half of what is printed, and numbers of half the width go twice as fast.")
+        wrong={
+            "That divides a sparse peak by a dense one.": 4,
+        },
+        hint="Take both peaks with sparsity, or both without.",
+        why=r"""
+            Both dense peaks are half of what the datasheet prints, so their ratio is that of the
+            printed ones. Numbers of half the width are multiplied twice as fast.
+        """)
 
 
 @aside
 def sparsity_means_two_of_every_four() -> None:
-    """On a datasheet, sparsity means two zeros in every four neighbours."""
-    note("The doubled rate has a condition, and a matrix with many zeros need not meet it.")
-    misbelief("Sparse means that most entries are zero, and that the hardware skips zeros.", r"""
-        The doubled rate needs *structured* sparsity: of every four neighbouring weights two are
-        zero, so that the others can be stored close together with their places [@mishra2021]. Zeros
-        elsewhere are multiplied like any number.
+    """On a datasheet, sparsity means that two of every four neighbours are zero."""
+    note(r"""
+        Half of the weights of a matrix are zero. Does a GPU multiply it twice as fast? Only if the
+        zeros follow a pattern: of every `4` neighbouring weights, `2` are zero. Then the other two
+        are stored next to each other, with their places, and half of the multiplications are left
+        out [@mishra2021]. That is what a datasheet means by *sparsity*. Cut random weights into
+        groups of `4`, and set the two smallest of each group to zero:
     """)
-    note("Cut the weights into groups of `4`, and set the two smallest of each to zero:")
     w: Float[Tensor, "group four"] = torch.randn(2**16, 4)
     smallest = w.abs().topk(2, largest=False).indices
     pruned = w.scatter(1, smallest, 0.0)
     zeros = (pruned == 0).sum(dim=1)  # @inspect zeros
-    assert zeros.min() == zeros.max() == 2, "two in every group"
-    note("Now make half of the weights zero at random. The pattern holds only for some groups:")
+    assert zeros.min() == zeros.max() == 2, "Every group has two zeros."
+    note(r"""
+        Now set each weight to zero with a chance of one half. Again half of the weights are zero,
+        but they are spread unevenly. Of the `2**4 = 16` ways to choose zeros in a group of four,
+        `11` have two zeros or more, and the others break the pattern:
+    """)
     scattered = torch.where(torch.rand_like(w) < 0.5, w, 0.0)
     fits = ((scattered == 0).sum(dim=1) >= 2).double().mean().item()  # @inspect fits
     share = sum(math.comb(4, z) for z in (2, 3, 4)) / 2**4  # @inspect share
-    assert share == 11 / 16, "chance of two or more in a group"
-    assert 0.97 < fits / share < 1.03, "so many groups do"
+    assert share == 11 / 16, "The chance of two zeros or more in a group is 11 / 16."
+    assert 0.97 < fits / share < 1.03, \
+        "Of the groups that were drawn, about 11 / 16 have two zeros or more."
     note(r"""
-        Nor does an ordinary product skip anything. Were zeros skipped, a matrix of nothing else
-        would cost nothing. On one core of this processor, beside a matrix of random numbers:
+        An ordinary product, without that pattern, skips no zeros at all. Otherwise a matrix of
+        nothing but zeros would take next to no time. `product_seconds` times the product of a
+        matrix with itself, on one core of this processor:
     """)
     x = torch.randn(512, 512)
     dense = product_seconds(x)  # @measure dense as s
     empty = product_seconds(torch.zeros(512, 512))  # @measure empty as s
-    small = product_seconds(x[:64, :64].contiguous())  # @measure small as s
+    small = product_seconds(x[:64, :64].contiguous())  # @measure small as s  # @hide
     assert small < min(dense, empty), \
-        "nothing but zeros, more than a tiny part of the work"
+        "The zeros take longer than a small product."  # @hide
     slower = max(empty, dense) / min(empty, dense)  # @measure slower as times
-    assert slower < BUSY, "about as long as random numbers"
+    assert slower < BUSY, "Zeros take about as long as random numbers."
+    misbelief("Sparse means that most entries are zero, and that the hardware skips zeros.", r"""
+        The doubled rate of a datasheet needs two zeros in every four neighbours. Zeros elsewhere
+        are multiplied like any other number.
+    """)
     question(r"""
-        Half of the weights `0, 0, 0, 0, 5, 6, 7, 8` are zero. How many more have to become zero
-        before this row can run at the doubled rate?
+        Half of the weights `0, 0, 0, 0, 5, 6, 7, 8` are zero. How many more have to become zero, so
+        that every group of four neighbours has at least two zeros?
     """, answer=(2 - (torch.tensor([[0, 0, 0, 0], [5, 6, 7, 8]]) == 0).sum(dim=1))
         .clamp(min=0).sum().item(),
         check=sum(max(0, 2 - row.count(0)) for row in ([0, 0, 0, 0], [5, 6, 7, 8])), unit="weights",
+        wrong={
+            "Half of all weights is not enough: each group needs two zeros.": 0,
+        },
+        hint="Look at each of the two groups by itself.",
         why="The first four neighbours have more zeros than they need. The others have none, and need two.")
 
 
 @aside
 def narrow_formats_are_fast_because_of_their_units() -> None:
     """Narrow formats are fast because of the units that multiply them."""
-    misbelief("Narrow formats are fast because memory is fixed: more of them fit and run side by side.",
-        r"""
-            The size of the memory decides how much fits, not how fast it is multiplied. The speed
-            of a product comes from the units that multiply. The speed of an operation that waits
-            for memory comes from the bandwidth.
-        """)
-    note("The A100 came with two sizes of memory, and both cards promise the same FLOP/s [@nvidia-a100]:")
+    note(r"""
+        Why is a product in `bfloat16` faster than in `float32`? Not because more of its numbers fit
+        into memory. Memory decides how large a model can be. How fast a product is, the units
+        decide that multiply. Two comparisons show it. The A100 was sold with two sizes of memory,
+        and both cards have the same peak [@nvidia-a100]:
+    """)
     small, large = CARDS["A100 SXM 40GB"], CARDS["A100 SXM 80GB"]
-    assert large.memory / small.memory == 2.0, "Twice as much fits."
+    assert large.memory / small.memory == 2.0, \
+        "One card has twice the memory of the other."
     rates = small.bfloat16, large.bfloat16  # @inspect rates as FLOP/s
-    assert rates == (312e12, 312e12), "No product is faster."
-    note("The bytes of a format do not decide its rate either. Compare two formats with `float32` on an H100: `bfloat16`, and TF32, which takes as many bytes as `float32` but multiplies with fewer of its bits:")
+    assert rates == (312e12, 312e12), "Both have the same peak."
+    note(r"""
+        And the bytes of a number do not decide its rate. Compare two formats with `float32` on an
+        H100. A `bfloat16` takes half the bytes. [TF32](#tf32_saves_no_bytes) takes as many bytes as
+        `float32`, but special units multiply it with fewer of its bits:
+    """)
     ordinary = dense_peak("H100 SXM", "float32")
     narrow = dense_peak("H100 SXM", "bfloat16") / ordinary  # @inspect narrow as times
     widths = torch.float32.itemsize, torch.bfloat16.itemsize
-    assert widths == (4, 2), "A number in bfloat16 takes half the bytes."
+    assert widths == (4, 2), \
+        "A float32 takes 4 bytes, a bfloat16 takes 2."
     assert 14.7 < narrow < 14.8, \
-        "Its rate is nearly 15 times as high, not twice."
+        "With half the bytes, the peak of bfloat16 is nearly 15 times as high."
     same_bytes = dense_peak("H100 SXM", "tf32") / ordinary  # @inspect same_bytes as times
     assert 7.3 < same_bytes < 7.4, \
-        "With all four bytes, TF32 has 7 times the rate."
+        "With the same bytes, the peak of TF32 is more than 7 times as high."
+    misbelief("Narrow formats are fast because memory is fixed: more of them fit and run side by side.",
+        rf"""
+            A product is fast because of the units that multiply. With the bytes of `float32`, TF32
+            has {same_bytes:.1f} times its peak.
+        """)
     question(rf"""
-        The larger A100 moves `{large.bandwidth / GB:.0f}` GB/s, the smaller one
-        `{small.bandwidth / GB:.0f}`. How many times as fast is the larger one at a product that
-        runs at its peak, and at an addition that waits for memory? Give two numbers.
+        The larger A100 moves `{large.bandwidth / GB:.0f}` GB/s between memory and chip, the smaller
+        one `{small.bandwidth / GB:.0f}`. How many times as fast is the larger card at a product
+        that runs at its peak, and at an addition that waits for memory? Give two numbers.
     """, answer=[rates[1] / rates[0], large.bandwidth / small.bandwidth],
-        check=[1.0, 2039 / 1555], unit="times")
+        check=[1.0, 2039 / 1555], unit="times",
+        hint="Which of the two operations depends on the peak, and which on the GB/s?",
+        why=r"""
+            Both cards have the same peak, so the product takes as long on either. An addition that
+            waits for memory is faster by the ratio of the GB/s.
+        """)
 
 
 def to_tf32(x: Tensor) -> Tensor:
@@ -219,17 +258,20 @@ def to_tf32(x: Tensor) -> Tensor:
 
 @aside
 def tf32_saves_no_bytes() -> None:
-    """TF32 rounds what goes into the multiplier and saves no bytes."""
+    """TF32 rounds the numbers that are multiplied, and saves no bytes."""
     note(r"""
-        TF32 keeps the exponent of `float32` and `10` of its fraction bits [@nvidia-ampere]. Tensors
-        stay `float32`; the multiplier reads no more of them than that. On any machine the effect
-        can be had by rounding the inputs.
+        TF32 sounds like a number format, but no tensor is stored in it. The tensors stay `float32`.
+        When tensor cores multiply them, they round the fraction of each number to `10` bits first
+        [@nvidia-ampere]. So the product is faster and less exact, and memory is the same. Rounding
+        shows the effect on any machine. `to_tf32` rounds to `10` fraction bits:
     """)
     x, y = torch.randn(256, 256), torch.randn(256, 256)
     size = to_tf32(x).nbytes  # @inspect size as B
-    assert size == x.nbytes == 256 * 256 * 4, "as large as before"
+    assert size == x.nbytes == 256 * 256 * 4, \
+        "After rounding, a number still takes 4 bytes."
     near = torch.tensor([1 + 2**-10, 1 + 2**-12])  # @unnoticed: 10 -> 11, 2, 12: half a step is rounded up, what is smaller away
-    assert to_tf32(near).tolist() == [1 + 2**-10, 1.0], "ten bits stay"
+    assert to_tf32(near).tolist() == [1 + 2**-10, 1.0], \
+        "The tenth fraction bit stays, the twelfth is rounded away."
     exact = x.double() @ y.double()
 
     def error(a: Tensor, b: Tensor) -> float:
@@ -237,28 +279,39 @@ def tf32_saves_no_bytes() -> None:
         return float(off.norm() / exact.norm())
 
     tf32 = error(to_tf32(x), to_tf32(y))  # @inspect tf32 as %
-    assert 2.8e-4 < tf32 < 3.2e-4, "relative error of the product"
+    assert 2.8e-4 < tf32 < 3.2e-4, \
+        "With inputs rounded to TF32, the product is off by about 0.03 %."
     bfloat16 = error(x.bfloat16(), y.bfloat16())  # @inspect bfloat16 as %
-    assert 7.5 < bfloat16 / tf32 < 8.5, "three bits fewer, three doublings"
+    assert 7.5 < bfloat16 / tf32 < 8.5, \
+        "With bfloat16, which has 7 fraction bits, it is off 8 times as much."
     note(r"""
-        Because it changes results, PyTorch leaves it off for matrix products. `highest` means true
-        `float32`; `torch.set_float32_matmul_precision("high")` allows TF32 [@pytorch-precision],
-        and only then is its peak the one to divide by. Some images of systems switch it on through
-        the environment, so set it where it matters. For convolutions it is on from the start
-        [@pytorch-tf32].
+        Because TF32 changes results, PyTorch does not use it for matrix products unless it is asked
+        to, by `torch.set_float32_matmul_precision("high")`. The default is `"highest"`
+        [@pytorch-precision]. So the peak of a `float32` product is that of TF32 only after this
+        call. For convolutions TF32 is on by default [@pytorch-tf32].
     """)
-    override = os.environ.get("TORCH_ALLOW_TF32_CUBLAS_OVERRIDE")  # @measure override
+    override = os.environ.get("TORCH_ALLOW_TF32_CUBLAS_OVERRIDE")  # @measure override  # @hide
     setting = torch.get_float32_matmul_precision()  # @measure setting
     if override is None:
-        assert setting == "highest", "off for products, unless asked for"
-    with float32_products("high"):
-        assert torch.get_float32_matmul_precision() == "high", "asked for"
-    assert torch.get_float32_matmul_precision() == setting, "as before"
-    assert torch.backends.cudnn.allow_tf32 is True, "on for convolutions"
+        assert setting == "highest", "TF32 is off for products by default."
+    with float32_products("high"):  # @hide
+        assert torch.get_float32_matmul_precision() == "high", "It can be switched on."
+    assert torch.get_float32_matmul_precision() == setting, "Afterwards it is as before."  # @hide
+    assert torch.backends.cudnn.allow_tf32 is True, \
+        "TF32 is on for convolutions by default."
     whole = torch.arange(1.0, 9999.0)  # @unnoticed: 9999.0: far enough
     question("Which is the first whole number above zero that TF32 rounds to another one?",
              answer=int(whole[to_tf32(whole) != whole][0]),
-        check=2 ** (10 + 1) + 1)
+        check=2 ** (10 + 1) + 1,
+        wrong={
+            "There is a leading binary digit before the ten of the fraction.": 1025,
+            "That is a power of two, and exact.": 2048,
+        },
+        hint="With the digit before the point, how many binary digits has a TF32 number?",
+        why=r"""
+            With the leading one, TF32 has `11` binary digits. They are enough for all whole numbers
+            up to `2**11`. The next one needs a twelfth digit.
+        """)
 
 
 def mean_seconds(call: Callable[[], object], runs: int) -> float:  # @stepover
@@ -402,7 +455,7 @@ def mfu_counts_what_the_model_needs() -> None:
 
 @aside
 def the_denominator_decides() -> None:
-    """One measured rate gives several utilizations, and one of them is right."""
+    """A utilization is right only if it divides by the peak of the format that was used."""
     note(r"""
         A utilization is a measured rate divided by a peak. A card has a peak for each number
         format, so which one is right? The one of the format that was used. The course CS336
@@ -410,19 +463,19 @@ def the_denominator_decides() -> None:
         on an H100 took `0.163` s, which is `5.409e13` FLOP/s [@cs336]:
     """)
     work, rate = 2 * 16384 * 32768 * 8192, 5.409e13
-    assert work == 8_796_093_022_208, "The product has so many FLOPs."
+    assert work == 8_796_093_022_208, "The product takes 8.8e12 FLOPs."  # @hide
     seconds = round(work / rate, 3)  # @inspect seconds as s
-    assert seconds == 0.163, "The time fits the rate."
+    assert seconds == 0.163, "At this rate, the FLOPs of the product take 0.163 s."
     right = rate / dense_peak("H100 SXM", "float32")  # @inspect right as %
     assert 0.806 < right < 0.808, \
-        "Divided by the float32 peak, it is four fifths."
+        "Divided by the float32 peak, the rate is four fifths of it."
     typed = rate / 67.5e12  # @hide
     assert 0.800 < typed < 0.802, \
         "With the peak of 67.5e12 in the course's code, it is nearly the same."  # @hide
     promised = dense_peak("H100 SXM", "bfloat16")
     wrong = rate / promised  # @inspect wrong as %
     assert 0.054 < wrong < 0.055, \
-        "Divided by the bfloat16 peak, it is a twentieth."
+        "Divided by the bfloat16 peak, the rate is a twentieth of it."
     note(rf"""
         The tensors were `float32`, and the ordinary units multiplied them. Their peak is `67`
         TFLOP/s [@nvidia-h100], so the product reached {right:.1%} of its peak. The number that is
@@ -444,46 +497,62 @@ def the_denominator_decides() -> None:
         check=work / rate * 67 / 494.5,
         hint="At the same share of a higher peak, how many times as fast is it?",
         why=r"""
-            The same share of a peak that is as many times higher takes as many times less. The
-            share is that of the `float32` peak, not of the one that is quoted most.
+            The TF32 peak is `494.5 / 67` times as high. At the same share of it the rate is as many
+            times higher, and the time as many times shorter.
         """, unit="s")
 
 
 @aside
 def a_sparse_peak_halves_the_answer() -> None:
-    """Divided by the sparse peak, every utilization is half of what it is."""
+    """Divided by the sparse peak, a utilization is half of what it should be."""
     note(r"""
-        The same trace repeats the product in `bfloat16`: `0.033` s, or `2.684e14` FLOP/s [@cs336].
-        Again it is a single measurement; two days before, the same code had `0.031` s [@cs336].
+        CS336 also timed a product in `bfloat16` on an H100, with dense matrices, and got `2.684e14`
+        FLOP/s [@cs336]. Which share of the peak is that? The datasheet prints `1979` TFLOP/s, for
+        [sparse](#sparsity_means_two_of_every_four) matrices, of which half are zero [@nvidia-h100].
+        The peak for dense matrices is half of that. Divide by both:
     """)
     work, rate = 2 * 16384 * 32768 * 8192, 2.684e14
-    seconds = round(work / rate, 3)  # @inspect seconds as s
-    assert work == 8_796_093_022_208, "the same FLOPs"
-    assert seconds == 0.033, "the time fits the rate"
-    speedup = rate / 5.409e13  # @inspect speedup as times
-    assert 4.95 < speedup < 4.97, "over float32, on that day"
-    dense = rate / dense_peak("H100 SXM", "bfloat16")  # @inspect dense
-    assert 0.271 < dense < 0.272, "by the dense peak"
-    sparse = rate / 1979e12  # @inspect sparse
-    assert 0.135 < sparse < 0.136, "by the sparse one"
+    seconds = round(work / rate, 3)  # @hide
+    assert work == 8_796_093_022_208, "The product takes 8.8e12 FLOPs."  # @hide
+    assert seconds == 0.033, "At this rate they take 0.033 s, as published."  # @hide
+    speedup = rate / 5.409e13  # @hide
+    assert 4.95 < speedup < 4.97, \
+        "The rate is nearly 5 times that of the same product in float32."  # @hide
+    dense = rate / dense_peak("H100 SXM", "bfloat16")  # @inspect dense as %
+    assert 0.271 < dense < 0.272, "Divided by the dense peak, the rate is 27 % of it."
+    sparse = rate / 1979e12  # @inspect sparse as %
+    assert 0.135 < sparse < 0.136, \
+        "Divided by the sparse peak, it is half of that, less than 14 %."
     note(rf"""
-        These matrices were dense, so the product reached {dense:.1%} of its peak, as CS336 has it
-        [@cs336]. Divided by the datasheet's number in large type it would be {sparse:.1%}.
+        The matrices were dense, so the dense peak is the right one, and the product reached
+        {dense:.1%} of it. The sparse peak cannot be reached with dense matrices.
     """)
     question(r"""
-        What is the highest utilization that a dense product can ever show if it is divided by the
-        sparse peak?
+        A dense product runs at the dense peak of its card, which is as fast as it can. Someone
+        divides its rate by the sparse peak. Which share do they find?
     """, answer=dense_peak("H100 SXM", "bfloat16") / 1979e12,
-        check=1 / CARDS["H100 SXM"].sparse_factor)
+        check=1 / CARDS["H100 SXM"].sparse_factor,
+        wrong={
+            "That is the share of the dense peak.": 1,
+            "The sparse peak is the higher one.": 2,
+        },
+        hint="How many times as high as the dense peak is the sparse one?",
+        why=r"""
+            The sparse peak is twice the dense one. So even a perfect dense product seems to use
+            half of the card.
+        """)
 
 
 @aside
 def one_slow_first_call_explains_a_low_mfu() -> None:
     """One slow first call is enough to explain a low MFU."""
     note(r"""
-        The published rate of the `bfloat16` product is the mean of `5` runs [@cs336]. Suppose that
-        it really runs at `0.75` of its peak, and that only the first run was cold. How slow must
-        that one have been?
+        A product in `bfloat16` on an H100 was published at `2.684e14` FLOP/s, little more than a
+        quarter of the peak, as the mean of `5` runs without a warm-up [@cs336]. Is the card so
+        slow? Perhaps only the first run was, because it includes
+        [set-up](#the_first_calls_are_not_the_ones_to_time). Suppose that the other four ran at
+        `0.75` of the peak. How long did the first run take? All five together took `5` times the
+        mean. Take away the other four:
     """)
     work = 2 * 16384 * 32768 * 8192
     rate = dense_peak("H100 SXM", "bfloat16")
@@ -491,49 +560,67 @@ def one_slow_first_call_explains_a_low_mfu() -> None:
     steady = work / (0.75 * rate)  # @inspect steady as s
     first = 5 * average - 4 * steady  # @inspect first as s
     needed = first / steady  # @inspect needed as times
-    assert 9.8 < needed < 9.9, "times a normal call"
-    assert 0.0327 < (first + 4 * steady) / 5 < 0.0328, "the published mean"
+    assert 9.8 < needed < 9.9, \
+        "The first run would have taken nearly 10 times as long as each of the others."
+    assert 0.0327 < (first + 4 * steady) / 5 < 0.0328, \
+        "Then the mean of the five runs is the published one."  # @hide
     misbelief("The MFU of `bfloat16` is low because its promise is optimistic.", rf"""
-        So CS336 supposes [@cs336], and perhaps. A first call that takes {needed:.1f} times as long
-        as the others gives the same number, and first calls like that are ordinary. So are
-        throttled clocks and unlucky layouts. Only measuring again, warm, decides.
+        So CS336 supposes [@cs336]. But a first run that takes {needed:.1f} times as long as the
+        others explains the same number. Only a measurement after a warm-up can tell.
     """)
     note(r"""
-        It is often said that an MFU of one half is good. As a rule of thumb that is fair: a report
-        on a very large run gives `0.38` to `0.43` [@llama3]. Whether a number is good depends on
-        the model, the network and the number of cards. Compare with your own last run before
-        comparing with anyone.
+        Which MFU is good, then? It is often said that an MFU of one half is good. A report on a
+        very large training run gives `0.38` to `0.43` [@llama3]. It depends on the model, the
+        network and the number of cards, so compare first with your own last run.
     """)
     question(r"""
-        With the same slow first call, which share of the peak would the mean of `50` runs have
-        shown?
-    """, answer=0.75 / ((needed + 49) / 50),
-        check=work / ((first + 49 * steady) / 50) / rate)
+        The first run takes `10` times as long as each of the others, and these run at `0.75` of the
+        peak. Which share of the peak does the mean of `50` runs show?
+    """, answer=0.75 / ((10 + 49) / 50),
+        check=50 / (10 / 0.75 + 49 / 0.75),
+        wrong={
+            "The first run is one of the 50.": 0.75 / (60 / 50),
+            "That leaves out the first run.": 0.75,
+        },
+        hint="How many ordinary runs could be done in the time of all runs?", within=0.005,
+        why=r"""
+            All `50` runs take as long as `10 + 49` ordinary ones. So the rate that the mean shows
+            is lower by `50 / 59`.
+        """)
 
 
 @aside
 def without_a_peak_there_is_no_mfu() -> None:
-    """Where no peak is known, the MFU is not available."""
+    """Where no peak is known, there is no MFU."""
     note(r"""
-        A card that is not on the list, or a CPU, promises nothing that could be divided by. The
-        honest answer is a word.
+        What is the MFU on a laptop's CPU? MFU divides a measured rate by the peak of the device.
+        The list of cards in this book has no peak for a laptop, so there is nothing to divide by.
+        The honest answer is *not available*. `find` looks up a card by its name, `peak` looks up
+        its peak, and `utilization` divides. Each returns `None` if it knows nothing:
     """)
     nowhere = peak(find("a laptop"), "bfloat16")  # @inspect nowhere
     mfu = utilization(1e10, 1.0, nowhere)  # @inspect mfu
-    assert mfu is None, "no promise, no fraction"
+    assert mfu is None, "Without a peak, utilization returns None."
     shown = as_percent(mfu)  # @inspect shown
-    assert shown == "not available", "what a page prints"
+    assert shown == "not available", "A page shows it as not available."
     note(r"""
-        The alternative can be seen in the trace of CS336: `mfu = 11739062719` [@cs336]. The code
-        ran on a CPU, and where it knew no peak it divided by `1` FLOP/s.
+        A program that divides by some other number prints nonsense. The trace of CS336 has
+        `mfu = 11739062719` [@cs336]. The program ran on a CPU, knew no peak, and divided by `1`
+        FLOP/s. So what it printed is the rate in FLOP/s, and no share of anything:
     """)
     absurd = utilization(11_739_062_719, 1.0, 1.0)  # @inspect absurd
-    assert absurd == 11_739_062_719, "a rate, posing as a fraction"
+    assert absurd == 11_739_062_719, \
+        "Divided by 1 FLOP/s, the rate comes out unchanged."
     question(r"""
-        A program that knew no peak divided by `1` FLOP/s and printed an MFU of `3e10`. Later the
-        machine's peak turns out to be `6e11` FLOP/s. What was the MFU?
+        A program knew no peak, divided by `1` FLOP/s and printed an MFU of `3e10`. Later one finds
+        out that the peak of the machine is `6e11` FLOP/s. What was the MFU?
     """, answer=utilization(3e10, 1.0, 6e11),
-        check=3e10 / 6e11)
+        check=3e10 / 6e11,
+        wrong={
+            "The rate is divided by the peak, not the peak by the rate.": 20,
+        },
+        hint="What did the program print: a share, or a rate?",
+        why="What it printed was the rate, `3e10` FLOP/s. Divided by the peak, that is the MFU.")
 
 
 def as_percent(share: float | None) -> str:
@@ -553,20 +640,22 @@ def a_launch_returns_before_the_work_is_done() -> None:
     """)
     n = scaled(8192, lambda n: 20 * n * n)  # @measure n
     x = torch.randn(n, n, device="cuda")
-    shape = (x @ x).shape  # @measure shape
+    shape = (x @ x).shape  # @measure shape  # @hide
     torch.cuda.synchronize()
     start = time.perf_counter()
     product = x @ x
     launched = time.perf_counter() - start  # @measure launched as s
     torch.cuda.synchronize()
     finished = time.perf_counter() - start  # @measure finished as s
-    assert product.shape == shape, "handed over, then done"
-    assert launched < finished - launched, "most was still to come"
+    assert product.shape == shape, "The product has the shape of the first one."  # @hide
+    assert launched < finished - launched, \
+        "Most of the time passes between the launch and the end of the work."
     card = find(torch.cuda.get_device_name())
     promised = peak(card, "tf32") or peak(card, "float32")
     impossible = 2 * n**3 / launched  # @measure impossible as FLOP/s
     if promised is not None:
-        assert promised < impossible, "faster than the card can be"
+        assert promised < impossible, \
+            "Timed by the launch alone, the rate is higher than the peak of the card."
     question(r"""
         A launch takes `10` µs, and the product itself takes `20` ms. A program launches `100`
         products and then synchronizes. How many seconds does a clock show just before it
@@ -641,22 +730,19 @@ def formats_to_time(card: Card | None) -> list[str]:
 @requires("cuda")
 def five_formats_are_measured_here() -> None:
     """Each format is measured warm, and divided by its own dense peak."""
-    note(r"""
-        How much of its promises does the card at hand keep? Here it is asked, in every format that
-        it has units for.
-    """)
     shape = product_shape()  # @measure shape
     note(rf"""
-        The product is the large one that [CS336 timed](#the_denominator_decides), on random data.
-        Each format is timed after a second of rest, warm, by the clock of the device, and the
-        median of many repeats counts. Then it is timed once more for a second: a card that grows
-        hot, or reaches its power limit, lowers its clock. `float8`, where the card has it, adds up
-        the fast way, with fewer bits for the sums.{shrunk(shape[0], PRODUCT[0])}
+        Which share of its peak does the GPU at hand reach in a product, in each number format?
+        `time_product` times the [large product](#the_denominator_decides) of `16384 × 32768` by
+        `32768 × 8192` random numbers, after a rest of a second and a warm-up, and takes the median
+        of many repeats. `time_for_longer` then times it for a second without a rest, because a card
+        that grows hot, or reaches its power limit, lowers its clock. Each rate is divided by the
+        dense peak of its own format.{shrunk(shape[0], PRODUCT[0])}
     """)
     note(r"""
-        What to expect depends on the board as much as on the chip. On products of `bfloat16` others
-        measured `789` TFLOP/s on an H100 SXM [@measured-h100], and on the PCIe board of the same
-        generation, with half the power, `496` of a smaller peak [@measured-h100-pcie].
+        What to expect depends on the board as much as on the chip. In `bfloat16` others measured
+        `789` TFLOP/s on an H100 SXM [@measured-h100]. On the PCIe board of the same generation,
+        which gets half the power, they measured `496` [@measured-h100-pcie].
     """)
     device = torch.cuda.get_device_name()
     card = find(device)
@@ -669,39 +755,48 @@ def five_formats_are_measured_here() -> None:
     shares = {n: utilization(r, 1.0, peak(card, n)) for n, r in rates.items()}
     longer = {name: work / t.seconds for name, t in sustained.items()}
     lasting = {name: longer[name] / rate for name, rate in rates.items()}  # @measure lasting as %
-    assert 0.5 < min(lasting.values()), "for a second, more than half as fast"
-    assert max(lasting.values()) < 1.1, "and no faster than in a burst"
+    assert 0.5 < min(lasting.values()), \
+        "For a second, each format keeps more than half of its first rate."
+    assert max(lasting.values()) < 1.1, \
+        "For a second, no format is more than a tenth faster than at first."
     lines = [
         f"| `{name}` | {t.seconds * 1000:.3f} | {t.spread:.1%} "
         f"| {rates[name] / TERA:.1f} | {as_percent(shares[name])} "
         f"| {longer[name] / TERA:.1f} | {said[name]} |"
         for name, t in timed.items()
-    ]
+    ]  # @hide
     note(f"{device}; {timed['float32'].method}. {how_to_add(device)}")
     note("| format | median, ms | spread | TFLOP/s | MFU, of its own dense peak "
          "| TFLOP/s for a second | clock and power then |\n|---|---|---|---|---|---|---|\n"
          + "\n".join(lines))
     known = {n: share for n, share in shares.items() if share is not None}  # @measure known
     if card is not None:
-        assert 0 < min(known.values()), "work was done"
-        assert max(known.values()) <= card.boost, "and no promise exceeded"
+        assert 0 < min(known.values()), "Each format does some work."
+        assert max(known.values()) <= card.boost, "No format exceeds its peak."
     if card is not None and card.bfloat16 is not None:
         promised = card.bfloat16 / card.float32  # @measure promised as times
         speedup = rates["bfloat16"] / rates["float32"]  # @measure speedup as times
-        assert speedup > promised / 2, "at least half of what is promised"
+        assert speedup > promised / 2, \
+            "bfloat16 is faster than float32 by at least half of the factor that is promised."
     boards = "H100 SXM", "H200"
     if card is not None and card.name in boards and shape == PRODUCT:
-        assert known["bfloat16"] >= 0.6, "a board with power, measured properly"
-        assert known["float32"] >= 0.6, "and without its matrix units"
+        assert known["bfloat16"] >= 0.6, \
+            "On an H100 SXM or an H200, bfloat16 reaches 60 % of its peak or more."
+        assert known["float32"] >= 0.6, \
+            "On an H100 SXM or an H200, float32 reaches 60 % of its own peak or more."
     question(r"""
-        A line of such a table reads `12.00` ms. How many FLOP/s is that, for `16384` × `32768`
-        times `32768` × `8192`?
+        A product of `16384 × 32768` by `32768 × 8192` numbers takes `12` ms. How many FLOP/s is
+        that?
     """, answer=2 * PRODUCT[0] * PRODUCT[1] * PRODUCT[2] / 12e-3,
         check=16384 * 32768 * 8192 / 6e-3,
+        wrong={
+            "The additions are missing.": PRODUCT[0] * PRODUCT[1] * PRODUCT[2] / 12e-3,
+            "Divide by seconds, not by milliseconds.": 2 * PRODUCT[0] * PRODUCT[1] * PRODUCT[2] / 12,
+        },
         hint="How many FLOPs has the product? Divide them by seconds, not by milliseconds.",
         why=r"""
-            Twice the product of the three lengths, over `0.012` s. Who forgets the additions gets
-            half of that rate, and half of the utilization.
+            The product takes twice the product of the three lengths, `2 * 16384 * 32768 * 8192`
+            FLOPs, and `0.012` s. Who forgets the additions gets half of that rate.
         """, unit="FLOP/s")
 
 
@@ -757,13 +852,14 @@ def without_waiting(call: Callable[[], object]) -> float:  # @stepover
 @aside
 @requires("cuda")
 def three_bad_measurements_are_repeated_here() -> None:
-    """The published MFU is repeated the way it was made, and then measured."""
+    """A cold start, a missing wait and a matrix of zeros each spoil a measurement."""
     shape = product_shape()  # @measure shape
     note(rf"""
-        CS336 reports an MFU of `0.271` for this product in `bfloat16`: from the mean of five runs
-        without a warm-up, after the same in `float32`, with a matrix of ones on the left [@cs336].
-        Here a new program does that on this card, with a wait after each run, and another does it
-        with random numbers.{shrunk(shape[0], PRODUCT[0])}
+        CS336 reports an MFU of `0.271` for a product in `bfloat16` on an H100 [@cs336]. It is the
+        mean of the first five runs of a new program, without a warm-up, with a matrix of ones on
+        the left. How far does this way of measuring mislead? `in_a_new_program` repeats it on this
+        GPU in a program of its own, once with ones and once with random numbers. `time_product`
+        measures the same product after a warm-up.{shrunk(shape[0], PRODUCT[0])}
     """)
     good = time_product("bfloat16", shape)  # @measure good
     ways = {}
@@ -773,21 +869,23 @@ def three_bad_measurements_are_repeated_here() -> None:
         ways["first five runs, of ones"] = mean(ones)
         ways["first five runs, random data"] = mean(runs)
         first = [s[0] / median(s) for s in (ones, runs)]  # @measure first as times
-        assert 1 < min(first), "the first run is the slow one"
+        assert 1 < min(first), "The first of the five runs is slower than their median."
     else:
         note("This card lets in one program at a time, and so no other can be new on it.")
     note(r"""
-        Two more ways to measure badly. Without a wait, the clock stops when the work has been
-        handed over. And a product of zeros switches fewer transistors, draws less power, and lets
-        the card keep a higher clock:
+        Here are two more ways to measure badly. `without_waiting` reads the clock before the GPU is
+        done, so it times only that the work was handed over. And a product of zeros is easier for
+        the chip: fewer of its switches change, so it draws less power and can keep a higher clock.
     """)
     call = product_call("bfloat16", shape)
     launched = without_waiting(call)  # @measure launched as s
-    assert launched < good.seconds, "not even started"
+    assert launched < good.seconds, \
+        "Without waiting, the clock shows less than the product takes."
     blank_pair = [torch.zeros(n, dtype=torch.bfloat16, device="cuda")
                   for n in (shape[:2], shape[1:])]
     zeros = time_call(partial(torch.matmul, *blank_pair), "cuda")  # @measure zeros
-    assert zeros.seconds < 1.05 * good.seconds, "never slower than real numbers"
+    assert zeros.seconds < 1.05 * good.seconds, \
+        "Zeros are never slower than random numbers."
     ways |= {
         "no wait": launched, "zeros": zeros.seconds,
         "warm, events, random data": good.seconds,
@@ -799,18 +897,27 @@ def three_bad_measurements_are_repeated_here() -> None:
     lines = [
         f"| {way} | {t * 1000:.3f} | {as_percent(shares[way])} |"
         for way, t in ways.items()
-    ]
+    ]  # @hide
     note(f"{good.device}, `bfloat16`:")
     note("| how | ms | MFU |\n|---|---|---|\n" + "\n".join(lines))
     if rate is not None:
-        assert work / launched > rate, "more than the card can do: an alarm"
+        assert work / launched > rate, \
+            "Without waiting, the rate is higher than the peak: a sign of a bad clock."
         assert 0.3 * rate < work / good.seconds <= rate * boost, \
-            "what it can do"
+            "Measured well, the rate is between 30 % and 100 % of the peak."
     question(r"""
-        A program averages its first `5` runs. The first took `104` ms, the others `14` ms each.
-        Which MFU does it report, if `14` ms are `0.63` of the peak?
+        The first of `5` runs took `104` ms, the others `14` ms each. At `14` ms the MFU is `0.63`.
+        Which MFU does the mean of the five runs give?
     """, answer=round(0.63 * 14 / ((104 + 4 * 14) / 5), 3),
-        check=round(0.63 / ((104 / 14 + 4) / 5), 3))
+        check=round(0.63 / ((104 / 14 + 4) / 5), 3),
+        wrong={
+            "That is without the slow first run.": 0.63,
+        },
+        hint="What is the mean of the five times? A longer time gives a lower MFU.",
+        why=r"""
+            The mean is `(104 + 4 * 14) / 5 = 32` ms. The FLOPs are the same, so the MFU is lower by
+            `14 / 32`.
+        """)
 
 
 def random_pair(n: int) -> tuple[Tensor, Tensor]:  # @stepover
@@ -823,14 +930,15 @@ def random_pair(n: int) -> tuple[Tensor, Tensor]:  # @stepover
 @aside
 @requires("cuda")
 def larger_products_come_closer_to_the_peak() -> None:
-    """Small products stay far from the peak, and single launches make them look worse."""
+    """Small products stay far from the peak."""
     largest = scaled(16384, lambda n: 20 * n * n)  # @measure largest
     note(rf"""
-        MFU is higher where products dominate, and products do better when they are large: a small
-        one is over before it has filled the card, and before the next has been launched. Square
-        products in the narrow format, small ones on many buffers in turn, so that none is found in
-        the cache. Each size is timed twice: launched one by one, and as many calls in one *CUDA
-        graph*, which the card runs through without waiting for the program.{shrunk(largest, 16384)}
+        How large must a product be, for a GPU to come close to its peak? A small product is over
+        before it has given work to all parts of the chip. Often it is also over before the program
+        has launched the next one, and then the GPU waits. So square products of growing size are
+        timed in two ways. `time_call` launches them one by one. `time_graph` records many of them
+        as one *CUDA graph*, which the GPU then runs without waiting for the program. They take many
+        matrices in turn, so that none is found in the cache.{shrunk(largest, 16384)}
     """)
     dtype = narrow_format()  # @measure dtype
     card = find(torch.cuda.get_device_name())
@@ -845,15 +953,17 @@ def larger_products_come_closer_to_the_peak() -> None:
         rates.append(2 * n**3 / timing.seconds)  # @measure rates[-1] as FLOP/s
     small = [r for n, r in zip(sizes, rates) if n <= 2048]
     gains = [after / before for before, after in pairwise(small)]  # @measure gains as times
-    assert min(gains, default=1) > 0.9, "among small sizes no doubling hurts"
-    assert rates[0] < max(rates) / 2, "the smallest is far from the best"
+    assert min(gains, default=1) > 0.9, \
+        "Up to a width of 2048, twice the width does not lower the rate."
+    assert rates[0] < max(rates) / 2, \
+        "The smallest product has less than half of the best rate."
     lost = rates[0] / launched[0]  # @measure lost as times
-    assert lost > 0.9, "launched one by one, it is no faster"
+    assert lost > 0.9, "Launched one by one, the smallest product is not faster."
     if rate is not None:
         shares = [r / rate for r in rates]  # @measure shares
-        assert 0 < shares[0], "the smallest does some work"
+        assert 0 < shares[0], "The smallest product has a rate above zero."
         assert max(shares) <= (card.boost if card else 1), \
-            "none exceeds the promise"
+            "No product exceeds the peak."
     figure(plot_sweep(sizes, rates, launched, rate), caption=r"""
         Rate of a square product against its size, in the narrow format: in a graph, and thin,
         launched one by one. Dashed, the dense peak.
@@ -863,10 +973,16 @@ def larger_products_come_closer_to_the_peak() -> None:
         launches lies below the other at small sizes and joins it at large ones.
     """)
     question(r"""
-        From a width of `256` to one of `512` a product takes only twice as long. How many times as
-        high is its rate?
+        A square product of width `512` takes only twice as long as one of width `256`. How many
+        times as high is its rate, in FLOP/s?
     """, answer=(512 / 256) ** 3 / 2,
-        check=8 / 2, unit="times")
+        check=8 / 2, unit="times",
+        wrong={
+            "That counts FLOPs alone; the time doubles.": 8,
+            "The FLOPs grow with the third power of the width.": 2,
+        },
+        hint="How many times the FLOPs of the small product has the large one?",
+        why="Twice the width is `8` times the FLOPs, and they take twice the time.")
 
 
 def measured_points(n: int, dtype: torch.dtype) -> dict[str, Point]:  # @stepover
@@ -896,11 +1012,14 @@ def measured_points(n: int, dtype: torch.dtype) -> dict[str, Point]:  # @stepove
 @aside
 @requires("cuda")
 def the_roof_is_measured_here() -> None:
-    """A copy shows the bandwidth, and no operation passes the promised roof."""
+    """A copy shows the bandwidth, and no operation is faster than the roofline allows."""
     count = scaled(256 * MiB, lambda n: 14 * n)  # @measure count
     note(rf"""
-        The slope of the roofline is the bandwidth, which a large copy shows: every byte is read
-        once and written once, and nothing is computed.{shrunk(count, 256 * MiB)}
+        A [roofline](#the_roofline_tells_waiting_from_working) says how fast an operation can be at
+        most: it is limited by the card's peak, or by the bytes that its memory delivers, the
+        *bandwidth*. Do measured operations stay below it? First measure the bandwidth, with a large
+        copy. A copy computes nothing, and reads and writes each byte
+        once.{shrunk(count, 256 * MiB)}
     """)
     card, dtype = find(torch.cuda.get_device_name()), narrow_format()
     x = torch.randn(count, device="cuda").to(dtype)
@@ -909,29 +1028,31 @@ def the_roof_is_measured_here() -> None:
     bandwidth = (x.nbytes + y.nbytes) / copied.seconds  # @measure bandwidth as B/s
     if card is not None:
         share = bandwidth / card.bandwidth  # @measure share
-        assert share <= 1, "no more than the datasheet promises"
-        assert share > 0.5, "and more than half of it"
+        assert share <= 1, "The copy is no faster than the datasheet promises."
+        assert share > 0.5, "The copy reaches more than half of the promised bandwidth."
     del x, y
     n = scaled(8192, lambda n: 40 * n * n + 80 * 4096 * n)  # @measure n
     note(rf"""
-        Beside it, an addition and the products of a layer with a few tokens, on weights that are
-        not in the cache:{shrunk(n, 8192)}
+        Then measure an addition, and the products of a layer with `1`, `64` and `4096` tokens, each
+        with weights that are not in the cache. `measured_points` returns their
+        rates:{shrunk(n, 8192)}
     """)
     points = measured_points(n, dtype)  # @measure points
     ratio = points["4096 tokens"].rate / points["1 token"].rate  # @measure ratio as times
-    assert ratio > 10, "one token waits for the weights"
+    assert ratio > 10, \
+        "With 4096 tokens the rate is more than 10 times that with one, which waits for the weights."
     rate = peak(card, str(dtype))
     if card is not None and rate is not None:
         slope, found = card.bandwidth, points.values()
         roofs = [min(rate * card.boost, p.intensity * slope) for p in found]
         over = [p.rate / roof for p, roof in zip(found, roofs)]  # @measure over
-        assert max(over) <= 1, "all of them under the promised roof"
+        assert max(over) <= 1, "All operations stay below the promised roofline."
     top = rate or max(point.rate for point in points.values())
     ridge = top / bandwidth  # @measure ridge as FLOP/B
     if card is not None and rate is not None:
         promise = rate / card.bandwidth
         assert promise <= ridge < 2 * promise, \
-            "the datasheet's ridge, or higher: a copy is slower than promised"
+            "With the measured bandwidth, the ridge is at more FLOPs per byte than promised."
     slopes = {"dashed": bandwidth}
     slopes |= {} if card is None else {"solid": card.bandwidth}
     solid = "" if card is None else " Solid, the roof that the datasheet promises."  # @hide
@@ -941,6 +1062,14 @@ def the_roof_is_measured_here() -> None:
             An addition and the product of a single token lie low on the slope, that of many tokens
             near the flat part.
         """)
-    question("A copy of `2` GiB takes `1` ms. Which bandwidth is that?", answer=2 * 2 * GiB / 1e-3,
+    question(r"""
+        A copy of `2` GiB takes `1` ms. How many bytes does the memory move in a second, reading and
+        writing together?
+    """, answer=2 * 2 * GiB / 1e-3,
         check=2**32 / 1e-3,
-             unit="B/s")
+             unit="B/s",
+        wrong={
+            "Each byte is read and written.": 2 * GiB / 1e-3,
+        },
+        hint="What happens to each byte in a copy?",
+        why="Each byte is read once and written once, so a copy of `2` GiB moves `4` GiB.")
