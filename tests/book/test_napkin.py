@@ -675,7 +675,7 @@ def test_the_verdict_says_what_to_do(opened: Page) -> None:
         "The frame is the 80 GB of one H100 SXM. In it: state 1.094 GB, activations 217.6 GB, softmax 4.203 GB; 8 GB kept free."
     )
     assert verdict(again="yes").startswith("✓ It fits. 18.75 GB of 72 GB on each H100 SXM.")
-    assert verdict(sequences="9").endswith("4 sequences would fit.")
+    assert verdict(sequences="9").endswith("4 sequences would fit. In the layout below it fits.")
     assert verdict(sequences="1", spread="no").endswith(
         "Divide its state among the devices. In the layout below it fits."
     )
