@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import nbformat
 import pytest
 from msgspec.structs import replace
 from tests.running import claims, one, plain, record, section, write
@@ -12,6 +13,7 @@ from litbook.document import blocks, books, margin
 from litbook.document import section as document
 from litbook.errors import RecordError, UnusableLecture
 from litbook.html import player
+from litbook.notebook import ipynb
 from litbook.record import compare, encoding, model, needs, ranks, recordings
 from litbook.run import process
 from litbook.run import ranks as launches
@@ -271,6 +273,28 @@ def test_a_tensor_that_differs_by_rank_is_a_strip_of_cards(tmp_path: Path) -> No
     (strip,) = shelf.things
     assert isinstance(strip, blocks.Strip) and strip.name == "x"
     assert [tensor and tensor.values[0] for tensor in strip.tensors] == [0.0, 1.0]
+
+
+def test_a_notebook_prints_in_the_order_of_each_rank(tmp_path: Path) -> None:
+    body = """
+    first = RANK  # @inspect first
+    second = RANK  # @inspect second
+    if RANK == 9:  # a section that may return stays a function, as one on ranks does
+        return
+    if RANK == 1:  # so its later steps have other numbers
+        more = 0
+        more = 1
+    question("How many?", answer=RANK, check=0 + RANK)
+    last = RANK  # @inspect last
+    assert last + 1 > last, "one more"
+    """
+    made = of(tmp_path, body, 2)
+    files = ipynb.files(ranks.joined(made[0], made, ["one"]))
+    call = nbformat.reads(files["index.ipynb"], as_version=4).cells[-1]
+    names = ("first", "second", "answer", "last")
+    assert call.outputs[0].text.splitlines() == [
+        f"rank {rank}: {name} = {rank}" for rank in range(2) for name in names
+    ]
 
 
 # ------------------------------------------------------------------------ not launched

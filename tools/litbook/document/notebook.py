@@ -585,8 +585,11 @@ def _with_sections(record: model.Record, section: model.Section) -> list[model.S
 
 
 def _moment(made: _Making, seen: evidence.Evidence, step: int, shown: bool) -> int:
-    """When in the run a step came, or what was shown after it; of a recording, when in its section."""
-    return step if seen.stamp else made.run.order.get((seen.entry.key, step, shown), step)
+    """When in the run a step came, or what was shown after it; in its section for a recording or a rank."""
+    entry = seen.entry
+    if seen.stamp or entry is not made.run.record.by_key[entry.key]:
+        return step
+    return made.run.order.get((entry.key, step, shown), step)
 
 
 def _told_events(made: _Making, seen: evidence.Evidence, told: Sequence[model.Piece]) -> Iterator[Event]:
