@@ -28,9 +28,9 @@ from .models import whole_numbers
 def gradients() -> None:
     """Gradients."""
     note(r"""
-        That a backward pass costs twice its forward pass is usually derived on a network of two
-        layers. For that network it is false, because one product is missing. Knowing which one
-        tells you when the rule holds, and what freezing a layer saves.
+        How much does a backward pass cost? The rule says twice the forward pass. This part derives
+        the rule from the products that a backward pass is made of. Then one knows when it holds,
+        what it leaves out, and what is saved when a layer is not trained.
     """)
     backward_fills_the_leaves()
     backward_changes_no_parameter()
@@ -118,36 +118,48 @@ def backward_fills_the_leaves() -> None:
 def backward_changes_no_parameter() -> None:
     """`backward()` changes no parameter; the optimizer does."""
     note(r"""
-        A training step has three parts. The forward pass ends in the loss, the backward pass in
-        gradients, and the third applies them.
+        When do the weights of a model change? A training step has three parts. The forward pass
+        computes the loss. The backward pass, `loss.backward()`, computes the gradients and leaves
+        them in `.grad`. Only the third part, `optimizer.step()`, changes the weights. Plain SGD
+        subtracts the gradient times the learning rate, here `0.1`. Look at the weights of a small
+        layer after each part:
     """)
     model = nn.Linear(4, 1)
     x, target = torch.randn(8, 4), torch.randn(8, 1)  # @unnoticed: 1, arguments swapped: any shape of the target
     start = model.weight.detach().clone()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     loss = F.mse_loss(model(x), target)  # @inspect loss
-    assert model.weight.grad is None, "forward: a loss, no gradient"
+    assert model.weight.grad is None, \
+        "After the forward pass, the weights have no gradient."
     loss.backward()
-    assert model.weight.grad is not None, "backward: a gradient"
-    assert torch.equal(model.weight, start), "and the same weights"
-    misbelief("The backward pass computes gradients and updates the parameters.", r"""
-        It fills `.grad` and leaves every parameter as it was, bit for bit. `optimizer.step()`
-        updates.
-    """)
+    assert model.weight.grad is not None, \
+        "After the backward pass, the weights have a gradient."
+    assert torch.equal(model.weight, start), \
+        "After the backward pass, the weights are the same as before."
     optimizer.step()
     expected = start - 0.1 * model.weight.grad
-    assert not torch.equal(model.weight, start), "now they have moved"
-    assert torch.allclose(model.weight, expected), "against the gradient"
+    assert not torch.equal(model.weight, start), \
+        "After the optimizer's step, the weights have changed."
+    assert torch.allclose(model.weight, expected), \
+        "They have changed by the gradient times the learning rate."
+    misbelief("The backward pass computes gradients and updates the parameters.", r"""
+        It leaves every parameter as it was, bit for bit. `optimizer.step()` updates them.
+    """)
     p = torch.tensor(3.0, requires_grad=True)
     (4 * p).backward()
     seen = [p.item()]
     torch.optim.SGD([p], lr=0.25).step()
     seen.append(p.item())
     question(r"""
-        A weight of `3` gets a gradient of `4`, and the learning rate is `0.25`. What is the weight
-        after `backward()`, and what after `step()`?
+        A weight of `3` gets a gradient of `4`, and plain SGD has a learning rate of `0.25`. What is
+        the weight after `backward()`, and what after `step()`? Give two numbers.
     """, answer=seen,
-        check=[3.0, 3 - 0.25 * 4])
+        check=[3.0, 3 - 0.25 * 4],
+        hint="Which of the two changes the weight?",
+        why=r"""
+            `backward()` changes no weight, so it is still `3`. `step()` subtracts the gradient
+            times the learning rate, `0.25 * 4`.
+        """)
 
 
 def a_gradient_is_two_more_products() -> None:
@@ -230,36 +242,48 @@ def a_gradient_is_two_more_products() -> None:
 
 @aside
 def each_sample_costs_two_per_weight() -> None:
-    """Every sample costs two FLOPs for every weight gradient."""
+    """The gradient of a weight takes two FLOPs for each row of data."""
     note(r"""
-        An entry of the weight gradient is a sum over the samples: a multiplication for each of
-        them, and one addition fewer. Numbers that write every operation into a tally confirm it:
+        How many FLOPs does the gradient of one weight take? The gradients of a layer's weights are
+        the product [`h.T @ g`](#a_gradient_is_two_more_products) of its inputs $h$ and the
+        gradients $g$ of its outputs. So the gradient of a weight is a sum with one term for each
+        row of data. Each term takes a multiplication, and an addition to the sum so far: `2` FLOPs.
+        Count it with numbers that write each operation into a list, the tally, for `8` rows and a
+        layer of `5 × 3` weights:
     """)
     b, d, k = 8, 5, 3
     tally: list[str] = []
     g = counted(tally, d, b) @ counted(tally, b, k)
-    assert g.shape == (5, 3), "a gradient for each weight"
+    assert g.shape == (5, 3), "There is a gradient for each of the 5 * 3 weights."
     per_weight = len(tally) / (d * k)  # @inspect per_weight
-    assert per_weight == 2 * b - 1 == 15, "per weight, counted"
-    note("At a batch of realistic size the one that is missing no longer matters:")
+    assert per_weight == 2 * b - 1 == 15, \
+        "Each weight takes 15 operations for 8 rows."
+    note(r"""
+        The count says `15` and not `2 * 8`, because the first term is not added to anything. With
+        more rows this matters less and less. In a batch of `16384` rows, one of `2 * 16384`
+        operations is missing:
+    """)
     large = 16384
     share = (2 * large - 1) / (2 * large)  # @inspect share
-    assert share == 32767 / 32768, "of two for each sample"
-    note(r"""
-        Count only the multiplications, and it comes out at half. A sample costs two operations: a
-        multiplication, and the addition to the sum so far.
-    """)
-    one = flops(lambda: torch.ones(d, 1) @ torch.ones(1, k))  # @inspect one as FLOP
-    assert one == 2 * d * k, "two per weight"
+    assert share == 32767 / 32768, \
+        "Of 32768 FLOPs that are counted, 32767 are really done."
+    one = flops(lambda: torch.ones(d, 1) @ torch.ones(1, k))  # @hide
+    assert one == 2 * d * k, "PyTorch's counter says 2 FLOPs for each weight and row."  # @hide
     batch = flops(lambda: torch.ones(d, b) @ torch.ones(b, k))  # @inspect batch as FLOP
-    assert batch == b * one == 240, "and the batch adds up"
+    assert batch == b * one == 240, \
+        "PyTorch's counter says 2 FLOPs for each of the 8 rows and 15 weights."
     tally.clear()
     small = counted(tally, 2, 10) @ counted(tally, 10, 3)
     question(r"""
-        A layer of `2 × 3` weights sees `10` samples. How many FLOPs does its weight gradient take
-        by PyTorch's counter, and how many by the tally?
+        A layer of `2 × 3` weights gets `10` rows of data. How many FLOPs does the gradient of its
+        weights take by PyTorch's counter, and how many by the tally? Give two numbers.
     """, answer=[flops(lambda: torch.ones(2, 10) @ torch.ones(10, 3)), len(tally)],
-        check=[2 * 10 * 6, (2 * 10 - 1) * 6], unit="FLOP")
+        check=[2 * 10 * 6, (2 * 10 - 1) * 6], unit="FLOP",
+        hint="How many operations does one weight take, by each of the two?",
+        why=r"""
+            The counter says `2 * 10` for each of the `6` weights. The tally has one addition fewer
+            for each weight, so `19` operations.
+        """)
 
 
 def two_layers(
@@ -278,17 +302,15 @@ def two_layers(
 
 @aside
 def a_weight_gradient_needs_no_input_gradient() -> None:
-    """A weight's gradient needs the gradient above it, not the one it passes on."""
+    """The gradient of a layer's weights does not need the gradient of its input."""
     note(r"""
-        From here on there are two layers, `h1 = x @ w1` and `h2 = h1 @ w2`, with $B$ rows of data,
-        $d$ inputs and hidden values, and $K$ outputs.
-    """)
-    misbelief(r"""
-        In `x @ w1 @ w2` the gradient of the hidden values, `h1.grad`, must be known before
-        `w2.grad` can be computed.
-    """, r"""
-        `w2.grad` is made of `h1` and the gradient of `h2`. Freeze `w1`, and `h1.grad` is never
-        computed, while `w2.grad` comes out the same to the bit.
+        Take two layers, `h1 = x @ w1` and `h2 = h1 @ w2`. The last layer has
+        [two products](#a_gradient_is_two_more_products) in the backward pass: one gives the
+        gradient of its weights `w2`, the other the gradient of its input `h1`. Does the first need
+        the second? No. The gradient of `w2` is made of `h1` and the gradient of `h2`. The gradient
+        of `h1` is only passed on to the layer below, for `w1`. If `w1` is *frozen*, that is not
+        trained, nobody needs it, and PyTorch does not compute it. `second_gradient` returns the
+        gradient of `w2`, with `w1` trained or frozen:
     """)
 
     x = torch.randn(64, 32)
@@ -300,42 +322,82 @@ def a_weight_gradient_needs_no_input_gradient() -> None:
         return torch.autograd.grad(loss, w2)[0]
 
     trained, frozen = second_gradient(True), second_gradient(False)
-    assert torch.equal(frozen, trained), "identical, bit for bit"
+    assert torch.equal(frozen, trained), \
+        "With w1 frozen, the gradient of w2 is the same, bit for bit."
+    misbelief(r"""
+        In `x @ w1 @ w2` the gradient of the hidden values, `h1.grad`, must be known before
+        `w2.grad` can be computed.
+    """, r"""
+        With `w1` frozen, the gradient of `h1` is never computed, and that of `w2` is the same.
+    """)
     note(r"""
-        `two_layers` counts such a network with `FlopCounterMode` on the meta device: forward, then
-        backward. With `w1` frozen, a single product is left of the backward pass.
+        How many products are left in the backward pass? `two_layers` counts the FLOPs of the
+        forward and of the backward pass, for `b` rows, `d` inputs, `d` hidden values and `k`
+        outputs. With `w1` frozen there is one product, `h1.T` times the gradient of `h2`:
     """)
     b, d, k = 64, 32, 16
     backward = two_layers(b, d, k, first=False)[1]  # @inspect backward as FLOP
-    assert backward == 2 * b * d * k == 65536, "one product: h1.T @ h2.grad"
+    assert backward == 2 * b * d * k == 65536, \
+        "The backward pass takes 2 * 64 * 32 * 16 FLOPs, those of one product."
     question(r"""
-        `100` rows pass a frozen layer of `10 × 10` and a trained one of `10 × 1`. What does the
-        backward pass cost?
+        `100` rows of data pass through a frozen layer of `10 × 10` weights and then a trained layer
+        of `10 × 1`. How many FLOPs does the backward pass take?
     """, answer=two_layers(100, 10, 1, first=False)[1],
-        check=2 * 100 * 10 * 1, unit="FLOP")
+        check=2 * 100 * 10 * 1, unit="FLOP",
+        wrong={
+            "Nobody needs the gradient of the hidden values.": 4 * 100 * 10 * 1,
+            "The frozen layer has no product in the backward pass.": 2 * 100 * 10 * 10 + 2 * 100 * 10 * 1,
+            "The additions are missing.": 100 * 10 * 1,
+        },
+        hint="Which products are left, if only the last layer is trained?",
+        why=r"""
+            Only the gradient of the last layer's weights is needed. That is one product over the
+            rows, the inputs and the outputs: `2 * 100 * 10 * 1`.
+        """)
 
 
 @aside
 def the_other_product_is_paid_for_the_layer_below() -> None:
-    """A layer's second backward product is paid for the layer below."""
-    note("Freeze `w2` instead, and what its gradient cost can be told from what it passes on.")
+    """A layer's second backward product is done for the layer below."""
+    note(r"""
+        In the backward pass a layer has [two products](#a_gradient_is_two_more_products). One gives
+        the gradient of its weights. The other gives the gradient of its input, and the layer below
+        needs that. So what is saved if a layer is *frozen*, that is not trained? Only the first of
+        the two. Take two layers, `x @ w1 @ w2`, and freeze the last one. `two_layers` counts the
+        FLOPs of the backward pass, for `b` rows, `d` inputs, `d` hidden values and `k` outputs:
+    """)
     b, d, k = 64, 32, 16
     whole = two_layers(b, d, k)[1]  # @inspect whole as FLOP
     without_second = two_layers(b, d, k, second=False)[1]  # @inspect without_second as FLOP
     own = whole - without_second  # @inspect own as FLOP
-    assert own == 2 * b * d * k == 65536, "what w2.grad adds"
+    assert own == 2 * b * d * k == 65536, \
+        "Freezing the last layer saves 2bdk FLOPs, those of one product."
+    note(r"""
+        Of what is left, `2 * b * d * d` FLOPs are the gradient of `w1`. The rest is the second
+        product of the frozen layer, which hands the gradient on to `w1`:
+    """)
     passed_on = without_second - 2 * b * d * d  # @inspect passed_on as FLOP
-    assert passed_on == 2 * b * d * k, "h1.grad, for w1's sake"
+    assert passed_on == 2 * b * d * k, \
+        "The frozen layer still takes 2bdk FLOPs, for the layer below."
     misbelief(r"In the backward pass the last layer, $d \times K$ weights and a batch of $B$, costs $4BdK$.",
         r"""
-            The gradient of its weights costs half of that. The other half hands the gradient on to
-            the layer below: still due when the last layer is frozen, gone when the one below is.
+            The gradient of its weights costs half of that, $2BdK$. The other half is the gradient
+            of its input, which is computed only if the layer below is trained.
         """)
     question(r"""
-        `100` rows pass a trained layer of `10 × 10` and a frozen one of `10 × 1`. What does the
-        backward pass cost?
+        `100` rows of data pass through a trained layer of `10 × 10` weights and then a frozen layer
+        of `10 × 1`. How many FLOPs does the backward pass take?
     """, answer=two_layers(100, 10, 1, second=False)[1],
-        check=2 * 100 * 10 * 1 + 2 * 100 * 10 * 10, unit="FLOP")
+        check=2 * 100 * 10 * 1 + 2 * 100 * 10 * 10, unit="FLOP",
+        wrong={
+            "The frozen layer hands the gradient on, which is a product, too.": 2 * 100 * 10 * 10,
+            "The frozen layer needs no gradient of its weights.": 4 * 100 * 10 * 1 + 2 * 100 * 10 * 10,
+        },
+        hint="Which product has each of the two layers in the backward pass?",
+        why=r"""
+            The frozen layer hands the gradient on, `2 * 100 * 10 * 1` FLOPs. The trained layer
+            computes the gradient of its weights, `2 * 100 * 10 * 10`.
+        """)
 
 
 @aside
@@ -382,7 +444,7 @@ def the_first_layer_has_nothing_below() -> None:
         FLOPs. Ask for the gradient of the data, and the missing product appears:
     """)
     assert two_layers(b, d, k, data=True)[1] == claimed, \
-        "With a gradient for the data, there are four."
+        "With a gradient for the data, there are four products."
     costs = [2 * b * d * d, 2 * b * d * k]  # @hide
     assert sum(costs) == forward, "The forward pass has each product once."  # @hide
     assert 2 * sum(costs) - costs[0] == backward, \
@@ -422,10 +484,9 @@ def six_per_parameter_and_token_is_a_special_case() -> None:
         FLOPs per weight and row of data, and `2 + 2 + 2 = 6`.
 
         The rule is too high for the first layer of a model. Nobody uses the gradient of the data,
-        so the third product is missing there, and it takes `4`. Count a model of two layers, with
-        `d * d` and `d * k` weights and `b` rows of data. `two_layers` returns the FLOPs of its
-        forward pass and of its backward pass. Here the first layer has `d * d` weights, many more
-        than the second, `d * k`:
+        so the third product is missing there, and it takes `4`. Count a model of two layers on `b`
+        rows of data. Its first layer has `d * d` weights, four fifths of all, and its second
+        `d * k`. `two_layers` returns the FLOPs of its forward pass and of its backward pass:
     """)
     b, d, k = 16384, 32768, 8192  # @unnoticed: 16384: any batch
     forward, backward = two_layers(b, d, k)
@@ -510,16 +571,17 @@ def in_a_transformer_backward_is_twice_forward() -> None:
         scores, turned into shares, weigh the *values* of all tokens; that is another.
 
         How much is it? First count the weights in matrices. In each layer one matrix makes queries,
-        keys and values, one joins the results of attention, and two are the feed-forward part. The
-        head, which predicts the next token, comes on top. The embedding table is only read. Then
-        take `6` FLOPs for each of these weights and each token away from the count:
+        keys and values ($3d^2$ weights), one joins the results of attention ($d^2$), and two are
+        the feed-forward part ($8d^2$). The head, which predicts the next token, comes on top. The
+        embedding table is only read. Then take `6` FLOPs for each of these weights and each token
+        away from the count:
     """)
     matrices = layers * (3 + 1 + 4 + 4) * d * d + d * vocab  # @inspect matrices
-    assert matrices == 123_532_032, "So many weights are in matrices."
+    assert matrices == 123_532_032, "The matrices have 124 million weights."  # @hide
     left_over = forward + backward - 6 * matrices * context  # @inspect left_over as FLOP
-    attention = 12 * layers * d * context * context
+    attention = 12 * layers * d * context * context  # @inspect attention as FLOP
     assert attention == 115_964_116_992, \
-        "So many FLOPs takes attention in the whole context."
+        "In the whole context, attention takes 116 billion FLOPs."  # @hide
     assert left_over == attention, \
         "What is left over is attention, and nothing else."
     note(r"""
@@ -561,10 +623,14 @@ def in_a_transformer_backward_is_twice_forward() -> None:
 
 @aside
 def attention_is_what_the_rule_leaves_out() -> None:
-    """How far the rule is off depends on the context."""
+    """The longer the context, the more the rule of 6 FLOPs per parameter and token misses."""
     note(r"""
-        Six per parameter and token is written $6ND$, with $N$ parameters and $D$ tokens. Here is
-        what GPT-2's shape costs, divided by that, at three lengths of context:
+        The rule of `6` FLOPs per parameter and token leaves out
+        [attention](#in_a_transformer_backward_is_twice_forward), in which each token meets all
+        tokens of its context. How much does the rule miss? That depends on the length $T$ of the
+        context: for each token, attention takes $12LdT$ FLOPs in $L$ layers of width $d$.
+        `decoder_flops` counts a training step of a model with the shape of the smallest GPT-2, at
+        three lengths of the context. Divide the count by the rule:
     """)
     vocab, d, heads, layers = 50257, 768, 12, 12
     matrices = 12 * layers * d * d + d * vocab
@@ -572,30 +638,44 @@ def attention_is_what_the_rule_leaves_out() -> None:
     shape = vocab, d, heads, layers
     steps = [sum(decoder_flops(*shape, t)) for t in contexts]
     ruled = [6 * matrices * t for t in contexts]
-    ratios = {t: round(s / r, 3) for t, s, r in zip(contexts, steps, ruled)}
-    assert ratios == {128: 1.019, 1024: 1.153, 8192: 2.222}, "measured over 6ND"
+    ratios = {t: round(s / r, 3) for t, s, r in zip(contexts, steps, ruled)}  # @inspect ratios
+    assert ratios == {128: 1.019, 1024: 1.153, 8192: 2.222}, \
+        "A step takes 1.019, 1.153 and 2.222 times what the rule says."
     note(r"""
-        At a short context the rule is excellent, at a long one it misses more than half. GPT-3 has
-        `96` layers of width `12288` and a context of `2048` [@gpt3], and there it is close. Every
-        layer costs the same, so two small depths tell the cost of any other.
+        With `128` tokens the rule is nearly right. With `8192` tokens it misses more than half of
+        the FLOPs. In a wider model the rule is better, because the weights of a layer grow with the
+        square of the width, and attention only with the width. GPT-3 has `96` layers of width
+        `12288` and a context of `2048` tokens [@gpt3]. To count it, count one layer and add `95`
+        more, since all layers cost the same:
     """)
     one, two, three = (
         sum(decoder_flops(vocab, 12288, 96, n, 2048)) for n in (1, 2, 3)  # @unnoticed: 96: attention takes the same FLOPs with any number of heads
     )
     layer = two - one  # @inspect layer as FLOP
-    assert three - two == layer, "the third costs as much"
+    assert three - two == layer, "A third layer costs as much as a second."
     step = one + 95 * layer  # @inspect step as FLOP
     matrices = 12 * 96 * 12288**2 + 12288 * vocab  # @inspect matrices
-    assert matrices == 174_563_733_504, "175 billion, as published"
-    large = step / (6 * matrices * 2048)  # @inspect large
-    assert 1.027 < large < 1.028, "attention adds little"
-    with_table = step / (6 * (matrices + 12288 * vocab) * 2048)  # @inspect with_table
-    assert 1.023 < with_table < 1.025, "counting the table as well"
+    assert matrices == 174_563_733_504, "The matrices have 175 billion weights, as published."  # @hide
+    large = step / (6 * matrices * 2048)  # @inspect large as times
+    assert 1.027 < large < 1.028, \
+        "A step of GPT-3 takes 1.03 times what the rule says."
+    with_table = step / (6 * (matrices + 12288 * vocab) * 2048)  # @hide
+    assert 1.023 < with_table < 1.025, \
+        "With the weights of the embedding table in the rule, it is 1.02 times."  # @hide
     question(r"""
-        The ratios of the small model belong to contexts of `128`, `1024` and `8192`. Which one
-        belongs to `4096`?
+        With a context of `1024` tokens, a step of the small model takes `1.153` times what the rule
+        says. How many times is it with `4096` tokens?
     """, answer=round(sum(decoder_flops(*shape, 4096)) / (4 * ruled[1]), 3),
-        check=round(1 + 12 * layers * d * 4096 / (6 * (12 * layers * d * d + d * vocab)), 3))
+        check=round(1 + 12 * layers * d * 4096 / (6 * (12 * layers * d * d + d * vocab)), 3),
+        wrong={
+            "Only the part of attention grows with the context.": 4 * 1.153,
+            "The context is 4 times as long, and the part of attention grows as much.": 1 + 2 * 0.153,
+        },
+        hint="Of the `1.153`, which part is attention, and how does it grow?",
+        why=r"""
+            The `1` is what the rule counts for each token, and `0.153` is attention, which grows
+            with the context. With `4` times as many tokens it is `4 * 0.153`.
+        """)
 
 
 def tanh_layers(x: Tensor, *weights: Tensor) -> Tensor:
@@ -787,11 +867,15 @@ def deep_gradient(weights: list[Tensor], x: Tensor, segment: int) -> Tensor:  # 
 @aside
 @requires("cuda")
 def checkpointing_is_measured_here() -> None:
-    """On a card, checkpointing lowers the peak and takes longer."""
+    """On a GPU, activation checkpointing takes less memory and more time."""
     width = scaled(4096, lambda w: 400 * w * w)  # @measure width
     note(rf"""
-        The same on a GPU, with a batch large enough for activations to matter. The peak is what
-        `max_memory_allocated` has seen since it was reset.{shrunk(width, 4096)}
+        [Activation checkpointing](#checkpointing_trades_flops_for_memory) keeps the inputs of
+        segments of layers, and computes the other activations a second time. How much memory does
+        it save on a GPU, and how much time does it cost? `16` layers are run on a batch with four
+        times as many rows as a layer is wide, first without segments, then in segments of `4`
+        layers. `max_memory_allocated` returns the most memory that was in use since it was
+        reset.{shrunk(width, 4096)}
     """)
     layers, rows, dtype = 16, 4 * width, narrow_format()
     drawn = torch.randn(layers, width, width, device="cuda") / width**0.5
@@ -805,16 +889,24 @@ def checkpointing_is_measured_here() -> None:
         torch.cuda.reset_peak_memory_stats()
         firsts.append(step().clone())
         peaks.append(torch.cuda.max_memory_allocated())  # @measure peaks as B
-    assert peaks[1] < peaks[0], "fewer activations at once"
+    assert peaks[1] < peaks[0], "In segments, a step takes less memory."
     slower = times[1].seconds / times[0].seconds  # @measure slower as times
-    assert 1 < slower < 2, "one forward pass more, never a whole step"
+    assert 1 < slower < 2, \
+        "In segments, a step takes longer, and less than twice as long."
     off = float((firsts[0] - firsts[1]).norm() / firsts[0].norm())  # @measure off
-    assert off < 0.02, "and the gradient is the same"
+    assert off < 0.02, "The gradient is the same, to 2 %."
     question(r"""
-        A step without checkpointing takes `90` ms, all of it in products. How long does it take
-        with checkpointing, if nothing else changes?
+        A step without checkpointing takes `90` ms, all of it in products: `2` FLOPs per weight and
+        row forward, `4` backward. With checkpointing the forward pass is computed twice. How many
+        ms does the step take then?
     """, answer=90 * 8 / 6,
-        check=90 + 90 / 3, unit="ms")
+        check=90 + 90 / 3, unit="ms",
+        wrong={
+            "Only the forward pass is computed twice.": 180,
+            "The forward pass is a third of the step, not half.": 135,
+        },
+        hint="Which part of the `90` ms is the forward pass?",
+        why="The forward pass is `2` of `6` FLOPs, a third of the time. It is done once more: `90 + 30`.")
 
 
 @aside
