@@ -327,9 +327,7 @@ def a_weight_gradient_needs_no_input_gradient() -> None:
     misbelief(r"""
         In `x @ w1 @ w2` the gradient of the hidden values, `h1.grad`, must be known before
         `w2.grad` can be computed.
-    """, r"""
-        With `w1` frozen, the gradient of `h1` is never computed, and that of `w2` is the same.
-    """)
+    """, "With `w1` frozen, the gradient of `h1` is never computed, and that of `w2` is the same.")
     note(r"""
         How many products are left in the backward pass? `two_layers` counts the FLOPs of the
         forward and of the backward pass, for `b` rows, `d` inputs, `d` hidden values and `k`
