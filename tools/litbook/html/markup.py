@@ -7,8 +7,8 @@ A page is Markdown, and its HTML blocks pass through Python-Markdown untouched o
 one line and hold nothing that a preprocessor reacts to. So every block is built here: line ends become
 character references, controls become visible, and every attribute is quoted and escaped.
 
-What others need to know of finished HTML it carries with it, so that nobody reads it: the ids in it, a
-heading its element, a drawing its width, a page its blocks and what a search finds there.
+What others need to know of finished HTML it carries with it, so that nobody reads it: the ids in it and the
+parts it was made of, a heading its element, a drawing its width, a page its blocks and what a search finds.
 """
 
 from __future__ import annotations
@@ -21,17 +21,28 @@ from litbook.document.visible import spell
 
 
 class Html(str):
-    """HTML on one line, finished. `ids` are those of its elements, which links may lead to."""
+    """HTML on one line, finished. `ids` are those of its elements, which links may lead to.
+
+    `parts` are what it was made of, where it may stand in a line and is more than one thing.
+    """
 
     __slots__ = ()
     ids: tuple[str, ...] = ()
+    parts: tuple[Html, ...] = ()
 
 
-class _Named(Html):
-    """HTML with ids in it."""
+class Words(Html):
+    """HTML that is text alone."""
 
-    __slots__ = ("ids",)
+    __slots__ = ()
+
+
+class _Whole(Html):
+    """HTML that was made of other HTML."""
+
+    __slots__ = ("ids", "parts")
     ids: tuple[str, ...]
+    parts: tuple[Html, ...]
 
 
 class Heading(Html):
@@ -41,10 +52,11 @@ class Heading(Html):
     element: Html
 
 
-class Drawing(_Named):
+class Drawing(Html):
     """A drawing, so many pixels wide in its own size."""
 
-    __slots__ = ("width",)
+    __slots__ = ("ids", "width")
+    ids: tuple[str, ...]
     width: float
 
 
@@ -77,12 +89,12 @@ _SPECIAL = re.compile(r"[&<>\"'`]|[^ -~\u00a1-\u00ac\u00ae-\u05ff\u2010-\u2027\u
 # Letters and their points that are read from right to left, and the words that hold one.
 _LEFT = r"\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc"
 # From the start of a word only: else a long one would be looked through from each of its letters.
-_TURNED = re.compile(rf"(?<![\w{_LEFT}])\w*[{_LEFT}](?:[\w{_LEFT}]| (?=[{_LEFT}]))*")
+_TURNED = re.compile(rf"((?<![\w{_LEFT}])\w*[{_LEFT}](?:[\w{_LEFT}]| (?=[{_LEFT}]))*)")
 
 
 def text(value: object) -> Html:
     """`value` as HTML text or a quoted attribute: never markup, always on one line, nothing hidden."""
-    return Html(_SPECIAL.sub(lambda sign: _ESCAPES.get(sign[0]) or spell(sign[0]), str(value)))
+    return Words(_SPECIAL.sub(lambda sign: _ESCAPES.get(sign[0]) or spell(sign[0]), str(value)))
 
 
 def html(child: object) -> Html:
@@ -93,21 +105,23 @@ def html(child: object) -> Html:
     if isinstance(child, Html):
         return child
     made = text(child)
-    return made if made.isascii() else Html(_TURNED.sub(r"<bdi>\g<0></bdi>", made))
+    if made.isascii():
+        return made
+    pieces = map(Words, _TURNED.split(made))  # every second one is turned
+    return join(tag("bdi", piece) if turned % 2 else piece for turned, piece in enumerate(pieces))
 
 
 def join(parts: Iterable[object], between: object = NOTHING) -> Html:
     """Pieces of HTML and texts one after the other."""
-    made = [*map(html, parts)]
-    return _named(html(between).join(made), [name for part in made for name in part.ids])
+    made, gap = [*map(html, parts)], html(between)
+    return _whole([part for piece in made for part in (gap, piece)][1:] if gap else made)
 
 
-def _named(text: str, ids: Sequence[str]) -> Html:
-    """The text as HTML with these ids in it."""
-    if not ids:
-        return Html(text)
-    made = _Named(text)
-    made.ids = (*ids,)
+def _whole(parts: Sequence[Html], ident: object = None) -> _Whole:
+    """HTML of these parts; `ident` is the id of its own element."""
+    made = _Whole("".join(parts))
+    made.parts = (*parts,)
+    made.ids = (*([ident] if isinstance(ident, str) else ()), *[n for p in parts if p.ids for n in p.ids])
     return made
 
 
@@ -130,19 +144,20 @@ def closing(name: str) -> Html:
     return Html(f"</{name}>")
 
 
+# None stands in a heading, and to keep the parts of each would keep a page many times over.
+_BLOCKS = frozenset("p div section figure table tr td li ul ol dl dd dt details nav pre svg g".split())
 _EMPTY = frozenset("br hr img track path rect circle polyline line".split())
 
 
 def tag(name: str, /, *children: object, **attributes: object) -> Html:
     """An element with its attributes, as in `opening`, and what stands in it: HTML, all else as its text."""
     start, ident = opening(name, **attributes), attributes.get("id")
-    inside = [*map(html, children)]
-    ids = [name for part in inside for name in part.ids]
-    if isinstance(ident, str):
-        ids.insert(0, ident)
     if name in _EMPTY:
-        return _named(f"{start[:-1]} />", ids)
-    return _named(start if name == "input" else f"{start}{''.join(inside)}</{name}>", ids)
+        return _whole([Html(f"{start[:-1]} />")], ident)
+    made = _whole([start] if name == "input" else [start, *map(html, children), closing(name)], ident)
+    if name in _BLOCKS:
+        made.parts = ()
+    return made
 
 
 def page(blocks: Iterable[Html], passages: Iterable[Passage] = (), meta: str = "") -> Page:
@@ -176,14 +191,20 @@ def unlisted(block: Html) -> Html:
     return block.element if isinstance(block, Heading) else block
 
 
-# What Python-Markdown, its attribute lists and the table of contents would react to inside a heading.
-_MARKDOWN = re.compile(r"[\\`*_{}\[\]()#+\-.!|:~^=$@]")
+# What Python-Markdown, its attribute lists and the table of contents would react to inside a heading, and
+# what is left as it is: a character reference.
+_MARKDOWN = re.compile(r"(?P<made>&#?\w+;)|(?<=\w)(?P<joining>-)(?=\w)|[\\`*_{}\[\]()#+\-.!|:~^=$@]")
 
 
-def for_heading(inside: str) -> Html:
-    """Inline HTML so that Markdown around it changes nothing: `# ` + this is a heading with that HTML."""
-    pieces = re.split(r"(<[^<>]*>|&#?\w+;)", inside)
-    # Every second piece is an element or a reference.
-    joined = (re.sub(r"(?<=\w)-(?=\w)", "-\u2060", text) for text in pieces[::2])  # no line ends there
-    pieces[::2] = (_MARKDOWN.sub(lambda sign: f"&#{ord(sign[0])};", text) for text in joined)
-    return Html("".join(pieces))
+def for_heading(inside: Html) -> Html:
+    """Inline HTML so that Markdown around it changes nothing: `# ` + this is a heading with that HTML.
+
+    Within a word no line of a heading ends at a hyphen.
+    """
+
+    def reference(sign: re.Match[str]) -> str:
+        return sign["made"] or f"&#{ord(sign[0])};" + "\u2060" * bool(sign["joining"])
+
+    if isinstance(inside, Words):
+        return Html(_MARKDOWN.sub(reference, inside))
+    return Html("".join(map(for_heading, inside.parts))) if inside.parts else inside

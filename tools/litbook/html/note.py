@@ -17,7 +17,7 @@ from litbook.document import note as tree
 from litbook.document.catalogue import _, later
 from litbook.document.setting import Setting
 from litbook.html import bibliography, code, formulas, markup
-from litbook.html.markup import Html, tag
+from litbook.html.markup import Html, Words, tag
 from litbook.text.words import COLOURS
 
 NEW_LINE = Html("&#10;")  # a block of a page stays on one line
@@ -82,7 +82,7 @@ def _read(text: str | tree.Note, setting: Setting) -> tree.Note:
 
 def _text(text: str) -> Html:
     """Words as HTML on one line."""
-    return Html(html.escape(text, quote=False).replace("\n", NEW_LINE))
+    return Words(html.escape(text, quote=False).replace("\n", NEW_LINE))
 
 
 class _Writer:
