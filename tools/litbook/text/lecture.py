@@ -14,7 +14,7 @@ from litbook.errors import Ambiguous, NotFound, Place
 from litbook.record import model
 from litbook.text.file import File
 from litbook.text.imports import Names
-from litbook.text.scopes import touched
+from litbook.text.scopes import steady_names, touched
 from litbook.text.tree import FunctionNode
 
 INSTALLED = {"site-packages", "dist-packages"}  # what lies there is nobody's own
@@ -126,7 +126,7 @@ class Lecture:
             return ()
         watches = (self.watches[number] for number in self.watches_of.get(statement, ()))
         shown = {watch.node.id for watch in watches if isinstance(watch.node, ast.Name)}
-        return tuple(name for name in touched(statement, function) if name not in shown)
+        return tuple(name for name in touched(statement) if name in steady_names(function) - shown)
 
     def file_of(self, filename: str) -> int | None:
         """The number of the file that lies at `filename`, as code objects say it; None for any other."""

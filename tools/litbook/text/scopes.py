@@ -119,11 +119,12 @@ def fills(statement: ast.AST) -> frozenset[str]:
     return frozenset(filled)
 
 
-def touched(statement: ast.stmt, function: Function) -> tuple[str, ...]:
-    """The local names to which a statement gives a value, or whose objects it may change in place.
+def touched(statement: ast.stmt, *, arguments: bool = True) -> tuple[str, ...]:
+    """The names to which a statement gives a value, or whose objects it may change in place, in order.
 
     Each has a value once the statement has run, of a loop or `with` once its block begins. So `:=` is left
-    out, which may stand where nothing evaluates it, and what a function inside may delete.
+    out, which may stand where nothing evaluates it. Of a call alone these are what its method is of, and its
+    arguments unless `arguments` is false.
     """
     match statement:
         case ast.Assign(targets=targets):
@@ -135,7 +136,7 @@ def touched(statement: ast.stmt, function: Function) -> tuple[str, ...]:
         case ast.With(items=items) | ast.AsyncWith(items=items):
             parts = [item.optional_vars for item in items if item.optional_vars]
         case ast.Expr(ast.Call(func, args)):  # `x.add_(1)`, `clip(grads)`
-            parts = [func, *args] if isinstance(func, ast.Attribute) else [*args]
+            parts = [*[func] * isinstance(func, ast.Attribute), *args * arguments]
         case _:
             parts = []
     names = list[str]()
@@ -147,12 +148,12 @@ def touched(statement: ast.stmt, function: Function) -> tuple[str, ...]:
                 parts[:0] = several
             case ast.Starred(inner) | ast.Attribute(inner) | ast.Subscript(inner):
                 parts.insert(0, inner)
-    return tuple(name for name in dict.fromkeys(names) if name in _untouched_inside(function))
+    return tuple(dict.fromkeys(names))
 
 
 @functools.lru_cache(maxsize=4096)
-def _untouched_inside(function: Function) -> frozenset[str]:
-    """The names that a function has to itself, and that none inside it gives another value."""
+def steady_names(function: Function) -> frozenset[str]:
+    """The names that a function has to itself, and that none inside it gives another value or deletes."""
     inside = (node.names for node in ast.walk(function) if isinstance(node, ast.Nonlocal))
     return local_names(function).difference(*inside)
 

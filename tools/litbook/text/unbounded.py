@@ -12,7 +12,7 @@ from collections import defaultdict
 from litbook.errors import Problem
 from litbook.text import scopes
 from litbook.text.lecture import Lecture
-from litbook.text.tree import Definition
+from litbook.text.tree import Definition, children
 
 WAY_OUT = "claim what it may be, from both sides where that can be told"
 
@@ -30,8 +30,13 @@ def unbounded(lecture: Lecture) -> list[Problem]:
         while size != len(judged):  # what a name that a claim reads is computed from is read by it, too
             size = len(judged)
             for statement in statements[function]:
-                if not judged.isdisjoint(_given(statement)):
-                    judged.update(*map(scopes.reads, _parts(statement)))
+                given = {*scopes.binds(statement), *scopes.touched(statement, arguments=False)}
+                if not judged.isdisjoint(given):
+                    # Of a definition all of it, else not the statements inside.
+                    parts = [part for part in children(statement) if not isinstance(part, ast.stmt)]
+                    judged.update(
+                        *map(scopes.reads, [statement] if isinstance(statement, Definition) else parts)
+                    )
         file = lecture.file_of_function(function)
         for statement in statements[function]:
             for watch in (lecture.watches[i] for i in lecture.watches_of.get(statement, ())):
@@ -40,19 +45,3 @@ def unbounded(lecture: Lecture) -> list[Problem]:
                     what = f"no claim reads {watch.text}, which is measured"
                     problems.append(Problem("unbounded", what, file.place(watch.line, 1), WAY_OUT))
     return problems
-
-
-def _given(statement: ast.stmt) -> set[str]:
-    """The names that a statement gives a value or fills, by `x = …`, `x[0] = …` or `x.append(…)`."""
-    names = {*scopes.binds(statement), *scopes.fills(statement)}
-    match statement:
-        case ast.Expr(ast.Call(ast.Attribute(ast.Name(name)))):
-            names.add(name)
-    return names
-
-
-def _parts(statement: ast.stmt) -> list[ast.AST]:
-    """What a statement reads, without the statements inside it; of a definition all of it."""
-    if isinstance(statement, Definition):
-        return [statement]
-    return [part for part in ast.iter_child_nodes(statement) if not isinstance(part, ast.stmt)]
