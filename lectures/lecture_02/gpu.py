@@ -168,51 +168,67 @@ def blocks_are_multiples_of_a_smallest_one() -> None:
 @aside
 @requires("cuda")
 def moving_allocates_on_the_gpu() -> None:
-    """`memory_allocated` counts blocks."""
+    """`memory_allocated` counts the blocks of tensors, not their bytes."""
     note(r"""
-        Put tensors on the GPU, two at a time, and read how much more memory PyTorch counts. The
-        exact numbers are those of its default allocator; settings of `PYTORCH_CUDA_ALLOC_CONF`
-        change them.
+        How much memory of a GPU do your tensors take? `torch.cuda.memory_allocated` tells. It
+        counts the [blocks of `512` bytes](#blocks_are_multiples_of_a_smallest_one) in which PyTorch
+        hands out memory. Move `x`, a matrix of `32 * 32` numbers of `4` bytes, to the GPU, and make
+        a second one there. Each takes `4096` bytes, which is just `8` blocks. (If the environment
+        variable `PYTORCH_CUDA_ALLOC_CONF` is set, PyTorch may round otherwise, and exact numbers
+        are not claimed.)
     """)
     x = torch.zeros(32, 32)
     before = torch.cuda.memory_allocated()  # @measure before as B
     y = x.to("cuda:0")  # @inspect y.device
     z = torch.zeros(32, 32, device="cuda:0")  # @inspect z.device
     gpu = torch.device("cuda", 0)
-    assert y.device == z.device == gpu, "moved, and created"
-    assert x.device == torch.device("cpu"), "the original stayed"
+    assert y.device == z.device == gpu, "Both are on the GPU."
+    assert x.device == torch.device("cpu"), "The original is still on the CPU."
     grown = torch.cuda.memory_allocated() - before  # @inspect grown as B
     exact = default_allocator()  # @measure exact
     if exact:
-        assert grown == 2 * (32 * 32 * 4), "two tensors, no remainder"
+        assert grown == 2 * (32 * 32 * 4), \
+            "The two matrices take exactly their bytes."
+    note(r"""
+        Where the bytes are no multiple of `512`, the tensor takes more. A matrix of `10 * 10`
+        numbers has `400` bytes and takes a block, and one of `33 * 33` has `4356` bytes and takes
+        nine. Make two of each:
+    """)
     before = torch.cuda.memory_allocated()
     small = [torch.zeros(10, 10, device="cuda:0") for _ in range(2)]
     grown = torch.cuda.memory_allocated() - before  # @inspect grown as B
     if exact:
-        assert grown == 2 * 512, "not twice 400"
+        assert grown == 2 * 512, "The two small matrices take 512 bytes each."
     before = torch.cuda.memory_allocated()
     odd = [torch.zeros(33, 33, device="cuda:0") for _ in range(2)]
     grown = torch.cuda.memory_allocated() - before  # @inspect grown as B
     if exact:
-        assert grown == 2 * 4608, "not twice 4356"
-    assert len(small) == len(odd) == 2, "kept alive until here"
+        assert grown == 2 * 4608, "The two large ones take 4608 bytes each."
+    assert len(small) == len(odd) == 2, "All four are kept until here."  # @hide
     before = torch.cuda.memory_allocated()
     both = z.to("cuda:0"), z.bfloat16()
     question(r"""
-        By how much does `memory_allocated` grow when `z.to("cuda:0")` and `z.bfloat16()` are both
-        kept?
+        `z` is a `float32` matrix of `32 * 32` numbers on the GPU. By how many bytes does
+        `memory_allocated` grow when `z.to("cuda:0")` and `z.bfloat16()` are both kept?
     """, answer=torch.cuda.memory_allocated() - before,
-        check=32 * 32 * 2, unit="B")
+        check=32 * 32 * 2, unit="B",
+        why=r"""
+            `z` is on the GPU already, so `.to` returns `z` itself. The copy in `bfloat16` has
+            `32 * 32` numbers of `2` bytes, which is four blocks.
+        """)
 
 
 @aside
 @requires("cuda")
 def deleting_returns_blocks_to_a_cache() -> None:
-    """`del` gives memory back to PyTorch, not to the driver."""
+    """`del` gives the memory of a tensor back to PyTorch, which keeps it for the next tensor."""
     note(r"""
-        Asking the driver for memory is slow, so PyTorch keeps freed blocks for the next tensor.
-        *Allocated* is what tensors hold; *reserved* is what PyTorch holds. Another program sees
-        only the second.
+        You delete a large tensor, and `nvidia-smi` shows that the memory is still in use. Why?
+        Asking the driver for memory takes long, so PyTorch does not return it: it keeps the memory
+        in a *cache*, for the next tensor. So there are two numbers. *Allocated* memory is what
+        tensors use. *Reserved* memory is what PyTorch has, the cache included, and no other program
+        can use it. (If PyTorch's allocator has other settings than usual, exact numbers are not
+        claimed.)
     """)
     count = scaled(64 * MiB, lambda n: 8 * n)  # @measure count
     start = torch.cuda.memory_allocated(), torch.cuda.memory_reserved()
@@ -220,81 +236,89 @@ def deleting_returns_blocks_to_a_cache() -> None:
     held = torch.cuda.memory_allocated() - start[0]  # @measure held as B
     exact = default_allocator()  # @measure exact
     if exact:
-        assert held == 4 * count, "held by the tensor"
+        assert held == 4 * count, "The tensor uses 4 bytes for each number."
     del x
     after = torch.cuda.memory_allocated()
-    assert after == start[0], "no tensor holds it"
+    assert after == start[0], "After del, no tensor uses these bytes."
     kept = torch.cuda.memory_reserved() - start[1]  # @measure kept as B
     if exact:
-        assert kept == 4 * count, "PyTorch still does"
-    assert kept >= held >= 4 * count, "with any allocator, no less"
+        assert kept == 4 * count, "PyTorch still has all of these bytes."
+    assert kept >= held >= 4 * count, "With any allocator, PyTorch has at least these bytes."  # @hide
+    note(r"""
+        `empty_cache` returns them to the driver. That makes room for other programs, but not for
+        yours, which could use the cache anyway. So it is seldom useful in a training loop, and
+        costs time:
+    """)
     torch.cuda.empty_cache()
     reserved = torch.cuda.memory_reserved()
     if exact:
-        assert reserved == start[1], "now the driver has it back"
-    note(r"""
-        Watching both numbers is sound practice. Calling `empty_cache` in a training loop rarely is:
-        it makes room for other programs, not for this one, and costs time.
-    """)
+        assert reserved == start[1], "PyTorch has as much as at first."
     x = torch.empty(count, device="cuda")
     del x
     half = torch.empty(count // 2, device="cuda")
     cached = torch.cuda.memory_reserved() - start[1]
     taken = torch.cuda.memory_allocated() - start[0]
     question(r"""
-        After `del x`, and without `empty_cache`, a tensor of half as many floats is made. How many
-        of the bytes that `x` had does PyTorch then hold for no tensor?
+        After `del x`, and without `empty_cache`, a tensor of half as many floats is made. It is put
+        into the memory that `x` had. How many bytes of that memory does PyTorch then have for no
+        tensor?
     """, answer=cached - taken,
-        check=4 * count // 2, unit="B")
+        check=4 * count // 2, unit="B",
+        why="`x` had `4 * count` bytes, and the new tensor uses half of them. The other half stays in the cache.")
 
 
 @aside
 @requires("cuda")
 def the_driver_knows_how_much_memory_there_is() -> None:
-    """The size on the box is not the size a program gets."""
+    """A program gets less memory of a GPU than the driver reports, and that is not the number on the box."""
     note(r"""
-        A card's memory has three sizes. The datasheet names one (`card.memory`), the driver reports
-        another (`total`), and a program gets what is left of that (`free`).
+        How much memory does a GPU have? There are three answers. The datasheet names one number,
+        `card.memory`. The driver reports another one, `total`. What a program can get, `free`, is
+        less than that, because CUDA itself and other programs take some. Ask for all three. The GPU
+        in use is number `0`; `find` looks its name up in this book's table of datasheets, which
+        also has what others saw the driver report:
     """)
     used = torch.cuda.current_device()  # @measure used
-    assert used == 0, "the first of those that are visible"
+    assert used == 0, "The first visible GPU is used."
     properties = torch.cuda.get_device_properties(used)
     name = properties.name  # @measure name
-    note(r"""
-        With several GPUs the first one is used, unless the program says otherwise;
-        `CUDA_VISIBLE_DEVICES` decides which that is. `find` looks it up in this book's table of
-        datasheets, with what others saw its driver report.
-    """)
     total = properties.total_memory  # @measure total as B
     free, seen = torch.cuda.mem_get_info()  # @measure free as B
-    assert free < seen, "CUDA itself takes some, and other programs do"
+    assert free < seen, "Less is free than the driver reports."
     card = find(name)  # @measure card
     if card is not None:
         ratio = total / card.memory  # @measure ratio
-        assert 0.98 < ratio < 1.08, "near the datasheet's"
+        assert 0.98 < ratio < 1.08, \
+            "What the driver reports is near the datasheet's number."
     if card is not None and card.reported is not None:
         part = total / card.reported  # @measure part
-        assert 0.95 < part <= 1, "most of what others saw their driver show"
+        assert 0.95 < part <= 1, \
+            "It is nearly all of what others saw reported."
     note(r"""
-        Memory is built in GiB and sold as so many GB, so most cards hold more bytes than the
-        datasheet says; where error correction is on, it may take part of that. Read `total_memory`
-        where a program depends on it, and leave the nominal figure to rough estimates.
+        Datasheet and driver differ because memory is built in GiB and sold in GB, so most cards
+        have more bytes than the datasheet says. Error correction, where it is on, may take some of
+        them. A program that depends on the number should ask the driver, by `total_memory`.
     """)
     question(rf"""
         An L4 is sold with `24` GB [@nvidia-l4] and reports {(CARDS['L4'].reported or 0) // MiB:,}
-        MiB [@seen-modal]. How many GiB is the first, taken as decimal GB, and how many the second?
+        MiB [@seen-modal]. A GB is `1000**3` bytes, and a GiB `1024**3`. How many GiB are the first,
+        and how many the second?
     """, answer=[CARDS["L4"].memory / GiB, (CARDS["L4"].reported or 0) / GiB],
-        check=[24 * 1000**3 / 1024**3, 23034 / 1024], unit="GiB")
+        check=[24 * 1000**3 / 1024**3, 23034 / 1024], unit="GiB",
+        why="The first is `24 * 1000**3` bytes, divided by `1024**3`. The second is the MiB divided by `1024`.")
 
 
 @aside
 @requires("cuda")
 def a_narrow_product_is_timed_here() -> None:
-    """What a narrower format buys is measured, card by card."""
+    """How much faster a narrow format is has to be measured on the card."""
     note(r"""
-        The many arithmetic units of a GPU pay off on large products and sit idle on small ones. The
-        same square matrix product in both formats, with a second of rest between them, against the
-        rates that the card promises:
+        The datasheet of an A100 promises `16` times as many FLOP/s in `bfloat16` as in `float32`
+        [@nvidia-a100]. Does a program get that? It has to be measured. The product must be large,
+        because a GPU has many arithmetic units, and small products leave most of them idle. So time
+        the product of a large square matrix with itself in both formats. `time_call` gives the
+        seconds of a call, `cool_down` waits a second in between, and `peak` looks up what the card
+        promises:
     """)
     n = scaled(8192, lambda n: 20 * n * n)  # @measure n
     a = torch.randn(n, n, device="cuda")
@@ -309,23 +333,31 @@ def a_narrow_product_is_timed_here() -> None:
     achieved = [2 * n**3 / t.seconds for t in (wide, narrow)]  # @measure achieved as FLOP/s
     if card is not None and promised[1] is not None:
         assert 0.3 * promised[1] < achieved[1] <= card.boost * promised[1], \
-            "near what the card promises"
-        assert 1 < speedup, "narrow is faster"
+            "In bfloat16, the card does at least 0.3 times what it promises."
+        assert 1 < speedup, "In bfloat16, the product is faster."
     work = flops(lambda: b @ b)  # @measure work as FLOP
-    assert work == flops(lambda: a @ a) == 2 * n**3, "the same work"
+    assert work == flops(lambda: a @ a) == 2 * n**3, \
+        "In both formats, the product takes 2 * n**3 FLOPs."
     question(r"""
-        An A100 promises `19.5` TFLOP/s in `float32` and `312` in `bfloat16` [@nvidia-a100]. A wide
-        product takes `80` ms there. How long does the narrow one take, if both come equally close
-        to their promise?
+        An A100 promises `19.5` TFLOP/s in `float32` and `312` in `bfloat16` [@nvidia-a100]. A
+        product in `float32` takes `80` ms there. How long does it take in `bfloat16`, if both reach
+        the same share of their promise?
     """, answer=80e-3 * 19.5 / 312,
-        check=0.08 / 16, unit="s")
+        check=0.08 / 16, unit="s",
+        why="`bfloat16` has `312 / 19.5 = 16` times the FLOP/s, so the product takes a sixteenth of the time.")
 
 
 @aside
 @requires("cuda")
 def both_one_byte_formats_multiply() -> None:
-    """Tensor cores multiply either one-byte format and return a wider one."""
-    note("Multiply an `E5M2` matrix by an `E4M3` one, on a card that has units for them:")
+    """A card's units for one-byte floats multiply `E4M3` and `E5M2` and return `bfloat16`."""
+    note(r"""
+        `E4M3` and `E5M2` are floats of [one byte](#one_byte_comes_in_two_formats). Recent cards
+        have units that multiply matrices of them, and the two formats may be mixed. The result is
+        in a wider format, because a sum of many products would not fit into one byte. Multiply
+        matrices of `32 * 32` ones with `scaled_mm`, which also takes a scale for each matrix, here
+        `1`:
+    """)
     if torch.cuda.get_device_capability() >= (8, 9):
         one = torch.tensor(1.0, device="cuda")
         ones = torch.ones(32, 32, device="cuda")
@@ -333,14 +365,19 @@ def both_one_byte_formats_multiply() -> None:
         whole = F.ScalingType.TensorWise  # a scale for each tensor
         mixed = F.scaled_mm(left, right, one, whole, one, whole)  # @inspect mixed
         plain = F.scaled_mm(right.t(), right, one, whole, one, whole)  # @inspect plain
-        assert mixed.dtype == torch.bfloat16, "wider than what went in"
-        assert mixed.sum().item() == 32**3, "`E5M2` times `E4M3`"
-        assert plain.sum().item() == 32**3, "`E4M3` times `E4M3`"
+        assert mixed.dtype == torch.bfloat16, "The result is in bfloat16."
+        assert mixed.sum().item() == 32**3, \
+            "E5M2 times E4M3 gives 32 in each of the 32 * 32 entries."
+        assert plain.sum().item() == 32**3, "So does E4M3 times E4M3."
     question(r"""
-        A `(16, 64)` matrix in `E5M2` times a `(64, 32)` matrix in `E4M3`, with the result in
-        `bfloat16`. How many bytes do the three matrices take together?
+        A `(16, 64)` matrix in `E5M2` is multiplied by a `(64, 32)` matrix in `E4M3`. The result is
+        in `bfloat16`, `2` bytes a number. How many bytes do the three matrices take together?
     """,
         answer=16 * 64 * E5M2.itemsize + 64 * 32 * E4M3.itemsize
             + 16 * 32 * torch.bfloat16.itemsize,
         check=1024 + 2048 + 2 * 512,
-        unit="B")
+        unit="B",
+        wrong={
+            "The result has two bytes a number.": 16 * 64 + 64 * 32 + 16 * 32,
+        },
+        why="The first takes `16 * 64` bytes, the second `64 * 32`, and the result `16 * 32 * 2`.")

@@ -31,22 +31,28 @@ def tensors() -> None:
 
 @aside
 def one_decimal_point_decides_the_dtype() -> None:
-    """One decimal point turns a whole tensor into floats."""
+    """One number with a decimal point makes a whole tensor `float32`."""
     note(r"""
-        `torch.tensor` takes nested lists. All elements of a tensor share one type, its *dtype*, and
-        the numbers in the lists decide which:
+        `torch.tensor` makes a tensor from lists of numbers. All elements of a tensor have one
+        number format, its *dtype*. Which one is it, if some numbers are written with a decimal
+        point and some without? A single point is enough to make all of them `float32`. Without any,
+        the tensor is of integers, `int64`:
     """)
     m: Float[Tensor, "row col"] = torch.tensor([[1.0, 2, 3], [4, 5, 6]])  # @inspect m
-    assert m.shape == (2, 3), "two rows, three columns"
-    assert m.dtype == torch.float32, "one float literal is enough"
+    assert m.shape == (2, 3), "Two lists of three numbers make two rows."  # @hide
+    assert m.dtype == torch.float32, "One of the six has a point: all are floats."
     whole: Int[Tensor, "n"] = torch.tensor([1, 4, 9])  # @inspect whole
-    assert whole.dtype == torch.int64, "integers stay integers"
-    note("A forgotten point shows up late, at the first operation that only floats have:")
+    assert whole.dtype == torch.int64, "None has a point: all are integers."
+    note(r"""
+        That matters because integers have no gradient: they cannot change by a little. Asking for
+        one with `requires_grad_()` is an error. (`message_of` runs a call and returns its error.)
+    """)
     refused = message_of(lambda: whole.requires_grad_())  # @inspect refused
-    assert "floating point" in refused, "integers have no gradient"
+    assert "floating point" in refused, "A gradient needs floats."
     question(r"""
-        How many of these accept `requires_grad_()`: `torch.tensor([3, 4])`,
-        `torch.tensor([3, 4.])`, `torch.tensor([1e3, 1])`, `torch.tensor([10**3, 1])`?
+        Python writes floats with a point, or with `e` as in `1e3`. How many of these accept
+        `requires_grad_()`: `torch.tensor([3, 4])`, `torch.tensor([3, 4.])`,
+        `torch.tensor([1e3, 1])`, `torch.tensor([10**3, 1])`?
     """, answer=sum(
         message_of(torch.tensor(numbers).requires_grad_) == ""
         for numbers in ([3, 4], [3, 4.0], [1e3, 1], [10**3, 1])
@@ -54,117 +60,158 @@ def one_decimal_point_decides_the_dtype() -> None:
         check=sum(
             any(isinstance(it, float) for it in numbers)
             for numbers in ([3, 4], [3, 4.0], [1e3, 1], [10**3, 1])
-        ))
+        ),
+        wrong={
+            "1e3 is a float, too.": 1,
+            "10**3 is an integer.": 3,
+        },
+        why="`4.` and `1e3` are floats, and one float is enough. The other two hold integers only.")
 
 
 @aside
 def four_ways_to_make_a_tensor() -> None:
-    """Zeros, ones, noise, or whatever was there."""
-    note("Four functions make a tensor from nothing but a shape. They differ in what is in it.")
+    """zeros, ones, randn and empty make a tensor from a shape; empty leaves its numbers unset."""
+    note(r"""
+        Four functions make a tensor of a given shape. `zeros` and `ones` fill it with zeros and
+        with ones, and `randn` with random numbers. What does `empty` fill it with? Nothing. It only
+        takes the memory, and the tensor shows whatever was in that memory before:
+    """)
     makers = (torch.zeros, torch.ones, torch.randn, torch.empty)
     shapes = [tuple(make(4, 8).shape) for make in makers]  # @inspect shapes
-    assert shapes == [(4, 8)] * 4, "same shape from each"
-    assert torch.ones(4, 8).sum() == 32, "each of them one"
+    assert shapes == [(4, 8)] * 4, "All four make a tensor of 4 rows and 8 columns."
+    assert torch.ones(4, 8).sum() == 32, "The ones of torch.ones add up to 32."  # @hide
     note(r"""
-        `empty` promises a shape and nothing else. On a fresh page of memory it often *shows* zeros,
-        which is luck. PyTorch's deterministic mode rules luck out: it fills the tensor with NaN, so
-        that code which reads before it writes is found out.
+        That may be zeros by chance, so a program that forgets to fill the tensor may seem to work.
+        PyTorch's deterministic mode shows the mistake: it fills an `empty` tensor with NaN, "not a
+        number". Whatever is computed with a NaN is a NaN as well. (`deterministic` switches the
+        mode on for the lines inside.)
     """)
     with deterministic():
         unwritten = torch.empty(4, 8)  # @inspect unwritten  # @unnoticed: arguments swapped: any shape
-    assert unwritten.isnan().sum() == 32, "nothing was promised"
+    assert unwritten.isnan().sum() == 32, "All 32 numbers are NaN."
     question(r"""
-        Deterministic mode is on. In a fresh `torch.empty(4, 8)` every element but one is set to
-        `1`. What is the sum of the tensor?
+        Deterministic mode is on. In a new `torch.empty(4, 8)` all elements but one are set to `1`.
+        What is the sum of the tensor?
     """, answer=torch.cat([torch.ones(31), unwritten[0, :1]]).sum().item(),
-        check=sum([1.0] * 31) + math.nan)
+        check=sum([1.0] * 31) + math.nan,
+        wrong={
+            "The element that was not set is NaN, not zero.": 31,
+            "The element that was not set is NaN, not one.": 32,
+        },
+        why="One element is still NaN, and a sum with a NaN in it is NaN.")
 
 
 @aside
 def randn_draws_from_the_standard_normal() -> None:
-    """`randn` draws from the standard normal: mean zero, spread one."""
+    """`randn` draws numbers with mean 0 and standard deviation 1."""
     note(r"""
-        The *spread* is the standard deviation, `std`, or *deviation* for short. The draws come from
-        the normal distribution, which puts a known share of them within one deviation of its mean.
+        `torch.randn` draws random numbers from the standard *normal distribution*. Its mean is `0`,
+        and its standard deviation, `std`, is `1`: that is how far from the mean the numbers
+        typically lie. Draw a million of them, and look:
     """)
     x = torch.randn(10**6)  # @inspect x  # @unnoticed: 10 -> 11, 6: more draws come nearer
     middle = abs(round(x.mean().item(), 2))  # @inspect middle
     std = round(x.std().item(), 2)  # @inspect std
-    assert (middle, std) == (0.0, 1.0), "to two digits"
+    assert (middle, std) == (0.0, 1.0), \
+        "To two digits, the mean is 0 and the standard deviation 1."
     note(r"""
-        The draws are meant to be independent. No run can prove that; it can look for the simplest
-        way to fail, a correlation with the draw before, with the tenth before, or of their sizes:
+        How many of the numbers lie within one standard deviation of the mean, so between `-1` and
+        `1`? For any normal distribution the share is the same, $\operatorname{erf}(1/\sqrt{2})$,
+        about two thirds:
     """)
+    theory = math.erf(1 / math.sqrt(2))  # @inspect theory as %
+    inside = (x.abs() < 1).double().mean().item()  # @inspect inside as %  # @unnoticed: .double(): the mean of ones and zeros is exact enough in either
+    assert 0.995 < inside / theory < 1.005, \
+        "The share of the draws is that of the formula."
 
-    def correlation(y: Tensor, back: int) -> float:
+    def correlation(y: Tensor, back: int) -> float:  # @hide
         pairs = torch.stack([y[:-back], y[back:]])
         return abs(round(pairs.corrcoef()[0, 1].item(), 2))
 
-    found = [correlation(x, 1), correlation(x, 10), correlation(x.abs(), 1)]
-    assert found == [0.0, 0.0, 0.0], "uncorrelated, to two digits"
-    inside = (x.abs() < 1).double().mean().item()  # @inspect inside  # @unnoticed: .double(): the mean of ones and zeros is exact enough in either
-    theory = math.erf(1 / math.sqrt(2))  # @inspect theory
-    assert 0.995 < inside / theory < 1.005, "as many as there should be"
+    related = [correlation(x, 1), correlation(x, 10), correlation(x.abs(), 1)]  # @hide
+    assert related == [0.0, 0.0, 0.0], "A number does not depend on the one before, nor on the tenth before."  # @hide
+    note(r"""
+        For another mean and another deviation, multiply and add: `3 + 2 * torch.randn(n)` has the
+        mean `3` and the standard deviation `2`.
+    """)
     y = 3 + 2 * x  # @unnoticed: + -> -: as likely, since x is symmetric
+    moved = round(y.mean().item(), 1), round(y.std().item(), 1)  # @hide
+    assert moved == (3.0, 2.0), "3 + 2 * x has the mean 3 and the standard deviation 2."  # @hide
     question("What share of the entries of `3 + 2 * torch.randn(10**6)` lies between `1` and `5`?",
              answer=round(((y > 1) & (y < 5)).double().mean().item(), 2),
-        check=round(theory, 2), unit="%")
+        check=round(theory, 2), unit="%",
+        why="The mean is `3` and the standard deviation `2`, so `1` to `5` is one standard deviation to either side, as `-1` to `1` is for `randn` itself.")
 
 
 @aside
 def truncation_narrows_the_spread() -> None:
-    """Cutting off the tails shrinks the deviation below the one asked for."""
+    """Random weights whose tails are cut off spread less than `std` says."""
     note(r"""
-        A usual way to initialize weights: allocate without writing, then fill in place. The
-        trailing underscore marks an operation that overwrites its argument.
+        Weights are often drawn from a normal distribution whose *tails*, the numbers far from the
+        mean, are cut off. `trunc_normal_` does that: it fills a tensor with numbers that lie
+        between `a` and `b`. (Its underscore says that it overwrites the tensor.) Ask for a standard
+        deviation of `std=1`, and cut at `-2` and `2`. Is the standard deviation of the weights `1`?
+        No, it is smaller, because the numbers farthest from the mean are missing:
     """)
     x = torch.empty(10**6)  # @unnoticed: 10 -> 11, 6: more draws come nearer
     y = nn.init.trunc_normal_(x, mean=0, std=1, a=-2, b=2)  # @inspect x
-    assert y is x, "filled in place"
-    assert x.abs().max() <= 2, "the tails are gone"
-    note("Without its tails a distribution is narrower. By how much, theory can tell:")
+    assert y is x, "trunc_normal_ returns the tensor itself."  # @hide
+    assert x.abs().max() <= 2, "No number is beyond the cut."
     std = x.std().item()  # @inspect std
-    density = math.exp(-2) / math.sqrt(2 * math.pi)
-    theory = math.sqrt(1 - 4 * density / math.erf(math.sqrt(2)))  # @inspect theory
-    assert 0.8796 < theory < 0.8797, "for bounds of two deviations"
-    assert 0.997 < std / theory < 1.003, "a million draws agree"
+    density = math.exp(-2) / math.sqrt(2 * math.pi)  # @hide
+    theory = math.sqrt(1 - 4 * density / math.erf(math.sqrt(2)))  # @hide
+    assert 0.8796 < theory < 0.8797, "In theory, a cut at two deviations leaves 0.88 of them."  # @hide
+    assert 0.997 < std / theory < 1.003, \
+        "The standard deviation is 0.88, as theory says."
     note(rf"""
-        Asked for a standard deviation of one, it delivers {std:.2f}. The argument names the normal
-        *before* the cut.
+        So `std` is the standard deviation *before* the cut. A cut at twice `std` leaves {std:.2f}
+        times as much. To end up with a certain standard deviation, ask for more.
     """)
     question(r"""
-        The weights should *end up* with a deviation of `0.02`, after a cut at twice the `std` that
-        you ask for. Which `std` is that?
-    """, answer=round(0.02 / theory, 3), check=round(0.02 / std, 3))
+        The weights should *end up* with a standard deviation of `0.02`, after a cut at twice the
+        `std` that you ask for. Which `std` is that?
+    """, answer=round(0.02 / theory, 3), check=round(0.02 / std, 3),
+        wrong={
+            "That is what is left if you ask for 0.02.": round(0.02 * 0.88, 4),
+        },
+        why="The cut leaves `0.88` of `std`, so ask for `0.02 / 0.88`.")
 
 
 @aside
 def most_tensors_hold_floats() -> None:
-    """Nearly all bytes are floats; indices and masks are not."""
+    """Weights, gradients and activations are floats; token ids are integers, and masks are booleans."""
     note(r"""
-        A language model gets integers, the *token ids*. It looks each of them up in a table of
-        vectors, and from there on everything that it learns or computes is floats.
+        Are all tensors of a language model floats? Nearly. The text comes in as integers, the
+        *token ids*. Each of them picks a row from a table of weights. From there on, everything
+        that is learned or computed is floats. The *mask* of attention, which says what may look at
+        what, is booleans: true or false. Make one of each. `adamw_step` makes a step of the
+        optimizer and returns what it remembers, such as the moments:
     """)
     table = nn.Embedding(100, 4)  # @unnoticed: 100 -> 101, 100 -> 200, 4: as many rows as there are tokens, or more
     tokens: Int[Tensor, "seq"] = torch.tensor([7, 42, 99])  # @inspect tokens
     activations: Float[Tensor, "seq dim"] = table(tokens)  # @inspect activations
     mask: Bool[Tensor, "query key"] = torch.ones(3, 3).tril().bool()  # @inspect mask
     activations.sum().backward()
-    assert table.weight.grad is not None, "a gradient beside each weight"
+    assert table.weight.grad is not None, "The table has a gradient."  # @hide
     moment = adamw_step(table.weight)["exp_avg"]
     floats = [table.weight, table.weight.grad, moment, activations]
     kinds = {t.dtype for t in floats}  # @inspect kinds
-    assert kinds == {torch.float32}, "parameters to activations"
-    assert tokens.dtype == torch.int64, "token ids are integers"
-    assert mask.dtype == torch.bool, "a mask is a yes or no"
+    assert kinds == {torch.float32}, \
+        "Weights, gradient, moment and activations are float32."
+    assert tokens.dtype == torch.int64, "The token ids are int64."
+    assert mask.dtype == torch.bool, "The mask is of booleans."
     widths = tokens.element_size(), mask.element_size()  # @inspect widths
-    assert widths == (8, 1), "bytes per id, bytes per yes or no"
+    assert widths == (8, 1), "A token id takes 8 bytes, a boolean takes 1."
     question(r"""
-        A sequence of `1024` token ids comes with a causal mask, a yes or no for each pair of
-        tokens. How many times the bytes of the ids does the mask take?
+        A sequence has `1024` token ids, of `8` bytes each, and a mask with a boolean of one byte
+        for each pair of tokens. How many times the bytes of the ids does the mask take?
     """, answer=torch.ones(1024, 1024, dtype=torch.bool).nbytes // torch.arange(1024).nbytes,
         check=1024 * 1024 * widths[1] // (1024 * widths[0]),
-        unit="times")
+        unit="times",
+        wrong={
+            "A token id takes 8 bytes, a boolean only one.": 1024,
+        },
+        why="The ids take `1024 * 8` bytes, and the mask `1024 * 1024`. The ratio is `1024 / 8`.")
 
 
 def a_fresh_tensor_costs_count_times_width() -> None:
