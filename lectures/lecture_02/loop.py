@@ -233,8 +233,9 @@ def a_batch_loss_is_noise() -> None:
     runs = [train(lr=0.01, steps=10, seed=seed) for seed in range(30)]
     seen = [round(loss) for loss in runs[0].batch_losses]  # @inspect seen
     fixed = [round(loss) for loss in runs[0].losses]  # @inspect fixed
-    assert seen[-1] > seen[0], \
-        "The loss on new batches ends higher than it began."
+    ups = [b > a for a, b in pairwise(seen)]  # @inspect ups
+    assert 2 <= sum(ups) < len(ups) == 9, \
+        "Of its 9 changes, the loss on new batches goes up in several, and not in all."
     assert fixed[-1] < fixed[0], \
         "The loss on the fixed batch ends lower than it began."
 
@@ -247,10 +248,11 @@ def a_batch_loss_is_noise() -> None:
 
     printed, steady = [r.batch_losses for r in runs], [r.losses for r in runs]  # @hide
     ended = lower(printed), lower(steady)  # @inspect ended  # @hide
-    assert ended == (16, 30), "The loss ends lower in 16 of 30 runs on new batches, in all 30 on the fixed one."  # @hide
+    assert 12 < ended[0] < 26, "On new batches the loss ends lower in 13 to 25 of 30 runs."  # @hide
+    assert ended[1] == 30, "On the fixed batch it ends lower in all 30."  # @hide
     shares = rises(printed), rises(steady)  # @inspect shares as %  # @hide
-    assert 0.45 < shares[0] < 0.5, "On new batches, nearly every other change goes up."  # @hide
-    assert 0.075 < shares[1] < 0.08, "On the fixed batch, 8 of 100 changes go up."  # @hide
+    assert 0.43 < shares[0] < 0.53, "On new batches, about every other change goes up."  # @hide
+    assert 0.02 < shares[1] < 0.17, "On the fixed batch, less than every fifth change goes up."  # @hide
     note(rf"""
         One run may be chance, so `{len(runs)}` were made, with other random numbers. On new batches
         the loss ended lower than it began in only {ended[0]} of them, although all models learned:
@@ -260,7 +262,7 @@ def a_batch_loss_is_noise() -> None:
     """)
     figure(curves([*range(1, 11)], {"on each new batch": runs[0].batch_losses, "on the fixed batch": runs[0].losses},
                   "step", "loss"), caption="The loss of the first run in each of `10` steps: on the new batch of the step, and on the fixed batch.",
-        alt="Two lines over ten steps. One jumps up and down and ends higher than it began; the other falls.")
+        alt="Two lines over ten steps. One jumps up and down; the other falls.")
     question(r"""
         Suppose that the loss on new batches is nothing but chance, and is printed `10` times. How
         many of the `9` changes from one to the next do you expect to go up?
@@ -283,7 +285,7 @@ def a_rate_is_too_small_right_or_too_large() -> None:
     rates = (0.01, 0.05, 0.1, 0.2, 0.5)
     runs = {lr: train(lr=lr, steps=200).losses for lr in rates}
     ends = {lr: losses[-1] for lr, losses in runs.items()}  # @measure ends
-    assert 0.36 < ends[0.01] < 0.40, "0.01: on its way"
+    assert 0.2 < ends[0.01] < 1, "0.01: on its way"
     good = round(ends[0.05], 6), round(ends[0.1], 6)
     assert good == (0.0, 0.0), "0.05 and 0.1: there"
     assert ends[0.2] > ends[0.01], "0.2: bounces about"
@@ -322,8 +324,8 @@ def deeper_needs_a_smaller_rate() -> None:
     rate, tenth = 0.01, 0.001
     assert rate / tenth == 10.0, "ten times the rate tried below"  # @hide
     run = train(layers=2, lr=rate, steps=10)  # @inspect run.batch_losses  # @unnoticed: 2 -> 4, lr= dropped, 10, steps= dropped: as deep or deeper, as large a rate, as many steps
-    final = run.losses[-1]  # @inspect final  # @unnoticed: 1: all of the last are NaN
-    assert math.isnan(final) is True, "not a number any more"
+    final = run.losses[-1]  # @inspect final  # @unnoticed: 1: none of the last is finite
+    assert math.isfinite(final) is False, "beyond all numbers"
     smaller = train(layers=2, lr=tenth, steps=200)  # @unnoticed: 200, steps= dropped: long enough
     final = round(smaller.losses[-1], 3)  # @inspect final
     assert final == 0.0, "a tenth of the rate learns"  # @zero: the loss comes to its least
