@@ -880,6 +880,24 @@ def three_ways(tokens: int) -> tuple[dict[str, Timing], dict[str, Tensor]]:  # @
     return timed, results
 
 
+def between_on_card(tokens: int) -> float:  # @stepover
+    """The share of a block's time that is left when its products are taken out, written-out attention, in graphs."""
+    block = Block(LLAMA_3_8B, "written").cuda().bfloat16()
+    x = torch.randn(1, tokens, LLAMA_3_8B.width, device="cuda").bfloat16()
+    turn = turns(LLAMA_3_8B.head, tokens, like=x)
+    heads, c = LLAMA_3_8B.heads, LLAMA_3_8B.head
+    sizes = [(1, tokens, *shape) for shape in matrices(LLAMA_3_8B).values()]
+    sizes += [(heads, tokens, c, tokens), (heads, tokens, tokens, c)]
+    pairs = [
+        [torch.randn(n, *shape, device="cuda").bfloat16() for shape in ((rows, inner), (inner, cols))]
+        for n, rows, inner, cols in sizes
+    ]
+    with torch.no_grad():
+        whole = time_graph(lambda: block(x, turn)).seconds
+        products = time_graph(lambda: [a @ b for a, b in pairs]).seconds
+    return 1 - products / whole
+
+
 @aside
 @requires("cuda")
 def eager_compiled_and_in_a_graph() -> None:
@@ -914,6 +932,11 @@ def eager_compiled_and_in_a_graph() -> None:
         working = 2048 * weights / card.bfloat16 / took  # @measure working as %
         assert 0.2 < working <= card.boost, \
             "With many tokens, the FLOPs of the products take at least 0.2 of it."
+    between = between_on_card(2048)  # @measure between as %
+    at_best = by_kind(block_operations(2048), seconds_at_best)
+    counted = between / shares(at_best)["all in between"]  # @measure counted as times
+    assert 0.5 < counted < 2, \
+        "What lies between the products takes the share of the time that was predicted, within a factor of 2."
     rows = "\n".join(
         f"| {way} | {t.seconds / MICRO:.0f} | {many[way].seconds / MICRO:.0f} |"
         for way, t in few.items()

@@ -151,6 +151,10 @@ def test_the_gpu_sections_of_lecture_03_run_to_their_end_at_the_sizes_of_a_large
     assert unmet(record, names) == {}
     (paces,) = measured(record, names[1], "paces")
     assert isinstance(paces, model.Sequence) and len(paces.items) == 3
+    (between,) = measured(record, names[0], "between")  # of this card's clock: bytes over bandwidth
+    assert (
+        isinstance(between, model.Scalar) and isinstance(between.number, float) and 0.3 < between.number < 0.6
+    )
     texts = [p.text for s in record.sections if s.key in names for p in s.pieces if p.kind == "note"]
     assert [text for text in texts if text.startswith("NVIDIA H200")] == [
         "NVIDIA H200, in µs:",
