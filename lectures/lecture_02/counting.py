@@ -47,7 +47,7 @@ def only_arithmetic_counts() -> None:
     a = counted(tally, 3, 5)
     total = a + a
     assert total.shape == (3, 5), "There is a sum for each of the 15 numbers."  # @hide
-    assert tally == ["+"] * 3 * 5, "The tally has 15 additions, one for each number."
+    assert tally == ["+"] * 3 * 5, "The tally has 15 additions, one a number."
     note(r"""
         Now transpose the matrix and copy it. Nothing is noted, because its numbers are only moved.
         Then compare each number with another one. The tally has a comparison for each number. These

@@ -129,7 +129,7 @@ def each_library_keeps_a_generator_of_its_own() -> None:
     first, second = draws(), draws()  # @measure first, second
     repeats = [a == b for a, b in zip(first, second)]  # @inspect repeats
     assert repeats == [True, True, True, False], \
-        "The draws of the three libraries repeat, that of the new generator does not."
+        "The first three draws repeat, that of the new generator does not."
 
     misbelief("Seeding PyTorch, NumPy and Python makes a run reproducible.", r"""
         It seeds three generators. A generator that is made later needs a seed of its own.
@@ -620,7 +620,8 @@ def narrow_tokens_need_a_cast() -> None:
     assert "indices" in refused, "The embedding refuses uint16."
     scores, targets = torch.randn(3, 10), tokens.flatten()  # @unnoticed: 10: as many as there are tokens, or more
     refused = message_of(lambda: F.cross_entropy(scores, targets.int()))  # @inspect refused
-    assert "Long" in refused, "The loss refuses int32; it expects int64, called Long."
+    assert "Long" in refused, \
+        "The loss refuses int32. It expects int64, called Long."
     note(r"""
         So the tokens of a batch are turned into `int64`, `8` bytes each, by `long()`. That takes
         more bytes, but only for the batch. The file stays narrow.
@@ -754,7 +755,8 @@ def a_pinned_copy_does_not_wait() -> None:
         the next batch may be put there:
     """)
     arrived.synchronize()
-    assert torch.equal(there.cpu(), pageable), "After waiting, the copy is complete."
+    assert torch.equal(there.cpu(), pageable), \
+        "After waiting, the copy is complete."
     question(r"""
         A GPU copies `256` MiB from pinned memory at `25e9` B/s. For how many seconds after the call
         must this memory not be overwritten?

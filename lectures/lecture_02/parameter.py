@@ -14,9 +14,10 @@ from .models import Stack, whole_numbers
 def parameters() -> None:
     """Parameters and their first values."""
     note(r"""
-        A line copied from script to script cuts initial weights off at two bounds, to be rid of
-        outliers. It removes none, because the bounds are not in the units that its readers think.
-        How large first values should be is a matter of counting the terms of a sum.
+        Before training, the weights of a model are random numbers. How large should they be? If
+        they are too large, the outputs grow from layer to layer, and the gradients with them. The
+        answer comes from counting the terms of a sum. This part also shows what makes a tensor a
+        parameter, and what happens to parameters that are moved.
     """)
     a_parameter_is_a_tensor_that_is_registered()
     an_output_is_a_sum_of_many_terms()
@@ -181,12 +182,23 @@ def dividing_by_the_root_keeps_the_scale() -> None:
 
 @aside
 def xavier_agrees_for_square_layers_only() -> None:
-    """Dividing by the root of the inputs is Xavier's rule for square layers only."""
+    """Xavier's rule and division by the root of the inputs agree for square layers only."""
     note(r"""
-        Xavier, or Glorot, initialization balances forward and backward pass with a deviation of
-        $\sqrt{2/(n_\mathrm{in}+n_\mathrm{out})}$ [@glorot2010]. Dividing by the root of the inputs
-        alone is older and carries LeCun's name [@lecun1998]. `against_lecun` divides the first
-        deviation, as drawn, by the second:
+        There are two common rules for the standard deviation of a layer's first weights, with
+        $n_\mathrm{in}$ inputs and $n_\mathrm{out}$ outputs. LeCun's rule [@lecun1998] looks at the
+        inputs alone, so that outputs are
+        [as large as inputs](#dividing_by_the_root_keeps_the_scale):
+
+        $$1/\sqrt{n_\mathrm{in}}$$
+
+        Xavier's rule, also called Glorot's, looks at the outputs, too, so that gradients in the
+        backward pass keep their size as well as possible [@glorot2010]:
+
+        $$\sqrt{2/(n_\mathrm{in}+n_\mathrm{out})}$$
+
+        With as many outputs as inputs, both are the same. With fewer outputs, Xavier's weights are
+        larger. `against_lecun` draws weights by Xavier's rule and divides their standard deviation
+        by LeCun's:
     """)
 
     def against_lecun(rows: int, cols: int) -> float:
@@ -196,33 +208,49 @@ def xavier_agrees_for_square_layers_only() -> None:
     side, rows, cols = 512, 16384, 32  # @unnoticed: 512: any square
     square = against_lecun(side, side)  # @inspect square
     narrow = against_lecun(rows, cols)  # @inspect narrow
-    assert 0.98 < square < 1.02, "the same for a square layer"
+    assert 0.98 < square < 1.02, \
+        "For 512 inputs and outputs, both rules agree."
     formula = math.sqrt(2 * rows / (rows + cols))  # @inspect formula
-    assert round(formula, 5) == 1.41283, "by Glorot's formula"
-    assert 0.98 < narrow / formula < 1.02, "as measured"
+    assert round(formula, 5) == 1.41283, \
+        "For 16384 inputs and 32 outputs, the formulas differ by a factor of 1.41."
+    assert 0.98 < narrow / formula < 1.02, \
+        "The weights that were drawn differ by the same factor."
     misbelief("Scaling by one over the root of the inputs is Xavier initialization, up to a constant.",
         rf"""
-            Their ratio depends on the shape: one for square layers, {formula:.2f} for this narrow
-            one. And `nn.Linear` does neither.
+            The factor between them is no constant: it is one for a square layer, and {formula:.2f}
+            for this layer with few outputs.
         """)
+    note(r"""
+        PyTorch's `nn.Linear` follows neither rule by default. It draws weights evenly between
+        $-1/\sqrt{n_\mathrm{in}}$ and $1/\sqrt{n_\mathrm{in}}$, which makes their standard deviation
+        smaller than LeCun's by a factor of $\sqrt{3}$. Here the weights are multiplied by
+        $\sqrt{n_\mathrm{in}}$:
+    """)
     default = nn.Linear(4096, 64).weight.detach() * math.sqrt(4096)  # @unnoticed: 64: any number of outputs
-    assert 0.99 < default.abs().max() < 1.01, "uniform, cut off at one"
+    assert 0.99 < default.abs().max() < 1.01, "The largest weight is at 1."
     std = default.std().item()  # @inspect std
-    assert 0.57 < std < 0.585, "one over the root of three"
+    assert 0.57 < std < 0.585, "Their standard deviation is one over the root of 3."
     question(r"""
-        A layer turns `100` inputs into `700` outputs. Which deviation does Glorot's formula give
-        its weights, and which does LeCun's?
+        A layer has `100` inputs and `700` outputs. Which standard deviation does Xavier's rule give
+        its weights, and which LeCun's? Give two numbers.
     """, answer=[math.sqrt(2 / (100 + 700)), 1 / math.sqrt(100)],
         check=[0.05, 0.1],
-        why="More outputs than inputs: for the sake of the backward pass, Glorot draws smaller ones.")
+        hint="Put the two numbers into the two formulas.",
+        why=r"""
+            Xavier's rule gives the root of `2 / 800`, LeCun's one over the root of `100`. With more
+            outputs than inputs, Xavier's weights are the smaller ones.
+        """)
 
 
 @aside
 def unscaled_gradients_explode() -> None:
-    """Unscaled layers make gradients explode."""
+    """Weights that are too large make gradients explode."""
     note(r"""
-        Weights straight from `torch.randn`, *unscaled*, make activations overflow before long.
-        Gradients grow with them, and under a squared loss faster still. Ten layers of width `64`:
+        Weights straight from `torch.randn` have a standard deviation of `1`. In a layer with `64`
+        inputs they make outputs `8` times [as large as inputs](#an_output_is_a_sum_of_many_terms),
+        $\sqrt{64}$. What does that do to the gradients of a deep model? `first_gradient` multiplies
+        by `10` layers of width `64`, squares the result for a loss, and returns how large the
+        gradient of the first layer is. Compare unscaled weights with weights divided by `8`:
     """)
 
     x, stack = torch.randn(8, 64), torch.randn(10, 64, 64)  # @unnoticed: 8: any batch
@@ -237,17 +265,18 @@ def unscaled_gradients_explode() -> None:
 
     wild = first_gradient(1.0)  # @inspect wild
     tame = first_gradient(1 / 8)  # @inspect tame
+    assert wild / tame == 8.0 ** (2 * 10 - 1), \
+        "Without scaling, the gradient is 8 ** 19 times as large."
     note(r"""
-        Each layer that is left unscaled is `8` times too large, the root of its width. The loss is
-        a square, so it holds every layer's factor twice; the derivative by the first layer takes
-        away one of that layer's factors. Powers of two divide exactly, so the ratio is exact too.
-    """)
-    assert wild / tame == 8.0 ** (2 * 10 - 1), "to the last factor"
-    note(r"""
-        Advice: scale so that each layer keeps the size of what it gets. LeCun's rule divides by the
-        root of the number of inputs, as Glorot's does for square matrices; they suit linear and
-        tanh layers. A ReLU throws away half of the square of its input, on average, and He's rule,
-        with a `2` under the root, makes up for it [@he2015].
+        Why `8 ** 19`? Each of the `10` layers makes the output `8` times as large. The loss squares
+        the output, so it has the factor `8` twice for each layer, `2 * 10` times in all. The
+        derivative by the first layer takes away one of these, because it asks for the change of the
+        loss *per* change of that layer's weights, which are `8` times as large themselves.
+
+        Advice: scale the weights so that each layer keeps the size of what it gets. With a ReLU,
+        which sets negative numbers to zero, half of the mean square is lost in each layer. He's
+        rule makes up for it by a factor of $\sqrt{2}$ [@he2015]. Compare it with division by the
+        root of the inputs (LeCun's rule), in `4` layers with ReLU:
     """)
     n = 512  # @unnoticed: 512: any width
     lecun = he = torch.randn(64, n)  # @unnoticed: 64: any batch
@@ -256,13 +285,20 @@ def unscaled_gradients_explode() -> None:
         lecun, he = (lecun @ w).relu(), (he @ w * math.sqrt(2)).relu()
     left = lecun.square().mean().item()  # @inspect left
     kept = he.square().mean().item()  # @inspect kept
-    assert round(math.log2(left)) == -4, "mean square halved by each layer"
-    assert round(kept) == 1, "and kept, with the two"
+    assert round(math.log2(left)) == -4, \
+        "By LeCun's rule, the mean square is halved 4 times, to 1 / 16."
+    assert round(kept) == 1, "By He's rule, the mean square stays near 1."
     question(r"""
-        How many times as large as the scaled one is the first layer's gradient in a stack of only
-        `3` unscaled layers of this width?
+        How many times as large is the gradient of the first layer without scaling, in a stack of
+        `3` layers of width `64`, with a squared loss?
     """, answer=8 ** (2 * 3 - 1),
-        check=8.0**3 * 8.0**2, unit="times")
+        check=8.0**3 * 8.0**2, unit="times",
+        wrong={
+            "The derivative takes away one factor of the first layer.": 8**6,
+            "The loss is a square.": 8**3,
+        },
+        hint="How often is the factor `8` in the loss, and how many does the derivative take away?",
+        why="The squared loss has the factor `8` twice for each layer, `6` times. The derivative takes away one: `8 ** 5`.")
 
 
 def truncated(
@@ -277,36 +313,50 @@ def truncated(
 
 @aside
 def truncation_bounds_are_absolute() -> None:
-    """The bounds of `trunc_normal_` are absolute, so ±3 cuts nothing."""
-    note("A layer of `16384` inputs, its weights scaled by the root of that:")
+    """The bounds of `trunc_normal_` are values, not multiples of the standard deviation."""
+    note(r"""
+        Some scripts cut off large initial weights, *outliers*, by
+        `trunc_normal_(w, std=std, a=-3, b=3)`. That is meant to allow three standard deviations to
+        either side. But `a` and `b` are values. With `16384` inputs the standard deviation of the
+        weights is one over the root of that, `1 / 128`, so `3` is far away:
+    """)
     std = 1 / math.sqrt(16384)  # @inspect std
-    assert 3 / std == 384.0, "deviations away"
+    assert 3 / std == 384.0, "The value 3 is 384 standard deviations."
     misbelief(r"""
         `trunc_normal_(w, std=1 / sqrt(n), a=-3, b=3)` removes outliers beyond three deviations.
     """, rf"""
-        `a` and `b` are values, not multiples. At this width they lie {3 / std:.0f} deviations out,
-        where no draw ever falls. Write `a=-3 * std, b=3 * std`.
+        It removes none: the bounds are {3 / std:.0f} standard deviations away, where no number is
+        ever drawn. Write `a=-3 * std, b=3 * std`.
     """)
-    note("`truncated` draws such weights and returns them as multiples of their deviation.")
+    note(r"""
+        `truncated` draws weights with given bounds, and returns them as multiples of `std`. With
+        the bounds `-3` and `3`, as many are beyond three standard deviations as without bounds. And
+        much wider bounds, of `300`, give the same weights:
+    """)
     absolute = truncated(3.0)  # @inspect absolute
     beyond = (absolute.abs() > 3).sum().item()  # @inspect beyond
     expected = absolute.numel() * math.erfc(3 / math.sqrt(2))  # @inspect expected
-    assert 0.94 < beyond / expected < 1.06, "as many as an uncut normal has"
-    note("Far wider bounds give the very same weights:")
+    assert 0.94 < beyond / expected < 1.06, \
+        "As many weights are beyond three deviations as one expects without bounds."
     uncut = truncated(300.0, torch.Generator().manual_seed(4))
     same = truncated(3.0, torch.Generator().manual_seed(4))
-    assert torch.equal(same, uncut), "not a single draw differs"
-    note("Bounds in deviations do cut, and what they leave is narrower by a known factor.")
+    assert torch.equal(same, uncut), \
+        "Bounds of 300 give the very same weights as bounds of 3."
+    note("With bounds of `3 * std`, no weight is beyond three standard deviations. The weights that are left are a little narrower:")
     relative = truncated(3 * std)  # @inspect relative
-    assert 2.9 < relative.abs().max() < 3.0001, "nothing beyond three"
-    assert relative.abs().max() < absolute.abs().max(), "unlike before"
+    assert 2.9 < relative.abs().max() < 3.0001, \
+        "With bounds of 3 * std, the largest weight is at three deviations."
+    assert relative.abs().max() < absolute.abs().max(), \
+        "Without a cut, the largest weight is larger."  # @hide
     left = relative.std().item()  # @inspect left
-    density = math.exp(-4.5) / math.sqrt(2 * math.pi)
-    kept = math.erf(3 / math.sqrt(2))
-    assert round(kept, 4) == 0.9973, "of all draws lie between"  # @hide
-    theory = math.sqrt(1 - 6 * density / kept)  # @inspect theory
-    assert 0.98657 < theory < 0.98659, "what the cut leaves"
-    assert 0.99 < left / theory < 1.01, "and what was drawn"
+    density = math.exp(-4.5) / math.sqrt(2 * math.pi)  # @hide
+    kept = math.erf(3 / math.sqrt(2))  # @hide
+    assert round(kept, 4) == 0.9973, "Of all draws, 99.73 % lie between the bounds."  # @hide
+    theory = math.sqrt(1 - 6 * density / kept)  # @hide
+    assert 0.98657 < theory < 0.98659, \
+        "In theory the cut leaves 0.987 of the standard deviation."  # @hide
+    assert 0.99 < left / theory < 1.01, \
+        "After the cut, the standard deviation is 0.987 of what was asked for."
     figure(plot_truncation(absolute, relative), caption=rf"""
         {absolute.numel():,} initial weights, in deviations. Bounds of `±3` leave both tails, bounds
         of `±3·std` cut them off.
@@ -316,91 +366,136 @@ def truncation_bounds_are_absolute() -> None:
         three.
     """)
     question(r"""
-        A layer of `400` inputs gets weights with a deviation of one over the root of `400`. Which
-        `b` cuts them off at two deviations?
+        A layer of `400` inputs gets weights with a standard deviation of `1` over the root of
+        `400`. Which `b` cuts them off at two standard deviations?
     """, answer=2 / math.sqrt(400),
-        check=2 / 20)
+        check=2 / 20,
+        wrong={
+            "b is a value, not a multiple of the standard deviation.": 2,
+        },
+        hint="How large is the standard deviation?",
+        why="The standard deviation is `1 / 20`, and `b` is a value: two of them.")
 
 
 @aside
 def weights_are_truncated_and_outputs_are_not() -> None:
-    """It is the weights that are drawn from a truncated normal, not the outputs."""
+    """Cutting off large weights does not cut off large outputs."""
     note(r"""
-        What is truncated for safety are the initial weights, once, when they are drawn. Outputs are
-        not: they go where their sum takes them.
+        If the initial weights are [cut off](#truncation_bounds_are_absolute) at three standard
+        deviations, are the outputs of the layer cut off, too? No. An output is a sum of many terms,
+        input times weight. Each weight is bounded, but the inputs are not, and many small terms can
+        add up. `truncated` draws weights for `16384` inputs, cut off at three standard deviations.
+        Multiply `512` random rows by them:
     """)
     w = truncated(3 / math.sqrt(16384)) / math.sqrt(16384)
     y = torch.randn(512, 16384) @ w  # @unnoticed: 512: any batch
     largest = w.abs().max().item() * math.sqrt(16384)  # @inspect largest
-    assert 2.9 < largest < 3.0001, "weights stay within"
+    assert 2.9 < largest < 3.0001, \
+        "The largest weight is at three standard deviations."
     std = y.std().item()  # @inspect std
-    assert 0.95 < std < 1.02, "outputs are of size one, as planned"
+    assert 0.95 < std < 1.02, \
+        "The standard deviation of the outputs is about 1."
     farthest = y.abs().max().item() / std  # @inspect farthest  # @unnoticed: / -> *, factor std left out: that deviation is one
-    assert farthest > largest, "and outliers of their own"
+    assert farthest > largest, \
+        "The largest output is farther out than any weight, in standard deviations."
     question(r"""
-        Every weight lies within `3/128`, and each of the `16384` inputs is `1` or `-1`. How large
-        can an output get at worst, where its usual deviation is `1`?
+        Every weight lies between `-3/128` and `3/128`, and each of the `16384` inputs of a layer is
+        `1` or `-1`. How large can an output be at most?
     """, answer=3 / 128 * 16384,
-        check=3 * math.sqrt(16384))
+        check=3 * math.sqrt(16384),
+        wrong={
+            "That is the bound of the weights, in standard deviations.": 3,
+        },
+        hint="How large is each term of the sum at most, and how many are there?",
+        why=r"""
+            Each of the `16384` terms is at most `3/128`, and they may all have the same sign. That
+            is `384` standard deviations of the outputs, and practically never happens.
+        """)
 
 
 @aside
 def a_deep_linear_model_is_one_matrix() -> None:
-    """Depth without a nonlinearity is one matrix in disguise."""
-    note("`Stack` puts square layers on one another and ends in one that leaves a single number a row.")
+    """Linear layers without a nonlinearity between them are equal to a single matrix."""
+    note(r"""
+        Is a model with more layers more powerful? Not if its layers only multiply by a matrix. Then
+        the matrices can be multiplied with each other beforehand, and one matrix does the work of
+        all of them. `Stack` is such a model: square layers on top of each other, here two of width
+        `64`, and a last one with a single output:
+    """)
     model = Stack(width=64, layers=2)
     sizes = {name: p.numel() for name, p in model.state_dict().items()}  # @inspect sizes
-    square = 64 * 64
+    square = 64 * 64  # @hide
     assert sizes == {
         "weights.0": square, "weights.1": square, "weights.2": 64
-    }, "no biases"
+    }, "Two layers have 64 * 64 parameters, the last has 64, and there are no biases."  # @hide
     total = sum(sizes.values())  # @inspect total
-    assert total == 2 * 64**2 + 64 == 8256, "parameters"
-    x: Float[Tensor, "batch width"] = torch.randn(8, 64)
-    y: Float[Tensor, "batch"] = model(x)  # @inspect y
-    assert tuple(y.shape) == (8,), "one value per example"
+    assert total == 2 * 64**2 + 64 == 8256, "The model has 8256 parameters."
+    x: Float[Tensor, "batch width"] = torch.randn(8, 64)  # @hide
+    y: Float[Tensor, "batch"] = model(x)  # @hide
+    assert tuple(y.shape) == (8,), "There is one output for each row."  # @hide
     note(r"""
-        Multiply its matrices together, and the whole network is a single column of weights. Extra
-        layers cost parameters and FLOPs and can express nothing more. Whole numbers for weights
-        make the comparison exact.
+        Now multiply the three matrices with each other. The product is a single column of `64`
+        weights, and gives the same outputs. (`whole_numbers` draws small whole numbers in their
+        places, so that sums are exact.)
     """)
     weights = [whole_numbers(*p.shape) for p in model.parameters()]
     first, second, final = weights
     x = whole_numbers(8, 64)  # @unnoticed: 8: any batch
     single: Float[Tensor, "width one"] = first @ second @ final  # @inspect single.shape
-    assert single.numel() == 64, "do the work of them all"
+    assert single.numel() == 64, "The product of the matrices has 64 numbers."
     deep = x @ first @ second @ final
-    assert torch.equal(x @ single, deep), "the same outputs"
+    assert torch.equal(x @ single, deep), \
+        "One matrix gives the same outputs as the three layers."
+    note("A single matrix is no longer enough with a *nonlinearity* between the layers, such as `relu`, which sets negative numbers to zero:")
     bent = (x @ first).relu() @ second @ final
-    assert not torch.equal(bent, deep), "not with a ReLU inside"
+    assert not torch.equal(bent, deep), \
+        "With a relu inside, the outputs differ from those of one matrix."
     question(r"""
-        How many parameters of a `Stack(width=10, layers=5)` could be saved by a model that
-        expresses just as much?
+        `Stack(width=10, layers=5)` has `5` layers of `10 × 10` parameters and a last one of `10`. A
+        single matrix does the same. How many parameters does it save?
     """, answer=sum(p.numel() for p in Stack(width=10, layers=5).parameters()) - 10,
-        check=5 * 10**2 + 10 - 10, unit="parameters")
+        check=5 * 10**2 + 10 - 10, unit="parameters",
+        wrong={
+            "The single matrix has parameters, too.": 510,
+            "The product of all matrices has a single column.": 410,
+        },
+        hint="Which shape has the product of all matrices?",
+        why=r"""
+            The model has `5 * 100 + 10` parameters. The product of all matrices is one column of
+            `10`.
+        """)
 
 
 @aside
 def a_module_moves_in_place() -> None:
-    """Moving a module changes it; moving a tensor makes another one."""
+    """`to()` moves a module itself, but makes a copy of a tensor."""
     note(r"""
-        `model.to(device)` moves the parameters inside the module and returns the module, so the
-        result may be ignored. The result of `tensor.to(device)` may not: the original stays where
-        it was. The device `meta`, where a tensor has a shape and no numbers, shows it as well as a
-        GPU. The model is a `Stack`: square matrices, and one more at its end, the *head*.
+        A program sends its model and its data to another device, and writes `model.to(device)` and
+        `x.to(device)`. Only the model has moved. Why? A module's `to` replaces the parameters
+        inside the module. A tensor's `to` returns a copy on the other device, and leaves the tensor
+        where it is. So write `x = x.to(device)`.
+
+        The device `meta` shows it without a GPU. On it a tensor has a shape and no numbers. The
+        model is a `Stack` with one square layer of width `4`, and a last layer with one output:
     """)
     model, x = Stack(width=4, layers=1), torch.randn(4)  # @unnoticed: 4, 1: any size
     moved, copy = model.to("meta"), x.to("meta")
-    assert moved is model, "the same module"
-    assert {w.device.type for w in model.weights} == {"meta"}, "which has moved"
-    assert copy is not x, "another tensor"
-    assert x.device.type == "cpu", "while this one stayed"
+    assert moved is model, "The module's to() returns the module itself."
+    assert {w.device.type for w in model.weights} == {"meta"}, \
+        "The parameters of the module are on meta."
+    assert copy is not x, "The tensor's to() returns another tensor."
+    assert x.device.type == "cpu", "The tensor itself is still on the CPU."
     net, batch = Stack(width=4, layers=3), [torch.ones(4), torch.ones(4)]  # @unnoticed: 4: any size
     ignored = net.to("meta"), [t.to("meta") for t in batch]
     places = [t.device.type for t in (*net.parameters(), *batch)]
     question(r"""
-        A `Stack` with `3` square layers and a batch of `2` tensors are sent to `meta`, and every
-        result is ignored. How many tensors move, and how many stay behind?
+        A `Stack` has `3` square layers and a last layer, each with one parameter tensor. It and the
+        `2` tensors of a batch are sent to `meta` by `to("meta")`, and the results are not kept. How
+        many of these tensors are on `meta` then, and how many on the CPU? Give two numbers.
     """, answer=[places.count("meta"), places.count("cpu")],
         check=[3 + 1, 2], unit="tensors",
-        why="The module moves its parameters in place: three square matrices and the head. Of each tensor `.to` makes another one, which nobody keeps.")
+        hint="Which `to` changes what it is called on?",
+        why=r"""
+            The module moves its own parameters: three square matrices and the last one. Of each
+            tensor `to` makes a copy, which nobody keeps.
+        """)

@@ -171,7 +171,7 @@ def sparsity_means_two_of_every_four() -> None:
     scattered = torch.where(torch.rand_like(w) < 0.5, w, 0.0)
     fits = ((scattered == 0).sum(dim=1) >= 2).double().mean().item()  # @inspect fits
     share = sum(math.comb(4, z) for z in (2, 3, 4)) / 2**4  # @inspect share
-    assert share == 11 / 16, "The chance of two zeros or more in a group is 11 / 16."
+    assert share == 11 / 16, "The chance of two zeros or more is 11 / 16."
     assert 0.97 < fits / share < 1.03, \
         "Of the groups that were drawn, about 11 / 16 have two zeros or more."
     note(r"""
@@ -519,7 +519,8 @@ def a_sparse_peak_halves_the_answer() -> None:
     assert 4.95 < speedup < 4.97, \
         "The rate is nearly 5 times that of the same product in float32."  # @hide
     dense = rate / dense_peak("H100 SXM", "bfloat16")  # @inspect dense as %
-    assert 0.271 < dense < 0.272, "Divided by the dense peak, the rate is 27 % of it."
+    assert 0.271 < dense < 0.272, \
+        "Divided by the dense peak, the rate is 27 % of it."
     sparse = rate / 1979e12  # @inspect sparse as %
     assert 0.135 < sparse < 0.136, \
         "Divided by the sparse peak, it is half of that, less than 14 %."
@@ -561,7 +562,7 @@ def one_slow_first_call_explains_a_low_mfu() -> None:
     first = 5 * average - 4 * steady  # @inspect first as s
     needed = first / steady  # @inspect needed as times
     assert 9.8 < needed < 9.9, \
-        "The first run would have taken nearly 10 times as long as each of the others."
+        "The first run would have taken nearly 10 times as long as the others."
     assert 0.0327 < (first + 4 * steady) / 5 < 0.0328, \
         "Then the mean of the five runs is the published one."  # @hide
     misbelief("The MFU of `bfloat16` is low because its promise is optimistic.", rf"""
@@ -1040,7 +1041,7 @@ def the_roof_is_measured_here() -> None:
     points = measured_points(n, dtype)  # @measure points
     ratio = points["4096 tokens"].rate / points["1 token"].rate  # @measure ratio as times
     assert ratio > 10, \
-        "With 4096 tokens the rate is more than 10 times that with one, which waits for the weights."
+        "With 4096 tokens the rate is more than 10 times that with one token."
     rate = peak(card, str(dtype))
     if card is not None and rate is not None:
         slope, found = card.bandwidth, points.values()

@@ -75,39 +75,50 @@ def elementwise_operations_make_a_new_tensor() -> None:
 def an_integer_tensor_turns_into_floats() -> None:
     """Division and roots turn an integer tensor into floats."""
     note(r"""
-        PyTorch calls it *promotion*. Powers and sums of integers are integers and stay so; roots
-        and quotients become `float32`, the default float.
+        A tensor of integers is doubled. Is the result a tensor of integers? That depends on how it
+        is doubled. Sums, products and powers of integers are integers again, so the format (dtype)
+        stays `int64`. Quotients and roots are usually no integers, so for them PyTorch takes its
+        default float, `float32`. That is so even where the result happens to be whole:
     """)
     x: Int[Tensor, "n"] = torch.tensor([1, 4, 9])  # @inspect x
-    power, root, inverse = x.pow(2), x.sqrt(), x.rsqrt()  # @inspect power, root, inverse
-    assert power.tolist() == [1, 16, 81], "squares of the integers"
-    assert root.tolist() == [1, 2, 3], "their square roots"
-    thirds = torch.tensor([1, 1 / 2, 1 / 3])
-    assert torch.allclose(inverse, thirds), "one over the root"
-    assert power.dtype == torch.int64, "a power stays integer"
-    assert root.dtype == inverse.dtype == torch.float32, "a root does not"
-
-    note(r"""
-        There are several ways to double a tensor, and they do not agree on the dtype. `torch.equal`
-        does not mind: it compares values.
-    """)
     added, times, over = x + x, x * 2, x / 0.5  # @inspect added, times, over
-    assert added.tolist() == times.tolist() == [2, 8, 18], "sum and product"
-    assert over.tolist() == [2, 8, 18], "and the quotient"
-    assert added.dtype == times.dtype == torch.int64, "two stay integer"
-    assert over.dtype == torch.float32, "the quotient does not"
-    assert torch.equal(added, over), "equal all the same"
+    assert added.tolist() == times.tolist() == [2, 8, 18], \
+        "The sum and the product have the values 2, 8, 18."  # @hide
+    assert over.tolist() == [2, 8, 18], "The quotient has the values 2, 8, 18, too."  # @hide
+    assert added.dtype == times.dtype == torch.int64, \
+        "The sum and the product are int64."
+    assert over.dtype == torch.float32, "The quotient is float32."
+    assert torch.equal(added, over), \
+        "torch.equal compares values alone, and finds them equal."
+
+    note("The power and the roots of the same tensor. `rsqrt` is one over the root:")
+    power, root, inverse = x.pow(2), x.sqrt(), x.rsqrt()  # @inspect power, root, inverse
+    assert power.tolist() == [1, 16, 81], "The squares are 1, 16, 81."  # @hide
+    assert root.tolist() == [1, 2, 3], "The roots are 1, 2, 3."  # @hide
+    thirds = torch.tensor([1, 1 / 2, 1 / 3])  # @hide
+    assert torch.allclose(inverse, thirds), "One over the root is 1, 1/2, 1/3."  # @hide
+    assert power.dtype == torch.int64, "The power is int64."
+    assert root.dtype == inverse.dtype == torch.float32, \
+        "The root and one over the root are float32."
 
     note(r"""
-        In place there is no room for promotion. The result would have to be written into a storage
-        of integers, so PyTorch refuses.
+        An operation [in place](#elementwise_operations_make_a_new_tensor) writes its result into
+        the memory of the tensor. That is memory for integers, so a root cannot be written there,
+        and PyTorch refuses:
     """)
     error = message_of(lambda: x.sqrt_())  # @inspect error
-    assert "Float can't be cast" in error, "refused in place"
+    assert "Float can't be cast" in error, \
+        "sqrt_ refuses to write floats into a tensor of integers."
     question(r"""
-        `torch.arange(1000)` takes `8000` bytes. How many does `torch.arange(1000) / 1` take?
+        `torch.arange(1000)` has `1000` integers of `8` bytes each. How many bytes does
+        `torch.arange(1000) / 1` take?
     """, answer=(torch.arange(1000) / 1).nbytes,
-        check=8000 // 2, unit="B")
+        check=8000 // 2, unit="B",
+        wrong={
+            "A quotient is float32, 4 bytes a number.": 8000,
+        },
+        hint="Which dtype has a quotient, and how many bytes does it take?",
+        why="A quotient is `float32`, even if it is divided by one. A `float32` takes `4` bytes.")
 
 
 def the_flop_counter_sees_only_products() -> None:
@@ -159,22 +170,38 @@ def the_flop_counter_sees_only_products() -> None:
 
 @aside
 def triu_keeps_the_diagonal_and_above() -> None:
-    """triu() keeps the diagonal and what lies above; tril() the diagonal and below."""
+    """triu() keeps the diagonal and what is above it; tril() keeps the diagonal and what is below."""
     note(r"""
-        Each keeps one triangle of a matrix and puts zeros in the other. The diagonal belongs to
-        both. An argument shifts the border: with `1`, `triu` drops the diagonal too.
+        How does one get a triangle of a matrix? `triu` keeps the *upper* triangle and sets the rest
+        to zero, and `tril` keeps the *lower* one. Both keep the diagonal, from the upper left to
+        the lower right corner. `diagonal=1` moves the border up by one place: then `triu` drops the
+        diagonal, too. Here they are for a matrix of `3 × 3` ones:
     """)
     ones: Float[Tensor, "row col"] = torch.ones(3, 3)
     upper, lower = ones.triu(), ones.tril()  # @inspect upper, lower
     strict = ones.triu(diagonal=1)  # @inspect strict
     above, below = upper.tolist(), lower.tolist()
     shifted = strict.tolist()
-    assert above == [[1, 1, 1], [0, 1, 1], [0, 0, 1]], "diagonal and above"
-    assert below == [[1, 0, 0], [1, 1, 0], [1, 1, 1]], "diagonal and below"
-    assert shifted == [[0, 1, 1], [0, 0, 1], [0, 0, 0]], "what lies above"
-    question("How many ones are left in `torch.ones(5, 5).tril(diagonal=1)`?",
-             answer=int(torch.ones(5, 5).tril(diagonal=1).sum().item()),
-        check=sum(col <= row + 1 for row in range(5) for col in range(5)))
+    assert above == [[1, 1, 1], [0, 1, 1], [0, 0, 1]], \
+        "triu keeps the diagonal and what is above it."
+    assert below == [[1, 0, 0], [1, 1, 0], [1, 1, 1]], \
+        "tril keeps the diagonal and what is below it."
+    assert shifted == [[0, 1, 1], [0, 0, 1], [0, 0, 0]], \
+        "triu with diagonal=1 keeps only what is above the diagonal."
+    question(r"""
+        `diagonal=1` moves the border of `tril` up by one place, too. How many ones are left in
+        `torch.ones(5, 5).tril(diagonal=1)`?
+    """, answer=int(torch.ones(5, 5).tril(diagonal=1).sum().item()),
+        check=sum(col <= row + 1 for row in range(5) for col in range(5)), unit="ones",
+        wrong={
+            "That is without diagonal=1.": 15,
+            "The border moves up, so more ones stay.": 10,
+        },
+        hint="How many ones does `tril` keep in each row, and how many more with `diagonal=1`?",
+        why=r"""
+            `tril` keeps `1, 2, 3, 4, 5` ones in the five rows, `15`. With `diagonal=1` each row but
+            the last keeps one more.
+        """)
 
 
 def attention_weights(x: Tensor, keep: Tensor) -> Tensor:
@@ -247,9 +274,12 @@ def the_causal_mask_keeps_the_lower_triangle() -> None:
 def pytorchs_causal_attention_agrees() -> None:
     """PyTorch's own causal attention keeps the lower triangle."""
     note(r"""
-        Attention ends by averaging one *value* per key with those weights. Let the values be the
-        rows of the identity, and the output is the weights themselves: PyTorch's function shows its
-        mask.
+        Does PyTorch's attention with `is_causal=True` use
+        [the lower triangle](#the_causal_mask_keeps_the_lower_triangle), so that no token looks
+        ahead? Its result does not show the weights. Attention multiplies each weight by a row of
+        numbers of the token that is looked at, the *value*, and adds up. But if the values are the
+        rows of an identity matrix, the results are the weights themselves. Compare them with
+        `attention_weights`, which computes the weights with a given mask:
     """)
     n = 4
     x = torch.randn(n, 8)  # @unnoticed: 8: any width
@@ -259,56 +289,82 @@ def pytorchs_causal_attention_agrees() -> None:
     builtin = attend(q, q, values, is_causal=True)[0]  # @inspect builtin
     causal = attention_weights(x, keep.tril())
     leaking = attention_weights(x, keep.triu())
-    assert torch.allclose(builtin, causal), "is_causal means tril"
-    assert not torch.allclose(builtin, leaking), "it is not triu"
+    assert torch.allclose(builtin, causal), \
+        "PyTorch's weights are those of the lower triangle."
+    assert not torch.allclose(builtin, leaking), \
+        "PyTorch's weights are not those of the upper triangle."
     same = torch.zeros(1, 4, 8)  # @unnoticed: 1, 4, 8: zeros have equal scores
     tens = torch.tensor([[[0.0], [10], [20], [30]]])  # @unnoticed: 30: the last value is hidden
     question(r"""
-        All scores are equal, and the values of the four keys are `0`, `10`, `20`, `30`. What does
-        attention with `is_causal=True` return for the third query?
+        All scores are equal, so all weights that the mask leaves are equal, too. The values of `4`
+        tokens are `0`, `10`, `20`, `30`. What does causal attention return for the third token?
     """, answer=attend(same, same, tens, is_causal=True)[0, 2].item(),
-        check=(0 + 10 + 20) / 3)
+        check=(0 + 10 + 20) / 3,
+        wrong={
+            "The third token does not see the fourth.": 15,
+            "The third token also sees those before it.": 20,
+            "That is the upper triangle.": 25,
+        },
+        hint="Which of the tokens does the third one see?",
+        why="The third token sees itself and the two before it, each with the weight one third: the mean of `0`, `10` and `20`.")
 
 
 @aside
 def the_other_triangle_is_right_in_the_other_layout() -> None:
-    """A triangle is causal only together with what its rows mean."""
+    """If rows are keys instead of queries, the causal triangle is the upper one."""
     note(r"""
-        Those who write `triu` may mean another matrix, in which entry $(i, j)$ is what token $i$
-        gives to token $j$. Its rows are the sources. That is the transpose, and there the upper
-        triangle is causal. A triangle without a word on its rows is neither right nor wrong.
+        The [causal mask](#the_causal_mask_keeps_the_lower_triangle) keeps the lower triangle. Why
+        do some people write the upper one, `triu`? Their matrix may be transposed. With queries as
+        rows, entry $(i, j)$ says how much token $i$ looks at token $j$. With keys as rows, it says
+        how much token $i$ is looked at by token $j$. That is the same number at the mirrored place,
+        so the lower triangle becomes the upper one:
     """)
     n = 4  # @unnoticed: 4: any number of tokens
     keep = torch.ones(n, n, dtype=torch.bool)
     weights = attention_weights(torch.randn(n, 8), keep.tril())  # @unnoticed: 8: any width
     by_query: Float[Tensor, "query key"] = weights
     by_key: Float[Tensor, "key query"] = weights.t()  # @inspect by_key
-    assert torch.equal(by_query, by_query.tril()), "queries as rows: lower"
-    assert torch.equal(by_key, by_key.triu()), "sources as rows: upper"
+    assert torch.equal(by_query, by_query.tril()), \
+        "With queries as rows, all weights are in the lower triangle."
+    assert torch.equal(by_key, by_key.triu()), \
+        "With keys as rows, all weights are in the upper triangle."
 
     note(r"""
-        A mask may also name what to *remove*. Then, with queries as rows, it is `triu` after all,
-        but without the diagonal: keep `tril()`, or mask out `triu(diagonal=1)`.
+        There is a second reason to write `triu`. A mask may also mark what is *removed*, the later
+        tokens. With queries as rows these are above the diagonal. A token may look at itself, so
+        the diagonal must not be removed, and `triu` needs `diagonal=1`:
     """)
     remove = keep.triu(diagonal=1)  # @inspect remove
     with_diagonal = keep.triu()
-    assert torch.equal(~remove, keep.tril()), "one mask, said two ways"
+    assert torch.equal(~remove, keep.tril()), \
+        "Removing triu(diagonal=1) is the same as keeping tril()."
     more = with_diagonal.sum() - remove.sum()  # @inspect more.item()
-    assert more == n, "triu would remove the diagonal too"
+    assert more == n, "triu() would also remove the 4 places of the diagonal."
     question(r"""
-        Queries are rows, the mask names what to remove, and each token may see the past, itself and
-        the *next* token. Which `diagonal` does `triu` get?
+        Queries are rows, and a mask `triu(diagonal=d)` marks what is removed. Each token may look
+        at earlier tokens, at itself and also at the *next* token. What is `d`?
     """, answer=next(d for d in range(n) if keep.triu(d).equal(~keep.tril(diagonal=1))),
-        check=1 + 1)
+        check=1 + 1,
+        wrong={
+            "That also removes the next token.": 1,
+            "That also removes the token itself.": 0,
+        },
+        hint="With `diagonal=1`, the first place that is removed in a row is the next token.",
+        why=r"""
+            In row $i$, `triu(diagonal=d)` removes the columns from $i + d$ on. The next token, at
+            $i + 1$, stays only if $d$ is at least `2`.
+        """)
 
 
 @aside
 def a_leak_shows_when_the_future_changes() -> None:
-    """A leak shows itself when the future changes and the past moves."""
+    """To find a wrong mask, change the last token and see which outputs change."""
     note(r"""
-        Shapes do not betray a wrong mask, and a training loss that profits from it only looks good.
-        One test does: change the last token and see which outputs move. It is worth keeping among a
-        model's tests.
+        A wrong [causal mask](#the_causal_mask_keeps_the_lower_triangle) lets tokens look ahead. How
+        does one notice it? Shapes are right all the same, and the loss even looks better, because
+        the model sees the answers. But there is a test. Change the last token. No token before it
+        may look at it, so no output but the last may change. `moved` returns for each of `4` tokens
+        whether its output of attention changes, under a given mask:
     """)
     n = 4
     x = torch.rand(n, 8)
@@ -321,16 +377,25 @@ def a_leak_shows_when_the_future_changes() -> None:
         return [not torch.allclose(before[i], after[i]) for i in range(n)]
 
     causal, leaking = moved(keep.tril()), moved(keep.triu())
-    note("Which outputs moved, from the first token to the last, under either mask:")
-    assert causal == [False, False, False, True], "the past stands still"
-    assert leaking == [True, True, True, True], "every token saw the last"
+    assert causal == [False, False, False, True], \
+        "Under tril, only the output of the last token changes."
+    assert leaking == [True, True, True, True], \
+        "Under triu, all outputs change: each token sees the last."
+    note("This test belongs among the tests of every language model.")
     tokens = torch.rand(10, 8)
     mask = torch.ones(10, 10, dtype=torch.bool).tril()
     before = attention_weights(tokens, mask) @ tokens
     tokens[2] = torch.rand(8)
     after = attention_weights(tokens, mask) @ tokens
     question(r"""
-        In a sequence of `10` tokens under the causal mask, the third is changed. How many outputs
-        move?
+        In a sequence of `10` tokens under the causal mask, the third token is changed. How many
+        outputs change?
     """, answer=(after - before).abs().amax(1).gt(1e-4).sum().item(),
-        check=len(range(2, 10)))
+        check=len(range(2, 10)), unit="outputs",
+        wrong={
+            "The tokens after it look at it, not those before.": 3,
+            "Its own output changes, too.": 7,
+            "The tokens before it do not see it.": 10,
+        },
+        hint="Which tokens may look at the third one?",
+        why="The third token and all after it look at the third token. These are `8` of the `10`.")
