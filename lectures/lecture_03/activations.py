@@ -88,25 +88,23 @@ def kept_per_token(
 
 @aside
 def a_published_formula_counts_thirty_four_bytes() -> None:
-    """A block of GPT-3's kind keeps 34 bytes for each token and number of the width, and five for each head and pair of tokens."""
+    """An older block keeps 34 bytes for each number of a token, and 5 for each pair of tokens and head."""
     note(r"""
-        How many bytes of activations does a block keep for the backward pass? A paper of 2022
-        counted them for the block that GPT-3 used [@korthikanti2022]. That block has LayerNorm, a
-        nonlinearity called GELU, and *dropout*, which sets numbers to zero at random and keeps a
-        mask that says which. Take a width of $d$, $a$ heads, and sequences of $s$ tokens. (The
-        paper writes $h$ for the width.) In `bfloat16`, each token keeps in each layer
+        How many bytes does a block of GPT-3 keep for the backward pass? Its block is older than
+        that of Llama: it has LayerNorm, a nonlinearity called GELU, and *dropout*, which sets
+        random numbers to zero and keeps a mask that says which. A paper counted what it keeps
+        [@korthikanti2022]. A token has a width of $d$ numbers, attention has $a$ heads, and a
+        sequence has $s$ tokens. In `bfloat16`, a token keeps in each layer
 
         $$
         34\,d + 5\,a\,s \quad\text{bytes}
         $$
 
-        [@korthikanti2022]. The first term grows with the width. The second belongs to attention: in
-        each of $a$ heads, a token makes a pair with each of $s$ tokens.
-
-        Where do 34 and 5 come from [@korthikanti2022]? Go through the block and list the tensors
-        that the backward pass needs. A number takes `2` bytes, a place of a dropout mask takes `1`.
-        Inside the feed-forward part a token has $4d$ numbers, so a tensor there takes `8` bytes for
-        each number of the width:
+        [@korthikanti2022]. Why? Go through the block and list what the backward pass needs. A
+        number takes `2` bytes, and a place of a dropout mask `1`. Inside the feed-forward part a
+        token has $4d$ numbers, so a tensor there takes `8` bytes for each of the $d$ numbers. That
+        gives the first term. The second is for attention: in each of $a$ heads, a token makes a
+        pair with each of $s$ tokens.
     """)
     for_each_number = {
         "inputs of the norms": 2 + 2, "input of queries, keys, values": 2,
@@ -117,8 +115,8 @@ def a_published_formula_counts_thirty_four_bytes() -> None:
     assert sum(for_each_number.values()) == 34, \
         "A token keeps 34 bytes for each number of its width."
     assert sum(for_each_pair.values()) == 5, \
-        "It keeps 5 bytes for each head and each token that it is paired with."
-    note("Is the list complete? `PaperBlock` is that block. `kept_per_token` runs it, and adds up the bytes that autograd keeps for the backward pass, for each token. Here are three sizes, as width, heads, sequences and tokens of a sequence:")
+        "A token keeps 5 bytes for each head and each token that it is paired with."
+    note("Is the list complete? `PaperBlock` builds that block. `kept_per_token` runs it, and adds up the bytes that autograd keeps for each token. Each of the three cases below is a width $d$, heads $a$, a number of sequences, and $s$ tokens in each:")
     sizes = (64, 4, 2, 32), (64, 8, 2, 32), (96, 4, 3, 48)  # @inspect sizes  # @unnoticed: 2, 3: bytes per token are the same in any batch
     by_formula = [34 * d + 5 * a * s for d, a, _, s in sizes]  # @inspect by_formula as B
     assert by_formula == [2816, 3456, 4224], \
@@ -126,7 +124,7 @@ def a_published_formula_counts_thirty_four_bytes() -> None:
     kept = [kept_per_token(PaperBlock(d, a), d, b, s) for d, a, b, s in sizes]  # @inspect kept as B
     over = [k - f for k, f in zip(kept, by_formula)]
     assert over == [8.0] * 3, \
-        "Autograd keeps 8 bytes more for a token, at each size."
+        "In each case, autograd keeps 8 bytes more for a token than the formula says."
     x = torch.empty(2, 32, 64, dtype=torch.bfloat16, device="meta")  # @hide
     _, mean, deviation = torch.native_layer_norm(x, [64], None, None, 1e-5)  # @hide
     on_card = 2 * (mean.nbytes + deviation.nbytes) / (2 * 32)  # @hide
@@ -135,31 +133,31 @@ def a_published_formula_counts_thirty_four_bytes() -> None:
     d, a, s = 12288, 96, 2048
     share = 5 * a * s / (34 * d + 5 * a * s)  # @inspect share as %
     assert round(share, 2) == 0.70, \
-        "In GPT-3, 70 % of the bytes are kept for pairs of tokens."
+        "In GPT-3, 70 % of the bytes are those of pairs, 5 a s."
     note(rf"""
-        The list is complete, up to {over[0]:.0f} bytes for a token: each of the two norms also
-        keeps the mean and the deviation of a token, which the paper leaves out.
+        The list is complete but for {over[0]:.0f} bytes: each of the two norms also keeps a mean
+        and a deviation for each token, which the paper leaves out.
 
-        GPT-3 has width `12288` and `96` heads, and reads `2048` tokens at a time [@gpt3]. In each
-        layer a token keeps `34 * 12288` bytes, which is {34 * d:,}, and `5 * 96 * 2048`, which is
-        {5 * a * s:,}. So {share:.0%} is kept for pairs of tokens. (The paper counts all layers of
-        GPT-3 alike; some of them look at fewer pairs [@gpt3].)
+        GPT-3 has $d = 12288$, $a = 96$ and $s = 2048$ [@gpt3]. So a token keeps `34 * 12288` bytes
+        in each layer for its own numbers, {34 * d / 1e3:.0f} kB, and `5 * 96 * 2048` bytes for
+        pairs, {5 * a * s / 1e3:.0f} kB. Pairs take {share:.0%}, because there are so many tokens
+        and heads.
     """)
     question("GPT-3 has width `12288` and `96` heads. From how many tokens in a sequence on is the second term, $5as$ bytes for a token, larger than the first, $34d$?",
              answer=next(s for s in range(1, 9999) if 5 * a * s > 34 * d), check=34 * 12288 // (5 * 96) + 1, unit="tokens",
              within=0.01, hint="Set both terms equal, and solve for $s$.",
              wrong={"There are 96 heads: each keeps 5 bytes for a pair.": 34 * 12288 // 5 + 1},
-             why="The terms are equal at $s = 34d / 5a$. GPT-3 was trained on more than twice as many tokens at a time, so pairs took most of its memory.")
+             why="The terms are equal where $34d = 5as$, so at $s = 34d / 5a$. GPT-3 was trained on more than twice as many tokens at a time, so pairs took most of its memory.")
 
 
 def the_block_of_today_keeps_other_tensors() -> None:
     """Of what a block of today keeps, two thirds belong to its feed-forward part."""
     note(r"""
-        How many bytes of activations does a block of Llama-3 keep for each token? Let $d$ be its
-        width, $d_{kv}$ the numbers in all keys of a token, $h$ the width inside the feed-forward
-        part, and $a$ the number of heads. Each number takes `2` bytes in `bfloat16`. Attention is
-        fused: one kernel that does not keep its weights. Go through the block from its input to its
-        output, and list what the backward pass needs:
+        How many bytes does a block of Llama-3 keep for the backward pass, for each token? A token
+        has $d$ numbers, all its keys together have $d_{kv}$, and inside the feed-forward part it
+        has $h$. There are $a$ heads. Each number takes `2` bytes in `bfloat16`. Attention is
+        *fused*: a single kernel computes it, and does not keep its softmax weights. Go through the
+        block from its input to its output, and list what the backward pass needs:
 
         | kept for each token | bytes |
         |---|---|
@@ -171,15 +169,17 @@ def the_block_of_today_keeps_other_tensors() -> None:
         | gate, its SiLU, up, and the product of the last two | $8h$ |
         | a `float32` for each norm, and one for each head | $8 + 4a$ |
 
-        Without the last row, which is small, that is
+        The rows with $d$ add up to $4 + 2 + 2 + 2 + 2 = 12$ times $d$. Without the last row, which
+        is small, a token keeps
 
         [@eq:activations]: $$
         \text{bytes a token keeps in a layer} \approx 12\,d + 4\,d_{kv} + 8\,h
         $$
 
         Compare the whole list with what autograd keeps, for a small block that reads `2` texts of
-        `32` tokens. `kept_per_token` adds up the bytes for each token. `with_lean_norms` makes the
-        two norms keep no more than the list says, as the kernel of a GPU does:
+        `32` tokens. `SMALL` has the sizes of this block. `kept_per_token` adds up the bytes that
+        autograd keeps for each token. `with_lean_norms` lets the two norms keep what the list says,
+        as the kernel of a GPU does:
     """)
     d, kv, h, a = SMALL.width, SMALL.kv_width, SMALL.hidden, SMALL.heads  # @inspect d, kv, h, a
     rounded = 12 * d + 4 * kv + 8 * h  # @inspect rounded as B
@@ -188,7 +188,7 @@ def the_block_of_today_keeps_other_tensors() -> None:
     # Width, texts, tokens of a text, and the size of a head:
     kept = kept_per_token(block, d, 2, 32, SMALL.head)  # @inspect kept as B  # @unnoticed: 2, 32: bytes per token are the same in any batch
     assert kept == listed, \
-        "The list is right to the byte."
+        "Autograd keeps as many bytes as the list says."
     assert listed == activation_bytes(SMALL, SMALL.context) == 2152, \
         "The list gives 2152 bytes for a token of the small block."  # @hide
 
@@ -235,10 +235,9 @@ def the_block_of_today_keeps_other_tensors() -> None:
     assert exact_layer - layer == 2 * 4 + 4 * 32, \
         "The formula leaves out the few numbers of norms and heads."  # @hide
     note(rf"""
-        Each token keeps {layer:,} bytes in each layer, and {share:.0%} of them are the four tensors
-        inside the feed-forward part. The cause is the gate: it takes four tensors of width $h$ to
-        go backward through SwiGLU. GPT-3's kind of block, without a gate, keeps two such tensors
-        [@korthikanti2022].
+        So each token keeps {layer / 1e3:.0f} kB in each layer, and {share:.0%} of it is kept inside
+        the feed-forward part. The cause is the gate: to go backward through SwiGLU, four tensors of
+        the large width $h$ are needed, the gate, its SiLU, up, and their product.
     """)
     by_part = {
         name: {
@@ -250,8 +249,8 @@ def the_block_of_today_keeps_other_tensors() -> None:
         "The parts add up to the formula."  # @hide
     figure(stacks({n: {p: b / 1000 for p, b in of.items()} for n, of in by_part.items()}, "kB for each token and layer"),
         caption=r"""
-            Bytes that a token leaves in a layer of two models, by the three terms of the formula.
-            The first, $12d$, is what norms and attention keep at the width of the model.
+            What a token keeps in a layer of two models, by the three terms of the formula. The
+            first, $12d$, is what norms and attention keep at the width of the model.
         """, alt=r"""
             Two stacked bars. In both the part inside the feed-forward part is the longest; keys and
             values are a quarter as long in Llama-3-8B as in Llama-2-7B.
@@ -264,7 +263,7 @@ def the_block_of_today_keeps_other_tensors() -> None:
             "That is one layer.": 12 * 4096 + 4 * 1024 + 8 * 14336,
             "Each number takes two bytes; the formula has that in it already.": 2 * 32 * (12 * 4096 + 4 * 1024 + 8 * 14336),
         }, hint="First one layer, then all of them.",
-        why="One layer keeps $12d + 4d_{kv} + 8h$ bytes. All layers are alike, so multiply by `32`. ")
+        why="One layer keeps $12d + 4d_{kv} + 8h$ bytes. All layers are alike, so multiply by `32`.")
 
 
 class LeanNorm(torch.autograd.Function):
@@ -308,15 +307,21 @@ def with_lean_norms(block: Block) -> Block:
 
 @aside
 def a_norm_in_pieces_keeps_float32_copies() -> None:
-    """A norm that runs as several operations keeps float32 copies, more than fused attention keeps."""
+    """A norm that runs in pieces keeps `float32` copies, more than fused attention keeps."""
     note(r"""
-        RMSNorm computes next to nothing. Can it still keep more for the backward pass than
-        attention? A norm of `bfloat16` numbers computes in `float32`, because its sum would lose
-        digits otherwise. On a GPU, PyTorch has one kernel for the norm. That kernel keeps its input
-        and one `float32` for each token, and computes the rest again in the backward pass. On a CPU
-        there is no such kernel, and PyTorch runs single operations: convert, square, divide,
-        convert back. Autograd keeps what passes between them: two copies of the input in `float32`.
-        `Lean` is a norm that keeps only what the kernel keeps:
+        RMSNorm divides the numbers of a token by their root mean square. That is little work. Can
+        it keep much for the backward pass all the same? That depends on how it runs. Its input is
+        in `bfloat16`, `2` bytes a number, but the norm computes in `float32`, because its sum would
+        lose digits otherwise.
+
+        - As *one kernel*, as on a GPU: it keeps its input, and one `float32` for each token. It
+          computes the rest again in the backward pass.
+        - *In pieces*, as on a CPU: PyTorch runs one operation after the other, to convert, square,
+          divide, and convert back. Autograd keeps what passes between them: two copies of the input
+          in `float32`.
+
+        `RMSNorm` runs in pieces. `Lean` is a norm that keeps only what the kernel keeps. First
+        check that both compute the same, for `4` texts of `8` tokens of `64` numbers:
     """)
     x = torch.randn(4, 8, 64, dtype=torch.float64, requires_grad=True)  # @unnoticed: 4, 8, float64, dtype= dropped: any tokens
     pieces, lean = RMSNorm(64).double(), Lean(64).double()
@@ -329,26 +334,32 @@ def a_norm_in_pieces_keeps_float32_copies() -> None:
 
     in_parts = gradients(pieces)
     assert torch.allclose(gradients(lean), in_parts), \
-        "Both give the same gradients."
+        "Both norms give the same gradients."
+    note("Now the bytes that both keep for each number of a token. `kept_per_token` measures a token of `64` numbers; the `4` bytes of the `float32` for the token are taken off:")
     kept = [kept_per_token(n, 64, 2, 16) for n in (RMSNorm(64), Lean(64))]
     in_pieces = (kept[0] - 4) / 64  # @measure in_pieces as B
     in_one = (kept[1] - 4) / 64  # @inspect in_one as B
-    assert in_one == 2.0, "In one kernel, a norm keeps 2 bytes for each number."
-    assert in_pieces >= in_one, "As single operations, it keeps no less."
+    assert in_one == 2.0, "As one kernel, a norm keeps 2 bytes for each number."
+    assert in_pieces >= in_one, "In pieces, it keeps no less."
+    note(r"""
+        How much is that in a block of Llama-3-8B? It is `4096` wide and has two norms.
+        `activation_bytes` gives what the whole block keeps for a token. Compare the norms also with
+        fused attention, which keeps the queries, keys and values of a token, and one `float32` for
+        each of `32` heads:
+    """)
     config = LLAMA_3_8B
     with_pieces = activation_bytes(config, 8192, norm=8)
     more = with_pieces / activation_bytes(config, 8192) - 1  # @inspect more as %
     assert 0.29 < more < 0.30, \
-        "With norms in pieces, a block of Llama-3-8B keeps 29 % more."
+        "With norms in pieces, the whole block keeps 29 % more."
     norms = 2 * (8 * config.width + 4)  # @inspect norms as B
-    # Queries in bfloat16, keys and values, and one float32 for each head:
     attention = 2 * config.width + 4 * config.kv_width + 4 * config.heads  # @inspect attention as B
     assert round(norms / attention, 2) == 5.28, \
-        "In pieces, its norms keep 5.28 times what fused attention keeps."
+        "In pieces, the two norms keep 5.28 times what fused attention keeps."
     note(rf"""
-        Two copies in `float32` are `8` bytes for each number, instead of the `2` of the kernel. So
-        in pieces the two norms of a block of Llama-3-8B keep {norms / attention:.1f} times as much
-        as its fused attention, and the whole block keeps {more:.0%} more.
+        In pieces the two norms keep {norms / attention:.1f} times as much as fused attention, and
+        the whole block keeps {more:.0%} more. The cause is that two copies in `float32` take `8`
+        bytes for each number, where the kernel keeps `2`.
     """)
     other = replace(config, width=2048)
     question(r"""
@@ -365,15 +376,15 @@ def a_norm_in_pieces_keeps_float32_copies() -> None:
 def written_attention_keeps_a_weight_per_pair() -> None:
     """Written-out attention keeps a weight for every pair of tokens; fused attention keeps none."""
     note(r"""
-        Most activations of a block are the same for each token, however long the text is. One kind
-        is not: the softmax weights of attention. In each head, a token has a weight for each token
-        of the text, and the backward pass needs all of them.
+        In attention, each token has a *softmax weight* for each token of the text, in every head:
+        how much it takes from that token. The backward pass needs these weights. Must they be kept?
 
-        *Written-out* attention, computed as separate operations, keeps these weights. *Fused*
-        attention, computed by a single kernel, keeps only one `float32` for each head and token. In
-        the backward pass it computes the weights again from that, piece by piece [@dao2022].
-        Measure both: a small block with `8` heads reads longer and longer texts, and
-        `kept_per_token` adds up the bytes that autograd keeps for each token:
+        - *Written-out* attention, which runs as separate operations, keeps them.
+        - *Fused* attention, which runs as a single kernel, keeps only one `float32` for each head
+          and token. From this it computes the weights again in the backward pass [@dao2022].
+
+        Measure both. A small block with `8` heads reads longer and longer texts, and
+        `kept_per_token` adds up the bytes that autograd keeps for each token, in the whole block:
     """)
     lengths = [16, 32, 64, 128]
 
@@ -384,14 +395,14 @@ def written_attention_keeps_a_weight_per_pair() -> None:
     fused = [kept(n, "fused") for n in lengths]  # @inspect fused as B
     written = [kept(n, "written") for n in lengths]  # @inspect written as B
     assert max(fused) == min(fused), \
-        "Fused, a token keeps the same at any length."
+        "Fused, a token keeps as many bytes in a long text as in a short one."
     more = [w - f for w, f in zip(written, fused)]  # @hide
     assert more == [224, 480, 992, 2016], \
         "Written out, a token keeps 224, 480, 992 and 2016 bytes more."  # @hide
-    # Fused attention keeps 4 bytes for each of 8 heads instead of the weights.
+    # Without the 4 bytes for each of 8 heads that fused attention keeps instead:
     weights = [w - (f - 4 * 8) for w, f in zip(written, fused)]  # @inspect weights as B
     assert weights == [2 * 8 * n for n in lengths], \
-        "Written out, a token keeps 2 bytes for each head and each token of the text."
+        "Written out, a token also keeps 2 bytes for each of 8 heads and each token of the text."
     tokens, heads = 8192, LLAMA_3_8B.heads  # @hide
     token = activation_bytes(LLAMA_3_8B, tokens)  # @hide
     layer = tokens * token  # @hide
@@ -401,13 +412,13 @@ def written_attention_keeps_a_weight_per_pair() -> None:
     assert LLAMA_3_8B.context == tokens, \
         "Llama-3-8B reads 8192 tokens."  # @hide
     note(rf"""
-        So written out, the bytes of a token grow with the text: twice the text, twice the weights
-        that each token keeps.
+        So with written-out attention, twice the text means twice the weights that *each* token
+        keeps. With fused attention a token keeps the same in any text.
 
-        Llama-3-8B has `32` heads and was trained on texts of `8192` tokens [@llama3]. Fused, a
-        token keeps {token:,} bytes in a layer. Written out, it keeps `2 * 32 * 8192` more, which is
-        {2 * heads * tokens:,}. For one text, one layer keeps {out / 1e9:.1f} GB written out, and
-        {layer / 1e9:.1f} GB fused.
+        Llama-3-8B has `32` heads and reads texts of `8192` tokens [@llama3]. Fused, a token keeps
+        {token / 1e3:.0f} kB in a layer. Written out, it keeps `2 * 32 * 8192` bytes more,
+        {2 * heads * tokens / 1e3:.0f} kB. For all tokens of one text, a layer keeps {out / 1e9:.1f}
+        GB written out, and {layer / 1e9:.1f} GB fused.
     """)
     more_lengths = [2**n for n in range(9, 18)]  # @hide
     lines = {
@@ -443,10 +454,13 @@ def written_attention_keeps_a_weight_per_pair() -> None:
 def checkpointing_keeps_the_input_alone() -> None:
     """A checkpointed block keeps its input alone, and is computed once more."""
     note(r"""
-        Activations that are not kept can be computed again. This is *activation checkpointing*
-        [@chen2016]. PyTorch's `checkpoint` runs a block and keeps only its input. When the backward
-        pass reaches the block, the block runs once more from that input. Try it with a small block
-        and `2` texts of `32` tokens. `saved_bytes_of` adds up the bytes that autograd keeps:
+        Activations are results of the forward pass that the backward pass needs, and they take much
+        memory. What is not kept can be computed again. This is *activation checkpointing*
+        [@chen2016]: a block keeps only its input. When the backward pass reaches the block, the
+        block runs once more from this input.
+
+        PyTorch's `checkpoint` does this. Try it with a small block that reads `2` texts of `32`
+        tokens of `64` numbers. `saved_bytes_of` adds up the bytes that autograd keeps:
     """)
     block = Block(SMALL).bfloat16()
     x = torch.randn(2, 32, 64, dtype=torch.bfloat16, requires_grad=True)
@@ -459,7 +473,7 @@ def checkpointing_keeps_the_input_alone() -> None:
     given = [*block.parameters(), turn]  # there in any case, so not counted  # @hide
     kept = saved_bytes_of(lambda: checkpointed(x), given)  # @inspect kept as B
     assert kept == x.nbytes == 2 * 64 * (2 * 32), \
-        "Autograd keeps the bytes of the block's input, no more."
+        "Autograd keeps 2 bytes for each number of the block's input, and nothing else."
     expected, = torch.autograd.grad(block(x, turn).sum(), x)  # @hide
     gradient, = torch.autograd.grad(checkpointed(x).sum(), x)  # @hide
     assert torch.equal(gradient, expected), \
@@ -468,13 +482,12 @@ def checkpointing_keeps_the_input_alone() -> None:
     assert 20 < saved < 21, \
         "A block of Llama-3-8B that is not checkpointed keeps 21 times what its input takes."  # @hide
     note(rf"""
-        How much is saved? The input of a block of Llama-3-8B is `4096` numbers of `2` bytes for
-        each token. Without checkpointing, and with fused attention, the block keeps {saved:.0f}
-        times as much.
+        In a block of Llama-3-8B, which is `4096` wide, the input is `4096` numbers of `2` bytes for
+        each token. Without checkpointing the block keeps {saved:.0f} times as much.
 
-        What does it cost? Count the FLOPs of a block of Llama-3-8B with `4096` tokens, on `meta`,
-        with attention written out: of a forward pass, of a training step, and of a training step
-        with checkpointing:
+        The price is time. A training step is a forward and a backward pass, and checkpointing adds
+        a second forward pass. How many FLOPs is that? `large` is a block of Llama-3-8B, which reads
+        `4096` tokens here, and `flops` counts:
     """)
     with torch.device("meta"):  # @hide
         large = Block(LLAMA_3_8B, "written")
@@ -483,7 +496,7 @@ def checkpointing_keeps_the_input_alone() -> None:
     forward = flops(lambda: large(x, turn))  # @inspect forward as FLOP
     usual = flops(lambda: large(x, turn).sum().backward())  # @inspect usual as FLOP
     assert usual == 3 * forward, \
-        "A usual step takes three times the FLOPs of a forward pass."
+        "A step without checkpointing takes three times the FLOPs of a forward pass."
     run = partial(checkpoint, large, x, turn, use_reentrant=False)
     longer = flops(lambda: run().sum().backward())  # @inspect longer as FLOP
     more = longer / usual - 1  # @inspect more as %
@@ -493,9 +506,9 @@ def checkpointing_keeps_the_input_alone() -> None:
     assert longer - usual == forward - down, \
         "What runs again is the forward pass without its last product."  # @hide
     misbelief("Checkpointing every block costs a third more.", rf"""
-        It costs {more:.0%} more here. A third would be a whole forward pass, since a step is three
-        of them. But the gradients of a product need what goes into it, and not its result. So the
-        backward pass does not need the block's last product, `down`, and PyTorch stops before it.
+        A step takes {more:.0%} more FLOPs here. A third would be a whole forward pass. But PyTorch
+        stops before the block's last product, `down`, because the backward pass needs what goes
+        into this product and not its result.
     """)
     step = {"forward pass": forward, "backward pass": usual - forward}  # @hide
     both = {"usual": step, "checkpointed": {**step, "forward once more": longer - usual}}  # @hide
@@ -507,8 +520,9 @@ def checkpointing_keeps_the_input_alone() -> None:
         checkpointed step has a third part, a little shorter than the forward pass.
     """)
     question(r"""
-        Llama-3-8B is `4096` wide and has `32` blocks. Every block is checkpointed, in `bfloat16`.
-        How many bytes do the inputs of all blocks take for one text of `8192` tokens?
+        Llama-3-8B is `4096` wide and has `32` blocks. Every block is checkpointed, and a number
+        takes `2` bytes. How many bytes do the inputs of all blocks take for one text of `8192`
+        tokens?
     """, answer=32 * 2 * 4096 * 8192, check=2 * 2**30, unit="B", wrong={
             "A number of bfloat16 takes two bytes.": 32 * 4096 * 8192,
             "Each of the 32 blocks keeps its input.": 2 * 4096 * 8192,
@@ -519,42 +533,38 @@ def checkpointing_keeps_the_input_alone() -> None:
 def checkpointing_lets_a_large_model_fit() -> None:
     """Sharding divides what a model keeps, and checkpointing what a text keeps."""
     note(r"""
-        Can Llama-3-70B be trained on cards of `80` GB? A card has to hold two things. The first is
-        the model's state: parameters, gradients and the optimizer's averages, `16` bytes a
-        parameter with AdamW and a `float32` master copy. *Sharding* gives each card a slice of it,
-        so more cards hold less each. The second is the activations of the text that the card reads.
-        More cards do not divide them. Checkpointing does: then a card keeps the inputs of all
-        blocks, and the activations of one block at a time, the one that is computed again.
+        Can Llama-3-70B be trained on cards of `80` GB, one text of `8192` tokens on each? Two
+        things have to fit into a card:
 
-        `on_a_card` gives both in GB, for a text of `8192` tokens. `of_a_block` are the activations
-        of one block with fused attention:
+        - The *state* of the model: parameters, gradients and the optimizer's averages, `16` bytes a
+          parameter. *Sharding* gives each card a slice, so with more cards, each holds less of it.
+        - The *activations* of the text that the card reads. Other cards read other texts, so more
+          cards do not make these smaller. Checkpointing does: a card then keeps the inputs of all
+          `80` blocks, and the activations of one block at a time, the one that is computed again.
+
+        First the activations. `activation_bytes` gives the bytes that a token keeps in a block, and
+        an input is `8192` numbers of `2` bytes for each token:
     """)
     config, tokens = LLAMA_3_70B, 8192
-    of_a_block = tokens * activation_bytes(config, tokens)  # @inspect of_a_block as B
-    inputs = config.layers * tokens * 2 * config.width  # @inspect inputs as B
-
-    def on_a_card(cards: int, activations_kept: str) -> dict[str, float]:
-        if activations_kept == "all":
-            activations = config.layers * of_a_block
-        else:
-            activations = inputs + of_a_block
-        return {
-            "state": 16 * parameter_count(config) / cards / GB,
-            "activations": activations / GB,
-        }
-
-    without = on_a_card(1024, "all")  # @inspect without
-    state, activations = without.values()
-    assert round(state, 1) == 1.1, "With 1024 cards the state is small."
+    of_a_block = tokens * activation_bytes(config, tokens) / GB  # @inspect round(of_a_block, 1) as GB
+    inputs = 80 * tokens * 2 * 8192 / GB  # @inspect round(inputs, 1) as GB
+    assert inputs == config.layers * tokens * 2 * config.width / GB, \
+        "These are the layers and the width of Llama-3-70B."  # @hide
+    activations, checkpointed = 80 * of_a_block, inputs + of_a_block
     assert round(activations, 1) == 217.6, \
-        "The activations still need more than two cards."
-    needs = {
-        cards: sum(on_a_card(cards, "inputs of blocks").values())
-        for cards in (8, 16, 32, 64)
-    }  # @inspect needs
+        "Without checkpointing, the activations of one text take 217.6 GB."
+    assert round(checkpointed, 1) == 13.5, \
+        "With checkpointing, they take 13.5 GB."
+    note("No number of cards helps without checkpointing: one text alone takes more than two cards have. With checkpointing, add the slice of the state that each card holds. `state` is that of the whole model:")
+    state = 16 * parameter_count(config) / GB  # @inspect round(state) as GB
+    needs = {cards: state / cards + checkpointed for cards in (8, 16, 32, 64)}
+    needed = {cards: round(need) for cards, need in needs.items()}  # @inspect needed as GB
     enough = [cards for cards, need in needs.items() if need < 80]
     assert enough == [32, 64], \
-        "Checkpointed, state and activations fit from 32 cards on."
+        "With checkpointing, state and activations fit into 80 GB from 32 cards on."
+    without = state / 1024, activations  # @hide
+    assert round(without[0], 1) == 1.1, \
+        "With 1024 cards, a slice of the state is 1.1 GB."  # @hide
     inputs_alone = "inputs of blocks"  # @hide
     recipes = {r.name: r.total for r in RECIPES if r.key in ("adamw", "adamw-mixed", "adamw-bfloat16")}  # @hide
     card, mixed = CARDS["H100 SXM"], "AdamW, bfloat16, float32 master copy"  # @hide
@@ -573,7 +583,8 @@ def checkpointing_lets_a_large_model_fit() -> None:
         }
 
     drawn = in_training("Llama-3-70B", 1024, tokens, mixed, "all")  # @hide
-    assert [drawn["state"] / GB, drawn["activations"] / GB] == [*without.values()], \
+    in_picture = [round(drawn[kind] / GB, 6) for kind in ("state", "activations")]  # @hide
+    assert in_picture == [round(size, 6) for size in without], \
         "The picture shows the same numbers."  # @hide
     explore(in_training, over={
         "model": ["Llama-3.2-1B", "Llama-3-8B", "Llama-3-70B", "Llama-3-405B"],
@@ -597,8 +608,9 @@ def checkpointing_lets_a_large_model_fit() -> None:
         """)  # @hide
     note(rf"""
         So without checkpointing no number of cards is enough: the activations of one text take
-        {activations:.0f} GB, whatever the number. With checkpointing they take
-        {(inputs + of_a_block) / GB:.1f} GB, and {enough[0]} cards are enough.
+        {activations:.0f} GB on each. With checkpointing they take {checkpointed:.1f} GB, and
+        {enough[0]} cards are enough, because a slice of the state is then {state / enough[0]:.0f}
+        GB.
     """)
     question(r"""
         A model has `2e9` parameters, and its state takes `16` bytes for each. It is sharded over
@@ -669,16 +681,19 @@ def peak_and_forwards(  # @stepover
 def memory_can_grow_with_the_root_of_the_depth() -> None:
     """What layers keep can grow with their number, with its root, or not at all."""
     note(r"""
-        How little memory do the activations of a deep model need? Take $L$ equal layers, one after
-        the other. Here each layer is a sine, and needs its input for the backward pass. There are
-        three ways:
+        A deep model has many layers, and each needs its input for the backward pass. How little
+        memory can that take? Take $L$ equal layers in a row, one after the other. Each layer here
+        is the sine of its input. There are three ways:
 
-        - keep every input: memory grows with $L$, and each layer runs once;
-        - cut the row into $\sqrt{L}$ segments of $\sqrt{L}$ layers, and keep the input of each
-          segment: on the way back, one segment at a time runs again [@chen2016]. Memory grows with
-          $\sqrt{L}$, and each layer runs about twice;
-        - keep the first input alone: for each layer everything before it runs again. Memory does
-          not grow, and the row runs about $L^2/2$ layers.
+        - *Keep every input.* Memory grows with $L$. Each layer runs once.
+        - *Keep the inputs of segments.* Cut the row into $\sqrt{L}$ segments of $\sqrt{L}$ layers,
+          and keep the input of each segment. In the backward pass one segment at a time runs again,
+          and keeps its inputs meanwhile [@chen2016]. Memory grows with $\sqrt{L}$, and each layer
+          runs about twice.
+        - *Keep the first input alone.* For each layer, everything before it runs again. Memory does
+          not grow, but there are about $L^2/2$ runs of a layer.
+
+        `kept_all`, `kept_in_segments` and `KeptNone` are the three ways:
     """)
     x = torch.randn(1000).double().requires_grad_()  # @unnoticed: 1000, .double(): any tensor
     rows = kept_all, kept_in_segments, KeptNone.apply
@@ -686,7 +701,7 @@ def memory_can_grow_with_the_root_of_the_depth() -> None:
     first, *others = [torch.autograd.grad(total, x)[0] for total in sums]
     assert all(torch.allclose(g, first) for g in others), \
         "All three ways give the same gradient."
-    note("Measure all three for `4`, `16` and `64` layers. `peak_and_forwards` counts the most tensors alive at once, and how often a layer runs forward:")
+    note("Measure all three for `4`, `16` and `64` layers. `peak_and_forwards` counts the most tensors that are in memory at once, and how often a layer runs:")
     depths = [4, 16, 64]
     every, segments, none = (
         [peak_and_forwards(row, n) for n in depths] for row in rows)
@@ -695,46 +710,49 @@ def memory_can_grow_with_the_root_of_the_depth() -> None:
     assert peaks == {"every": [5, 17, 65], "segments": [4, 8, 16], "none": [3, 3, 3]}, \
         "So many tensors are alive at once."  # @hide
     assert 3.7 < peaks["every"][2] / peaks["every"][1] < 3.9, \
-        "Every input kept: four times the layers take about four times the memory."
+        "Every input kept: from 16 to 64 layers, the memory grows to about four times."
     assert peaks["segments"][2] == 2 * peaks["segments"][1], \
-        "In segments: they take about twice the memory."
+        "In segments: from 16 to 64 layers, the memory doubles."
     assert set(peaks["none"]) == {3}, \
-        "One input kept: they take no more memory."
+        "One input kept: the memory does not grow."
     runs = [row[2][1] for row in (every, segments, none)]  # @inspect runs
     assert runs[0] == 64, "Every input kept: each of 64 layers runs once."
     assert runs[1] == 2 * 64 - 8, \
-        "In segments: each runs twice, but for the last of each segment."
+        "In segments: each of 64 runs twice, but for the last of each of 8 segments."
     assert runs[2] == 64 + 64 * 63 // 2, \
-        "One input kept: all that comes before a layer runs again for it."
+        "One input kept: for each of 64 layers, all layers before it run again."
     note(rf"""
-        With `64` layers, the three ways keep at most {peaks["every"][2]}, {peaks["segments"][2]}
-        and {peaks["none"][2]} tensors, and run {runs[0]}, {runs[1]} and {runs[2]:,} layers.
+        | `64` layers | tensors in memory | runs of a layer |
+        |---|---|---|
+        | every input | {peaks["every"][2]} | {runs[0]} |
+        | inputs of segments | {peaks["segments"][2]} | {runs[1]} |
+        | first input alone | {peaks["none"][2]} | {runs[2]:,} |
 
-        Checkpointing every block of a Transformer is like the first way, with a block as a layer:
-        what is kept grows with the number of blocks. But the input of a block is small against what
-        the block makes inside, so segments are seldom needed.
+        So segments save most of the memory for one more run. The root is the best size, because
+        fewer segments are longer, and more segments have more inputs to keep.
     """)
     question(r"""
-        A row of `100` layers is cut into `10` segments of `10` layers. On the way back it keeps the
-        inputs of all segments, and those of all layers of the segment that runs again. How many
-        inputs is that at most?
+        A row of `100` layers is cut into `10` segments of `10` layers. In the backward pass it
+        keeps the inputs of all segments, and those of all layers of the segment that runs again.
+        How many inputs is that at most?
     """, answer=10 + 10, check=100 // math.isqrt(100) + math.isqrt(100), unit="inputs", within=0.1,
-        why="Ten for the segments and ten within one. Longer segments would be fewer, but each would keep more.")
+        why="`10` inputs of segments, and `10` within the segment that runs again. Longer segments would be fewer, but each would keep more.")
 
 
 @aside
 def recomputing_attention_alone_is_nearly_free() -> None:
     """Recomputing attention's weights alone gives back most of the bytes for few of the FLOPs."""
     note(r"""
-        Which activations of a block are the cheapest to compute again? The softmax weights of
-        attention. In long texts they take the most bytes, since there is one for each head and each
-        pair of tokens. And few FLOPs make them: one product of queries and keys. So keep queries,
-        keys and values, and compute only the weights again [@korthikanti2022]. This is *selective
-        recomputation*.
+        Which of the tensors that a block keeps for the backward pass are the cheapest to compute
+        again? The softmax weights of attention. In a long text they take the most bytes, because
+        there is one for each head and each pair of tokens. And few FLOPs make them: a single
+        product, of queries and keys. So keep queries, keys and values, and compute only the weights
+        again [@korthikanti2022]. This is *selective recomputation*.
 
-        Here a small block with `8` heads reads `128` tokens. `attend` is the step of its attention
-        that turns queries, keys and values into a result. `checkpoint` makes it keep only these
-        three. `kept_per_token` adds up what autograd keeps of the whole block:
+        Here a small block with `8` heads, `64` wide, reads `128` tokens. `attend` is the step of
+        its attention that turns queries, keys and values into a result. `checkpoint` makes this
+        step keep only these three. `kept_per_token` adds up the bytes that autograd keeps for a
+        token in the whole block, and `flops` counts a forward and a backward pass:
     """)
     block = with_lean_norms(Block(SMALL, "written"))
     turn = turns(SMALL.head, 128).bfloat16()
@@ -749,13 +767,13 @@ def recomputing_attention_alone_is_nearly_free() -> None:
     block.attention.attend = partial(checkpoint, attend, use_reentrant=False)
     kept_after = kept_per_token(block, 64, 1, 128, SMALL.head)  # @inspect kept_after as B  # @unnoticed: 1: bytes per token are the same in any batch
     assert kept_before - kept_after == 2 * 8 * 128, \
-        "The softmax weights are no longer kept: 2 bytes for each head and pair."
+        "A token keeps less, by 2 bytes for each of 8 heads and 128 tokens: its softmax weights."
     fused = activation_bytes(SMALL, 128)  # @hide
     assert kept_after == fused - 4 * 8, \
-        "What is kept is a little less than with fused attention."  # @hide
+        "The block keeps a little less than with fused attention."  # @hide
     extra = flops(step) - flops_before  # @inspect extra as FLOP
     assert extra == 2 * 128 * 128 * 64, \
-        "The scores are computed once more, and nothing else."
+        "One product more, of queries and keys, is computed."
     share = extra / flops_before  # @inspect share as %
     assert round(share, 3) == 0.048, \
         "The step takes less than 5 % more FLOPs."  # @hide
@@ -779,22 +797,22 @@ def recomputing_attention_alone_is_nearly_free() -> None:
     assert forward == s * (24 * d**2 + 4 * s * d), \
         "A forward pass of GPT-3's layer takes 24 d**2 + 4 s d FLOPs for a token."  # @hide
     note(rf"""
-        In this small block the bytes for a token fall from {kept_before:,.0f} to {kept_after:,.0f},
-        and the step takes {share:.1%} more FLOPs.
+        In this small block, the bytes for a token fall from {kept_before:,.0f} to
+        {kept_after:,.0f}, by half, and the FLOPs rise by only {share:.1%}.
 
-        In GPT-3 the softmax weights are `70%` of all activations [@korthikanti2022]. How many FLOPs
-        bring them back? With width $d$ and $s$ tokens, the matrices of a layer take $24d^2$ FLOPs
-        for a token in the forward pass. Attention's two products, scores and sums, take $4sd$. A
-        step takes `3` forward passes. If both products run once more, as in the paper
-        [@korthikanti2022], the step takes this share more:
+        How much would it be in GPT-3? There the weights are the larger part of all that a layer
+        keeps. Its width is $d = 12288$, and it reads $s = 2048$ tokens. In a forward pass, a token
+        takes $24d^2$ FLOPs in the matrices of a layer, and $4sd$ in attention's two products. A
+        training step takes `3` times that. If both products run once more, a step takes this share
+        more:
 
         $$
         \frac{{4sd}}{{3\,(24d^2 + 4sd)}}
+        = \frac{{4 \cdot 2048}}{{3\,(24 \cdot 12288 + 4 \cdot 2048)}}
         $$
 
-        With $d = 12288$ and $s = 2048$ that is {of_step:.1%}. (The paper gives 2.7 % for a step
-        [@korthikanti2022], but that is the share of a forward pass.) A fused kernel of attention
-        makes the same trade: it keeps no weights, and computes them again.
+        That is {of_step:.1%}: the matrices take nearly all of the FLOPs, because $24d$ is much
+        larger than $4s$.
     """)
     question(r"""
         GPT-3 has width $d = 12288$. Let it read texts of $s = 8192$ tokens, `4` times as long. By
@@ -809,13 +827,15 @@ def recomputing_attention_alone_is_nearly_free() -> None:
 
 @aside
 def logits_weigh_as_much_as_layers() -> None:
-    """The logits of a large vocabulary take as much memory as several layers."""
+    """The loss over a large vocabulary keeps as much memory as several layers."""
     note(r"""
-        After the last block, the head turns each token of a text into *logits*: a score for each
-        token of the vocabulary. The vocabulary of Llama-3 has `128256` tokens. The loss takes the
-        softmax of the scores in `float32`, and keeps it for the backward pass. How many bytes are
-        that? Run a small model with a vocabulary of `100` and of `1100`, and add up what autograd
-        keeps for each token of the text:
+        After the last block of a model, the *head* turns each token of a text into *logits*: a
+        score for each token of the vocabulary, the tokens that the model knows. In training, the
+        loss takes the softmax of the scores in `float32`, and keeps it for the backward pass. How
+        many bytes does that take?
+
+        Run a small model once with a vocabulary of `100` tokens and once with `1100`. `kept` builds
+        the model, and adds up the bytes that autograd keeps for each token of the text:
     """)
 
     def kept(vocabulary: int) -> float:
@@ -829,28 +849,32 @@ def logits_weigh_as_much_as_layers() -> None:
 
         return saved_bytes_of(loss, [*model.parameters()]) / tokens.numel()
 
-    small, large = kept(100), kept(1100)  # @inspect small, large as B
+    small, large = kept(100), kept(1100)  # @inspect round(small) as B, round(large) as B
     per_word = (large - small) / 1000  # @inspect per_word as B
     assert per_word == 4.0, \
         "Each token of the text keeps 4 bytes for each token of the vocabulary."
-    words, layer = LLAMA_3_8B.vocabulary, activation_bytes(LLAMA_3_8B, 8192)
-    layers = per_word * words / layer  # @inspect layers
+    note(r"""
+        The vocabulary of Llama-3-8B has `128256` tokens. Compare what its loss keeps for a token
+        with what a layer keeps, which `activation_bytes` gives:
+    """)
+    words, layer = 128256, activation_bytes(LLAMA_3_8B, 8192)
+    assert words == LLAMA_3_8B.vocabulary, \
+        "This is the vocabulary of Llama-3-8B."  # @hide
+    layers = per_word * words / layer  # @inspect round(layers, 1) as layers
     assert 3 < layers < 3.1, \
-        "In Llama-3-8B the loss keeps as much as three layers."
-    held = 8192 * words * per_word  # @inspect held as B
-    blocks = 8192 * 32 * layer  # @inspect blocks as B
+        "In Llama-3-8B, the loss keeps as much as three layers."
+    held = 8192 * words * per_word
+    blocks = 8192 * 32 * layer  # @hide
     assert 0.09 < held / blocks < 0.1, \
-        "That is a tenth of what all its blocks keep, or nearly."
+        "In Llama-3-8B, the loss keeps nearly a tenth of what all blocks keep."  # @hide
     note(rf"""
-        So for a text of `8192` tokens, the loss of Llama-3-8B keeps {held / 1e9:.1f} GB, as much as
-        {layers:.0f} of its layers. While it is computed, the logits, their copy in `float32` and
-        the gradients of both take memory besides.
-
-        Training code can save this memory: it cuts the sequence into pieces before the head, and
-        computes loss and gradient for one piece after the other.
+        So the loss keeps as much as {layers:.0f} layers, because the vocabulary is so much larger
+        than the width of a token, `4096`. For a text of `8192` tokens, `8192 * 128256 * 4` bytes
+        are {held / 1e9:.1f} GB. Training code can save this memory: it cuts the text into pieces
+        before the head, and computes loss and gradient for one piece after the other.
     """)
     question(r"""
-        Llama-2 has a vocabulary of `32000`. How many GB does the softmax of `8192` tokens take in
-        `float32`?
+        Llama-2 has a vocabulary of `32000` tokens. How many GB does the softmax for a text of
+        `8192` tokens take in `float32`, `4` bytes a number?
     """, answer=8192 * 32000 * 4 / GB, check=held / 128256 * 32000 / GB, unit="GB", within=0.03,
         why="A number of `4` bytes for each token of the text and each token of the vocabulary.")

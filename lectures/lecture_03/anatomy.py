@@ -3,7 +3,7 @@
 import math
 from dataclasses import replace
 from functools import partial
-from typing import Any, get_args
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -20,7 +20,6 @@ from .block import (
     Attention,
     Block,
     Cache,
-    How,
     RMSNorm,
     SwiGLU,
     Transformer,
@@ -78,18 +77,20 @@ def a_block_of_today() -> None:
 def a_block_is_seven_matrices() -> None:
     """A block is seven matrices, and most of its weights are in the feed-forward part."""
     note(r"""
-        How many parameters does a Transformer block have, and where are they? A token comes in as a
-        row of $d$ numbers, and every matrix of the block turns a row of numbers into another. A
-        matrix that turns $r$ numbers into $c$ numbers has $r \cdot c$ weights.
+        A Transformer is a row of equal *blocks*, and each block has two parts: attention and the
+        feed-forward part. How many parameters does a block have, and in which part are most of
+        them? A token comes in as a row of $d$ numbers. Each matrix of the block turns a row of
+        numbers into another row. One that turns $r$ numbers into $c$ numbers has $r \cdot c$
+        weights.
 
         - *Attention* has four matrices. The query matrix turns the $d$ numbers of a token into $d$
           others, and so does the output matrix. The key matrix and the value matrix turn them into
-          $d_{kv}$ numbers each. If every head has keys of its own, $d_{kv}$ is $d$; if heads
-          [share keys](#heads_of_queries_share_keys), it is smaller.
+          $d_{kv}$ numbers each, as many as $d$ or [fewer](#heads_of_queries_share_keys).
         - The *feed-forward part* has three matrices. Two of them, called gate and up, turn $d$
           numbers into $h$; the third, called down, turns $h$ into $d$. The inner width $h$ is
           larger than $d$.
-        - Each of two norms has $d$ *gains*, factors that it learns.
+        - A *norm* stands before each of the two parts. Each norm has $d$ *gains*, factors that it
+          learns.
 
         Added up, a block has this many parameters:
 
@@ -99,9 +100,8 @@ def a_block_is_seven_matrices() -> None:
         + \underbrace{2d}_{\text{gains}}
         $$
 
-        Check it on a block that is small enough to be counted by hand: $d = 64$, $d_{kv} = 16$ and
-        $h = 160$. `SMALL` holds these sizes, `Block` builds the block, and PyTorch lists its
-        parameters by name:
+        Check it on a small block with $d = 64$, $d_{kv} = 16$ and $h = 160$. `SMALL` holds these
+        sizes, `Block` builds the block, and PyTorch lists its parameters by name:
     """)
     block = Block(SMALL)
     by_name = {name: p.numel() for name, p in block.named_parameters()}  # @inspect by_name
@@ -111,17 +111,18 @@ def a_block_is_seven_matrices() -> None:
     weights = 2 * d * d + 2 * d * kv + 3 * d * h  # @inspect weights
     gains = sum(by_name.values()) - weights  # @inspect gains
     assert gains == 2 * d, \
-        "What PyTorch lists besides the weights of the formula are the gains."
+        "All other parameters that PyTorch lists are 2 * 64 gains."
     assert weights == block_weights(SMALL) == 40960, \
         "The seven matrices have 40,960 weights."  # @hide
     share = 3 * d * h / weights  # @inspect share as %
     assert share == 0.75, \
-        "75 % of the weights are in the feed-forward part."
+        "75 % of the block's weights are in the feed-forward part."
     note(rf"""
-        With the numbers of this block, attention has `2 * 64 * 64 + 2 * 64 * 16`, which is
-        {2 * d * d + 2 * d * kv:,} weights. The feed-forward part has `3 * 64 * 160`, which is
+        With the numbers of this block, attention has `2 * 64 * 64 + 2 * 64 * 16` weights, which is
+        {2 * d * d + 2 * d * kv:,}. The feed-forward part has `3 * 64 * 160`, which is
         {3 * d * h:,}, so {share:.0%} of all {weights:,}. The cause is the inner width: $h$ is
-        larger than $d$, so its three matrices are the largest. The {gains} gains hardly count.
+        larger than $d$, so the three matrices that have a side of $h$ are the largest. The {gains}
+        gains are next to nothing.
     """)
     figure(plot_block(matrices(SMALL)), caption=r"""
         The seven matrices of this block to one scale, a row of weights for each number that goes
@@ -134,7 +135,7 @@ def a_block_is_seven_matrices() -> None:
     least = min(3 * c.width * c.hidden / block_weights(c) for c in models)  # @hide
     assert 0.66 < least < 0.67, \
         "In each of four published models, two thirds or more of a block's weights are in the feed-forward part."  # @hide
-    note("In published models, too, the feed-forward part has two thirds of a block's weights or more.")
+    note("In published models such as Llama-3-8B, too, the feed-forward part has two thirds of a block's weights or more.")
     question(r"""
         In another block $d$ is `128`, $d_{kv}$ is `128` as well, and $h$ is `512`. How many weights
         are in its seven matrices?
@@ -152,33 +153,34 @@ def a_block_is_seven_matrices() -> None:
 def rmsnorm_forgets_the_scale() -> None:
     """RMSNorm removes the scale of a token's numbers."""
     note(r"""
-        Why does a block need norms? Each block adds its results to the residual stream, the row of
-        numbers of a token that runs through all blocks. So these numbers grow from block to block.
-        A norm brings them back to one scale before a matrix sees them.
+        Why does a Transformer have norms? A token is a row of numbers that runs through all blocks
+        of the model, the *residual stream*. Each block adds its results to the row, so its numbers
+        grow from block to block. A *norm* brings them back to one scale before a matrix sees them.
 
-        RMSNorm takes the *root mean square* of a token's numbers: square them, take the mean of the
-        squares, and the root of the mean. It divides each number by this, and multiplies it by a
-        learned gain [@rmsnorm]. Take a token of two numbers, `1` and `7`. Its squares, `1 * 1` and
-        `7 * 7`, have the mean `25`, whose root is `5`. With gains of one, the norm returns `1/5`
-        and `7/5`.
+        RMSNorm divides each number of a token by the *root mean square* of them all: square the
+        numbers, take the mean of the squares, and the root of the mean. Then it multiplies each
+        number by a learned factor, its gain [@rmsnorm]. Take a token of two numbers, `1` and `7`.
+        The squares $1$ and $49$ have the mean $25$, whose root is $5$. With gains of one, the norm
+        returns `1/5` and `7/5`.
 
-        Here a new norm, whose gains are all one, gets tokens of `64` numbers. (`eps` is a tiny
-        number that a norm adds to the mean square, so that it never divides by zero. It is left out
-        here.)
+        The code below does this for random tokens of `64` numbers. A new norm has gains of one.
+        (`eps` is a tiny number that prevents a division by zero; here it is left out.)
     """)
     norm = RMSNorm(64, eps=0).double()  # @unnoticed: .double(): any format
     x: Float[Tensor, "b t d"] = torch.randn(2, 5, 64).double()
     root = x.square().mean(dim=-1, keepdim=True).sqrt()
     y: Float[Tensor, "b t d"] = norm(x)  # @hide
     assert torch.allclose(norm(x), x / root), \
-        "The norm divides each token by its root mean square, no more."
+        "With gains of one, the norm divides each token by its root mean square."
     lengths = y.norm(dim=-1)  # @hide
     eight = torch.full_like(lengths, 8)  # @hide
     assert torch.allclose(lengths, eight), \
         "The squares of 64 numbers with mean square 1 add up to 64: each token has length 8."  # @hide
     note(r"""
-        Now multiply each token by a hundred. Its root mean square grows by the same factor. The
-        norm divides the one by the other, so its result stays the same. This holds for any gains:
+        What happens if the numbers are multiplied by $100$? From $100$ and $700$ the norm takes the
+        root mean square $500$, and returns $100/500$ and $700/500$: the same `1/5` and `7/5` as
+        before. The factor is in the number and in the root mean square, so it cancels. That holds
+        for any gains. `learned` is a norm with other gains:
     """)
     learned = RMSNorm(64, eps=0).double()
     nn.init.uniform_(learned.gain, 0.5, 1.5)  # @unnoticed: 0.5, 1.5: any gains that differ
@@ -187,7 +189,7 @@ def rmsnorm_forgets_the_scale() -> None:
         "With gains that differ, the lengths of the tokens differ."  # @hide
     loud = 100 * x  # @unnoticed: 100, doubled, factor 100 left out: any factor
     assert torch.allclose(learned(loud), learned(x)), \
-        "A hundred times the input gives the same result."
+        "Tokens a hundred times as large give the same result."
     quiet, usual = 0.02 * y, RMSNorm(64).double()  # @hide
     lengths = usual(quiet).norm(dim=-1)  # @hide
     assert 7.90 < lengths.min() < lengths.max() < 7.91, \
@@ -195,7 +197,7 @@ def rmsnorm_forgets_the_scale() -> None:
     before, after = usual(quiet), usual(100 * quiet)  # @hide
     change = ((after - before).norm() / before.norm()).item()  # @hide
     assert round(change, 2) == 0.01, \
-        "With the usual eps, a hundredfold input changes the result of such tokens by 1 %."  # @hide
+        "With the usual eps, tokens a hundred times as large change the result by 1 % where numbers are around 0.02."  # @hide
     block, turn = Block(SMALL).double(), turns(SMALL.head, 5).double()  # @hide
     middle = x + block.attention(block.before_attention(x), turn)  # @hide
     after = middle + block.feed_forward(block.before_feed_forward(middle))  # @hide
@@ -212,12 +214,9 @@ def rmsnorm_forgets_the_scale() -> None:
     assert two == [64, 2 * 64], \
         "RMSNorm has a gain for each number, and LayerNorm a gain and a bias."  # @hide
     note(rf"""
-        So the matrix behind a norm never sees how large a token's numbers were, only how they
-        relate to each other. (With the usual `eps` of `1e-5` that is not quite exact: where numbers
-        are as small as `0.02`, a hundredfold input changes the result by {change:.1%}.)
-
-        The older LayerNorm does more. It also subtracts the mean of a token's numbers before it
-        divides, and adds a learned bias to each. RMSNorm leaves both out.
+        So the matrix behind a norm sees how the numbers of a token relate to each other, and never
+        how large they are. (With the usual tiny `eps`, {change:.1%} of the result changes where the
+        numbers are as small as `0.02`.)
     """)
     four = RMSNorm(4, eps=0)  # @hide
     question(r"""
@@ -236,26 +235,29 @@ def rmsnorm_forgets_the_scale() -> None:
 def rotary_embedding_tells_distances() -> None:
     """Rotary embedding makes a score depend on how far two tokens are apart, not on where they stand."""
     note(r"""
-        How does attention learn how far one token is from another? The score of a query and a key
-        is the sum of the products of their numbers, and nothing in it says where their tokens
-        stand. *Rotary embedding* brings positions in [@rope]. It takes the $c$ numbers of a query
-        or a key in pairs, and each pair as an arrow in a plane. At position $t$ of the text, it
-        turns the arrow of pair $i$ by the angle
+        In attention, each token makes a *query* and a *key*, rows of $c$ numbers. The *score* says
+        how much one token looks at another: multiply the query of the one by the key of the other,
+        number by number, and add up. Nothing in it says how far apart the tokens stand. How can
+        attention see that?
+
+        *Rotary embedding* turns queries and keys before they are multiplied [@rope]. It takes the
+        $c$ numbers in pairs, and reads each pair as an arrow in a plane. For the token at position
+        $t$ of the text, it turns the arrow of pair $i$ by the angle
 
         $$
         t \cdot 10000^{-2i/c}, \qquad i = 0, 1, \dots, c/2 - 1.
         $$
 
-        So from one token to the next the first pair turns by one radian, and each further pair
-        turns by less.
+        The first pair, $i = 0$, turns by $t$ radians. Each further pair turns more slowly.
 
-        Why does only the distance count then? The product of two arrows depends on the angle
-        between them. Say the query stands at position `5` and the key at position `2`. The first
-        pair of the query is turned by `5` radians and that of the key by `2`, so the angle between
-        them changes by `3`. At positions `35` and `32` it changes by `3` as well.
+        Why does the score then depend on the distance alone? The product of two arrows depends on
+        the angle between them. Say the query is at position `5` and the key at position `2`. In the
+        first pair, the query is turned by `5` radians and the key by `2`, so the angle between them
+        changes by `5 - 2 = 3`. At positions `35` and `32` it changes by `35 - 32`, which is `3`
+        again.
 
-        Try it with a random query and key of $c = 16$ numbers. `turns` computes the cosines and
-        sines of all angles, `rotate` turns the pairs, and `score` adds up the products:
+        Try it with a random query and a random key of $c = 16$ numbers. `turns` computes the
+        cosines and sines of all angles, `rotate` turns the pairs, and `score` adds up the products:
     """)
     turn = turns(16, tokens=40).double()  # @unnoticed: 40: as many as are asked for
     q, k = torch.randn(2, 1, 1, 1, 16).double()  # @unnoticed: 1, 16, .double(): any rows
@@ -267,12 +269,12 @@ def rotary_embedding_tells_distances() -> None:
 
     early, late = score(5, 2), score(35, 32)  # @inspect early, late
     same = math.isclose(early, late, abs_tol=1e-4)  # angles are float32
-    assert same, "Three tokens apart, the score is the same at both places."
+    assert same, "At positions 5 and 2 the score is the same as at 35 and 32."
     closer = score(5, 3)  # @inspect closer
     assert math.isclose(closer, score(35, 33), abs_tol=1e-4), \
         "Two tokens apart, the score is the same at both places, too."  # @hide
     assert not math.isclose(early, closer), \
-        "Two tokens apart, the score is another."
+        "At positions 5 and 3, two tokens apart, the score is another."
     turned = rotate(q, turn[:, [39]])  # @hide
     assert torch.allclose(turned.norm(), q.norm()), \
         "A turned query is as long as before."  # @hide
@@ -293,11 +295,10 @@ def rotary_embedding_tells_distances() -> None:
     assert math.isclose(slow, least, rel_tol=1e-5), \
         "The slowest of 64 pairs turns by 10000 to the power -126/128, in radians."  # @hide
     note(rf"""
-        So a score tells how far apart tokens are, and not where in the text they stand. Many speeds
-        are needed because an arrow looks the same after a full turn. In a head of `128` numbers the
-        slowest pair takes {2 * math.pi / slow:,.0f} tokens for a full turn, so it can tell near
-        from far in long texts. Rotary embedding has no parameters, and leaves the values as they
-        are.
+        So the score tells how far apart tokens are, and not where in the text they stand. The pairs
+        turn at different speeds because an arrow looks the same after a full turn: the quick pairs
+        tell near tokens apart, the slow ones far tokens. In a head of `128` numbers the slowest
+        pair takes {2 * math.pi / slow:,.0f} tokens for a full turn.
     """)
     question(r"""
         A query at position `12` and a key at position `5` have some score. Now the same query
@@ -310,13 +311,22 @@ def rotary_embedding_tells_distances() -> None:
 
 @aside
 def a_mask_alone_hints_at_the_order() -> None:
-    """Without positions, one layer does not see the order of tokens, and two see it through the mask."""
+    """Without positions, one layer cannot tell the order of tokens; two can, through the causal mask."""
     note(r"""
-        Can a model without any positions tell the order of tokens? Exchange the first tokens of a
-        text, and look at the last token. One layer of attention adds up the values of all earlier
-        tokens, so their order does not matter. A second layer does see it. The cause is the causal
-        mask: each token of the text sees one token more than the one before it. So what a token
-        passes on to the second layer depends on its place. Here no pair is turned:
+        Suppose that a Transformer is told nothing about positions. Can it still tell in which order
+        the tokens of a text stand? Put the first `5` of `8` tokens in another order, and look at
+        what comes out for the last token.
+
+        - One layer: in attention, the last token takes a weighted sum of all tokens, and a sum is
+          the same in any order. So the last token comes out the same.
+        - Two layers: the *causal mask* lets each token see itself and the tokens before it, and no
+          later one. So after the first layer, each token has a sum of the tokens before it, and
+          which tokens these are depends on the order. The second layer adds up other rows, and the
+          last token comes out different.
+
+        In the code, `last` runs the tokens through some layers and returns the last token. `both`
+        does it for both orders. `still` are cosines and sines that turn no query and no key, so the
+        model learns nothing about positions:
     """)
     config = replace(SMALL, layers=2)  # @unnoticed: 2 -> 3, 2 -> 4: two layers or more
     model, tokens = Transformer(config, "written").double(), torch.arange(8)
@@ -324,7 +334,7 @@ def a_mask_alone_hints_at_the_order() -> None:
     still[0] = 1  # cosines and sines of no angle
     head = torch.randn(1, 8, 1, 8).double()  # @unnoticed: 1, 8, .double(): any head
     assert torch.equal(rotate(head, still), head), \
-        "These cosines and sines turn nothing."
+        "These cosines and sines turn no query and no key."
 
     def last(order: list[int], layers: int, turn: Turns) -> Tensor:
         x: Tensor = model.embedding(tokens[[*order, 5, 6, 7]])[None]
@@ -337,24 +347,25 @@ def a_mask_alone_hints_at_the_order() -> None:
         return usual, last([4, 2, 0, 1, 3], layers, turn)
 
     assert torch.allclose(*both(1, still)), \
-        "After one layer, the last token is the same."
-    assert not torch.allclose(*both(2, still)), "After two layers, it is not."
+        "After one layer, both orders give the same last token."
+    assert not torch.allclose(*both(2, still)), \
+        "After two layers, they give different ones."
     usual, mixed = both(2, still)
     change = ((mixed - usual).norm() / usual.norm()).item()  # @inspect change as %
     much = 0.1
-    assert change > much, "The order changes the last token by much."
+    assert change > much, \
+        "After two layers, the order changes the last token by more than a tenth of its length."
     turn = turns(8, 8).double()
     assert not torch.allclose(*both(1, turn)), \
-        "With rotation, one layer sees the order."
+        "With rotary embedding, one layer is enough to tell the orders apart."
     note(rf"""
-        So the mask alone changes the last token by {change:.0%} of its length. That is a hint and
-        no measure of distance, so models are told positions besides. The first Transformer added
-        sines and cosines to the tokens [@vaswani2017]; others added a learned row for each
-        position; rotary embedding turns queries and keys.
+        With two layers, the other order changes the last token by {change:.0%} of its length. So
+        the mask gives the model a hint at the order. It does not say how far apart tokens are, so
+        models are told positions besides, for instance by turning queries and keys.
     """)
     question(r"""
-        Through the causal mask, how many tokens does the last of `8` tokens see, itself included,
-        and how many does the first?
+        A text has `8` tokens. Through the causal mask, how many tokens does the last of them see,
+        itself included, and how many does the first? Write both numbers with a comma between them.
     """, answer=[8, 1], check=torch.ones(8, 8).tril().sum(dim=1)[[-1, 0]].int().tolist(), unit="tokens",
         why="A token sees itself and all earlier tokens, and the first has none before it.")
 
@@ -362,48 +373,56 @@ def a_mask_alone_hints_at_the_order() -> None:
 def heads_of_queries_share_keys() -> None:
     """Sharing KV heads saves memory, but no FLOP of attention."""
     note(r"""
-        A model that writes text has to keep the keys and values of all tokens so far. How can it
-        keep fewer? Let several heads of queries use the same head of keys and values [@gqa]. This
-        is *grouped-query attention*, and the shared heads are the *KV heads*. If four heads of
-        queries share one KV head, the model keeps a quarter of the keys and values.
+        In attention, every token has a *key* and a *value*, and later tokens look at them. So a
+        model that writes a text has to keep the keys and values of all tokens so far. How can it
+        keep fewer? Attention works in *heads*, each with its own queries, one for every token. Let
+        several heads of queries use the same keys and values [@gqa]. This is *grouped-query
+        attention*. The heads of keys and values are then called *KV heads*.
 
-        Here `8` heads of queries share `2` KV heads, for `2` texts of `6` tokens and heads of `16`
-        numbers. `written_attention` computes attention as products and a softmax. It gives the same
-        result as if each KV head were repeated for the four heads of queries that share it:
+        Here `8` heads of queries share `2` KV heads, four of them each. A head has `16` numbers for
+        each token, and there are `2` texts of `6` tokens. `few` stands for the keys, and as well
+        for the values. Beside it stands `many`: the same without sharing. All are on the device
+        `meta`, where a tensor has a shape and no data:
     """)
     b, t, heads, kv_heads, c = 2, 6, 8, 2, 16  # @unnoticed: 2 -> 3, 2 -> 4: any batch, and any heads that share
-    q: Float[Tensor, "b t heads c"] = torch.randn(b, t, heads, c).double()
-    k: Float[Tensor, "b t kv_heads c"] = torch.randn(b, t, kv_heads, c).double()
-    v: Float[Tensor, "b t kv_heads c"] = torch.randn(b, t, kv_heads, c).double()
-    shared = written_attention(q, k, v)
-    times = heads // kv_heads
-    keys, values = (x.repeat_interleave(times, dim=2) for x in (k, v))
-    repeated = written_attention(q, keys, values)
-    assert torch.allclose(shared, repeated), \
-        "Shared and repeated KV heads give the same result."
-    assert torch.allclose(shared, fused_attention(q, k, v)), \
-        "A fused kernel gives the same result, too."  # @hide
-    kept, without = k.nbytes + v.nbytes, keys.nbytes + values.nbytes  # @inspect kept as B, without as B
+    with torch.device("meta"):
+        q = torch.empty(b, t, heads, c)
+        few = torch.empty(b, t, kv_heads, c)
+        many = torch.empty(b, t, heads, c)
+    kept, without = few.nbytes + few.nbytes, many.nbytes + many.nbytes  # @inspect kept as B, without as B
     assert without == 4 * kept, \
-        "Without sharing, there are 4 times the bytes to keep."
+        "Without sharing, keys and values take 4 times the bytes."
+    queries: Float[Tensor, "b t heads c"] = torch.randn(b, t, heads, c).double()  # @hide
+    k: Float[Tensor, "b t kv_heads c"] = torch.randn(b, t, kv_heads, c).double()  # @hide
+    v: Float[Tensor, "b t kv_heads c"] = torch.randn(b, t, kv_heads, c).double()  # @hide
+    shared = written_attention(queries, k, v)  # @hide
+    times = heads // kv_heads  # @hide
+    keys, values = (x.repeat_interleave(times, dim=2) for x in (k, v))  # @hide
+    repeated = written_attention(queries, keys, values)  # @hide
+    assert torch.allclose(shared, repeated), \
+        "Shared KV heads give the same result as KV heads that are repeated for each head of queries."  # @hide
+    assert torch.allclose(shared, fused_attention(queries, k, v)), \
+        "A fused kernel gives the same result, too."  # @hide
     alone = replace(SMALL, kv_heads=8)  # every head has keys of its own  # @hide
     caches = [Cache(c, 1, q).memory.nbytes for c in (SMALL, alone)]  # @hide
     assert caches[1] / caches[0] == 4.0, \
         "In a model with 8 heads of queries, 2 KV heads are a quarter of the bytes to keep."  # @hide
-    misbelief("Grouped-query attention makes attention cheaper to compute.", r"""
-        Scores and weighted sums take as many FLOPs as before, because every head of queries still
-        scores every token. What becomes smaller is what is kept. So do the two matrices that make
-        keys and values, and the FLOPs of making them: to a quarter, if four heads of queries share
-        one KV head.
+    note(r"""
+        With sharing a quarter is kept, because there are `2` KV heads instead of `8`. Does
+        attention also compute less? `written_attention` computes attention as products and a
+        softmax, and `flops` is PyTorch's counter. Each of the two products, scores and weighted
+        sums, takes `2 * b * t * t * heads * c` FLOPs, with `b` texts of `t` tokens and heads of `c`
+        numbers:
     """)
-    note("Count the FLOPs of attention with shared and with separate KV heads. On the device `meta` tensors have shapes only, which is enough for `flops`, PyTorch's counter:")
-    with torch.device("meta"):
-        q = torch.empty(b, t, heads, c)
-        few, many = torch.empty(b, t, kv_heads, c), torch.empty(b, t, heads, c)
     grouped = flops(lambda: written_attention(q, few, few))  # @inspect grouped as FLOP
     separate = flops(lambda: written_attention(q, many, many))  # @inspect separate as FLOP
     assert grouped == separate == 2 * 2 * b * t * t * heads * c, \
         "Attention takes as many FLOPs with sharing as without."
+    misbelief("Grouped-query attention makes attention cheaper to compute.", r"""
+        Attention takes as many FLOPs as before, because every head of queries still looks at every
+        token. What becomes smaller is what is kept. (Making the keys and values becomes cheaper,
+        too, because there are fewer.)
+    """)
 
     def key_weights(config: Config) -> int:  # @hide
         return math.prod(matrices(config)["key"])
@@ -481,42 +500,45 @@ def heads_of_queries_share_keys() -> None:
 def a_gate_costs_a_third_matrix() -> None:
     """SwiGLU has three matrices instead of two, so they are made narrower."""
     note(r"""
-        The feed-forward part of the first Transformer has two matrices. One turns the $d$ numbers
-        of a token into $4d$, the other turns these into $d$ again, and between them stands a
-        nonlinearity. Llama's feed-forward part, *SwiGLU*, has a third matrix, the *gate*, beside
-        the first. It decides, number by number, how much of the first one's result
-        passes [@swiglu]:
+        The feed-forward part of a Transformer block works on each token alone. In the first
+        Transformer it had two matrices: one turned the $d$ numbers of a token into $4d$, the other
+        turned these into $d$ again. The feed-forward part of Llama has a third matrix, the *gate*.
+        It decides, number by number, how much passes of what another matrix computes. This is
+        *SwiGLU* [@swiglu]:
 
-        - the matrix up and the gate each turn the $d$ numbers into $h$;
-        - SiLU multiplies each number of the gate by its sigmoid, which lies between zero and one;
+        - the matrices up and gate each turn the $d$ numbers into $h$;
+        - each number of the gate is multiplied by its sigmoid, which lies between zero and one;
         - the two rows of $h$ numbers are multiplied, number by number;
         - the matrix down turns the product into $d$ numbers.
+
+        In code, for `3` texts of `5` tokens with $d = 64$ and $h = 160$:
     """)
     part, x = SwiGLU(SMALL).double(), torch.randn(3, 5, 64).double()  # @unnoticed: 3, 5: any batch
     gate, up = part.gate(x), part.up(x)
     passed = gate * gate.sigmoid() * up  # @inspect passed.shape
     assert torch.allclose(part(x), part.down(passed)), \
-        "SwiGLU computes exactly this."
+        "SwiGLU computes these four steps."
     note(r"""
-        What does the third matrix cost? Nothing, if all three are made narrower. Two matrices
-        between $d$ and $4d$ have $8d^2$ weights. Three between $d$ and $h$ have $3dh$. The two are
-        equal if $h = \tfrac{8}{3}d$. Llama-2-7B is `4096` wide. It takes eight thirds of that,
-        rounded up to a multiple of `256` [@llama-code]:
+        Three matrices have more weights than two. So that the block does not grow, the inner width
+        $h$ is made smaller than $4d$. How much smaller? Two matrices between $d$ and $4d$ have
+        $2 \cdot d \cdot 4d = 8d^2$ weights. Three matrices between $d$ and $h$ have $3dh$. Both are
+        equal if $3dh = 8d^2$, so if $h = \tfrac{8}{3}d$. Llama-2-7B has $d = 4096$. It takes eight
+        thirds of that, rounded up to a multiple of `256` [@llama-code]:
     """)
     d = 4096
-    exact = 8 * d / 3  # @inspect exact
+    exact = 8 * d / 3  # @inspect round(exact)
 
     def rounded_up(size: float, multiple: int) -> int:  # @hide
         return math.ceil(size / multiple) * multiple
 
     h = rounded_up(exact, 256)  # @inspect h
     assert h == LLAMA_2_7B.hidden == 11008, \
-        "This is the inner width of Llama-2-7B."
+        "The inner width of Llama-2-7B is 11,008."
     wider = 1.3 * exact  # @hide
     assert rounded_up(wider, 1024) == LLAMA_3_8B.hidden == 14336, \
         "1.3 times eight thirds, rounded up to a multiple of 1024, is the inner width of Llama-3-8B."  # @hide
     two_plain = 2 * d * 4 * d  # @hide
-    ratio = 3 * d * h / two_plain  # @inspect ratio as times  # @hide
+    ratio = 3 * d * h / two_plain  # @hide
     assert 1 < ratio < 1.01, \
         "Its three matrices have as many weights as two plain ones, up to the rounding."  # @hide
     wide = 3 * d * LLAMA_3_8B.hidden / two_plain  # @hide
@@ -524,8 +546,7 @@ def a_gate_costs_a_third_matrix() -> None:
         "The three matrices of Llama-3-8B have almost a third more weights than two plain ones."  # @hide
     note(rf"""
         So the gate costs Llama-2-7B hardly a weight: its three matrices have {ratio:.3f} times the
-        weights of two plain ones. Llama-3-8B, of the same width, chose to be wider. It takes $1.3$
-        times eight thirds [@llama-code], and has {wide:.2f} times the weights.
+        weights of two plain ones with $4d$. The rest is the rounding up.
     """)
     narrow = {"gate": (d, h), "up": (d, h), "down, turned": (d, h)}  # @hide
     plain = {"up, 4d wide": (d, 4 * d), "down, 4d wide, turned": (d, 4 * d)}  # @hide
@@ -533,9 +554,8 @@ def a_gate_costs_a_third_matrix() -> None:
     assert areas == [two_plain, 3 * d * h], "Areas are weights."  # @hide
     hues = dict.fromkeys(plain, BLUE) | dict.fromkeys(narrow, GREEN)  # @hide
     figure(rectangles([plain, narrow], hues), caption=r"""
-        Two plain matrices (above) and the three of Llama-2-7B (below), to one scale: a row of
-        weights for each number that goes in, matrices down turned on their side. Three narrower
-        ones have the area of two.
+        Two plain matrices (above) and the three of Llama-2-7B (below), to one scale. The area of a
+        matrix is its number of weights. The three narrower ones together have the area of the two.
     """, alt=r"""
         Two rows of rectangles of one height. Two long ones above; below three, each two thirds as
         long.
@@ -545,20 +565,21 @@ def a_gate_costs_a_third_matrix() -> None:
                  "That is rounded down: the next multiple is wanted.": 53 * 256,
                  "That is four times the width, as with two matrices.": 4 * 5120,
              }, hint="How often does `256` go into eight thirds of `5120`?",
-             why="Eight thirds of the width are `13653` and a third. That is more than `53 * 256`, so the next multiple is `54 * 256`. A third matrix asks for a smaller inner width than the `4 * 5120` of two.")
+             why="Eight thirds of `5120` are `13653` and a third. That is more than `53 * 256`, so the next multiple is `54 * 256`.")
 
 
 def each_matrix_costs_two_flops_per_weight() -> None:
     """Each matrix costs two FLOPs per weight and token, and attention's products come on top."""
     note(r"""
-        How many FLOPs does a token cost in each of the seven matrices of a block? A token uses each
-        weight once, in a multiplication and an addition. So a matrix of $r$ rows and $c$ columns
-        should cost $2rc$ FLOPs for each token.
+        How many FLOPs does a block of a Transformer take for a token? Start with its matrices. A
+        token meets each weight once, in one multiplication and one addition. So a matrix costs `2`
+        FLOPs for each of its weights and for each token.
 
-        PyTorch's `FlopCounterMode` does not know this formula. It looks at the shapes of every
-        product that runs, and adds up for each part of the model. Here it watches a block of
-        Llama-3-8B that reads `2048` tokens, with attention written out as products. The block is on
-        the device `meta`, where a tensor has a shape and no data:
+        Test this on a block of Llama-3-8B that reads `2048` tokens. It has seven matrices: query,
+        key, value and out in attention, and gate, up and down in the feed-forward part. `Block`
+        builds it on the device `meta`, where a tensor has a shape and no data. PyTorch's
+        `FlopCounterMode` does not know our rule: it looks at the shapes of every product that runs.
+        `matrices` gives the rows and columns of the seven:
     """)
     tokens = 2048
     with torch.device("meta"):
@@ -570,36 +591,38 @@ def each_matrix_costs_two_flops_per_weight() -> None:
     counts = counter.get_flop_counts()  # of each part, by its name  # @hide
     by_counter = {n.split(".")[-1]: sum(counts[n].values()) for n in counts}  # @hide
 
-    total = counter.get_total_flops()  # @inspect total as FLOP
+    total = counter.get_total_flops()
     shapes = matrices(LLAMA_3_8B)  # @inspect shapes
     by_formula = {name: 2 * tokens * r * c for name, (r, c) in shapes.items()}
     assert [by_counter[name] for name in shapes] == [*by_formula.values()], \
-        "For each of the seven matrices, the counter has the FLOPs of the formula."
-    weights = sum(r * c for r, c in shapes.values())  # @inspect weights
+        "For each of the seven matrices, the counter has 2 FLOPs for each weight and token."
+    weights = sum(r * c for r, c in shapes.values())
     assert weights == block_weights(LLAMA_3_8B), \
         "These are all weights of a block of Llama-3-8B."  # @hide
     note(rf"""
-        So the seven matrices of this block, with {weights:,} weights in all, take twice as many
-        FLOPs for each token: {2 * weights:,}.
+        The seven matrices have {weights / 1e6:.0f} million weights, so they take
+        `2 * {weights / 1e6:.0f}` million FLOPs for a token.
 
-        The counter's total is larger. The rest belongs to no matrix: attention multiplies queries
-        with keys, and the softmax's weights with values. In each of these two products, each of $T$
-        tokens meets $T$ others with $d$ numbers, in a multiplication and an addition: $2\,T^2 d$
-        FLOPs.
+        But the counter's total is larger than that of the matrices. The rest belongs to no matrix:
+        attention also multiplies queries by keys, and the softmax's weights by values. In each of
+        these two products, each of $T$ tokens meets each of $T$ tokens with $d$ numbers, in a
+        multiplication and an addition: $2\,T^2 d$ FLOPs. Here $T$ is `2048`, and $d$, the width of
+        the model, is `4096`:
     """)
-    rest = total - sum(by_formula.values())  # @inspect rest as FLOP
-    assert rest == 2 * 2 * tokens * tokens * LLAMA_3_8B.width, \
-        "The rest is attention's two products."
+    by_part = {"matrices": sum(by_formula.values()), "all": total}  # @inspect by_part as FLOP
+    rest = by_part["all"] - by_part["matrices"]
+    assert rest == 2 * (2 * 2048**2 * 4096), \
+        "The rest is 2 * 2048**2 * 4096 FLOPs for each of the two products."
     assert total == by_counter["Global"], \
         "The total is what the counter says for the whole block."  # @hide
     share = rest / total  # @inspect share as %
     assert 0.071 < share < 0.072, \
         "At 2048 tokens, attention's two products are 7 % of the block's FLOPs."  # @hide
     note(rf"""
-        With `2048` tokens attention's two products are {share:.1%} of all FLOPs of the block. The
-        norms, the rotations and the softmax are not counted. They do a few operations for each
-        number, where a matrix does thousands. But they take *time*, as a
-        [later part](#three_regimes) shows.
+        With `2048` tokens the two products are {share:.1%} of the block's FLOPs. In a longer text
+        they are more, because they grow with the square of the tokens, and the matrices' FLOPs only
+        with the tokens. (The counter leaves out norms and softmax, which do a few operations for a
+        number where a matrix does thousands.)
     """)
     parts = {
         f"{length:,} tokens": {
@@ -620,11 +643,11 @@ def each_matrix_costs_two_flops_per_weight() -> None:
         Four stacked bars. In the first, scores and sums are {share:.0%}; in the last,
         {longest:.0%}. Of the rest, gate, up and down are always four fifths.
     """)
-    question("A block of Llama-3-8B has `218103808` weights in its seven matrices. How many FLOPs do the matrices take for `10` tokens?",
-             answer=10 * 2 * 218103808, check=10 * sum(by_formula.values()) // tokens, unit="FLOP", within=0.01, wrong={
-                 "Each weight takes a multiplication and an addition.": 10 * 218103808,
-                 "That is one token.": 2 * 218103808,
-                 "That is a training step, with the backward pass.": 10 * 6 * 218103808,
+    question("A block has `3e6` weights in its seven matrices. How many FLOPs do the matrices take for a text of `10` tokens?",
+             answer=10 * 2 * 3e6, check=10 * 3e6 * sum(by_formula.values()) / (tokens * weights), unit="FLOP", within=0.01, wrong={
+                 "Each weight takes a multiplication and an addition.": 10 * 3e6,
+                 "That is one token.": 2 * 3e6,
+                 "That is a training step, with the backward pass.": 10 * 6 * 3e6,
              }, hint="What does one weight cost for one token?", why="A token meets each weight once, in a multiplication and an addition. So a weight takes `2` FLOPs for each of the `10` tokens.")
 
 
@@ -632,62 +655,69 @@ def each_matrix_costs_two_flops_per_weight() -> None:
 def a_counter_may_overlook_attention() -> None:
     """A counter that does not know a kernel reports nothing for it."""
     note(r"""
-        Can PyTorch's FLOP counter be trusted? Take the same small model twice: once with attention
-        written out as products, and once with attention in a single call, a *fused kernel*. Both
-        give the same *logits*, the scores for the next token. They read three sequences of `32`
-        tokens. `flops_by_operation` lists what the counter says for each operation:
+        Can PyTorch's FLOP counter be trusted? It counts an operation only if that is on its list.
+        Attention can run in two ways: *written out* as products and a softmax, or *fused*, as a
+        single operation, a program called a kernel. Take the same small model in both ways. It
+        reads `3` sequences of `32` tokens, and gives the same result both ways.
+        `flops_by_operation` lists what the counter says for each operation, first of the model with
+        attention written out:
     """)
-    written, fused = (Transformer(SMALL, how).double() for how in get_args(How))
+    written = Transformer(SMALL, "written").double()
+    fused = Transformer(SMALL, "fused").double()
     fused.load_state_dict(written.state_dict())
     tokens = torch.randint(0, SMALL.vocabulary, (3, 32))  # @unnoticed: 0, 3, 32: any tokens
     assert torch.allclose(written(tokens), fused(tokens)), \
-        "Both give the same logits."
+        "Both models give the same scores for the next token."
     bill = flops_by_operation(lambda: written(tokens))  # @inspect bill as FLOP
     formula = forward_flops(SMALL, 3 * 32, 32)
     assert sum(bill.values()) == formula, \
-        "Written out, the counter agrees with the formula."
+        "Written out, the counter agrees with the formula for a forward pass."
     note(rf"""
-        Written out, the model takes {formula:,} FLOPs. Now the model with the fused kernel:
+        So the model takes {formula:,} FLOPs for the `3` sequences. `aten.mm` are its products with
+        weights, and `aten.bmm` are attention's two products. Now count the model with fused
+        attention. `attention_flops` is the formula for attention's two products:
     """)
     products = flops(lambda: fused(tokens))  # @measure products as FLOP
     missing = sum(bill.values()) - products  # @measure missing as FLOP
     attention = attention_flops(SMALL, 3 * 32, 32)  # @inspect attention as FLOP
-    assert missing % attention == 0, "All of attention is missing, or nothing."  # @zero: a remainder
-    assert missing <= attention, "No more than attention is missing."
+    assert missing % attention == 0, \
+        "The counter misses all of attention, or nothing."  # @zero: a remainder
+    assert missing <= attention, "It misses no more than attention."
     misbelief("`FlopCounterMode` counts what a model does.", rf"""
-        It counts only the operations on its list. The fused kernel that PyTorch runs on a CPU is
-        not on the list, so the {attention:,} FLOPs of attention seem to cost nothing there. The
-        fused kernels for CUDA are on the list. So count with attention written out, or on a device
-        whose kernel the counter knows.
+        It counts the operations on its list. The fused kernel that PyTorch runs on a CPU is not on
+        it, so there the {attention:,} FLOPs of attention count as nothing. The fused kernels for
+        CUDA are on the list. So count with attention written out.
     """)
-    question("What does the counter say for one sequence of `32` tokens through the written model?",
+    question("With attention written out, `3` sequences of `32` tokens take `18530304` FLOPs. How many does a single sequence of `32` tokens take?",
              answer=flops(lambda: written(torch.zeros(1, 32, dtype=torch.int64))), check=formula / 3, unit="FLOP",
-             why="The count above was for three sequences of that length, so one takes a third of it.")
+             why="All sequences are equally long, so one takes a third.")
 
 
 @aside
 def published_counts_follow_from_eight_numbers() -> None:
-    """A handful of numbers gives published parameter counts to the last digit."""
+    """One formula gives published parameter counts to the last digit."""
     note(r"""
-        How many parameters does a whole model have? It has $L$ blocks and two tables. One table is
-        the *embedding*: it has a row of $d$ numbers, the width of the model, for each of the $V$
-        tokens of the vocabulary. The other is the *head*, of the same shape: it turns the last
-        block's result into a score for each of these tokens. A last norm before the head has $d$
-        gains. With the [parameters of a block](#a_block_is_seven_matrices) and with $b$ biases in
-        each block (none in most models), the model has
+        How many parameters does a whole Transformer have? It is built from
+
+        - $L$ equal blocks. A block has seven matrices and two norms. With width $d$ of a token,
+          $d_{kv}$ numbers in all keys of a token, and width $h$ inside the feed-forward part, these
+          are [$2d^2 + 2\,d\,d_{kv} + 3\,d\,h + 2d$ parameters](#a_block_is_seven_matrices). Some
+          models also have $b$ biases in each block;
+        - a last norm, of $d$ gains;
+        - two tables of $V \cdot d$ numbers, for the $V$ tokens of the vocabulary. The *embedding*
+          turns a token into a row of $d$ numbers, and the *head* turns the last row into a score
+          for each token. In a *tied* model one table serves as both, so $2Vd$ becomes $Vd$.
+
+        Together:
 
         [@eq:parameters]: $$
         P = L\,\underbrace{(2d^2 + 2\,d\,d_{kv} + 3\,d\,h + 2d + b)}_{\text{a block}}
         + \underbrace{d}_{\text{last norm}} + \underbrace{2Vd}_{\text{tables}}
         $$
 
-        parameters. Here $d_{kv}$ are the numbers in all keys of a token, and $h$ is the width
-        inside the feed-forward part. In a *tied* model one table serves as embedding and as head;
-        then it is $Vd$ instead of $2Vd$.
-
         `parameter_count` is this formula. Compare it with the published sizes of four models
-        [@keras-hub]. Their $L$, $d$ and other numbers stand in the `config.json` that each is
-        published with [@llama-2-7b; @llama-3-8b; @mistral-7b; @qwen25-05b]:
+        [@keras-hub]. Their $L$, $d$ and other numbers are published, too
+        [@llama-2-7b; @llama-3-8b; @mistral-7b; @qwen25-05b]:
     """)
     published = {
         "Llama-2-7B": (LLAMA_2_7B, 6_738_415_616),
@@ -709,14 +739,10 @@ def published_counts_follow_from_eight_numbers() -> None:
     assert parameter_count(LLAMA_3_70B) == 70_553_706_496, \
         "Llama-3-70B has 70,553,706,496 parameters by the formula."  # @hide
     note(rf"""
-        All four agree to the last digit, so these models are this block, again and again. Take
-        Llama-3-8B, with $L = 32$, $d = 4096$, $d_{{kv}} = 1024$, $h = 14336$ and $V = 128256$. Its
-        blocks have `32 * 218,112,000` parameters, and its tables `2 * 128256 * 4096`. Together with
-        the last norm that is {computed["Llama-3-8B"]:,}. (The file of its weights has
-        16,060,522,496 bytes [@llama-3-8b]: `2` for each of them.)
-
-        Qwen2.5-0.5B needs both special terms: its queries, keys and values have biases, and it is
-        tied [@qwen25-05b].
+        All four agree to the last digit. Take Llama-3-8B, with $L = 32$, $d = 4096$,
+        $d_{{kv}} = 1024$, $h = 14336$ and $V = 128256$. A block has `218,112,000` parameters, so
+        all blocks have `32 * 218,112,000`. The tables have `2 * 128256 * 4096`. Together with the
+        `4096` gains of the last norm that is {computed["Llama-3-8B"]:,}.
     """)
     assert 2 * computed["Llama-3-8B"] == 16_060_522_496, \
         "Two bytes a parameter give the size of the file of Llama-3-8B's weights."  # @hide

@@ -39,6 +39,7 @@ def generating() -> None:
     beyond_some_context_no_batch_helps()
     attention_over_a_cache_gains_nothing_from_a_batch()
     a_guess_is_cheap_to_check()
+    guesses_pay_if_they_are_often_right()
     writing_is_timed_on_the_card()
 
 
@@ -52,13 +53,14 @@ def one_by_one(model: Transformer, tokens: Tensor) -> Tensor:
 def a_cache_gives_the_same_answer_for_less() -> None:
     """A KV cache computes each token's keys and values once, not again for every later token."""
     note(r"""
-        A model that writes a text adds one token at a time. For each new token it needs the keys
-        and values of all tokens before. Must it compute these again at each step? It need not. No
-        token looks ahead, so a new token changes nothing about the earlier ones. A *KV cache* keeps
-        the keys and values that were computed once.
+        A language model writes a text one token at a time. In attention, each token has a *key* and
+        a *value*, and the new token looks at those of all tokens before. Must the model compute
+        them again for each new token? It need not. No token looks ahead, so a new token changes
+        nothing about the earlier ones: their keys and values stay the same. A *KV cache* keeps
+        them.
 
-        Here a small model reads `8` tokens at once. Then `one_by_one` shows it the same tokens one
-        at a time, with a cache:
+        Check that the result is the same. A small model reads a text of `8` tokens at once. Then
+        `one_by_one` shows it the same tokens one at a time, with a cache:
     """)
     model = Transformer(SMALL, "written").double()
     tokens = torch.randint(SMALL.vocabulary, (1, 8))
@@ -66,11 +68,11 @@ def a_cache_gives_the_same_answer_for_less() -> None:
         whole: Float[Tensor, "batch seq vocab"] = model(tokens)
         singly: Float[Tensor, "batch seq vocab"] = one_by_one(model, tokens)
     assert torch.allclose(whole, singly), \
-        "With a cache, the model's scores for the next token are the same."
+        "Both ways give the same scores for the next token."
     note(r"""
-        How much work does the cache save when a model writes `8` tokens? Without it, token $n$
-        takes a pass over all $n$ tokens so far. With it, each token takes a pass over one. `flops`
-        counts both:
+        How much work does the cache save? Without it, the model runs over all $n$ tokens so far to
+        write token $n + 1$. With it, the model runs over one token, the last. `flops` counts the
+        FLOPs of `8` steps in both ways:
     """)
     with torch.no_grad():
         passes = [partial(model, tokens[:, :n]) for n in range(1, 9)]
@@ -82,13 +84,13 @@ def a_cache_gives_the_same_answer_for_less() -> None:
                sum(forward_flops(SMALL, 1, n) for n in range(2, 9)))  # @hide
     assert (without - first, cached - first) == formula, \
         "From the second token on, the formula for a forward pass gives as many FLOPs."  # @hide
-    saved = without / cached  # @inspect saved as times
+    saved = without / cached  # @inspect round(saved, 2) as times
     assert 4.5 < saved < 4.6, \
-        "For 8 tokens, the cache saves a factor of 4.5."
+        "Without a cache, 8 steps take 4.5 times the FLOPs."
     note(rf"""
-        Why this factor? Without a cache, the passes are over `1`, `2` and so on up to `8` tokens.
-        That is `(1 + 8) / 2`, or {(1 + 8) / 2}, tokens on average. With a cache each pass is over
-        one. (Attention adds a little, so it is {saved:.2f}.)
+        Without a cache it is {saved:.1f} times the work. The cause: the steps run over `1`, `2` and
+        so on up to `8` tokens, on average over `(1 + 8) / 2` tokens, which is {(1 + 8) / 2}. With a
+        cache each step runs over one. So the longer the text, the more a cache saves.
     """)
     weights, pairs = 2 * 7504658432, 4 * 32 * 4096  # @hide
     ones, squares = 500500, 333833500  # sums of n and of its square, to 1000  # @hide
@@ -111,14 +113,14 @@ def a_cache_gives_the_same_answer_for_less() -> None:
                      through the model, in the right one only its diagonal; what is below it is
                      kept.
                  """)
-    question("Llama-3-8B writes `1000` tokens. Without a cache, how many times as much work is it, about?",
+    question("Llama-3-8B runs `1000` steps, for `1000` tokens. How many times as much work is it without a cache, about?",
         answer=again / once, check=sum(forward_flops(LLAMA_3_8B, n, n) for n in range(1, 1001))
         / sum(forward_flops(LLAMA_3_8B, 1, n) for n in range(1, 1001)),
-        unit="times", hint="Over how many tokens is a pass without a cache, on average?", within=0.1,
-        wrong={"That is the last token; the earlier ones take shorter passes.": 1000}, why=r"""
-            Without a cache, token $n$ takes a pass over $n$ tokens. From `1` to `1000` that is
-            `500.5` on average, and one with a cache. A little more comes from attention, whose part
-            grows with the text.
+        unit="times", hint="Over how many tokens does a step without a cache run, on average?", within=0.1,
+        wrong={"That is the last step; the earlier ones run over fewer tokens.": 1000}, why=r"""
+            Without a cache, step $n$ runs over $n$ tokens. From `1` to `1000` that is `500.5` on
+            average, and one with a cache. A little more comes from attention, whose part grows with
+            the text.
         """)
 
 
@@ -132,17 +134,20 @@ def weighed_cache(config: Config, batch: int = 1) -> int:
 def a_token_leaves_its_keys_and_values() -> None:
     """Each token adds one row of keys and one of values per layer to the KV cache."""
     note(r"""
-        How much memory does the KV cache of a model take? In every layer, each token adds one row
-        of keys and one row of values. A row has a key, or a value, for each KV head. With $L$
-        layers, $d_{kv}$ numbers in a row and $w$ bytes for a number, $T$ tokens take
+        When a model writes a text, it keeps the keys and values of all tokens so far, in its *KV
+        cache*. How much memory does that take? In every layer, each token adds one row of keys and
+        one row of values. A row has `128` numbers, say, for each *KV head*, a head of keys and
+        values. With $L$ layers, $d_{kv}$ numbers in a row and $w$ bytes for a number, $T$ tokens
+        take
 
         [@eq:cache]: $$
         \text{bytes of the KV cache} = 2\,L\,d_{kv}\,T\,w
         $$
 
-        Llama-3-8B has `32` layers and `8` KV heads of `128` numbers, and was made for texts of
-        `8192` tokens [@llama-3-8b]. In `bfloat16`, a number takes `2` bytes. As a check,
-        `weighed_cache` builds the tensors of a full cache, without data, and adds up their bytes:
+        The factor `2` is there because keys and values are both kept. Llama-3-8B has $L = 32$ and
+        `8` KV heads of `128` numbers, so $d_{kv} = 8 \cdot 128$. It was made for texts of
+        $T = 8192$ tokens [@llama-3-8b]. In `bfloat16`, a number takes $w = 2$ bytes. As a check,
+        `weighed_cache` builds the tensors of a full cache and adds up their bytes:
     """)
     token = 2 * 32 * (8 * 128) * 2  # @inspect token as B
     assert token == cache_bytes(LLAMA_3_8B, 1) == 128 * KiB, \
@@ -156,10 +161,10 @@ def a_token_leaves_its_keys_and_values() -> None:
     assert older / token == 4.0, \
         "A token of Llama-2-7B takes 4 times as many bytes."  # @hide
     note(rf"""
-        So a token takes `2 * 32 * (8 * 128) * 2` bytes, which is {token:,}, and a text of `8192`
-        tokens takes {text:,}, exactly one GiB. Llama-2-7B is an older model of about the same size.
-        Its `32` heads share no keys [@llama-2-7b], so its rows, and with them its cache, are
-        {older / token:.0f} times as large.
+        So a token takes `2 * 32 * (8 * 128) * 2` bytes, which is {token // KiB} KiB, and a text of
+        `8192` tokens takes exactly one GiB. (Llama-2-7B, an older model of about the same size, has
+        `32` KV heads [@llama-2-7b]. Its rows, and so its cache, are {older / token:.0f} times as
+        large.)
     """)
     three = LLAMA_3_8B, LLAMA_3_70B, LLAMA_3_405B  # @hide
     keys = {(c.kv_heads, c.head) for c in three}  # @hide
@@ -176,10 +181,10 @@ def a_token_leaves_its_keys_and_values() -> None:
     assert caches == 126 / 32, \
         "Its cache for a token is larger by its layers alone, 126 instead of 32."  # @hide
     misbelief("The cache of a larger model is larger in proportion.", rf"""
-        It grows with the layers and the KV heads, and not with the parameters. All models of the
-        report on Llama 3 have {LLAMA_3_8B.kv_heads} KV heads of {LLAMA_3_8B.head} numbers
-        [@llama3]. The largest of them has {sizes:.0f} times the parameters of Llama-3-8B, and
-        `126 / 32` times its layers. So its cache for a token is only {caches:.1f} times as large.
+        The cache grows with the layers and the KV heads, and not with the parameters. Llama-3-405B
+        has {sizes:.0f} times the parameters of Llama-3-8B. But it has as many KV heads, and `126`
+        layers instead of `32` [@llama3]. So its cache for a token is only {caches:.1f} times as
+        large.
     """)
     question(r"""
         GPT-3 has `96` layers and `96` heads of `128` numbers, none shared [@gpt3]. How many bytes
@@ -212,64 +217,61 @@ MODEST = Config(4, 256, 8, 2, 704, 2000, 512)  # small enough to be counted in a
 def reading_is_work_and_writing_is_waiting() -> None:
     """Reading a prompt does many FLOPs with each byte, and writing does about one."""
     note(r"""
-        A model answers in two phases. First it runs all tokens of the prompt at once; this is
-        *prefill*. Then it writes one token after the other; this is *decoding*. Writing takes
-        longer for each token. Is it more work? It is not: a token meets each weight once, whether
-        it is read or written. Count it with a small model, a prompt of `511` tokens and then one
-        more token:
+        A model answers in two phases. First it reads all tokens of the prompt at once; this is
+        *prefill*. Then it writes one token after the other; this is *decoding*. A token that is
+        written takes as many FLOPs as one that is read, since it meets each weight once. Yet it
+        takes much longer. Why?
     """)
     with torch.device("meta"):  # @hide
         model = Transformer(MODEST, "written").bfloat16()
         tokens, caches = torch.zeros(1, 512).long(), model.caches(1)
-    with torch.no_grad():
+    with torch.no_grad():  # @hide
         prompt = flops(lambda: model(tokens[:, :511], caches))
-        written = flops(lambda: model(tokens[:, 511:], caches))  # @inspect written as FLOP
-    read = prompt / 511  # @inspect read as FLOP
+        written = flops(lambda: model(tokens[:, 511:], caches))
+    read = prompt / 511  # @hide
     assert prompt == forward_flops(MODEST, 511, 511), \
         "The formula for a forward pass gives the FLOPs of prefill."  # @hide
     assert written == forward_flops(MODEST, 1, 512), \
         "The formula gives those of a decoding step, too."  # @hide
     assert round(written / read, 3) == 1.0, \
-        "A written token takes as many FLOPs as a token of the prompt, up to a thousandth."
+        "In a small model, a written token takes as many FLOPs as one of 511 that are read, up to a thousandth."  # @hide
     note(r"""
-        The difference is in the bytes. To write a token, the card reads every weight of the model,
-        and the KV cache, the keys and values of all earlier tokens. All that serves a single token.
-        To read a prompt, it reads each weight once as well, but for all tokens of the prompt
-        together.
+        The cause is in the bytes. To write a token, the card has to read every weight of the model
+        from its memory, and the KV cache, the keys and values of all earlier tokens. All that
+        reading is for a single token. To read a prompt, it reads each weight once, too, but for all
+        tokens of the prompt together.
 
-        How many FLOPs does it do with each byte? Llama-3-8B has `7504658432` weights of `2` bytes
-        in its blocks and its head, and a KV cache of `131072` bytes for each token. Compare writing
-        one token after `2048` with reading a prompt of `2048`. `forward_flops` is the formula for a
-        forward pass: `2` FLOPs for each weight and token, and attention:
+        So how many FLOPs does it do with each byte? Llama-3-8B has `7504658432` weights of `2`
+        bytes in its matrices, and a KV cache of `131072` bytes for each token. Compare writing one
+        token after `2048` others with reading a prompt of `2048` tokens. `forward_flops` gives the
+        FLOPs of a forward pass, `2` for each weight and token, and those of attention:
     """)
-    weights = 2 * 7504658432  # @inspect weights as B
-    cache = 131072 * 2048  # @inspect cache as B
+    weights, cache = 2 * 7504658432, 131072 * 2048
     moved = weights + cache
-    writing = forward_flops(LLAMA_3_8B, 1, 2048) / moved  # @inspect writing as FLOP/B
-    reading = forward_flops(LLAMA_3_8B, 2048, 2048) / moved  # @inspect reading as FLOP/B
+    writing = forward_flops(LLAMA_3_8B, 1, 2048) / moved  # @inspect round(writing, 1) as FLOP/B
+    reading = forward_flops(LLAMA_3_8B, 2048, 2048) / moved  # @inspect round(reading) as FLOP/B
     assert moved == decoding_bytes(LLAMA_3_8B, 1, 2048), \
         "These are the bytes of the weights and of the cache."  # @hide
     assert round(writing, 1) == 1.1, \
-        "Writing does about one FLOP with each byte."
+        "Writing a token does about one FLOP with each byte."
     assert 2100 < reading < 2200, \
         "Reading a prompt of 2048 tokens does about 2000 times as many."  # @hide
-    ridge = PEAK / BANDWIDTH  # @inspect ridge as FLOP/B
+    ridge = PEAK / BANDWIDTH  # @inspect round(ridge) as FLOP/B
     assert writing < ridge < reading, \
-        "Writing is below the ridge of an H100, and reading above it."
+        "Writing is below the ridge of an H100, and reading the prompt is above it."
     small, full = Transformer(MODEST, "fused").bfloat16(), 511  # @hide
     filled = full_caches(small, 1, full)  # @hide
     last = torch.zeros(1, 1, dtype=torch.int64)  # @hide
     counted = bytes_moved(lambda: small(last, filled))  # @hide
     extra = counted / decoding_bytes(MODEST, 1, full + 1)  # @hide
     assert 1 < extra < 1.06, \
-        "In a small model, weights and cache are nearly all bytes that its operations move."  # @hide
+        "In a small model, weights and cache are nearly all bytes that its operations move when it writes."  # @hide
     note(rf"""
-        An H100's *ridge* is the FLOPs that it can do while one byte arrives from memory: its peak
-        divided by its bandwidth, {ridge:.0f}. Reading the prompt does {reading:,.0f} FLOPs with
-        each byte, more than the [ridge](#every_operation_has_an_intensity), so the card is busy
-        with arithmetic. Writing does {writing:.1f}, so the card waits for memory nearly all the
-        time. (What else is moved is left out: in a small model it was {extra - 1:.0%} of weights
-        and cache.)
+        What does a card wait for? An H100 can do {ridge:.0f} FLOPs while one byte arrives from its
+        memory; this number, its peak divided by its bandwidth, is its
+        [ridge](#every_operation_has_an_intensity). Reading the prompt does {reading:,.0f} FLOPs
+        with each byte, more than the ridge, so the card is busy with arithmetic. Writing does
+        {writing:.1f}, so the card waits for its memory nearly all the time.
     """)
 
     def with_each_byte(tokens_at_once: int) -> dict[str, float]:  # @hide
@@ -278,8 +280,8 @@ def reading_is_work_and_writing_is_waiting() -> None:
     many = explore(with_each_byte, over={"tokens_at_once": [2**i for i in range(12)]}, at={"tokens_at_once": 1},
         kind="curve", limit=("ridge of an H100", ridge),
         do="From how many tokens at once is the card busy with arithmetic?",
-        see="With `512` tokens at once the FLOPs for each byte are above the ridge. Writing one text is at the far left.",
-        caption="FLOPs that Llama-3-8B does with each byte that it reads, when some tokens go through it at once, after `2048` others.",
+        see="With `512` tokens at once the FLOPs for each byte are above the ridge. Writing a single token is at the far left.",
+        caption="FLOPs that Llama-3-8B does with each byte that it reads, against the tokens that go through it at once.",
         alt="A rising line that crosses the ridge of an H100 between 256 and 512 tokens.")  # @hide
     assert many[256]["FLOPs for each byte"] < ridge < many[512]["FLOPs for each byte"], \
         "The line crosses the ridge there."  # @hide
@@ -301,39 +303,41 @@ LIGHT = replace(HEAVY, width=64, hidden=176, vocabulary=20)  # as many calls, an
 
 
 def bandwidth_sets_the_pace() -> None:
-    """One token per pass: the pace is bandwidth divided by the bytes of the model."""
+    """A single text is written at most at the card's bandwidth divided by the bytes of the weights."""
     note(r"""
-        How fast can a card write a single text, one token in each pass through the model? A pass
-        reads all weights from memory, and hardly anything else takes time. So the tokens per second
+        A model writes a single text, one token in each pass through the model. How fast can a card
+        do that at best? In each pass it reads all weights from its memory. Hardly anything else
+        takes time, because the arithmetic for a single token is soon done. So the tokens per second
         are at most
 
         $$
         \frac{\text{bandwidth}}{\text{bytes that a pass reads}}.
         $$
 
-        Llama-3-8B reads `7504658432` weights of `2` bytes each for a token: those of its blocks and
-        its head. (Of the embedding it reads a single row.) Divide the bandwidths of four cards,
-        from their datasheets, by these bytes:
+        For a token, Llama-3-8B reads `7504658432` weights of `2` bytes, those of its blocks and its
+        head. Divide the bandwidths of four cards, from their datasheets, by these bytes. `CARDS`
+        holds the datasheets:
     """)
-    size = 2 * 7504658432  # @inspect size as B
+    size = 2 * 7504658432  # bytes
     counted = decoding_bytes(LLAMA_3_8B, 1, 0)  # @hide
     assert size == counted, \
         "A pass over one token reads two bytes for each weight."  # @hide
     cards = "L4", "A100 SXM 80GB", "H100 SXM", "H200"
-    pace = {name: CARDS[name].bandwidth / size for name in cards}  # @inspect pace as tokens/s
+    pace = {name: CARDS[name].bandwidth / size for name in cards}
+    rounded = {name: round(each) for name, each in pace.items()}  # @inspect rounded as tokens/s
     h100 = pace["H100 SXM"]
     assert 223 < h100 < 224, \
         "An H100 writes at most 223 tokens a second."  # @hide
-    faster = pace["H200"] / h100  # @inspect faster as times
+    faster = pace["H200"] / h100  # @inspect round(faster, 2) as times
     assert math.isclose(faster, 4.8 / 3.35), \
-        "An H200 is faster by its bandwidth, 4.8 TB/s instead of 3.35."
+        "An H200 writes 4.8 / 3.35 times as fast as an H100, as its bandwidth says."
     sources = "; ".join(f"@{CARDS[name].source}" for name in cards)  # @hide
     note(rf"""
         An H100 has `3.35` TB/s, so it writes at most `3.35e12 / {size}` tokens a second, which is
-        {h100:.0f} [{sources}]. What would its arithmetic allow? A token takes `2` FLOPs for each
-        weight:
+        {h100:.0f} [{sources}]. Would its arithmetic allow more? A token takes `2` FLOPs for each
+        weight, so divide the card's peak by these:
     """)
-    by_arithmetic = PEAK / (2 * 7504658432)  # @inspect by_arithmetic as tokens/s
+    by_arithmetic = PEAK / (2 * 7504658432)  # @inspect round(by_arithmetic) as tokens/s
     assert 65_000 < by_arithmetic < 66_000, \
         "By its arithmetic alone, an H100 could write 65,926 tokens a second."  # @hide
     assert by_arithmetic == PEAK / forward_flops(LLAMA_3_8B, 1, 0), \
@@ -342,9 +346,9 @@ def bandwidth_sets_the_pace() -> None:
     assert 295 < unused < 296, \
         "That is 295 times as many as its memory allows."  # @hide
     misbelief("A card with twice the FLOP/s writes twice as fast.", rf"""
-        Only bandwidth counts here: the arithmetic could write {unused:.0f} times as fast, and
-        waits. The H200 has the same FLOP/s as the H100, and writes {4.8 / 3.35:.1f} times as fast,
-        because its memory is as much faster [@nvidia-h200].
+        Only the bandwidth counts, because the arithmetic could be {unused:.0f} times as fast and
+        waits. The H200 has the same FLOP/s as the H100. It writes {4.8 / 3.35:.1f} times as fast,
+        because its bandwidth is as much higher [@nvidia-h200].
     """)
     question(r"""
         Llama-3-8B is stored with half a byte for each weight, on an H100 with `3.35` TB/s. It reads
@@ -364,11 +368,15 @@ def bandwidth_sets_the_pace() -> None:
 def a_processor_waits_for_weights_too() -> None:
     """On a processor, too, a token takes a time that is set by reading the weights."""
     note(r"""
-        Does a processor also wait for the weights when it writes a single token? It does if they do
-        not fit into its cache. Here it runs a model with more than `90e6` bytes of weights, on one
-        token and on `16` tokens at once. `quickest` measures the shortest time of a call. Beside
-        it, measure how long it takes merely to read all weights, by adding them up. `light` is a
-        model with as many calls and hardly a weight:
+        A card that writes a single text waits for its memory, because it reads all weights for each
+        token. Is that so on an ordinary processor, too? It is, if the weights do not fit into the
+        processor's cache. Take a model with more than `90e6` bytes of weights. If it waits for
+        memory, then a token takes about as long as merely reading the weights, by adding them up.
+        And `16` tokens at once take much less than `16` times as long, because they share the
+        reading.
+
+        `quickest` measures the shortest time of a call. `light` is a model with as many calls and
+        hardly a weight, to see that the calls themselves take little:
     """)
     model, light = Transformer(HEAVY), Transformer(LIGHT)
     tokens = torch.zeros(1, 16, dtype=torch.int64)
@@ -381,24 +389,25 @@ def a_processor_waits_for_weights_too() -> None:
         single = quickest(lambda: model(tokens[:, :1]))  # @measure single as s
         at_once = quickest(lambda: model(tokens), 5)  # @measure at_once as s
         calls = quickest(lambda: light(tokens[:, :1]))  # @measure calls as s
-    assert calls < reading, "The calls alone take less time than reading."
+    assert calls < reading, \
+        "The calls alone take less time than reading the weights."
     alike = single / reading  # @measure alike as times
     least = 1 / SLACK  # @hide
     assert least < alike < SLACK, \
-        f"A token takes 1/{SLACK} to {SLACK} times the time of reading."
+        f"A token takes 1/{SLACK} to {SLACK} times the time of reading the weights."
     one_by_one = 16 * single  # @measure one_by_one as s
     assert single < at_once < one_by_one, \
-        "16 tokens at once take less time than one after the other."
+        "16 tokens at once take less time than 16 tokens one after the other."
     note(r"""
-        A single token takes the time of reading the weights, give or take a small factor that
-        stands in the margin. And many tokens at once take much less time than one after the other,
-        because they share the reading.
+        Both hold on the machine that built this page. The times stand in the margin: a token takes
+        `alike` times as long as reading the weights, and `16` tokens at once take `at_once` instead
+        of `one_by_one`.
     """)
     question(r"""
         A processor reads `20` GB a second. How many tokens a second does it write at best with a
         model of `1e9` weights of `4` bytes?
     """, answer=20e9 / 4e9, check=20 / (1 * 4), unit="tokens/s",
-        why="A token reads `4` GB, and that takes a fifth of a second.")
+        why="A token reads `1e9` weights of `4` bytes, `4` GB. At `20` GB a second that takes a fifth of a second.")
 
 
 def step_seconds(config: Config, batch: int, context: int) -> float:
@@ -429,23 +438,25 @@ def room_for(
 def a_batch_shares_the_weights() -> None:
     """A batch shares one reading of the weights, but each text adds its own cache."""
     note(r"""
-        A weight that has been read once can be used for many texts. So a service writes many texts
-        at once, in a *batch*, and each step adds one token to every text. How long does such a step
-        take? It has two parts, one after the other:
+        To write one token of a text, a card reads all weights of the model. The weights that it has
+        read serve for other texts, too. So a service writes many texts at once, in a *batch*: each
+        step adds one token to every text. How long does a step take? Its two parts come one after
+        the other:
 
-        - The products with weights. The $N$ weights of $w$ bytes are read once for the whole batch.
-          Each of the $B$ texts takes $2N$ FLOPs. The longer of both times counts.
-        - Attention. It reads the KV cache of every text, $C$ bytes each. Caches are not shared.
+        - *The products with weights.* The card reads $N$ weights of $w$ bytes, once for all texts.
+          Each of $B$ texts takes $2N$ FLOPs. The part takes the longer of both.
+        - *Attention.* The card reads the KV cache of each text, the keys and values of its tokens,
+          $C$ bytes. No text can use the cache of another.
 
         [@eq:step]: $$
         \text{step} = \max\left(\frac{N w}{\text{bandwidth}},\; \frac{2BN}{\text{peak}}\right)
         + \frac{B\,C}{\text{bandwidth}}
         $$
 
-        In this time all texts together get $B$ tokens. Take Llama-3-8B on an H100: reading its
-        weights takes `4.48` ms, and reading the cache of a text of `8192` tokens takes `0.32` ms.
-        `step_seconds` is the formula, and `pace_of` divides the number of texts by it. Compare
-        short texts of `128` tokens with long ones of `8192`:
+        A step brings $B$ tokens, one for each text. Take Llama-3-8B on an H100. Reading its weights
+        takes `4.48` ms. Reading the cache of a long text, of `8192` tokens, takes `0.32` ms; that
+        of a short text, of `128` tokens, takes a sixty-fourth of that. `pace_of` divides the number
+        of texts by the time of a step:
     """)
     weights = 1e3 * 2 * 7504658432 / BANDWIDTH  # @hide
     one_cache = 1e3 * GiB / BANDWIDTH  # @hide
@@ -465,16 +476,18 @@ def a_batch_shares_the_weights() -> None:
         "For a small model, weights once and 1 or 16 caches are 7,184,384 and 15,048,704 bytes."  # @hide
     assert 1 < above < 1.2, \
         "The bytes that its operations move grow as the formula says, but for a fifth at most."  # @hide
-    batches = [1, 4, 16, 64, 256]  # @inspect batches
-    short = [pace_of(LLAMA_3_8B, b, 128) for b in batches]  # @inspect short as tokens/s
-    long = [pace_of(LLAMA_3_8B, b, 8192) for b in batches]  # @inspect long as tokens/s
+    batches = [1, 4, 16, 64, 256]  # @inspect batches as texts
+    short = [pace_of(LLAMA_3_8B, b, 128) for b in batches]
+    long = [pace_of(LLAMA_3_8B, b, 8192) for b in batches]
+    for_short = [round(pace) for pace in short]  # @inspect for_short as tokens/s
+    for_long = [round(pace) for pace in long]  # @inspect for_long as tokens/s
     assert short[3] / short[0] > 58, \
-        "64 short texts get almost 60 times the tokens of one."
+        "64 short texts together get almost 60 times the tokens of one."
     assert 12 < long[3] / long[0] < 13, \
-        "64 long texts get only 12 times the tokens of one."
-    assert [round(p) for p in short] == [223, 889, 3508, 13331, 44425], \
+        "64 long texts together get only 12 times the tokens of one."
+    assert for_short == [223, 889, 3508, 13331, 44425], \
         "Short texts get 223, 889, 3508, 13331 and 44425 tokens a second together."  # @hide
-    assert [round(p) for p in long] == [208, 694, 1665, 2561, 2958], \
+    assert for_long == [208, 694, 1665, 2561, 2958], \
         "Long texts get 208, 694, 1665, 2561 and 2958 tokens a second together."  # @hide
     ceiling = BANDWIDTH / cache_bytes(LLAMA_3_8B, 8192)  # @hide
     assert 0.9 < long[4] / ceiling < 1, \
@@ -497,13 +510,11 @@ def a_batch_shares_the_weights() -> None:
     note(rf"""
         With {batches[3]} short texts, all together get {short[3] / short[0]:.0f} times the tokens
         of one, because they share the reading of the weights. With {batches[3]} long texts it is
-        only {long[3] / long[0]:.0f} times, because each brings a cache of its own. A step then
-        takes `4.48` ms for the weights and `64 * 0.32` ms for the caches, {1e3 * full_step:.1f} ms
-        in all, and brings `64` tokens.
+        only {long[3] / long[0]:.0f} times, because each has a cache to read: a step takes `4.48` ms
+        for the weights and `64 * 0.32` ms for the caches, {1e3 * full_step:.1f} ms in all.
 
-        No single text gets faster. With {batches[3]} short texts each waits {waits[0]:.2f} times as
-        long for its next token, and with long ones {waits[1]:.1f} times. So a larger batch makes
-        tokens cheaper and slower.
+        A single text gets no faster in a batch. It waits longer for its next token, {waits[1]:.1f}
+        times as long with {batches[3]} long texts as alone.
     """)
     more = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]  # @hide
 
@@ -517,9 +528,9 @@ def a_batch_shares_the_weights() -> None:
         at={"texts": 8, "context": 2048}, kind="curve", unit="tokens/s",
         do="Set the context to `8192` and go from one text to as many as fit. Then go back to `128`.",
         see=r"""
-            With long texts both lines bend: what all write together levels off, and each text waits
-            for the caches of the others. With short ones it is nearly a straight line, up to
-            hundreds of texts.
+            With long texts, what all write together levels off, because each text waits for the
+            caches of the others. With short texts it grows nearly as the number of texts does, up
+            to hundreds of them.
         """,
         caption=f"Tokens per second of Llama-3-8B on an {H100.name}, at best, while the caches fit beside the weights.",
         alt=r"""
@@ -547,32 +558,34 @@ def a_batch_shares_the_weights() -> None:
 def memory_limits_the_batch() -> None:
     """A card's memory limits the batch: beside the weights, each text needs room for its cache."""
     note(rf"""
-        How many texts can a card write at once? Its memory holds the weights once, and a KV cache
-        for each text. So the number is
+        When a card writes many texts at once, its memory holds the weights of the model once, and
+        for each text a *KV cache*, the keys and values of its tokens. How many texts fit? As many
+        as
 
         $$
         \frac{{\text{{memory}} - \text{{weights}}}}{{\text{{cache of one text}}}},
         $$
 
         rounded down. Take Llama-3-8B on an {H100.name}. It has `8030261248` parameters of `2`
-        bytes, and a full text of `8192` tokens takes one GiB of cache. The card is sold as one of
-        80 GB [@nvidia-h100]; its driver shows `81559` MiB [@{H100.seen}]:
+        bytes, and the cache of a full text of `8192` tokens takes one GiB. The card's driver shows
+        `81559` MiB of memory [@{H100.seen}]:
     """)
-    memory = 81559 * MiB  # @inspect memory as B
+    memory = 81559 * MiB  # bytes
     assert memory == MEMORY, \
         "This is the memory that the driver of an H100 shows."  # @hide
-    left = memory - 2 * 8030261248  # @inspect left as B
+    left = memory - 2 * 8030261248  # @inspect round(left / GiB, 1) as GiB
     texts = left // GiB  # @inspect texts
     assert texts == 64, \
-        "Beside the weights, 64 full texts fit."
+        "Beside the weights, the caches of 64 full texts fit."
     assert texts == room_for(LLAMA_3_8B, LLAMA_3_8B.context), \
         "The formula that later sections use gives as many."  # @hide
     sold = room_for(LLAMA_3_8B, 8192, memory=H100.memory)  # @hide
     assert sold == 59, \
         "By the 80 GB that the card is sold by, 59 would fit."  # @hide
     note(rf"""
-        At most {texts} full texts fit, if nothing else takes memory. (By the number that the card
-        is sold by it would be {sold}.) Shorter texts have smaller caches, so more of them fit:
+        Beside the weights there are {left / GiB:.1f} GiB left, so {texts} full texts fit, if
+        nothing else takes memory. Shorter texts have smaller caches, so more of them fit. In the
+        picture, the line of a length ends in a thin part, where memory is too small:
     """)
     more = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]  # @hide
     figure(plot_paces(more, {c: [pace_of(LLAMA_3_8B, b, c) for b in more] for c in (128, 2048, 8192)},
@@ -585,9 +598,9 @@ def memory_limits_the_batch() -> None:
             memory ends.
         """)
     question(r"""
-        Llama-3-70B has `70553706496` parameters of `2` bytes, `80` layers, and keys of `1024`
-        numbers. So a full text of `8192` tokens takes `2 * 80 * 1024 * 8192 * 2` bytes of cache.
-        Four H100 together have `4 * 81559` MiB. How many full texts fit beside the weights at most?
+        Llama-3-70B has `70553706496` parameters of `2` bytes. The cache of a full text takes
+        `2 * 80 * 1024 * 8192 * 2` bytes. Four H100 together have `4 * 81559` MiB. How many full
+        texts fit beside the weights at most?
     """, answer=(4 * 81559 * MiB - 2 * 70553706496) // (2 * 80 * 1024 * 8192 * 2),
         check=room_for(LLAMA_3_70B, 8192, cards=4), unit="texts", within=0.02, wrong={
             "The weights take two bytes each.": (4 * 81559 * MiB - 70553706496) // (2 * 80 * 1024 * 8192 * 2),
@@ -603,23 +616,29 @@ def memory_limits_the_batch() -> None:
 def beyond_some_context_no_batch_helps() -> None:
     """Beyond a few hundred tokens of context, no batch makes decoding compute-bound."""
     note(r"""
-        When a model writes many texts in one batch, the texts share the reading of the weights. Can
-        a batch always be made so large that the card waits for arithmetic instead of memory? It
-        cannot, because each text has a KV cache of its own to read. In a very large batch, reading
-        the weights takes hardly any time for each text. What is left for each new token are its
-        FLOPs, $2N$ for $N$ weights and $4LacT$ for attention, and the bytes of a cache of $T$
-        tokens:
+        When a model writes many texts in one batch, they share the reading of the weights. So with
+        enough texts the card should wait for arithmetic, and no longer for its memory. But each
+        text also has a *KV cache* to read, the keys and values of its tokens, and shares it with no
+        other text. Is there always a batch that is large enough?
+
+        Take a batch so large that reading the weights takes next to no time for each text. Then a
+        new token takes $2N$ FLOPs for the $N$ weights, and $4LacT$ FLOPs for attention: $L$ layers,
+        $a$ heads of $c$ numbers, and $T$ tokens of context. It reads a cache of $4Ld_{kv}T$ bytes:
+        keys and values, $d_{kv}$ numbers each, of `2` bytes. So the card does
 
         [@eq:limit]: $$
         \text{FLOPs per byte} \to \frac{2N + 4\,L\,a\,c\,T}{4\,L\,d_{kv}\,T}
         $$
 
-        Here $L$ is the number of layers, $ac$ the number of heads times the numbers in each, and
-        $d_{kv}$ the numbers in all keys of a token, each of `2` bytes. The quotient falls with the
-        context $T$. An H100 can do `ridge` FLOPs while a byte arrives. Where the quotient is below
-        that, no batch helps. Find the longest context for Llama-3-8B where it is above:
+        An H100 can do `ridge` FLOPs, about `295`, while one byte arrives from its memory. If the
+        quotient is below that, the card waits for memory in any batch. And the longer the context
+        $T$, the lower the quotient, because $2N$ is divided by more. Llama-3-8B has `7504658432`
+        weights, `32` layers, `32` heads and `8` KV heads of `128` numbers. Up to which context is
+        the quotient above the ridge? Try all, with a huge batch. `decoding_bytes` are the bytes of
+        the weights and of all caches:
     """)
     ridge = PEAK / BANDWIDTH
+    assert round(ridge) == 295, "The ridge of an H100 is 295."  # @hide
 
     def intensity(batch: int, context: int) -> float:
         work = forward_flops(LLAMA_3_8B, batch, context)
@@ -628,28 +647,33 @@ def beyond_some_context_no_batch_helps() -> None:
     huge = 10**9
     last = max(t for t in range(1, 9999) if intensity(huge, t) > ridge)  # @inspect last
     assert last == 393, \
-        "With a longer context than this, every batch waits for memory."
+        "With more than 393 tokens of context, every batch waits for memory."
+    note("The formula gives the same. Set the quotient equal to the ridge, and solve for $T$. `pairs` are the FLOPs of attention for each token of context, and `numbers` the bytes of its cache:")
     pairs, numbers = 4 * 32 * 32 * 128, 4 * 32 * 8 * 128
-    by_hand = 2 * 7504658432 / (ridge * numbers - pairs)  # @inspect by_hand
+    by_hand = 2 * 7504658432 / (ridge * numbers - pairs)  # @inspect round(by_hand) as tokens
     assert math.floor(by_hand) == last, \
-        "The limit, solved for T, gives the same."
+        "The formula, solved for T, gives 393 tokens, too."
     reach = intensity(huge, 8192) / ridge  # @inspect reach as %
     assert round(reach, 3) == 0.061, \
-        "With 8192 tokens, the largest batch reaches less than 7 % of the peak."
+        "With 8192 tokens of context, even a huge batch reaches only 6.1 % of the peak."
     note(rf"""
-        Beyond {last} tokens of context, no batch makes Llama-3-8B wait for arithmetic. With `8192`
-        tokens in each text, an H100 reaches at most {reach:.0%} of its peak, however many texts it
-        writes. Only a smaller cache helps: fewer heads of keys, or fewer bytes for a number.
+        So beyond {last} tokens of context, no batch makes Llama-3-8B wait for arithmetic, because
+        the caches are read for one token each. With `8192` tokens an H100 reaches at most
+        {reach:.0%} of its peak. Only a smaller cache helps: fewer KV heads, or fewer bytes for a
+        number.
     """)
     question(rf"""
-        Solved for $T$, the limit is `15009316864 / (ridge * numbers - pairs)`, with a ridge of
-        `{ridge:.2f}`, `{numbers}` bytes of cache and `{pairs}` FLOPs for each token of context. Now
-        keep the cache in `1` byte a number, so that the bytes are half. Up to how many tokens can a
-        batch then wait for arithmetic?
+        The limit for Llama-3-8B is `15009316864 / (ridge * numbers - pairs)` tokens, with a ridge
+        of `{ridge:.2f}`, `{numbers}` bytes of cache and `{pairs}` FLOPs of attention for each token
+        of context. Now each number of the cache takes `1` byte instead of `2`. Up to how many
+        tokens of context can a batch then wait for arithmetic?
     """, answer=15009316864 / (ridge * numbers / 2 - pairs),
         check=2 * 7504658432 / (PEAK / BANDWIDTH * cache_bytes(LLAMA_3_8B, 1, width=1)
                                 - attention_flops(LLAMA_3_8B, 1, 1)),
-        unit="tokens", within=0.05, why="Half the bytes and as many FLOPs: a little more than twice as many tokens.")
+        unit="tokens", within=0.05, wrong={
+            "The FLOPs of attention stay as they are.": 15009316864 / (ridge * numbers / 2 - pairs / 2),
+        }, hint="Which of the three numbers becomes half?",
+        why="The bytes of the cache become half, and the FLOPs stay: `15009316864 / (295.37 * 65536 - 524288)`. That is a little more than twice as many tokens.")
 
 
 def cache_intensity(heads: int, kv_heads: int, batch: int) -> float:
@@ -665,45 +689,59 @@ def cache_intensity(heads: int, kv_heads: int, batch: int) -> float:
 def attention_over_a_cache_gains_nothing_from_a_batch() -> None:
     """A batch does not raise the intensity of attention over a cache; sharing heads does."""
     note(r"""
-        The texts of a batch share the weights of a model. They do not share KV caches: each cache
-        belongs to one text. How many FLOPs does attention do with a byte of a cache? A number of a
-        key takes `2` bytes in `bfloat16`. Each head of queries that shares the key uses that number
-        in one multiplication and one addition, `2` FLOPs. So attention does one FLOP per byte for
-        each head that shares a key, whatever the batch. `cache_intensity` counts it, from the heads
-        of queries, the heads of keys and the batch:
+        A model writes many texts at once. Each text has its own *KV cache*, the keys and values of
+        its tokens, and attention reads it for each new token. How many FLOPs does attention do with
+        each byte that it reads? Take one number of a key. In `bfloat16` it takes `2` bytes. Each
+        head of queries that uses this key multiplies the number once and adds once: `2` FLOPs. So
+        if one head uses a key, attention does `2` FLOPs for `2` bytes, one for each byte. If four
+        heads share the key, it does four for each byte. How many texts there are does not matter,
+        because each has other keys.
+
+        `cache_intensity` counts the FLOPs for each byte, from the heads of queries, the heads of
+        keys, and the number of texts. First `32` heads that share `8` heads of keys, for one text
+        and for `64`:
     """)
     found = {batch: cache_intensity(32, 8, batch) for batch in (1, 64)}  # @inspect found as FLOP/B
     assert found[1] == found[64] == 32 / 8, \
-        "One text and 64 texts give the same."
+        "For one text and for 64, attention does 4 FLOPs with each byte."
+    note("Now one text, where `32` heads of queries use `32`, `8` and a single head of keys:")
     by_sharing = [cache_intensity(32, g, 1) for g in (32, 8, 1)]  # @inspect by_sharing as FLOP/B
     assert by_sharing == [1, 4, 32], \
-        "If one, four or all 32 heads use a key, it is as many FLOPs per byte."
+        "If 1, 4 or 32 heads share a key, attention does 1, 4 or 32 FLOPs with each byte."
     ridge = PEAK / BANDWIDTH
     assert 9 < ridge / max(by_sharing) < 10, \
         "Even if all heads share one key, the ridge of an H100 is more than 9 times as high."
     note(rf"""
-        An H100 can do {ridge:.0f} FLOPs while a byte arrives, so attention over a cache waits for
-        memory in any case. This is the reason for grouped-query attention [@gqa]. If more heads
-        share a key, the cache gets smaller, and attention over it faster, by the same factor. A
-        larger batch does not help.
+        An H100 can do {ridge:.0f} FLOPs while one byte arrives from its memory. So attention over a
+        cache waits for memory in any case. A larger batch does not help. Sharing does: if more
+        heads share a key, the cache is smaller by the same factor, and is read faster. This is the
+        reason for *grouped-query attention*, in which heads share keys [@gqa].
     """)
     question(r"""
-        A model with `64` heads of queries and `8` heads of keys keeps its cache in `1` byte a
-        number. How many FLOPs does attention do for each byte of it?
+        A model has `64` heads of queries that share `8` heads of keys. A number in its cache takes
+        `1` byte. How many FLOPs does attention do for each byte of the cache?
     """, answer=2 * 64 / 8, check=2 * cache_intensity(64, 8, 1), unit="FLOP/B",
-        why="Each key serves `64 / 8` heads, with `2` FLOPs for each of its numbers, and a number now takes one byte.")
+        wrong={
+            "A head does a multiplication and an addition with each number.": 64 / 8,
+            "Eight heads share a key: 64 divided by 8.": 2 * 64,
+        }, hint="How many heads use one number of a key?",
+        why="Each key serves `64 / 8` heads. Each of them does `2` FLOPs with a number, which takes one byte.")
 
 
 @aside
 def a_guess_is_cheap_to_check() -> None:
-    """Checking four guessed tokens reads hardly more than writing one."""
+    """Checking four guessed tokens takes hardly longer than writing one."""
     note(r"""
         When a model writes a single text, the card reads all weights for each token, and its
-        arithmetic is idle. *Speculative decoding* uses the idle arithmetic. A small model guesses
-        the next few tokens, and the large model checks all of them in one pass [@leviathan2023].
-        How much does the check cost? The pass runs over the guesses and one token more: the last
-        token of the text, which is not in the KV cache yet. Count the FLOPs and bytes of a small
-        model for `0` and for `4` guesses:
+        arithmetic is idle. *Speculative decoding* uses it. A small model guesses the next few
+        tokens, and the large model checks all of them in one pass [@leviathan2023]. How much does
+        this pass cost?
+
+        To check `4` guesses, the large model runs over them and over one token more, the last token
+        of the text before them. Compare this with writing one token. `flops` and `bytes_moved`
+        count the FLOPs and bytes of both, for a model of `4` layers, `256` wide. (The FLOPs are
+        counted with attention written out.) `full_caches` stands for the text so far, `512` tokens
+        with the guesses:
     """)
     written = Transformer(MODEST, "written").bfloat16()
     fused = Transformer(MODEST, "fused").bfloat16()
@@ -716,59 +754,85 @@ def a_guess_is_cheap_to_check() -> None:
     assert work[0] == forward_flops(MODEST, 1, 512), \
         "One token takes the FLOPs of the formula."  # @hide
     dearer = work[1] / work[0]  # @inspect dearer as times
-    heavier = moved[1] / moved[0]  # @inspect heavier as times
-    assert dearer == 5.0, "With 4 guesses, a pass takes 5 times the FLOPs."
-    assert 1 < heavier < 1.2, "It moves hardly more bytes."
+    heavier = moved[1] / moved[0]  # @inspect round(heavier, 2) as times
+    assert dearer == 5.0, "A pass over 5 tokens takes 5 times the FLOPs of a pass over one."
+    assert 1 < heavier < 1.2, "It moves less than 1.2 times the bytes."
     note(rf"""
-        The pass takes {dearer:.0f} times the FLOPs, which were idle, and only {heavier:.2f} times
-        the bytes, which take the time.
+        The check takes {dearer:.0f} times the FLOPs, but only {heavier:.2f} times the bytes,
+        because the weights are read once for all tokens of the pass. And the bytes are what takes
+        the time. So the check takes hardly longer than writing one token.
+    """)
+    question(r"""
+        A model reads `10` GB of weights in a pass, and each token in the pass moves `0.1` GB
+        besides. How many times the bytes of a pass over one token does a pass over `6` tokens move?
+    """, answer=(10 + 6 * 0.1) / (10 + 0.1), check=106 / 101, unit="times", within=0.01, wrong={
+            "The weights are read once for all tokens.": 6,
+        }, hint="How many GB is a pass over one token?",
+        why="A pass over one token moves `10.1` GB, and a pass over `6` tokens `10.6` GB, because the weights are read once.")
 
-        How many tokens does such a pass bring? A guess counts only if all guesses before it were
-        right. After the last right guess, the pass also gives one token of its own. If each guess
-        is right with probability $p$, a pass over $n$ guesses brings $(1 - p^{{n+1}}) / (1 - p)$
-        tokens on average [@leviathan2023]. Compare this with random draws:
+
+@aside
+def guesses_pay_if_they_are_often_right() -> None:
+    """Guessed tokens make writing faster if they are often right."""
+    note(r"""
+        In *speculative decoding* a small model guesses the next $n$ tokens of a text, and the large
+        model checks them in one pass, which takes hardly longer than
+        [writing one token](#a_guess_is_cheap_to_check). How many tokens does such a pass bring? A
+        guess counts only if all guesses before it were right. After the last right guess, the pass
+        also gives one token of its own. If each guess is right with probability $p$, it brings on
+        average [@leviathan2023]
+
+        $$
+        1 + p + p^2 + \dots + p^n = \frac{1 - p^{n+1}}{1 - p} \quad\text{tokens.}
+        $$
+
+        Compare this with random draws for $p = 0.8$ and $n = 4$:
     """)
     p, n = 0.8, 4
     right = torch.rand(100_000, n) < p  # @unnoticed: 100_000: more draws come nearer
-    drawn = (1 + right.cumprod(dim=1).sum(dim=1)).double().mean().item()  # @inspect drawn  # @unnoticed: .double(): exact enough
-    expected = (1 - p ** (n + 1)) / (1 - p)  # @inspect expected
+    drawn = (1 + right.cumprod(dim=1).sum(dim=1)).double().mean().item()  # @inspect round(drawn, 1) as tokens  # @unnoticed: .double(): exact enough
+    expected = (1 - p ** (n + 1)) / (1 - p)  # @inspect round(expected, 1) as tokens
     assert 3.3 < expected < 3.4, \
         "By the formula, one pass brings 3.4 tokens on average."
     # Drawn with ten seeds, it was off by at most 0.004.
     assert math.isclose(drawn, expected, rel_tol=0.01), \
-        "Random draws give the same."
+        "Random draws bring as many tokens as the formula says."
     note(r"""
-        The small model takes time too. Let one guess take the share $q$ of a pass of the large
-        model. Then $n$ guesses and their check take as long as $1 + nq$ passes of the large model.
-        So the text is written faster by a factor of
+        The guesses take time, too. Say that a guess takes the share $q$ of a pass of the large
+        model. Then `4` guesses and their check take as long as $1 + nq$ passes, and the text is
+        written faster by the factor
 
         [@eq:speculation]: $$
         \text{gain} = \frac{1 - p^{n+1}}{(1 - p)(1 + nq)}
         $$
 
         [@leviathan2023]. Let the smallest Llama-3.2 guess for Llama-3-8B. Both wait for their
-        weights, so $q$ is the quotient of their bytes:
+        weights, so $q$ is the quotient of the bytes of both, which `decoding_bytes` gives:
     """)
-    q = decoding_bytes(LLAMA_32_1B, 1, 0) / decoding_bytes(LLAMA_3_8B, 1, 0)  # @inspect q
+    q = decoding_bytes(LLAMA_32_1B, 1, 0) / decoding_bytes(LLAMA_3_8B, 1, 0)  # @inspect round(q, 3)
     assert 0.16 < q < 0.17, \
         "A guess of the small model takes less than 17 % of a pass of the large one."
-    gain = expected / (1 + n * q)  # @inspect gain as times
+    gain = expected / (1 + n * q)  # @inspect round(gain, 2) as times
     assert 2 < gain < 2.1, \
-        "With the guesses paid for, the text is written 2 times as fast."
-    best = max(range(1, 20), key=lambda n: (1 - p ** (n + 1)) / (1 + n * q))  # @inspect best
-    assert best == 4, "Four guesses at a time gain most here."
+        "With the time for the guesses, the text is written twice as fast."
+    best = max(range(1, 20), key=lambda n: (1 - p ** (n + 1)) / (1 + n * q))  # @hide
+    assert best == 4, "Four guesses at a time gain most here."  # @hide
     note(rf"""
-        With guesses that are right in {p:.0%} of cases, the text is written {gain:.1f} times as
-        fast, and {best} guesses at a time are best.
+        So with guesses that are right in {p:.0%} of cases, a round takes `1 + 4 * {q:.3f}` passes
+        and brings {expected:.1f} tokens: the text is written {gain:.1f} times as fast. With fewer
+        right guesses a round brings fewer tokens, and takes as long.
     """)
-    halves = [1 + one + one * two for one in (0, 1) for two in (0, 1)]
+    halves = [1 + one + one * two for one in (0, 1) for two in (0, 1)]  # @hide
     question(r"""
         A small model guesses `2` tokens at a time, and each guess is right with probability `0.5`.
         How many tokens does a pass of the large model bring on average?
-    """, answer=(1 - 0.5**3) / (1 - 0.5), check=sum(halves) / len(halves), unit="tokens", why=r"""
-        The large model's own token always comes. The first guess counts in half of the passes, and
-        the second, which needs the first, in a quarter.
-    """)
+    """, answer=(1 - 0.5**3) / (1 - 0.5), check=sum(halves) / len(halves), unit="tokens", wrong={
+            "The pass also gives one token of its own.": 0.75,
+            "The second guess counts only if the first was right.": 2.0,
+        }, hint="Put $p = 0.5$ and $n = 2$ into the first formula.", why=r"""
+            The large model's own token always comes. The first guess counts in half of the passes,
+            and the second, which needs the first, in a quarter: `1 + 0.5 + 0.25`.
+        """)
 
 
 def random_model(config: Config) -> Transformer:  # @stepover
@@ -803,11 +867,11 @@ def time_writing(model: Transformer, batch: int, context: int) -> Timing:  # @st
 def writing_is_timed_on_the_card() -> None:
     """On a card, writing comes near its bandwidth and stays far from its arithmetic."""
     note(r"""
-        A model that writes a single text waits for memory, so a card should come near its
-        bandwidth. How near does a real card come? `8` layers of Llama-3-8B with random weights
-        write the next token, for one text and for many. All operations are launched at once, in a
-        CUDA graph, so that launches take no time. Compare the bytes that are read in a second with
-        the card's bandwidth:
+        When a model writes a single text, the card reads all weights for each token, and waits for
+        its memory. So it should read nearly as many bytes in a second as its bandwidth promises.
+        Does it? `random_model` builds `8` layers of Llama-3-8B with random weights. `time_writing`
+        measures how long they take to write one token for each of `1`, `8` and `32` texts, all
+        operations launched at once. `used` are the bytes that are read in a second:
     """)
     config, context = replace(LLAMA_3_8B, layers=8, context=1024), 1024
     model = random_model(config)
@@ -815,20 +879,21 @@ def writing_is_timed_on_the_card() -> None:
     timed = [time_writing(model, b, context) for b in batches]  # @measure timed
     paces = [b / t.seconds for b, t in zip(batches, timed)]  # @measure paces as tokens/s
     assert paces == sorted(paces), \
-        "Together, many texts get more tokens a second than few."
+        "With more texts, all together get more tokens a second."
     pairs = list(zip(batches, timed))
     used = [decoding_bytes(config, b, context) / t.seconds for b, t in pairs]  # @measure used as B/s
     card = find(torch.cuda.get_device_name())
     if card is not None:
         share = [rate / card.bandwidth for rate in used]  # @measure share as %
-        assert max(share) <= 1, "No step is faster than its weights arrive."
+        assert max(share) <= 1, \
+            "No step reads more bytes in a second than the bandwidth promises."
         assert share[0] > 0.4, \
-            "One text is written at more than 0.4 times the pace that was predicted."
+            "For one text, the card reads at more than 0.4 of its bandwidth."
     work = forward_flops(config, 1, context) / timed[0].seconds  # @measure work as FLOP/s
     if card is not None and card.bfloat16 is not None:
         busy = work / card.bfloat16  # @measure busy as %
         assert busy < used[0] / card.bandwidth, \
-            "Of its arithmetic the card uses less than of its bandwidth."
+            "The card uses a smaller share of its arithmetic than of its bandwidth."
     rows = "\n".join(
         f"| {batch} | {t.seconds / MICRO:.0f} | {batch / t.seconds:,.0f} |"
         for batch, t in pairs
@@ -840,4 +905,4 @@ def writing_is_timed_on_the_card() -> None:
         together. By which factor does each of the `10` wait longer for its next token than the one
         text alone?
     """, answer=10 / 8, check=(10 / (8 * 200)) / (1 / 200), unit="times",
-        why="A step takes `1/200` s for one text, and `10/1600` s for `10`.")
+        why="A step takes `1/200` s for one text. With `10` texts the card writes `1600` tokens a second, so a step of `10` tokens takes `10/1600` s.")

@@ -45,27 +45,32 @@ def which_flops_enter_mfu() -> None:
 
 
 def training_costs_six_per_weight_and_twelve_per_pair() -> None:
-    """Training takes six FLOPs per weight and token, and attention adds twelve per layer, width and token of context."""
+    """Training on a token takes six FLOPs for each weight, and more for each token of context."""
     note(r"""
-        How many FLOPs does a Transformer take to train on one token? First the matrices. A token
-        meets each weight in three products: one in the forward pass, and two in the backward pass,
-        for the gradient of the weight and for the gradient of the input. Each time it is a
-        multiplication and an addition. So a weight takes $3 \cdot 2 = 6$ FLOPs.
+        How many FLOPs does a Transformer take to train on one token? Some are for its matrices, and
+        some for attention.
 
-        Then attention. It has two products without weights: scores (queries by keys) and sums
-        (softmax weights by values). In each of them a token meets the $T$ tokens of its context,
-        with $d$ numbers each, the width of the model: $2\,d\,T$ FLOPs. There are `2` products, and
-        each costs `3` times that, once in the forward pass and twice in the backward pass. So in
-        each layer attention takes $2 \cdot 3 \cdot 2\,d\,T = 12\,d\,T$ FLOPs. With $L$ layers, and
-        $N$ weights in the matrices of blocks and head:
+        *The matrices.* A token meets each weight in three products: one in the forward pass, and
+        two in the backward pass, for the gradient of the weight and for the gradient of the input.
+        Each product takes a multiplication and an addition. So each of the $N$ weights takes
+        $3 \cdot 2 = 6$ FLOPs.
+
+        *Attention.* In each layer it also has two products without weights: queries by keys, and
+        softmax weights by values. In each of them the token meets the $T$ tokens of its context
+        with $d$ numbers, the width of the model, in a multiplication and an addition: $2\,d\,T$
+        FLOPs. The backward pass takes twice that, so it is $3 \cdot 2\,d\,T$ in all. So each of the
+        $L$ layers takes $2 \cdot 3 \cdot 2\,d\,T = 12\,d\,T$ FLOPs. Together:
 
         [@eq:training]: $$
         \text{FLOPs of training on a token} = 6N + 12\,L\,d\,T
         $$
 
-        The embedding does not belong to $N$, because looking up a row multiplies nothing. Check the
-        formula on a small model with $L = 2$ and $d = 64$, which reads `3` texts of $T = 32$
-        tokens. `flops` adds up what PyTorch counts for a step, forward and backward:
+        $N$ are the weights in the matrices of the blocks and of the head. The embedding does not
+        belong to it, because looking up a row multiplies nothing.
+
+        Check the formula on a small model with $L = 2$ layers, $d = 64$ and $N = 88320$. It reads
+        `3` texts of $T = 32$ tokens. `step` is a training step, forward and backward, and `flops`
+        adds up what PyTorch counts for it:
     """)
     config, texts, context = SMALL, 3, 32
     with torch.device("meta"):  # @hide
@@ -80,12 +85,14 @@ def training_costs_six_per_weight_and_twelve_per_pair() -> None:
     weights = sum(
         p.numel() for name, p in model.named_parameters()
         if p.dim() == 2 and not name.startswith("embedding")
-    )  # @inspect weights
-    per_token = 6 * weights + 12 * 2 * 64 * context  # @inspect per_token as FLOP
+    )  # @hide
+    assert weights == 88320, \
+        "The matrices of blocks and head have 88,320 weights."  # @hide
+    per_token = 6 * 88320 + 12 * 2 * 64 * 32  # @inspect per_token as FLOP
     assert per_token == 579_072, \
         "The formula gives 579,072 FLOPs for a token."  # @hide
     assert counted == texts * context * per_token, \
-        "For 3 * 32 tokens, the counter agrees with the formula."
+        "For 3 * 32 tokens, the counter has as many FLOPs as the formula."
     forward = forward_flops(config, texts * context, context)  # @hide
     assert counted == 3 * forward, \
         "A training step takes three times the FLOPs of a forward pass."  # @hide
@@ -93,11 +100,11 @@ def training_costs_six_per_weight_and_twelve_per_pair() -> None:
     assert round(too_many, 3) == 0.072, \
         "With the embedding, 7.2 % more weights would be counted."  # @hide
     note(rf"""
-        So each token takes `6 * {weights} + 12 * 2 * 64 * 32` FLOPs, which is {per_token:,}, and
-        the counter agrees.
+        So the formula is right: `6 * 88320` FLOPs for the weights and `12 * 2 * 64 * 32` for
+        attention are {per_token:,} for each token.
 
-        The first term does not depend on the context, the second grows with it. In which models and
-        texts is attention the larger part? Choose both:
+        The first term is the same for any text, and the second grows with the context. Which of
+        them is larger? Choose a context and a model:
     """)
     models = {"Llama-3-8B": LLAMA_3_8B, "Llama-3-70B": LLAMA_3_70B}  # @hide
 
@@ -127,7 +134,7 @@ def training_costs_six_per_weight_and_twelve_per_pair() -> None:
         "Up to 16384 tokens the weights take more in Llama-3-8B, and up to 32768 in Llama-3-70B."  # @hide
     part = grid[8192, "Llama-3-8B"]  # @hide
     note(rf"""
-        So in short texts the weights take more, and in long ones attention. With `8192` tokens of
+        In short texts the weights take more, and in long ones attention. With `8192` tokens of
         context, the weights of Llama-3-8B take {part["weights, 6N"] / 1e9:.1f} GFLOP for a token,
         and attention {part["attention, 12LdT"] / 1e9:.1f} GFLOP.
     """)
@@ -139,23 +146,23 @@ def training_costs_six_per_weight_and_twelve_per_pair() -> None:
         check=forward_flops(LLAMA_3_8B, 1, 0) / attention_flops(LLAMA_3_8B, 1, 1), unit="tokens", within=0.05,
         wrong={"A weight takes 6 FLOPs, and attention 12 per layer and number of the width.": 7504658432 / (32 * 4096)},
         hint="Set the two terms equal, and solve for $T$.",
-        why="Where $6N = 12LdT$, the context is $T = N / (2Ld)$. Contexts of today are several times as long [@llama-32].")
+        why="The two are equal if $6N = 12LdT$, so at $T = N / (2Ld)$, with $N = 7504658432$, $L = 32$ and $d = 4096$. Contexts of today are several times as long [@llama-32].")
 
 
 @aside
 def palm_published_both_numbers() -> None:
     """PaLM's two published MFUs, with attention and without, follow from its report."""
     note(r"""
-        *MFU* is the share of the promised FLOP/s that a run uses: the FLOPs that the model needs
-        for the tokens of a second, divided by the FLOPs that the chips promise in a second. The
-        report on PaLM, a large model of Google, introduced it [@palm]. It publishes two MFUs for
-        the same run. One is without attention: $6N$ FLOPs a token, for $N$ weights. The other is
-        with attention: $6N + 12LdT$, for $L$ layers of width $d$ and $T$ tokens of context. The
-        report states all that is needed to compute both again [@palm]:
+        *MFU* says which part of its cards' arithmetic a training run uses: the FLOPs that the model
+        needs for the tokens of a second, divided by the FLOPs that the cards promise in a second.
+        But which FLOPs does a model need? With $N$ parameters, a token takes $6N$ FLOPs without
+        attention. With attention it takes $6N + 12LdT$, for $L$ layers, width $d$ and $T$ tokens of
+        context. The report on PaLM, a large model of Google, gives an MFU for both [@palm]. It also
+        states all that is needed to compute them again [@palm]:
 
-        - a model of `540.35` billion parameters, `118` layers and `48` heads of `256` numbers,
-          which are the $d$ of the formula here [@palm];
-        - a context of `2048` tokens;
+        - $N = 540.35$ billion parameters, $L = 118$ layers, and `48` heads of `256` numbers, whose
+          product is $d$ [@palm];
+        - $T = 2048$ tokens of context;
         - `6144` chips of `275` TFLOP/s each, and `238.3` thousand tokens per second [@palm].
     """)
     parameters, layers, width, context = 540.35e9, 118, 48 * 256, 2048
@@ -163,35 +170,37 @@ def palm_published_both_numbers() -> None:
     speed = 238.3e3
     plain = speed * 6 * parameters / promised  # @inspect plain as %
     assert round(plain, 3) == 0.457, \
-        "The report has the same 45.7 % without attention."
-    pairs = 12 * layers * width * context  # @inspect pairs as FLOP
+        "Without attention the MFU is 45.7 %, as in the report."
+    pairs = 12 * layers * width * context
     full = speed * (6 * parameters + pairs) / promised  # @inspect full as %
     assert round(full, 3) == 0.462, \
-        "The report has the same 46.2 % with attention."
+        "With attention the MFU is 46.2 %, as in the report."
     long = plain * (1 + 12 * layers * width * 131072 / (6 * parameters))  # @inspect long as %
     assert 0.77 < long < 0.78, \
-        "With 131072 tokens of context and the same speed, it would be 78 %."
+        "With 131072 tokens of context at the same speed, the MFU with attention would be 78 %."
     note(rf"""
-        Both agree with the report: {plain:.1%} and {full:.1%}. Attention adds only half a point,
-        because the model is so large and the context so short. With a context of `131072` tokens
-        and the same tokens per second, the two would be {plain:.1%} and {long:.1%}. So with long
-        contexts an MFU says little unless one knows whether attention is in it.
+        Attention adds only half a point, from {plain:.1%} to {full:.1%}, because PaLM has so many
+        parameters and so short a context. With `131072` tokens of context and as many tokens per
+        second, it would be {long:.1%} instead of {plain:.1%}. So with a long context, an MFU says
+        little unless one knows whether attention is in it.
     """)
-    question("At how many tokens of context would attention take as many FLOPs as PaLM's parameters?",
+    question("PaLM has `540.35e9` parameters, `118` layers and width `48 * 256`. At how many tokens of context would attention take as many FLOPs as the parameters?",
              answer=540.35e9 / (2 * 118 * 48 * 256), check=6 * parameters * context / pairs, unit="tokens",
              within=0.05, hint="Set $6N$ equal to $12LdT$.",
              wrong={"In the formula d is the width of all heads together, 48 times 256.": 540.35e9 / (2 * 118 * 18432)},
-             why="$T = N / (2Ld)$. PaLM's context of `2048` tokens is a small part of that, so attention added only half a point.")
+             why="$6N = 12LdT$ holds at $T = N / (2Ld)$. PaLM's context of `2048` tokens is a small part of that, so attention added only half a point.")
 
 
 def a_causal_mask_needs_half_the_pairs() -> None:
     """A causal mask hides half of all pairs, and a program can skip them."""
     note(r"""
-        No token looks at a later one. So a *causal mask* hides about half of all pairs of a query
-        and a key. Written-out attention computes the hidden scores all the same, and then throws
-        them away. Most of them can be skipped: cut the queries into groups, and score each group
-        only against the keys up to its own end. Here are `4` queries $q$ in two groups, with `4`
-        keys $k$. The first group is scored against two keys, the second against all four:
+        In attention, the query of a token is multiplied by the keys of the tokens that it looks at;
+        the result is a *score*. No token looks at a later one. So about half of all pairs of a
+        query and a key are hidden, by the *causal mask*. Written-out attention computes all scores,
+        and then throws the hidden ones away. Can a program skip them?
+
+        Most of them. Cut the queries into groups, and multiply each group only by the keys up to
+        its own last token. Here are `4` queries $q$ in two groups, with `4` keys $k$:
 
         | | $k_1$ | $k_2$ | $k_3$ | $k_4$ |
         |---|---|---|---|---|
@@ -200,16 +209,18 @@ def a_causal_mask_needs_half_the_pairs() -> None:
         | $q_3$ | needed | needed | needed | hidden |
         | $q_4$ | needed | needed | needed | needed |
 
-        So $3/4$ of the pairs are scored. With $m$ groups, the first is scored against one group of
-        keys, the second against two, and the last against all $m$. That is $1 + 2 + \dots + m$,
-        which is $m(m+1)/2$, of $m^2$ pairs of groups. So the share of pairs that are scored is
+        The table has four quarters, and one of them is skipped. So $3/4$ of the scores are
+        computed. With $m$ groups the table has $m^2$ such squares. In the first row of squares one
+        is computed, in the second two, and in the last all $m$. That is $1 + 2 + \dots + m$, or
+        $m(m+1)/2$, of $m^2$. So the share of the scores that are computed is
 
         $$
         \frac{m + 1}{2m}.
         $$
 
-        With more and more groups it comes near one half. Check it with `64` tokens. `in_groups`
-        computes attention in groups of some size, and `flops` counts:
+        With $m = 2$ that is $3/4$, and with more groups it comes near one half. Check it with `64`
+        tokens. `in_groups` computes attention in groups of some size, with written-out attention
+        for each group, and `flops` counts:
     """)
     b, t, h, n = 1, 64, 2, 8  # @unnoticed: 1, 2, 8: any batch and heads
     q, k, v = torch.randn(3, b, t, h, n).double()  # @unnoticed: .double(): any format
@@ -228,14 +239,12 @@ def a_causal_mask_needs_half_the_pairs() -> None:
     full = flops(lambda: written_attention(q, k, v))  # @inspect full as FLOP
     shares = [flops(partial(in_groups, 64 // m)) / full for m in (1, 2, 4, 32)]  # @inspect shares
     assert shares == [1, 3 / 4, 5 / 8, 33 / 64], \
-        "With 1, 2, 4 and 32 groups, these shares of the FLOPs are left, as the rule says."
+        "With 1, 2, 4 and 32 groups, (m + 1) / 2m of the FLOPs are left."
     note(r"""
-        A *fused kernel*, one program that computes attention without storing the scores, works in
-        such groups. So it computes about half of what written-out attention does.
-
-        That is why there are two ways to count attention in training. The formula $6N + 12LdT$ of
-        an [earlier section](#training_costs_six_per_weight_and_twelve_per_pair) counts every pair,
-        also the hidden ones. With $6LdT$ instead, only the pairs that the mask leaves are counted.
+        A *fused kernel*, a program that computes all of attention in one call, works in such
+        groups. So it computes about half of the scores. That is why attention is counted in two
+        ways: codebases that count all pairs count twice as many FLOPs as those that count only the
+        pairs that the mask leaves.
     """)
     tiles = {
         f"{m} groups": [
@@ -246,28 +255,32 @@ def a_causal_mask_needs_half_the_pairs() -> None:
     assert scored == [(m + 1) / (2 * m) for m in (2, 4, 8)], \
         "What is not skipped is the share of the rule."  # @hide
     figure(cells(tiles, [("skipped", "none"), ("scored and hidden", GOLD), ("needed", BLUE)], ("query", "key")), caption=r"""
-        All pairs of `8` queries and keys, in `2`, `4` and `8` groups. The smaller the groups, the
-        fewer scores are computed only to be hidden.
+        All pairs of `8` queries and `8` keys, in `2`, `4` and `8` groups. The smaller the groups,
+        the fewer scores are computed and then hidden.
     """, alt=rf"""
         Three grids. The same triangle is needed in each. Scored are {scored[0]:.0%},
         {scored[1]:.0%} and {scored[2]:.0%} of the cells, in steps that get smaller.
     """)
-    question("With $m$ groups of queries, $(m+1)/2m$ of the pairs are scored. Into how many groups must the queries be cut at least so that it is less than `51%`?",
+    question("With $m$ groups of queries, the share $(m+1)/2m$ of the scores is computed. What is the smallest number of groups with which it is less than `51%`?",
              answer=1 + 50, check=next(m for m in range(1, 200) if (m + 1) / (2 * m) < 0.51), unit="groups",
              wrong={"With 50 groups it is exactly 51 %, not less.": 50},
-             hint="Write the share as one half and a rest.",
-             why="The share is $1/2 + 1/2m$. So $1/2m$ has to be less than `0.01`, and $m$ more than `50`.")
+             hint="The share is $1/2 + 1/2m$.",
+             why="The share $(m+1)/2m$ is $1/2 + 1/2m$. So $1/2m$ has to be less than `0.01`, and $m$ more than `50`.")
 
 
 @aside
 def a_fused_backward_pass_recomputes_scores() -> None:
     """A fused backward pass has five products where the forward pass has two."""
     note(r"""
-        How many FLOPs does a fused kernel of attention take in the backward pass? Attention has two
-        products, scores and sums. Each has two gradients, and each gradient is a product: four
-        products. A fused kernel did not keep the softmax weights, so it also computes the scores
-        again: a fifth product. PyTorch's counter has a formula for the CUDA kernel, and on `meta`
-        it can be asked without a card:
+        A *fused kernel* computes all of attention in one call, and does not keep the softmax
+        weights. How many FLOPs does it take in training? In the forward pass attention has two
+        products: queries by keys give the scores, and weights by values give the result. In the
+        backward pass each of them has two gradients, and each gradient is a product: four products.
+        The fused kernel needs the weights again, so it also computes the scores a second time: a
+        fifth product.
+
+        Ask PyTorch's counter. It knows the kernel for CUDA, and counts it on the device `meta`
+        without a card. Here are `32` heads of `128` numbers for a text of `4096` tokens:
     """)
     t, width = 4096, 32 * 128
     with torch.device("meta"):
@@ -283,33 +296,36 @@ def a_fused_backward_pass_recomputes_scores() -> None:
     assert forward == 2 * 2 * t * t * width == 2**38, \
         "Two products of all pairs go forward."  # @hide
     assert backward / forward == 2.5, \
-        "Backward takes five products where forward takes two."
+        "The backward pass takes 5 / 2 times the FLOPs of the forward pass."
+    note(r"""
+        Now divide the FLOPs of both passes by the pairs of tokens, `t * t`, and by the numbers of a
+        token in all heads, `width`:
+    """)
     per_pair = (forward + backward) / (t * t * width)  # @inspect per_pair as FLOP
     assert per_pair == 14.0, \
-        "Seven products are 14 FLOPs per token of context and number of the width."
+        "Seven products take 2 FLOPs each for a pair of tokens and a number of the width."
     ignored = flops(lambda: attend(False)) - flops(lambda: attend(True))
-    assert ignored == 0, "The counter does not look at the mask."  # @zero: the difference of two equal counts
-    own = per_pair * 6 / 7  # @inspect own as FLOP
-    assert own == 12.0, "Without the repeated scores, six products are 12."
+    assert ignored == 0, \
+        "The counter counts as many FLOPs with a causal mask as without."  # @zero: the difference of two equal counts
+    own = per_pair * 6 / 7  # @hide
+    assert own == 12.0, "Without the repeated scores, six products are 12."  # @hide
     note(rf"""
-        So attention in training can be counted in four ways, as FLOPs for each layer, each number
-        of the width and each token of context. Each of the four is right about something:
+        So it is $7 \cdot 2 = 14$ FLOPs. In a formula for MFU one finds four numbers in this place.
+        They differ in whether the repeated scores count, and whether the pairs count that a causal
+        mask hides, which are half of all:
 
         | | every pair | pairs that the mask leaves |
         |---|---|---|
-        | the model's own products | {own:.0f} | {own / 2:.0f} |
-        | with scores computed again | {per_pair:.0f} | {per_pair / 2:.0f} |
-
-        FlashAttention's benchmark counts what the kernel computes: 7 with a causal mask, and 14
-        without [@flash-benchmark].
+        | six products, each once | {own:.0f} | {own / 2:.0f} |
+        | seven, with the scores computed again | {per_pair:.0f} | {per_pair / 2:.0f} |
     """)
-    assert per_pair / 2 == 7.0, "With the mask, the kernel computes half."
+    assert per_pair / 2 == 7.0, "With the mask, a kernel computes half."  # @hide
     question(r"""
-        A checkpointed block runs its forward pass once more, so written-out attention computes
-        scores and sums a second time. How many FLOPs is that in all, for each layer, each number of
-        the width and each token of context, if every pair is counted?
+        A checkpointed block runs its forward pass twice, and its backward pass once. Its attention
+        is written out, so nothing else is computed again. How many FLOPs does attention take for a
+        pair of tokens and a number of the width?
     """, answer=2 * (2 + 4 + 2), check=per_pair_checkpointed(64), unit="FLOP",
-        why="Two products forward, four backward and two again are eight, each with a multiplication and an addition.")
+        why="The forward pass has `2` products and runs twice, and the backward pass has `4`. That is eight products, each with a multiplication and an addition.")
 
 
 def per_pair_checkpointed(tokens: int) -> float:
@@ -355,23 +371,25 @@ CONVENTIONS = {
 
 @aside
 def codebases_count_differently() -> None:
-    """The same run has a different MFU in each codebase."""
+    """The same training run has a different MFU in each codebase."""
     note(r"""
-        Does a training run have the same MFU by everyone's formula? MFU is tokens per second, times
-        FLOPs per token, divided by the peak; and the FLOPs per token are counted in different ways.
-        Let $L$ be the layers of a model, $T$ the tokens of context, and $d$ the numbers in all
-        heads of a token together, mostly its width. The rule of thumb is $6N$ FLOPs for a token,
-        with $N$ all parameters. Well-known codebases add attention, each in its own way:
+        Does a training run have the same MFU in every codebase? MFU is the tokens per second, times
+        the FLOPs of a token, divided by the card's peak. The FLOPs of a token come from a formula,
+        and codebases take different ones. Let $L$ be the layers of a model, $T$ the tokens of
+        context, and $d$ the numbers in all heads of a token together, mostly its width:
 
-        - *nanoGPT* takes PaLM's formula, $6N + 12LdT$, with $N$ all parameters but the positions'
-          [@nanogpt]. Its head and embedding are one matrix, so that is right for it.
-        - *torchtitan* leaves the embedding out of $N$, and counts every pair of tokens, $12LdT$,
-          also those that the mask hides [@torchtitan].
-        - *Megatron-LM* adds up the matrices, and counts half of the pairs, $6LdT$, because of the
-          mask [@megatron-lm]. So does *MaxText* today [@maxtext].
+        | codebase | FLOPs of a token | $N$ are |
+        |---|---|---|
+        | rule of thumb | $6N$ | all parameters |
+        | *nanoGPT* [@nanogpt] | $6N + 12LdT$ | all parameters but those of positions |
+        | *torchtitan* [@torchtitan] | $6N + 12LdT$ | all parameters but the embedding's |
+        | *Megatron-LM* [@megatron-lm], *MaxText* [@maxtext] | $6N + 6LdT$ | the weights of its matrices |
 
-        `flops_per_token` counts by one of these conventions. Llama-3-8B with `8192` tokens of
-        context, relative to torchtitan's count:
+        The second term is that of attention. With $12LdT$ it counts every pair of tokens, with
+        $6LdT$ only the half that the causal mask leaves.
+
+        `relative` computes the FLOPs of a token by each formula, and divides them by those of
+        torchtitan. First Llama-3-8B with `8192` tokens of context, then with `131072`:
     """)
     names = list(CONVENTIONS)  # @inspect names
 
@@ -384,19 +402,19 @@ def codebases_count_differently() -> None:
 
     short = relative(LLAMA_3_8B, 8192)  # @inspect short
     assert short == [0.83, 1.05, 1, 0.89], \
-        "With 8192 tokens of context, the four counts are 0.83, 1.05, 1 and 0.89 times torchtitan's."
+        "With 8192 tokens of context, the four are 0.83, 1.05, 1 and 0.89 times torchtitan's."
     long = relative(LLAMA_3_8B, 131072)  # @inspect long
     assert long == [0.19, 1.01, 1, 0.59], \
-        "With 131072 tokens, they are 0.19, 1.01, 1 and 0.59 times torchtitan's."
+        "With 131072 tokens of context, they are 0.19, 1.01, 1 and 0.59 times torchtitan's."
     counted = CONVENTIONS["torchtitan"].flops_per_token(QWEN_3, 8192)  # @hide
     near = counted / (3 * forward_flops(QWEN_3, 1, 8192))  # @hide
     assert round(near, 3) == 1, \
         "In Qwen3 the heads together are twice as wide as the model, and torchtitan's count is right."  # @hide
     note(rf"""
-        At the same speed, MFU is proportional to this count. So a run that has an MFU of one half
-        by torchtitan's formula has {0.5 * short[-1]:.0%} by Megatron-LM's, with `8192` tokens. With
-        `131072` tokens it has only {0.5 * long[-1]:.0%}, because attention is then most of the
-        count.
+        The same run, with the same tokens per second, has an MFU in proportion to these numbers. If
+        its MFU is one half by torchtitan's formula, it is {0.5 * short[-1]:.0%} by Megatron-LM's
+        with `8192` tokens, and {0.5 * long[-1]:.0%} with `131072`. The longer the context, the
+        further they are apart, because attention is then most of the count.
     """)
     lengths = [2**n for n in range(11, 18)]  # @hide
     lines = {
@@ -429,12 +447,15 @@ def codebases_count_differently() -> None:
 
 @aside
 def mfu_is_measured_here() -> None:
-    """One training run on this machine has three MFUs, and only one formula agrees with the counter."""
+    """One training step on this machine has four MFUs, and only one formula agrees with the counter."""
     note(r"""
-        How large is the MFU of a training step on this machine? A small model with `64` numbers of
-        width takes steps with `256` tokens of context. `quickest` measures the shortest time of a
-        step. In the place of a datasheet's peak stands the rate that a product of two matrices of
-        `512 * 512` reaches here:
+        *MFU* is the FLOPs that a model needs in a second, divided by the peak. How large is it for
+        a training step on this machine? The formula for the FLOPs
+        [differs between codebases](#codebases_count_differently), so take four of them:
+        `CONVENTIONS` holds them. A small model, `64` wide, takes steps with a text of `256` tokens,
+        and `quickest` measures the shortest time of a step. A processor has no datasheet with a
+        peak for this. In its place stands the rate that a product of two matrices of `512 * 512`
+        reaches here:
     """)
     config, context = SMALL, 256
     model, tokens = Transformer(config), torch.randint(0, 100, (1, context))
@@ -450,7 +471,7 @@ def mfu_is_measured_here() -> None:
     pace = quickest(step, 10)  # @measure pace as s
     least = 3 * forward_flops(config, context, 0)
     assert least <= products < 2 * least, \
-        "What is timed is forward and backward."
+        "The step that is timed has a forward and a backward pass."
     reached = flops(lambda: x @ x) / product  # @measure reached as FLOP/s
     rate = context / pace  # @measure rate as tokens/s
     mfu = {
@@ -459,11 +480,11 @@ def mfu_is_measured_here() -> None:
     }  # @measure mfu
     above = mfu["nanoGPT"] / mfu["Megatron-LM"] - 1  # @measure above as %
     assert round(above, 2) == 0.32, \
-        "NanoGPT's MFU is higher than Megatron-LM's by so much."
+        "By nanoGPT's formula, the MFU is 32 % higher than by Megatron-LM's."
     note(r"""
-        All four are MFUs of the same steps, and the highest is a third above the lowest that counts
-        attention. Which of them says what the machine does? Let PyTorch count the products of a
-        step with attention written out:
+        So the same step has four MFUs, one for each formula. Which one says what the machine
+        computes? Let PyTorch count the FLOPs of a step with attention written out, and divide them
+        by the same time and the same rate:
     """)
     with torch.device("meta"):
         model = Transformer(config, "written")
@@ -471,13 +492,14 @@ def mfu_is_measured_here() -> None:
     counted = flops(step)
     busy = counted / pace / reached  # @measure busy as %
     near = math.isclose(busy, mfu["torchtitan"], rel_tol=0.01)
-    assert near, "By the counter, it is torchtitan's."
+    assert near, "By PyTorch's counter, the MFU is that of torchtitan's formula."
     quick = counted / reached  # @measure quick as s
     assert quick < pace < BUSY * quick, \
         "A step takes longer than its products would at that rate."
     note(r"""
-        The counter agrees with torchtitan's formula, which counts every pair of tokens. None of the
-        four is near one: the products of so small a model are small, and much else takes time.
+        The counter agrees with torchtitan's formula. This formula counts every pair of tokens, and
+        written-out attention computes every pair. None of the four MFUs is near one, because the
+        products of so small a model are small, and much else takes time.
     """)
     question(r"""
         A step has `256` tokens and takes `8` ms. How many tokens a second is that?
@@ -488,17 +510,23 @@ def mfu_is_measured_here() -> None:
 def recomputation_is_work_but_not_the_models() -> None:
     """Recomputing keeps a card busy but does not train the model faster."""
     note(r"""
-        Checkpointing keeps fewer activations and computes them again, almost a forward pass more in
-        every step. Does that raise utilization? There are two kinds of utilization. MFU counts only
-        what the model needs, each product once. *Hardware FLOPs utilization*, HFU, counts all that
-        the card computed, also what it computed twice [@palm]. Both are divided by the same peak
-        and the same time. So HFU is larger than MFU by the factor
+        To save memory, a training run can throw away what a block computed, and compute it again
+        when the backward pass needs it. This is checkpointing, and it adds nearly a forward pass to
+        each step. Does it raise the utilization of a card, the share of its peak that is used?
+        There are two utilizations:
+
+        - *MFU*, model FLOPs utilization, counts only what the model needs, each product once.
+        - *HFU*, *Hardware FLOPs utilization*, counts all that the card computed, also what it
+          computed twice [@palm].
+
+        Both are divided by the same time and the same peak. So HFU is MFU times
 
         $$
         \frac{\text{FLOPs that the card computed}}{\text{FLOPs that the model needs}}.
         $$
 
-        Count both for one training step of a small model. In `lean`, every block is checkpointed:
+        Count both for a training step of a small model. `model` is not checkpointed. In `lean`,
+        `Checkpointed` makes each block keep only its input:
     """)
     with torch.device("meta"):
         model = Transformer(SMALL, "written")
@@ -507,23 +535,23 @@ def recomputation_is_work_but_not_the_models() -> None:
     for i, block in enumerate(lean.blocks):
         lean.blocks[i] = Checkpointed(block)
 
-    needed = flops(lambda: model(tokens).sum().backward())  # @inspect needed as FLOP
-    computed = flops(lambda: lean(tokens).sum().backward())  # @inspect computed as FLOP
-    factor = computed / needed  # @inspect factor as times
+    needed = flops(lambda: model(tokens).sum().backward())
+    computed = flops(lambda: lean(tokens).sum().backward())
+    factor = computed / needed  # @inspect round(factor, 2) as times
     assert 1.24 < factor < 1.241, \
-        "With checkpointing, the card computes 1.24 times what the model needs."
+        "With checkpointing, the card computes 1.24 times the FLOPs that the model needs."
     palm = 57.8 / 46.2  # @hide
     assert 1.25 < palm < 4 / 3, \
         "In PaLM's run a quarter was computed again, less than a whole forward pass."  # @hide
     note(rf"""
-        With checkpointing, HFU is {factor:.2f} times MFU: the cards are busier by that factor, with
-        work that the model did not ask for. PaLM reports both for its largest model, an HFU of
+        So with checkpointing HFU is {factor:.2f} times MFU. The card is busier, but with work that
+        does not train the model faster. PaLM, a large model of Google, was trained with an HFU of
         `57.8%` and an MFU of `46.2%` [@palm]. So its cards computed {palm:.2f} times what the model
         needs.
     """)
     misbelief("A higher utilization means a faster run.", r"""
-        With HFU that is wrong. A run with the higher HFU may be slower, because it computes things
-        twice. With MFU it is right, on the same cards and with the same formula, because MFU is the
+        That is wrong of HFU: a run with a higher HFU may be slower, because it computes things
+        twice. It is right of MFU, on the same cards and with the same formula, because MFU is the
         tokens per second times a constant.
     """)
     step = {"what the model needs": 1.0}  # @hide
@@ -531,14 +559,13 @@ def recomputation_is_work_but_not_the_models() -> None:
         caption="What the card computes in a step of the small model. MFU counts the first part of a bar, HFU all of it.",
         alt="Two bars. The second has a part more, a quarter as long as the first.")
     question(r"""
-        A run without checkpointing reaches an MFU of `40%`. With checkpointing the card computes
-        four thirds of the FLOPs that the model needs, and HFU is `50%`. How many percent is MFU
-        now?
+        Without checkpointing, a run has an MFU of `40%`. With checkpointing the card computes four
+        thirds of the FLOPs that the model needs, and HFU is `50%`. How many percent is MFU then?
     """, answer=0.5 / (4 / 3), check=0.5 - 0.5 / 4, unit="%", wrong={
             "That is HFU; MFU counts only what the model needs.": 0.5,
             "HFU is the larger of the two: divide, do not multiply.": 0.5 * 4 / 3,
         }, hint="HFU is four thirds of MFU.",
-        why="MFU is three quarters of HFU. That is less than `40%`: the cards are busier, and training is slower.")
+        why="HFU is four thirds of MFU, so MFU is three quarters of HFU. That is less than `40%`: the cards are busier, and training is slower.")
 
 
 class Checkpointed(nn.Module):
@@ -557,37 +584,43 @@ class Checkpointed(nn.Module):
 def a_long_context_can_lift_mfu_above_one() -> None:
     """With a very long context, the usual MFU can exceed one hundred percent."""
     note(r"""
-        Can an MFU exceed one? The usual formula counts $12LdT$ FLOPs for attention, with $L$
-        layers, width $d$ and $T$ tokens of context: six products of $2LdT$ each. A kernel that
-        skips what the causal mask hides needs half of the pairs. It does seven products, because it
-        computes the scores a second time: $7 \cdot 2LdT$, halved, is $7LdT$. So the longer the
-        context, the more of the counted FLOPs were never computed. Suppose that what a card does
-        compute for Llama-3-8B runs at the same `share` of its peak, whatever the context:
+        *MFU* is the FLOPs that a training run needs in a second, divided by the FLOPs that the card
+        promises in a second. So it should never exceed one. But can it? The usual formula counts
+        $12LdT$ FLOPs for attention, for each token, with $L$ layers, width $d$ and $T$ tokens of
+        context. That is six products of $2LdT$.
+
+        What does the card compute? A *fused kernel* of attention skips the half of the pairs that
+        the causal mask hides. But it computes one product a second time, in the backward pass. So
+        it does seven half products: $7 \cdot 2LdT / 2 = 7LdT$. Of the $12LdT$ FLOPs that are
+        counted, $5LdT$ are never computed. Suppose that a card trains Llama-3-8B and really reaches
+        the share `0.65` of its peak. Which MFU is reported? `usual` counts $12LdT$ and `true`
+        counts $7LdT$, both besides the weights:
     """)
-    share = 0.65  # @inspect share as %
+    share = 0.65
     usual, true = CONVENTIONS["torchtitan"], Convention(False, 7)
     lengths = [2**n for n in range(13, 21)]
     counts = [
         [c.flops_per_token(LLAMA_3_8B, n) for n in lengths]
         for c in (usual, true)
     ]
-    reported = [share * u / t for u, t in zip(*counts)]  # @inspect reported
+    reported = [share * u / t for u, t in zip(*counts)]  # @inspect reported as %
     assert reported[0] < 0.72, \
         "With 8192 tokens, the reported MFU is less than 72 %."
     assert 1.09 < reported[-1] < 1.1, \
         "With a million tokens, it is more than 109 %."
     first = next(n for n, m in zip(lengths, reported) if m > 1)  # @inspect first
     assert first == 262144, \
-        "Of these lengths, the first at which the reported MFU exceeds one."
+        "From 262144 tokens of context on, the reported MFU exceeds one."
     note(rf"""
-        Of the lengths that were tried, each twice the one before, {first:,} tokens is the first at
-        which the reported MFU exceeds one. The card does not exceed its peak: the formula counts
-        FLOPs that were skipped. So when you report an MFU, say which formula you used, and give the
-        tokens per second too.
+        The lengths are `8192` tokens, and each time twice as many. With {first:,} tokens the
+        reported MFU exceeds one, although the card is at {share:.0%} of its peak: the longer the
+        text, the more of the FLOPs are those of attention. So when you report an MFU, say which
+        formula you used, and give the tokens per second too.
     """)
     far = [c.flops_per_token(LLAMA_3_8B, 2**60) for c in (usual, true)]  # @unnoticed: 2, 60: any context without end
     question(r"""
-        With a very long context only attention counts. The card computes $7LdT$ FLOPs at `65%` of
-        its peak, and the formula counts $12LdT$. How many percent does the usual MFU come to?
+        With a very long context, nearly all FLOPs are those of attention. The card computes $7LdT$
+        FLOPs at `65%` of its peak, and the formula counts $12LdT$. How many percent is the reported
+        MFU?
     """, answer=0.65 * 12 / 7, check=share * far[0] / far[1], unit="%", within=0.02,
         why="For each `7` FLOPs that are computed, `12` are reported, so the share grows by that factor.")
