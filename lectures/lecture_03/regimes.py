@@ -38,12 +38,16 @@ def three_regimes() -> None:
         counting FLOPs and bytes.
     """)
     every_operation_has_an_intensity()
+    the_intensity_bounds_the_utilization()
     a_block_moves_more_than_it_multiplies()
     fusion_saves_the_bytes_between_operations()
+    fused_attention_stores_no_scores()
     fused_attention_reads_keys_again()
     fusion_makes_no_product_faster()
     even_one_number_takes_microseconds()
     operations_run_in_turn()
+    a_block_waits_for_three_things()
+    one_change_tells_what_a_block_waits_for()
     eager_compiled_and_in_a_graph()
 
 
@@ -127,10 +131,10 @@ def bytes_moved(call: Callable[[], object]) -> int:  # @stepover
 def every_operation_has_an_intensity() -> None:
     """An operation waits for memory unless it does enough FLOPs with each byte."""
     note(rf"""
-        When does an operation wait for memory, and when for arithmetic? A card does both at the
-        same time: it computes, and it fetches the next bytes. Computing takes FLOPs divided by the
-        card's peak. Fetching takes bytes divided by its bandwidth. The operation waits for what
-        takes longer. So it waits for arithmetic if
+        A card does two things at the same time: it computes, and it fetches the next bytes from its
+        memory. When does an operation wait for memory, and when for arithmetic? Computing takes the
+        operation's FLOPs divided by the card's peak. Fetching takes its bytes divided by the card's
+        bandwidth. It waits for what takes longer. So it waits for arithmetic if
 
         $$
         \frac{{\text{{FLOPs}}}}{{\text{{peak}}}} > \frac{{\text{{bytes}}}}{{\text{{bandwidth}}}}
@@ -138,33 +142,36 @@ def every_operation_has_an_intensity() -> None:
         \frac{{\text{{FLOPs}}}}{{\text{{bytes}}}} > \frac{{\text{{peak}}}}{{\text{{bandwidth}}}}.
         $$
 
-        The left side of the second form belongs to the operation: its *intensity*, the FLOPs that
-        it does with each byte. The right side belongs to the card: its *ridge*, the FLOPs that it
-        can do while one byte arrives. An operation whose intensity is below the ridge waits for
+        On the right, the left side belongs to the operation: its *intensity*, the FLOPs that it
+        does with each byte. The right side belongs to the card: its *ridge*, the FLOPs that it can
+        do while one byte arrives. So an operation whose intensity is below the ridge waits for
         memory. The {H100.name} has a peak of {PEAK / 1e12:.1f} TFLOP/s in `bfloat16` and a
         bandwidth of {BANDWIDTH / 1e12:.2f} TB/s [@nvidia-h100]:
     """)
     card = H100.bfloat16, H100.bandwidth  # @hide
     assert card == (PEAK, BANDWIDTH) == (989.5e12, 3.35e12), \
         "Peak and bandwidth are those of the datasheet, for dense matrices."  # @hide
-    ridge = 989.5e12 / 3.35e12  # @inspect ridge as FLOP/B
+    ridge = 989.5e12 / 3.35e12  # @inspect round(ridge) as FLOP/B
     assert 295 < ridge < 296, \
         "While a byte arrives, an H100 can do 295 FLOPs."  # @hide
     note(r"""
-        Now the intensity of a product. Multiply $m$ tokens of $k$ numbers with a matrix of $k$ rows
-        and $n$ columns. Each token meets each weight in a multiplication and an addition: $2mkn$
-        FLOPs. The product reads $mk$ numbers of tokens and $kn$ weights, and writes $mn$ numbers.
-        In `bfloat16` each takes `2` bytes: $2(mk + kn + mn)$. So the intensity is
+        Now the intensity of a product. `m` tokens of `k` numbers are multiplied by a matrix of `k`
+        rows and `n` columns. Each token meets each weight in a multiplication and an addition, so
+        that is $2mkn$ FLOPs. The product reads $mk$ numbers of tokens and $kn$ weights, and writes
+        $mn$ numbers. Each takes `2` bytes in `bfloat16`, so that is $2(mk + kn + mn)$ bytes. The
+        intensity is
 
         $$
         \frac{mkn}{mk + kn + mn}.
         $$
 
-        With few tokens, the weights are nearly all that is moved. Then the intensity is about
-        $mkn / kn$, which is $m$: a weight is read once, and used once for each token. The matrix
-        here is the gate of Llama-3-8B, with $k = 4096$ and $n = 14336$, once with `2048` tokens and
-        once with a single one. As a check, `operations_of` lists the operations that PyTorch runs,
-        with their FLOPs and the bytes of the tensors that go in and come out:
+        If there are few tokens, nearly all that is moved are the $kn$ weights. Then the intensity
+        is about $mkn / kn = m$, the number of tokens. The cause: each weight is read once, and used
+        once for each token.
+
+        Take the gate of Llama-3-8B, a matrix with $k = 4096$ and $n = 14336$, once with `2048`
+        tokens and once with a single one. `operations_of` lists the operations that PyTorch runs,
+        with their FLOPs and the bytes that they move:
     """)
     k, n = 4096, 14336
     assert (k, n) == matrices(LLAMA_3_8B)["gate"], \
@@ -175,54 +182,27 @@ def every_operation_has_an_intensity() -> None:
         tokens: Float[Tensor, "m k"] = torch.empty(2048, k).bfloat16()
         gate: Float[Tensor, "m n"] = torch.empty(2048, n).bfloat16()  # @hide
     products = operations_of(lambda: (tokens @ matrix, tokens[:1] @ matrix))
-    counted = [op.flops / op.moved for op in products if op.flops]  # @inspect counted as FLOP/B
+    counted = [op.flops / op.moved for op in products if op.flops]
+    rounded = [round(each) for each in counted]  # @inspect rounded as FLOP/B
     formula = [m * k * n / (m * k + k * n + m * n) for m in (2048, 1)]  # @hide
     assert counted == formula, \
         "The tensors give the same intensity as the formula."  # @hide
+    assert rounded == [1247, 1], \
+        "To a whole number, the intensities are 1247 and 1."  # @hide
     many, single = counted
     assert many > 4 * ridge, \
-        "With 2048 tokens, the intensity is far above the ridge."
+        "With 2048 tokens, the intensity is more than 4 times the ridge."
     assert round(single, 3) == 1.0, \
         "With one token, the product does one FLOP with each byte."
-    one_pass = operations_of(lambda: F.silu(gate))[0]  # @hide
-    each = one_pass.moved / gate.numel()  # @hide
-    assert each == 4.0, \
-        "An elementwise operation moves 4 bytes for each number: it reads 2 and writes 2."  # @hide
-    table = {
-        "copy": 0.0,
-        "sum of two": gate.numel() / bytes_moved(lambda: gate + gate),
-        "ReLU": gate.numel() / bytes_moved(lambda: gate.relu()),
-        "one token's product": single,
-        "product of 2048 tokens": many,
-    }  # @hide
-    bound = {name: min(1, each / ridge) for name, each in table.items()}  # @hide
-    assert 0.0008 < bound["ReLU"] < 0.0009, \
-        "A ReLU reaches at most 0.085 % of the peak."  # @hide
-    assert 0.0033 < bound["one token's product"] < 0.0035, \
-        "A product with one token reaches at most 0.34 % of the peak."  # @hide
-    assert bound["product of 2048 tokens"] == 1, \
-        "A product with 2048 tokens can reach the whole peak."  # @hide
     note(rf"""
-        With `2048` tokens the product does {many:,.0f} FLOPs with each byte, more than the ridge,
-        and waits for arithmetic. With one token it does {single:.0f}, far less than the ridge, and
-        waits for memory.
-
-        While an operation waits for memory, the arithmetic idles. So the intensity bounds *MFU*,
-        the share of the peak that is used:
-
-        [@eq:bound]: $$
-        \text{{MFU}} \le \min\left(1,\; \frac{{\text{{intensity}}}}{{\text{{ridge}}}}\right)
-        $$
-
-        A product with a single token reaches at most `1 / 295` of the peak, which is
-        {bound["one token's product"]:.2%}. Elementwise operations reach even less: a ReLU does one
-        FLOP with a number, and moves `4` bytes for it, to read it and to write it. That is a
-        quarter of a FLOP for each byte, for any number of tokens.
+        With `2048` tokens the product does {many:,.0f} FLOPs with each byte, more than the ridge of
+        {ridge:.0f}, and waits for arithmetic. With one token it does {single:.0f}, far less than
+        the ridge, and waits for memory.
     """)
     question(rf"""
         The gate of Llama-3-8B is a matrix with $k = 4096$ and $n = 14336$, and the ridge of an H100
-        is `{ridge:.1f}` FLOPs a byte. How many tokens have to go through the gate together before
-        it waits for arithmetic?
+        is `{ridge:.1f}` FLOPs a byte. What is the smallest number of tokens with which the product
+        waits for arithmetic?
     """, answer=math.ceil(ridge * k * n / (k * n - ridge * (k + n))), check=next(m for m in range(1, 999) if m * k * n / (m * k + k * n + m * n) > ridge), within=0.02,
              unit="tokens", hint="Set the intensity $mkn/(mk + kn + mn)$ equal to the ridge $R$. Solved for $m$, that is $Rkn/(kn - R(k + n))$.",
              wrong={"The tokens themselves are read, and the results written: that takes bytes, too.": 296}, why=r"""
@@ -230,6 +210,63 @@ def every_operation_has_an_intensity() -> None:
                  to be read, the intensity would be $m$, and as many tokens as the ridge would be
                  enough. The bytes of the tokens make it a little less, so a few more are needed.
              """)
+
+
+@aside
+def the_intensity_bounds_the_utilization() -> None:
+    """An operation that waits for memory uses only a share of the card's peak, its intensity divided by the ridge."""
+    note(r"""
+        While an operation waits for memory, the card's arithmetic idles. Which share of its peak
+        can the card use at best? The *intensity* of an operation is the FLOPs that it does with
+        each byte that it moves. The *ridge* of a card is the FLOPs that it can do while one byte
+        arrives, about `295` for an H100. With this byte, the operation only does as many FLOPs as
+        its intensity says. So it uses at most this share of the peak, which is also a bound of its
+        MFU:
+
+        [@eq:bound]: $$
+        \text{share of the peak} \le \min\left(1,\; \frac{\text{intensity}}{\text{ridge}}\right)
+        $$
+
+        Take three operations in `bfloat16`, with `2` bytes a number. A ReLU does one FLOP with a
+        number, and moves `4` bytes for it, to read it and to write it. A product with a matrix does
+        [about one FLOP with each byte](#every_operation_has_an_intensity) for a single token, and
+        `1247` for `2048` tokens:
+    """)
+    ridge = PEAK / BANDWIDTH
+    assert round(ridge) == 295, "The ridge of an H100 is 295."  # @hide
+    intensity = {"ReLU": 1 / 4, "one token": 1, "2048 tokens": 1247}
+    bound = {name: min(1, each / ridge) for name, each in intensity.items()}  # @inspect bound as %
+    with torch.device("meta"):  # @hide
+        gate = torch.empty(2048, 14336).bfloat16()
+        matrix, tokens = torch.empty(4096, 14336).bfloat16(), torch.empty(2048, 4096).bfloat16()
+    one_pass = operations_of(lambda: F.silu(gate))[0]  # @hide
+    each = one_pass.moved / gate.numel()  # @hide
+    assert each == 4.0, \
+        "An elementwise operation moves 4 bytes for each number: it reads 2 and writes 2."  # @hide
+    table = {
+        "ReLU": gate.numel() / bytes_moved(lambda: gate.relu()),
+        "one token": 2 * matrix.numel() / bytes_moved(lambda: tokens[:1] @ matrix),
+        "2048 tokens": 2048 * 2 * matrix.numel() / bytes_moved(lambda: tokens @ matrix),
+    }  # @hide
+    near = [math.isclose(table[name], intensity[name], rel_tol=0.001) for name in table]  # @hide
+    assert near == [True] * 3, \
+        "What the operations move gives the same three intensities, to a thousandth."  # @hide
+    assert 0.0008 < bound["ReLU"] < 0.0009, \
+        "A ReLU uses at most 0.085 % of the peak."
+    assert 0.0033 < bound["one token"] < 0.0035, \
+        "A product with one token uses at most 0.34 % of the peak."
+    assert bound["2048 tokens"] == 1, \
+        "A product with 2048 tokens can use the whole peak."
+    note(rf"""
+        So a product with a single token uses at most {bound["one token"]:.2%} of the peak, and an
+        elementwise operation such as a ReLU even less, for any number of tokens. Nothing that the
+        arithmetic does better can change that: the bytes set the pace.
+    """)
+    question("An operation does `50` FLOPs with each byte that it moves. The ridge of a card is `200`. Which share of the card's peak can it use at most, in percent?",
+             answer=50 / 200, check=0.25, unit="%", within=0.01, wrong={
+                 "Divide the intensity by the ridge, not the ridge by the intensity.": 1.0,
+             }, hint="How many FLOPs could the card do while a byte arrives?",
+             why="While a byte arrives, the card could do `200` FLOPs, and the operation does `50` with it.")
 
 
 def shares(parts: Mapping[str, float]) -> dict[str, float]:
@@ -305,17 +342,17 @@ def between_by_hand(config: Config, tokens: int) -> int:  # @hide
 
 @aside
 def a_block_moves_more_than_it_multiplies() -> None:
-    """The operations between the products do hardly any FLOPs and move most of the bytes."""
+    """The operations between a block's products do hardly any FLOPs and move most of its bytes."""
     note(r"""
-        Where does a block of Llama-3-8B spend its time on an H100? A block runs some large products
-        with weights, the two products of attention, and many small operations in between: norms,
-        rotations, the mask, the softmax, additions. A product does thousands of FLOPs with each
-        number that it reads. An operation in between reads a number, does one thing to it, and
-        writes it back.
+        Where does a block of a Transformer spend its time? It runs a few large products: with
+        weights, and in attention. In between it runs many small operations: norms, the causal mask,
+        the softmax, additions. A product does thousands of FLOPs with each number that it reads. An
+        operation in between reads a number, does one thing to it, and writes it back.
 
-        Count it for a text of `2048` tokens, with attention written out. `block_operations` lists
-        the operations of the block, with FLOPs and bytes moved. `by_kind` adds up one of these for
-        the three kinds of operation, and `shares` divides by the sum:
+        Count both for a block of Llama-3-8B that reads a text of `2048` tokens. `block_operations`
+        lists its operations, with the FLOPs and the bytes of each; attention is written out as
+        separate operations. `by_kind` adds these up for three kinds of operation, and `shares`
+        divides by the sum:
     """)
     operations = block_operations(2048)
     kernels = sum(op.moved > 0 for op in operations)  # @hide
@@ -324,15 +361,15 @@ def a_block_moves_more_than_it_multiplies() -> None:
     flops_share = shares(by_kind(operations, lambda op: op.flops))  # @inspect flops_share as %
     bytes_share = shares(by_kind(operations, lambda op: op.moved))  # @inspect bytes_share as %
     assert 0.9 < flops_share["products with weights"] < 0.97, \
-        "Nearly all FLOPs are products with weights."
+        "93 % of the FLOPs are in the products with weights."
     assert flops_share["all in between"] == 0, \
-        "PyTorch's counter counts no FLOPs for what lies between."  # @zero: it has no formula for them
+        "For the operations in between, PyTorch's counter has no FLOPs."  # @zero: it has no formula for them
     assert 0.63 < bytes_share["all in between"] < 0.65, \
-        "64 % of the bytes move between the products."
+        "64 % of the bytes are moved by the operations in between."
     note(r"""
-        So FLOPs and bytes are in different places. What decides the time? Each operation takes the
-        time of its FLOPs or the time of its bytes on an H100, whichever is longer.
-        `seconds_at_best` gives that for an operation:
+        So the FLOPs are in the products, and the bytes in between. And the time? On an H100, each
+        operation takes the time of its FLOPs or the time of its bytes, whichever is longer.
+        `seconds_at_best` is this time:
     """)
     time_share = shares(by_kind(operations, seconds_at_best))  # @inspect time_share as %
     assert 0.39 < time_share["all in between"] < 0.41, \
@@ -352,11 +389,9 @@ def a_block_moves_more_than_it_multiplies() -> None:
         {time_share['all in between']:.0%} to what lies between.
     """)
     note(rf"""
-        By its FLOPs, the block is its products with weights:
-        {flops_share["products with weights"]:.0%} are there. But
-        {bytes_share["all in between"]:.0%} of the bytes move between the products, and moving them
-        takes {time_share["all in between"]:.0%} of the time. Counting FLOPs alone overlooks this
-        part.
+        The operations in between take {time_share["all in between"]:.0%} of the time, although they
+        do hardly any FLOPs, because they move {bytes_share["all in between"]:.0%} of the bytes. Who
+        counts FLOPs alone overlooks this part.
     """)
     few = by_kind(block_operations(128), lambda op: op.moved)  # @hide
     share = shares(few)["all in between"]  # @hide
@@ -402,15 +437,17 @@ def passes(call: Callable[..., Tensor], *given: Tensor) -> tuple[float, float]:
 def fusion_saves_the_bytes_between_operations() -> None:
     """Fusion removes what one operation writes and the next one reads again."""
     note(r"""
-        Can a chain of operations run faster without computing less? Take the gate of SwiGLU,
-        `F.silu(gate) * up`. Both operations are *elementwise*: they do the same to each number of a
-        tensor. Call one reading or one writing of a whole tensor a *pass* over memory. As PyTorch
-        runs it, SiLU reads `gate` and writes its result; the product reads this result and `up`,
-        and writes its own. That is `5` passes.
+        Can a chain of operations run faster without computing less? Take the gate in the
+        feed-forward part of Llama, `F.silu(gate) * up`. Both operations are *elementwise*: they do
+        the same to each number of a tensor. Call one reading or one writing of a whole tensor a
+        *pass* over memory. As PyTorch runs it, SiLU reads `gate` and writes its result, two passes.
+        The product reads this result and `up`, and writes its own, three passes. Together that is
+        `5`.
 
-        A single program can do better. For each place it reads `gate` and `up`, computes both
-        operations while the numbers are in the processor, and writes the end result: `3` passes.
-        This is *fusion*. `passes` counts both, from the bytes of the tensors:
+        A single program can do better. For each place it reads `gate` and `up`, does both
+        operations, and writes the end result. What lies between is never written. That is `3`
+        passes. Such a joining is called *fusion*. `passes` counts the passes without and with
+        fusion, from the bytes of the tensors:
     """)
     with torch.device("meta"):  # @hide
         gate, up = torch.empty(16384, 4096), torch.empty(16384, 4096)
@@ -418,29 +455,28 @@ def fusion_saves_the_bytes_between_operations() -> None:
         "Each tensor takes 256 MiB, more than five times the 50 MB of an H100's cache."  # @hide
     separate, fused = passes(gated, gate, up)  # @inspect separate, fused
     assert (separate, fused) == (5.0, 3.0), \
-        "The gate of SwiGLU takes 5 passes, and 3 if it is fused."
-    gain = separate / fused  # @inspect gain as times
+        "The gate takes 5 passes, and 3 if it is fused."
+    gain = separate / fused  # @inspect round(gain, 2) as times
     note(rf"""
-        No FLOP is saved. But an elementwise operation waits for memory, so fewer bytes make it up
-        to {gain:.2f} times as fast. The longer the chain, the larger the gain. Here are ten
-        additions in a row:
+        No FLOP is saved. But an elementwise operation waits for memory, so it takes the time of its
+        bytes. With `3` passes instead of `5` the gate is up to {gain:.2f} times as fast. In a
+        longer chain the gain is larger. `lifted` does ten additions in a row:
     """)
     chain = passes(lifted, gate)  # @inspect chain
     assert chain == (20.0, 2.0), \
         "Ten additions take 20 passes, and 2 if they are fused."
     longest = chain[0] / chain[1]  # @inspect longest as times
     assert longest == 10.0, \
-        "Ten additions become 10 times as fast at most."
+        "Fused, ten additions are at most 10 times as fast."
     gain_of_norm = passes(normalized, gate, gate[0])  # @hide
     assert [round(count, 2) for count in gain_of_norm] == [7.0, 2.0], \
         "A norm takes 7 passes, and 2 if it is fused."  # @hide
     misbelief("Fusion makes models faster because it saves computation.", rf"""
-        It saves no computation: all ten additions are still done. They can get up to {longest:.0f}
-        times as fast because the tensors in between are never written and read.
+        Fusion saves no computation: all ten additions are still done. They can be up to
+        {longest:.0f} times as fast, because the tensors in between are never written and read.
     """)
     note(r"""
-        `torch.compile` finds such chains in a model and makes one kernel, one program for the
-        device, of each. On a GPU, PyTorch's own `F.rms_norm` is such a kernel.
+        `torch.compile` finds such chains in a model, and makes one program for the card of each.
     """)
     separate, fused = passes(lambda a, b, c: a * b + c, gate, up, up + 1)  # @hide
     question("PyTorch runs `a * b + c` as a product and then a sum. All three tensors have the same size. How many times as fast can fusion make it at best?",
@@ -490,23 +526,20 @@ def most_made(call: Callable[[], object]) -> int:  # @stepover
 
 
 @aside
-def fused_attention_reads_keys_again() -> None:
-    """Fused attention needs no memory for its scores, but reads its keys many times."""
+def fused_attention_stores_no_scores() -> None:
+    """Fused attention works in tiles and needs no memory for the scores of all pairs."""
     note(r"""
-        Can attention compute without ever storing its scores? A *fused kernel* does: one program
-        for the card that computes scores, softmax and sums while the numbers are in the fast memory
-        beside the card's arithmetic. The fast memory is small, so the kernel works in *tiles*,
-        groups of neighbouring tokens. With tiles of `16`, a text of `512` tokens has `32` of them:
+        In attention, every token has a *score* with every token of the text: the product of the
+        query of the one and the key of the other. So a text of `512` tokens has `512 * 512` scores
+        in each head. Can attention do without storing them? A *fused kernel* can: one program for
+        the card that computes scores, softmax and weighted sums while the numbers are in the small
+        fast memory beside the card's arithmetic. It works in *tiles*, groups of neighbouring
+        tokens. For a tile of queries it goes through all tiles of keys and values, one after the
+        other: it computes the scores of these two tiles, adds up the values, and throws the scores
+        away.
 
-        - load the first tile of queries. Load the keys and values of the first tile, score, add up;
-          write the results of these queries;
-        - load the second tile of queries. Load the keys and values of tile `1`, add up, then those
-          of tile `2`; write the results;
-        - and so on. Tile `32` of the queries loads the keys and values of all `32` tiles, one after
-          the other.
-
-        So the keys of the first tile are loaded `32` times [@dao2022]. `in_tiles` does this, and
-        counts the numbers that it loads. Its result is that of written-out attention:
+        `in_tiles` does this for one head. Its result is that of written-out attention, with tiles
+        of `16` tokens:
     """)
     n, d = 512, 64
     q, k, v = torch.randn(3, n, d)
@@ -514,12 +547,11 @@ def fused_attention_reads_keys_again() -> None:
     whole = written_attention(*(x[None, :, None] for x in (q, k, v)))
     flat = whole.flatten(0, 2)
     assert torch.allclose(tiled, flat, atol=1e-5), \
-        "In tiles, the result is the same."
+        "In tiles, the result is the same as written out."
     note(r"""
-        How much memory does it save? Written out, there is a score for each pair of tokens. In
-        tiles, only the scores of one tile with another are there at a time. `most_made` measures
-        the most bytes that are alive at once. Compare a text with one of half its length, written
-        out and in tiles:
+        How much memory does that save? `most_made` measures the most bytes that are in memory at
+        once. `memory` compares a text of `512` tokens with one of half its length, first with
+        attention written out, and then in tiles of `32`:
     """)
 
     def halves(made: Callable[[int], int]) -> list[int]:
@@ -533,52 +565,93 @@ def fused_attention_reads_keys_again() -> None:
 
     apart = halves(lambda t: most_made(partial(written, t)))
     tiles = halves(lambda t: most_made(partial(fused, t)))
-    memory = [apart[1] / apart[0], tiles[1] / tiles[0]]  # @inspect memory as times
-    assert 3.5 < memory[0] < 4, \
+    growth = apart[1] / apart[0], tiles[1] / tiles[0]
+    memory = [round(times, 1) for times in growth]  # @inspect memory as times
+    assert 3.5 < growth[0] < 4, \
         "Written out, twice the text takes nearly 4 times the memory."
-    assert 1.8 < memory[1] < 2, "In tiles, it takes twice the memory."
+    assert 1.8 < growth[1] < 2, \
+        "In tiles, twice the text takes twice the memory."
     note(r"""
-        And what does it cost? Keys and values are loaded again for each tile of queries. $T$ tokens
-        make $T/r$ tiles of $r$ tokens, each token with $c$ numbers in a head. With a causal mask, a
-        tile of queries loads half of all keys and values on average: half of $2Tc$ numbers. The
-        fast memory has to hold four tiles, one each of queries, keys, values and results, so it has
-        $M = 4rc$ numbers. Together:
-
-        [@eq:loads]: $$
-        \text{loads} \approx \frac{T}{r} \cdot T c = \frac{4\,T^2 c^2}{M} \qquad\text{with } M = 4\,r\,c
-        $$
-
-        So the loads grow with the square of the text. No exact attention does better [@dao2022].
-        But twice the fast memory halves them. Count the loads with tiles of `16` and of `32` rows:
+        Written out, the memory grows with the square of the text, because there is a score for each
+        pair of tokens. In tiles it grows only as the text does, because the scores of one tile with
+        another are all that is there at a time.
     """)
-    lengths = [128, 256, 512]
+    question(r"""
+        A head attends over a text of `4096` tokens. Written out, how many times as many scores are
+        in memory at once as in tiles of `128` tokens?
+    """, answer=4096**2 / 128**2, check=(4096 // 128) ** 2, unit="times", within=0.01, wrong={
+            "Both queries and keys are cut into tiles.": 4096 / 128,
+        }, hint="How many scores have one tile of queries and one tile of keys?",
+        why="Written out, there are `4096 * 4096` scores. In tiles, only `128 * 128` are there at a time.")
+
+
+@aside
+def fused_attention_reads_keys_again() -> None:
+    """Fused attention reads its keys and values many times."""
+    note(r"""
+        A *fused kernel* computes attention [in tiles](#fused_attention_stores_no_scores), groups of
+        neighbouring tokens, so that it never stores the scores of all pairs. What does that cost?
+        Count what it loads from memory. Each token looks at itself and earlier tokens only. With
+        tiles of `16` tokens, a text of `512` tokens has `32` tiles:
+
+        - tile `1` of the queries needs the keys and values of tile `1`;
+        - tile `2` of the queries needs those of tiles `1` and `2`;
+        - and so on; tile `32` of the queries needs those of all `32` tiles.
+
+        The fast memory holds only a few tiles, so keys and values are loaded again for each tile of
+        queries: those of tile `1` are loaded `32` times [@dao2022]. `in_tiles` counts the numbers
+        that are loaded for one head of `64` numbers, here with tiles of `16` and of `32` tokens,
+        for texts of three lengths:
+    """)
+    n, d = 512, 64
+    lengths = [n // 4, n // 2, n]  # @inspect lengths as tokens
 
     def loads(rows: int) -> list[int]:
         return [in_tiles(rows, *torch.randn(3, t, d))[1] for t in lengths]
 
-    small, large = loads(16), loads(32)  # @inspect small, large
-    growth = small[2] / small[1]  # @inspect growth as times
-    assert 3.7 < growth < 4, "Twice the tokens take nearly 4 times the loads."
-    formula = [4 * t**2 * d**2 / (4 * 16 * d) for t in lengths]
-    above = [count / least for count, least in zip(small, formula)]
+    small, large = loads(16), loads(32)
+    in_millions = [[round(count / 1e6, 2) for count in row] for row in (small, large)]  # @inspect in_millions
+    growth = small[2] / small[1]  # @inspect round(growth, 1) as times
+    assert 3.7 < growth < 4, \
+        "From 256 to 512 tokens, the loads grow to nearly 4 times."
+    fewer = small[2] / large[2]  # @inspect round(fewer, 1) as times
+    assert 1.8 < fewer < 2, \
+        "Tiles of 16 take nearly twice the loads of tiles of 32."
+    note(r"""
+        A formula says why. $T$ tokens make $T/r$ tiles of $r$ tokens. Each tile of queries loads,
+        on average, half of all keys and values. With $c$ numbers in a key that is half of $2Tc$
+        numbers, $Tc$. Together:
+
+        [@eq:loads]: $$
+        \text{loads} \approx \frac{T}{r} \cdot T c = \frac{T^2 c}{r}
+        $$
+
+        So twice the text takes `4` times the loads, and tiles that are twice as large take half.
+        With $T = 512$, $c = 64$ and $r = 16$ it is `512**2 * 64 / 16`, about a million. But a
+        larger tile needs a larger fast memory.
+    """)
+    formula = [t**2 * d / 16 for t in lengths]
+    above = [count / least for count, least in zip(small, formula)]  # @inspect above as times
     assert above[0] > above[1] > above[2] > 1, \
         "The longer the text, the nearer the formula comes to the loads that were counted."
     assert above[2] < 1.1, \
-        "For 512 tokens, the formula is less than a tenth too small."
-    fewer = small[2] / large[2]  # @inspect fewer as times
-    assert 1.8 < fewer < 2, "Twice the fast memory takes nearly half the loads."
+        "For 512 tokens, the loads are less than a tenth above the formula."
+
+    def written(t: int) -> Tensor:  # @hide
+        return written_attention(*torch.randn(3, 1, t, 1, d))
+
     lines = {
         "written out": [bytes_moved(partial(written, t)) for t in lengths],
         "tiles of 16": [4 * count for count in small],
         "tiles of 32": [4 * count for count in large],
         "each number once": [4 * 4 * t * d for t in lengths],
-    }
+    }  # @hide
     again = lines["tiles of 32"][2] / lines["each number once"][2]  # @hide
     assert again == (512 / 32 + 1) / 4 + 0.25, \
         "In tiles of 32, a number is loaded 4.5 times on average."  # @hide
-    more = lines["written out"][2] / lines["tiles of 16"][2]  # @inspect more as times
+    more = lines["written out"][2] / lines["tiles of 16"][2]  # @hide
     assert 3 < more < 3.1, \
-        "Written out, attention moves 3 times the bytes of tiles of 16."
+        "Written out, attention moves 3 times the bytes of tiles of 16."  # @hide
     figure(plot_lines(lengths, lines, "tokens", "bytes moved", log=True),
         caption=r"""
             Bytes that one head of attention moves: written out, by what goes in and out of its
@@ -589,76 +662,82 @@ def fused_attention_reads_keys_again() -> None:
             larger tile below the smaller. Reading each number once lies lowest and rises half as
             steeply.
         """)
-    note(r"""
-        So fused attention saves memory and bytes, and reads keys many times all the same. It saves
-        no FLOPs: in the forward pass they are the same, and in the backward pass there are more,
-        because the scores are computed again.
+    note(rf"""
+        So fused attention reads its keys many times. Still it moves less than written-out
+        attention, which writes and reads all scores: with `512` tokens, that moves {more:.0f} times
+        the bytes.
     """)
-    read = [sum(tile >= key for tile in range(64)) for key in range(64)]
+    read = [sum(tile >= key for tile in range(64)) for key in range(64)]  # @hide
     question(r"""
-        A kernel takes `8192` tokens in `64` tiles of `128`, with a causal mask. How often is a key
-        loaded, on average?
-    """, answer=(8192 / 128 + 1) / 2, check=sum(read) / len(read), unit="times", within=0.03,
+        A kernel works on `8192` tokens in `64` tiles of `128`. Each token looks at itself and
+        earlier tokens only. How often is a key loaded, on average?
+    """, answer=(8192 / 128 + 1) / 2, check=sum(read) / len(read), unit="times", within=0.03, wrong={
+            "That is the first tile of keys; the last is loaded once.": 64,
+        }, hint="How often are the first and the last tile of keys loaded?",
         why="The first tile of keys is loaded for all `64` tiles of queries, and the last for one. On average that is `(64 + 1) / 2`.")
 
 
 @aside
 def fusion_makes_no_product_faster() -> None:
-    """Fusion makes no product faster, and for a single token products are nearly everything."""
+    """Fusion makes no product faster, and with a single token the products are nearly everything."""
     note(r"""
-        *Fusion* joins operations so that the tensors between them are never written and read. How
-        much can it speed up a whole block of Llama-3-8B at most? Suppose that everything but the
-        products with weights took no time. `seconds_at_best` gives the time of an operation on an
-        H100: that of its FLOPs or that of its bytes, whichever is longer. `by_kind` adds these
-        times up for each kind of operation. First for `2048` tokens at once:
+        *Fusion* joins operations, so that the tensors between them are never written and read
+        again. How much faster can it make a whole block of a Transformer at most? The products with
+        weights stay as they are. Suppose that all else took no time at all. Then only their time
+        would be left.
+
+        Take a block of Llama-3-8B on an H100, first with `2048` tokens. `seconds_at_best` gives the
+        time of an operation: that of its FLOPs or that of its bytes, whichever is longer. `by_kind`
+        adds these times up for each kind of operation:
     """)
     many = by_kind(block_operations(2048), seconds_at_best)  # @inspect many as s
-    gain = sum(many.values()) / many["products with weights"]  # @inspect gain as times
+    gain = sum(many.values()) / many["products with weights"]  # @inspect round(gain, 2) as times
     assert 1.95 < gain < 2, \
-        "With 2048 tokens, fusion makes the block at most twice as fast, or nearly."
+        "With 2048 tokens, fusion makes the block at most 1.97 times as fast."
     note(rf"""
-        At most {gain:.2f} times as fast, since the products with weights stay. With so many tokens
-        they wait for arithmetic, so moving fewer bytes does not help them. Now a single token, the
-        first of a text:
+        So with `2048` tokens the block gets at most {gain:.2f} times as fast. When a model writes a
+        text, a single token goes through the block at a time. Take one, the first of a text:
     """)
     one = by_kind(block_operations(1), seconds_at_best)  # @inspect one as s
-    alone = sum(one.values()) / one["products with weights"]  # @inspect alone as times
+    alone = sum(one.values()) / one["products with weights"]  # @inspect round(alone, 3) as times
     assert round(alone, 3) == 1.001, \
-        "With one token, fusion gains a thousandth or so."
-    weights = 2 * block_weights(LLAMA_3_8B) / BANDWIDTH  # @inspect weights as s
-    above = one["products with weights"] / weights
+        "With one token, fusion makes the block at most 1.001 times as fast."
+    weights = 2 * block_weights(LLAMA_3_8B) / BANDWIDTH  # @hide
+    above = one["products with weights"] / weights  # @hide
     assert 1 < above < 1.001, \
-        "The time of the products is the time of reading the weights."
+        "With one token, the time of the products is the time of reading the weights."  # @hide
     misbelief("Generating waits for memory, so fusion helps it most.", rf"""
-        Fusion hardly helps it. Generating waits for the weights, and each weight is read only once
-        already. All the rest, which fusion could save, takes a {1 / (alone - 1):,.0f}th of that
-        time.
+        Fusion hardly helps it. With one token, nearly all bytes are those of the weights, and each
+        weight is read only once already. All else, which fusion could save, takes a
+        {1 / (alone - 1):,.0f}th of that time.
     """)
-    few = by_kind(block_operations(64), seconds_at_best)
-    heavy = by_kind(block_operations(64), lambda op: op.moved)
-    by_bytes = sum(heavy.values()) / heavy["products with weights"]
-    products = heavy["products with weights"]
-    others = sum(heavy.values()) - products
+    few = by_kind(block_operations(64), seconds_at_best)  # @hide
+    heavy = by_kind(block_operations(64), lambda op: op.moved)  # @hide
+    products = heavy["products with weights"]  # @hide
+    others = sum(heavy.values()) - products  # @hide
     question(rf"""
-        With `64` tokens everything waits for memory. The products with weights move
-        `{round(products / 1e6)}` MB, and all else moves `{round(others / 1e6, 1)}` MB. How many
-        times as fast can fusion make the block at best?
-    """, answer=sum(few.values()) / few["products with weights"], check=by_bytes, unit="times", within=0.03, why=r"""
-        If all else took no time, the time of the products would be left. All bytes divided by the
-        bytes of the products is the gain.
-    """)
+        With `64` tokens everything in the block waits for memory, so its time is that of its bytes.
+        The products with weights move `{round(products / 1e6)}` MB, and all else moves
+        `{round(others / 1e6)}` MB. How many times as fast can fusion make the block at most?
+    """, answer=round((round(products / 1e6) + round(others / 1e6)) / round(products / 1e6), 2),
+        check=round(sum(few.values()) / few["products with weights"], 2), unit="times", within=0.01, wrong={
+            "Divide all bytes by those of the products, not by those of all else.": (products + others) / others,
+        }, hint="What is left if all else takes no time?",
+        why="If all else took no time, the time of the products would be left. So divide all bytes by those of the products.")
 
 
 def even_one_number_takes_microseconds() -> None:
     """Adding to a thousand numbers takes hardly longer than adding to one."""
     note(r"""
-        How long does the smallest operation of PyTorch take? To add one to a single number, PyTorch
-        looks up device, dtype and shape, makes a tensor for the result, and asks whether gradients
-        are wanted. Then it adds. All this but the adding takes the same time however many numbers
-        there are. `quickest` measures the shortest time of a call on this machine, for tensors of
-        one number up to a million:
+        How long does PyTorch take to add one to a single number? The addition itself takes next to
+        nothing. But before it, PyTorch looks up device, dtype and shape, makes a tensor for the
+        result, and asks whether gradients are wanted. All this takes the same time for one number
+        and for a million.
+
+        Measure it. `quickest` returns the shortest time of a call on this machine, here of adding
+        one to a tensor, from one number to about a million:
     """)
-    sizes = [2**p for p in (0, 5, 10, 15, 20)]  # @inspect sizes  # @unnoticed: 0, 5, 15, 20: points of the curve
+    sizes = [2**p for p in (0, 5, 10, 15, 20)]  # @inspect sizes as numbers  # @unnoticed: 0, 5, 15, 20: points of the curve
     tensors = [torch.zeros(size) for size in sizes]
     seconds = [quickest(partial(torch.add, x, 1)) for x in tensors]  # @measure seconds as s
     one, thousand, million = (seconds[i] for i in (0, 2, 4))
@@ -668,28 +747,28 @@ def even_one_number_takes_microseconds() -> None:
         "A thousand numbers take less than 4 times as long as one."
     million_to_thousand = million / thousand  # @measure million_to_thousand as times
     assert million_to_thousand > few, \
-        "A million take more than 4 times as long as a thousand."
+        "A million numbers take more than 4 times as long as a thousand."
     figure(plot_lines(sizes, {"one addition": [s / MICRO for s in seconds]}, "numbers", "µs", log=True),
            caption="Time of one addition against the numbers of its tensor, on the machine that built this page.",
            alt="A line that is level up to some thousand numbers and then rises.")
     note(r"""
-        The left part of the line is level: up to some thousand numbers, the time is that of the
-        call itself. This time is *overhead*. The program spends it, so a faster card does not make
-        it shorter.
+        Up to some thousand numbers the line is level: there, the time is that of the call itself,
+        called *overhead*. It is spent by the program on the processor, so a faster GPU does not
+        make it shorter.
 
-        With a GPU, the program *launches* operations: it hands them to the card, and goes on to the
-        next while the card still works. Then the overhead is hidden, as long as the card has enough
-        to do. But if each operation is small, the card is done before the next one is launched, and
-        waits.
+        With a GPU, the program *launches* an operation: it hands it to the card, and goes on to the
+        next while the card still works. So the overhead costs no time as long as the card has
+        enough to do. But if each operation is small, the card is done before the next one is
+        launched, and has to wait.
     """)
     question(r"""
-        Launching an operation takes `5` µs. A card moves `3.35e12` bytes a second, and an addition
-        reads `2` bytes and writes `2` bytes for each number. For how many numbers does moving them
-        take as long as the launch?
+        Launching an operation takes `5e-6` seconds. A card moves `3.35e12` bytes a second, and an
+        addition reads `2` bytes and writes `2` bytes for each number. For how many numbers does the
+        addition take the card as long as the launch takes the program?
     """, answer=5e-6 * 3.35e12 / (2 + 2), check=LAUNCH / (4 / BANDWIDTH), unit="numbers", within=0.1, wrong={
             "Each number is read and written: 4 bytes.": 5e-6 * 3.35e12 / 2,
         }, hint="How many bytes does the card move in that time?",
-        why="In `5` µs the card moves `5e-6 * 3.35e12` bytes, and each number takes `4` of them. An addition of fewer numbers takes the time of the launch, however fast the card.")
+        why="In this time the card moves `5e-6 * 3.35e12` bytes, and each number takes `4` of them. An addition of fewer numbers takes the time of the launch, however fast the card.")
 
 
 class Wait(NamedTuple):
@@ -732,16 +811,17 @@ def in_lanes(launch: int, operation: int, the_program_waits: str) -> dict[str, A
 def operations_run_in_turn() -> None:
     """A card runs its operations one after the other, while the program launches the next ones."""
     note(rf"""
-        How long does a Transformer block take on a card at best? Two things go on at the same time:
+        A program runs a chain of operations on a card. How long do they take at best? Two things go
+        on at the same time:
 
-        - The card runs the operations one after the other. Within one operation it computes while
-          the next bytes arrive. So the operation takes the time of its FLOPs or the time of its
+        - The program *launches* the operations: it hands them to the card, one by one, and does not
+          wait for their results. Assume {LAUNCH / MICRO:.0f} µs for each.
+        - The card runs the operations one after the other. Within an operation it computes while
+          the next bytes arrive. So an operation takes the time of its FLOPs or the time of its
           bytes, whichever is longer. The times of all operations add up.
-        - Meanwhile the program *launches* the next operations: it hands them to the card, one by
-          one. Assume {LAUNCH / MICRO:.0f} µs for each.
 
-        The block is done when both are. With $n$ operations, of which operation $i$ does $F_i$
-        FLOPs and moves $Q_i$ bytes:
+        All is done when both are. With $n$ operations, of which operation $i$ does $F_i$ FLOPs and
+        moves $Q_i$ bytes, the time is at least
 
         [@eq:block-time]: $$
         \text{{time}} = \max\left(n \cdot \text{{launch}},\;
@@ -749,52 +829,24 @@ def operations_run_in_turn() -> None:
         \frac{{Q_i}}{{\text{{bandwidth}}}}\right)\right)
         $$
 
-        `waits` computes this for a block of Llama-3-8B on an H100, with attention written out. In
-        its result, `arithmetic` adds up the operations whose FLOPs take longer, `memory` those
-        whose bytes take longer, `card` is the sum of both, and `launches` is
-        $n \cdot \text{{launch}}$:
+        See it with eight operations. `in_lanes` computes when each is handed over, when it starts,
+        and when all are done, in µs. The first argument is the time of a launch, the second that of
+        an operation:
     """)
-    lengths = [1, 8, 64, 512, 4096]
-    times = {tokens: waits(tokens) for tokens in lengths}
-    for_launches = [n for n, t in times.items() if t.launches > t.card]  # @inspect for_launches
-    assert for_launches == [1, 8, 64], \
-        "With 64 tokens or fewer, launching takes longer than the card."
-    arithmetic = {n: t.arithmetic / t.card for n, t in times.items()}  # @inspect arithmetic as %
-    assert [arithmetic[n] for n in (1, 8, 64)] == [0.0] * 3, \
-        "With 64 tokens or fewer, no operation waits for arithmetic."
-    assert 0.69 < arithmetic[512] < 0.71, \
-        "With 512 tokens, 70 % of the card's time is arithmetic."  # @hide
-    assert 0.36 < arithmetic[4096] < 0.38, \
-        "With 4096 tokens, 37 % of the card's time is arithmetic."  # @hide
-    longest = ["launches" if t.launches > t.card else "arithmetic" if t.arithmetic > t.memory else "memory" for t in times.values()]  # @hide
-    assert longest == ["launches"] * 3 + ["arithmetic", "memory"], \
-        "With more and more tokens, the block waits for launches, for arithmetic, and for memory."  # @hide
-    rows = "\n".join(
-        f"| {tokens:,} | {t.launches / MICRO:.0f} | {t.card / MICRO:,.0f} | {t.memory / MICRO:,.0f} | {t.arithmetic / MICRO:,.0f} | {name} |"
-        for tokens, t, name in zip(lengths, times.values(), longest))  # @hide
-    note(f"""
-        | tokens | launches, µs | card, µs | of this memory | and arithmetic | waits most for |
-        |---|---|---|---|---|---|
-        {rows}
-    """.replace("\n        ", "\n"))
-    note(rf"""
-        So one block waits for three different things. With up to `64` tokens it waits for launches:
-        the card is done before the next operation comes. With `512` tokens, {arithmetic[512]:.0%}
-        of the card's time is arithmetic. With `4096` tokens only {arithmetic[4096]:.0%} is. The
-        scores of written-out attention grow with the square of the tokens, and moving them takes
-        memory's time.
-    """)
-    launched = {w: in_lanes(5, 2, w) for w in (AT_THE_END, AFTER_EACH)}  # @hide
-    assert in_lanes(5, 20, AT_THE_END)["total"] == 5 + 8 * 20, \
-        "Long operations hide all launches but the first."  # @hide
-    assert launched[AT_THE_END]["total"] == 8 * 5 + 2, \
-        "Short ones wait for launches, all but the last."  # @hide
-    assert launched[AFTER_EACH]["total"] == 8 * (5 + 2), \
+    short, long = in_lanes(5, 2, AT_THE_END), in_lanes(5, 20, AT_THE_END)
+    times = short["total"], long["total"]  # @inspect times as µs
+    assert times[0] == 8 * 5 + 2, \
+        "Operations of 2 µs wait for their launches: 8 launches and the last operation."
+    assert times[1] == 5 + 8 * 20, \
+        "Operations of 20 µs wait for one launch only, the first."
+    note("So if the operations are short, the time is that of the launches, and if they are long, that of the card. (At the beginning or the end, a single launch or operation comes on top.) Try other times:")
+    after_each = in_lanes(5, 2, AFTER_EACH)["total"]  # @hide
+    assert after_each == 8 * (5 + 2), \
         "If the program waits for each, the times add up."  # @hide
     explore(in_lanes, over={
         "launch": range(1, 13), "operation": range(2, 26, 2), "the_program_waits": [AT_THE_END, AFTER_EACH],
     }, at={"launch": 5, "operation": 2, "the_program_waits": AT_THE_END}, module="pictures/lanes.js",
-        still=plot_lanes(5, 2, launched[AT_THE_END]),
+        still=plot_lanes(5, 2, short),
         do="Make the operations longer until the card is never idle. Then let the program wait after each operation.",
         see=r"""
             Once an operation takes longer than a launch, the card is busy from the first launch on,
@@ -807,50 +859,12 @@ def operations_run_in_turn() -> None:
             Two lanes. Above, eight launches without a gap. Below, eight short operations, each
             begun when its launch has ended, and gaps between them.
         """)  # @hide
-    done = block_operations(512)  # @hide
-    work_alone = sum(op.flops for op in done) / PEAK  # @hide
-    moving = sum(op.moved for op in done) / BANDWIDTH  # @hide
-    more = times[512].card / max(work_alone, moving)  # @hide
-    assert 1.27 < more < 1.29, \
-        "With 512 tokens, the operations in turn take 1.28 times the larger of the two totals."  # @hide
-    misbelief("Computing and moving bytes overlap, so the larger of the two totals is the time.", rf"""
-        They overlap within an operation only. While the softmax reads and writes its scores, no
-        product runs. With `512` tokens the block takes {more:.2f} times the larger of the two
-        totals, all FLOPs at the peak and all bytes at the bandwidth.
-    """)
-    half = replace(LLAMA_3_8B, width=2048, heads=16, kv_heads=4, hidden=7168)  # @hide
-    usual, fewer, narrow = waits(64), waits(32), waits(64, half)  # @hide
-    same = fewer.launches / usual.launches, fewer.card / usual.card  # @hide
-    assert same[0] == 1, \
-        "Half the tokens take as many launches."  # @hide
-    assert 0.95 < same[1] < 1, \
-        "With 32 tokens the card takes nearly as long as with 64, since it waits for weights."  # @hide
-    apart = narrow.launches / usual.launches, narrow.card / usual.card  # @hide
-    assert apart[0] == 1, \
-        "A block of half the width takes as many launches."  # @hide
-    assert 0.25 < apart[1] < 0.28, \
-        "At half the width, the card takes about a quarter of the time."  # @hide
-    listed = by_kind(block_operations(4096), seconds_at_best)  # @hide
-    products = 2 * 4096 * block_weights(LLAMA_3_8B) / PEAK  # @hide
-    assert math.isclose(listed["products with weights"], products), \
-        "With 4096 tokens, the products with weights take their FLOPs divided by the peak."  # @hide
-    note(r"""
-        How can one tell on a real card what a block waits for? Change one thing and watch the time.
-        For instance, a *CUDA graph* launches all operations at once, so only a block that waits for
-        launches gets faster in it.
-
-        | it waits for | you see | remedy |
-        |---|---|---|
-        | launches | faster in a graph; at half the width it takes as long | CUDA graph, compiler, larger batch |
-        | memory | no faster in a graph; more FLOPs on the same bytes take no time | fusion, narrower numbers, larger batch |
-        | arithmetic | no faster in a graph; near the peak of its format | faster format, more cards, fewer FLOPs |
-    """)
     two = [Operation("mm", round(30e-6 * PEAK), round(10e-6 * BANDWIDTH), 0),
            Operation("softmax", round(5e-6 * PEAK), round(40e-6 * BANDWIDTH), 0)]  # @hide
     question(r"""
         A program runs two operations. The FLOPs of the first take `30` µs and its bytes `10` µs.
         The FLOPs of the second take `5` µs and its bytes `40` µs. A launch takes `5` µs. How many
-        µs do both take on the card at best?
+        µs do both take at best, by the formula?
     """, answer=max(2 * 5, max(30, 10) + max(5, 40)), check=round(sum(map(seconds_at_best, two)) / MICRO, 3), unit="µs", within=0.01,
         wrong={
             "Within an operation, computing and moving bytes overlap: take the longer one.": 30 + 10 + 5 + 40,
@@ -858,6 +872,121 @@ def operations_run_in_turn() -> None:
             "Launching goes on while the card works.": 30 + 40 + 10,
         }, hint="How long does each operation take by itself?",
         why="The first takes `30` µs and waits for arithmetic. The second takes `40` µs and waits for memory. They run in turn, so the times add up. The launches take `10` µs meanwhile.")
+
+
+def a_block_waits_for_three_things() -> None:
+    """With few tokens a block waits for launches, with more for arithmetic, with very many for memory."""
+    note(r"""
+        What does a Transformer block wait for on a card? There are three answers. Its program
+        *launches* its operations, hands them to the card one by one; the card may have to wait for
+        that. An operation may wait for *arithmetic*, if its FLOPs take longer than its bytes, or
+        for *memory*, if its bytes take longer. The card runs the operations
+        [one after the other](#operations_run_in_turn), so their times add up.
+
+        `waits` adds them up for a block of Llama-3-8B on an H100, with attention written out and
+        `5` µs for a launch. Here are the µs that launching takes, and those that the card takes,
+        for `1` token to `4096`:
+    """)
+    lengths = [1, 8, 64, 512, 4096]  # @inspect lengths as tokens  # @unnoticed: 8, 64, 512: points of the curves
+    times = [waits(tokens) for tokens in lengths]
+    launches = [round(t.launches / MICRO) for t in times]  # @inspect launches as µs
+    on_card = [round(t.card / MICRO) for t in times]  # @inspect on_card as µs
+    for_launches = [t.launches > t.card for t in times]
+    assert for_launches == [True] * 3 + [False] * 2, \
+        "With 64 tokens or fewer, launching takes longer than the card."
+    assert round(LAUNCH / MICRO, 9) == 5, "A launch is assumed to take 5 µs."  # @hide
+    note("So up to `64` tokens the card is done before the next operation comes, and waits for launches. With more tokens the card takes longer. Which part of its time is that of operations that wait for arithmetic?")
+    arithmetic = [t.arithmetic / t.card for t in times]
+    shown = [round(part, 2) for part in arithmetic]  # @inspect shown as %
+    assert arithmetic[:3] == [0.0] * 3, \
+        "With 64 tokens or fewer, no operation waits for arithmetic."
+    assert 0.69 < arithmetic[3] < 0.71, \
+        "With 512 tokens, 70 % of the card's time is arithmetic."
+    assert 0.36 < arithmetic[4] < 0.38, \
+        "With 4096 tokens, 37 % of the card's time is arithmetic, and all else is memory."
+    longest = ["launches" if t.launches > t.card else "arithmetic" if t.arithmetic > t.memory else "memory" for t in times]  # @hide
+    assert longest == ["launches"] * 3 + ["arithmetic", "memory"], \
+        "With more and more tokens, the block waits for launches, for arithmetic, and for memory."  # @hide
+    note(r"""
+        With `512` tokens the block mostly waits for arithmetic, because each weight that is read is
+        used for all of them. With `4096` tokens it mostly waits for memory: written-out attention
+        has a score for each pair of tokens, and to move these takes the more time the longer the
+        text is.
+    """)
+    done = block_operations(512)  # @hide
+    work_alone = sum(op.flops for op in done) / PEAK  # @hide
+    moving = sum(op.moved for op in done) / BANDWIDTH  # @hide
+    more = times[3].card / max(work_alone, moving)  # @hide
+    assert 1.27 < more < 1.29, \
+        "With 512 tokens, the operations in turn take 1.28 times the larger of the two totals."  # @hide
+    misbelief("A card computes and moves bytes at the same time, so a block takes the longer of the two totals.", rf"""
+        Both overlap within an operation only. While a softmax moves its scores, no product is
+        computed. With `512` tokens the block takes {more:.2f} times the longer of both totals, of
+        all its FLOPs at the peak and of all its bytes at the bandwidth.
+    """)
+    listed = by_kind(block_operations(4096), seconds_at_best)  # @hide
+    products = 2 * 4096 * block_weights(LLAMA_3_8B) / PEAK  # @hide
+    assert math.isclose(listed["products with weights"], products), \
+        "With 4096 tokens, the products with weights take their FLOPs divided by the peak."  # @hide
+    question(r"""
+        A block has `40` operations, and a launch takes `5` µs. Of its operations, those that wait
+        for arithmetic take `50` µs on the card, and those that wait for memory `100` µs. How many
+        µs does the block take at best?
+    """, answer=max(40 * 5, 50 + 100), check=sum([5] * 40), unit="µs", within=0.01, wrong={
+            "Launching goes on while the card works.": 40 * 5 + 50 + 100,
+            "The card waits for the launches, which take longer.": 50 + 100,
+        }, hint="How long do all launches take?",
+        why="Launching takes `40 * 5` µs. Meanwhile the card works for `50 + 100` µs. Both go on at the same time, so the longer one counts: the block waits for launches.")
+
+
+@aside
+def one_change_tells_what_a_block_waits_for() -> None:
+    """Change one thing and watch the time, and you see what a block waits for."""
+    note(r"""
+        A block of a model is slow on a card. It may wait for the program to *launch* its
+        operations, for *memory*, or for *arithmetic*. How can one tell which? Change one thing and
+        watch the time. A *CUDA graph*, say, is a recording of all launches, which are then handed
+        to the card at once. So a block that waits for launches gets faster in it, and any other
+        does not:
+
+        | the block waits for | change that shows it | what helps |
+        |---|---|---|
+        | launches | it is faster in a CUDA graph | CUDA graph, fewer operations, larger batch |
+        | memory | no faster in a graph; with half the bytes a number it is | fusion, narrower numbers |
+        | arithmetic | no faster in a graph; it runs near the card's peak | faster format, more cards |
+
+        Another change is a narrower model. `waits` gives the times of a block of Llama-3-8B on an
+        H100 with `64` tokens, and those of a block of half its width:
+    """)
+    half = replace(LLAMA_3_8B, width=2048, heads=16, kv_heads=4, hidden=7168)
+    usual, narrow = waits(64), waits(64, half)
+    launches = narrow.launches / usual.launches  # @inspect launches as times
+    on_card = narrow.card / usual.card  # @inspect round(on_card, 2) as times
+    assert launches == 1, \
+        "At half the width, launching takes as long."
+    assert 0.25 < on_card < 0.28, \
+        "At half the width, the card takes about a quarter of the time."
+    fewer = waits(32)  # @hide
+    same = fewer.launches / usual.launches, fewer.card / usual.card  # @hide
+    assert same[0] == 1, \
+        "Half the tokens take as many launches."  # @hide
+    assert 0.95 < same[1] < 1, \
+        "With 32 tokens the card takes nearly as long as with 64, since it waits for weights."  # @hide
+    note(r"""
+        At half the width a block has as many operations, and its matrices have a quarter of the
+        weights. So a block that waits for launches takes as long as before, and one that waits for
+        the card about a quarter of the time.
+    """)
+    question(rf"""
+        With `64` tokens, launching the operations of a block takes
+        `{round(usual.launches / MICRO)}` µs, and the card takes `{round(usual.card / MICRO)}` µs
+        for them. In a CUDA graph, launching takes no time. How many times as fast does it make the
+        block at best?
+    """, answer=round(round(usual.launches / MICRO) / round(usual.card / MICRO), 2), check=round(usual.launches / usual.card, 2), unit="times", within=0.01,
+        wrong={
+            "Launching goes on while the card works: the times do not add up.": (usual.launches + usual.card) / usual.card,
+        }, hint="How long does the block take without a graph, and how long in it?",
+        why="Without a graph the block takes the longer time, that of the launches. In a graph only the time of the card is left.")
 
 
 def three_ways(tokens: int) -> tuple[dict[str, Timing], dict[str, Tensor]]:  # @stepover
@@ -903,40 +1032,43 @@ def between_on_card(tokens: int) -> float:  # @stepover
 def eager_compiled_and_in_a_graph() -> None:
     """With one token a graph helps, with many a compiler."""
     note(r"""
-        PyTorch usually runs *eager*: it launches each operation when it comes to it.
-        `torch.compile` fuses the operations between the products of a block. A *CUDA graph* records
-        all launches and hands them over at once; the same operations run. So compiling should help
-        where a block waits for memory, and a graph where it waits for launches. `three_ways` times
-        a block of Llama-3-8B in each way, with a single token and with `2048`:
+        PyTorch usually runs *eager*: the program hands each operation to the card when it comes to
+        it. There are two ways to make that faster. `torch.compile` fuses the operations between a
+        block's products, so that fewer bytes move. A *CUDA graph* records all launches and hands
+        them over at once. With a single token a block waits for launches, so a graph should help.
+        With `2048` it waits for memory and arithmetic, so compiling should. `three_ways` times a
+        block of Llama-3-8B in each way, and in both together. `between_on_card` measures which
+        share of its time is not that of products, to compare it with the
+        [share that was counted](#a_block_moves_more_than_it_multiplies):
     """)
     few, _ = three_ways(1)  # @measure few
     many, results = three_ways(2048)  # @measure many
     apart = results["eager"] - results["compiled"]
     off = (apart.float().norm() / results["eager"].float().norm()).item()  # @measure off
     assert off < torch.finfo(torch.bfloat16).eps, \
-        "Compiled, the block gives the same results."
+        "Compiled, the block gives the same results, up to rounding."
     gain = few["eager"].seconds / few["graph"].seconds  # @measure gain as times
     assert 1 < gain, "With one token, a graph makes the block faster."
     same = many["eager"].seconds / many["graph"].seconds  # @measure same as times
-    assert same < gain, "With many tokens, it helps less."
+    assert same < gain, "With 2048 tokens, a graph helps less."
     launch = few["eager"].seconds * LAUNCH / waits(1).launches  # @measure launch as s
     assert LAUNCH / 5 < launch < 5 * LAUNCH, \
-        "An operation takes about the time that was assumed for a launch."
+        "Eager, an operation takes 1/5 to 5 times the time that was assumed for a launch."
     card = find(torch.cuda.get_device_name())
     if card is not None and card.bfloat16 is not None:
         weights = 2 * block_weights(LLAMA_3_8B)
         reading = weights / card.bandwidth / few["compiled, graph"].seconds  # @measure reading as %
         assert 0.3 < reading <= 1, \
-            "With one token, reading the weights takes at least 0.3 of the time."
+            "With one token, compiled in a graph, reading the weights is at least 0.3 of the time."
         took = many["compiled, graph"].seconds
         working = 2048 * weights / card.bfloat16 / took  # @measure working as %
         assert 0.2 < working <= card.boost, \
-            "With many tokens, the FLOPs of the products take at least 0.2 of it."
+            "With 2048 tokens, the FLOPs of the products are at least 0.2 of the time."
     between = between_on_card(2048)  # @measure between as %
     at_best = by_kind(block_operations(2048), seconds_at_best)
     counted = between / shares(at_best)["all in between"]  # @measure counted as times
     assert 0.5 < counted < 2, \
-        "What lies between the products takes the share of the time that was predicted, within a factor of 2."
+        "The operations between the products take 1/2 to 2 times the share of the time that was predicted."
     rows = "\n".join(
         f"| {way} | {t.seconds / MICRO:.0f} | {many[way].seconds / MICRO:.0f} |"
         for way, t in few.items()
