@@ -23,11 +23,13 @@ INTEGERS = {1: torch.int8, 2: torch.int16, 4: torch.int32}  # as wide, by bytes
 def number_formats() -> None:
     """Number formats."""
     total = torch.tensor(256.0, dtype=torch.bfloat16) + 1  # @inspect total
-    assert total.item() == 256, "as if nothing had been added"
+    assert total.item() == 256, "In bfloat16, 256 + 1 is 256."
     note(rf"""
         In `bfloat16`, the working format of many language models, `256 + 1` is {total.item():.0f}.
-        Nothing is broken. A number format is a budget of bits, spent on range or on resolution.
-        What goes wrong in low-precision training can be read off from how it was spent.
+        That is no error of the machine. A number format has a certain number of bits. It can spend
+        them on range, so that numbers may be very large or very small, or on resolution, so that
+        they lie close together. This part shows how the formats spend their bits, and what goes
+        wrong where they have too few.
     """)
     a_float_is_three_fields()
     float32_is_the_default()
@@ -49,9 +51,9 @@ def what_rounding_loses() -> None:
     """What rounding loses."""
     note(r"""
         Training adds many small numbers to a large one: products to a sum, updates to a weight.
-        What becomes of those that the format of the large one has no room for? They are lost
-        without a word, and there are three ways to get them back: a wider sum, a rounded draw, a
-        scale.
+        What happens to the small ones if the format is narrow? They can get lost, and no error says
+        so. This part shows where that happens, and the ways out: to keep the sum in a wide format,
+        to round at random, or to multiply the loss by a large number.
     """)
     a_running_sum_stalls()
     small_updates_are_lost()
@@ -115,8 +117,8 @@ def a_float_is_three_fields() -> None:
     note(r"""
         What do the bits of a floating-point number say? They form three *fields*: a sign $s$, an
         *exponent* $e$ and a *fraction* $f$. The exponent says between which two powers of two the
-        number lies. The fraction says how far it is from the lower one to the higher one. The value
-        is
+        number lies. The fraction says how far it is from the lower one to the higher one: its bits
+        stand for a half, a quarter, an eighth of the way, and so on. The value is
 
         $$
         (-1)^s \cdot 2^{e-\mathrm{bias}} \cdot (1+f)
@@ -124,7 +126,8 @@ def a_float_is_three_fields() -> None:
 
         In `float32` the bias is `127`. It is subtracted so that the power of two can be negative,
         although $e$ itself is stored without a sign. Take `0.15625`. It lies a quarter of the way
-        from $2^{-3}=0.125$ to $2^{-2}=0.25$. So its three fields are $s=0$, $e=124$ and $f=1/4$:
+        from $2^{-3}=0.125$ to $2^{-2}=0.25$. So its three fields are $s=0$, $e=124$ and $f=1/4$,
+        which has the bits `01`:
 
         $$
         (-1)^0 \cdot 2^{124-127} \cdot (1+1/4) = 0.125 \cdot 1.25 = 0.15625
@@ -479,9 +482,9 @@ def bfloat16_is_much_coarser() -> None:
     against_full = coarse / eps[torch.float32]  # @hide
     assert against_full == 65536.0, "That is 65536 times as coarse as float32."  # @hide
     note(r"""
-        In the formula of a float the fraction is added to one, which is not stored. So a `bfloat16`
-        has `7 + 1 = 8` binary digits. With eight binary digits one can count to $2^8 = 256$ without
-        a gap. In decimal digits that is $\log_{10} 256$, between two and three:
+        In the formula of a float the fraction is added to a one, and this one takes no bit. So a
+        `bfloat16` has `7 + 1 = 8` binary digits. With eight binary digits one can count to
+        $2^8 = 256$ without a gap. In decimal digits that is $\log_{10} 256$, between two and three:
     """)
     bits_of_fraction = layout(torch.bfloat16)[2]  # @hide
     assert bits_of_fraction == 7, "The fraction has 7 bits."  # @hide

@@ -278,9 +278,9 @@ def a_tensor_can_be_weighed_without_memory() -> None:
         "An H100, sold as 80 GB, reports nearly 80 GiB."  # @hide
     assert 1.06 < reported / (80 * GB) < 1.07, "What an H100 reports is more than 80 GB."  # @hide
     question(rf"""
-        To train this matrix takes `9` GiB. A GPU, the L40S, is sold with `48` GB [@nvidia-l40s] and
-        reports {(CARDS['L40S'].reported or 0) // MiB:,} MiB [@seen-modal]. If nothing else needed
-        memory, how many such matrices could it train?
+        To train this matrix takes `9` GiB. A GPU, the L40S, is sold with `48` GB [@nvidia-l40s],
+        and its driver reports {(CARDS['L40S'].reported or 0) // MiB:,} MiB [@seen-modal]. If
+        nothing else needed memory, how many such matrices could it train?
     """, answer=(CARDS["L40S"].reported or 0) // training,
         wrong={
             "That is the matrix alone, without gradient and moments.": (CARDS["L40S"].reported or 0) // size,
