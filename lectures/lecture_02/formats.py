@@ -669,8 +669,8 @@ def the_two_overflow_differently() -> None:
     assert clamped.tolist() == [448.0, -448.0, 288.0], \
         "500 and -1e6 become 448 and -448, and 300 becomes 288."
     question(r"""
-        `1000`, `2000`, `-3000` and `64` are clamped to `448` and cast to `E4M3`, which holds `64`
-        exactly. What is the sum of the four results in `float32`?
+        `clamp(-448, 448)` is applied to `1000`, `2000`, `-3000` and `64`. The results are cast to
+        `E4M3`, which holds `64` exactly. What is their sum in `float32`?
     """, answer=torch.tensor([1000.0, 2000.0, -3000.0, 64.0]).clamp(-448, 448)
         .to(E4M3).float().sum().item(),
         check=sum(max(-448, min(448, x)) for x in (1000, 2000, -3000, 64)),
@@ -742,7 +742,8 @@ def one_value_in_five_formats() -> None:
         "The nearest, float32, is off by 1.5 parts in 100 million."
     note(r"""
         The cause is the fraction: `E5M2` has `2` bits for it, and `float32` has `23`. The bits show
-        it. Those of `bfloat16` are the first bits of `float32`, but rounded up at the end:
+        it (the margin shows `0.1` for the first number, but only because it shows few digits).
+        Those of `bfloat16` are the first bits of `float32`, but rounded up at the end:
     """)
     tenth = torch.tensor(0.1, dtype=torch.float64)  # @unnoticed: dtype= dropped, float64: rounded to the nearest in each
     single = tenth.to(torch.float32)  # @inspect single as bits
@@ -775,7 +776,7 @@ def the_machine_prints_its_own_limits() -> None:
     note(r"""
         How large and how small may a number of a format be? `torch.finfo` prints that. `max` and
         `min` are the largest and the lowest number. `smallest_normal`, once called `tiny`, is the
-        smallest positive number with a full fraction. `eps` is the gap between one and the next
+        smallest positive number with all of its digits. `eps` is the gap between one and the next
         number, and `resolution` says, as a power of ten, how many decimal digits one can count on:
     """)
     single, half, brain = [str(torch.finfo(d)) for d in FORMATS[:3]]
