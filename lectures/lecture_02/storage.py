@@ -481,7 +481,7 @@ def a_view_needs_axes_that_merge() -> None:
     note(r"""
         A tensor is *contiguous* if reading it row by row never jumps in memory; the transpose `y`
         of a matrix is not. Can `view` change its shape all the same? Often it can. To add an axis,
-        to take a row, or to transpose back, other strides are enough, and no number moves:
+        for example, other strides are enough, and no number moves:
     """)
     y = torch.arange(1.0, 7.0).view(2, 3).t()  # @inspect y
     longer, row, back = y.view(3, 1, 2), y[0], y.t()  # @unnoticed: 0: any row
