@@ -38,7 +38,7 @@ class NotAPicture(ValueError):
 
 def inline(svg: str, alt: str, prefix: str) -> Drawing:
     """The SVG as one line of HTML whose ids begin with `prefix`; `NotAPicture` if it is no SVG."""
-    root = parsed(svg)
+    root = harmless(svg)
     box = [float(n) for n in re.findall(r"-?\d+\.?\d*", root.get("viewBox", ""))]
     sides = []  # in CSS pixels
     for i, name in enumerate(("width", "height")):
@@ -50,8 +50,11 @@ def inline(svg: str, alt: str, prefix: str) -> Drawing:
     return drawings.svg(width, height, alt, *children, class_="lb-plot", box=root.get("viewBox"))
 
 
-def parsed(svg: str) -> ET.Element:
-    """The tree of an SVG; `NotAPicture` for anything else."""
+def harmless(svg: str, *others: str) -> ET.Element:
+    """The tree of an SVG without what runs, or asks for something elsewhere; `NotAPicture` for anything else.
+
+    Of its elements those are left that draw, and `others`.
+    """
     if "<!ENTITY" in svg:
         raise NotAPicture("the SVG defines entities")
     try:
@@ -60,6 +63,15 @@ def parsed(svg: str) -> ET.Element:
         raise NotAPicture(f"the SVG is broken: {error}") from None
     if _name(root) != "svg":
         raise NotAPicture("this is not SVG")
+    for element in [*root.iter()]:
+        element[:] = [child for child in element if _name(child) in ELEMENTS.union(others)]
+        for key, value in [*element.attrib.items()]:
+            name = key.rpartition("}")[2].lower()
+            leads = not re.match("#", value) and not _PICTURE.fullmatch(value)
+            if name.startswith("on") or (leads if name == "href" else ELSEWHERE.search(value)):
+                del element.attrib[key]
+        if _name(element) == "style" and ELSEWHERE.search(element.text or ""):
+            element.text = ""
     return root
 
 
@@ -69,7 +81,13 @@ def _name(element: ET.Element) -> str:
 
 def _elements(parent: ET.Element, prefix: str) -> Iterator[Html]:
     """What is in an element. The style of several texts in a row is said once, by a group around them."""
-    for style, row in groupby(parent, key=_style_of_text):
+
+    def style_of_text(element: ET.Element) -> str:
+        # If a group can say it: all that is written there is inherited, but for opacity.
+        style = element.get("style", "") if _name(element) == "text" else ""
+        return "" if re.search(r"(?<![\w-])opacity", style) else style
+
+    for style, row in groupby(parent, key=style_of_text):
         elements = [*row]
         if not style or len(elements) == 1:
             yield from (_element(element, prefix) for element in elements)
@@ -81,17 +99,18 @@ def _elements(parent: ET.Element, prefix: str) -> Iterator[Html]:
         yield _element(group, prefix)
 
 
-def _style_of_text(element: ET.Element) -> str:
-    """The style of a text, if a group can say it: all that is written there is inherited, but for opacity."""
-    style = element.get("style", "") if _name(element) == "text" else ""
-    return "" if re.search(r"(?<![\w-])opacity", style) else style
-
-
 def _element(element: ET.Element, prefix: str) -> Html:
-    name = _name(element)
-    if name not in ELEMENTS:
-        return markup.NOTHING
-    attributes = dict(filter(None, (_attribute(*pair, prefix, name) for pair in element.attrib.items())))
+    name, attributes = _name(element), dict[str, str]()
+    for key, value in element.attrib.items():
+        if key in (_LINK, "href"):
+            attributes["href"] = f"#{prefix}{value[1:]}" if value.startswith("#") else value
+        elif key == "id":
+            attributes["id"] = prefix + value
+        elif _ATTRIBUTE.fullmatch(key) and key != "class":
+            unique = _URL.sub(lambda m: f"url(#{prefix}{m[1]})", value)
+            # Pure black is ink and pure white is paper: both follow the theme.
+            inked = re.sub(r"#000000\b|#000\b(?![0-9a-f])|\bblack\b", "currentColor", unique)
+            attributes[key] = re.sub(r"#ffffff\b|#fff\b(?![0-9a-f])|\bwhite\b", "var(--lb-paper)", inked)
     if name not in ("text", "tspan"):
         inside = [*_elements(element, prefix)]
     else:
@@ -99,23 +118,3 @@ def _element(element: ET.Element, prefix: str) -> Html:
         for child in element:
             inside += [_element(child, prefix), markup.text(child.tail or "")]
     return markup.join([markup.opening(name, **attributes), *inside, markup.closing(name)])
-
-
-def _attribute(key: str, value: str, prefix: str, element: str) -> tuple[str, str] | None:
-    """The attribute as it may stand in a page, if it may."""
-    name = "href" if key in (_LINK, "href") else key
-    if name == "href":
-        if value.startswith("#"):
-            return "href", f"#{prefix}{value[1:]}"
-        return ("href", value) if element == "image" and _PICTURE.fullmatch(value) else None
-    if not _ATTRIBUTE.fullmatch(name) or name.lower().startswith("on") or name == "class":
-        return None
-    if name == "id":
-        return "id", prefix + value
-    value = _URL.sub(lambda m: f"url(#{prefix}{m[1]})", value)
-    # Pure black is ink and pure white is paper: both follow the theme.
-    value = re.sub(r"#000000\b|#000\b(?![0-9a-f])|\bblack\b", "currentColor", value)
-    value = re.sub(r"#ffffff\b|#fff\b(?![0-9a-f])|\bwhite\b", "var(--lb-paper)", value)
-    if ELSEWHERE.search(value):
-        return None
-    return name, value

@@ -22,13 +22,12 @@ from litbook.document.blocks import Video
 from litbook.document.catalogue import _
 from litbook.document.explored import label, named
 from litbook.html import markup
-from litbook.html.figures import ELEMENTS, ELSEWHERE, NotAPicture, parsed
+from litbook.html.figures import NotAPicture, harmless
 from litbook.html.markup import Html, tag
 from litbook.record.model import PICTURES, VIDEOS, Live, Opaque, Record
 
 FOLDER = "pictures"
 _DATA = re.compile(r"data:(image|video)/[\w+.-]+;base64,")
-_DRAWS = ELEMENTS | {"style", "title", "desc", "filter", "symbol"}
 ET.register_namespace("", "http://www.w3.org/2000/svg")  # else every name in a written file has a prefix
 
 
@@ -115,18 +114,7 @@ def _file(data: str) -> tuple[str, bytes]:
     if kind is None:
         raise NotAPicture(f"it is no {what}")
     if kind == "svg+xml":
-        # SVG without anything that runs, or asks for something elsewhere.
-        root = parsed(content.decode("utf-8", "replace"))
-        for element in [*root.iter()]:
-            for child in [*element]:
-                if not isinstance(child.tag, str) or child.tag.rpartition("}")[2] not in _DRAWS:
-                    element.remove(child)
-            for name, value in [*element.attrib.items()]:
-                local = name.rpartition("}")[2]
-                leads = local == "href" and not re.match(r"#|data:image/(png|jpeg|gif|webp);", value)
-                if leads or local.lower().startswith("on") or (local != "href" and ELSEWHERE.search(value)):
-                    del element.attrib[name]
-            if element.tag.rpartition("}")[2] == "style" and ELSEWHERE.search(element.text or ""):
-                element.text = ""
-        content = ET.tostring(root)
+        content = ET.tostring(
+            harmless(content.decode("utf-8", "replace"), "style", "title", "desc", "filter")
+        )
     return f"{FOLDER}/{hashlib.sha256(content).hexdigest()[:16]}.{kind.partition('+')[0]}", content
