@@ -50,7 +50,7 @@ def muon_levels_a_gradient_with_products() -> None:
     level = torch.linalg.svdvals(newton_schulz(g))
     predicted = s.sort(descending=True).values
     assert torch.allclose(level, predicted), "measured, predicted"
-    spread = (level[0] / level[-1]).item()  # @inspect spread as times  # @unnoticed: 0, 1: neighbours are nearly as large
+    spread = (level.max() / level.min()).item()  # @inspect spread as times
     assert round(spread, 1) == 1.7, "strongest to weakest, after"
     note(r"""
         Near one, not one: the factors are chosen for few rounds. The distance of $XX^T$ from the

@@ -153,12 +153,13 @@ def dividing_by_the_root_keeps_the_scale() -> None:
         weights by $\sqrt{n}$; then the outputs are divided by it, too. `outputs` multiplies random
         inputs by random weights of a given standard deviation:
     """)
-    widths = [256, 4096, 65536]  # @unnoticed: 256, 4096, 65536: any widths
-    spread = [outputs(n, 1 / math.sqrt(n)).std().item() for n in widths]  # @inspect spread
-    rounded = [round(s, 1) for s in spread]
-    assert rounded == [1.0, 1.0, 1.0], \
+    widths = [256, 4096, 65536]
+    spread = {n: outputs(n, 1 / math.sqrt(n)).std().item() for n in widths}  # @inspect spread
+    rounded = {n: round(s, 1) for n, s in spread.items()}
+    assert rounded == {256: 1.0, 4096: 1.0, 65536: 1.0}, \
         "With 256, 4096 and 65536 inputs, outputs have a standard deviation of 1."
-    y = outputs(16384, 1 / math.sqrt(16384)).flatten()  # @inspect y  # @unnoticed: 16384: about as many as the root is of
+    inputs = 16384  # @unnoticed: 16384: any width
+    y = outputs(inputs, 1 / math.sqrt(inputs)).flatten()  # @inspect y
     different = len(set(y.tolist()))  # @hide
     assert 0.99 < different / y.numel(), "Hardly two outputs are alike."  # @hide
     inside = (y.abs() < 1).double().mean().item()  # @inspect inside as %  # @hide
