@@ -471,7 +471,7 @@ def one_pattern_serves_numpy_and_torch() -> None:
         `image.permute(2, 0, 1)` moves the last axis of an image to the front. But its numbers do
         not say what the axes are. The library einops gives axes names [@rogozhnikov2022]. In its
         *patterns*, the axes stand left of the arrow as they are, and right of it as they should be;
-        `rearrange` moves them. Here an image of `3` rows (`h`) and `3` columns (`w`) has `9` color
+        `rearrange` moves them. Here an image of `3` rows (`h`) and `3` columns (`w`) has `9` colour
         channels (`c`), and the channels should come first:
     """)
     image: Float[Tensor, "h w c"] = torch.randn(3, 3, 9)
@@ -745,7 +745,7 @@ def pooling_is_a_reduction() -> None:
         "The first entry is the mean of the tile in the upper left corner."
 
     note(r"""
-        PyTorch's own pooling is `avg_pool2d`. It wants a batch of pictures with color channels, so
+        PyTorch's own pooling is `avg_pool2d`. It wants a batch of pictures with colour channels, so
         a single picture first gets two axes of size `1`. Two calls of `unsqueeze` add them, or a
         pattern that has `1 1` in front:
     """)
