@@ -10,7 +10,7 @@ from wire import Wire, everyone
 
 from litbook import aside, figure, misbelief, note, question, requires
 
-from .drawings import plot_pairs
+from .drawings import plot_pairs, plot_turns
 from .tensor_parallel import ROUNDING, gap
 
 
@@ -88,8 +88,16 @@ def keys_and_values_can_go_round() -> None:
     places = [*torch.arange(256).chunk(ranks)]
     at = places[rank]  # @inspect at[0].item(), at[-1].item()
     with Wire() as wire:
-        mine, _ = ring_attention(q[:, at], k[:, at], v[:, at], places)
+        mine, pairs = ring_attention(q[:, at], k[:, at], v[:, at], places)
     assert gap(mine, whole[:, at]) < ROUNDING, "this rank's rows of attention"
+    turns = everyone(pairs)
+    figure(plot_turns(turns),
+        caption="The pairs that are scored at each turn: queries of a rank down, keys of a rank across.",
+        alt=r"""
+            Four tables of four ranks by four, one for each turn. First each rank scores its own
+            keys: the diagonal. Turn by turn the keys come from one rank further back, and to the
+            first rank from the last. Keys of later tokens than the queries give no pair.
+        """)
     note(r"""
         No rank ever holds all keys. How much does the ring send? In each turn but the last, every
         rank hands on as many keys and values as it has tokens:

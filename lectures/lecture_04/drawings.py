@@ -7,7 +7,7 @@ from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
-from plots import BLUE, GREEN, GREY
+from plots import BLUE, GREEN, GREY, blank
 import torch
 from torch import Tensor
 
@@ -62,6 +62,43 @@ def plot_pairs(tokens: int, cuts: Mapping[str, tuple[Sequence[Tensor], Sequence[
         below.set_yticks(range(len(work)), [f"rank {r}" for r in range(len(work))])
         below.set(ylim=(len(work) - 0.4, -0.6), xlim=(0, most))
         plain(below)
+    return fig
+
+
+def plot_turns(pairs: Sequence[Sequence[int]]) -> Figure:
+    """A table for each turn of a ring: a row for each rank's queries, a column for each rank's keys, and the pairs."""
+    fig = Figure(figsize=(7, 2.3), facecolor="none", layout="constrained")
+    count = len(pairs)
+    for turn, axes in enumerate(fig.subplots(1, count)):
+        axes.set_title(f"turn {turn + 1}", color=GREY, fontsize=10)
+        axes.set(xlim=(-0.5, count - 0.5), ylim=(count - 0.5, -0.5), aspect="equal")
+        grid(axes, count, count)
+        axes.grid(color=GREY, linewidth=0.4)
+        for rank in range(count):
+            keys, scored = (rank - turn) % count, pairs[rank][turn]
+            fill = COLORS[rank] if scored else "none"
+            axes.add_patch(Rectangle((keys - 0.46, rank - 0.46), 0.92, 0.92, fc=fill, ec=COLORS[rank], lw=0.8))
+            axes.text(keys, rank, str(scored), color="white" if scored else GREY, fontsize=7, ha="center", va="center")
+            axes.text(rank, count - 0.4, str(rank), color=COLORS[rank], fontsize=8, ha="center", va="top")
+            if not turn:
+                axes.text(-0.65, rank, f"rank {rank}", color=COLORS[rank], fontsize=8, ha="right", va="center")
+    return fig
+
+
+def plot_hiding(weights: Mapping[float, float], tokens: float, links: Mapping[str, float], points: Mapping[str, float]) -> Figure:
+    """FLOPs for each byte over the tokens of a rank, for both kinds of traffic, and what each link asks for."""
+    fig, axes = blank(6.6, 3)
+    axes.set(xscale="log", yscale="log", xlabel="tokens at each rank", ylabel="FLOPs for each byte")
+    axes.plot([*weights], [*weights.values()], color=BLUE)
+    axes.plot([min(weights), max(weights)], [tokens, tokens], color=GREEN)
+    for link, least in links.items():
+        axes.axhline(least, color=GREY, lw=0.8, ls="--")
+        axes.text(max(weights), least, link, color=GREY, fontsize=8.5, ha="right", va="bottom")
+    for name, at in points.items():
+        axes.plot(at, at, "o", color=BLUE)
+        axes.annotate(name, (at, at), (6, -4), textcoords="offset points", color=BLUE, fontsize=8.5, va="top")
+    axes.annotate("weights, by FSDP", (min(weights), min(weights)), (14, -1), textcoords="offset points", color=BLUE, fontsize=8.5, va="center")
+    axes.annotate("tokens, by tensor parallelism", (min(weights), tokens), (4, 4), textcoords="offset points", color=GREEN, fontsize=8.5)
     return fig
 
 

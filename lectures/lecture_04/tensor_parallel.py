@@ -1,12 +1,13 @@
 """Tensor parallelism: each rank keeps a slice of every matrix, and what the slices give is added up."""
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import torch
 import torch.distributed as dist
 import torch.nn.functional as F
 from counters import saved_bytes_of
-from einops import rearrange
+from einops import rearrange, repeat
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.distributed.device_mesh import init_device_mesh
@@ -256,6 +257,27 @@ def heads_are_columns() -> None:
     mine.load_state_dict(slices(whole.state_dict(), rank, ranks))
     heads = mine.attention.query.out_features // 8  # @inspect heads
     assert heads == 2, "heads of queries at each rank"
+    # Numbered, each weight says by itself which one it is.
+    numbered = {
+        name: torch.arange(w.numel()).view_as(w)
+        for name, w in whole.attention.state_dict().items()
+    }
+    shares = everyone(slices(numbered, rank, ranks))
+    held = {
+        name: owners(w, [share[name] for share in shares]).T
+        for name, w in numbered.items()
+    }
+    size = whole.attention.size
+    squares = {name: at[::size, ::size] for name, at in held.items()}
+    grown = partial(repeat, pattern="r c -> (r i) (c o)", i=size, o=size)
+    assert all(torch.equal(at, grown(squares[n])) for n, at in held.items()), \
+        "no head is cut"
+    figure(plot_owners({name.removesuffix(".weight"): at for name, at in squares.items()}),
+        caption=f"Which rank keeps which heads: columns of squares, in out rows. A square is {size} by {size} weights.",
+        alt=r"""
+            Four matrices in squares of four colors. In query each rank has two columns of squares,
+            in key and value one, and in out two rows.
+        """)
     x: Float[Tensor, "b t d"] = torch.randn(2, 128, 64).double()
     x.requires_grad_()
     z = x.detach().clone().requires_grad_()

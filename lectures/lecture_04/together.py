@@ -18,6 +18,7 @@ from wire import Wire, everyone
 
 from litbook import aside, figure, misbelief, note, question, requires
 
+from .drawings import plot_hiding
 from .figures import plot_traffic
 from .pipeline import bubble
 from .sharded_state import local
@@ -295,6 +296,16 @@ def tokens_hide_weights_and_width_hides_tokens() -> None:
     assert near < inside < far, "enough for NVLink, not for the network"
     exposed = near / inside  # @inspect exposed as %
     assert 0.3 < exposed < 0.33, "of the computing time, where it is not hidden"
+    figure(plot_hiding(
+            {t: 2 * t / 2 for t in (256, 2**22)}, inside,
+            {"the network asks for this": far, "NVLink asks for this": near},
+            {"FSDP alone": alone, "with tensor and stages": shared}),
+        caption="FLOPs for each byte that is sent. Above a dashed line the traffic hides behind computing.",
+        alt=r"""
+            Over the tokens at each rank, the line of FSDP's weights rises as fast as they do, and
+            that of tensor parallelism's tokens is flat. FSDP alone lies just below what NVLink asks
+            for. With tensor and stages it lies above what the network asks for.
+        """)
     misbelief("A larger batch makes tensor parallelism cheaper.", r"""
         It does not: it has more to compute and as much more to send. A wider model does, or fewer
         cards along the axis.
