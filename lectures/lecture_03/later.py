@@ -30,37 +30,40 @@ def later_models() -> None:
     a_head_has_a_size_of_its_own()
     a_token_meets_a_few_of_many_experts()
     experts_want_large_batches()
+    a_batch_reads_most_experts()
     a_latent_replaces_keys_and_values()
+    queries_meet_latents_directly()
     deepseek_is_counted()
     a_window_bounds_the_cache()
 
 
 @aside
 def a_head_has_a_size_of_its_own() -> None:
-    """The heads together need not be as wide as the model."""
+    """All heads together may be wider than a token."""
     note(r"""
-        In Llama a token has $d$ numbers, and all its queries together have $d$ numbers as well. It
-        need not be so. Qwen3-0.6B is `1024` numbers wide, and has `16` heads of queries with `128`
-        numbers each [@qwen3-06b]. So all queries of a token have `16 * 128` numbers, twice as many
-        as the token.
+        In attention, a token of $d$ numbers is turned into one *query* for each head. In Llama all
+        queries of a token have $d$ numbers together, as many as the token. Must that be so? It need
+        not. A token of Qwen3-0.6B has $d = 1024$ numbers, and it has `16` heads of `128` numbers
+        each [@qwen3-06b]. So its queries have `16 * 128` numbers together, twice as many.
 
-        What does that change? With $a$ heads of $c$ numbers, the query matrix turns $d$ numbers
-        into $ac$, so it has $d \cdot ac$ weights instead of $d^2$. The output matrix turns $ac$
-        numbers into $d$, and has as many. The other five matrices stay as they were. With $d_{kv}$
-        numbers in all keys of a token, and $h$ numbers inside the feed-forward part, a layer has
+        What does that cost? With $a$ heads of $c$ numbers, the query matrix turns $d$ numbers into
+        $ac$, so it has $d \cdot ac$ weights instead of $d \cdot d$. The output matrix turns the
+        $ac$ numbers into $d$ again, and has as many. The other five matrices of a layer stay as
+        they were. With $d_{kv}$ numbers in all keys of a token, and $h$ inside the feed-forward
+        part, a layer has
 
         $$2d \cdot ac + 2d\,d_{kv} + 3dh$$
 
-        weights. Count the parameters of this model by hand: `28` layers, `8` KV heads, $h = 3072$,
-        and one table for `151936` tokens. (Its norms have `2` more rows of gains, as long as a
-        head, since each query and key goes through a norm of its own [@qwen3].)
+        weights. Put in the numbers of that model. It has `28` layers, `8` heads of keys, so
+        $d_{kv} = 8 \cdot 128$, $h = 3072$, and one table for its `151936` tokens. (`gains` are the
+        factors of its norms. It also has a norm for each query and each key [@qwen3].)
     """)
     d, queries, keys, h = 1024, 16 * 128, 8 * 128, 3072
-    weights = 2 * d * queries + 2 * d * keys + 3 * d * h  # @inspect weights
-    gains = 2 * d + 2 * 128  # @inspect gains
-    by_hand = 28 * (weights + gains) + d + 151936 * d  # @inspect by_hand
+    weights = 2 * d * queries + 2 * d * keys + 3 * d * h
+    gains = 2 * d + 2 * 128
+    by_hand = 28 * (weights + gains) + d + 151936 * d
     assert by_hand == parameter_count(QWEN_3) == 596_049_920, \
-        "By hand and by formula, the model has 0.6 billion parameters."
+        "By hand, Qwen3-0.6B has 596,049,920 parameters, as by the formula for any model."
     with torch.device("meta"):  # @hide
         model = Transformer(QWEN_3)
     built = sum(p.numel() for p in model.parameters())  # @hide
@@ -74,21 +77,21 @@ def a_head_has_a_size_of_its_own() -> None:
     assert wider == 2.0, \
         "With the wide heads, scores and sums take twice the FLOPs."  # @hide
     note(rf"""
-        With heads of `1024 / 16` numbers, as Llama would have them, the model would have
-        {fewer:.0%} fewer parameters, and the products of attention would take half the FLOPs. So
-        the size of a head is a choice: wider heads cost weights and FLOPs.
+        As in Llama, its heads would have `1024 / 16 = 64` numbers. Then it would have {fewer:.0%}
+        fewer parameters, and scores and weighted sums would take half the FLOPs. So wider heads are
+        a choice that costs weights and FLOPs.
     """)
     with torch.device("meta"):  # @hide
         other = Attention(replace(QWEN_3, width=2048, heads=24), "fused")  # @hide
     question(r"""
-        Another model has tokens of `2048` numbers and `24` heads of queries with `128` numbers
-        each. How many weights have its query matrix and its output matrix together, in one layer?
+        Another model has tokens of `2048` numbers and `24` heads with queries of `128` numbers. How
+        many weights have its query matrix and its output matrix together, in one layer?
     """, answer=2 * 2048 * (24 * 128), check=other.query.weight.numel() + other.out.weight.numel(), unit="weights", wrong={
         "The heads together are 3072 numbers wide, not 2048.": 2 * 2048 * 2048,
         "There are two such matrices.": 2048 * 24 * 128,
     }, hint="How many numbers have all heads of queries together?", why=r"""
-        All heads together have `24 * 128` numbers, more than a token has. One matrix leads from
-        `2048` numbers to these, and the other leads back.
+        All queries together have `24 * 128` numbers, more than a token has. One matrix turns `2048`
+        numbers into these, and the other turns them back.
     """)
 
 
@@ -96,21 +99,21 @@ def a_head_has_a_size_of_its_own() -> None:
 def a_token_meets_a_few_of_many_experts() -> None:
     """With experts, memory follows all parameters, and FLOPs those that a token meets."""
     note(r"""
-        Most weights of a Transformer block are in its feed-forward part. Can a model have more of
-        them without computing more? A *mixture of experts* has several feed-forward parts in each
-        layer, the *experts*. A small matrix, the *router*, scores all experts for each token. The
-        token goes through the few experts with the best scores, and their results are added up,
+        Can a model have more parameters without computing more for a token? Yes, if a token does
+        not meet all of them. A *mixture of experts* has several feed-forward parts in each layer,
+        the *experts*. A small matrix, the *router*, gives each expert a score for each token. The
+        token goes through the few experts with the best scores. Their results are added up,
         weighted by the scores.
 
-        Mixtral-8x7B has `32` layers with `8` experts each, and each token goes through `2` of them
-        [@mixtral]. An expert has three matrices of `4096 * 14336` weights. So in each layer a token
-        leaves `6` experts idle. `parameter_count` counts all parameters of the model:
+        Mixtral-8x7B has `32` layers with `8` experts each, and a token goes through `2` of them
+        [@mixtral]. So in each layer `6` experts are idle for this token. An expert has three
+        matrices of `4096 * 14336` weights. `parameter_count` counts all parameters of the model:
     """)
-    total = parameter_count(MIXTRAL)  # @inspect total
-    idle = 32 * 6 * (3 * 4096 * 14336)  # @inspect idle
+    total = parameter_count(MIXTRAL)  # @inspect round(total / 1e9, 1) as billion
+    idle = 32 * 6 * (3 * 4096 * 14336)  # @inspect round(idle / 1e9, 1) as billion
     assert idle == idle_weights(MIXTRAL), \
         "These are the weights of 6 experts in all layers."  # @hide
-    active = total - idle  # @inspect active
+    active = total - idle  # @inspect round(active / 1e9, 1) as billion
     assert (total, active) == (46_702_792_704, 12_879_925_248), \
         "The model has 47 billion parameters, and a token meets 13 billion, as published."
     with torch.device("meta"):  # @hide
@@ -122,17 +125,18 @@ def a_token_meets_a_few_of_many_experts() -> None:
     assert total - in_experts * 6 / 8 == active, \
         "Without 6 of 8 experts, the active parameters are left."  # @hide
     note(r"""
-        Which of the two numbers decides the FLOPs, all parameters or the active ones? Count the
-        feed-forward part of one small layer, `64` wide and `160` inside. It has `8` experts, and
-        each of `32` tokens goes through `2`. `Experts` is such a part:
+        Do the FLOPs follow all parameters, or the active ones, those that a token meets? Count them
+        for a small layer, `64` wide and `160` inside the feed-forward part. `Experts` builds this
+        part, with `8` experts. Each of `32` tokens goes through `2`, and meets each weight of these
+        two in `2` FLOPs:
     """)
     config = replace(SMALL, experts=8, active=2)
     part, x = Experts(config), torch.randn(1, 32, 64)
     counted = flops(lambda: part(x))  # @inspect counted as FLOP
-    in_two_experts = 2 * 32 * 2 * (3 * 64 * 160)  # @inspect in_two_experts as FLOP
-    in_router = 2 * 32 * 64 * 8  # @inspect in_router as FLOP
+    in_two_experts = 2 * 32 * 2 * (3 * 64 * 160)
+    in_router = 2 * 32 * 64 * 8
     assert counted == in_two_experts + in_router, \
-        "The layer takes the FLOPs of two experts for each token, and those of the router."
+        "The 32 tokens take the FLOPs of two experts each, and those of the router."
     assert expert_weights(config) == 3 * 64 * 160, \
         "An expert of the small layer has three matrices of 64 * 160 weights."  # @hide
     weights = 2 * total  # @hide
@@ -141,16 +145,15 @@ def a_token_meets_a_few_of_many_experts() -> None:
     assert weights > H100.memory, \
         "In bfloat16, all weights are more than a card of 80 GB has."  # @hide
     note(rf"""
-        So the FLOPs follow the active parameters: each token takes those of `2` experts and of the
-        router. The memory follows all parameters, because the next token may go through other
-        experts. Mixtral's weights take {weights / 1e9:.0f} GB in `bfloat16`, and a token computes
-        with {2 * active / 1e9:.0f} GB of them.
+        So the FLOPs follow the active parameters. The memory follows all parameters, because the
+        next token may go through other experts. Mixtral's weights take {weights / 1e9:.0f} GB in
+        `bfloat16`, and a token computes with {2 * active / 1e9:.0f} GB of them.
     """)
     assert parameter_count(MISTRAL_7B) * 8 > 1.2 * total, \
         "Eight whole models of Mistral's size would have more parameters."  # @hide
     misbelief("A model of `8` experts, each of the size of Mistral-7B, has `8` times its parameters.", rf"""
-        It has {total / parameter_count(MISTRAL_7B):.1f} times as many. Only the feed-forward part
-        is there once for each expert. Attention, norms and tables are there once for all.
+        It has {total / parameter_count(MISTRAL_7B):.1f} times as many, because only the
+        feed-forward part is there `8` times. Attention, norms and tables are there once.
     """)
     picked = part.router(x[0]).topk(2).indices.tolist()  # @hide
     routed = [[int(expert in chosen) for chosen in picked] for expert in range(8)]  # @hide
@@ -168,83 +171,112 @@ def a_token_meets_a_few_of_many_experts() -> None:
         token goes through `2` experts in each layer. How many weights of experts does the model
         have, and how many of them does a token meet? Write both numbers with a comma between them.
     """, answer=[10 * 16 * 1e6, 10 * 2 * 1e6], check=[160_000_000, 160_000_000 * 2 / 16], unit="weights", within=0.01,
-        hint="First one layer.",
-        why="There are `10 * 16` experts, and a token meets `10 * 2` of them. Memory follows the first number, FLOPs the second.")
+        hint="First count the experts of all layers.",
+        why="There are `10 * 16` experts of `1e6` weights, and a token meets `10 * 2` of them. Memory follows the first number, FLOPs the second.")
 
 
 @aside
 def experts_want_large_batches() -> None:
     """Experts divide the batch, so each waits for memory longer."""
     note(r"""
-        A product with a matrix waits for memory until enough tokens go through the matrix
-        [at once](#every_operation_has_an_intensity). With $n$ tokens and a matrix of $r$ rows and
-        $c$ columns it does $nrc/(nr + rc + nc)$ FLOPs for each byte, in `bfloat16`. An H100 can do
-        `ridge` FLOPs while a byte arrives. Set both equal, and solve for $n$: that many tokens are
-        enough. With *experts*, the tokens of a batch are divided among several feed-forward parts.
-        If each token goes through $k$ of $E$ experts, an expert sees $k/E$ of the batch on average.
-        So the batch has to be $E/k$ times as large:
+        To multiply tokens by a matrix, a card reads the matrix once. If only a few tokens go
+        through it, reading takes longer than computing, and the card waits for its memory. How many
+        tokens are enough? With $n$ tokens and a matrix of $r$ rows and $c$ columns, in `bfloat16`,
+        the product does
+        [$nrc/(nr + rc + nc)$ FLOPs for each byte](#every_operation_has_an_intensity). An H100 can
+        do `ridge` FLOPs, about `295`, while a byte arrives. Set both equal, and solve for $n$.
+        `enough` does that.
+
+        With *experts* it takes more. A model has several feed-forward parts in a layer, the
+        experts, and each token goes through a few of them. If it goes through $k$ of $E$ experts,
+        an expert sees only the share $k/E$ of all tokens, on average. So $E/k$ times as many tokens
+        are needed in all. Compare Mistral-7B, which has no experts, with Mixtral, where a token
+        goes through `2` of `8`, and with DeepSeek-V3, where it goes through `8` of `256`:
     """)
-    ridge = PEAK / BANDWIDTH  # @inspect ridge as FLOP/B
+    ridge = PEAK / BANDWIDTH
+    assert round(ridge) == 295, "The ridge of an H100 is 295."  # @hide
 
     def enough(rows: int, cols: int) -> int:
         """Tokens from which a product with that matrix waits for arithmetic."""
         least = 1 / (1 / ridge - 1 / rows - 1 / cols)
         return math.ceil(least)
 
-    dense = enough(4096, 14336)  # @inspect dense
-    mixtral = dense * 8 / 2  # @inspect mixtral
+    mistral = enough(4096, 14336)  # @inspect mistral as tokens
+    mixtral = enough(4096, 14336) * 8 // 2  # @inspect mixtral as tokens
+    deepseek = enough(7168, 2048) * 256 // 8  # @inspect deepseek as tokens
     assert mixtral == 4 * 326, \
-        "A step of Mixtral needs 1304 tokens, with 2 of 8 experts."
-    deepseek = enough(7168, 2048) * 256 / 8  # @inspect deepseek
+        "Mixtral needs 8 / 2 times the 326 tokens of one expert."
     assert deepseek == 32 * 363, \
-        "A step of DeepSeek-V3 needs 11616, with 8 of 256 experts."
+        "DeepSeek-V3 needs 256 / 8 times the 363 tokens of one expert."
     note(rf"""
-        Mistral's feed-forward part needs {dense} tokens in a step, and Mixtral's experts, which are
-        as large, need {mixtral:,.0f}. DeepSeek-V3 needs {deepseek:,.0f}.
+        So the feed-forward part of Mistral needs {mistral} tokens at once, and that of Mixtral,
+        whose experts have the same matrices, {mixtral:,}. DeepSeek-V3 needs {deepseek:,}. Large
+        services therefore spread the experts over many cards, so that the tokens of all cards meet
+        at the card of an expert.
+    """)
+    question(r"""
+        A model sends each token through `4` of `128` experts. How many tokens have to go through
+        the layer at once for an expert to see `300` on average?
+    """, answer=300 * 128 / 4, check=300 / (4 / 128), unit="tokens", within=0.01, wrong={
+            "Each token goes through 4 experts, not one.": 300 * 128,
+            "An expert sees fewer tokens than the layer, not more.": 300 * 4 / 128,
+        }, hint="Which share of all tokens does an expert see?",
+        why="On average an expert sees `4/128` of the tokens, so `128/4` times `300` tokens are needed.")
 
-        A batch also reads more weights than a single token does. A token reads `8` of the `256`
-        experts in each layer of DeepSeek-V3. How many do `64` tokens read that choose at random?
-        Draw it for `58` layers, and compare it with the chance that not all `64` tokens pass an
-        expert by:
+
+@aside
+def a_batch_reads_most_experts() -> None:
+    """Already a batch of some dozens of tokens reads most of the experts."""
+    note(r"""
+        In a *mixture of experts*, each token goes through a few of many feed-forward parts, the
+        experts. In each layer of DeepSeek-V3 it goes through `8` of `256`. When a model writes a
+        single text, one token at a time, the card reads only these `8`. How many does it read for
+        `64` texts at once, so for `64` tokens?
+
+        Say that each token chooses at random. A token passes a given expert by with probability
+        `1 - 8 / 256`. All `64` tokens pass it by with probability `(1 - 8 / 256) ** 64`. So on
+        average the share `1 - (1 - 8 / 256) ** 64` of the experts is read. Draw it, too, for `58`
+        layers:
     """)
     chosen = torch.rand(58, 64, 256).topk(8).indices.flatten(1)  # @unnoticed: 58 -> 59, 64 -> 65: less than two draws differ
-    touched = sum(len(layer.unique()) for layer in chosen) / (58 * 256)  # @inspect touched as %
-    read = touched * 58 * 256  # @hide
-    assert math.isclose(read, round(read)), "The share is one of whole experts in 58 layers of 256."  # @hide
+    touched = sum(len(layer.unique()) for layer in chosen) / (58 * 256)  # @inspect touched as %  # @unnoticed: 256 -> 257: hardly another share
     expected = 1 - (1 - 8 / 256) ** 64  # @inspect expected as %
     assert math.isclose(touched, expected, rel_tol=0.02), \
         "Drawn and by formula, 64 tokens read 87 % of all experts."
-    work = 64 * 8 / 256  # @inspect work
+    work = 64 * 8 / 256  # @inspect work as tokens
     assert work == 2.0, "Each expert gets 2 tokens on average."
     note(rf"""
-        So a batch of `64` tokens reads {expected:.0%} of all experts, and gives each of them only
-        {work:.0f} tokens to work on. Large services spread the experts over many cards, so that
-        each card's experts see the tokens of all.
+        So with `64` tokens the card reads {expected:.0%} of all experts, and each of them has only
+        {work:.0f} tokens to work on. A batch of that size loses what experts save for a single
+        token, since nearly all weights are read.
     """)
     question(r"""
-        A model sends each token through `4` of `128` experts. How many tokens have to be in a step
-        for an expert to see `300` on average?
-    """, answer=300 * 128 / 4, check=300 / (4 / 128), unit="tokens",
-        why="On average an expert sees `4/128` of the tokens, so the step needs `128/4` times as many as an expert.")
+        Each token goes through `1` of `4` experts, chosen at random, and there are `3` tokens.
+        Which share of the experts is read on average, in percent?
+    """, answer=1 - (1 - 1 / 4) ** 3, check=1 - 27 / 64, unit="%", within=0.01, wrong={
+            "Tokens may choose the same expert.": 0.75,
+            "That is the share of the experts that no token chooses.": 0.75**3,
+        }, hint="With which probability do all of them pass an expert by?",
+        why="A token passes an expert by with probability `3/4`, and all of them with `3/4 * 3/4 * 3/4`. The rest is read.")
 
 
 @aside
 def a_latent_replaces_keys_and_values() -> None:
     """Latent attention caches one short row for all heads."""
     note(r"""
-        A usual KV cache keeps a key and a value for every KV head. DeepSeek-V3 has `128` heads with
-        keys and values of `128` numbers, and would have to keep all of them. It keeps something
-        smaller: for each token and layer a *latent*, a row of `512` numbers, from which two
-        matrices make the keys and the values of all heads. `64` more numbers are a part of the key
-        that carries the position and that all heads share. This is *latent
-        attention* [@deepseek-v3]:
+        While a model writes a text, its *KV cache* keeps the keys and values of all tokens. How
+        small can that be? DeepSeek-V3 has `128` heads, with keys and values of `128` numbers. A
+        usual cache would keep all of them, for each token and layer. DeepSeek-V3 keeps a single
+        short row instead, the *latent*, of `512` numbers. Two matrices make from it the keys and
+        the values of all heads. Only `64` numbers more are kept: a part of the key that all heads
+        share and that tells the position. This is *latent attention* [@deepseek-v3]:
     """)
-    plain, latent = 128 * (128 + 128), 512 + 64  # @inspect plain, latent
+    plain, latent = 128 * (128 + 128), 512 + 64  # @inspect plain as numbers, latent as numbers
     assert (plain, latent) == (32768, 576), \
-        "A token would keep 32768 numbers in a layer, and keeps 576."
-    token = 61 * latent * 2  # @inspect token as B
+        "In each layer a token keeps 576 numbers, instead of 32,768 without latents."
+    token = 61 * latent * 2  # @hide
     assert token == 70_272, \
-        "In all 61 layers, a token takes 70272 bytes in bfloat16."
+        "In all 61 layers, a token takes 70272 bytes in bfloat16."  # @hide
     llama = cache_bytes(
         replace(SMALL, layers=61, heads=128, kv_heads=8, head_size=128), 1)  # @hide
     assert llama == 2 * 61 * 8 * 128 * 2, \
@@ -253,47 +285,10 @@ def a_latent_replaces_keys_and_values() -> None:
     assert 3.5 < saved < 3.6, \
         "With 8 KV heads instead, it would take 3.6 times as many."  # @hide
     note(rf"""
-        That is {plain / latent:.0f} times less than without latents, and {saved:.1f} times less
-        than with `8` KV heads.
-
-        Must the keys of all earlier tokens be computed from their latents again at each step? They
-        need not be. Take a query $q$, a latent $z$ and the matrix $W$ that makes keys. The score is
-        $q \cdot (W z)$, which equals $(W^T q) \cdot z$. So multiply the query by the matrix once,
-        and score it against the latents themselves. The values work alike: first add up latents,
-        then multiply by their matrix once. One says that the matrices are *absorbed*. Here are both
-        ways for `4` small heads and `64` tokens:
-    """)
-    tokens, heads, size, width = 64, 4, 8, 16
-    z: Float[Tensor, "t z"] = torch.randn(tokens, width).double()
-    q: Float[Tensor, "h c"] = torch.randn(heads, size).double()
-    to_key, to_value = torch.randn(2, heads, size, width).double()
-
-    def unabsorbed() -> Tensor:
-        keys = einsum(to_key, z, "h c z, t z -> h t c")
-        values = einsum(to_value, z, "h c z, t z -> h t c")
-        weights = einsum(q, keys, "h c, h t c -> h t").softmax(dim=-1)
-        mixed: Tensor = einsum(weights, values, "h t, h t c -> h c")
-        return mixed
-
-    def absorbed() -> Tensor:
-        queries = einsum(q, to_key, "h c, h c z -> h z")
-        weights = einsum(queries, z, "h z, t z -> h t").softmax(dim=-1)
-        latents = einsum(weights, z, "h t, t z -> h z")
-        mixed: Tensor = einsum(latents, to_value, "h z, h c z -> h c")
-        return mixed
-
-    assert torch.allclose(absorbed(), unabsorbed()), \
-        "Both ways give the same result."
-    work = flops(unabsorbed), flops(absorbed)  # @inspect work as FLOP
-    assert work == (139_264, 18_432), \
-        "Made anew, keys and values take far more FLOPs."
-    once, pairs = 2 * 2 * heads * size * width, 2 * 2 * heads * tokens
-    assert work[0] == tokens * once + pairs * size, \
-        "Not absorbed, every key and value is made again."
-    assert work[1] == once + pairs * width, \
-        "Absorbed, the matrices are used once, and scores and sums are longer."
-    note(rf"""
-        Absorbed, this small example takes {work[1]:,} FLOPs instead of {work[0]:,}.
+        So it keeps {plain / latent:.0f} times less than all keys and values. With `8` KV heads of
+        `128` numbers, as Llama-3 has them, a token would keep {saved:.1f} times as much as a
+        latent. The cause: one row serves all heads, and each head makes its own keys and values
+        from it.
     """)
     question(r"""
         A token of DeepSeek-V3 keeps `576` numbers of `2` bytes in each of `61` layers. How many
@@ -302,50 +297,122 @@ def a_latent_replaces_keys_and_values() -> None:
             "A GiB is 2**30 bytes, not 10**9.": 10**9 // (61 * 576 * 2),
             "Each number takes two bytes.": 2**30 // (61 * 576),
         }, hint="First the bytes of one token.",
-        why="A token takes `61 * 576 * 2` bytes. Llama-3-8B, a much smaller model, fits only `8192` tokens into a GiB.")
+        why="A token takes `61 * 576 * 2` bytes, and a GiB has `2**30`. In a GiB, Llama-3-8B, a much smaller model, keeps only `8192` tokens.")
+
+
+@aside
+def queries_meet_latents_directly() -> None:
+    """With latent attention a query is scored against the latents themselves."""
+    note(r"""
+        In [latent attention](#a_latent_replaces_keys_and_values) the cache keeps a short row for
+        each token, its *latent*, and two matrices make keys and values from it. Must the keys and
+        values of all earlier tokens be made again for each new token? They need not be. Take a
+        query $q$, a latent $z$, and the matrix $W$ that makes keys. The score of the query and the
+        key is
+
+        $$
+        q \cdot (W z) = (W^T q) \cdot z.
+        $$
+
+        On the left, $W$ makes a key from each latent. On the right, $W^T$ is multiplied by the
+        query once, and the result is scored against the latents themselves. The same goes for the
+        values: first add up the latents, then multiply by the matrix of values once.
+
+        Here are both ways, for `64` tokens with latents of `16` numbers, and `4` heads with queries
+        of `8` numbers:
+    """)
+    tokens, heads, size, width = 64, 4, 8, 16
+    z: Float[Tensor, "t z"] = torch.randn(tokens, width).double()
+    q: Float[Tensor, "h c"] = torch.randn(heads, size).double()
+    to_key, to_value = torch.randn(2, heads, size, width).double()
+
+    def with_keys() -> Tensor:
+        keys = einsum(to_key, z, "h c z, t z -> h t c")
+        values = einsum(to_value, z, "h c z, t z -> h t c")
+        weights = einsum(q, keys, "h c, h t c -> h t").softmax(dim=-1)
+        mixed: Tensor = einsum(weights, values, "h t, h t c -> h c")
+        return mixed
+
+    def with_latents() -> Tensor:
+        queries = einsum(q, to_key, "h c, h c z -> h z")
+        weights = einsum(queries, z, "h z, t z -> h t").softmax(dim=-1)
+        latents = einsum(weights, z, "h t, t z -> h z")
+        mixed: Tensor = einsum(latents, to_value, "h z, h c z -> h c")
+        return mixed
+
+    assert torch.allclose(with_latents(), with_keys()), \
+        "Both ways give the same result."
+    work = flops(with_keys), flops(with_latents)  # @inspect work as FLOP
+    assert work == (139_264, 18_432), \
+        "To make all keys and values takes 139,264 FLOPs, and to score latents 18,432."
+    once, pairs = 2 * 2 * heads * size * width, 2 * 2 * heads * tokens
+    assert work[0] == tokens * once + pairs * size, \
+        "With keys and values, both matrices are used for each of 64 tokens."
+    assert work[1] == once + pairs * width, \
+        "With latents, both matrices are used once, and scores and sums are longer."
+    note(rf"""
+        With keys and values made again, it takes {work[0]:,} FLOPs, and with the latents themselves
+        only {work[1]:,}, because each matrix is used once and not for each of the `64` tokens. One
+        says that the matrices are *absorbed* into the query and the result.
+    """)
+    question(r"""
+        A head has queries of `8` numbers, latents have `16`, and there are `1000` earlier tokens.
+        How many FLOPs does it take to make the keys of all these tokens for this head?
+    """, answer=1000 * 2 * 8 * 16, check=flops(lambda: torch.ones(1000, 16) @ torch.ones(16, 8)), unit="FLOP", within=0.01, wrong={
+            "The additions are missing.": 1000 * 8 * 16,
+            "That is for one token.": 2 * 8 * 16,
+        }, hint="How many weights has the matrix that makes a key?",
+        why="The matrix has `8 * 16` weights, and each takes a multiplication and an addition for each of `1000` tokens. Used on the query instead, it takes that for one row only.")
 
 
 @aside
 def deepseek_is_counted() -> None:
     """The parameters of DeepSeek-V3 follow from its shapes, nearly all in experts."""
     note(r"""
-        Do the parameters of DeepSeek-V3 follow from its shapes? Its report gives all of them
-        [@deepseek-v3]. It has `61` layers of width `7168` and a vocabulary of `129280`, with two
-        tables. Three layers have a plain feed-forward part, `18432` wide inside. The other `58`
-        have `256` experts, each `2048` wide inside, and one more that every token goes through. A
-        *router*, which chooses the experts of a token, has a row and a bias for each of the `256`.
-        Attention has `128` heads and works with [latents](#a_latent_replaces_keys_and_values): keys
-        and values of `128` numbers come from a row of `512`, and `64` more numbers of a key carry
-        the position. Queries come from a row of `1536` numbers, `128` and `64` for each head:
+        DeepSeek-V3 is published with `671` billion parameters, of which a token meets `37` billion
+        [@deepseek-v3]. Do both numbers follow from the shapes of its matrices? The report gives the
+        shapes [@deepseek-v3]. A token has $d = 7168$ numbers, and there are `61` layers:
+
+        | in each layer | matrices |
+        |---|---|
+        | queries, for `128` heads | $d$ to `1536` numbers, and these to `128 * (128 + 64)` |
+        | keys and values, from a [latent](#a_latent_replaces_keys_and_values) of `512` numbers | $d$ to `512 + 64` numbers, and `512` to `128 * (128 + 128)` |
+        | output | `128 * 128` numbers to $d$ |
+        | feed-forward part of `3` layers | three matrices, $d$ and `18432` |
+        | feed-forward part of `58` layers | `256` *experts* and one more that all tokens go through, three matrices each, $d$ and `2048` |
+        | *router*, which chooses `8` experts for a token | a row of $d$ and a bias for each of `256` |
+
+        Besides there are the gains of norms and two tables for `129280` tokens. Add up:
     """)
     d, heads = 7168, 128
     queries = d * 1536 + 1536 * heads * (128 + 64)
     keys = d * (512 + 64) + 512 * heads * (128 + 128)
     out = heads * 128 * d
-    attention = queries + keys + out  # @inspect attention
+    attention = queries + keys + out
     gains = 1536 + 512 + 2 * d
-    expert = 3 * d * 2048  # @inspect expert
+    expert = 3 * d * 2048
     dense, routed = 3 * d * 18432, 257 * expert + 256 * d + 256
     blocks = 61 * (attention + gains) + 3 * dense + 58 * routed
-    total = blocks + d + 2 * 129280 * d  # @inspect total
+    total = blocks + d + 2 * 129280 * d  # @inspect round(total / 1e9) as billion
     assert total == 671_026_419_200, \
-        "The shapes give 671 billion parameters, as reported."
-    idle = 58 * (256 - 8) * expert  # @inspect idle
-    met = total - idle - 129280 * d  # @inspect met
+        "The shapes give 671,026,419,200 parameters, as many as published."
+    note("A token leaves `256 - 8` experts of each of the `58` layers idle, and of the table of tokens at the beginning it looks up a single row. All other parameters it meets:")
+    idle = 58 * (256 - 8) * expert
+    met = total - idle - 129280 * d  # @inspect round(met / 1e9) as billion
     assert round(met / 1e9) == 37, \
-        "A token is multiplied by 37 billion of them, as reported."
+        "A token meets 37 billion parameters, as many as published."
     share = 58 * 257 * expert / total  # @inspect share as %
     assert 0.97 < share < 0.98, "98 % of all parameters are in the experts."
     note(rf"""
-        So the shapes give {total / 1e9:.0f} billion parameters, {share:.0%} of them in experts. A
-        token goes through `8` of `256` experts in each layer, and so is multiplied by only
-        {met / 1e9:.0f} billion parameters.
+        So both numbers follow. The cause of their distance: {share:.0%} of all parameters are in
+        experts, and a token goes through only `8` of `256` in a layer.
     """)
-    routed = 9 * expert + 256 * d + 256
-    used = 61 * (attention + gains) + 3 * dense + 58 * routed
+    routed = 9 * expert + 256 * d + 256  # @hide
+    used = 61 * (attention + gains) + 3 * dense + 58 * routed  # @hide
     question(r"""
-        What share of all its parameters is DeepSeek-V3 multiplied by for one token?
-    """, answer=met / total, check=(used + d + 129280 * d) / total, unit="%", within=0.05, wrong={
+        A token meets `37` billion of the `671` billion parameters of DeepSeek-V3. Which share is
+        that, in percent?
+    """, answer=round(37 / 671, 3), check=round((used + d + 129280 * d) / total, 3), unit="%", within=0.02, wrong={
             "That is the share of the experts that a token goes through; attention and head serve every token.": 8 / 256,
         }, hint="Divide the parameters that a token meets by all parameters.",
         why="A token meets all of attention, the shared expert and the head, but only `8` of `256` experts in a layer: `37` of `671` billion.")
@@ -355,30 +422,34 @@ def deepseek_is_counted() -> None:
 def a_window_bounds_the_cache() -> None:
     """With a window, the cache and attention's FLOPs stop growing with the text."""
     note(r"""
-        Does a token have to look at the whole text? In the first Mistral-7B a token looks, in each
-        layer, at the last `4096` tokens, itself included. This is its *window* [@mistral-7b]. So
-        keys and values of older tokens can be thrown away. Check this with a text of `10` tokens
-        and a window of `4`. First all keys are there, and the window hides the older ones. Then
-        only the last four keys and values are there at all:
+        While a model writes a text, its *KV cache* keeps the keys and values of all tokens so far,
+        and each new token looks at all of them. Must it? In the first Mistral-7B a token looks, in
+        each layer, at the last `4096` tokens only, itself included. This is its *window*
+        [@mistral-7b]. The keys and values of older tokens can then be thrown away.
+
+        Check this for the newest token of a text of `10` tokens, with a window of `4`.
+        `written_attention` computes attention, first with all keys and values and a window, and
+        then with the last four keys and values alone:
     """)
     q: Float[Tensor, "b t h c"] = torch.randn(1, 1, 2, 8).double()  # newest
     k, v = torch.randn(2, 1, 10, 2, 8).double()  # @unnoticed: 1, 10: any batch, and any text longer than the window
     windowed = written_attention(q, k, v, window=4)
     recent = written_attention(q, k[:, -4:], v[:, -4:])
     assert torch.allclose(windowed, recent), \
-        "The last four keys and values give the whole result."
+        "The last four keys and values alone give the same result."
     whole = written_attention(q, k, v)  # @hide
     assert not torch.allclose(windowed, whole), \
         "Without a window, the older keys count."  # @hide
     note(r"""
-        So the KV cache grows up to the window and no further, and so do the FLOPs of attention for
-        a new token. Mistral-7B has `32` layers and `8` KV heads of `128` numbers. Compute its cache
-        in `bfloat16` for texts of three lengths:
+        So the KV cache grows up to the window and no further. The FLOPs of attention for a new
+        token stop growing, too, because it looks at no more tokens than that. Mistral-7B has `32`
+        layers and `8` heads of keys and values, of `128` numbers of `2` bytes. Compute its cache
+        for texts of three lengths:
     """)
-    lengths = [1024, 4096, 32768]  # @inspect lengths  # @unnoticed: 32768: any length beyond the window
+    lengths = [1024, 4096, 32768]  # @inspect lengths as tokens  # @unnoticed: 32768: any length beyond the window
     caches = [2 * 32 * (8 * 128) * min(n, 4096) * 2 for n in lengths]  # @inspect caches as B
     assert caches[1] == 4 * caches[0] == caches[2], \
-        "From 4096 tokens on, the cache grows no further."
+        "From 4096 tokens on, the cache stays at 512 MiB."
     assert caches == [cache_bytes(MISTRAL_7B, n) for n in lengths], \
         "The formula for the cache gives the same bytes."  # @hide
     work = [forward_flops(MISTRAL_7B, 1, n) for n in lengths]  # @hide
@@ -397,10 +468,10 @@ def a_window_bounds_the_cache() -> None:
     assert max(reach) == 2 * (4 - 1), \
         "In a model of two layers with a window of 4, the last token depends on tokens up to 6 places back."  # @hide
     note(rf"""
-        Is what lies before the window lost? Not quite. A token looks at tokens that themselves
-        looked back in the layer below. So each layer reaches further back, by the window less one.
-        In a small model of `2` layers with a window of `4`, the last token depends on tokens up to
-        {max(reach)} places back, `4 - 1` for each layer.
+        Older tokens are not lost altogether. In the second layer, a token looks back `3` tokens,
+        and each of these has looked back `3` tokens in the first layer. So with two layers and a
+        window of `4`, a token depends on tokens up to `2 * (4 - 1)` places back, which is
+        {max(reach)}.
     """)
     order = torch.arange(12)  # @hide
     back = (order[:, None] - order[None]).tolist()  # @hide
@@ -425,4 +496,4 @@ def a_window_bounds_the_cache() -> None:
             "No more is kept than the window.": 2 * 24 * 512 * 16384 * 2,
             "The cache has keys and values.": 24 * 512 * 2048 * 2,
         }, hint="How many tokens are kept?",
-        why="It is as many as for `2048` tokens: keys and values, layers, numbers, tokens, bytes. The rest of the text is not kept.")
+        why="Only the last `2048` tokens are kept. For each there are keys and values, in `24` layers, of `512` numbers of `2` bytes: `2 * 24 * 512 * 2048 * 2`.")

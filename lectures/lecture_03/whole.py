@@ -20,7 +20,7 @@ from litbook import aside, figure, note, question
 from .block import Transformer
 from .counts import Config, activation_bytes, block_weights, cache_bytes, forward_flops, parameter_count
 from .figures import plot_loss
-from .published import LLAMA_3_8B, LLAMA_32_1B, MODELS, QWEN_25_HALF_B
+from .published import LLAMA_3_8B, LLAMA_32_1B, MODELS
 from .generate import step_seconds
 from .regimes import BANDWIDTH, PEAK, Operation, Traffic, operations_of, shares, waits
 
@@ -36,6 +36,7 @@ def the_whole_model() -> None:
     """)
     small_models_are_largely_tables()
     one_table_costs_flops_and_the_other_none()
+    the_rule_of_two_flops_counts_no_embedding()
     a_text_with_a_known_entropy()
     the_run_is_predicted()
     the_run()
@@ -64,14 +65,16 @@ def parts_of(config: Config) -> dict[str, float]:
 def small_models_are_largely_tables() -> None:
     """Small models are largely tables, because blocks grow with the square of the width."""
     note(r"""
-        Where are the parameters of a whole Transformer? It has blocks and one or two tables. A
-        table has one row of $d$ numbers for each token of the vocabulary: the embedding is one, the
-        head is another. In a *tied* model one table serves as both. A table grows with the width
-        $d$. The matrices of a block grow with $d^2$, and larger models also have more blocks. So
-        the larger the model, the smaller the share of its tables. `parts_of` builds a model without
-        data and adds up the parameters of its tables, of attention and of the feed-forward parts.
-        Here are published models with large
-        vocabularies [@qwen25-05b; @qwen3-06b; @llama-32; @llama3]:
+        A Transformer has blocks and two *tables*. The *embedding* is a table with a row of $d$
+        numbers, the width of the model, for each token of the vocabulary. The *head* is another of
+        the same shape. In a *tied* model one table serves as both. Which share of all parameters is
+        in tables?
+
+        It is larger in small models. A table has $d$ numbers for each token of the vocabulary, so
+        it grows as $d$ does. But the matrices of a block grow with $d^2$, since both their sides
+        grow, and larger models also have more blocks. `parts_of` builds a model without data and
+        adds up the parameters of its tables, of attention and of the feed-forward parts. Here are
+        published models with large vocabularies [@qwen25-05b; @qwen3-06b; @llama-32; @llama3]:
     """)
     models = {n: c for n, c in MODELS.items() if c.vocabulary > 100_000}
     found = {name: parts_of(config) for name, config in models.items()}
@@ -90,9 +93,9 @@ def small_models_are_largely_tables() -> None:
     assert found["Llama-3-8B"]["attention"] == by_hand, \
         "Attention has as many parameters as by hand."  # @hide
     assert 0.27 < table["Qwen2.5-0.5B"] < 0.28, \
-        "The smallest model is more than a quarter table."
+        "More than a quarter of the smallest model is in its table."
     assert round(table["Llama-3-405B"], 2) == 0.01, \
-        "The largest is a hundredth tables."
+        "A hundredth of the largest is in its tables."
     rows = "\n".join(
         f"| {name} | {c.width} | {c.vocabulary} | {'one' if c.tied else 'two'} "
         f"| {totals[name] / 1e9:.3f} billion | {table[name]:.1%} |"
@@ -114,79 +117,108 @@ def small_models_are_largely_tables() -> None:
     assert 0.35 < twice < 0.36, \
         "With two tables, more than a third of Llama-3.2-1B would be tables."  # @hide
     note(rf"""
-        That is why small models are tied. The smallest Llama-3.2 would have {twice:.0%} of its
-        parameters in tables if it had two of them.
+        So the share falls from more than a quarter to a hundredth. (It rises once, where the models
+        begin to have two tables.) That is why small models are tied: with two tables, the smallest
+        Llama-3.2 would have {twice:.0%} of its parameters in them.
     """)
     question(r"""
-        The smallest Qwen2.5 has `494032768` parameters, a width of `896` and one table for its
-        vocabulary of `151936` tokens. Give it a vocabulary of `32000` tokens and leave all else.
-        What share of its parameters is the table then?
-    """, answer=32000 * 896 / parameter_count(replace(QWEN_25_HALF_B, vocabulary=32000)),
-        check=32000 * 896 / (totals["Qwen2.5-0.5B"] - (151936 - 32000) * 896), unit="%", wrong={
-            "The model shrinks with its table: take the smaller total.": 32000 * 896 / 494032768,
-        }, hint="First count what is not table: it stays.", within=0.02, why=rf"""
-            The blocks keep their {totals["Qwen2.5-0.5B"] - 151936 * 896:,} parameters, and the
-            table has `32000 * 896`. The share is the table divided by the sum of both.
+        A tied model has a width of `1000` and a vocabulary of `50000` tokens. Its blocks have
+        `200e6` parameters in all. Which share of its parameters is in its table, in percent?
+    """, answer=50000 * 1000 / (50000 * 1000 + 200e6), check=1 / 5, unit="%", wrong={
+            "Divide by all parameters, not by those of the blocks.": 50000 * 1000 / 200e6,
+            "A tied model has one table.": 2 * 50000 * 1000 / (2 * 50000 * 1000 + 200e6),
+        }, hint="How many numbers are in the table?", within=0.01, why=r"""
+            The table has `50000 * 1000` numbers, `50e6`, and all parameters are `250e6`.
         """)
 
 
 @aside
 def one_table_costs_flops_and_the_other_none() -> None:
-    """The embedding takes no FLOPs; the head takes two for each number of its table."""
+    """The embedding takes no FLOPs, and the head takes two for each number of its table."""
     note(r"""
-        The embedding and the head have the same shape: a row of $d$ numbers for each token of the
-        vocabulary. Do they cost the same? A token looks up one row of the embedding, which computes
-        nothing. At the end its $d$ numbers are multiplied with every row of the head. Count both in
-        the smallest Llama-3.2 [@llama-32], for a single token. `operations_of` lists what PyTorch
-        runs, with the FLOPs and the bytes of each operation:
+        A language model has two tables of one shape, each with a row of $d$ numbers for each token
+        of the vocabulary. The *embedding* stands at the beginning: a token becomes the row that
+        belongs to it. The *head* stands at the end: the token's $d$ numbers are multiplied with
+        every row, and give a score for each token of the vocabulary. Do both cost the same?
+
+        Count for one token in the smallest Llama-3.2 [@llama-32], with $d = 2048$ and a vocabulary
+        of `128256` tokens. `operations_of` lists what PyTorch runs, with the FLOPs of each
+        operation and the bytes that it reads and writes:
     """)
-    d, rows = LLAMA_32_1B.width, LLAMA_32_1B.vocabulary  # @inspect d, rows
+    d, rows = 2048, 128256
+    assert (d, rows) == (LLAMA_32_1B.width, LLAMA_32_1B.vocabulary), \
+        "These are the width and the vocabulary of Llama-3.2-1B."  # @hide
     with torch.device("meta"):
         table = torch.empty(rows, d, dtype=torch.bfloat16)
         token = torch.zeros(1, dtype=torch.int64)
         x = torch.empty_like(table[:1])
     lookup = operations_of(lambda: F.embedding(token, table))[0]
     scores = operations_of(lambda: x @ table.t())[-1]
-    assert lookup.flops == 0, "A lookup takes no FLOP."  # @zero: a lookup multiplies nothing
+    assert lookup.flops == 0, "To look up a row takes no FLOP."  # @zero: a lookup multiplies nothing
     assert scores.flops == 2 * rows * d, \
         "The head takes two FLOPs for each number of its table."
     assert lookup.read == lookup.written + token.nbytes, \
-        "Of the embedding, one row is read."
+        "Of the embedding, one row is read, which is also written."
     assert scores.read == 2 * (rows + 1) * d, \
-        "Of the head, the whole table is read, and a token."
+        "Of the head, the whole table is read, and the numbers of the token."
     share = scores.flops / forward_flops(LLAMA_32_1B, 1, 0)  # @inspect share as %  # @unnoticed: 0: a token of context costs hardly anything
     assert 0.21 < share < 0.22, \
-        "More than a fifth of the FLOPs of a forward pass are in the head."
+        "More than a fifth of the FLOPs of the model's forward pass are in the head."
     note(rf"""
-        So the head takes `2 * 128256 * 2048` FLOPs, {share:.0%} of the forward pass of this small
-        model, and the embedding takes none.
+        So the embedding costs nothing but the reading of one row, because a lookup multiplies
+        nothing. The head takes `2 * 128256 * 2048` FLOPs, {share:.0%} of the forward pass of this
+        small model, because each number of its table takes a multiplication and an addition.
+    """)
+    table = torch.empty(128256, 4096, device="meta")  # @hide
+    question(r"""
+        Llama-3-8B is `4096` wide and has a vocabulary of `128256` tokens. How many FLOPs does its
+        head take for a single token?
+    """, answer=2 * 128256 * 4096, check=flops(lambda: table[:1] @ table.t()), unit="FLOP", within=0.02, wrong={
+            "The additions are missing.": 128256 * 4096,
+        }, hint="How many numbers are in the table?",
+        why="Each of the `128256 * 4096` numbers of the table takes a multiplication and an addition.")
 
+
+@aside
+def the_rule_of_two_flops_counts_no_embedding() -> None:
+    """Two FLOPs for each parameter is right for a tied model, and too much where there are two tables."""
+    note(r"""
         A rule of thumb says that a token takes two FLOPs for each parameter of a model
-        [@kaplan2020]. It should count only what a token is multiplied by: the blocks and the head,
-        but not the embedding. A *tied* model has one table for both, and it counts once, as the
-        head. So all parameters may be counted there. A model with two tables has its embedding
-        among its parameters, and the rule counts FLOPs for it that nobody does:
+        [@kaplan2020]. Which parameters must be counted? Those that a token is multiplied by: the
+        matrices of the blocks, and the *head*, the table that gives the scores at the end. The
+        *embedding*, the table at the beginning, is not among them: of it a token looks up
+        [one row](#one_table_costs_flops_and_the_other_none).
+
+        In a *tied* model one table serves as both. It is counted once, as the head, so all
+        parameters may be counted. In a model with two tables, all parameters are too many. Compare
+        this rule with the formula for a forward pass, for the smallest Llama-3.2, which is tied,
+        and for Llama-3-8B, which is not:
     """)
     over = {name: 2 * parameter_count(c) / forward_flops(c, 1, 0)
-            for name, c in {"1B": LLAMA_32_1B, "8B": LLAMA_3_8B}.items()}  # @inspect over as times
+            for name, c in {"1B": LLAMA_32_1B, "8B": LLAMA_3_8B}.items()}
+    shown = {name: round(ratio, 2) for name, ratio in over.items()}  # @inspect shown as times
     assert round(over["1B"], 4) == 1.0001, \
-        "Tied: the rule is off by the few gains of the norms alone."
+        "In the tied model, the rule is right but for the gains of the norms, a ten-thousandth."
     assert 1.06 < over["8B"] < 1.08, \
-        "With two tables, the rule counts too much."
-    blocks = LLAMA_32_1B.layers * block_weights(LLAMA_32_1B)
-    kaplan = 2 * blocks / forward_flops(LLAMA_32_1B, 1, 0)  # @inspect kaplan as times  # @unnoticed: 0: a token of context costs hardly anything
-    assert 0.78 < kaplan < 0.79, "With no table at all, it counts too little."
+        "With two tables, the rule gives 7 % too many FLOPs."
+    blocks = LLAMA_32_1B.layers * block_weights(LLAMA_32_1B)  # @hide
+    kaplan = 2 * blocks / forward_flops(LLAMA_32_1B, 1, 0)  # @unnoticed: 0: a token of context costs hardly anything  # @hide
+    assert 0.78 < kaplan < 0.79, \
+        "With no table at all, the rule gives 21 % too few FLOPs for Llama-3.2-1B."  # @hide
     note(rf"""
-        The rule is right for that Llama-3.2, and {over["8B"] - 1:.0%} too high for Llama-3-8B. The
-        paper [@kaplan2020] counts neither table, and would be {1 - kaplan:.0%} too low for that
-        Llama-3.2.
+        So the rule is right for the tied model, and {over["8B"] - 1:.0%} too high for the other,
+        whose embedding is {over["8B"] - 1:.0%} of its other weights. (The rule leaves out
+        attention, which takes more FLOPs the longer the text is.)
     """)
-    table = torch.empty(128256, 4096, device="meta")
     question(r"""
-        Llama-3-8B is `4096` wide and has a vocabulary of `128256`. How many FLOPs does its head
-        take for a single token?
-    """, answer=2 * 128256 * 4096, check=flops(lambda: table[:1] @ table.t()), unit="FLOP",
-        why="A multiplication and an addition for each number of its table.")
+        A model has `100e6` weights in blocks, an embedding of `20e6` numbers and a head of `20e6`.
+        It is not tied. How many FLOPs does a token take, without attention?
+    """, answer=2 * (100e6 + 20e6), check=240e6, unit="FLOP", within=0.01, wrong={
+            "The embedding is looked up, and multiplies nothing.": 2 * 140e6,
+            "The head is a product, too.": 2 * 100e6,
+            "A weight takes a multiplication and an addition.": 120e6,
+        }, hint="By which of the three is a token multiplied?",
+        why="A token is multiplied by the weights of the blocks and by the head, `120e6` in all, with `2` FLOPs each.")
 
 
 # --- a run
@@ -223,11 +255,10 @@ def spelled(tokens: Int[Tensor, "seq"]) -> str:
 def a_text_with_a_known_entropy() -> None:
     """A made-up language tells how low its loss can get."""
     note(r"""
-        How low can the loss of a language model get? For human language nobody knows. So the model
-        of this part reads a made-up language, where one can compute it. The language has `32` words
-        of three letters, all equally likely, and a space follows each word. A token is one letter
-        or one space. `lexicon` makes the list of words, and `write_text` draws words from it at
-        random. Here is a line of text:
+        How low can the loss of a language model get? For human language nobody knows. For a made-up
+        language one can compute it. Take a language of `32` words of three letters, all equally
+        likely, and a space after each word. A token is one letter or one space. `lexicon` makes the
+        list of words, and `write_text` draws words from it at random. Here is a line of text:
     """)
     words: Int[Tensor, "word letter"] = lexicon()
     draws = torch.Generator().manual_seed(0)
@@ -238,11 +269,11 @@ def a_text_with_a_known_entropy() -> None:
     different = {spelled(word) for word in words}  # @hide
     assert len(different) == WORDS == 32, "The lexicon has 32 different words."  # @hide
     note(r"""
-        The *surprise* of something that happens with probability $p$ is $-\log p$. The loss of a
-        model is its mean surprise at a token. Take a reader who knows all `32` words. Which word
-        comes next even this reader cannot know: it is one of `32`, so its surprise is
-        $-\log \tfrac{1}{32} = \log 32$. It is spread over the `4` tokens of the word, three letters
-        and a space. So the mean surprise of a token is
+        The *surprise* of something that had the probability $p$ is $-\log p$: nothing if it was
+        certain, and more the less likely it was. The loss of a model is its mean surprise at a
+        token. Even a reader who knows all `32` words cannot know which of them comes next. Each has
+        the probability $1/32$, so its surprise is $-\log(1/32) = \log 32$. A word has `4` tokens,
+        three letters and a space. So the mean surprise of a token is
 
         $$
         \frac{\log 32}{4}.
@@ -251,10 +282,10 @@ def a_text_with_a_known_entropy() -> None:
         This is the *entropy* of the text. Nobody can guess better, so no model's loss can be lower.
         With natural logarithms, its unit is the *nat*.
 
-        Check that the surprises of the tokens of a word add up to $\log 32$. `fits` counts the
-        words that begin with some letters. If `2` of the `32` words begin with an `r`, the
-        probability of that `r` is `2 / 32`; if one of these two goes on with an `s`, the
-        probability of that `s` is `1 / 2`:
+        How is the surprise of a word spread over its tokens? `fits` counts the words that begin
+        with some letters. Say that `2` of the `32` words begin with an `r`. Then this `r` has the
+        probability `2 / 32`. And if one of these two goes on with an `s`, this `s` has the
+        probability `1 / 2`. Take the mean over all words, at each of the four places:
     """)
 
     def fits(beginning: str) -> int:  # @hide
@@ -264,20 +295,21 @@ def a_text_with_a_known_entropy() -> None:
         [-math.log(fits(w[:i + 1]) / fits(w[:i])) for i in range(4)]
         for w in sorted(different)
     ]  # of each word, at each of its tokens
-    by_place = [sum(s[i] for s in surprises) / WORDS for i in range(4)]  # @inspect by_place
+    by_place = [sum(s[i] for s in surprises) / WORDS for i in range(4)]
+    shown = [round(surprise, 2) for surprise in by_place]  # @inspect shown as nats
     assert math.isclose(sum(by_place), math.log(WORDS)), \
-        "On average, the four tokens of a word add up to log 32."
+        "On average, the surprises of the four tokens of a word add up to log 32."
     assert by_place[3] == 0, "The space is certain."  # @zero: what is certain surprises nobody  # @hide
     totals = {round(sum(s), 9) for s in surprises}  # @hide
     assert totals == {round(math.log(WORDS), 9)}, \
         "Every word has the same surprise."  # @hide
-    entropy = math.log(WORDS) / 4  # @inspect entropy
+    entropy = math.log(32) / 4  # @inspect round(entropy, 3) as nats
     assert round(entropy, 2) == 0.87, \
         "The entropy of a token is 0.87 nats."  # @hide
     note(rf"""
-        The first letter is the hardest to guess, and the space is certain. Together they are
-        $\log 32$ nats for the tokens of a word, and a quarter of that, the entropy, is
-        {entropy:.3f} nats a token.
+        The first letter is the hardest to guess, because it may be any word. After it few words are
+        left, and the space is certain. Together the four surprises are $\log 32$, and a quarter of
+        that, the entropy, is {entropy:.3f} nats a token.
     """)
     names = "first letter", "second letter", "third letter", "space"  # @hide
     figure(stacks({"a word": dict(zip(names, by_place))}, "mean surprise, nats"), caption=r"""
@@ -292,7 +324,7 @@ def a_text_with_a_known_entropy() -> None:
             "The space is a token too: divide by four.": math.log(256) / 3,
             "Take the natural logarithm, not that to the base 2.": 2.0,
         }, hint="Divide the surprise of a word by its tokens.",
-        why=r"A word has surprise $\log 256$, spread over `4` tokens. Many more words raise the loss by little, since it grows with their logarithm.")
+        why=r"A word has the surprise $\log 256$, which is `5.545`. It has `4` tokens, three letters and a space.")
 
 
 def loss_of(model: Transformer, text: Int[Tensor, "sequences seq"]) -> Tensor:
@@ -356,10 +388,11 @@ def step_at_best() -> float:  # @stepover
 def the_run_is_predicted() -> None:
     """Before the first step, a loss, FLOPs, memory and time are predicted."""
     note(rf"""
-        A small Transformer will be trained on a [made-up language](#a_text_with_a_known_entropy) of
-        `32` words. How much of the run can be said before its first step? The loss at the beginning
-        and at the end, the FLOPs, a bound on the memory, and the time, more or less. This is the
-        run:
+        How much of a training run can be said before its first step? Its loss at the beginning, a
+        bound on its loss at the end, its FLOPs, a bound on its memory, and roughly its time. Take a
+        small Transformer, to be trained on a [made-up language](#a_text_with_a_known_entropy). The
+        language has `32` words, all equally likely. A word has three letters and a space, and a
+        token is a letter or a space. These are the sizes:
 
         | its model and run | |
         |---|---|
@@ -375,12 +408,13 @@ def the_run_is_predicted() -> None:
     assert count == sum(p.numel() for p in model.parameters()), \
         "The built model has as many parameters."  # @hide
     note(r"""
-        **Loss.** The loss is the mean surprise, the negative logarithm of the probability that the
-        model gives to the right token. An untrained model gives each of the `27` tokens the same
-        probability, so its loss begins near $\log 27$. It cannot end below the entropy of the text.
-        A word, one of `32`, has `4` tokens, so that is $\tfrac{1}{4} \log 32$:
+        **Loss.** The loss is the mean of $-\log p$, where $p$ is the probability that the model
+        gave to the right token. An untrained model gives each of the `27` tokens the same
+        probability, $1/27$, so the loss begins near $\log 27$. It cannot end below the entropy of
+        the text, the loss of a reader who knows all words. Which of the `32` words comes next costs
+        this reader $\log 32$, for the `4` tokens of a word: $\tfrac{1}{4} \log 32$ a token.
     """)
-    start, floor = math.log(27), math.log(32) / 4  # @inspect start, floor
+    start, floor = math.log(27), math.log(32) / 4  # @inspect round(start, 2) as nats, round(floor, 2) as nats
     assert (RUN.vocabulary, WORDS) == (27, 32), \
         "The run has 27 tokens and 32 words."  # @hide
     assert round(floor, 2) == 0.87, \
@@ -391,14 +425,16 @@ def the_run_is_predicted() -> None:
     assert math.isclose(untrained, start, rel_tol=0.05), \
         "The untrained model's loss is within a twentieth of log 27."  # @hide
     note(r"""
-        **FLOPs.** Training on a token takes $6N + 12\,L\,d\,T$ FLOPs: `6` for each weight in a
-        matrix, and the rest for attention. With the numbers of the table:
+        **FLOPs.** Training on a token takes $6N + 12\,L\,d\,T$ FLOPs:
+        [six for each of $N$ weights](#training_costs_six_per_weight_and_twelve_per_pair), and the
+        rest for attention, which looks at $T$ tokens in each of $L$ layers. Put in the numbers of
+        the table; there are `240` steps of `128` tokens:
     """)
     weights = forward_flops(RUN, 1, 0) // 2  # @hide
     assert weights == 372_096, \
         "The matrices of blocks and head have 372,096 weights."  # @hide
-    per_token = 6 * 372_096 + 12 * 2 * 128 * 32  # @inspect per_token as FLOP
-    total = 240 * 128 * per_token  # @inspect total as FLOP
+    per_token = 6 * 372_096 + 12 * 2 * 128 * 32
+    total = 240 * 128 * per_token  # @inspect round(total / 1e9, 1) as GFLOP
     assert STEPS * TOKENS == 240 * 128, \
         "The run has 240 steps of 128 tokens."  # @hide
     text = held_out[:BATCH].clone()  # @hide
@@ -410,43 +446,43 @@ def the_run_is_predicted() -> None:
         "Six FLOPs for each parameter and token would be a little less."  # @hide
     note(r"""
         **Memory.** Each parameter takes `4` bytes, and so do its gradient and its two averages in
-        the optimizer: `4 * 4` in all. Besides there are the activations, which autograd keeps for
-        the backward pass. `saved_bytes_of` adds them up for one batch. The sum is a bound:
+        the optimizer: `4 * 4` bytes for each of `count` parameters. Besides there are the
+        activations of one batch, what autograd keeps for the backward pass. `saved_bytes_of` adds
+        them up. No more than the sum of both is needed:
     """)
-    state = 4 * 4 * count  # @inspect state as B
+    state = 4 * 4 * count  # @inspect round(state / 1e6, 1) as MB
     in_model = sum(p.nbytes for p in model.parameters())  # @hide
     assert state == 4 * in_model, \
         "Parameters, gradients and two averages are four times the model."  # @hide
-    kept = saved_bytes_of(lambda: loss_of(model, text), model.parameters())  # @inspect kept as B
+    kept = saved_bytes_of(lambda: loss_of(model, text), model.parameters())  # @inspect round(kept / 1e6, 1) as MB
     part, given = held_out[:BATCH], [*model.parameters()]  # @hide
     view = saved_bytes_of(lambda: loss_of(model, part), given)  # @hide
     assert view - kept == held_out.nbytes - text.nbytes, \
         "A batch that is a view of more texts would keep all of them."  # @hide
-    bound = state + kept  # @inspect bound as B
+    bound = state + kept  # @inspect round(bound / 1e6, 1) as MB
     assert state < bound < 2 * state, \
         "More than half of the bound is for parameters, gradients and averages."  # @hide
     note(r"""
-        **Seconds.** The processor runs one operation after the other. Each takes the time of its
-        FLOPs or that of its bytes, whichever is longer, and the time of a call. `step_at_best` adds
-        this up over all operations of a step, with speeds that were measured on one thread of this
-        machine:
+        **Time.** The processor runs one operation after the other. Each takes the time of its FLOPs
+        or that of its bytes, whichever is longer, and a little time for the call. `step_at_best`
+        adds this up over all operations of a step, with the speeds of this machine:
     """)
     calls = len(operations_of_a_step())  # @hide
     here = prices()  # @hide
     seconds = 240 * step_at_best()  # @measure seconds as s
-    alone = total / here.rate  # @measure alone as s
-    most = 16 * alone
+    alone = total / here.rate  # of its FLOPs, at the rate of a large product  # @hide
+    most = 16 * alone  # @hide
     assert alone < seconds < most, \
-        "That is more than its FLOPs alone would take, and less than 16 times as long."
+        "The predicted time is more than that of the FLOPs alone, and less than 16 times as long."  # @hide
     note(rf"""
-        So the prediction is: a loss that falls from {start:.2f} towards {floor:.2f} nats a token,
-        {total / 1e9:.1f} GFLOP, and at most {bound / 1e6:.1f} MB. The seconds stand in the margin,
-        since they depend on the machine.
+        So this is predicted: a loss that falls from {start:.2f} towards {floor:.2f} nats a token,
+        {total / 1e9:.1f} GFLOP, at most {bound / 1e6:.1f} MB, and the time in the margin, which
+        depends on the machine. The [next sections](#the_run) compare it with the run.
     """)
     question(rf"""
-        The run takes {total:,} FLOPs. Now let each of its texts be `4` times as long, `128` tokens,
-        in a batch of one text, so that a step has {TOKENS} tokens as before. How many FLOPs does
-        the run take in all?
+        Now let each text have $T = 128$ tokens instead of $T = 32$, and a batch only one text, so
+        that a step has {TOKENS} tokens as before. How many FLOPs does the run take in all? (With
+        $T = 32$ it takes {total / 1e9:.1f} GFLOP.)
     """, answer=240 * 128 * (6 * 372_096 + 12 * 2 * 128 * 128),
         check=STEPS * 3 * forward_flops(RUN, TOKENS, 4 * RUN.context), unit="FLOP", within=0.02,
         wrong={
@@ -454,8 +490,9 @@ def the_run_is_predicted() -> None:
             "Attention takes more: each token looks at four times as many.": total,
         }, hint="Which of the two terms has $T$ in it?",
         why=rf"""
-            Only the term $12LdT$ grows. It adds $12 \cdot 2 \cdot 128$ FLOPs for each further token
-            of context, for each of {STEPS * TOKENS:,} tokens.
+            Only the term $12LdT$ grows, as $T$ does. A token takes
+            $6 \cdot 372096 + 12 \cdot 2 \cdot 128 \cdot 128$ FLOPs, and there are
+            {STEPS * TOKENS:,} tokens in all.
         """)
 
 
@@ -497,26 +534,34 @@ def trained() -> Run:  # @stepover
 def the_run() -> None:
     """The loss falls from the logarithm of the vocabulary to the entropy of the text."""
     note(r"""
-        Now the small Transformer is trained, on the processor that built this page. Two losses were
-        [predicted](#the_run_is_predicted). The first is near $\log 27$, since an untrained model
-        gives each of the `27` tokens of the made-up language the same probability. The last is
-        above the entropy of the text, $\tfrac{1}{4} \log 32$: the language has `32` words, all
-        equally likely, of `4` tokens each, the last of which is a space. `trained` runs all `240`
-        steps. `held_out` are texts that the model never saw, and `loss_of` is the loss on them:
+        A small Transformer is trained on a [made-up language](#a_text_with_a_known_entropy) of `32`
+        words, all equally likely. A word has three letters and a space, and a token is one of the
+        `26` letters or the space. Two losses were [predicted](#the_run_is_predicted):
+
+        - At the beginning, the model gives each of the `27` tokens the same probability. The loss
+          is minus the logarithm of the probability of the right token, so it begins near $\log 27$.
+        - At the end, it is above the *entropy* of the text, the loss of a reader who knows all
+          words. Which word comes next is a surprise of $\log 32$, spread over its `4` tokens:
+          $\tfrac{1}{4} \log 32$.
+
+        Now train it. `trained` runs `240` steps on the processor that built this page and returns
+        the loss of each. `held_out` are texts that the model never saw, and `loss_of` is the loss
+        of the trained model on them:
     """)
     run = trained()
-    first, last = run.losses[0], sum(run.losses[-20:]) / 20  # @measure first, last
-    start, entropy = math.log(27), math.log(32) / 4  # @inspect start, entropy
+    first = run.losses[0]  # @measure round(first, 2) as nats
+    start, entropy = math.log(27), math.log(32) / 4  # @inspect round(start, 2) as nats, round(entropy, 2) as nats
+    last = sum(run.losses[-20:]) / 20  # @hide
     held_out = write_text(lexicon(), 64, torch.Generator().manual_seed(9))  # @hide
     with torch.no_grad():
-        on_new_text = loss_of(run.model, held_out).item()  # @measure on_new_text
+        on_new_text = loss_of(run.model, held_out).item()  # @measure round(on_new_text, 2) as nats
     assert (RUN.vocabulary, WORDS, STEPS, len(run.losses)) == (27, 32, 240, 240), \
         "The run has 27 tokens, 32 words and 240 steps."  # @hide
     assert math.isclose(first, start, rel_tol=0.05), \
-        "The first loss is within a twentieth of log 27."
+        "The loss of the first step is log 27, up to a twentieth."
     # Ten runs from other beginnings end at 1.014 to 1.018 times the entropy.
     assert entropy < on_new_text < 1.05 * entropy, \
-        "On new text the loss ends above the entropy, by at most a twentieth."
+        "After training, the loss on new text is above the entropy, by at most a twentieth."
     assert last < 1.1 * entropy, \
         "The mean loss of the last twenty steps is near the entropy, too."  # @hide
     figure(plot_loss(run.losses, start, entropy), caption=r"""
@@ -527,8 +572,9 @@ def the_run() -> None:
         to the lower one.
     """)
     note(r"""
-        Both predictions hold. On new text the loss ends at most a twentieth above the entropy. The
-        rest is what the model has not learned about the words.
+        Both predictions hold. The loss begins near $\log 27$, because the untrained model knows
+        nothing. It comes near the entropy and stays above it, because nobody can know which word
+        comes next. The small rest is what the model has not learned about the words.
     """)
     question(r"""
         Another made-up language has `64` words of two letters, all equally likely, each followed by
@@ -544,16 +590,17 @@ def the_run() -> None:
 def its_time_is_measured() -> None:
     """The quickest step takes the predicted time, up to a small factor."""
     note(r"""
-        A training run of a small Transformer was [predicted](#the_run_is_predicted) to take some
-        time: its operations run one after the other, each takes the time of its FLOPs or that of
-        its bytes, whichever is longer, and each call takes a time of its own. `step_at_best` is
-        that time for one step. Was it right? `trained` measured each step on one thread of this
-        machine. Compare the quickest, which other programs disturbed least:
+        How long does a step of a training run take? For a small Transformer that was
+        [predicted](#the_run_is_predicted): the processor runs one operation after the other. Each
+        takes the time of its FLOPs or that of its bytes, whichever is longer, and a little time for
+        the call. `step_at_best` adds these times up for one step. `trained` did the run, and
+        measured each step on one thread of this machine. Compare the quickest of them, which other
+        programs disturbed least:
     """)
     run = trained()
     quickest_step = min(run.seconds)  # @measure quickest_step as s
     predicted = step_at_best()  # @measure predicted as s
-    off = quickest_step / predicted  # @measure off as times
+    off = quickest_step / predicted  # @measure round(off, 1) as times
     least, most = 1 / 4, 4
     assert least < off < most, \
         "The quickest step took 1/4 to 4 times the predicted time."
@@ -565,9 +612,10 @@ def its_time_is_measured() -> None:
     assert STEPS * quickest_step < spent, \
         "The run took longer than its steps times the quickest."  # @hide
     note(rf"""
-        How much of this time is arithmetic? A step has {one_step:,} FLOPs. Divide them by the rate
-        that a large product of matrices reaches here, and by the time of the step. That is its MFU,
-        with the large product in the place of a datasheet's peak:
+        How much of this time is arithmetic? *MFU* says it: the FLOPs of a step, divided by its time
+        and by the peak. A step has {one_step / 1e6:.0f} million FLOPs. A processor has no datasheet
+        with a peak for this, so in its place stands the rate that a large product of matrices
+        reaches here:
     """)
     rate = prices().rate  # @measure rate as FLOP/s
     mfu = one_step / rate / quickest_step  # @measure mfu as %
@@ -575,18 +623,18 @@ def its_time_is_measured() -> None:
     assert least < mfu <= 1, \
         "The MFU of the quickest step lies between 1/16 and one."
     note(r"""
-        The MFU is below one: arithmetic at that rate would take only this share of the step. The
-        rest of the time went to small products, passes over memory and
-        [calls](#operations_run_in_turn), and to the optimizer, which touches every parameter for
-        the `128` tokens of a step.
+        The MFU is below one: arithmetic at that rate would take only this share of the time. The
+        rest goes to products that are small and therefore slower, to reading and writing memory,
+        and to calls.
     """)
     question(rf"""
-        A step of this run takes {one_step:,} FLOPs. On another processor a large product reaches
-        `100e9` FLOP/s, and a step takes `8` milliseconds. What is the MFU of a step there?
-    """, answer=298_352_640 / 100e9 / 8e-3, check=work / (STEPS * 8e-3) / 100e9, unit="%", within=0.02, wrong={
-            "That is the FLOP/s that the step reaches, in units of 1e9: divide by the 100e9 of the large product.": one_step / 8e-3 / 1e9,
+        A step takes `{round(one_step / 1e6)}e6` FLOPs. On another processor a large product reaches
+        `100e9` FLOP/s, and a step takes `0.008` seconds. What is the MFU of a step there, in
+        percent?
+    """, answer=round(298e6 / 100e9 / 0.008, 2), check=round(work / (STEPS * 8e-3) / 100e9, 2), unit="%", within=0.02, wrong={
+            "Divide by the 100e9 of the large product, not by 1e9.": one_step / 8e-3 / 1e9,
         }, hint="How long would the FLOPs take at the rate of a large product?",
-        why="Divide the FLOPs by `100e9` FLOP/s: that is the time that the arithmetic alone would take. Divide it by the `8` milliseconds that the step took.")
+        why="At `100e9` FLOP/s, `298e6` FLOPs take `0.00298` seconds. The step takes `0.008` seconds, so arithmetic is `0.00298 / 0.008` of it.")
 
 
 @one_thread()
@@ -609,9 +657,10 @@ def most_alive(  # @stepover
 def its_memory_is_measured() -> None:
     """In a training step, gradients and activations are never all there at once."""
     note(r"""
-        How much memory does a training step take at its peak? There are four kinds: parameters, the
-        optimizer's averages, activations and gradients. Their sum is a bound. But they are not all
-        there at the same time:
+        A training step keeps four kinds of things in memory: the parameters, two averages that the
+        optimizer AdamW keeps for each parameter, the activations, which the forward pass leaves for
+        the backward pass, and the gradients. How much memory is that at the fullest moment? Their
+        sum is enough. But they are not all there at the same time:
 
         | moment | parameters, averages | activations | gradients |
         |---|---|---|---|
@@ -620,34 +669,36 @@ def its_memory_is_measured() -> None:
         | in the middle of the backward pass | all | some | some |
         | after the backward pass | all | none | all |
 
-        The backward pass makes gradients one after the other, and frees the activations that it no
-        longer needs. So the peak should be lower than the sum. Measure it for one step of a small
-        Transformer, trained with AdamW in `float32`. `most_alive` returns the most bytes that
-        activations and gradients take together at any moment, and the bytes of AdamW's averages.
-        `saved_bytes_of` adds up all activations:
+        In the backward pass, one gradient after the other is made, and the activations that are no
+        longer needed are freed. So at the fullest moment there is less than the sum.
+
+        Measure it for a small Transformer in `float32`. `fresh_model` builds it, and `loss_of` is
+        its loss on a text. `saved_bytes_of` adds up all activations of the forward pass.
+        `most_alive` runs a step, and returns the most bytes that activations and gradients take
+        together at any moment, and the bytes of AdamW's averages:
     """)
     model = fresh_model()
     text = write_text(lexicon(), BATCH, torch.Generator().manual_seed(2))
     parameters = [*model.parameters()]
-    weights = sum(p.nbytes for p in parameters)  # @inspect weights as B
-    activations = saved_bytes_of(lambda: loss_of(model, text), parameters)  # @inspect activations as B
-    alive, averages = most_alive(model, text)  # @measure alive as B
+    weights = sum(p.nbytes for p in parameters)  # @inspect round(weights / 1e6, 1) as MB
+    activations = saved_bytes_of(lambda: loss_of(model, text), parameters)  # @inspect round(activations / 1e6, 1) as MB
+    alive, averages = most_alive(model, text)  # @measure round(alive / 1e6, 1) as MB
     assert weights == 4 * parameter_count(RUN), \
         "Each parameter takes four bytes."  # @hide
     assert averages == 2 * weights, \
         "AdamW's averages take twice the bytes of the parameters."
-    gradients = weights  # as many numbers
+    gradients = weights  # one for each parameter, of 4 bytes, too
     assert activations < alive < activations + gradients, \
-        "At the worst moment there is less than all activations and all gradients."  # @hide
-    peak = weights + averages + alive  # @measure peak as B
-    bound = weights + averages + activations + gradients  # @inspect bound as B
+        "At the fullest moment there is less than all activations and all gradients."  # @hide
+    peak = weights + averages + alive  # @measure round(peak / 1e6, 1) as MB
+    bound = weights + averages + activations + gradients  # @inspect round(bound / 1e6, 1) as MB
     below = 1 - peak / bound  # @measure below as %
     assert round(below, 1) == 0.1, \
-        "The peak is about a tenth below the sum of the four."
+        "At its fullest moment, the step takes about a tenth less than the sum of the four."
     note(r"""
-        The peak is about a tenth below the sum. The saving is gone where the gradients of an
-        earlier batch are still there when the step begins: then they take their memory from the
-        start.
+        So the peak is about a tenth below the sum. Parameters and averages are there all the time.
+        Of activations and gradients, a part of the first is already freed when the last of the
+        second are made.
     """)
     always = {"parameters": weights / MiB, "averages": averages / MiB}  # @hide
     figure(stacks({
@@ -661,25 +712,27 @@ def its_memory_is_measured() -> None:
         together are shorter at the peak than one after the other.
     """)
     question(r"""
-        Another model has parameters of `2` MB and activations of `4` MB, and is trained with AdamW
-        in `float32`. Its gradients and activations together take `5` MB at most at any moment. How
-        many MB does a training step take at its peak?
+        Another model has parameters of `2` MB and is trained with AdamW, with two averages for each
+        parameter, all in `float32`. Its activations are `4` MB. Gradients and activations together
+        take at most `5` MB at any moment. How many MB does a training step take at its fullest
+        moment?
     """, answer=2 + 2 * 2 + 5, check=2 + 2 + 2 * 2 + 4 - (2 + 4 - 5), unit="MB", within=0.01, wrong={
             "That is the sum of all four; gradients and activations are never all there at once.": 2 + 2 + 2 * 2 + 4,
             "AdamW keeps two averages for each parameter.": 2 + 2 + 5,
             "AdamW's averages are there, too.": 2 + 5,
         }, hint="What is there during the whole step?",
-        why="Parameters and AdamW's two averages are there all the time, `2 + 4` MB. At the worst moment, gradients and activations take `5` MB more, and not `2 + 4`.")
+        why="Parameters and AdamW's two averages are there all the time, `2 + 4` MB. At the fullest moment, gradients and activations take `5` MB more, and not `2 + 4`.")
 
 
 @aside
 def it_writes_what_it_read() -> None:
     """The trained model writes words of the language, and few that are not."""
     note(rf"""
-        The loss is an average. Does the trained model also write the language that it read? A text
-        of this language is a row of words from `lexicon`, which has {WORDS} words of three letters,
-        each followed by a space. A token is one letter or the space. The model writes `64` texts
-        with its KV cache. Each token is drawn with the probability that the model gives it:
+        A small Transformer was [trained](#the_run) on a made-up language. Can it now write this
+        language? The language has {WORDS} words of three letters, which `lexicon` lists, and a
+        space after each word. A token is a letter or a space. To write, the model gives each of the
+        `27` tokens a probability. One is drawn, and is the input of the next step. `caches` keep
+        what it computed for earlier tokens. Let it write `64` texts:
     """)
     model, draws = trained().model, torch.Generator().manual_seed(4)
     caches, token = model.caches(64), torch.zeros(64, 1, dtype=torch.int64)
@@ -692,35 +745,38 @@ def it_writes_what_it_read() -> None:
     text: Int[Tensor, "sequences seq"] = torch.cat(written, dim=1)
     line = spelled(text[0])  # @measure line
     assert len(line) == RUN.context, \
-        "A text has a letter or space for each token of the context."
+        "A text has a letter or space for each token of the context."  # @hide
     known = {spelled(word) for word in lexicon()}
     words = [spelled(word) for word in text.reshape(-1, 4)]
     right = sum(word in known for word in words) / len(words)  # @measure right as %
     chance = len(known) / 27**4  # @inspect chance as %
-    assert 6.0e-5 < chance < 6.1e-5, "By chance, 0.006 % would be words."
+    assert 6.0e-5 < chance < 6.1e-5, \
+        "Of four tokens at random, 0.006 % are a word and a space."
     # Ten runs from other beginnings: 0.926 to 0.961.
     assert 0.9 < right < 0.98, \
-        "More than nine in ten of its words are words of the lexicon."
-    unwritten = sum(word not in words for word in known)  # @measure unwritten
+        "More than nine in ten of the words that it wrote are in the lexicon."
+    unwritten = sum(word not in words for word in known)  # @measure unwritten as words
     assert unwritten == 0, "It wrote each word of the lexicon at least once."  # @zero: none is missing
     note(rf"""
-        More than nine in ten of the words that it writes are words of the lexicon. By chance it
-        would be {chance:.3%}, because letters and spaces can be put together in `27**4` ways.
+        More than nine in ten of the words that it wrote are words of the language. By chance it
+        would be {chance:.3%}, because tokens can be put together in `27**4` ways. So the model has
+        learned the words, although it was only trained to give the next token a high probability.
     """)
     question(r"""
-        Another model has learned only that every fourth token is a space, and the others are any of
-        `26` letters. How many different words can it write?
-    """, answer=26**3, check=len({(a, b, c) for a in range(26) for b in range(26) for c in range(26)}), unit="words", why="Any of `26` letters can stand in each of three places, and the space is certain: `26**3`.")
+        Another model has learned only that every fourth token is a space, and that the three before
+        it are any of `26` letters. How many different words can it write?
+    """, answer=26**3, check=len({(a, b, c) for a in range(26) for b in range(26) for c in range(26)}), unit="words", wrong={
+            "The space is certain: three places are free, not four.": 26**4,
+        }, why="Any of `26` letters can stand in each of three places, and the space is certain: `26**3`.")
 
 
 @aside
 def the_formulas_of_a_transformer() -> None:
     """The formulas of a Transformer, with one model's numbers."""
     note(r"""
-        Which formulas of this lecture are worth remembering? These seven. The code computes each of
-        them for Llama-3-8B, with `8192` tokens in `bfloat16` on an H100, and the table at the end
-        of this section puts formula and value side by side. The letters are those of the whole
-        lecture:
+        Which formulas of this lecture are worth remembering? Seven of them stand in the table at
+        the end of this section, each with its value for Llama-3-8B, which the code computes for
+        texts of `8192` tokens in `bfloat16`, `2` bytes a number, on an H100. First the letters:
 
         | letter | is | in Llama-3-8B |
         |---|---|---|
@@ -736,29 +792,29 @@ def the_formulas_of_a_transformer() -> None:
         config.layers, config.width, config.kv_width, config.hidden, config.vocabulary, config.context), \
         "These are the numbers of Llama-3-8B."  # @hide
     blocks = L * (2 * d * d + 2 * d * kv + 3 * d * h)
-    P = blocks + L * 2 * d + d + 2 * V * d  # @inspect P
+    P = blocks + L * 2 * d + d + 2 * V * d
     assert P == parameter_count(config), \
         "P is the number of parameters of Llama-3-8B."  # @hide
-    N = blocks + V * d  # @inspect N
-    training = 6 * N + 12 * L * d * T  # @inspect training as FLOP
+    N = blocks + V * d
+    training = 6 * N + 12 * L * d * T
     assert training == 3 * forward_flops(config, 1, T), \
         "Training on a token takes three times the FLOPs of a forward pass."  # @hide
-    kept = 12 * d + 4 * kv + 8 * h  # @inspect kept as B
+    kept = 12 * d + 4 * kv + 8 * h
     exact = activation_bytes(config, T)  # @hide
     assert round(kept / exact, 2) == 1, \
         "To a hundredth, a token keeps as many bytes in a layer as tensor by tensor."  # @hide
-    cache = 2 * L * kv * T * 2  # @inspect cache as B
+    cache = 2 * L * kv * T * 2
     assert cache == cache_bytes(config, T), \
         "The KV cache of one text takes one GiB."  # @hide
     reading, working = 2 * N / BANDWIDTH, 2 * B * N / PEAK
     waits_for = reading / working  # @hide
     assert 18 < waits_for < 19, \
         "With 16 texts, reading the weights takes 18 times as long as the arithmetic."  # @hide
-    step = max(reading, working) + B * cache / BANDWIDTH  # @inspect step as s
+    step = max(reading, working) + B * cache / BANDWIDTH
     expected = step_seconds(config, B, T)  # @hide
     assert math.isclose(step, expected), \
         "A decoding step of 16 texts takes as long as in an earlier part."  # @hide
-    speed = 0.4 * PEAK / training  # @inspect speed as tokens/s
+    speed = 0.4 * PEAK / training
     assert 6800 < speed < 6900, \
         "At an MFU of 40 %, a card trains on 6,834 tokens a second."  # @hide
     note(rf"""
