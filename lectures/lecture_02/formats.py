@@ -228,7 +228,7 @@ def float32_overflows_too() -> None:
         runs:
     """)
 
-    largest = torch.finfo(torch.float32).max  # @hide
+    largest = torch.finfo(torch.float32).max  # @inspect largest
     assert 3.4e38 < largest < 3.41e38, "The largest float32 is about 3.4e38."  # @hide
 
     def layers_until_infinity() -> int:

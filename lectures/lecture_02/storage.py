@@ -484,7 +484,8 @@ def a_view_needs_axes_that_merge() -> None:
         for example, other strides are enough, and no number moves:
     """)
     y = torch.arange(1.0, 7.0).view(2, 3).t()  # @inspect y
-    longer, row, back = y.view(3, 1, 2), y[0], y.t()  # @unnoticed: 0: any row
+    longer = y.view(3, 1, 2)
+    row, back = y[0], y.t()  # @hide  # @unnoticed: 0: any row
     assert y.is_contiguous() is False, "The transpose is not contiguous."
     assert tuple(longer.shape) == (3, 1, 2), "view adds an axis to it."
     assert same_storage(y, longer), "The view of it copies nothing."
@@ -659,8 +660,7 @@ def a_view_costs_the_same_at_any_size() -> None:
     clone = time_call(lambda: x.clone(), repeats=7).seconds  # @measure clone as s
     slowdown = copy / clone  # @measure slowdown as times
     least, most = 1 / SLACK, 100 * SLACK  # @hide
-    assert least < slowdown < most, \
-        "The copy of the transpose is not much quicker than the clone."
+    assert least < slowdown < most, "The copy of the transpose is not much quicker than the clone."  # @hide
     question(r"""
         A `float64` number has `8` bytes. A `float64` matrix of shape `(1000, 500)` is transposed
         and copied by `contiguous()`. How many bytes are read and written, taken together?

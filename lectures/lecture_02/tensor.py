@@ -135,8 +135,9 @@ def randn_draws_from_the_standard_normal() -> None:
         mean `3` and the standard deviation `2`.
     """)
     y = 3 + 2 * x  # @unnoticed: + -> -: as likely, since x is symmetric
-    moved = round(y.mean().item(), 1), round(y.std().item(), 1)  # @hide
-    assert moved == (3.0, 2.0), "3 + 2 * x has the mean 3 and the standard deviation 2."  # @hide
+    moved = round(y.mean().item(), 1), round(y.std().item(), 1)  # @inspect moved
+    assert moved == (3.0, 2.0), \
+        "The mean of 3 + 2 * x is 3, its standard deviation 2."
     question("What share of the entries of `3 + 2 * torch.randn(10**6)` lies between `1` and `5`?",
              answer=round(((y > 1) & (y < 5)).double().mean().item(), 2),
         check=round(theory, 2), unit="%",
@@ -161,8 +162,8 @@ def truncation_narrows_the_spread() -> None:
     density = math.exp(-2) / math.sqrt(2 * math.pi)  # @hide
     theory = math.sqrt(1 - 4 * density / math.erf(math.sqrt(2)))  # @hide
     assert 0.8796 < theory < 0.8797, "In theory, a cut at two deviations leaves 0.88 of them."  # @hide
-    assert 0.997 < std / theory < 1.003, \
-        "The standard deviation is 0.88, as theory says."
+    assert 0.997 < std / theory < 1.003, "The standard deviation is that of theory."  # @hide
+    assert round(std, 2) == 0.88, "The standard deviation is 0.88, not 1."
     note(rf"""
         So `std` is the standard deviation *before* the cut. A cut at twice `std` leaves {std:.2f}
         times as much. To end up with a certain standard deviation, ask for more.
