@@ -32,8 +32,8 @@ def peaks_and_mfu() -> None:
     """Peaks and MFU."""
     note(r"""
         How well is a card used? One divides the FLOPs that it does in a second by its peak. That
-        sounds simple, and goes wrong in two ways. A card has several peaks, and the wrong one gives
-        a share that is twice or many times too high or too low. And a time that is measured
+        sounds simple, and goes wrong in two ways. A card has several peaks, and dividing by the
+        wrong one gives a share that is far too high or too low. And a time that is measured
         carelessly is not the time of the work.
     """)
     every_peak_belongs_to_a_format()
@@ -403,9 +403,10 @@ def mfu_counts_what_the_model_needs() -> None:
         $$
 
         Why "that the model needs", and not "that the card does"? Because a card can do FLOPs that
-        bring training no further. To save memory, some training steps
-        [repeat their forward pass](#checkpointing_trades_flops_for_memory). Then the card does `8`
-        FLOPs per parameter and token, and the model needs `6` as before.
+        bring training no further. A training step needs `6` FLOPs per parameter and token, `2` of
+        them in the forward pass. To save memory, some steps do
+        [their forward pass twice](#checkpointing_trades_flops_for_memory). Then the card does
+        `6 + 2 = 8` FLOPs per parameter and token, and the model still needs `6`.
 
         Take such a step with `10**9` parameters and `500_000` tokens, in `8` s on an H100. Its peak
         is `989.5 * 10**12` FLOP/s, so by the formula the MFU is
