@@ -272,9 +272,9 @@ def a_token_file_does_not_know_its_dtype() -> None:
     """A raw file of tokens does not say in which number format they are."""
     note(r"""
         A file has bytes. Which tokens are they? A raw file does not say. `tofile` writes the bytes
-        of an array and nothing else. Their number format, the *dtype*, is not in it. So whoever
-        reads the file has to know the format. `np.memmap` reads a file as an array of a format that
-        one tells it. Here are `10` tokens in `int32`, `4` bytes each:
+        of an array and nothing else. The number format of the array, its *dtype*, is not in the
+        file. So whoever reads the file has to know it. `np.memmap` reads a file as an array of a
+        format that one tells it. Here are `10` tokens in `int32`, `4` bytes each:
     """)
     tokens = np.arange(1, 11, dtype=np.int32)
     with TemporaryDirectory(ignore_cleanup_errors=True) as folder:  # @unnoticed: ignore_cleanup_errors= dropped: what an open map needs on Windows
@@ -372,10 +372,11 @@ def a_memory_map_loads_what_is_touched() -> None:
             "For 64 bytes, memory grows by more than 64 bytes, and by less than the file."
         assert peek < read, "For the long stretch, memory grows by more."
     note(r"""
-        The memory grew by more than what was read, and by much less than the file. The cause: the
-        operating system loads a file in blocks, called *pages*, and always whole ones. Usually it
-        also loads a few neighbours. A page that was read stays in memory; one says that it is
-        *resident*. It may be dropped whenever memory runs short, because the file still has it.
+        For the `64` bytes, the memory grew by far more than `64` bytes, and by far less than the
+        file. The cause: the operating system loads a file in blocks, called *pages*, and always
+        whole ones. Usually it also loads a few neighbours. A page that was read stays in memory;
+        one says that it is *resident*. It may be dropped whenever memory runs short, because the
+        file still has it.
     """)
     question(r"""
         `500` tokens are read from a memory map, each from another page, and a page has `16384`
@@ -398,7 +399,7 @@ def a_memory_map_may_write_to_your_data() -> None:
     note(r"""
         A [memory map](#a_memory_map_loads_what_is_touched) shows a file as an array. What happens
         if a program assigns to an element of this array? If the map was opened without a *mode*,
-        the file changes. A slip in a program can so spoil the training data. Here a file of tokens
+        the file changes. So a slip in a program can spoil the training data. Here a file of tokens
         is opened this way. `flush` makes sure that changes reach the file:
     """)
     tokens = np.arange(1, 11, dtype=np.int32)  # @unnoticed: 11: any number of tokens
@@ -653,7 +654,7 @@ def stacking_arrays_comes_before_converting_them() -> None:
         tensor of them? The short way is `torch.tensor(list_of_arrays)`. It is slow, because PyTorch
         turns every single number into a Python object first. The fast way is to join the arrays in
         NumPy, by `np.stack`, which copies them as whole pieces of memory. Here are two arrays of
-        `4` tokens. The short way gives a warning, and the lines around it catch that:
+        `4` tokens. The short way gives a warning, which the lines around it catch:
     """)
     data = np.arange(1, 11, dtype=np.int32)  # @unnoticed: 11, dtype= dropped, int32: tokens enough, of any format
     parts = [data[start : start + 4] for start in (0, 3)]

@@ -157,7 +157,7 @@ def dividing_by_the_root_keeps_the_scale() -> None:
     spread = {n: outputs(n, 1 / math.sqrt(n)).std().item() for n in widths}  # @inspect spread
     rounded = {n: round(s, 1) for n, s in spread.items()}
     assert rounded == {256: 1.0, 4096: 1.0, 65536: 1.0}, \
-        "With 256, 4096 and 65536 inputs, outputs have a standard deviation of 1."
+        "For each of the three widths, outputs have a standard deviation of 1."
     inputs = 16384  # @unnoticed: 16384: any width
     y = outputs(inputs, 1 / math.sqrt(inputs)).flatten()  # @inspect y
     different = len(set(y.tolist()))  # @hide
@@ -210,7 +210,7 @@ def xavier_agrees_for_square_layers_only() -> None:
     square = against_lecun(side, side)  # @inspect square
     narrow = against_lecun(rows, cols)  # @inspect narrow
     assert 0.98 < square < 1.02, \
-        "For 512 inputs and outputs, both rules agree."
+        "For a square layer, both rules agree."
     formula = math.sqrt(2 * rows / (rows + cols))  # @inspect formula
     assert round(formula, 5) == 1.41283, \
         "For 16384 inputs and 32 outputs, the formulas differ by a factor of 1.41."
