@@ -261,13 +261,14 @@ def each_sample_costs_two_per_weight() -> None:
     note(r"""
         The count says `15` and not `2 * 8`, because the first term is not added to anything. With
         more rows this matters less and less. In a batch of `16384` rows, one of `2 * 16384`
-        operations is missing:
+        operations is missing. PyTorch's counter says `2` FLOPs for each weight and row. `one` is
+        its count for a single row, `batch` for all `8`:
     """)
     large = 16384
     share = (2 * large - 1) / (2 * large)  # @inspect share
     assert share == 32767 / 32768, \
         "Of 32768 FLOPs that are counted, 32767 are really done."
-    one = flops(lambda: torch.ones(d, 1) @ torch.ones(1, k))  # @hide
+    one = flops(lambda: torch.ones(d, 1) @ torch.ones(1, k))  # @inspect one as FLOP
     assert one == 2 * d * k, "PyTorch's counter says 2 FLOPs for each weight and row."  # @hide
     batch = flops(lambda: torch.ones(d, b) @ torch.ones(b, k))  # @inspect batch as FLOP
     assert batch == b * one == 240, \

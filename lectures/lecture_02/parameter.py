@@ -157,7 +157,7 @@ def dividing_by_the_root_keeps_the_scale() -> None:
     spread = {n: outputs(n, 1 / math.sqrt(n)).std().item() for n in widths}  # @inspect spread
     rounded = {n: round(s, 1) for n, s in spread.items()}
     assert rounded == {256: 1.0, 4096: 1.0, 65536: 1.0}, \
-        "For each of the three widths, outputs have a standard deviation of 1."
+        "With 256, 4096 and 65536 inputs, outputs have a standard deviation of 1."
     inputs = 16384  # @unnoticed: 16384: any width
     y = outputs(inputs, 1 / math.sqrt(inputs)).flatten()  # @inspect y
     different = len(set(y.tolist()))  # @hide
@@ -343,17 +343,17 @@ def truncation_bounds_are_absolute() -> None:
     same = truncated(3.0, torch.Generator().manual_seed(4))
     assert torch.equal(same, uncut), \
         "Bounds of 300 give the very same weights as bounds of 3."
-    note("With bounds of `3 * std`, no weight is beyond three standard deviations. The weights that are left are a little narrower:")
+    note("With bounds of `3 * std`, no weight is beyond three standard deviations. The standard deviation of what is left is a little smaller. `theory` is what a formula for the cut normal distribution gives:")
     relative = truncated(3 * std)  # @inspect relative
     assert 2.9 < relative.abs().max() < 3.0001, \
         "With bounds of 3 * std, the largest weight is at three deviations."
     assert relative.abs().max() < absolute.abs().max(), \
         "Without a cut, the largest weight is larger."  # @hide
     left = relative.std().item()  # @inspect left
-    density = math.exp(-4.5) / math.sqrt(2 * math.pi)  # @hide
-    kept = math.erf(3 / math.sqrt(2))  # @hide
+    density = math.exp(-4.5) / math.sqrt(2 * math.pi)
+    kept = math.erf(3 / math.sqrt(2))
     assert round(kept, 4) == 0.9973, "Of all draws, 99.73 % lie between the bounds."  # @hide
-    theory = math.sqrt(1 - 6 * density / kept)  # @hide
+    theory = math.sqrt(1 - 6 * density / kept)  # @inspect theory
     assert 0.98657 < theory < 0.98659, \
         "In theory the cut leaves 0.987 of the standard deviation."  # @hide
     assert 0.99 < left / theory < 1.01, \

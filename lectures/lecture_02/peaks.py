@@ -290,7 +290,7 @@ def tf32_saves_no_bytes() -> None:
         [@pytorch-precision]. So the peak of a `float32` product is that of TF32 only after this
         call. For convolutions TF32 is on by default [@pytorch-tf32].
     """)
-    override = os.environ.get("TORCH_ALLOW_TF32_CUBLAS_OVERRIDE")  # @measure override  # @hide
+    override = os.environ.get("TORCH_ALLOW_TF32_CUBLAS_OVERRIDE")  # @measure override
     setting = torch.get_float32_matmul_precision()  # @measure setting
     if override is None:
         assert setting == "highest", "TF32 is off for products by default."
