@@ -42,6 +42,9 @@ OF_THE_TEXT = {
     "assert len(t) >= 0": "claim something that can be false",
     "assert [*t, n == 4]": "claim something that can be false",
     "assert {**{}, 'n': n == 4}": "claim something that can be false",
+    "assert {**{'n': n}, **{}}": "claim something that can be false",
+    "assert [*xs, *[n == 4]]": "claim something that can be false",
+    "assert dict(xs, n=n == 4)": "claim something that can be false",
     "assert range(5)": "claim something that can be false",
     "assert (*t,)": "say what is claimed of it, `len(…) > 0` perhaps",
 }
@@ -78,6 +81,16 @@ OF_THE_VALUE = {
     "assert torch.nn.Linear(2, 3)": "an object, which is always true",
     "assert Path('nowhere')": "an object, which is always true",
     "assert (made := P())": "an object, which is always true",
+    "assert made_of(n)": "an object, which is always true",
+    "assert (made := made_of(n))": "an object, which is always true",
+    "assert sys.modules": "the table of all modules, which is never empty",
+    "assert str(n == 4)": "what str(…) makes of anything",
+    "assert repr(n == 4)": "what repr(…) makes of anything",
+    "assert f'{n == 4}'": "what format(…) makes of anything",
+    "assert '{}'.format(n == 4)": "what format(…) makes of anything",
+    "assert '%s' % (n == 4)": "what format(…) makes of anything",
+    "assert id(n == 4)": "what id(…) makes of anything",
+    "assert n == 5 and hash('n')": "what hash(…) makes of anything",
 }
 # What may be None another time, as far as the text tells: `litbook check` and the strict build say it.
 OF_ONE_TIME = {
@@ -123,6 +136,37 @@ OF_THE_RECORD = {
     "assert torch.all(x[3:] == 4)": "torch.all(…) looked at nothing",
     "assert np.zeros((2, 0)).all(axis=0).shape == (0,)": ".all(…) looked at nothing",
 }
+SAME = "it holds whatever its names stand for"
+OF_THE_RECORD |= {
+    "assert sum(v for v in xs) < 1": "sum(…) looked at nothing",
+    "assert max([abs(v) for v in xs], default=0) < 1": "max(…) looked at nothing",
+    "assert x[3:].sum() < 1": ".sum(…) looked at nothing",
+    "assert (x[3:] - 1).norm() < 1": ".norm(…) looked at nothing",
+    "assert set(xs).isdisjoint({n})": ".isdisjoint(…) looked at nothing",
+    "assert {n}.issuperset(xs)": "{n}.issuperset(…) looked at nothing",
+    "assert 'abc'.startswith(''.join(xs))": "'abc'.startswith(…) looked at nothing",
+    "assert np.allclose(np.zeros(0), np.ones(1))": "np.allclose(…) looked at nothing",
+    "assert set(xs) <= {4}": "nothing is within everything",
+    "assert {4} >= set(xs)": "nothing is within everything",
+    "assert '' in str(n)": "the empty text is in every text",
+    "assert nan.item() not in [nan.item() * 2]": "it compares with nan, which equals nothing and has no order",
+    "assert (x - x).abs().max() < 1e-6": "what is taken from itself is zero",
+    "assert any([n == 4, helper])": f"it asserts {FUNCTION}",
+    "assert all([x.is_contiguous, x.t])": f"it asserts {METHOD}",
+    "assert n == 4 or n != 4": SAME,
+    "assert n == 5 and (x.ndim == 4 or not x.ndim == 4)": SAME,
+    "assert n in [n]": SAME,
+    "assert n in (4, n)": SAME,
+    "assert n not in ()": SAME,
+    "assert n or not n": SAME,
+    "assert n is None or n is not None": SAME,
+    "assert isinstance(n, object)": SAME,
+    "assert hasattr(n, '__class__')": SAME,
+    "assert print(n == 4) is None": SAME,
+    "assert np.testing.assert_allclose(n, n) is None or helper(n)": SAME,
+    "assert (n == 4) is not None": SAME,
+    "assert isinstance(n == 4, bool)": SAME,
+}
 # What can be false says nothing of the kind, whatever it looks like.
 CAN_FAIL = """
 assert n
@@ -135,7 +179,7 @@ assert all(map(bool, [n])) and all(filter(None, [n])) and all({n: n}.values())
 assert x.all() and (x == 1).all(dim=0) and torch.all(x) and not (x == 4).any()
 assert n == pytest.approx(5.0000001, abs=1e-3) and torch.isclose(x, x, atol=1e-3).all()
 for v in ([], [n]): assert all(w == 5 for w in v)
-assert sorted([*t], key=str) and list(v for v in [n]) and [*t] and {**{n: n}} and len(t) >= 1 and re.compile('5').match(str(n))
+assert sorted([*t], key=str) and list(v for v in [n]) and [*t] and {**vars(made_of(n))} and len(t) >= 1 and re.compile('5').match(str(n))
 assert bool(n) and not not n and len(x) and range(n) and (n if x.all() else helper(n))
 assert torch.allclose(x, x.clone(), atol=1e-6)
 assert math.isclose(n, 5.0000001, rel_tol=1e-3)
@@ -154,6 +198,13 @@ assert not helper(5)
 assert why(5)[1]
 assert Equal(5) == Equal(5)
 assert sys.argv
+assert sum(v for v in [n]) == 5 and max([n], default=0) == 5 and x.sum() == 3 and (x - 2).norm() > 1
+assert {n}.isdisjoint([4]) and 'abc'.startswith('ab') and set() < {n} <= {4, 5} and '5' in str(n) and 4 not in [n]
+assert n not in (4, 6) and n != 4 and n != -n and x.shape != [n] and n is not None and not isinstance(n, list)
+assert n == 4 or n != 6 and n > 3
+assert (n or xs) is not None and helper(n) != helper(4) or helper(4) == helper(n)
+assert (x - 2).abs().max() == 1 and x is not kept and hasattr(x, 'shape') and isinstance(n, (int, str))
+assert hex(n) and maybe(n) and not maybe(None)
 """
 IMPORTS = "import functools, math, re, subprocess, sys\nfrom pathlib import Path\nfrom unittest.mock import ANY, Mock, MagicMock\nimport numpy as np, pytest, torch\n"
 BEFORE = f"""{IMPORTS}
@@ -167,11 +218,19 @@ def helper(v):
     return v == 4
 def why(v):
     return v == 4, "it says why"
+def hex(v):
+    return v * 2
+def maybe(v):
+    return P() if v is not None else None
 class P:
     def __init__(self):
         self.held = helper
     def go(self):
         return False
+def made_of(v):
+    if v == 4:
+        return P()
+    return P()
 class Same:
     def __eq__(self, other):
         return True

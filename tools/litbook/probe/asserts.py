@@ -29,11 +29,12 @@ from msgspec.structs import astuple
 from litbook.probe import raised
 from litbook.probe.captions import caption_of, names_in
 from litbook.probe.recording import Recording
-from litbook.probe.truths import always_true, equals_everything, is_boundless, is_empty
+from litbook.probe.truths import always_true, equals_everything, function_in, is_boundless, is_empty
 from litbook.record import model
 from litbook.snapshot.snapshot import as_snapshot, glimpse, is_immediate
 from litbook.text.claims import claim_of_assert
 from litbook.text.lecture import Assertion
+from litbook.text.tautology import why_same
 from litbook.text.tree import segment
 from litbook.text.vacuous import why_nothing
 
@@ -43,6 +44,7 @@ WAY_OUT_TRUE = "claim something that can be false"
 WAY_OUT_UNHEARD = (
     "call its function in a child of multiprocessing, whose asserts are heard; or run another file"
 )
+ITERATED = ("all", "any", "sum", "max", "min")  # of Python's own, what may look at an iterator
 MISSING = object()  # stands for an operand that was not asked for
 
 Site = tuple[int, int, tuple[raised.Line, ...]]
@@ -181,13 +183,14 @@ class Asserts:
         return value
 
     def looked(self, statement: int, part: int, value: Any, named: str) -> Any:
-        """What `all` or `any` looks at, handed on: an iterator as one of which each element is noticed.
+        """What `all` or `sum` looks at, handed on: an iterator as one of which each element is noticed.
 
         What a method `.all` belongs to, or takes, is handed on as it is: it may be more than an iterator.
         """
         why = f"{named}(…) looked at nothing"
-        if "." in named or not hasattr(type(value), "__next__"):
-            self._note(statement, part, why if is_empty(value) else "")
+        if named not in ITERATED or not hasattr(type(value), "__next__"):
+            uncalled = function_in(value) if named.rpartition(".")[2] in ("all", "any") else ""
+            self._note(statement, part, why if is_empty(value) else uncalled and f"it asserts {uncalled}")
             return value
         self._odd.setdefault(statement, {}).setdefault(part, why)  # until it gives something
         return map(partial(self._given, statement, part), value)
@@ -289,7 +292,7 @@ class Asserts:
         """What the record keeps of them: those that ran and are no claims, or were left."""
         claims = {claim.statement for claim in self.lecture.claims}
         there = {i for i in self.nodes if self._unsaid[i]} | self._began | self._left.keys()
-        there |= {i for i in self._odd if self._nothing(i)}
+        there |= {i for i, parts in self._odd.items() if any(parts.values()) and self._nothing(i)}
         return tuple(map(self._entry, sorted(self.nodes.keys() & reached - claims | there)))
 
     def unfinished(self, thread: str, file: int | None, line: int) -> None:
@@ -317,7 +320,8 @@ class Asserts:
         for number, node in enumerate(asked.operands):
             value = sides.get(number, node.value if isinstance(node, ast.Constant) else MISSING)
             shots.append(None if value is MISSING else as_snapshot(value))
-        return next(why_nothing(asked.form, asked.operand_texts, shots, statement not in self._again), "")
+        once = statement not in self._again
+        return next(why_nothing(asked.form, asked.operand_texts, shots, once), "") or why_same(asked.text)
 
     def _entry(self, statement: int) -> model.Assert:
         shown, column = self.lecture.statements[statement], self.nodes[statement].col_offset

@@ -46,6 +46,7 @@ from itertools import count, groupby
 from typing import Any, Protocol, TypeVar
 
 from litbook.errors import Problem, UnusableLecture
+from litbook.text import scopes
 from litbook.text.claims import claim_of_assert
 from litbook.text.file import File
 from litbook.text.lecture import Lecture
@@ -95,6 +96,13 @@ TOGETHER = 64  # claims that share a `try`: each block takes much to compile, an
 NAMES = tuple(name for name in vars(Probes) if not name.startswith("_") and name != "turns")
 CAUGHT = ("Exception", "BaseException")
 _CLOSE = {"allclose": 2, "isclose": 2, "approx": 1}  # which arguments are tolerances, beginning with this
+# What holds, or is zero, where it looks at nothing.
+_LOOKING = (
+    "all", "any", "sum", "max", "min", "norm", "allclose", "isdisjoint", "issubset", "issuperset",
+    "startswith", "endswith",
+)  # fmt: skip
+# Python's own functions whose result is true, whatever they are asked.
+_SAYS = ("str", "repr", "ascii", "format", "bin", "oct", "hex", "id", "hash", "dir", "globals")
 _TOLERANCES = ("atol", "rtol", "abs_tol", "rel_tol", "abs", "rel")
 
 
@@ -489,7 +497,7 @@ class _Writer:
             test = copy.deepcopy(test, copies)
         for call in (copies[id(call)] for call in calls):
             named = _named(call.func)
-            if named in ("all", "any"):
+            if named in _LOOKING:
                 by = ast.unparse(call.func)
                 call.args[:1] = (self._looked(value, statement, by) for value in call.args[:1])
                 if isinstance(call.func, ast.Attribute):
@@ -550,8 +558,26 @@ class _Writer:
         plain = isinstance(node, ast.Compare | ast.Constant)
         if not decides or plain or (isinstance(node, ast.BoolOp | ast.UnaryOp) and node not in operands):
             return new  # type: ignore[no-any-return]
-        name = _at(node, ast.Constant(_named(node)))
+        name = _at(node, ast.Constant(self._comes_from(node)))
         return self._call("truth", node, statement, next(self.parts), new, name)
+
+    def _comes_from(self, node: ast.expr) -> str:
+        """The name of what decides an assert; of a call of the lecture's that of what it surely returns."""
+        match node:
+            case ast.NamedExpr(value=value):
+                return self._comes_from(value)
+            case ast.JoinedStr() | ast.BinOp(ast.Constant(str()), ast.Mod()):
+                return "format(…)"
+            case ast.Call(ast.Attribute(ast.Constant(str()), "format")):
+                return "format(…)"
+            case ast.Call(ast.Name(name)):
+                local = scopes.local_names(self.function) if self.function else frozenset[str]()
+                if name in _SAYS and name not in local | scopes.sets(self.file.tree):
+                    return f"{name}(…)"
+                meant = self.lecture.names.meaning(self.file.number, name)
+                if isinstance(meant, ast.FunctionDef) and name not in local:
+                    return _returned(meant) or _named(node)
+        return _named(node)
 
     def _axes(self, node: ast.AnnAssign, number: int) -> ast.stmt:
         assert isinstance(node.target, ast.Name)
@@ -563,7 +589,7 @@ class _Writer:
 def _may_be_idle(call: ast.Call) -> bool:
     """Whether a call may hold of everything: it has a tolerance, or looks at many things."""
     named = _named(call.func)
-    return named in ("all", "any", *_CLOSE) or any(keyword.arg in _TOLERANCES for keyword in call.keywords)
+    return named in (*_LOOKING, *_CLOSE) or any(keyword.arg in _TOLERANCES for keyword in call.keywords)
 
 
 def _named(node: ast.expr) -> str:
@@ -576,6 +602,14 @@ def _named(node: ast.expr) -> str:
         case ast.Name(id=name) | ast.Attribute(attr=name):
             return name
     return ""
+
+
+def _returned(function: ast.FunctionDef) -> str:
+    """The name of what each call of a function returns, `D()` of `return D(x)`; "" where that may differ."""
+    ends = [inner.value for inner in own_nodes(function) if isinstance(inner, ast.Return)]
+    names = {"" if value is None else _named(value) for value in ends}
+    sure = len(names) == 1 and isinstance(function.body[-1], ast.Return) and not function.decorator_list
+    return names.pop() if sure else ""
 
 
 def _has_block(node: ast.AST) -> bool:

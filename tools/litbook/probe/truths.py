@@ -51,9 +51,13 @@ def always_true(value: Any, named: str = "") -> tuple[str, bool]:
 
     `named` is the last name of the text that it comes from, with `()` where that is a call. The second says
     whether the text can give nothing else: `x.is_contiguous` and `Linear(2, 2)` cannot, `re.match("a", x)`
-    and `functions.get("a")` may give None.
+    and `functions.get("a")` may give None. With `(…)` it is a function of Python's own, as in `repr(…)`.
     """
     kind, what = type(value), _kind(value)
+    if value is sys.modules:
+        return "the table of all modules, which is never empty", True
+    if named.endswith("(…)"):
+        return (f"what {named} makes of anything" if value else ""), bool(value)
     if what in _ALWAYS or not named:
         return what, what in _ALWAYS
     if not named.endswith("()"):
@@ -123,6 +127,12 @@ def is_empty(value: Any) -> bool:
         return hasattr(value, "__len__") and len(value) == 0
     shaped = libraries.is_array(kind) or (torch is not None and issubclass(kind, torch.Tensor))
     return shaped and 0 in value.shape
+
+
+def function_in(value: Any) -> str:
+    """What stands uncalled among the first hundred elements of a list or tuple; "" where nothing does."""
+    kinds = map(_kind, value[:100]) if type(value) in (list, tuple) else ()
+    return next((kind for kind in kinds if kind in (FUNCTION, METHOD)), "")
 
 
 def is_boundless(tolerance: Any) -> bool:

@@ -170,10 +170,11 @@ def truth_of(node: ast.expr) -> bool | None:
         case ast.Constant(value):
             return bool(value)
         case ast.List(elts) | ast.Set(elts) | ast.Tuple(elts):
-            sure = [element for element in elts if not isinstance(element, ast.Starred)]
-            return bool(sure) if sure or not elts else None
-        case ast.Dict(keys):
-            return bool(keys) if any(keys) or not keys else None
+            return _holds_any([e.value if isinstance(e, ast.Starred) else None for e in elts])
+        case ast.Dict(keys, values):
+            return _holds_any(
+                [value if key is None else None for key, value in zip(keys, values, strict=True)]
+            )
         case ast.JoinedStr(values):
             return True if any(isinstance(part, ast.Constant) and part.value for part in values) else None
         case ast.Lambda() | ast.GeneratorExp():
@@ -199,11 +200,20 @@ def _of_same_truth(node: ast.expr) -> ast.expr:
             return _of_same_truth(value)
         case ast.Call(ast.Name("list" | "set" | "sorted" | "tuple"), [ast.List() | ast.Set() as value], _):
             return value
+        case ast.Call(ast.Name("dict"), _, keywords) if any(keyword.arg for keyword in keywords):
+            return ast.Constant(True)
         case ast.Call(ast.Name("range"), [ast.Constant(int(end))], []):
             return ast.Constant(end > 0)
         case ast.IfExp(test, body, orelse) if (taken := truth_of(test)) is not None:
             return _of_same_truth(body if taken else orelse)
     return node
+
+
+def _holds_any(parts: list[ast.expr | None]) -> bool | None:
+    """Whether a container holds something: None is an element, any other part a container put into it."""
+    shown = ast.List | ast.Set | ast.Tuple | ast.Dict | ast.Constant
+    truths = {part is None or (truth_of(part) if isinstance(part, shown) else None) for part in parts}
+    return True if True in truths else None if None in truths else False
 
 
 def _holds_text(node: ast.expr) -> bool:

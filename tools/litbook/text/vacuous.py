@@ -15,8 +15,10 @@ from itertools import pairwise
 from litbook.errors import Place, Problem
 from litbook.record import model
 from litbook.record.model import Record, Section, Snapshot
+from litbook.text.tautology import SAME, why_same
 
 WAY_OUT = "claim also that there was something to see; where zero is the point, say so: # @zero: why"
+WAY_OUT_SAME = "claim something that can be false; where this is the point, say so: # @zero: why"
 WAY_OUT_THERE = "call it, or claim that it is there: … is not None"
 _EQUAL = ("==", "is", "<=", ">=")  # what holds between a thing and itself
 _CALLS = (ast.Call, ast.Await, ast.Yield, ast.YieldFrom, ast.NamedExpr)
@@ -29,29 +31,29 @@ def vacuous(record: Record) -> list[Problem]:
         if claim.verdict == "holds" and claim.kind == "assert" and not claim.zero:
             texts = tuple(side.text for side in claim.operands)
             shots = [None if side.value is None else section.snapshots[side.value] for side in claim.operands]
-            if why := next(why_nothing(claim.form, texts, shots, claim.count == 1), ""):
-                problems.append(_problem(record, section, claim.line, f"this claim says nothing: {why}"))
+            reasons = why_nothing(claim.form, texts, shots, claim.count == 1)
+            if why := next(reasons, "") or why_same(claim.text):
+                problems.append(_problem(record, section, claim.line, "claim", why))
     # One that ran in several processes says something where it does in any.
     says = {(check.key, check.line, check.column) for check in record.asserts if not check.nothing}
     for check in record.asserts:
         if check.nothing and (check.key, check.line, check.column) not in says:
             stands_in = record.by_key.get(check.key) or record.definition_of[check.key]
-            what, there = f"this assert says nothing: {check.nothing}", check.nothing.startswith("it asserts")
-            problems.append(
-                _problem(record, stands_in, check.line, what, WAY_OUT_THERE if there else WAY_OUT)
-            )
+            problems.append(_problem(record, stands_in, check.line, "assert", check.nothing))
     files = [source.path for source in record.sources]
     at = {(p.place.path, p.place.line, p.what): p for p in problems if p.place}
     return [at[place] for place in sorted(at, key=lambda place: (files.index(place[0]), place[1]))]
 
 
 def _problem(
-    record: Record, stands_in: Section | model.Definition, line: int, what: str, way_out: str = WAY_OUT
+    record: Record, stands_in: Section | model.Definition, line: int, kind: str, why: str
 ) -> Problem:
     source, number = record.sources[stands_in.file], stands_in.first + line
     text = source.text.split("\n")[number - 1]
     place = Place(source.path, number, len(text) - len(text.lstrip()) + 1, text)
-    return Problem("vacuous", what, place, way_out)
+    there = WAY_OUT_THERE if why.startswith("it asserts") else WAY_OUT
+    way_out = WAY_OUT_SAME if why == SAME else there
+    return Problem("vacuous", f"this {kind} says nothing: {why}", place, way_out)
 
 
 def why_nothing(
@@ -78,9 +80,25 @@ def why_nothing(
                 yield "both sides are empty"
             if called and once and _is_nan(a) and _is_nan(b):
                 yield "both sides are nan"
-        denied = between == "!=" or (before[-1:] == ["not"] and not called)
+        if once and between in ("<=", ">=") and _is_empty(a if between == "<=" else b):
+            yield "nothing is within everything"
+        if once and between == "in" and _is_empty(a) and isinstance(b, model.Scalar):
+            yield "the empty text is in every text"
+        if any(_number(shot) == 0 and _taken_from_itself(text) for text, shot in ((left, a), (right, b))):
+            yield "what is taken from itself is zero"
+        denied = between in ("!=", "not in") or (before[-1:] == ["not"] and not called)
         if denied and once and left != right and "nan" in (_number(a), _number(b)):
             yield "it compares with nan, which equals nothing and has no order"
+
+
+def _taken_from_itself(text: str) -> bool:
+    """Whether it holds a difference of the same thing twice."""
+    with contextlib.suppress(SyntaxError, ValueError):
+        for node in ast.walk(ast.parse(text, mode="eval")):
+            match node:
+                case ast.BinOp(left, ast.Sub(), right) if ast.dump(left) == ast.dump(right):
+                    return not _calls(ast.unparse(left))
+    return False
 
 
 def _is_rest(text: str) -> bool:
