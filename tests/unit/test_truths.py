@@ -204,6 +204,8 @@ assert n not in (4, 6) and n != 4 and n != -n and x.shape != [n] and n is not No
 assert n == 4 or n != 6 and n > 3
 assert (n or xs) is not None and helper(n) != helper(4) or helper(4) == helper(n)
 assert (x - 2).abs().max() == 1 and x is not kept and hasattr(x, 'shape') and isinstance(n, (int, str))
+assert torch.allclose(*(x, x.clone())) and math.isclose(n, 5.0001, *(), **{'rel_tol': 1e-3}) and max(*(n, 4)) == 5
+assert torch.allclose(x, x + 1, *(1e-5, 2.0)) and torch.isclose(x, x + 1, *[1e-5], *[2.0]).all()
 assert hex(n) and maybe(n) and not maybe(None)
 """
 IMPORTS = "import functools, math, re, subprocess, sys\nfrom pathlib import Path\nfrom unittest.mock import ANY, Mock, MagicMock\nimport numpy as np, pytest, torch\n"

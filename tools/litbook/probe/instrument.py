@@ -513,11 +513,13 @@ class _Writer:
         return self._tested(test, statement, numbers, claim)
 
     def _looked(self, node: ast.expr, statement: int, named: str) -> ast.expr:
+        if isinstance(node, ast.Starred):  # of several arguments none is known
+            return node
         name = _at(node, ast.Constant(named))
         return self._call("looked", node, statement, next(self.parts), node, name)
 
     def _bounded(self, node: ast.expr, statement: int) -> ast.expr:
-        return self._call("tolerance", node, statement, node)
+        return node if isinstance(node, ast.Starred) else self._call("tolerance", node, statement, node)
 
     def _tested(
         self,
