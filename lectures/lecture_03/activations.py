@@ -361,7 +361,7 @@ def a_norm_in_pieces_keeps_float32_copies() -> None:
         the whole block keeps {more:.0%} more. The cause is that two copies in `float32` take `8`
         bytes for each number, where the kernel keeps `2`.
     """)
-    other = replace(config, width=2048)
+    other = replace(config, width=2048)  # @hide
     question(r"""
         Another block is `2048` wide and has two norms, on numbers in `bfloat16`. How many bytes
         fewer does it keep for a token if each norm runs in one kernel, and not in pieces?
@@ -460,7 +460,8 @@ def checkpointing_keeps_the_input_alone() -> None:
         block runs once more from this input.
 
         PyTorch's `checkpoint` does this. Try it with a small block that reads `2` texts of `32`
-        tokens of `64` numbers. `saved_bytes_of` adds up the bytes that autograd keeps:
+        tokens of `64` numbers. `saved_bytes_of` adds up the bytes that autograd keeps, without
+        `given`, the parameters and angles that are there in any case:
     """)
     block = Block(SMALL).bfloat16()
     x = torch.randn(2, 32, 64, dtype=torch.bfloat16, requires_grad=True)
@@ -470,7 +471,7 @@ def checkpointing_keeps_the_input_alone() -> None:
         y: Tensor = checkpoint(block, x, turn, use_reentrant=False)
         return y
 
-    given = [*block.parameters(), turn]  # there in any case, so not counted  # @hide
+    given = [*block.parameters(), turn]
     kept = saved_bytes_of(lambda: checkpointed(x), given)  # @inspect kept as B
     assert kept == x.nbytes == 2 * 64 * (2 * 32), \
         "Autograd keeps 2 bytes for each number of the block's input, and nothing else."
@@ -802,9 +803,9 @@ def recomputing_attention_alone_is_nearly_free() -> None:
 
         How much would it be in GPT-3? There the weights are the larger part of all that a layer
         keeps. Its width is $d = 12288$, and it reads $s = 2048$ tokens. In a forward pass, a token
-        takes $24d^2$ FLOPs in the matrices of a layer, and $4sd$ in attention's two products. A
-        training step takes `3` times that. If both products run once more, a step takes this share
-        more:
+        takes $24d^2$ FLOPs in the matrices of a layer, and $4sd$ in attention's two products,
+        scores and weighted sums. A training step takes `3` times that. Even if both products run
+        once more, a step takes only this share more:
 
         $$
         \frac{{4sd}}{{3\,(24d^2 + 4sd)}}
@@ -816,7 +817,7 @@ def recomputing_attention_alone_is_nearly_free() -> None:
     """)
     question(r"""
         GPT-3 has width $d = 12288$. Let it read texts of $s = 8192$ tokens, `4` times as long. By
-        what share do the FLOPs of a step grow if scores and sums run once more?
+        what share do the FLOPs of a step grow if scores and weighted sums run once more?
     """, answer=4 * 8192 / (3 * (24 * 12288 + 4 * 8192)),
         check=16 * again / (3 * (4 * (forward - again) + 16 * again)), unit="%", within=0.05, wrong={
             "That is the share of a forward pass.": 4 * 8192 / (24 * 12288 + 4 * 8192),
@@ -876,5 +877,7 @@ def logits_weigh_as_much_as_layers() -> None:
     question(r"""
         Llama-2 has a vocabulary of `32000` tokens. How many GB does the softmax for a text of
         `8192` tokens take in `float32`, `4` bytes a number?
-    """, answer=8192 * 32000 * 4 / GB, check=held / 128256 * 32000 / GB, unit="GB", within=0.03,
-        why="A number of `4` bytes for each token of the text and each token of the vocabulary.")
+    """, answer=8192 * 32000 * 4 / GB, check=held / 128256 * 32000 / GB, unit="GB", within=0.03, wrong={
+            "A number of float32 takes four bytes.": 8192 * 32000 / GB,
+        }, hint="How many scores does the text have?",
+        why="Each of `8192` tokens has a score for each of `32000` tokens of the vocabulary, of `4` bytes.")

@@ -125,8 +125,8 @@ def a_block_is_seven_matrices() -> None:
         gains are next to nothing.
     """)
     figure(plot_block(matrices(SMALL)), caption=r"""
-        The seven matrices of this block to one scale, a row of weights for each number that goes
-        in; `down` is turned on its side. The feed-forward part has three quarters of the area.
+        The seven matrices of this block to one scale. The area of a matrix is its number of
+        weights, and the feed-forward part has three quarters of it.
     """, alt=r"""
         Seven rectangles. Query and out are squares, key and value a quarter as wide. Gate, up and
         down are two and a half times as long as the squares.
@@ -215,8 +215,8 @@ def rmsnorm_forgets_the_scale() -> None:
         "RMSNorm has a gain for each number, and LayerNorm a gain and a bias."  # @hide
     note(rf"""
         So the matrix behind a norm sees how the numbers of a token relate to each other, and never
-        how large they are. (With the usual tiny `eps`, {change:.1%} of the result changes where the
-        numbers are as small as `0.02`.)
+        how large they are. (With the usual tiny `eps` that is not quite exact: where the numbers
+        are as small as `0.02`, a hundredfold token gives a result that differs by {change:.1%}.)
     """)
     four = RMSNorm(4, eps=0)  # @hide
     question(r"""
@@ -295,9 +295,9 @@ def rotary_embedding_tells_distances() -> None:
     assert math.isclose(slow, least, rel_tol=1e-5), \
         "The slowest of 64 pairs turns by 10000 to the power -126/128, in radians."  # @hide
     note(rf"""
-        So the score tells how far apart tokens are, and not where in the text they stand. The pairs
-        turn at different speeds because an arrow looks the same after a full turn: the quick pairs
-        tell near tokens apart, the slow ones far tokens. In a head of `128` numbers the slowest
+        So the score tells how far apart tokens are, and not where in the text they stand. Why do
+        the pairs turn at different speeds? An arrow looks the same after a full turn, so a quick
+        pair alone would take some far tokens for near ones. In a head of `128` numbers the slowest
         pair takes {2 * math.pi / slow:,.0f} tokens for a full turn.
     """)
     question(r"""
@@ -379,10 +379,10 @@ def heads_of_queries_share_keys() -> None:
         several heads of queries use the same keys and values [@gqa]. This is *grouped-query
         attention*. The heads of keys and values are then called *KV heads*.
 
-        Here `8` heads of queries share `2` KV heads, four of them each. A head has `16` numbers for
-        each token, and there are `2` texts of `6` tokens. `few` stands for the keys, and as well
-        for the values. Beside it stands `many`: the same without sharing. All are on the device
-        `meta`, where a tensor has a shape and no data:
+        Here `8` heads of queries share `2` KV heads; each of the two serves four heads of queries.
+        There are `2` texts of `6` tokens, and a head has `16` numbers for each token. `few` has the
+        shape of the keys, which is also that of the values. `many` is what it would be without
+        sharing. All are on the device `meta`, where a tensor has a shape and no data:
     """)
     b, t, heads, kv_heads, c = 2, 6, 8, 2, 16  # @unnoticed: 2 -> 3, 2 -> 4: any batch, and any heads that share
     with torch.device("meta"):
@@ -472,9 +472,9 @@ def heads_of_queries_share_keys() -> None:
             What is kept shrinks as the KV heads do. The FLOPs of attention stay, and so does most
             of the block: only the matrices of keys and of values shrink.
         """, caption=r"""
-            The seven matrices of a block of Llama-3-8B to one scale, a row of weights for each
-            number that goes in; `down` is turned on its side. The KV cache is what is kept of a
-            text: the keys and values of all its tokens.
+            The seven matrices of a block of Llama-3-8B to one scale: the area of a matrix is its
+            number of weights. The KV cache is what is kept of a text: the keys and values of all
+            its tokens.
         """, alt=r"""
             Seven rectangles. With 32 KV heads the four of attention are squares of one size. Gate,
             up and down are three and a half times as long as they are high.
@@ -579,7 +579,8 @@ def each_matrix_costs_two_flops_per_weight() -> None:
         key, value and out in attention, and gate, up and down in the feed-forward part. `Block`
         builds it on the device `meta`, where a tensor has a shape and no data. PyTorch's
         `FlopCounterMode` does not know our rule: it looks at the shapes of every product that runs.
-        `matrices` gives the rows and columns of the seven:
+        `by_counter` holds what it counts for each matrix, and `matrices` gives the rows and columns
+        of the seven:
     """)
     tokens = 2048
     with torch.device("meta"):
@@ -620,9 +621,9 @@ def each_matrix_costs_two_flops_per_weight() -> None:
         "At 2048 tokens, attention's two products are 7 % of the block's FLOPs."  # @hide
     note(rf"""
         With `2048` tokens the two products are {share:.1%} of the block's FLOPs. In a longer text
-        they are more, because they grow with the square of the tokens, and the matrices' FLOPs only
-        with the tokens. (The counter leaves out norms and softmax, which do a few operations for a
-        number where a matrix does thousands.)
+        their share is larger, because they grow with the square of the tokens, and the matrices'
+        FLOPs only with the tokens. (The counter leaves out norms and softmax, which do a few
+        operations for a number where a matrix does thousands.)
     """)
     parts = {
         f"{length:,} tokens": {
@@ -705,8 +706,9 @@ def published_counts_follow_from_eight_numbers() -> None:
           models also have $b$ biases in each block;
         - a last norm, of $d$ gains;
         - two tables of $V \cdot d$ numbers, for the $V$ tokens of the vocabulary. The *embedding*
-          turns a token into a row of $d$ numbers, and the *head* turns the last row into a score
-          for each token. In a *tied* model one table serves as both, so $2Vd$ becomes $Vd$.
+          turns a token into a row of $d$ numbers, and the *head* turns the row that comes out of
+          the last block into a score for each token. In a *tied* model one table serves as both, so
+          $2Vd$ becomes $Vd$.
 
         Together:
 

@@ -381,7 +381,7 @@ def a_processor_waits_for_weights_too() -> None:
     model, light = Transformer(HEAVY), Transformer(LIGHT)
     tokens = torch.zeros(1, 16, dtype=torch.int64)
     weights = [p for p in model.parameters() if p is not model.embedding.weight]
-    heavy = sum(p.nbytes for p in weights)  # @inspect heavy as B
+    heavy = sum(p.nbytes for p in weights)  # @inspect round(heavy / 1e6) as MB
     assert heavy > 90e6, \
         "The weights are larger than the cache of most processors."
     with torch.no_grad():
@@ -391,7 +391,7 @@ def a_processor_waits_for_weights_too() -> None:
         calls = quickest(lambda: light(tokens[:, :1]))  # @measure calls as s
     assert calls < reading, \
         "The calls alone take less time than reading the weights."
-    alike = single / reading  # @measure alike as times
+    alike = single / reading  # @measure round(alike, 1) as times
     least = 1 / SLACK  # @hide
     assert least < alike < SLACK, \
         f"A token takes 1/{SLACK} to {SLACK} times the time of reading the weights."
@@ -399,9 +399,9 @@ def a_processor_waits_for_weights_too() -> None:
     assert single < at_once < one_by_one, \
         "16 tokens at once take less time than 16 tokens one after the other."
     note(r"""
-        Both hold on the machine that built this page. The times stand in the margin: a token takes
-        `alike` times as long as reading the weights, and `16` tokens at once take `at_once` instead
-        of `one_by_one`.
+        Both hold on the machine that built this page; its times stand in the margin. The cause is
+        the same as on a card: for a single token, reading the weights takes longer than computing
+        with them.
     """)
     question(r"""
         A processor reads `20` GB a second. How many tokens a second does it write at best with a
@@ -476,7 +476,7 @@ def a_batch_shares_the_weights() -> None:
         "For a small model, weights once and 1 or 16 caches are 7,184,384 and 15,048,704 bytes."  # @hide
     assert 1 < above < 1.2, \
         "The bytes that its operations move grow as the formula says, but for a fifth at most."  # @hide
-    batches = [1, 4, 16, 64, 256]  # @inspect batches as texts
+    batches = [1, 4, 16, 64, 256]  # @inspect batches
     short = [pace_of(LLAMA_3_8B, b, 128) for b in batches]
     long = [pace_of(LLAMA_3_8B, b, 8192) for b in batches]
     for_short = [round(pace) for pace in short]  # @inspect for_short as tokens/s
@@ -585,7 +585,7 @@ def memory_limits_the_batch() -> None:
     note(rf"""
         Beside the weights there are {left / GiB:.1f} GiB left, so {texts} full texts fit, if
         nothing else takes memory. Shorter texts have smaller caches, so more of them fit. In the
-        picture, the line of a length ends in a thin part, where memory is too small:
+        picture, a line becomes thin where the caches no longer fit:
     """)
     more = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]  # @hide
     figure(plot_paces(more, {c: [pace_of(LLAMA_3_8B, b, c) for b in more] for c in (128, 2048, 8192)},
@@ -756,7 +756,7 @@ def a_guess_is_cheap_to_check() -> None:
     dearer = work[1] / work[0]  # @inspect dearer as times
     heavier = moved[1] / moved[0]  # @inspect round(heavier, 2) as times
     assert dearer == 5.0, "A pass over 5 tokens takes 5 times the FLOPs of a pass over one."
-    assert 1 < heavier < 1.2, "It moves less than 1.2 times the bytes."
+    assert 1 < heavier < 1.2, "A pass over 5 tokens moves less than 1.2 times the bytes."
     note(rf"""
         The check takes {dearer:.0f} times the FLOPs, but only {heavier:.2f} times the bytes,
         because the weights are read once for all tokens of the pass. And the bytes are what takes
@@ -799,7 +799,7 @@ def guesses_pay_if_they_are_often_right() -> None:
         "Random draws bring as many tokens as the formula says."
     note(r"""
         The guesses take time, too. Say that a guess takes the share $q$ of a pass of the large
-        model. Then `4` guesses and their check take as long as $1 + nq$ passes, and the text is
+        model. Then $n$ guesses and their check take as long as $1 + nq$ passes, and the text is
         written faster by the factor
 
         [@eq:speculation]: $$

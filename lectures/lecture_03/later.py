@@ -77,9 +77,9 @@ def a_head_has_a_size_of_its_own() -> None:
     assert wider == 2.0, \
         "With the wide heads, scores and sums take twice the FLOPs."  # @hide
     note(rf"""
-        As in Llama, its heads would have `1024 / 16 = 64` numbers. Then it would have {fewer:.0%}
-        fewer parameters, and scores and weighted sums would take half the FLOPs. So wider heads are
-        a choice that costs weights and FLOPs.
+        With heads as in Llama, of `1024 / 16` numbers, the model would have {fewer:.0%} fewer
+        parameters, and scores and weighted sums would take half the FLOPs. So wider heads are a
+        choice that costs weights and FLOPs.
     """)
     with torch.device("meta"):  # @hide
         other = Attention(replace(QWEN_3, width=2048, heads=24), "fused")  # @hide
@@ -177,7 +177,7 @@ def a_token_meets_a_few_of_many_experts() -> None:
 
 @aside
 def experts_want_large_batches() -> None:
-    """Experts divide the batch, so each waits for memory longer."""
+    """With experts, many more tokens are needed before a card waits for arithmetic."""
     note(r"""
         To multiply tokens by a matrix, a card reads the matrix once. If only a few tokens go
         through it, reading takes longer than computing, and the card waits for its memory. How many
@@ -395,12 +395,12 @@ def deepseek_is_counted() -> None:
     blocks = 61 * (attention + gains) + 3 * dense + 58 * routed
     total = blocks + d + 2 * 129280 * d  # @inspect round(total / 1e9) as billion
     assert total == 671_026_419_200, \
-        "The shapes give 671,026,419,200 parameters, as many as published."
+        "The shapes give 671,026,419,200 parameters, the 671 billion that are published."
     note("A token leaves `256 - 8` experts of each of the `58` layers idle, and of the table of tokens at the beginning it looks up a single row. All other parameters it meets:")
     idle = 58 * (256 - 8) * expert
     met = total - idle - 129280 * d  # @inspect round(met / 1e9) as billion
     assert round(met / 1e9) == 37, \
-        "A token meets 37 billion parameters, as many as published."
+        "A token meets 37 billion parameters, as is published."
     share = 58 * 257 * expert / total  # @inspect share as %
     assert 0.97 < share < 0.98, "98 % of all parameters are in the experts."
     note(rf"""

@@ -142,11 +142,12 @@ def every_operation_has_an_intensity() -> None:
         \frac{{\text{{FLOPs}}}}{{\text{{bytes}}}} > \frac{{\text{{peak}}}}{{\text{{bandwidth}}}}.
         $$
 
-        On the right, the left side belongs to the operation: its *intensity*, the FLOPs that it
-        does with each byte. The right side belongs to the card: its *ridge*, the FLOPs that it can
-        do while one byte arrives. So an operation whose intensity is below the ridge waits for
-        memory. The {H100.name} has a peak of {PEAK / 1e12:.1f} TFLOP/s in `bfloat16` and a
-        bandwidth of {BANDWIDTH / 1e12:.2f} TB/s [@nvidia-h100]:
+        In the second form, FLOPs divided by bytes belong to the operation: this is its *intensity*,
+        the FLOPs that it does with each byte. Peak divided by bandwidth belongs to the card: this
+        is its *ridge*, the FLOPs that it can do while one byte arrives. So an operation whose
+        intensity is below the ridge waits for memory. The {H100.name} has a peak of
+        {PEAK / 1e12:.1f} TFLOP/s in `bfloat16` and a bandwidth of {BANDWIDTH / 1e12:.2f}
+        TB/s [@nvidia-h100]:
     """)
     card = H100.bfloat16, H100.bandwidth  # @hide
     assert card == (PEAK, BANDWIDTH) == (989.5e12, 3.35e12), \
@@ -737,15 +738,15 @@ def even_one_number_takes_microseconds() -> None:
         Measure it. `quickest` returns the shortest time of a call on this machine, here of adding
         one to a tensor, from one number to about a million:
     """)
-    sizes = [2**p for p in (0, 5, 10, 15, 20)]  # @inspect sizes as numbers  # @unnoticed: 0, 5, 15, 20: points of the curve
+    sizes = [2**p for p in (0, 5, 10, 15, 20)]  # @inspect sizes  # @unnoticed: 0, 5, 15, 20: points of the curve
     tensors = [torch.zeros(size) for size in sizes]
     seconds = [quickest(partial(torch.add, x, 1)) for x in tensors]  # @measure seconds as s
     one, thousand, million = (seconds[i] for i in (0, 2, 4))
-    thousand_to_one = thousand / one  # @measure thousand_to_one as times
+    thousand_to_one = thousand / one  # @measure round(thousand_to_one, 1) as times
     few = 4
     assert thousand_to_one < few, \
         "A thousand numbers take less than 4 times as long as one."
-    million_to_thousand = million / thousand  # @measure million_to_thousand as times
+    million_to_thousand = million / thousand  # @measure round(million_to_thousand, 1) as times
     assert million_to_thousand > few, \
         "A million numbers take more than 4 times as long as a thousand."
     figure(plot_lines(sizes, {"one addition": [s / MICRO for s in seconds]}, "numbers", "µs", log=True),
@@ -830,8 +831,8 @@ def operations_run_in_turn() -> None:
         $$
 
         See it with eight operations. `in_lanes` computes when each is handed over, when it starts,
-        and when all are done, in µs. The first argument is the time of a launch, the second that of
-        an operation:
+        and when all are done, in µs. Its arguments are the time of a launch and that of an
+        operation; with `AT_THE_END` the program waits for results only when all is launched:
     """)
     short, long = in_lanes(5, 2, AT_THE_END), in_lanes(5, 20, AT_THE_END)
     times = short["total"], long["total"]  # @inspect times as µs
@@ -839,7 +840,7 @@ def operations_run_in_turn() -> None:
         "Operations of 2 µs wait for their launches: 8 launches and the last operation."
     assert times[1] == 5 + 8 * 20, \
         "Operations of 20 µs wait for one launch only, the first."
-    note("So if the operations are short, the time is that of the launches, and if they are long, that of the card. (At the beginning or the end, a single launch or operation comes on top.) Try other times:")
+    note("So if the operations are short, the time is that of the launches, and if they are long, that of the card. (The last operation, or the first launch, comes on top.) Try other times:")
     after_each = in_lanes(5, 2, AFTER_EACH)["total"]  # @hide
     assert after_each == 8 * (5 + 2), \
         "If the program waits for each, the times add up."  # @hide
@@ -887,7 +888,7 @@ def a_block_waits_for_three_things() -> None:
         `5` µs for a launch. Here are the µs that launching takes, and those that the card takes,
         for `1` token to `4096`:
     """)
-    lengths = [1, 8, 64, 512, 4096]  # @inspect lengths as tokens  # @unnoticed: 8, 64, 512: points of the curves
+    lengths = [1, 8, 64, 512, 4096]  # @inspect lengths  # @unnoticed: 8, 64, 512: points of the curves
     times = [waits(tokens) for tokens in lengths]
     launches = [round(t.launches / MICRO) for t in times]  # @inspect launches as µs
     on_card = [round(t.card / MICRO) for t in times]  # @inspect on_card as µs

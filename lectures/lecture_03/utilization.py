@@ -65,8 +65,8 @@ def training_costs_six_per_weight_and_twelve_per_pair() -> None:
         \text{FLOPs of training on a token} = 6N + 12\,L\,d\,T
         $$
 
-        $N$ are the weights in the matrices of the blocks and of the head. The embedding does not
-        belong to it, because looking up a row multiplies nothing.
+        Here $N$ counts the weights in the matrices of the blocks and of the head. It leaves out the
+        embedding, because looking up a row multiplies nothing.
 
         Check the formula on a small model with $L = 2$ layers, $d = 64$ and $N = 88320$. It reads
         `3` texts of $T = 32$ tokens. `step` is a training step, forward and backward, and `flops`
@@ -477,7 +477,7 @@ def mfu_is_measured_here() -> None:
     mfu = {
         name: rate * c.flops_per_token(config, context) / reached
         for name, c in CONVENTIONS.items()
-    }  # @measure mfu
+    }  # @measure mfu as %
     above = mfu["nanoGPT"] / mfu["Megatron-LM"] - 1  # @measure above as %
     assert round(above, 2) == 0.32, \
         "By nanoGPT's formula, the MFU is 32 % higher than by Megatron-LM's."
@@ -608,7 +608,7 @@ def a_long_context_can_lift_mfu_above_one() -> None:
         "With 8192 tokens, the reported MFU is less than 72 %."
     assert 1.09 < reported[-1] < 1.1, \
         "With a million tokens, it is more than 109 %."
-    first = next(n for n, m in zip(lengths, reported) if m > 1)  # @inspect first
+    first = next(n for n, m in zip(lengths, reported) if m > 1)  # @inspect first as tokens
     assert first == 262144, \
         "From 262144 tokens of context on, the reported MFU exceeds one."
     note(rf"""
@@ -617,7 +617,7 @@ def a_long_context_can_lift_mfu_above_one() -> None:
         text, the more of the FLOPs are those of attention. So when you report an MFU, say which
         formula you used, and give the tokens per second too.
     """)
-    far = [c.flops_per_token(LLAMA_3_8B, 2**60) for c in (usual, true)]  # @unnoticed: 2, 60: any context without end
+    far = [c.flops_per_token(LLAMA_3_8B, 2**60) for c in (usual, true)]  # @unnoticed: 2, 60: any context without end  # @hide
     question(r"""
         With a very long context, nearly all FLOPs are those of attention. The card computes $7LdT$
         FLOPs at `65%` of its peak, and the formula counts $12LdT$. How many percent is the reported

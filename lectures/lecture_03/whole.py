@@ -266,7 +266,7 @@ def a_text_with_a_known_entropy() -> None:
     line = spelled(text[0, 1:])  # @inspect line
     assert len(line) == RUN.context == 32, \
         "The line has 32 letters and spaces."  # @hide
-    different = {spelled(word) for word in words}  # @hide
+    different = {spelled(word) for word in words}
     assert len(different) == WORDS == 32, "The lexicon has 32 different words."  # @hide
     note(r"""
         The *surprise* of something that had the probability $p$ is $-\log p$: nothing if it was
@@ -405,7 +405,7 @@ def the_run_is_predicted() -> None:
         | of these, $N$ in the matrices of blocks and head | {forward_flops(RUN, 1, 0) // 2:,} |
     """)
     count, model = parameter_count(RUN), fresh_model()  # @hide
-    assert count == sum(p.numel() for p in model.parameters()), \
+    assert count == 376_192 == sum(p.numel() for p in model.parameters()), \
         "The built model has as many parameters."  # @hide
     note(r"""
         **Loss.** The loss is the mean of $-\log p$, where $p$ is the probability that the model
@@ -446,11 +446,11 @@ def the_run_is_predicted() -> None:
         "Six FLOPs for each parameter and token would be a little less."  # @hide
     note(r"""
         **Memory.** Each parameter takes `4` bytes, and so do its gradient and its two averages in
-        the optimizer: `4 * 4` bytes for each of `count` parameters. Besides there are the
-        activations of one batch, what autograd keeps for the backward pass. `saved_bytes_of` adds
-        them up. No more than the sum of both is needed:
+        the optimizer: `4 * 4` bytes for each parameter. Besides there are the activations of one
+        batch, what autograd keeps for the backward pass. `saved_bytes_of` adds them up. No more
+        than the sum of both is needed:
     """)
-    state = 4 * 4 * count  # @inspect round(state / 1e6, 1) as MB
+    state = 4 * 4 * 376_192  # @inspect round(state / 1e6, 1) as MB
     in_model = sum(p.nbytes for p in model.parameters())  # @hide
     assert state == 4 * in_model, \
         "Parameters, gradients and two averages are four times the model."  # @hide
@@ -820,10 +820,10 @@ def the_formulas_of_a_transformer() -> None:
     note(rf"""
         | what | formula | here | shown in |
         |---|---|---|---|
-        | parameters | $L(2d^2 + 2d\,d_{{kv}} + 3dh + 2d) + d + 2Vd$ | {P:,} | [@eq:parameters] |
+        | parameters | $L(2d^2 + 2d\,d_{{kv}} + 3dh + 2d) + d + 2Vd$ | {P / 1e9:.2f} billion | [@eq:parameters] |
         | FLOPs of training, a token | $6N + 12LdT$ | {training / 1e9:.1f} GFLOP | [@eq:training] |
-        | kept for the backward pass, a token and layer | $12d + 4d_{{kv}} + 8h$ | {kept:,} B | [@eq:activations] |
-        | KV cache of a text | $2L\,d_{{kv}}\,T \cdot 2$ | {cache:,} B | [@eq:cache] |
+        | kept for the backward pass, a token and layer | $12d + 4d_{{kv}} + 8h$ | {kept / 1e3:.0f} kB | [@eq:activations] |
+        | KV cache of a text | $2L\,d_{{kv}}\,T \cdot 2$ | {cache / 2**30:.0f} GiB | [@eq:cache] |
         | decoding step, {B} texts | $\max(2N/\text{{bandwidth}}, 2BN/\text{{peak}}) + B \cdot \text{{cache}}/\text{{bandwidth}}$ | {1e3 * step:.1f} ms | [@eq:step] |
         | time of a block | $\sum \max(\text{{FLOPs}}/\text{{peak}}, \text{{bytes}}/\text{{bandwidth}})$ | {1e3 * waits(T).card:.1f} ms | [@eq:block-time] |
         | tokens a second, training | $\text{{MFU}} \cdot \text{{peak}} / (6N + 12LdT)$ | {speed:,.0f} at {0.4:.0%} | [@eq:mfu] |
