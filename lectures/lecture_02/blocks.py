@@ -24,8 +24,10 @@ def to_e2m1(x: Tensor) -> Tensor:
 def four_bits_hold_eight_sizes() -> None:
     """Four bits hold eight sizes, and the largest number decides how many come out as zero."""
     note(r"""
-        Some cards multiply in four bits [@ocp-mx]. What can such a number be? E2M1 has a sign, two
-        bits of exponent and one of fraction [@ocp-mx], so all its sizes can be written down:
+        Some cards multiply numbers of four bits [@ocp-mx]. Which numbers can so few bits hold? In
+        the format *E2M1* they are a sign, two bits of exponent and one bit of fraction [@ocp-mx].
+        Beside the sign there are `2**3` patterns of bits, so there are `8` sizes. `value` decodes
+        them:
     """)
 
     def value(code: int) -> float:
@@ -35,29 +37,43 @@ def four_bits_hold_eight_sizes() -> None:
         return 2.0 ** (exponent - 1) * (1 + fraction / 2)
 
     sizes = [value(code) for code in range(8)]  # @inspect sizes
-    assert sizes == SIZES.tolist(), "exponent and fraction, decoded"
+    assert sizes == SIZES.tolist(), "The sizes are 0, 0.5, 1, 1.5, 2, 3, 4 and 6."
     note(r"""
-        A tensor is stretched until its largest number meets the largest size. Whatever is then
-        below half of the smallest is gone. For normally distributed numbers the share can be
-        predicted from the largest of them alone, by the error function:
+        To use all of them, a tensor is *stretched*: multiplied by a factor that takes its largest
+        number to `6`. Then each number is rounded to the nearest size; `to_e2m1` does that.
+        Whatever is below `0.25`, half of the smallest size, becomes zero. How many are that? Take
+        `2**17` normally distributed numbers. Their distribution predicts the share (by the error
+        function `erf`):
     """)
     x = torch.randn(2**17)
     factor = sizes[-1] / x.abs().max().item()
-    off = (x * factor).abs().max() / sizes[-1] - 1
-    assert abs(off) <= torch.finfo(x.dtype).eps, "up to the top"
+    off = (x * factor).abs().max() / sizes[-1] - 1  # @hide
+    assert abs(off) <= torch.finfo(x.dtype).eps, "Stretched, the largest number is the largest size."  # @hide
     predicted = math.erf(sizes[1] / 2 / factor / math.sqrt(2))  # @inspect predicted as %
     lost = (to_e2m1(x * factor) == 0).float().mean().item()  # @inspect lost as %
-    assert abs(lost - predicted) < LUCK, "counted, predicted"
-    note("One outlier, and the stretch serves nobody else:")
+    assert abs(lost - predicted) < LUCK, \
+        "The predicted share of the numbers becomes zero."
+    note("Now make a single number of them very large, `100`, and stretch again:")
     x[0] = 100  # @unnoticed: 0, 100 -> 200, 100 -> 101: any outlier
     factor = sizes[-1] / x.abs().max().item()
     lost = (to_e2m1(x * factor) == 0).float().mean().item()  # @inspect lost as %
-    assert 0.9999 < lost < 1, "all but a few"
+    assert 0.9999 < lost < 1, "With one outlier, nearly all numbers become zero."
+    note(r"""
+        The outlier decides the factor for all. All others are then small against the largest size,
+        and are rounded to zero.
+    """)
     question(r"""
-        A tensor has `4` as its largest number and is stretched to fill E2M1. Below which size do
-        its numbers become zero?
+        The largest number of a tensor is `4`, and the tensor is stretched to fill E2M1, up to `6`.
+        Numbers below which size, before stretching, become zero?
     """, answer=sizes[1] / 2 * 4 / sizes[-1],
-        check=max(k / 600 for k in range(600) if to_e2m1(torch.tensor(k / 600 * 6 / 4)) == 0))
+        wrong={
+            "That is the size after stretching.": 0.25,
+            "That is divided by the wrong factor: stretching makes the numbers larger.": 0.375,
+        },
+        check=max(k / 600 for k in range(600) if to_e2m1(torch.tensor(k / 600 * 6 / 4)) == 0), why=r"""
+            After stretching, numbers below `0.25` become zero. Stretching multiplies by `6 / 4`, so
+            before it they were below `0.25 * 4 / 6`.
+        """)
 
 
 def by_power_of_two(
@@ -72,9 +88,17 @@ def by_power_of_two(
 def an_outlier_ruins_its_own_block_only() -> None:
     """With a scale for each block, an outlier ruins its own block only."""
     note(r"""
-        What helps against outliers? More scales. The *MX* formats give one to every `32` numbers: a
-        byte that holds an exponent and nothing else, E8M0, and so a power of two [@ocp-mx]. MXFP8
-        keeps the numbers themselves in E4M3, as here, or in E5M2.
+        A format of few bits needs a *scale*: a factor that takes the largest number of a tensor to
+        the largest of the format. One huge number, an *outlier*, then makes all others too small.
+        What helps? More scales. The *MX* formats have one for each *block* of `32` numbers
+        [@ocp-mx]. It is a byte that holds an exponent and nothing else, so it is a power of two.
+        The numbers themselves are in `E4M3`, a format of one byte, in the variant that is used
+        here, MXFP8.
+
+        Take `4096` random numbers, one of which is made a million. `by_power_of_two` computes
+        scales for blocks of a given size. `harmed` gives the share of numbers that are off by more
+        than an eighth after a round trip through the format. First with one scale for all, then
+        with one for each block:
     """)
     x, size, top = torch.randn(2**12), 32, 448.0
     x[0] = 1e6  # @unnoticed: 0: any place
@@ -90,21 +114,34 @@ def an_outlier_ruins_its_own_block_only() -> None:
         return wrong.sum().item() / len(x)
 
     one, many = by_power_of_two(x, len(x), top), by_power_of_two(x, size, top)
-    assert (len(one), len(many)) == (1, 128), "scales"
+    assert (len(one), len(many)) == (1, 128), \
+        "4096 numbers in blocks of 32 have 128 scales."
     whole = harmed(*through(one))  # @inspect whole as %
     blocks = harmed(*through(many))  # @inspect blocks as %
-    assert whole > 0.99, "lost with one scale"
+    assert whole > 0.99, "With one scale, nearly all numbers are lost."
     two_blocks = 2 * size / len(x)
-    assert blocks < two_blocks, "lost with many: about a block"
-    note("And the price, in bits a number: those of the format, and a share of the scale.")
+    assert blocks < two_blocks, \
+        "With a scale for each block, about one block is lost."
+    note(r"""
+        Only the block of the outlier is lost, because only its scale has to reach up to a million.
+        What do the scales cost? `8` bits for each `32` numbers:
+    """)
     codes, scales = through(many)
     paid = 8 * (codes.nbytes + scales.nbytes) / len(x)  # @inspect paid as bits
-    assert paid == 8 + 8 / size, "stored, by formula"
+    assert paid == 8 + 8 / size, \
+        "A number takes its 8 bits, and a quarter of a bit for the scale."
     question(r"""
-        MXFP4 keeps the numbers in E2M1, under the same scales. How many bytes does a matrix of
-        `4096 × 4096` take?
+        MXFP4 keeps numbers in `4` bits each, with a scale of `8` bits for each block of `32`. How
+        many bytes does a matrix of `4096 * 4096` numbers take?
     """, answer=4096 * 4096 * (4 + 8 / size) / 8,
-        check=4096 * 4096 // 2 + 4096 * 4096 // 32, unit="B")
+        wrong={
+            "The scales are missing.": 4096 * 4096 / 2,
+            "Those are bits; a byte has eight.": 4096 * 4096 * 4.25,
+        },
+        check=4096 * 4096 // 2 + 4096 * 4096 // 32, unit="B", within=0.005, why=r"""
+            A number takes `4 + 8 / 32 = 4.25` bits. Multiply by `4096 * 4096` numbers and divide by
+            `8` bits a byte.
+        """)
 
 
 def by_e4m3(x: Float[Tensor, "n"], size: int) -> Float[Tensor, "block 1"]:
@@ -136,41 +173,57 @@ def by_search(  # @hide
 def smaller_blocks_need_finer_scales() -> None:
     """Smaller blocks lower the error only where the scale is finer than a power of two."""
     note(r"""
-        Are smaller blocks better blocks? NVFP4 halves them, to `16` numbers of E2M1, and its scale
-        is no power of two but a number in E4M3, on top of one `float32` for the whole tensor
-        [@nvfp4]. Two changes at once. Take them apart:
+        Two formats keep numbers in [E2M1](#four_bits_hold_eight_sizes), a format of `4` bits, and
+        have a scale for each [block](#an_outlier_ruins_its_own_block_only). MXFP4 has blocks of
+        `32` numbers, and its scales are powers of two. NVFP4 has blocks of `16`, and its scales are
+        numbers in `E4M3`, a format of one byte, times one `float32` for the whole tensor [@nvfp4].
+        NVFP4 is more precise. Because of the smaller blocks, or because of the finer scales?
+
+        Change one at a time. `power` has the error with powers of two, `finer` with scales in
+        `E4M3`, for several sizes of a block and normally distributed numbers:
     """)
     x, sizes = torch.randn(2**15), [2**k for k in range(2, 9)]  # @unnoticed: 2, 9, 15: points of the curves
     power = {n: block_error(x, by_power_of_two(x, n, 6.0)) for n in sizes}  # @inspect power
     finer = {n: block_error(x, by_e4m3(x, n)) for n in sizes}  # @inspect finer
-    assert power[16] > power[32], "powers of two: smaller blocks, larger error"
-    assert finer[16] < finer[32], "E4M3: smaller blocks, smaller error"
+    assert power[16] > power[32], \
+        "With powers of two, blocks of 16 have a larger error than blocks of 32."
+    assert finer[16] < finer[32], \
+        "With scales in E4M3, blocks of 16 have the smaller error."
     mended = finer[32] / power[32] - 1  # @inspect mended as %
     together = finer[16] / power[32] - 1  # @inspect together as %
-    assert round(mended, 1) == -0.1, "the finer scale alone"
-    assert round(together, 1) == -0.2, "NVFP4 against MXFP4"
+    assert round(mended, 1) == -0.1, \
+        "With finer scales alone, the error of MXFP4 falls by a tenth."
+    assert round(together, 1) == -0.2, \
+        "With smaller blocks as well, which is NVFP4, it falls by a fifth."
     split = (1 + mended) * finer[16] / finer[32]  # @hide
-    assert math.isclose(1 + together, split), "the finer scale's part, times that of half the block"  # @hide
+    assert math.isclose(1 + together, split), "The finer scales' part, times that of half the block, is the whole change."  # @hide
     figure(plot_block_errors(power, finer), caption=r"""
-        Relative error of E2M1 on normally distributed numbers against the size of a block, under
-        two kinds of scale. Dots: MXFP4 and NVFP4.
+        Relative error of E2M1 on normally distributed numbers against the size of a block, with two
+        kinds of scale. Dots: MXFP4 and NVFP4.
     """, alt=r"""
         Two curves against block size on a logarithmic axis. Under scales in E4M3 the error rises
         with the size of the block. Under powers of two it lies above, and falls slightly instead,
         until the two all but meet at the largest blocks.
     """)
     note(r"""
-        A power of two may miss by almost a factor of two. The fewer numbers share it, the more of
-        them are the largest of their block and pay for the miss: they are stretched too little, or
-        cut off at the top. Bits a number, by formula and as bytes would have it:
+        So smaller blocks help only with finer scales. A power of two can miss the right scale by
+        nearly a factor of two. Then the largest number of a block is stretched too little, or is
+        cut off. The smaller the blocks, the more numbers are the largest of their block. Small
+        blocks also cost bits:
     """)
     scales = 8 * len(x) // 32, 8 * len(x) // 16 + 32  # @unnoticed: + -> -, 32 -> 33, 32 -> 64: one scale more or less is not seen
     paid = [4 + round(s / len(x), 2) for s in scales]  # @inspect paid as bits
-    assert paid == [4 + 8 / 32, 4 + 8 / 16], "MXFP4, NVFP4"
+    assert paid == [4 + 8 / 32, 4 + 8 / 16], \
+        "A number takes 4.25 bits in MXFP4, and 4.5 bits in NVFP4."
     note(r"""
-        Real weights and activations are not normally distributed, so the numbers here are those of
-        this example. The order of the curves is what to look for in your own.
+        Real weights and activations are not normally distributed, so their errors differ from
+        these.
     """)
-    question("For blocks of `8`, what share of the error is left when powers of two give way to E4M3?",
-             answer=round(block_error(x, by_e4m3(x, 8)) / block_error(x, by_power_of_two(x, 8, 6.0)), 2),
-        check=round(by_search(x, by_e4m3(x, 8)) / by_search(x, by_power_of_two(x, 8, 6.0)), 2))
+    question(rf"""
+        With blocks of `8`, the error is `{power[8]:.4f}` with powers of two and `{finer[8]:.4f}`
+        with scales in E4M3. Divide the second by the first: what share of the error is left?
+    """, answer=round(block_error(x, by_e4m3(x, 8)) / block_error(x, by_power_of_two(x, 8, 6.0)), 2),
+        check=round(by_search(x, by_e4m3(x, 8)) / by_search(x, by_power_of_two(x, 8, 6.0)), 2), why=r"""
+            More than a quarter of the error is gone. For blocks of `32` it is a tenth: the smaller
+            the blocks, the more a finer scale saves.
+        """)

@@ -37,46 +37,61 @@ def descend(name: str, turn: Float[Tensor, "2 2"]) -> Float[Tensor, "place 2"]:
 def adam_knows_axes_not_shapes() -> None:
     """Adam does not feel that a bowl is stretched, as long as it lies along the axes."""
     note(r"""
-        What does dividing by a root buy? A plane is enough to see it. The loss is a bowl, far more
-        curved along one axis than along the other:
+        Adam divides the gradient of each parameter by the usual size of that gradient. What is that
+        good for? Try it with a pair of parameters, $x$ and $y$. Their loss $L$ is a bowl with a
+        curvature of `1` along $x$ and of `10` along $y$:
 
         $$L = \tfrac12\,(x^2 + 10\,y^2)$$
-    """)
-    note(r"""
-        `descend` starts at `(1, 1)`, takes thirty steps, and returns all places. First SGD. A step
-        leaves of each coordinate one minus rate times curvature. Along the steep axis that is
-        negative, so the path jumps from side to side, and a larger rate would soon throw it out of
-        the bowl. The flat axis has to wait:
+
+        `descend` starts at `(1, 1)`, takes thirty steps with an optimizer, and returns all places.
+        First plain SGD, at a learning rate of `0.18`. The gradient along an axis is curvature times
+        coordinate. So a step multiplies the coordinate by one minus rate times curvature: by
+        `1 - 0.18 * 1 = 0.82` along the flat axis, and by `1 - 0.18 * 10 = -0.8` along the steep
+        one.
     """)
     straight = torch.eye(2, dtype=torch.float64)
     paths = {name: descend(name, straight) for name in WAYS}
     left = paths["SGD"][1] / paths["SGD"][0]  # @inspect left
-    assert torch.allclose(left, 1 - 0.18 * CURVES), "after a step"
-    assert torch.allclose(paths["SGD"][-1], left**30), "after thirty"
+    assert torch.allclose(left, 1 - 0.18 * CURVES), \
+        "A step of SGD multiplies x by 0.82 and y by -0.8."
+    assert torch.allclose(paths["SGD"][-1], left**30), \
+        "Each of the thirty steps multiplies by the same."  # @hide
     note(r"""
-        Adam divides each gradient by the usual size of that gradient. The factor of ten is in both,
-        and cancels. Adam cannot tell the steep axis from the flat one:
+        The minus sign says that the path jumps from side to side along the steep axis. At a higher
+        rate the factor falls below `-1`, and the path leaves the bowl. So the steep axis limits the
+        rate, and the flat axis has to wait.
+
+        With Adam neither happens. Along $y$ the gradient is larger by a factor of ten, and so is
+        its usual size, by which Adam divides it. The factor cancels, and both coordinates take the
+        same steps:
     """)
     flat, steep = paths["Adam"].T
     apart = (flat - steep).abs().max().item()  # @inspect apart
-    assert apart < 1e-8, "down the diagonal"
+    assert apart < 1e-8, "With Adam, x and y stay equal all the way."
     note(r"""
-        Does it know the shape of the bowl, then? Turn bowl and start together, and look along the
-        turned axes. The path of an optimizer that knew shapes would just turn with them:
+        Does Adam know the shape of the bowl, then? Turn bowl and start together by `30` degrees. An
+        optimizer that knew shapes would take the same path, turned. So turn each path back, and
+        compare it with the path in the first bowl:
     """)
     c, s = math.cos(math.pi / 6), math.sin(math.pi / 6)
     turn = torch.tensor([[c, -s], [s, c]], dtype=torch.float64)
     turned = {name: descend(name, turn) for name in WAYS}
     back = {name: path @ turn for name, path in turned.items()}
     same = [n for n in WAYS if torch.allclose(back[n], paths[n])]
-    assert same == ["SGD", "momentum"], "the same path, turned"
-    astray = (back["Adam"] - paths["Adam"]).norm(dim=1).max().item()  # @unnoticed: - -> +, 'Adam': as far, by chance
-    assert 1.2 < astray < 2, "Adam takes another"
+    assert same == ["SGD", "momentum"], \
+        "SGD and momentum take the same path, turned."
+    astray = (back["Adam"] - paths["Adam"]).norm(dim=1).max().item()  # @inspect astray  # @unnoticed: - -> +, 'Adam': as far, by chance
+    assert 1.2 < astray < 2, "Adam's path leaves its old one by more than 1.2."
+    note(r"""
+        Adam takes another path, because it divides along the axes of the parameters. These are no
+        longer the axes of the bowl, so steep and flat are mixed in each gradient, and nothing
+        cancels.
+    """)
     past = paths["momentum"].amin(0).tolist()  # @hide
     figure(plot_paths({"along the axes": paths, "turned": turned}, CURVES.tolist(), [0, 30]),
         caption=r"""
             Thirty steps of three optimizers in a bowl, a dot for each, and in the same bowl turned.
-            Adam's straight line was a gift of the axes.
+            Adam's path is straight only where the bowl lies along the axes.
         """, alt=rf"""
             Two panels of oval level lines around a minimum, each with three paths from the same
             start. SGD jumps across the bowl at each step, to {left[1]:.1f} of its height, while it
@@ -85,6 +100,15 @@ def adam_knows_axes_not_shapes() -> None:
             turned panel the paths of SGD and momentum are turned with the bowl, and Adam's swings
             out, up to {astray:.2f} from where it would be.
         """)
-    question("A bowl has curvatures of `1` and `50`. Above which rate does SGD leave it?",
-             answer=2 / 50,
-        check=next(r / 1000 for r in range(1, 999) if abs(1 - (r + 1) / 1000 * 50) > 1))
+    question(r"""
+        A bowl has a curvature of `1` along one axis and of `50` along the other. Above which
+        learning rate does SGD leave it?
+    """, answer=2 / 50,
+        wrong={
+            "At this rate a step ends right at the bottom of the steep axis.": 0.02,
+            "That is for the flat axis; the steep one gives way earlier.": 2,
+        },
+        check=next(r / 1000 for r in range(1, 999) if abs(1 - (r + 1) / 1000 * 50) > 1), why=r"""
+            A step multiplies the steep coordinate by one minus `50` times the rate. The coordinate
+            grows where that is below `-1`, so where the rate is above `2 / 50`.
+        """)

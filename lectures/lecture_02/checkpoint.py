@@ -115,29 +115,35 @@ def saved_size(*parts: object) -> int:
 def an_unused_optimizer_has_nothing_to_save() -> None:
     """Before its first step Adam has no state to save."""
     note(r"""
-        A test of checkpoints can pass and have saved nothing of the optimizer. Here model and
-        optimizer are saved before the first step, and again after it:
+        Suppose that a test saves a model and its optimizer, loads both, and finds them equal. Has
+        it tested that the optimizer's state is saved? Not if the optimizer had never taken a step.
+        Adam makes its *state*, two averages for each weight, in its first step. Before that there
+        is nothing to save. `saved_size` gives the bytes of the file that `torch.save` makes. Save a
+        model of four weight matrices with its Adam before the first step, and again after it:
     """)
     model = Stack(64, 3)
     optimizer = torch.optim.Adam(model.parameters())
     weights = sum(p.nbytes for p in model.parameters())  # @inspect weights as B
     fresh = saved_size(model.state_dict(), optimizer.state_dict())  # @inspect fresh as B
-    assert len(optimizer.state_dict()["state"]) == 0, "nothing to save yet"  # @zero: it has no averages yet
+    assert len(optimizer.state_dict()["state"]) == 0, \
+        "Before its first step, Adam has no state."  # @zero: it has no averages yet
     x, y = linear_batch(64, 4)
     F.mse_loss(model(x), y).backward()  # @unnoticed: arguments swapped: the same loss
     optimizer.step()
     used = saved_size(model.state_dict(), optimizer.state_dict())  # @inspect used as B
-    assert len(optimizer.state_dict()["state"]) == 4, "one per tensor"
-    assert (used - fresh) // weights == 2, "two copies of the weights more"
-    note(r"""
-        Adam makes its averages in the first step. A test that saves and loads an optimizer which
-        has never stepped tests settings and an empty state. Take a few steps first.
-    """)
+    assert len(optimizer.state_dict()["state"]) == 4, \
+        "After it, Adam has a state for each of the four matrices."
+    assert (used - fresh) // weights == 2, \
+        "The file has grown by twice the bytes of the weights."
+    note("So a test of checkpoints must take a few steps before it saves.")
     question(r"""
-        A model of `2` billion `float32` weights trains with Adam. How many GB does a checkpoint
-        take before the first step, and how many after it?
+        A model of `2` billion `float32` weights trains with Adam. How many GB does a checkpoint of
+        model and optimizer take before the first step, and how many after it?
     """, answer=[2 * 4, 2 * 4 * (1 + (used - fresh) // weights)],
-        check=[8, 24], unit="GB")
+        check=[8, 24], unit="GB", why=r"""
+            The weights take `2 * 4 = 8` GB. Adam's two averages for each weight take twice as much,
+            and are there only after the first step.
+        """)
 
 
 def global_generators() -> list[Tensor]:
@@ -332,8 +338,13 @@ def loading_a_file_restores_nothing() -> None:
 def loading_an_optimizer_keeps_references() -> None:
     """A model copies what it loads; an optimizer goes on writing into the loaded tensors."""
     note(r"""
-        Two methods of the same name, and two habits. It matters to whoever loads one checkpoint
-        twice, say to try two learning rates from the same point.
+        Can one dictionary that `torch.load` returned be loaded twice, say to try two learning rates
+        from the same point? With a model yes, with an optimizer no. A model's `load_state_dict`
+        copies the tensors. An optimizer's takes the very tensors of the dictionary as its state,
+        and its next step writes into them.
+
+        The code saves a model with one matrix and its Adam after a step, takes a second step, and
+        loads both. `same_storage` says whether two tensors share their memory:
     """)
     model = Stack(4, 0)  # @unnoticed: 0: any depth
     x, y = linear_batch(4, 2)  # @unnoticed: 2: any batch
@@ -347,29 +358,42 @@ def loading_an_optimizer_keeps_references() -> None:
     file.seek(0)
     loaded = torch.load(file)
     kept = loaded["model"]["weights.0"]
-    assert not torch.equal(model.weights[0], kept), "one step further"
+    assert not torch.equal(model.weights[0], kept), "Before loading, the model is one step ahead of the file."  # @hide
     model.load_state_dict(loaded["model"])
     optimizer.load_state_dict(loaded["optimizer"])
     w, saved = model.weights[0], loaded["optimizer"]["state"][0]
     average = optimizer.state[w]["exp_avg"]
-    assert torch.equal(w, loaded["model"]["weights.0"]), "one step back"
-    assert not same_storage(w, loaded["model"]["weights.0"]), "weights: copied"
-    assert same_storage(average, saved["exp_avg"]), "averages: referred to"
+    assert torch.equal(w, loaded["model"]["weights.0"]), \
+        "The model has the weights of the file."  # @hide
+    assert not same_storage(w, loaded["model"]["weights.0"]), \
+        "The model has a copy of the loaded weights."
+    assert same_storage(average, saved["exp_avg"]), \
+        "The optimizer's average is the loaded tensor itself."
 
-    note("The next step changes the optimizer in place, and with it the checkpoint in memory.")
+    note("Now take another step. `saved` is the optimizer's part of the loaded dictionary:")
     before = saved["exp_avg"].clone()
     optimizer.step()
-    assert not torch.equal(saved["exp_avg"], before), "altered"
-    assert saved["step"] == 2, "even its step counter"
-    note("So load from the file each time, or pass in a `copy.deepcopy`.")
+    assert not torch.equal(saved["exp_avg"], before), \
+        "The step has changed the average in the dictionary."
+    assert saved["step"] == 2, \
+        "It has also raised the step counter there, from 1 to 2."
+    note(r"""
+        So load from the file each time, or give the optimizer a copy that `copy.deepcopy` makes.
+    """)
     second = torch.optim.Adam(model.parameters())
     second.load_state_dict(loaded["optimizer"])
     second.step()
     question(r"""
-        A second optimizer now loads the same `loaded["optimizer"]` and takes one step. What does
-        the step counter in the checkpoint say?
+        The step counter in the dictionary says `2`. A second optimizer now loads the same
+        `loaded["optimizer"]` and takes one step. What does the counter in the dictionary say then?
     """, answer=int(saved["step"]),
-        check=1 + 1 + 1)
+        wrong={
+            "The second optimizer writes into the dictionary, too.": 2,
+        },
+        check=1 + 1 + 1, why=r"""
+            The second optimizer also takes the tensors of the dictionary as its state. Its step
+            raises the counter by one.
+        """)
 
 
 def reloaded(value: object) -> Any:
@@ -383,36 +407,53 @@ def reloaded(value: object) -> Any:
 @aside
 def torch_load_refuses_what_it_does_not_know() -> None:
     """`torch.load` reads tensors and plain values, and refuses the rest."""
-    misbelief("`torch.load(path)` gives back whatever `torch.save` wrote.", r"""
-        It once did. Now it loads tensors and plain Python values only, unless told otherwise. A
-        pickled object may run any code on loading, so trust is something to be declared.
+    note(r"""
+        Does `torch.load` give back whatever `torch.save` wrote? No. It reads tensors and plain
+        Python values: numbers, text, lists, dictionaries. It refuses all other objects, because a
+        file can hide code in them that runs on loading. Whoever trusts a file can say
+        `weights_only=False`. `reloaded` saves a value and loads it again; `message_of` returns the
+        error, or nothing if there is none. First three values that pass: a tensor, the state of
+        Python's random generator, a dictionary:
     """)
-    note("Save some values, load each again, and collect what error comes, if any:")
     loads = [torch.get_rng_state(), random.getstate(), {"step": 3}]  # @unnoticed: 3: any value
     errors = [message_of(partial(reloaded, value)) for value in loads]
-    assert errors == ["", "", ""], "loaded without complaint"
+    assert errors == ["", "", ""], "All three are loaded."
+    note("Then the state of NumPy's old generator, a NumPy number and a layer:")
     fails = [np.random.get_state(), np.float64(0.5), nn.Linear(2, 2)]  # @unnoticed: 0.5, 2: any value, any layer
     errors = [message_of(partial(reloaded, value)) for value in fails]
     refusals = ["Weights only load failed" in e for e in errors]  # @inspect refusals
-    assert refusals == [True, True, True], "NumPy values, a module"
+    assert refusals == [True, True, True], "All three are refused."
 
     note(r"""
-        The state of NumPy's generator is what hurts, because resuming may need it. A newer NumPy
-        generator does not pass either. But it hands out its state as plain values, and these pass.
+        To resume a run one may need the state of NumPy's generator. The newer kind of generator is
+        refused, too, but it hands out its state as a dictionary of plain values. Save that instead:
     """)
     rng = np.random.default_rng(0)
     refusal = message_of(lambda: reloaded(rng))
-    assert "Weights only load failed" in refusal, "the generator itself"
+    assert "Weights only load failed" in refusal, \
+        "The newer generator itself is refused."  # @hide
     rng.random(5)  # @unnoticed: left out, 5: any state has to come back
     saved = rng.bit_generator.state  # @inspect saved
     restored = np.random.default_rng()
     restored.bit_generator.state = reloaded(saved)
-    assert restored.random() == rng.random(), "the next draw agrees"
+    assert restored.random() == rng.random(), \
+        "The generator with the loaded state draws the same next number."
+    misbelief("`torch.load(path)` gives back whatever `torch.save` wrote.", r"""
+        It did so in early versions. Now it reads tensors and plain values only, unless it is called
+        with `weights_only=False`.
+    """)
     given = [3, torch.ones(2), np.float64(3), {"lr": 0.1}]  # @unnoticed: 3, 2, 0.1: any value
     given += [np.random.default_rng(0), nn.Linear(2, 2).state_dict()]  # @unnoticed: 2: any layer
     errors = [message_of(partial(reloaded, value)) for value in given]
     question(r"""
         How many of these can be saved and loaded: `3`, `torch.ones(2)`, `np.float64(3)`,
-        `dict(lr=0.1)`, `np.random.default_rng(0)` and the `state_dict()` of a layer?
+        `dict(lr=0.1)`, `np.random.default_rng(0)`, and the `state_dict()` of a layer, which is a
+        dictionary of tensors?
     """, answer=errors.count(""), check=6 - 2, unit="values",
-        why="`np.float64(3)` is a NumPy value and no plain number, and a generator is an object.")
+        wrong={
+            "A NumPy number is no plain number, and a generator is an object.": 6,
+        },
+        why=r"""
+            `np.float64(3)` is a NumPy value and no plain number, and a generator is an object. The
+            other four are plain values and tensors.
+        """)

@@ -169,30 +169,40 @@ def a_training_run_in_three_lines() -> None:
 def the_rule_leaves_attention_out() -> None:
     """Six FLOPs per parameter and token leave out what attention does."""
     note(r"""
-        The rule counts multiplications by parameters. Attention also multiplies activations by
-        activations: $12\,L\,d\,T$ further FLOPs per token for $L$ layers of width $d$ and a context
-        of $T$ tokens, as the part on gradients
-        [derives and counts](#in_a_transformer_backward_is_twice_forward). For the published `70B`
-        model of the Llama 3 family, `80` layers of width `8192`, trained on `8192` tokens at a time
-        [@llama3], that is not nothing:
+        The estimate of a training run counts `6` FLOPs per
+        [parameter and token](#a_training_run_in_three_lines). That rule counts multiplications of a
+        token by parameters. *Attention*, the part of a language model in which each token looks at
+        the others, also multiplies tokens by tokens. How much does the rule leave out? Let a model
+        have $L$ layers of width $d$, and let it read $T$ tokens at a time, its *context*. Attention
+        takes $12\,L\,d\,T$ FLOPs for each token, as
+        [a later section](#in_a_transformer_backward_is_twice_forward) derives and counts. The model
+        of `70` billion parameters in the Llama 3 family has `80` layers of width `8192` and was
+        trained on `8192` tokens at a time [@llama3]:
     """)
     layers, width, context = 80, 8192, 8192
     attention = 12 * layers * width * context  # @inspect attention as FLOP
     by_rule = 6 * 70 * 10**9  # @inspect by_rule as FLOP
     share = attention / by_rule  # @inspect share as %
-    assert 0.153 < share < 0.154, "left out, relative to counted"
+    assert 0.153 < share < 0.154, \
+        "Attention adds 15 % to the FLOPs that the rule counts."
     short = 12 * layers * width * 1024 / by_rule  # @inspect short as %
-    assert share / short == 8.0, "proportional to the context"
+    assert share / short == 8.0, \
+        "With a context of 1024, an eighth, it adds an eighth of that."
     note(rf"""
-        At this context the rule is {share:.0%} short; at an eighth of it, {short:.0%}. Half of
-        these FLOPs let a token look at *later* tokens. A language model throws their results away,
-        and code that skips them saves that half.
+        So the rule is {share:.0%} too low at this context and {short:.0%} at an eighth of it: the
+        longer the context, the more tokens each token looks at. Half of these FLOPs let a token
+        look at *later* tokens. A language model throws their results away, and code that skips them
+        saves that half.
     """)
-    question(r"""
-        At about which context does attention cost this model as much as everything that the rule
-        counts?
+    question(rf"""
+        For each token the rule counts `{by_rule / 1e9:.0f}e9` FLOPs, whatever the context, and at a
+        context of `8192` attention takes `{attention / 1e9:.1f}e9`. At about which context do both
+        take the same?
     """, answer=round(by_rule / (12 * layers * width)),
-        check=round(context * by_rule / attention), unit="tokens")
+        check=round(context * by_rule / attention), unit="tokens", within=0.02, why=r"""
+            Attention grows in proportion to the context. So the context has to grow by the factor
+            by which the rule's count is larger: `8192 * 420 / 64.4`.
+        """)
 
 
 @aside
@@ -363,30 +373,43 @@ def adamw_keeps_four_numbers_per_parameter() -> None:
 def adamw_follows_the_dtype_it_is_given() -> None:
     """A bfloat16 model gets bfloat16 moments, and no master copy."""
     note(r"""
-        Those bytes per parameter are no constant of the optimizer. Give it parameters in
-        `bfloat16`, and the moments shrink with them:
+        Training with the optimizer AdamW holds
+        [`16` bytes per parameter](#adamw_keeps_four_numbers_per_parameter): the parameter, its
+        gradient and two running averages, the *moments*, at `4` bytes each. Is that so for every
+        model? No: AdamW makes its moments in the format of the parameter. Give it `1000` parameters
+        in `bfloat16`, `2` bytes each. `adamw_step` takes a step and returns what AdamW keeps:
     """)
     n = 1000  # @unnoticed: 1000: any number of parameters
     p = nn.Parameter(torch.randn(n, dtype=torch.bfloat16))
     state = adamw_step(p)
-    assert state["exp_avg"].dtype == torch.bfloat16, "as the parameter"
+    assert state["exp_avg"].dtype == torch.bfloat16, \
+        "The moments are in bfloat16, like the parameter."
     kept = sorted(state)  # @inspect kept
-    assert kept == ["exp_avg", "exp_avg_sq", "step"], "no float32 copy"
+    assert kept == ["exp_avg", "exp_avg_sq", "step"], \
+        "AdamW keeps two moments and a counter, and no copy in float32."
     moments = state["exp_avg"].nbytes + state["exp_avg_sq"].nbytes
     per_parameter = (2 * p.nbytes + moments) / n  # @inspect per_parameter as B
-    assert per_parameter == 2 + 2 + (2 + 2), "half of the float32 model"
+    assert per_parameter == 2 + 2 + (2 + 2), \
+        "Parameter, gradient and two moments take 8 bytes per parameter."
     misbelief(f"AdamW costs {2 * per_parameter:.0f} bytes per parameter.", rf"""
-        With float32 everywhere, yes. Call `model.bfloat16()` first and it is {per_parameter:.0f}:
-        `torch.optim.AdamW` stores its state in the dtype of the parameter and never makes a float32
-        copy by itself. What that thrift does to small updates is shown under number formats.
+        With `float32` throughout it does. Call `model.bfloat16()` first, and it costs
+        {per_parameter:.0f}. The price is that small updates [get lost](#small_updates_are_lost),
+        because `torch.optim.AdamW` never makes a copy in `float32` by itself.
     """)
     p64 = nn.Parameter(torch.randn(n).double())
     state = adamw_step(p64)
     question(r"""
-        Someone calls `model.double()` first, which makes every parameter `float64`. How many bytes
-        per parameter does training with AdamW hold then?
+        Someone calls `model.double()` first, which makes every parameter a `float64` of `8` bytes.
+        How many bytes per parameter does training with AdamW hold then?
     """, answer=(2 * p64.nbytes + sum(state[m].nbytes for m in kept[:2])) / n,
-        check=4 * torch.float64.itemsize, unit="B")
+        wrong={
+            "The moments take the format of the parameter, too.": 24,
+            "That is with float32.": 16,
+        },
+        check=4 * torch.float64.itemsize, unit="B", why=r"""
+            The gradient and the moments take the format of the parameter. Four numbers of `8` bytes
+            are `32`.
+        """)
 
 
 @aside

@@ -281,56 +281,82 @@ def a_batch_loss_is_noise() -> None:
 @aside
 def a_rate_is_too_small_right_or_too_large() -> None:
     """Rates differing by a small factor learn slowly, learn well, bounce or diverge."""
-    note("Compare rates on the same seed, the same number of steps and the same fixed batch.")
+    note(r"""
+        Which learning rate should a run have? Try several, and keep everything else equal: the
+        random start, the data, the number of steps, and the batch on which the loss is measured.
+        `train` takes a learning rate `lr`, trains `16` weights for `200` steps, and returns the
+        loss on a fixed batch after each step. Here is the last loss for five rates:
+    """)
     rates = (0.01, 0.05, 0.1, 0.2, 0.5)
     runs = {lr: train(lr=lr, steps=200).losses for lr in rates}
     ends = {lr: losses[-1] for lr, losses in runs.items()}  # @measure ends
-    assert 0.2 < ends[0.01] < 1, "0.01: on its way"
+    assert 0.2 < ends[0.01] < 1, \
+        "At 0.01 the loss is still on its way down."
     good = round(ends[0.05], 6), round(ends[0.1], 6)
-    assert good == (0.0, 0.0), "0.05 and 0.1: there"
-    assert ends[0.2] > ends[0.01], "0.2: bounces about"
-    assert math.isfinite(ends[0.5]) is False, "0.5: diverges"
-    figure(plot_losses(runs), caption=rf"""
-        Between a rate that is too small and one that diverges lies a factor of
-        {rates[-1] / rates[0]:.0f}. Loss on the fixed batch, five learning rates.
+    assert good == (0.0, 0.0), "At 0.05 and at 0.1 the loss is zero, to six digits."
+    assert ends[0.2] > ends[0.01], "At 0.2 the loss is higher than at 0.01."
+    assert math.isfinite(ends[0.5]) is False, \
+        "At 0.5 the loss is no longer a finite number."
+    note(r"""
+        With a rate that is too small, the weights get near their goal slowly. With one that is too
+        large, a step leads past the goal, to a place farther away than before. Then the next
+        gradient is larger, and so is the next step: the loss *diverges*. In between, at `0.2`, the
+        weights jump around the goal and get no nearer.
+    """)
+    figure(plot_losses(runs), caption=r"""
+        Loss on the fixed batch after each step, for five learning rates. The axis of losses is
+        logarithmic.
     """, alt=rf"""
         Loss against step on a logarithmic axis. The curve for {rates[0]} falls slowly, those for
         {rates[1]} and {rates[2]} fall to the floor of the format, {rates[3]} wanders around its
         start, and {rates[4]} climbs off the page within the first steps.
     """)
-    misbelief("Ten steps at another learning rate are a bit of tuning.", r"""
-        CS336 set `0.1`, which its loop ignored [@cs336]. Had it listened, the last batch loss would
-        still have been noise. What makes rates comparable is a fixed seed, a fixed test batch and
-        enough steps.
+    misbelief("Ten steps at another learning rate are a bit of tuning.", rf"""
+        Ten steps say little, because the loss on new batches
+        [goes up and down by chance](#a_batch_loss_is_noise). Rates can be compared after enough
+        steps, here {len(runs[0.1])}, from the same start and on a fixed batch.
     """)
     tried = (0.1, 0.5, 0.9, 1.0, 1.1)  # @unnoticed: 0.1: slow, but not the best
     question(r"""
-        For the loss $w^2$ a step at rate $r$ multiplies $w$ by $1 - 2r$. Which of the rates `0.1`,
-        `0.5`, `0.9`, `1.0` and `1.1` is the best, which one only bounces, and which diverges?
+        Let the loss be $w^2$. Then a step at the learning rate $r$ multiplies the weight $w$ by
+        $1 - 2r$, and the goal is zero. Which of the rates `0.1`, `0.5`, `0.9`, `1.0` and `1.1` is
+        the best, which one bounces between two places, and which one diverges?
     """, answer=[
         min(tried, key=lambda r: abs(1 - 2 * r)), *(r for r in tried if abs(1 - 2 * r) == 1),
         *(r for r in tried if abs(1 - 2 * r) > 1),
     ],
-        check=[1 / 2, 2 / 2, 1.1])
+        check=[1 / 2, 2 / 2, 1.1], why=r"""
+            At `0.5` the factor is `0`: one step reaches the goal. At `1.0` it is `-1`, so the
+            weight only changes its sign. At `1.1` it is `-1.2`, and the weight grows with each
+            step.
+        """)
 
 
 @aside
 def deeper_needs_a_smaller_rate() -> None:
     """The deeper the model, the smaller the largest rate that it survives."""
     note(r"""
-        A stack of linear layers computes nothing that one layer could not. It is only harder to
-        train. Add two hidden layers at a rate that was cautious a moment ago:
+        Does a learning rate that works for one model work for a deeper one? `train` trains a
+        `Stack`, a model of square matrices, one after the other, and a head. At a rate of `0.01`
+        the head alone [learns](#a_rate_is_too_small_right_or_too_large). Add two hidden layers, and
+        train at the same rate, then at a tenth of it:
     """)
     rate, tenth = 0.01, 0.001
-    assert rate / tenth == 10.0, "ten times the rate tried below"  # @hide
+    assert rate / tenth == 10.0, "The first rate is ten times the second."  # @hide
     run = train(layers=2, lr=rate, steps=10)  # @inspect run.batch_losses  # @unnoticed: 2 -> 4, lr= dropped, 10, steps= dropped: as deep or deeper, as large a rate, as many steps
     final = run.losses[-1]  # @inspect final  # @unnoticed: 1: none of the last is finite
-    assert math.isfinite(final) is False, "beyond all numbers"
+    assert math.isfinite(final) is False, \
+        "At a rate of 0.01, the loss is not a finite number after ten steps."
     smaller = train(layers=2, lr=tenth, steps=200)  # @unnoticed: 200, steps= dropped: long enough
     final = round(smaller.losses[-1], 3)  # @inspect final
-    assert final == 0.0, "a tenth of the rate learns"  # @zero: the loss comes to its least
+    assert final == 0.0, \
+        "At a rate of 0.001, the deep model learns: its loss falls to zero."  # @zero: the loss comes to its least
 
-    note("For each depth, the largest of six rates at which the loss stays finite:")
+    note(r"""
+        How does the largest usable rate depend on the depth? `largest` tries six rates, trains for
+        `60` steps with each, and returns the largest at which the loss stays finite. For `0`, `1`,
+        `2` and `4` hidden layers:
+    """)
     rates = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1)  # @unnoticed: 0.03: a rate between
 
     def largest(layers: int) -> float:
@@ -338,38 +364,55 @@ def deeper_needs_a_smaller_rate() -> None:
         return max(r for r in rates if math.isfinite(runs[r].losses[-1]))
 
     survived = [largest(layers) for layers in (0, 1, 2, 4)]  # @inspect survived
-    assert survived == [0.1, 0.003, 0.001, 0.0003], "0, 1, 2, 4 layers"
+    assert survived == [0.1, 0.003, 0.001, 0.0003], \
+        "The more hidden layers, the smaller the largest rate."
+    note(r"""
+        The cause: the output is a product of all matrices. So the gradient of one matrix contains
+        all the others. When these grow, it grows with each of them, and so does the step.
+    """)
     misbelief("Pass `num_layers` and `lr` through, and the loop is repaired.", r"""
-        Then it diverges at the very values it was called with. An argument that is finally used
-        needs a default that has been tried.
+        A loop that [ignored both](#every_argument_must_change_something) and now uses them trains
+        another model. With `2` hidden layers and a rate of `0.01` it diverges. An argument that is
+        finally used needs a value that has been tried.
     """)
     chain = torch.full((5,), 2.0, requires_grad=True)
     question(r"""
         Let a model be a product of weights, each of them `2`. How many times as large is the
-        gradient of the first one in a model of `5` weights as in a model of `1`?
+        gradient of the first weight in a model of `5` weights as in a model of `1`?
     """, answer=torch.autograd.grad(chain.prod(), chain)[0][0].item(),
-        check=2.0 ** (5 - 1), unit="times")
+        wrong={
+            "The first weight is not in its own gradient; the four others are.": 32,
+            "The others are multiplied, not added.": 8,
+        },
+        check=2.0 ** (5 - 1), unit="times", why=r"""
+            The gradient of the first weight is the product of the others. In a model of one weight
+            that is `1`, in a model of five it is `2 * 2 * 2 * 2 = 16`.
+        """)
 
 
 @aside
 def the_same_seed_repeats_every_bit() -> None:
     """A repeated run agrees to the last bit, until something adds in another order."""
-    note("With a seed for the weights and one for the data, nothing is left to chance:")
-    first, second = train(steps=20), train(steps=20)
-    assert first.losses == second.losses, "bit for bit"
     note(r"""
-        That is one program, one machine, one thread count. Rounded addition depends on its order,
-        and parallel code does not always add in the same one. The part on gradients shows the
-        switch that insists on an order. What it guards against, in three numbers:
+        Can a training run be repeated exactly? Its random numbers can: weights and data are drawn
+        by generators that begin from a *seed*, and the same seed gives the same numbers. `train`
+        does that and returns the loss of each step. Train twice:
+    """)
+    first, second = train(steps=20), train(steps=20)
+    assert first.losses == second.losses, \
+        "The losses of both runs are equal, bit for bit."
+    note(r"""
+        That holds on one machine with one program. Elsewhere the same numbers may be added in
+        another order, and the result of a sum depends on the order, because it is rounded after
+        each addition:
     """)
     a, b, c = (torch.tensor(value) for value in (0.1, 0.3, 0.4))  # @unnoticed: 0.1: another sum, as far off
     left, right = (a + b) + c, a + (b + c)
     gap = (right - left).item()  # @inspect gap
-    assert gap == 2.0**-24, "the last bit of the sum"
+    assert gap == 2.0**-24, "The two sums differ in their last bit."
     note(r"""
-        In a whole run: turn the batches around, so that the same examples are added in another
-        order. The bits differ. They stay close here only because training pulls both runs to the
-        same weights.
+        What does another order do to a whole run? `trained` trains `16` weights for `20` steps.
+        With `turned` it turns each batch around: the same examples, added in the opposite order.
     """)
 
     def trained(turned: bool) -> Tensor:
@@ -388,11 +431,20 @@ def the_same_seed_repeats_every_bit() -> None:
 
     straight, around = trained(turned=False), trained(turned=True)
     apart = (straight - around).abs().max().item()  # @measure apart
-    assert 0 < apart, "not the same bits"
+    assert 0 < apart, "The weights of the two runs are not equal to the last bit."
     rounding = 1e-4 * straight.abs().max()  # @hide
-    assert apart < rounding, "the same training"
+    assert apart < rounding, \
+        "They differ by less than a ten-thousandth of the largest weight."
+    note(r"""
+        The runs stay close, because training pulls both to the same weights. If each run has to
+        give the same bits, PyTorch can be told to
+        [keep to one order](#the_same_sum_in_another_order_is_another_number).
+    """)
     question(r"""
         `float32` keeps about `7` digits. What does it make of `(1e8 + 1) - 1e8`, and what of
         `(1e8 - 1e8) + 1`?
     """, answer=[(torch.tensor(1e8) + 1 - 1e8).item(), (torch.tensor(1e8) - 1e8 + 1).item()],
-        check=[float(np.float32(1e8) + np.float32(1) - np.float32(1e8)), 1.0])
+        check=[float(np.float32(1e8) + np.float32(1) - np.float32(1e8)), 1.0], why=r"""
+            `1e8 + 1` has `9` digits, so `float32` rounds it to `1e8`, and the one is lost. In the
+            other order the large numbers cancel first, exactly, and the one is added to zero.
+        """)

@@ -24,72 +24,84 @@ def newton_schulz(g: Tensor, rounds: int = 5) -> Tensor:
 def muon_levels_a_gradient_with_products() -> None:
     """Muon keeps one moment, and makes all its singular values nearly equal."""
     note(r"""
-        Can an optimizer remember less than Adam and do more? Muon keeps one moment for a matrix. It
-        spends products on it instead: the update is the moment with all its singular values brought
-        near one, so that no direction is much weaker than the others [@muon].
-    """)
-    note(r"""
-        No decomposition is needed. Divide by the norm, and repeat a few times, with three fixed
-        factors:
+        Adam keeps two numbers, the *moments*, for each parameter. Can an optimizer do with one?
+        *Muon* can, for weights that form a matrix [@muon]. Its one moment is a running sum of
+        gradients. A matrix stretches some directions more than others; by how much, its *singular
+        values* say. Muon brings all singular values of the moment near one, so that a step moves
+        weak directions as far as strong ones.
+
+        It needs only products of matrices for that. Divide the matrix by its norm, then repeat a
+        few rounds of this, with fixed factors $a$, $b$ and $c$:
 
         $$X \leftarrow aX + b\,XX^TX + c\,(XX^T)^2X$$
 
-        Singular vectors stay, and each singular value $s$ becomes $as + bs^3 + cs^5$. So the result
-        can be predicted number by number. Take a gradient of which each direction is weaker than
-        the one before:
+        One such round turns each singular value $s$ into $as + bs^3 + cs^5$ and leaves the
+        directions as they are. `newton_schulz` does five rounds. Take a gradient `g` whose singular
+        values fall from `1` by a factor of `0.9` each, and compare:
     """)
     u, v = (torch.linalg.qr(torch.randn(32, 32)).Q for _ in range(2))  # @unnoticed: 32: any size
     strengths = 0.9 ** torch.arange(32.0)
     g = u @ strengths.diag() @ v
     spread = (strengths[0] / strengths[-1]).item()  # @inspect spread as times
-    assert round(spread) == 26, "strongest to weakest, before"
+    assert round(spread) == 26, \
+        "Before, the largest singular value is 26 times the smallest."
     a, b, c = FACTORS
     s = strengths / strengths.norm()
     for _ in range(5):
         s = a * s + b * s**3 + c * s**5
     level = torch.linalg.svdvals(newton_schulz(g))
     predicted = s.sort(descending=True).values
-    assert torch.allclose(level, predicted), "measured, predicted"
+    assert torch.allclose(level, predicted), \
+        "The polynomial, applied to each singular value, predicts the result."
     spread = (level.max() / level.min()).item()  # @inspect spread as times
-    assert round(spread, 1) == 1.7, "strongest to weakest, after"
+    assert round(spread, 1) == 1.7, \
+        "After five rounds, it is only 1.7 times the smallest."
+    one = torch.eye(32)  # @hide
+    pair = g / g.norm(), newton_schulz(g)  # @hide
+    before, after = (error_of(x @ x.T, one) for x in pair)  # @hide
+    assert round(before, 2) == 0.97, "Before, the product of the matrix with its transpose is far from the identity."  # @hide
+    assert round(after, 2) == 0.34, "Afterwards, it is nearer."  # @hide
     note(r"""
-        Near one, not one: the factors are chosen for few rounds. The distance of $XX^T$ from the
-        identity, before and after, as a share of the identity:
-    """)
-    one = torch.eye(32)
-    pair = g / g.norm(), newton_schulz(g)
-    before, after = (error_of(x @ x.T, one) for x in pair)
-    distance = before, after  # @inspect distance
-    assert round(before, 2) == 0.97, "before: far from orthogonal"
-    assert round(after, 2) == 0.34, "after: nearer"
-    note(r"""
-        PyTorch has Muon for matrices; it takes the products in `bfloat16`. Its first update points
-        where ours does, and what it keeps is one number per parameter:
+        The values are near one and not exactly one, because the factors were chosen to need few
+        rounds.
+
+        PyTorch has Muon, too, and multiplies in `bfloat16`. Its first update of a matrix of zeros
+        is ours, but for rounding. And what it keeps is one number for each parameter:
     """)
     p = nn.Parameter(torch.zeros(32, 32))
     optimizer = torch.optim.Muon([p], lr=1.0, weight_decay=0.0)  # @unnoticed: 0.0, weight_decay= dropped: zeros do not decay
     p.grad = g.clone()
     optimizer.step()
     gap = error_of(-p.detach(), newton_schulz(g))  # @inspect gap
-    assert round(gap, 1) == 0.0, "the rounding of a narrow format"  # @zero: another way to the same
+    assert round(gap, 1) == 0.0, \
+        "PyTorch's update is ours, but for the rounding of bfloat16."  # @zero: another way to the same
     copies = state_bytes(optimizer) / p.nbytes  # @inspect copies
-    assert copies == 1.0, "a single moment; Adam has two"
+    assert copies == 1.0, "Muon keeps one number per parameter; Adam keeps two."
     x = torch.zeros(2, 2)  # @unnoticed: 2: any size
     x[0, 0] = 0.1
     gram = x @ x.T
-    question("What becomes of a singular value of `0.1` in one round?",
-             answer=round(a * 0.1 + b * 0.1**3 + c * 0.1**5, 4),
-        check=round((a * x + (b * gram + c * gram @ gram) @ x)[0, 0].item(), 4))
+    question(rf"""
+        The factors are $a$ = `{a}`, $b$ = `{b}` and $c$ = `{c}`. What does one round make of a
+        singular value of `0.1`?
+    """, answer=round(a * 0.1 + b * 0.1**3 + c * 0.1**5, 4),
+        wrong={
+            "The third and fifth powers are missing.": a * 0.1,
+        },
+        check=round((a * x + (b * gram + c * gram @ gram) @ x)[0, 0].item(), 4), within=0.005, why=r"""
+            The first term is `3.4445 * 0.1`, a much larger value. The powers of `0.1` are small, so
+            the other terms change little: a small singular value grows quickly.
+        """)
 
 
 @aside
 def a_large_batch_pays_for_the_products() -> None:
     """What Muon multiplies does not grow with the batch, so a large batch hides it."""
     note(r"""
-        An update that multiplies matrices: is that not too expensive? For $m$ rows and $n$ columns
-        a round takes three products: $XX^T$ and the last one cost $2m^2n$ each, the square of the
-        small matrix $2m^3$. With five rounds that is $10\,(2m^2n + m^3)$. PyTorch's optimizer,
-        counted:
+        Muon multiplies matrices in every update. Is that not too expensive? Count its FLOPs for a
+        matrix $X$ of $m$ rows and $n$ columns. [A round](#muon_levels_a_gradient_with_products)
+        takes three products: $XX^T$ with $2m^2n$ FLOPs, its square with $2m^3$, and the product of
+        the result with $X$ with $2m^2n$ again. Muon takes five rounds, $10\,(2m^2n + m^3)$ in all.
+        `counted` takes a step with PyTorch's Muon and counts:
     """)
 
     def counted(rows: int, cols: int) -> int:
@@ -100,11 +112,14 @@ def a_large_batch_pays_for_the_products() -> None:
 
     m, n = 32, 64  # @unnoticed: 64: a wide matrix
     update = counted(m, n)  # @inspect update as FLOP
-    assert update == 10 * (2 * m * m * n + m**3), "counted, by formula"
-    assert counted(n, m) == update, "a tall matrix is turned first"
+    assert update == 10 * (2 * m * m * n + m**3), \
+        "The counter sees the FLOPs of the formula."
+    assert counted(n, m) == update, "A tall matrix is turned first, so it costs the same."  # @hide
     note(r"""
-        For a square matrix that is $30m^3$, and a batch of $B$ rows costs the layer $6Bm^2$ forward
-        and backward. The ratio is $5m/B$. Both counted, at two batches:
+        Compare that with the layer's own work. For a square matrix an update takes $30m^3$ FLOPs.
+        Forward and backward pass take $6Bm^2$ with $B$ rows of data. Only the second grows with the
+        batch. Muon's share of it is the ratio of the two, $5m/B$. Counted for $m$ = `32`, with `32`
+        rows and with `500` times as many:
     """)
     square = counted(m, m)
 
@@ -114,16 +129,23 @@ def a_large_batch_pays_for_the_products() -> None:
 
     small, large = square / step(32), square / step(32 * 500)
     shares = small, large  # @inspect shares as %
-    assert small == 5 * m / 32 == 5, "as many rows as the layer is wide"
-    assert large == 5 * m / (32 * 500) == 0.01, "five hundred times as many"
+    assert small == 5 * m / 32 == 5, \
+        "With 32 rows, the update takes 5 times the FLOPs of the step."
+    assert large == 5 * m / (32 * 500) == 0.01, \
+        "With 16000 rows, the update takes a hundredth of them."
     note(r"""
-        A *row* is a token here. A language model that is `8192` wide and sees `4000000` tokens in a
-        step pays this much on top:
+        In a language model each token of the batch is a row. With a width of `8192` and `4000000`
+        tokens in a step, Muon adds this share:
     """)
     share = 5 * 8192 / 4000000  # @inspect share as %
-    assert share == 0.01024, "by the same formula"
+    assert share == 0.01024, "Muon adds 1 % to the FLOPs of such a step."
     question(r"""
-        How many tokens does a step need at a width of `4096`, for the products of Muon to cost at
-        most a twentieth of the step's own?
+        A model has a width of `4096`. How many tokens must a step have, so that Muon's products
+        cost at most a twentieth of the step's own?
     """, answer=5 * 4096 * 20,
-        check=next(n for n in range(4096, 10**7, 4096) if 5 * 4096 / n <= 1 / 20), unit="tokens")
+        wrong={
+            "That many make the two equal.": 5 * 4096,
+        },
+        check=next(n for n in range(4096, 10**7, 4096) if 5 * 4096 / n <= 1 / 20), unit="tokens", why=r"""
+            Muon's share is $5m/B$. It is a twentieth where $B$ is `20 * 5 * 4096`.
+        """)

@@ -273,75 +273,114 @@ def adagrad(lr: float, eps: float = 1e-10) -> Rule:
 def adagrad_divides_by_the_root_of_a_sum() -> None:
     """AdaGrad's steps shrink with every gradient that a parameter has seen."""
     note(r"""
-        AdaGrad gives each parameter a learning rate of its own, divided by the root of all squared
-        gradients so far [@duchi2011].
+        Some parameters see large gradients at every step, others hardly any. One learning rate does
+        not suit both. The optimizer *AdaGrad* gives each parameter a learning rate of its own
+        [@duchi2011]. It remembers one number $s$ for each parameter $p$: the sum of the squares of
+        all its gradients $g$ so far. It divides the learning rate $\eta$ by the root of that sum:
 
         $$s \leftarrow s + g^2 \qquad p \leftarrow p - \eta\,\frac{g}{\sqrt{s}+\epsilon}$$
+
+        ($\epsilon$ is a tiny number, so that nothing is divided by zero.) `walk` starts `5`
+        parameters at one, gives an optimizer `20` random gradients in turn, and returns the
+        parameters after each. Compare our `adagrad` with PyTorch's:
     """)
     gradients = torch.randn(20, 5, dtype=torch.float64)
     ours = walk(Descent, gradients, rule=adagrad(lr=0.1))  # @inspect ours
     theirs = walk(torch.optim.Adagrad, gradients, lr=0.1)
     assert ours.shape == (21, 5), "There are the start and 20 steps."  # @hide
-    assert torch.allclose(ours, theirs), "step for step"
+    assert torch.allclose(ours, theirs), \
+        "Our AdaGrad and PyTorch's take the same 20 steps."
 
-    misbelief("AdaGrad averages the squared gradients.", r"""
-        It adds them, and nothing fades. After `t` equal gradients the step is `1` over the root of
-        `t`, on its way to zero.
+    note(r"""
+        How long are the steps? Let the gradient always be `1` and the learning rate `1`. After $t$
+        gradients the sum is $t$, so step number $t$ has the length $1/\sqrt{t}$. `lengths_of` gives
+        the length of each step of a walk:
     """)
     ones = torch.ones(100, 1, dtype=torch.float64)  # @unnoticed: 100, dtype= dropped, float64: a hundred steps or more, in any format
     places = walk(torch.optim.Adagrad, ones, lr=1)
     lengths = lengths_of(places, 3)  # @inspect lengths  # @unnoticed: 3: more digits are as exact
     some = lengths[0], lengths[3], lengths[99]
-    assert some == (1.0, 0.5, 0.1), "steps 1, 4 and 100"
-
+    assert some == (1.0, 0.5, 0.1), \
+        "Steps 1, 4 and 100 have lengths 1, 1/2 and 1/10."
+    misbelief("AdaGrad averages the squared gradients.", rf"""
+        It adds them up. An average of ones would stay at `1`, and so would the steps. The sum
+        grows, so the hundredth step has a length of only {lengths[99]}.
+    """)
     note(r"""
-        That is a merit where gradients are *sparse*, as for the embeddings of rare words. The
-        parameter that is seldom touched still has its long steps ahead of it. Below, one coordinate
-        gets a gradient every time, the other only at the last step.
+        So the steps shrink, because the sum can only grow. That is good for a parameter which
+        seldom has a gradient, such as one that belongs to a rare word: its sum is small, so its
+        next step is still long. Take `25` steps with a pair of parameters. The first has a gradient
+        of `1` at every step, the second at the last step only. Here are their last steps:
     """)
     sparse = torch.ones(25, 2, dtype=torch.float64)  # @unnoticed: dtype= dropped, float64: any format
     sparse[:-1, 1] = 0
     places = walk(torch.optim.Adagrad, sparse, lr=1)
     final = lengths_of(places[-2:], 3)  # @inspect final
-    assert final == [0.2, 1.0], "often updated, rarely updated"
+    assert final == [0.2, 1.0], \
+        "The last step is 1/5 long for the first parameter, 1 for the second."
     two = torch.tensor([[3.0], [4.0]], dtype=torch.float64)  # @unnoticed: dtype= dropped, float64: exact in either format
     question(r"""
-        At a rate of `1` AdaGrad meets a gradient of `3`, then one of `4`. How long is the second
-        step?
+        At a learning rate of `1`, AdaGrad gets a gradient of `3`, and then one of `4`. How long is
+        the second step?
     """, answer=lengths_of(walk(torch.optim.Adagrad, two, lr=1), 3)[1],
-        check=4 / math.hypot(3, 4))
+        wrong={
+            "The first gradient is in the sum, too.": 1,
+            "Add up the squares, and then take the root.": 4 / 7,
+        },
+        check=4 / math.hypot(3, 4), why=r"""
+            The sum of the squares is `9 + 16 = 25`, and its root is `5`. The second step is its
+            gradient, `4`, divided by `5`.
+        """)
 
 
 @aside
 def the_place_of_epsilon_matters() -> None:
-    """A small constant in the wrong place switches AdaGrad off for small gradients."""
+    """A small constant under AdaGrad's root shortens the steps of small gradients."""
     note(r"""
-        The small number `eps` keeps the division from being one by zero. It looks harmless inside
-        the root.
+        AdaGrad divides a gradient by the root of a sum of squares. A small constant is added, so
+        that nothing is divided by zero. Does it matter whether the constant stands beside the root
+        or under it? Look at the first step, where the sum is just $g^2$, the square of the first
+        gradient. The root of that is the size of $g$. So without a constant, the first step is as
+        long as the learning rate, whatever the gradient. PyTorch adds its constant beside the root:
     """)
     eps = signature(torch.optim.Adagrad).parameters["eps"].default  # @inspect eps
-    misbelief("AdaGrad divides by `sqrt(sum + 1e-5)`.", rf"""
-        PyTorch adds `{eps}`, and adds it *outside* the root. The first step of AdaGrad is then the
-        learning rate, however small the gradient.
+    note(r"""
+        Take four gradients, from `1` down to `0.0001`, and a learning rate of `0.01`. `walk` takes
+        one step with PyTorch's AdaGrad, and `lengths_of` gives its length for each gradient:
     """)
     g = torch.tensor([1.0, 1e-2, 1e-3, 1e-4], dtype=torch.float64)  # @inspect g  # @unnoticed: 1.0, dtype= dropped, float64: far above the small constant, in any format
     places = walk(torch.optim.Adagrad, g[None], lr=0.01)
     outside = lengths_of(places, 6)  # @inspect outside
-    assert outside == [0.01, 0.01, 0.01, 0.01], "the same for all"
+    assert outside == [0.01, 0.01, 0.01, 0.01], \
+        "Beside the root, the constant changes none of the four steps."
+    note(r"""
+        Now by hand, with `1e-5` under the root. The square of `0.0001` is `1e-8`, far less than the
+        constant. So the root is nearly that of the constant alone, far too large, and the step gets
+        short:
+    """)
     by_hand = (0.01 * g / (g**2 + 1e-5).sqrt()).tolist()
     inside = [round(step, 6) for step in by_hand]  # @inspect inside
-    assert inside == [0.01, 0.009535, 0.003015, 0.000316], "damped"
+    assert inside == [0.01, 0.009535, 0.003015, 0.000316], \
+        "Under the root, it makes the step of the smallest gradient 30 times shorter."
     border = math.sqrt(1e-5)  # @inspect border
-    assert round(border, 5) == 0.00316, "where the constant takes over"
-    note(rf"""
-        Below a gradient of about {border:.3f} the constant outweighs the square, and what is left
-        of AdaGrad's first step is that of plain SGD at a larger rate.
+    assert round(border, 5) == 0.00316, \
+        "A gradient of 0.00316 has a square as large as the constant."
+    misbelief("AdaGrad divides by `sqrt(sum + 1e-5)`.", rf"""
+        PyTorch divides by `sqrt(sum) + {eps}`. With the constant of the box under the root,
+        gradients below about {border:.3f} would hardly be divided at all.
     """)
     question(r"""
-        With `1e-8` inside the root and a gradient of `1e-4`, how long is the first step at the same
-        rate?
+        Put `1e-8` under the root. The learning rate is `0.01`, and the first gradient is `1e-4`.
+        How long is the first step?
     """, answer=0.01 * 1e-4 / math.sqrt(1e-4**2 + 1e-8),
-        check=0.01 / math.sqrt(2))
+        wrong={
+            "That is the step without a constant.": 0.01,
+            "Add the constant to the square, and then take the root.": 0.005,
+        },
+        check=0.01 / math.sqrt(2), why=r"""
+            The square of the gradient is `1e-8`, as large as the constant. Their sum is `2e-8`, so
+            the step is shorter by the root of two: `0.01 / 1.414`.
+        """)
 
 
 def rmsprop(lr: float, alpha: float = 0.99, eps: float = 1e-8) -> Rule:
@@ -360,32 +399,55 @@ def rmsprop(lr: float, alpha: float = 0.99, eps: float = 1e-8) -> Rule:
 def rmsprop_forgets() -> None:
     """RMSProp replaces AdaGrad's sum by an average, so its steps do not die out."""
     note(r"""
-        Here the squared gradients really are averaged, exponentially: old ones fade [@rmsprop].
+        [AdaGrad](#adagrad_divides_by_the_root_of_a_sum) divides by the root of a sum of squared
+        gradients, and its steps shrink towards zero, because the sum only grows. *RMSProp* keeps an
+        average instead, in which old squares fade [@rmsprop]. In each step it multiplies the
+        average $s$ by a factor $\alpha$, usually `0.99`, and adds $1-\alpha$ times the new square:
 
         $$s \leftarrow \alpha\,s + (1-\alpha)\,g^2 \qquad p \leftarrow p - \eta\,\frac{g}{\sqrt{s}+\epsilon}$$
+
+        ($p$ is the parameter, $g$ its gradient, $\eta$ the learning rate, $\epsilon$ a tiny
+        number.) `walk` takes `20` steps with `5` parameters, from random gradients, with our
+        `rmsprop` and with PyTorch's:
     """)
     gradients = torch.randn(20, 5, dtype=torch.float64)
     ours = walk(Descent, gradients, rule=rmsprop(lr=0.1))  # @inspect ours
     theirs = walk(torch.optim.RMSprop, gradients, lr=0.1)
     assert ours.shape == (21, 5), "There are the start and 20 steps."  # @hide
-    assert torch.allclose(ours, theirs), "step for step"
+    assert torch.allclose(ours, theirs), \
+        "Our RMSProp and PyTorch's take the same 20 steps."
 
     note(r"""
-        Under equal gradients the step settles at the learning rate instead of falling to zero. But
-        look at where it starts. The average begins at zero and needs time to learn how large
-        gradients are; until then the steps are too long.
+        How long are the steps? Let the gradient always be `1` and the learning rate `1`. The
+        average begins at zero. After the first step it is `0.01 * 1`, with a root of `0.1`, so that
+        step has the length `1 / 0.1 = 10`. Step by step the average comes nearer to `1`.
+        `lengths_of` gives the length of each of `1000` steps:
     """)
     ones = torch.ones(1000, 1, dtype=torch.float64)  # @unnoticed: 1000, dtype= dropped, float64: long enough for the average to settle
     places = walk(torch.optim.RMSprop, ones, lr=1)
     lengths = lengths_of(places, 2)  # @inspect lengths
-    assert lengths[-1] == 1.0, "the learning rate, in the end"
-    assert (lengths[0], lengths[99]) == (10.0, 1.26), "too long at first"
+    assert (lengths[0], lengths[99]) == (10.0, 1.26), \
+        "The first step has a length of 10, the hundredth of 1.26."
+    assert lengths[-1] == 1.0, \
+        "The last step is as long as the learning rate."
+    note(r"""
+        So RMSProp's steps do not die out, because an average of equal squares stays where it is.
+        Its first steps are too long, because the average begins at zero.
+        [Adam](#adam_corrects_for_its_start) corrects that.
+    """)
     seven = torch.tensor([[7.0]], dtype=torch.float64)  # @unnoticed: 7.0, dtype= dropped, float64: any gradient
     question(r"""
-        Old squares are weighted by `0.75` instead of `0.99`. How long is the first step at a rate
-        of `1`, for a gradient of `7`?
+        Let $\alpha$ be `0.75` instead of `0.99`. How long is the first step at a learning rate of
+        `1`, for a gradient of `7`?
     """, answer=lengths_of(walk(torch.optim.RMSprop, seven, lr=1, alpha=0.75), 2)[0],
-        check=7 / math.sqrt((1 - 0.75) * 7**2))
+        wrong={
+            "The root of the average is missing.": 4,
+            "So long are the steps after the average has settled.": 1,
+        },
+        check=7 / math.sqrt((1 - 0.75) * 7**2), why=r"""
+            After one step the average is `0.25 * 49`, and its root is `0.5 * 7`. The gradient of
+            `7` cancels: `7 / (0.5 * 7) = 2`.
+        """)
 
 
 def adam(
@@ -487,80 +549,91 @@ def adamw(lr: float, decay: float = 0.01) -> Rule:
 def adamw_decays_weights_outside_the_root() -> None:
     """AdamW shrinks the weights directly; in Adam the same setting does something else."""
     note(r"""
-        Give Adam and AdamW the same weight decay, and one of them shrinks a weight far more. Where
-        does the decay enter?
-    """)
-    note(r"""
-        *Weight decay* pulls every weight a little towards zero. AdamW does so beside Adam's step
-        [@loshchilov2019].
+        *Weight decay* pulls every weight a little towards zero in each step. In PyTorch both Adam
+        and AdamW have a setting `weight_decay`. With the same number, Adam can shrink a weight far
+        faster. Why? They put the decay in different places. AdamW subtracts `lr * weight_decay`
+        times the weight, beside [Adam's step](#adam_corrects_for_its_start) [@loshchilov2019]. Our
+        `adamw` does that. `walk` takes `20` steps with it and with PyTorch's, from random
+        gradients:
     """)
     gradients = torch.randn(20, 5, dtype=torch.float64)
     ours = walk(Descent, gradients, rule=adamw(lr=0.1))  # @inspect ours
     settings = {"lr": 0.1, "weight_decay": 0.01}
     theirs = walk(torch.optim.AdamW, gradients, **settings)
     assert ours.shape == (21, 5), "There are the start and 20 steps."  # @hide
-    assert torch.allclose(ours, theirs), "step for step"
+    assert torch.allclose(ours, theirs), \
+        "Our AdamW and PyTorch's take the same 20 steps."
 
     note(r"""
-        Adam has a `weight_decay` too, and adds it to the gradient. There it is divided by its own
-        size like any gradient. Give both a weight of one, a gradient of zero and the same decay:
+        Adam adds `weight_decay` times the weight to the *gradient* instead. Then it divides the
+        gradient by the gradient's usual size, as it always does. Give both a weight of `1`, a
+        gradient of `0`, the learning rate `0.1` and the decay `0.01`:
     """)
     nothing = torch.zeros(1, 1, dtype=torch.float64)  # @unnoticed: dtype= dropped, float64: any format
     beside = walk(torch.optim.AdamW, nothing, **settings)
     within = walk(torch.optim.Adam, nothing, **settings)
     weights = [round(w[-1].item(), 4) for w in (beside, within)]  # @inspect weights
-    assert weights == [0.999, 0.9], "AdamW, Adam"
+    assert weights == [0.999, 0.9], \
+        "One step takes the weight to 0.999 with AdamW, and to 0.9 with Adam."
     note(r"""
-        AdamW took learning rate times decay. Adam took a full step of its learning rate, because a
-        lone decay, however weak, is all the gradient there is.
+        AdamW subtracted `0.1 * 0.01 = 0.001`. For Adam the decay was all the gradient there was.
+        Divided by its own size it is `1`, however weak the decay, so Adam took a step of a whole
+        learning rate, `0.1`.
     """)
     question(r"""
         Now the learning rate is `0.01` and the decay `0.1`. Where does one step take a weight of
-        `1`, without any other gradient, with AdamW and with Adam?
+        `1` without any other gradient, first with AdamW, then with Adam?
     """, answer=[
         round(walk(kind, nothing, lr=0.01, weight_decay=0.1)[-1].item(), 4)
         for kind in (torch.optim.AdamW, torch.optim.Adam)
     ],
-        check=[1 - 0.01 * 0.1, 1 - 0.01])
+        check=[1 - 0.01 * 0.1, 1 - 0.01], why=r"""
+            AdamW subtracts learning rate times decay, `0.01 * 0.1 = 0.001`. Adam subtracts a whole
+            learning rate, `0.01`, because it divides the decay by its own size.
+        """)
 
 
 @aside
 def an_optimizer_knows_tensors_not_layers() -> None:
     """An optimizer knows parameters and groups of them, never layers."""
-    misbelief("The optimizer goes through the layers, and each layer has its accumulators.", r"""
-        It is handed a list of tensors and keeps its state by tensor. What belongs to which layer it
-        cannot know.
-    """)
     note(r"""
-        `Stack` is the model of this part and the next ones: square matrices, one after the other,
-        and a head with a single output.
+        Does an optimizer know which parameter belongs to which layer? No. It gets a list of
+        tensors. For each tensor it keeps a *state*, what it remembers of past gradients. `Stack` is
+        a small model: square matrices, one after the other, and a *head*, a last matrix with a
+        single output. With two hidden layers it has three matrices. AdaGrad gets them:
     """)
     model = Stack(width=4, layers=2)
     optimizer = torch.optim.Adagrad(model.parameters())
     groups = [len(group["params"]) for group in optimizer.param_groups]  # @inspect groups
-    assert groups == [3], "one group of three tensors"
-    assert len(optimizer.state) == 3, "a state for each tensor"
+    assert groups == [3], "AdaGrad has one group, with three tensors in it."
+    assert len(optimizer.state) == 3, "AdaGrad has a state for each of the tensors."
+    misbelief("The optimizer goes through the layers, and each layer has its accumulators.", rf"""
+        The optimizer goes through a list of {groups[0]} tensors and has a state for each. Which
+        layer a tensor belongs to it cannot know.
+    """)
 
     note(r"""
-        The groups are yours to make. A group is a set of tensors that share settings, and its usual
-        purpose is to spare some of them something, such as weight decay.
+        A *group* is a set of tensors that share settings. Whoever makes the optimizer makes the
+        groups. Their usual purpose is to spare some tensors a setting, such as *weight decay*,
+        which pulls weights towards zero. Here the head is spared:
     """)
     *hidden, head = model.parameters()
     spared = {"params": [head], "weight_decay": 0.0}
     usual = {"params": hidden, "weight_decay": 0.1}
     split = torch.optim.AdamW([usual, spared])
     decays = [group["weight_decay"] for group in split.param_groups]  # @inspect decays
-    assert decays == [0.1, 0.0], "one setting for each group"
+    assert decays == [0.1, 0.0], \
+        "The group of hidden layers has a decay of 0.1, that of the head none."
     layers = [nn.Linear(2, 2) for _ in range(12)]  # @unnoticed: 2: layers of any width
     kinds = [[x.weight for x in layers], [x.bias for x in layers]]
     grouped = torch.optim.Adagrad([{"params": kind} for kind in kinds])
     question(r"""
-        A model has `12` linear layers, each with a weight and a bias, and its biases are spared the
+        A model has `12` linear layers, each with a weight and a bias. Its biases are spared the
         decay. How many groups does AdaGrad have, and how many states?
     """, answer=[len(grouped.param_groups), len(grouped.state)],
         check=[2, 2 * 12], why=r"""
-            A group for the weights and one for the biases, and a state for each tensor, whichever
-            group it is in.
+            There is a group for the weights and one for the biases. States are kept by tensor, and
+            `12` layers have two tensors each, `24`.
         """)
 
 
@@ -622,21 +695,25 @@ def one_step_is_four_calls() -> None:
 @aside
 def gradients_add_up_until_they_are_cleared() -> None:
     """Without `zero_grad` every step repeats all the gradients before it."""
-    misbelief("`zero_grad` is optional; it only saves memory.", r"""
-        `backward` *adds* to the gradients. Left alone, they hold the sum over all steps so far, and
-        each step walks along that sum.
+    note(r"""
+        Why does every training loop call `zero_grad`? Because `backward` *adds* a new gradient to
+        the one that is there. Take `w @ x`, the sum of weights times inputs. Its gradient for `w`
+        is `x`. Call `backward` for it twice:
     """)
     w = torch.ones(3, requires_grad=True)
     x = torch.tensor([1.0, 2.0, 3.0])
     (w @ x).backward()
-    assert w.grad is not None, "a first gradient"
+    assert w.grad is not None, "The first backward pass makes a gradient."  # @hide
     once = w.grad.tolist()  # @inspect once
     (w @ x).backward()
     twice = w.grad.tolist()  # @inspect twice
-    assert (once, twice) == ([1, 2, 3], [2, 4, 6]), "added, not replaced"
+    assert (once, twice) == ([1, 2, 3], [2, 4, 6]), \
+        "The first gradient is x, and the second pass doubles it."
     note(r"""
-        What that does to training: `200` steps on random inputs whose targets are a fixed linear
-        function of them, from the same start, on the same data, with and without clearing.
+        So without `zero_grad` each step moves along the sum of all gradients so far. What does that
+        do to training? `losses` trains `16` weights for `200` steps and returns the loss of each.
+        Inputs are random, and each target is a fixed sum of inputs times weights. Compare two runs
+        from the same start, on the same data, one with `zero_grad` and one without:
     """)
 
     def losses(clear: bool) -> list[float]:
@@ -656,18 +733,29 @@ def gradients_add_up_until_they_are_cleared() -> None:
 
     cleared, piled = losses(clear=True), losses(clear=False)
     start, learned, worse = cleared[0], cleared[-1], piled[-1]  # @measure start, learned, worse
-    assert start == piled[0], "the same start"
-    assert learned < start, "it learns"
-    assert start < worse, "it gets worse than untrained"
+    assert start == piled[0], "Both runs begin with the same loss."
+    assert learned < start, "With zero_grad, the loss falls."
+    assert start < worse, \
+        "Without zero_grad, the loss ends above that of the untrained model."
+    misbelief("`zero_grad` is optional; it only saves memory.", rf"""
+        It keeps old gradients out of the next step. Without it the loss above went from {start:.0f}
+        to {worse:.0f}, with it to {learned:.2g}.
+    """)
     p = torch.tensor(1.0, requires_grad=True)
     for _ in range(3):
         p.backward()
         torch.optim.SGD([p], lr=0.1).step()
     question(r"""
-        A weight of `1` meets a gradient of `1` at every step, and the rate is `0.1`. Where is it
-        after `3` steps without `zero_grad`?
+        A weight of `1` has a gradient of `1` in every step, and the learning rate is `0.1`. Where
+        is the weight after `3` steps of SGD without `zero_grad`?
     """, answer=round(p.item(), 3),
-        check=1 - 0.1 * (1 + 2 + 3))
+        wrong={
+            "That is with zero_grad: without it the gradients add up.": 0.7,
+        },
+        check=1 - 0.1 * (1 + 2 + 3), why=r"""
+            Without `zero_grad` the gradient is `1` in the first step, `2` in the second and `3` in
+            the third. A tenth of each is subtracted, `0.6` in all.
+        """)
 
 
 @aside

@@ -242,8 +242,10 @@ def a_step_is_timed_in_both_precisions() -> None:
     """What mixed precision saves is measured, in seconds and in bytes."""
     width = scaled(4096, lambda w: 400 * w * w)  # @measure width
     note(rf"""
-        One step of a model with `8` hidden layers and AdamW, without autocast, and with it after a
-        second of rest.{shrunk(width, 4096)}
+        How much time and memory does mixed precision save on a GPU? `step` takes one training step
+        of a model with `8` hidden layers and AdamW. It is timed without autocast and, after a
+        second of rest, with it. The batch has twice as many rows as a layer is
+        wide.{shrunk(width, 4096)}
     """)
     model = Stack(width, 8, between=nn.GELU()).cuda()
     x, y = (t.cuda() for t in linear_batch(width, batch=2 * width))
@@ -261,37 +263,41 @@ def a_step_is_timed_in_both_precisions() -> None:
         wide = time_call(lambda: step(False), "cuda")  # @measure wide
     cool_down()
     narrow = time_call(lambda: step(True), "cuda")  # @measure narrow
-    assert narrow.seconds < wide.seconds, "narrow products are faster"
+    assert narrow.seconds < wide.seconds, "The step is faster with autocast."
     peaks = []
     for narrowed in (False, True):
         torch.cuda.reset_peak_memory_stats()
         step(narrowed)
         peaks.append(torch.cuda.max_memory_allocated())  # @measure peaks as B
-    assert peaks[1] < peaks[0], "narrow activations are smaller"
+    assert peaks[1] < peaks[0], "The step takes less memory with autocast."
     note(r"""
-        Whether this is a good balance of speed and stability is for each model to show. Time and
-        memory saved are what it has to be weighed against.
+        It is faster, because narrow products are, and smaller, because narrow activations are.
+        Weights, gradients and AdamW's averages stay in `float32`, so their bytes stay the same.
+        Whether a model still trains as well is for each model to show.
     """)
     question(r"""
-        How many bytes do weights, gradients and AdamW's averages of this model take, in either
-        precision?
+        The model has `8` hidden layers of `width * width` weights and a head of `width`. How many
+        bytes do weights, gradients and AdamW's two averages take, with autocast or without?
     """, answer=16 * sum(p.numel() for p in model.parameters()),
-        check=16 * (8 * width**2 + width), unit="B")
+        check=16 * (8 * width**2 + width), unit="B", within=0.02, why=r"""
+            Four numbers of `4` bytes are kept for each weight, and autocast changes none of them.
+        """)
 
 
 @aside
 def the_loss_scale_finds_its_own_level() -> None:
     """A gradient scaler skips steps that overflow, and lowers its scale until they do not."""
-    note(r"""
-        `float16` loses small gradients, so the loss is first multiplied by a large factor, the
-        *scale* [@micikevicius2018]. With too large a scale the gradient overflows instead.
-        PyTorch's scaler finds one by trial: an infinite gradient, or NaN, means no step and half
-        the scale.
-    """)
     top = torch.finfo(torch.float16).max
     note(rf"""
-        The weight below becomes `float16` on its way into the loss. So its gradient of `10`, times
-        the scale, has to fit into that format, whose largest number is {top:.0f}.
+        Gradients are often too small for `float16` and become zero. The way out: multiply the loss
+        by a large factor, the *scale*, which multiplies all gradients by it, and divide them by it
+        again before the step [@micikevicius2018]. But which scale? If it is too large, a gradient
+        overflows: it becomes infinite, since the largest number of `float16` is {top:.0f}.
+
+        PyTorch's `GradScaler` finds a scale by trial. It begins high. When a gradient is infinite
+        or not a number, it skips the step and halves the scale. Below is a weight whose gradient is
+        `10`. On its way it is a `float16`, so `10` times the scale has to fit. Six steps of SGD at
+        a learning rate of `0.01`, with the scale and the weight of each:
     """)
     w = torch.tensor([1.0], requires_grad=True)
     optimizer = torch.optim.SGD([w], lr=0.01)
@@ -305,33 +311,36 @@ def the_loss_scale_finds_its_own_level() -> None:
         scaler.step(optimizer)
         scaler.update()
         weights.append(round(w.item(), 2))  # @inspect weights  # @unnoticed: 2: more digits are as exact
-    assert scales[:4] == [65536, 32768, 16384, 8192], "halved"
-    assert scales[4:] == [4096, 4096], "then kept"
-    assert weights == [1.0, 1.0, 1.0, 1.0, 0.9, 0.8], "four steps skipped"
+    assert scales[:4] == [65536, 32768, 16384, 8192], \
+        "In the first four steps the scale is halved each time."
+    assert scales[4:] == [4096, 4096], "From the fifth step on it stays at 4096."
+    assert weights == [1.0, 1.0, 1.0, 1.0, 0.9, 0.8], \
+        "The first four steps are skipped: the weight stays as it is."
     largest = top / 10  # @inspect largest
-    assert w.grad is not None, "a gradient is left"  # @hide
-    assert largest * w.grad.item() == top, "at this scale the gradient comes to the largest number"  # @hide
+    assert w.grad is not None, "A gradient is left."  # @hide
+    assert largest * w.grad.item() == top, "At this scale the gradient comes to the largest number."  # @hide
     power = 2 ** int(math.log2(largest))  # @inspect power
-    assert power == 4096, "the power of two that just fits"
+    assert power == 4096, \
+        "4096 is the largest power of two that, times 10, fits into float16."
     note(r"""
-        The skipped steps are the cost. After `patience` good steps in a row the scaler tries twice
-        the scale, and where that overflows another step is lost:
+        So four steps were lost until the scale fitted. Later the scaler tries again: after this
+        many good steps in a row it doubles the scale, and if that overflows, one more step is lost:
     """)
     patience = scaler.get_growth_interval()  # @inspect patience
-    assert patience == 2000, "steps without an overflow"
-    note(r"""
-        The scale is state: `scaler.state_dict()` belongs in the checkpoint. `bfloat16` has the
-        range to do without all this.
-    """)
-    assert scaler.state_dict()["scale"] == 4096, "to be saved"
+    assert patience == 2000, "The scaler doubles its scale after 2000 good steps."
+    assert scaler.state_dict()["scale"] == 4096, "The scale is in the scaler's state, which belongs in a checkpoint."  # @hide
+    note("With `bfloat16` none of this is needed, because its range is that of `float32`.")
     question(r"""
-        The gradient is `100` instead of `10`. At which scale does the scaler first settle, and
-        after how many skipped steps?
+        The gradient is `100` instead of `10`. The scale begins at `65536`, and `float16` ends at
+        `65504`. At which scale does the scaler first settle, and after how many skipped steps?
     """, answer=[
         fits := 2 ** int(math.log2(torch.finfo(torch.float16).max / 100)),
         round(math.log2(scales[0] / fits)),
     ],
-        check=[512, len((65536, 32768, 16384, 8192, 4096, 2048, 1024))])
+        check=[512, len((65536, 32768, 16384, 8192, 4096, 2048, 1024))], why=r"""
+            `65504 / 100` is about `655`, and the largest power of two below that is `512`. From
+            `65536` down to `512` is a factor of `2**7`, and each halving costs a skipped step.
+        """)
 
 
 def through(x: Tensor, dtype: torch.dtype, stretch: bool = True) -> Tensor:
@@ -397,33 +406,42 @@ def one_byte_needs_a_scale() -> None:
 def what_supports_one_byte_training() -> None:
     """Multiplying in one byte, keeping a byte, and sending a byte are three different steps."""
     note(r"""
-        NVIDIA's Transformer Engine began as a library of layers, such as linear ones, that multiply
-        in FP8 with a scale for each tensor: E4M3 on the way forward, E5M2 for the gradients
-        [@transformer-engine]. It has grown since. Its recipes also scale by *block*, where E4M3
-        serves in both directions because each block has a range of its own [@te-blockwise], and its
-        Adam can keep both moments in FP8 [@te-adam]. To use FP8 also for gradients that are stored
-        and sent between devices is another work, by Peng and others [@peng2023]. So ask of any
-        recipe what is multiplied, what is kept and what is sent in a byte.
-    """)
-    note(r"""
-        Two sources of mixed precision are as easily mixed up. The method was proposed in a paper by
-        Micikevicius and others [@micikevicius2018]. What PyTorch's functions do is written in
-        PyTorch's documentation [@pytorch-amp], and not in the paper.
-    """)
-    link("https://docs.pytorch.org/docs/stable/amp.html", "torch.amp, the documentation")
-    note(r"""
-        What a single byte could save at most in memory is quickly counted: weight, gradient and
-        Adam's two averages in `float32`, and the same four in a byte each. Recipes that work keep
-        some of the four wider, so the truth lies between.
+        "Trained in FP8", numbers of one byte, can mean three things: that products *multiply* such
+        numbers, that weights or averages are *kept* in them, or that gradients are *sent* in them
+        between cards. Which of these does a recipe do?
+
+        - NVIDIA's Transformer Engine is a library of layers that multiply in FP8. Its first recipe
+          has a scale for each tensor, and uses E4M3 forward and E5M2 for the gradients
+          [@transformer-engine]. Newer ones scale by block, where E4M3 serves in both directions
+          because each block has a range of its own [@te-blockwise].
+        - Its version of the optimizer Adam can keep both averages in FP8 [@te-adam].
+        - Gradients that are stored and sent in FP8 are the work of Peng and others [@peng2023].
+
+        How much memory could one byte save at most? Training keeps four numbers for each parameter:
+        weight, gradient, and Adam's two averages. All four in `float32`, and all four in a byte:
     """)
     formats = torch.float32, torch.float8_e4m3fn
     wide, narrow = (4 * d.itemsize for d in formats)
-    assert (wide, narrow) == (16, 4), "bytes per parameter"
+    assert (wide, narrow) == (16, 4), \
+        "Four numbers take 16 bytes in float32, and 4 bytes in FP8."
+    note(r"""
+        Recipes that work keep some of the four wider, because small updates
+        [get lost](#small_updates_are_lost) in narrow numbers. So the truth lies between. The method
+        of mixed precision, with its wide copy of the weights, comes from a paper by Micikevicius
+        and others [@micikevicius2018]; what PyTorch's functions do is written in PyTorch's
+        documentation [@pytorch-amp].
+    """)
+    link("https://docs.pytorch.org/docs/stable/amp.html", "torch.amp, the documentation")
     question(r"""
-        Suppose that a recipe stores weight and gradient in a byte each and leaves Adam's averages
-        in `float32`. How many bytes per parameter is that?
+        A recipe keeps weight and gradient in a byte each and leaves Adam's two averages in
+        `float32`. How many bytes per parameter is that?
     """, answer=sum(2 * d.itemsize for d in formats),
-        check=1 + 1 + 4 + 4, unit="B")
+        wrong={
+            "Adam keeps two averages.": 6,
+        },
+        check=1 + 1 + 4 + 4, unit="B", why=r"""
+            Weight and gradient take `1` byte each, and each of the two averages takes `4`.
+        """)
 
 
 def quantize(
@@ -439,8 +457,11 @@ def quantize(
 def quantized_weights_trade_error_for_bytes() -> None:
     """Quantization makes a trained model smaller, and a little wrong."""
     note(r"""
-        A model that is only used needs no gradients, and can do with coarse weights: whole numbers,
-        and one scale for each column of a matrix.
+        A trained model that is only used can do with coarser weights. To *quantize* a matrix is to
+        replace its numbers by small whole numbers, with one scale for each column: whole number
+        times scale is about the old weight. How wrong does a product get? `quantize` rounds a
+        random matrix of `256 * 256` to whole numbers of `8` or of `4` bits. `error_of` compares the
+        product with the exact one:
     """)
     x, w = torch.randn(64, 256), torch.randn(256, 256)
     exact = x @ w
@@ -448,28 +469,43 @@ def quantized_weights_trade_error_for_bytes() -> None:
     for size in (8, 4):
         whole, scale = quantize(w, size)
         error[size] = error_of(x @ (whole * scale), exact)  # @inspect error  # @unnoticed: arguments swapped: hardly another length to divide by
-    assert w.nbytes / whole.nbytes == 4.0, "one byte for each weight"
+    assert 0.0064 < error[8] < 0.0074, \
+        "With 8 bits, the product is off by 0.7 %."
+    assert 0.12 < error[4] < 0.13, "With 4 bits, the product is off by an eighth."
+    assert w.nbytes / whole.nbytes == 4.0, \
+        "A byte for each weight takes a quarter of float32."
     extra = scale.nbytes / whole.nbytes  # @inspect extra
-    assert round(extra, 3) == 0.016, "more, for the scales"
-    assert 0.0064 < error[8] < 0.0074, "8 bits: under a hundredth off"
-    assert 0.12 < error[4] < 0.13, "4 bits: an eighth off"
+    assert round(extra, 3) == 0.016, "The scales add 1.6 % to these bytes."
     misbelief("Quantizing a trained model improves its performance.", rf"""
-        Its size and often its speed. Its answers get worse: by {error[8]:.1%} for this random
-        matrix at `8` bits, by {error[4]:.0%} at `4`. Whether that matters has to be measured on the
-        model's task.
+        It makes the model smaller, and often faster. The answers get worse: by {error[8]:.1%} for
+        this random matrix at `8` bits, by {error[4]:.0%} at `4`. How much that harms a model has to
+        be measured on its task.
     """)
 
-    note("`4` bits have no dtype of their own here. Such numbers share a byte in pairs:")
+    note(r"""
+        The error grows as bits go, because with `4` bits there are only `15` whole numbers, from
+        `-7` to `7`, to round to. PyTorch has no format of `4` bits, so two such numbers share a
+        byte:
+    """)
     whole, _ = quantize(w, 4)
     low, high = (whole.flatten() & 15).view(-1, 2).unbind(1)
     packed = (low | high << 4).to(torch.uint8)  # @inspect packed
-    assert packed.nbytes == w.nbytes // 8, "really an eighth"
-    halves = torch.stack([packed & 15, packed >> 4], dim=1).to(torch.int8)
-    restored = torch.where(halves > 7, halves - 16, halves)
-    assert torch.equal(restored.view(256, 256), whole), "and back"
+    assert packed.nbytes == w.nbytes // 8, \
+        "Packed in pairs, the weights take an eighth of float32."
+    halves = torch.stack([packed & 15, packed >> 4], dim=1).to(torch.int8)  # @hide
+    restored = torch.where(halves > 7, halves - 16, halves)  # @hide
+    assert torch.equal(restored.view(256, 256), whole), "Unpacked, they are the same whole numbers."  # @hide
     whole, scale = quantize(torch.randn(1000, 400), 4)  # @unnoticed: 4 -> 5: as many bytes before they are packed
     question(r"""
-        How many bytes does a matrix of `1000 × 400` take at `4` bits a weight, packed in pairs,
-        with its scales in `float32`?
+        A matrix has `1000` rows and `400` columns, at `4` bits a weight, packed in pairs, with one
+        scale in `float32` for each column. How many bytes does it take?
     """, answer=whole.numel() // 2 + scale.nbytes,
-        check=1000 * 400 * 4 // 8 + 400 * 4, unit="B")
+        wrong={
+            "The scales are missing.": 200_000,
+            "That is a byte for each weight: two share a byte.": 401_600,
+            "There is a scale for each column, not for each row.": 204_000,
+        },
+        check=1000 * 400 * 4 // 8 + 400 * 4, unit="B", within=0.001, why=r"""
+            `400000` weights take half a byte each, `200000` bytes. The `400` scales take `4` bytes
+            each, `1600` more.
+        """)

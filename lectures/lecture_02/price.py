@@ -12,96 +12,121 @@ from .measure import dense_peak
 def a_run_is_paid_for_in_gpu_hours() -> None:
     """A run is paid for in GPU-hours: at a given MFU, as many on any number of GPUs."""
     note(r"""
-        What does a training run cost, once its work is known? GPUs are rented by the hour, so turn
-        work into hours, with $N$ parameters and $D$ tokens:
+        What does a training run cost? GPUs are rented by the hour. A *GPU-hour* is one GPU for one
+        hour. A run with $N$ parameters and $D$ tokens is
+        [$6ND$ FLOPs of work](#a_training_run_in_three_lines). A GPU does peak times MFU in a
+        second, where MFU is the share of its peak that the run reaches. With the seconds of an
+        hour:
 
         [@eq:hours]: $$
         \mathrm{GPU\ hours} = \frac{6ND}{\mathrm{peak} \times \mathrm{MFU} \times 3600}
         $$
 
-        The number of GPUs has cancelled. Twice as many are done in half the time, for the same
-        money, as long as the MFU holds.
+        The number of GPUs is not in it. Twice as many GPUs need half the time, so the money is the
+        same, as long as the MFU holds. The run of `70` billion parameters on `15` trillion tokens,
+        at an MFU of `0.5`, on H100s:
     """)
     work, mfu = 6 * 70e9 * 15e12, 0.5
     rate = dense_peak("H100 SXM", "bfloat16")  # @inspect rate as FLOP/s
     hours = work / (rate * mfu * HOUR)  # @inspect hours
-    assert 3.53e6 < hours < 3.54e6, "three and a half million"
+    assert 3.53e6 < hours < 3.54e6, "The run takes 3.5 million GPU-hours."
     days = {n: work / (rate * mfu * n * DAY) for n in (1024, 16384)}  # @inspect days  # @unnoticed: 1024, 16384: any number of cards
     booked = [round(n * 24 * d) for n, d in days.items()]  # @inspect booked
-    assert booked == [round(hours)] * 2, "as many for months and for days"
+    assert booked == [round(hours)] * 2, \
+        "1024 GPUs for months and 16384 for days are as many GPU-hours."
     note(r"""
-        The price of an hour is no constant of nature. DeepSeek's report assumes `2` dollars for an
-        H800, a GPU with the same peak [@deepseek-v3]; take up to twice that as the range. That
-        upper end is an assumption of this book, to be replaced by your own offer:
+        What does an hour cost? Prices differ. DeepSeek's report assumes `2` dollars for an H800, a
+        GPU with the same peak [@deepseek-v3]. Take `4` dollars as the upper end, an assumption of
+        this book; replace both by your own offer:
     """)
     low, high = 2 * hours, 4 * hours
     dollars = low, high  # @inspect dollars
-    assert 7.0e6 < low < 7.1e6, "dollars, at the lower price"
-    assert 14.1e6 < high < 14.2e6, "dollars, at twice that price"
+    assert 7.0e6 < low < 7.1e6, "At 2 dollars an hour, the run costs 7 million dollars."
+    assert 14.1e6 < high < 14.2e6, "At 4 dollars an hour, it costs 14 million."
     note(r"""
         How good is the estimate? For Llama 3.1 70B, trained on about `15` trillion tokens on H100s,
-        Meta states `7.0` million GPU-hours [@llama31-card]. The same formula, solved for the MFU:
+        Meta states `7.0` million GPU-hours [@llama31-card]. Compare:
     """)
     stated = 7.0e6
-    reached = work / (rate * HOUR * stated)  # @inspect reached as %
-    assert round(reached, 2) == 0.25, "if this work is all they hold"
     over = stated / hours  # @inspect over as times
-    assert round(over, 1) == 2.0, "stated, of estimated"
+    assert round(over, 1) == 2.0, "Meta states twice the estimated hours."
+    reached = work / (rate * HOUR * stated)  # @inspect reached as %
+    assert round(reached, 2) == 0.25, \
+        "If these hours hold nothing but this work, the MFU was 25 %."
     note(rf"""
-        The estimate was short by a factor of {over:.1f}. Meta calls these hours the total for
-        training, and does not say what else they hold: perhaps attention, longer contexts, work
-        lost to failures, or a lower MFU. Budget for the gap all the same.
+        The estimate is too low by a factor of {over:.1f}. Meta calls its hours the total for
+        training and does not say what else is in them: perhaps attention, longer contexts, work
+        lost to failures, or a lower MFU. So plan for more hours than the formula gives.
     """)
     question(r"""
-        On H100s at `2` dollars an hour, what does a run cost that trains `8` billion parameters on
-        `1` trillion tokens at an MFU of `0.4`?
+        A run trains `8` billion parameters on `1` trillion tokens at an MFU of `0.4`, on H100s with
+        a peak of `989.5e12` FLOP/s, at `2` dollars an hour. How many dollars does it cost?
     """, answer=round(2 * 6 * 8e9 * 1e12 / (rate * 0.4 * HOUR)),
-        check=round(low * 8 / 70 / 15 * mfu / 0.4), unit="dollars", within=0.01)
+        wrong={
+            "Those are the GPU-hours.": round(6 * 8e9 * 1e12 / (rate * 0.4 * HOUR)),
+            "The MFU is missing.": round(2 * 6 * 8e9 * 1e12 / (rate * HOUR)),
+        },
+        check=round(low * 8 / 70 / 15 * mfu / 0.4), unit="dollars", within=0.01, why=r"""
+            The work is `6 * 8e9 * 1e12 = 4.8e22` FLOPs. In an hour a GPU does
+            `989.5e12 * 0.4 * 3600 = 1.42e18` of them. Divide, and multiply by `2` dollars.
+        """)
 
 
 @aside
 def boards_draw_half_of_the_power() -> None:
     """The boards draw little more than half of the power that the run takes."""
     note(r"""
-        How much energy is that? The H100's board may draw `700` watts [@nvidia-h100]. It sits in a
-        machine: a DGX H100 holds eight of them and is rated at `10.2` kilowatts at most
-        [@nvidia-dgx-h100]. Processors, network and fans take the difference:
+        How much energy does a training run take? A GPU sits on a *board*, and the board of an H100
+        may draw `700` watts [@nvidia-h100]. But the board sits in a machine. A DGX H100 is a
+        machine with eight boards, and is rated at `10.2` kilowatts at most [@nvidia-dgx-h100].
+        Processors, network and fans take the difference. For each GPU:
     """)
     board, machine = 700, 10200 / 8  # watts for each GPU
     share = board / machine  # @inspect share as %
-    assert round(share, 2) == 0.55, "of a machine's power, the boards"
+    assert round(share, 2) == 0.55, \
+        "The boards draw 55 % of a machine's power."
     note(r"""
-        And the machine stands in a building that cools it. Its *power usage effectiveness* is the
-        energy of the whole building over that of the machines; `1.1` to `1.6` is the range assumed
-        here. From the boards alone to the least efficient building, in kilowatt-hours:
+        The machine stands in a building that has to be cooled. The *power usage effectiveness* of a
+        building is the energy of the whole building, divided by that of its machines. Here `1.1` to
+        `1.6` is assumed. How many [GPU-hours](#a_run_is_paid_for_in_gpu_hours) the run takes is
+        computed as before. Multiply them by the watts of the boards alone, of the machines, of an
+        efficient building and of an inefficient one:
     """)
     rate, mfu = dense_peak("H100 SXM", "bfloat16"), 0.5
-    hours = 6 * 70e9 * 15e12 / (rate * mfu * HOUR)
+    hours = 6 * 70e9 * 15e12 / (rate * mfu * HOUR)  # @inspect hours
     watts = board, machine, machine * 1.1, machine * 1.6
     energy = [w / 1000 * hours for w in watts]  # @inspect energy as kWh
     millions = [round(e / 1e6, 1) for e in energy]
-    assert millions == [2.5, 4.5, 5.0, 7.2], "million kilowatt-hours"
+    assert millions == [2.5, 4.5, 5.0, 7.2], \
+        "They take 2.5, 4.5, 5.0 and 7.2 million kilowatt-hours."
     spread = energy[-1] / energy[0]  # @inspect spread as times
-    assert round(spread, 1) == 2.9, "between the ends"
+    assert round(spread, 1) == 2.9, \
+        "The last is 2.9 times what the boards alone take."
+    per_flop = board / (rate * mfu)  # @hide
+    per_token = per_flop * 6 * 70e9  # @hide
+    assert round(per_token, 1) == 0.6, "A token of training takes 0.6 joules."  # @hide
+    again = per_token * 15e12 / 3.6e6  # @hide
+    assert math.isclose(again, energy[0]), "All tokens together take what the boards take."  # @hide
     note(r"""
-        Everything was taken at its limit, so these are upper bounds for this many hours. Now the
-        other way, from a single operation up: joules for a FLOP, for a token, for the run.
-    """)
-    per_flop = board / (rate * mfu)  # @inspect per_flop as J
-    per_token = per_flop * 6 * 70e9  # @inspect per_token as J
-    assert round(per_token, 1) == 0.6, "joules for a token of training"
-    again = per_token * 15e12 / 3.6e6  # @inspect again as kWh
-    assert math.isclose(again, energy[0]), "the boards, once more"
-    note(r"""
-        Is it the electricity that costs? At an assumed `0.10` dollars for a kilowatt-hour, as a
-        share of the rent at `2` dollars an hour:
+        These are upper bounds for this many hours, because everything was taken at its limit. Is
+        the electricity a large part of the cost? At an assumed `0.10` dollars for a kilowatt-hour,
+        and `2` dollars rent for a GPU-hour:
     """)
     part = 0.10 * energy[-1] / (2 * hours)  # @inspect part as %
-    assert round(part, 2) == 0.1, "a tenth of the rent, at the upper end"
+    assert round(part, 2) == 0.1, \
+        "In the inefficient building, electricity is a tenth of the rent."
     question(r"""
-        How many kilowatt-hours do the boards alone draw if the run takes `7.0` million GPU-hours?
+        A run takes `7.0` million GPU-hours, and each board draws `700` watts. How many
+        kilowatt-hours do the boards alone draw?
     """, answer=round(7.0e6 * board / 1000),
-        check=round(energy[0] * 7.0e6 / hours), unit="kWh")
+        wrong={
+            "Those are watt-hours.": 7.0e6 * board,
+            "That is what the machines draw.": 7.0e6 * machine / 1000,
+        },
+        check=round(energy[0] * 7.0e6 / hours), unit="kWh", why=r"""
+            A board draws `0.7` kilowatts, so it takes `0.7` kilowatt-hours in an hour. Multiply by
+            `7.0` million hours.
+        """)
 
 
 class Fit(NamedTuple):
@@ -137,55 +162,71 @@ FITS = {
 def near_the_best_size_the_loss_is_flat() -> None:
     """Near the best size the loss is flat, and the cost of using the model is not."""
     note(r"""
-        Would another model have made more of these FLOPs? Chinchilla had `70` billion parameters
-        and `1.4` trillion tokens, because for its budget that mix promised the lowest loss
-        [@chinchilla]. Ours has as many parameters and far more tokens for each:
+        With a fixed number of FLOPs, one can train a large model on few tokens or a small one on
+        many. Which gives the lowest loss? The authors of *Chinchilla*, a model of `70` billion
+        parameters and `1.4` trillion tokens, chose what promised the lowest loss for their FLOPs
+        [@chinchilla]. The [run of this part](#a_training_run_in_three_lines) has as many parameters
+        and `15e12` tokens. Tokens per parameter of both:
     """)
     ratios = [tokens / 70e9 for tokens in (1.4e12, 15e12)]  # @inspect ratios
-    assert [round(r) for r in ratios] == [20, 214], "Chinchilla, and this run"
+    assert [round(r) for r in ratios] == [20, 214], \
+        "Chinchilla has 20 tokens per parameter, this run 214."
     note(r"""
-        The same paper fits the loss to $N$ parameters and $D$ tokens [@chinchilla]. Others read the
-        data off its plots, fitted them anew, and found other constants; they also give the paper's
-        own with more digits than it prints [@besiroglu2024]:
+        Should this run have had a larger model? The authors trained many models, and found a
+        formula for the loss with $N$ parameters and $D$ tokens [@chinchilla]:
 
         $$L(N, D) = E + A N^{-\alpha} + B D^{-\beta}$$
 
-        With $6ND = C$ fixed, the derivative is zero at
-        $N^{\alpha+\beta} = \frac{\alpha A}{\beta B}\,(C/6)^{\beta}$. Beside it a search over sizes,
-        which knows nothing of derivatives:
+        Others took the data from the paper's figures and fitted the five constants anew
+        [@besiroglu2024]. So there are two fits. With the work $C = 6ND$ fixed, the loss is lowest
+        where its derivative is zero, at
+        $N^{\alpha+\beta} = \frac{\alpha A}{\beta B}\,(C/6)^{\beta}$. `best` computes this size by
+        both fits:
     """)
     work = 6 * 70e9 * 15e12
-    sizes = [10 ** (k / 1000) for k in range(10000, 12000)]  # @unnoticed: 10 -> 11, 10000: the best lies well inside
+    sizes = [10 ** (k / 1000) for k in range(10000, 12000)]  # @unnoticed: 10 -> 11, 10000: the best lies well inside  # @hide
 
-    def searched(fit: Fit) -> float:
+    def searched(fit: Fit) -> float:  # @hide
         return min(sizes, key=lambda n: fit.loss(n, work / 6 / n))
 
     best = {key: fit.best(work) for key, fit in FITS.items()}  # @inspect best
     billions = [round(n / 1e9) for n in best.values()]
-    assert billions == [120, 246], "billion parameters, by either fit"
-    steps = [1000 * math.log10(searched(FITS[k]) / n) for k, n in best.items()]  # @unnoticed: 1000, factor 1000 left out: the search finds the very size
-    gaps = [round(step) for step in steps]
-    assert gaps == [0, 0], "found by the search, to a step"  # @zero: another way to the same
-    rule = [work / 6 / n**2 for n in best.values()]  # @inspect rule
-    assert [round(r) for r in rule] == [73, 17], "tokens per parameter"
-    printed = Fit(1.69, 406.4, 0.34, 410.7, 0.28).best(work)  # @inspect printed
-    assert round(printed / 1e9) == 95, "by the first, as it is printed"
+    assert billions == [120, 246], \
+        "The best size is 120 billion by the first fit, 246 billion by the second."
+    steps = [1000 * math.log10(searched(FITS[k]) / n) for k, n in best.items()]  # @unnoticed: 1000, factor 1000 left out: the search finds the very size  # @hide
+    gaps = [round(step) for step in steps]  # @hide
+    assert gaps == [0, 0], "A search through many sizes finds the same two."  # @zero: another way to the same  # @hide
+    rule = [work / 6 / n**2 for n in best.values()]  # @hide
+    assert [round(r) for r in rule] == [73, 17], "At these sizes there are 73 and 17 tokens per parameter."  # @hide
+    printed = Fit(1.69, 406.4, 0.34, 410.7, 0.28).best(work)  # @hide
+    assert round(printed / 1e9) == 95, "With the constants as rounded as the paper prints them, the first gives 95 billion."  # @hide
     note(rf"""
-        By one fit our model should be {best['chinchilla'] / 70e9:.1f} times as large, by the other
-        {best['besiroglu2024'] / 70e9:.1f} times. How much would be gained, and what would a token
-        cost that the model writes, at $2N$ FLOPs?
+        So the model should have been {best['chinchilla'] / 70e9:.1f} times as large by one fit, and
+        {best['besiroglu2024'] / 70e9:.1f} times by the other. How much lower would the loss be? And
+        how much dearer would each token be that the model writes later, which takes $2N$ FLOPs?
     """)
     gains = [
         fit.loss(70e9, 15e12) - fit.loss(best[k], work / 6 / best[k])
         for k, fit in FITS.items()
     ]  # @inspect gains
-    assert [round(g, 3) for g in gains] == [0.002, 0.01], "lower loss"
+    assert [round(g, 3) for g in gains] == [0.002, 0.01], \
+        "At the best size the loss is lower by 0.002 by one fit, by 0.01 by the other."
     dearer = [n / 70e9 for n in best.values()]  # @inspect dearer as times
-    assert [round(d, 1) for d in dearer] == [1.7, 3.5], "every token costs more"
+    assert [round(d, 1) for d in dearer] == [1.7, 3.5], \
+        "Each token that is written costs 1.7 or 3.5 times as many FLOPs."
     note(r"""
-        The loss is flat around its minimum, so two fits can disagree about its place. The cost of
-        use is not flat. Who means to use a model much trains a smaller one for longer.
+        The loss hardly changes near its lowest point, so the two fits can disagree so much about
+        the place. The cost of using the model changes in proportion to its size. So whoever means
+        to use a model much trains a smaller one on more tokens.
     """)
-    question("At `20` tokens per parameter, how many FLOPs train a model of `1` billion parameters?",
-             answer=6 * 20 * 10**9 * 10**9,
-        check=round(work * (1e9 / 70e9) * (20e9 / 15e12)), unit="FLOP")
+    question(r"""
+        A model of `1` billion parameters is trained on `20` tokens per parameter. How many FLOPs is
+        that, at `6` per parameter and token?
+    """, answer=6 * 20 * 10**9 * 10**9,
+        wrong={
+            "That is one token per parameter.": 6 * 10**18,
+            "The factor of 6 is missing.": 20 * 10**18,
+        },
+        check=round(work * (1e9 / 70e9) * (20e9 / 15e12)), unit="FLOP", why=r"""
+            `20` tokens per parameter are `20e9` tokens. `6 * 1e9 * 20e9` is `1.2e20`.
+        """)

@@ -20,16 +20,20 @@ def settled(t: int, beta: float = 0.9) -> float:
 def adam_starts_with_its_longest_steps() -> None:
     """On noise Adam's first steps are its longest, and they are taken on the least evidence."""
     note(r"""
-        Why does nearly every run begin with a *warm-up*, a learning rate that rises from almost
-        nothing? Give Adam gradients that are pure noise. There is nothing to learn, so every step
-        is a mistake. How long are they?
-    """)
-    note(r"""
-        After the first step Adam's average holds one gradient. So that step is as long as the rate,
-        and rests on this gradient alone. Later the average holds many, they cancel, and the step
-        shrinks. With $\beta$ for this average, after $t$ steps:
+        Most training runs begin with a *warm-up*: their learning rate rises from almost nothing.
+        Why? Give the optimizer Adam gradients that are pure noise, so that every step leads astray.
+        How long are its steps?
+
+        Adam divides its average of the gradients by their usual size. After one step the average
+        holds a single gradient, and the step is as long as the learning rate. Later the average
+        holds many gradients of different signs, which cancel, so the step is shorter. Let $\beta$
+        be the factor by which the average fades, usually `0.9`. At a learning rate of one, after
+        $t$ steps, the length of a step is on average (as the root of the mean square)
 
         $$\sqrt{\frac{1-\beta}{1+\beta} \cdot \frac{1+\beta^t}{1-\beta^t}}$$
+
+        Measure it: `walk` takes `100` steps of PyTorch's Adam with `2000` parameters on random
+        gradients. `settled` is the formula. The steps `1`, `2`, `10` and `100`:
     """)
     noise = torch.randn(100, 2000, dtype=torch.float64)  # @unnoticed: 100 -> 101, 100 -> 200, 2000, dtype= dropped, float64: enough of it
     places = walk(torch.optim.Adam, noise, lr=1.0)
@@ -39,24 +43,35 @@ def adam_starts_with_its_longest_steps() -> None:
     predicted = [settled(t) for t in when]  # @inspect predicted
     pair = measured, predicted
     seen, told = ([round(x, 1) for x in some] for some in pair)
-    assert seen == told, "measured, predicted, to a tenth"
+    assert seen == told, "The measured lengths are those of the formula, to a tenth."
     ratio = predicted[0] / settled(10**6)  # @inspect ratio as times  # @unnoticed: 10 -> 11, 10 -> 20, 6: long after the first steps
-    assert round(ratio, 2) == 4.36, "first step against settled ones"
+    assert round(ratio, 2) == 4.36, \
+        "The first step is 4.36 times as long as a step long after the start."
     note(r"""
-        A warm-up takes the rate down where the steps are long. It costs no bytes, a multiplication
-        a step for the whole model, and nearly half of its own length in steps at the full rate:
+        So Adam takes its longest step first, when it has seen a single gradient. A warm-up makes
+        the rate small where the steps are long. Here the rate rises over `10` steps:
     """)
     rates = [min(1, (t + 1) / 10) for t in range(100)]  # @unnoticed: 100: long after the warm-up
     steps = [rate * settled(t + 1) for t, rate in enumerate(rates)]
-    assert round(steps[0], 1) == 0.1, "the first is a tenth as long"
-    assert max(steps) < 0.34, "with ten steps of warm-up no step is long"
+    assert round(steps[0], 1) == 0.1, \
+        "With a warm-up, the first step has a tenth of its length."
+    assert max(steps) < 0.34, \
+        "With a warm-up, no step is longer than a third of the rate."
     lost = len(rates) - sum(rates)  # @inspect lost as steps
-    assert round(lost, 1) == 4.5, "of ten, at the full rate"
+    assert round(lost, 1) == 4.5, \
+        "The warm-up costs as much way as 4.5 steps at the full rate."
     question(r"""
-        With `0.95` for this average instead of `0.9`, how many times as long as the settled step is
-        the first one?
+        Long after the start, $\beta^t$ is zero. With $\beta$ = `0.95` instead of `0.9`, how many
+        times as long as such a step is the first step?
     """, answer=round(1 / settled(10**6, 0.95), 2),
-        check=round(math.sqrt(1.95 / 0.05), 2), unit="times")
+        wrong={
+            "The root is missing.": 39,
+            "That is for 0.9.": 4.36,
+        },
+        check=round(math.sqrt(1.95 / 0.05), 2), unit="times", why=r"""
+            The first step has length `1`. A late one has length $\sqrt{0.05 / 1.95}$, since the
+            second fraction is one where $\beta^t$ is zero. `1` divided by that is $\sqrt{39}$.
+        """)
 
 
 def wander(rates: list[float], start: float, noise: float) -> float:
@@ -71,50 +86,71 @@ def wander(rates: list[float], start: float, noise: float) -> float:
 def decay_trades_distance_for_quiet() -> None:
     """At a constant rate SGD never arrives; a rate that decays arrives and walks half as far."""
     note(r"""
-        Why end with a rate of zero? On the parabola $w^2/2$, with noise of size one on its
-        gradient, SGD at a constant rate $\eta$ does not come to rest. It settles at a distance that
-        the rate decides:
+        Most training runs end with a learning rate that falls to zero. Why? Take a loss with its
+        lowest point at zero, $w^2/2$, whose gradient is $w$. Real gradients are noisy, because each
+        comes from a small batch. So add noise of size one. At a constant learning rate $\eta$ SGD
+        then never comes to rest: the noise of each step keeps pushing it. It settles at a distance
+        from zero of
 
         $$\sqrt{\frac{\eta}{2-\eta}}$$
+
+        on average (as the root of the mean square). `wander` takes a learning rate for each step,
+        and returns how far from zero SGD ends. First `200` steps at a rate of `0.1`:
     """)
     count, rate = 200, 0.1
     constant = [rate] * count
     floor = math.sqrt(rate / (2 - rate))  # @inspect floor
     stays = wander(constant, start=1.0, noise=1.0)  # @inspect stays  # @unnoticed: 1.0: where it began is forgotten
-    assert round(stays, 2) == round(floor, 2), "measured, predicted"
-    note("Let the rate fall in a straight line to zero over as many steps:")
+    assert round(stays, 2) == round(floor, 2), \
+        "The measured distance is that of the formula, to two digits."
+    note("Now let the rate fall in a straight line from `0.1` to zero over as many steps:")
     falling = [rate * (1 - t / count) for t in range(count)]
     quiet = wander(falling, start=1.0, noise=1.0)  # @inspect quiet  # @unnoticed: 1.0: where it began is forgotten
-    variance = 1.0  # @unnoticed: 1.0: where it began is forgotten
-    for eta in falling:
+    variance = 1.0  # @unnoticed: 1.0: where it began is forgotten  # @hide
+    for eta in falling:  # @hide
         variance = (1 - eta) ** 2 * variance + eta**2
-    predicted = math.sqrt(variance)  # @inspect predicted
-    assert math.isclose(quiet, predicted, rel_tol=0.01), "measured, predicted"
-    assert quiet < floor / 2, "less than half as far from the goal"
+    predicted = math.sqrt(variance)  # @hide
+    assert math.isclose(quiet, predicted, rel_tol=0.01), \
+        "The distance is what adding up the noise of all steps gives."  # @hide
+    assert quiet < floor / 2, \
+        "With a falling rate, SGD ends at less than half that distance."
     note(r"""
-        It costs distance. All rates together are how far a constant gradient could carry a weight,
-        and a straight line to zero has half of them, as a cosine has [@sgdr]. Without noise, what
-        is left of the way is the product of all $1-\eta$:
+        So a falling rate lets SGD arrive, because small steps follow less of the noise. What does
+        it cost? Way. The sum of all rates is how far a constant gradient of one could carry a
+        weight. For a straight line to zero it is half of that for a constant rate. The other usual
+        shape, half a wave of a cosine, has the same sum [@sgdr]:
     """)
     turns = [math.cos(math.pi * t / count) for t in range(count)]
     cosine = [rate * (1 + turn) / 2 for turn in turns]
     sums = [sum(rates) / sum(constant) for rates in (falling, cosine)]  # @inspect sums
-    assert [round(s, 1) for s in sums] == [0.5, 0.5], "half the distance"
-    pair = constant, falling
-    left = [wander(rates, start=1.0, noise=0.0) for rates in pair]  # @inspect left
-    expected = [math.prod(1 - eta for eta in rates) for rates in pair]
-    assert all(map(math.isclose, left, expected)), "measured, predicted"
-    ratio = left[1] / left[0]  # @inspect ratio as times
-    assert 40000 < ratio < 45000, "as much of the way is left"
+    assert [round(s, 1) for s in sums] == [0.5, 0.5], \
+        "Line and cosine have half the sum of the constant rate."
+    pair = constant, falling  # @hide
+    left = [wander(rates, start=1.0, noise=0.0) for rates in pair]  # @hide
+    expected = [math.prod(1 - eta for eta in rates) for rates in pair]  # @hide
+    assert all(map(math.isclose, left, expected)), \
+        "Without noise, each step leaves one minus its rate of the way."  # @hide
+    ratio = left[1] / left[0]  # @hide
+    assert 40000 < ratio < 45000, \
+        "Without noise, the falling rate ends far farther from zero."  # @hide
     assert [round(c, 5) for c in cosine[::50]] == [0.1, 0.08536, 0.05, 0.01464], \
         "the cosine falls from the full rate"  # @hide
     note(r"""
-        So: the full rate as long as there is way to go, and decay at the end. That is why a run
-        that is stopped before its schedule ends looks worse than one that was planned as short.
+        So keep the full rate while there is way to go, and let it fall at the end. A run that is
+        stopped before its rate has fallen is still at the distance of a large rate. It looks worse
+        than a run that was planned to be short.
     """)
-    question("At which constant rate does SGD settle at a distance of one half?",
-             answer=2 * 0.25 / (1 + 0.25),
-        check=next(r / 1000 for r in range(1, 2000) if math.sqrt(r / (2000 - r)) >= 0.5))
+    question(r"""
+        Noise has size one, and the rate $\eta$ is constant. At which rate does SGD settle at a
+        distance of `0.5`?
+    """, answer=2 * 0.25 / (1 + 0.25),
+        wrong={
+            "The distance has to be squared first.": 2 * 0.5 / 1.5,
+        },
+        check=next(r / 1000 for r in range(1, 2000) if math.sqrt(r / (2000 - r)) >= 0.5), why=r"""
+            $\eta/(2-\eta)$ has to be the square of the distance, `0.25`. So $\eta$ is `0.25` times
+            $2-\eta$, which makes `1.25` times $\eta$ equal to `0.5`.
+        """)
 
 
 class Moved(Watching):
@@ -135,9 +171,10 @@ class Moved(Watching):
 def clipping_is_paid_for_at_every_step() -> None:
     """Clipping reads every gradient twice, also when there is nothing to clip."""
     note(r"""
-        What does it cost to limit the length of a gradient? `clip_grad_norm_` takes the norm of all
-        gradients together, and multiplies them by the limit over the norm, where that is less than
-        one. The gradient keeps its direction [@pascanu2013]:
+        *Clipping* limits the length of the gradient: one that is too long is made shorter and keeps
+        its direction [@pascanu2013]. `clip_grad_norm_` computes the length of all gradients
+        together, their *norm*. If it is above the limit, all of them are multiplied by the limit
+        over the norm. Take a million random gradients and a limit of `1`:
     """)
     w = nn.Parameter(torch.zeros(1000, 1000))
     start = torch.randn(1000, 1000)
@@ -145,43 +182,55 @@ def clipping_is_paid_for_at_every_step() -> None:
     norm = torch.nn.utils.clip_grad_norm_([w], 1.0).item()  # @inspect norm
     root = math.sqrt(w.numel())
     assert math.isclose(norm, root, rel_tol=0.01), \
-        "about the root of a million, before"
-    assert torch.allclose(w.grad, start / norm), "shorter, the same direction"
+        "The norm was about 1000, the root of a million."
+    assert torch.allclose(w.grad, start / norm), \
+        "The gradients were all divided by this norm."
     note(r"""
-        A reading for the norm, a reading and a writing for the product. No product of matrices, so
-        `FlopCounterMode` sees nothing; the bytes are seen. Here nothing is clipped any more:
+        What does that cost? `Moved` adds up the bytes that operations read and write. Clip once
+        more, with a limit that is not reached:
     """)
     with Moved() as moved:
         torch.nn.utils.clip_grad_norm_([w], 2.0)  # @unnoticed: 2.0: any limit that is not reached
     per_parameter = moved.bytes / w.numel()  # @inspect per_parameter as B
-    assert round(per_parameter) == 3 * 4, "read twice, written once"
-    seen = flops(lambda: torch.nn.utils.clip_grad_norm_([w], 2.0))  # @inspect seen as FLOP
-    assert seen == 0, "not on the counter's list"  # @zero: the counter has no formula for it
+    assert round(per_parameter) == 3 * 4, \
+        "Each gradient of 4 bytes is read twice and written once."
+    seen = flops(lambda: torch.nn.utils.clip_grad_norm_([w], 2.0))  # @hide
+    assert seen == 0, "PyTorch's counter sees no FLOP in it."  # @zero: the counter has no formula for it  # @hide
     note(r"""
-        What does it change? For Adam, less than it seems: if every gradient is made shorter by the
-        same factor, Adam does not notice, since it divides by their size.
-    """)
-    gradients = torch.randn(50, 5, dtype=torch.float64)  # @unnoticed: 50, 5, arguments swapped: any gradients
-    usual = walk(torch.optim.Adam, gradients, lr=0.1, eps=0)
-    short = walk(torch.optim.Adam, gradients / 100, lr=0.1, eps=0)  # @unnoticed: / -> *, 100, factor 100 left out: any factor
-    assert torch.allclose(usual, short), "a hundredth of each, the same walk"
-    note(r"""
-        It is the outlier that matters. Let all gradients be one but a single one of a hundred. Its
-        square stays in the second average for about a thousand steps, and makes all of them short.
-        Two hundred steps later:
+        One reading is for the norm. The other, and the writing, are for the product with a factor,
+        which is `1` here: PyTorch multiplies in any case, because on a GPU asking for the norm
+        would make the program wait.
+
+        What is clipping good for? Against the rare gradient that is far too large. The optimizer
+        Adam divides by the root of an average of squares. One huge square stays in that average for
+        about a thousand steps, and makes all of them short. Let `300` gradients be `1`, but for a
+        single one of `100`. The step that comes `200` steps later:
     """)
     ones = torch.ones(300, 1, dtype=torch.float64)  # @unnoticed: dtype= dropped, float64: any format
     ones[99] = 100
     places = walk(torch.optim.Adam, ones, lr=1.0)
     length = (places[-2] - places[-1]).item()  # @inspect length
-    squares = 1 - 0.999**300 + (100**2 - 1) * 0.001 * 0.999**200
-    predicted = math.sqrt((1 - 0.999**300) / squares)  # @inspect predicted
-    assert round(length, 4) == round(predicted, 4), "measured, predicted"
+    squares = 1 - 0.999**300 + (100**2 - 1) * 0.001 * 0.999**200  # @hide
+    predicted = math.sqrt((1 - 0.999**300) / squares)  # @hide
+    assert round(length, 4) == round(predicted, 4), \
+        "The length follows from the average of the squares."  # @hide
     clipped = walk(torch.optim.Adam, ones.clamp(max=1), lr=1.0)
     full = (clipped[-2] - clipped[-1]).item()  # @inspect full
-    assert math.isclose(full, 1, rel_tol=1e-6), "clipped: the full step"
+    assert math.isclose(full, 1, rel_tol=1e-6), \
+        "With that gradient clipped to 1, the step has its full length, 1."
+    gradients = torch.randn(50, 5, dtype=torch.float64)  # @unnoticed: 50, 5, arguments swapped: any gradients  # @hide
+    usual = walk(torch.optim.Adam, gradients, lr=0.1, eps=0)  # @hide
+    short = walk(torch.optim.Adam, gradients / 100, lr=0.1, eps=0)  # @unnoticed: / -> *, 100, factor 100 left out: any factor  # @hide
+    assert torch.allclose(usual, short), "Gradients that are all shorter by the same factor change nothing for Adam."  # @hide
     question(r"""
         A model has `1` billion parameters with gradients in `float32`. How many bytes does clipping
-        move in a step?
+        read and write in a step?
     """, answer=10**9 * round(per_parameter),
-        check=10**9 * (4 + 4 + 4), unit="B")
+        wrong={
+            "Each gradient is read twice, and written once.": 4 * 10**9,
+            "The writing is missing.": 8 * 10**9,
+        },
+        check=10**9 * (4 + 4 + 4), unit="B", why=r"""
+            A gradient has `4` bytes. It is read for the norm, read again for the product, and
+            written: `12` bytes for each parameter, whether anything is clipped or not.
+        """)

@@ -153,8 +153,16 @@ def autograd_keeps_more_than_the_hidden_layers() -> None:
 def a_nonlinearity_may_save_a_copy_of_its_own() -> None:
     """Whether a nonlinearity costs memory depends on which side of it is saved."""
     note(r"""
-        The derivative of ReLU can be read off its *output*, which the next product keeps anyway,
-        for the gradient of its weights. That of GELU needs its *input*, which nobody else keeps.
+        Between two layers usually stands a *nonlinearity*, such as ReLU, which turns negative
+        numbers into zero. Does autograd have to keep another tensor for it, for the backward pass?
+        That depends on its derivative. The derivative of ReLU is one where its *output* is above
+        zero, and zero elsewhere. The output is kept anyway, as the input of the next layer. The
+        derivative of GELU, a smooth relative of ReLU, is computed from its *input*, which nothing
+        else needs.
+
+        `kept` adds up the bytes that autograd keeps for a model with two hidden layers of width
+        `64`, a batch of `8` rows, and a nonlinearity after each hidden layer. Without one, with
+        ReLU, and with GELU:
     """)
 
     def kept(between: nn.Module) -> int:
@@ -166,15 +174,22 @@ def a_nonlinearity_may_save_a_copy_of_its_own() -> None:
     plain = kept(nn.Identity())  # @inspect plain as B
     relu = kept(nn.ReLU())  # @inspect relu as B
     gelu = kept(nn.GELU())  # @inspect gelu as B
-    assert relu == plain, "ReLU adds nothing"
+    assert relu == plain, "With ReLU, autograd keeps no byte more."
     extra = gelu - plain  # @inspect extra as B
-    assert extra == 2 * (8 * 64) * 4, "GELU adds a tensor per layer"
-    note("So formulas for activations belong to one model. For another, measure again.")
+    assert extra == 2 * (8 * 64) * 4, \
+        "With GELU, it keeps one more tensor of 8 * 64 numbers per hidden layer."
+    note("So a formula for activations belongs to one model. For another model, measure again.")
     question(r"""
         The derivative of the hyperbolic tangent is one minus the square of its value. How many
-        bytes does `nn.Tanh` add here?
+        bytes more than without a nonlinearity does autograd keep with `nn.Tanh`?
     """, answer=kept(nn.Tanh()) - plain,
-        check=relu - plain, unit="B")
+        wrong={
+            "That is for a derivative that is computed from the input.": 4096,
+        },
+        check=relu - plain, unit="B", why=r"""
+            The derivative is computed from the output, as with ReLU. The output is kept anyway, so
+            nothing is added.
+        """)
 
 
 def alive_at_once(layers: int, *, gradients: bool, trains: bool = True) -> int:
@@ -189,38 +204,52 @@ def alive_at_once(layers: int, *, gradients: bool, trains: bool = True) -> int:
 def without_gradients_two_outputs_are_alive() -> None:
     """Without gradients an output lives until the next layer has read it."""
     note(r"""
-        A model that is only used has no backward pass to keep anything for. Under `torch.no_grad()`
-        the output of a layer is freed as soon as the next one is there. `alive_at_once` counts the
-        outputs that exist at the most crowded moment of a forward pass:
+        A model that is only used and not trained has no backward pass. How much memory do the
+        outputs of its layers take then? In training autograd keeps all of them. Under
+        `torch.no_grad()` nothing is kept, and an output is freed as soon as the next layer has read
+        it. `alive_at_once` runs a forward pass of hidden layers of width `64` and a head on `8`
+        rows. It returns the bytes of all outputs that exist at the fullest moment. An output of a
+        hidden layer takes `8 * 64 * 4` bytes, that of the head `8 * 4`. First with `16` hidden
+        layers:
     """)
     one, head = 8 * 64 * 4, 8 * 4  # @inspect one as B, head as B
     training = alive_at_once(16, gradients=True)  # @inspect training as B
     using = alive_at_once(16, gradients=False)  # @inspect using as B
-    assert training == 16 * one + head, "the output of every layer"
-    assert using == 2 * one, "one being read, one being written"
+    assert training == 16 * one + head, \
+        "In training, the outputs of all layers are alive."
+    assert using == 2 * one, \
+        "Under no_grad, two are alive: one being read, one being written."
     deeper = alive_at_once(64, gradients=False)  # @inspect deeper as B
-    assert deeper == using, "at any depth"
-    misbelief("`model.eval()` turns gradients off.", r"""
-        It tells dropout and normalization that this is not training. Autograd keeps what it kept
-        before, and only `torch.no_grad()` or its like makes it stop.
-    """)
+    assert deeper == using, "With 64 layers it is two outputs, too."
     evaluated = alive_at_once(16, gradients=True, trains=False)  # @inspect evaluated as B
-    assert evaluated == training, "`eval` saves nothing"
-    note(r"""
-        A model that writes text also keeps, for each token so far, its keys and values. That
-        *cache* does grow with the depth, and is not an activation of the step.
+    assert evaluated == training, "After model.eval(), all outputs are still kept."
+    misbelief("`model.eval()` turns gradients off.", rf"""
+        It only tells layers such as dropout that this is not training. Autograd keeps {evaluated:,}
+        bytes, as before. Only `torch.no_grad()` or its like makes it stop.
     """)
     question(r"""
         Each of `48` layers has an output of `100` MiB. How many MiB of outputs are alive at once
         under `no_grad`, and how many if it is forgotten?
     """, answer=[100 * (alive_at_once(48, gradients=g) // one) for g in (False, True)],
-        check=[100 * 2, 100 * 48], unit="MiB")
+        check=[100 * 2, 100 * 48], unit="MiB", why=r"""
+            Under `no_grad` two outputs are alive, the one being read and the one being written.
+            Otherwise autograd keeps all `48`.
+        """)
 
 
 @aside
 def gradients_come_in_two_kinds() -> None:
     """Parameter gradients stay until they are cleared; activation gradients come and go."""
-    note("The small model, unrolled, so that the gradient of its first hidden values can be kept:")
+    note(r"""
+        A backward pass computes gradients of two kinds. The gradients of the *parameters* are what
+        the optimizer needs; they stay until they are cleared. On the way, the backward pass also
+        computes the gradient of every *activation*, each as large as the activation itself. It
+        drops such a gradient as soon as the layer before has used it.
+
+        Here is a model with two hidden layers of width `4` and a head, `36` parameters, on a batch
+        of `2` rows. Its layers are written out, so that `retain_grad` can ask for the gradient of
+        its first hidden values to stay. `gradient_bytes` adds up the gradients of parameters:
+    """)
     model, (x, y) = Stack(4, 2), linear_batch(4, 2)
     hidden = x @ model.weights[0]
     hidden.retain_grad()
@@ -228,24 +257,27 @@ def gradients_come_in_two_kinds() -> None:
     assert torch.equal(output, model(x)), "the model's own result"  # @hide
     F.mse_loss(output, y).backward()
     stay = gradient_bytes(model)  # @inspect stay as B
-    assert stay == 36 * 4, "as many as parameters"
-    note(r"""
-        On its way down, the backward pass also computes the gradient of every activation, as large
-        as the activation itself. One had to be asked to stay in order to be seen here. The others
-        were dropped as soon as they had been used, but at the peak some of them are alive, and they
-        belong on the bill.
-    """)
+    assert stay == 36 * 4, "Each of the 36 parameters has a gradient of 4 bytes."
     passing = hidden.grad
-    assert passing is not None, "asked to stay"
-    assert passing.shape == hidden.shape == (2, 4), "one for each number"
+    assert passing is not None, "The gradient of the hidden values was asked to stay."  # @hide
+    assert passing.shape == hidden.shape == (2, 4), \
+        "The gradient of the hidden values has a number for each of these."
+    note(r"""
+        The number of parameters does not depend on the batch, so neither do the bytes of the first
+        kind. The second kind grows with the batch. It lives for a moment only, but if that moment
+        is the fullest of the step, it has to fit into memory, too.
+    """)
     x, y = linear_batch(4, 1000)
     hidden = x @ model.weights[0]
     F.mse_loss(model(x), y).backward()
     question(r"""
-        The batch grows from `2` to `1000`. How many bytes of gradients stay, and how many pass
-        through `hidden`?
+        The batch grows from `2` rows to `1000`. How many bytes do the gradients of parameters take,
+        and how many the gradient of the hidden values?
     """, answer=[gradient_bytes(model), hidden.nbytes],
-        check=[4 * 36, 4 * 1000 * 4], unit="B")
+        check=[4 * 36, 4 * 1000 * 4], unit="B", why=r"""
+            There are `36` parameters whatever the batch, so `144` bytes. The hidden values are now
+            `1000` rows of `4` numbers of `4` bytes.
+        """)
 
 
 def the_bill_in_bytes() -> None:
@@ -353,9 +385,12 @@ def the_bill_is_measured_on_the_card() -> None:
     width = scaled(2048, lambda w: 200 * w * w)  # @measure width
     layers, batch = 4, width
     note(rf"""
-        The same bill from the allocator's own counter, read before and after each part of a step.
-        One step goes first and is thrown away: in it the library for products takes a workspace and
-        keeps it.{shrunk(width, 2048)}
+        Does a GPU really take the bytes that were counted for
+        [parameters, gradients, optimizer state and activations](#the_bill_in_bytes)? PyTorch's
+        `memory_allocated` says how many bytes of the card's memory are in use. `bill_on_card` reads
+        it before and after each part of a training step. The model has four hidden layers, and the
+        batch as many rows as a layer is wide. A first step is thrown away, because in it the
+        library for products takes memory of its own and keeps it.{shrunk(width, 2048)}
     """)
     size = width, layers, batch
     bill_on_card("SGD", *size)  # @stepover
@@ -363,14 +398,20 @@ def the_bill_is_measured_on_the_card() -> None:
     bills = {name: found for name, (found, _) in watched.items()}  # @measure bills
     shares = [b["optimizer state"] / b["parameters"] for b in bills.values()]
     copies = [round(share, 2) for share in shares]  # @measure copies
-    assert copies == [0, 1, 1, 1, 2, 2], "remembered, in copies of the model"
+    assert copies == [0, 1, 1, 1, 2, 2], \
+        "SGD's state is nothing, Adam's and AdamW's two copies of the model, the others' one."
     predicted = bill("AdamW", *size)  # @measure predicted as B
     over = [bills["AdamW"][k] - most for k, most in predicted.items()]  # @measure over as B
-    assert min(over) >= 0, "nothing that was counted is missing"
-    assert max(over) < MiB, "and blocks are rounded up, no more"
+    assert min(over) >= 0, "No kind takes fewer bytes than were counted."
+    assert max(over) < MiB, "No kind takes a MiB more: blocks are rounded up."
     sums = {name: sum(b.values()) for name, b in bills.items()}
     peaks = {name: high / sums[name] for name, (_, high) in watched.items()}  # @measure peaks
-    assert peaks["SGD"] < 1, "activations go while gradients come"
+    assert peaks["SGD"] < 1, \
+        "SGD's fullest moment has less than the sum of all kinds."
+    note(r"""
+        The four kinds are never all there at once, because the backward pass frees the activations
+        of a layer when it has made that layer's gradient.
+    """)
     figure(plot_bill(bills, MiB),
         caption="One step on the card by the allocator's counter, in MiB.", alt=r"""
             Six stacked bars, one for each optimizer. Parameters, gradients and activations are the
@@ -380,7 +421,13 @@ def the_bill_is_measured_on_the_card() -> None:
         A model has `4` GiB of parameters in `float32` and is trained with AdamW. How many bytes
         does `memory_allocated` grow by in its first call of `step`?
     """, answer=2 * 4 * GiB,
-        check=8 * 2**30, unit="B")
+        wrong={
+            "AdamW keeps two numbers for each parameter.": 4 * GiB,
+        },
+        check=8 * 2**30, unit="B", why=r"""
+            AdamW makes its state in the first call of `step`: two numbers for each parameter, so
+            twice the bytes of the parameters. Parameters and gradients are there already.
+        """)
 
 
 class Written(Watching):
@@ -407,32 +454,49 @@ def numbers_written(width: int, layers: int, batch: int) -> int:
 @aside
 def small_batches_make_the_optimizer_count() -> None:
     """The optimizer's own FLOPs do not grow with the batch, and no counter shows them."""
-    note("`FlopCounterMode` counts products of matrices. Ask it what an update costs:")
+    note(r"""
+        How much of a training step's work is the optimizer's? PyTorch's counter says nothing at
+        all, because it counts [products of matrices only](#the_flop_counter_sees_only_products). So
+        count by hand. Plain SGD multiplies each gradient by the learning rate and subtracts the
+        result, `2` FLOPs for each parameter. Take a model with two hidden layers of width `4` and a
+        head, `36` parameters. `numbers_written` counts the results that an update computes, here
+        after a batch of `2` rows and of `2048`:
+    """)
     model, (x, y) = Stack(4, 2), linear_batch(4, 2)  # @unnoticed: 2: any depth, any batch
     optimizer = OPTIMIZERS["SGD"](model.parameters())
     F.mse_loss(model(x), y).backward()  # @unnoticed: left out, arguments swapped: any gradients, or none
     reported = flops(optimizer.step)  # @inspect reported as FLOP
-    assert reported == 0, "elementwise work is not counted"  # @zero: the counter has no formula for it
-    note(r"""
-        Nothing, it says. But even plain SGD multiplies and subtracts once for every parameter. The
-        small model has `36`, and `numbers_written` sees as many results, whatever the batch:
-    """)
+    assert reported == 0, "PyTorch's counter reports no FLOP for an update."  # @zero: the counter has no formula for it
     written = [numbers_written(4, 2, batch) for batch in (2, 2048)]  # @inspect written
-    assert written == [36, 36], "one for each parameter, at either batch"
+    assert written == [36, 36], \
+        "The update computes a number for each parameter, at either batch."
+    note(r"""
+        Compare the `2 * 36` FLOPs with those of the products, which `step_flops` counts. Products
+        grow with the batch, and the update does not:
+    """)
     by_hand = 2 * 36  # @inspect by_hand as FLOP
     tiny = by_hand / step_flops(2, 4, 2)  # @inspect tiny
-    assert round(tiny, 3) == 0.196, "on top, at a batch of 2"
+    assert round(tiny, 3) == 0.196, \
+        "With 2 rows, the update adds a fifth to the FLOPs of the products."
     large = by_hand / step_flops(2048, 4, 2)  # @inspect large
-    assert round(tiny / large) == 1024, "at a batch of 2048: hardly any"
+    assert round(tiny / large) == 1024, \
+        "With 1024 times the rows, the update's share is 1024 times smaller."
     note(r"""
-        Relative to the matrix products the optimizer shrinks as the batch grows. Its time does not
-        go by FLOPs anyway: it reads and writes every state once, so count its bytes.
+        So the larger the batch, the less the optimizer's FLOPs count. Its *time* is another matter:
+        an update does hardly any FLOPs with each number that it reads and writes, so it
+        [waits for memory](#the_roofline_tells_waiting_from_working). Count its bytes instead.
     """)
-    question(r"""
-        From which batch size on does plain SGD add less than a hundredth to the products of this
-        small model?
+    question(rf"""
+        The products of this model take `{step_flops(1, 4, 2)}` FLOPs for each row of the batch, and
+        an update of SGD `{by_hand}`. From which batch on does the update add at most a hundredth?
     """, answer=math.ceil(100 * by_hand / step_flops(1, 4, 2)),
-        check=next(b for b in range(1, 99) if by_hand / step_flops(b, 4, 2) < 0.01))
+        wrong={
+            "That is where the two are equal, without the factor of a hundred.": 1,
+        },
+        check=next(b for b in range(1, 99) if by_hand / step_flops(b, 4, 2) < 0.01), unit="rows", why=rf"""
+            The products have to take `100` times the FLOPs of the update, `{100 * by_hand}`. Divide
+            by `{step_flops(1, 4, 2)}` for each row, and round up.
+        """)
 
 
 @aside
@@ -509,10 +573,15 @@ def parts_of_a_batch_add_up_to_the_whole() -> None:
 def sharding_divides_the_state() -> None:
     """Each of several devices can step its share of the parameters, with the same result."""
     note(r"""
-        In data parallelism every device holds the whole model, sees other data, and after averaging
-        has the same gradients. Then all of them update all parameters: the same work, and the same
-        state, many times over. ZeRO's first stage gives each device one *shard* of the parameters
-        to step [@zero]. In miniature, with slices of one tensor for devices:
+        Several devices train one model in *data parallelism*: each has the whole model and sees
+        other data, and gradients are averaged, so that all have the same. Then every device updates
+        every parameter, and keeps the optimizer's whole state for it. All do the same work. The
+        first stage of *ZeRO*, a way of sharing, removes that: each device updates one *shard*, a
+        slice of the parameters, and keeps the state of its shard only [@zero].
+
+        Does that give the same parameters? Try it with `4096` parameters and four slices in place
+        of four devices. `stepped` takes three steps of Adam with the parameters of a slice, and
+        returns them with the bytes of Adam's state:
     """)
     devices, n = 4, 4096
     start, gradients = torch.randn(n), torch.randn(3, n)  # @unnoticed: 3: any number of steps
@@ -530,26 +599,38 @@ def sharding_divides_the_state() -> None:
     shards = [stepped(slice(i, i + part)) for i in range(0, n, part)]
     together = torch.cat([shard for shard, _ in shards])
     share = shards[0][1]  # @inspect share as B
-    assert torch.equal(together, whole), "bit for bit the same"
-    assert state / share == 4.0, "state on each device"
+    assert torch.equal(together, whole), \
+        "The four slices together are the parameters of one device, bit for bit."
+    assert state / share == 4.0, \
+        "Each device keeps a quarter of the state."
     per_parameter = 4 + 4 + share / n  # @inspect per_parameter as B
-    assert per_parameter == 10.0, "instead of 16"
+    assert per_parameter == 10.0, \
+        "Each device keeps 10 bytes per parameter of the model instead of 16."
     note(r"""
-        With $P$ parameters on $G$ devices each holds
+        It does, because Adam treats each parameter by itself. In `float32` parameters and gradients
+        take `4` bytes each, and Adam's state takes `8`. With $P$ parameters on $G$ devices, each
+        holds
 
         [@eq:shard]: $$
         8P + \frac{8P}{G}
         $$
 
-        bytes. After every step each device fetches the shards it did not compute, and that is most
-        of the model:
+        bytes. The price: after each step a device must fetch the slices that it did not update:
     """)
     fetched = (n - part) * 4  # @inspect fetched as B
-    assert fetched / whole.nbytes == 0.75, "of the parameters"
+    assert fetched / whole.nbytes == 0.75, \
+        "Each of four devices fetches three quarters of the parameters."
     note(r"""
-        That need not cost extra traffic. If each device receives only its shard of the averaged
-        gradients, instead of all of them, the total is that of plain data parallelism [@zero].
+        In all that need not be more traffic than before: if each device receives the averaged
+        gradients of its own slice only, it saves as much there [@zero].
     """)
-    question("How many bytes per parameter does each of `16` devices hold?",
+    question("How many bytes per parameter of the model does each of `16` devices hold?",
              answer=4 + 4 + stepped(slice(0, n // 16))[1] / n,
-        check=4 + 4 + 8 / 16, unit="B")
+        wrong={
+            "Parameters and gradients are not shared, only the state is.": 1,
+            "That is with four devices.": 10,
+        },
+        check=4 + 4 + 8 / 16, unit="B", why=r"""
+            Each device holds all parameters and gradients, `8` bytes. Of Adam's `8` bytes it holds
+            a sixteenth, `0.5`.
+        """)

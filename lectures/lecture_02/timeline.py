@@ -229,15 +229,16 @@ def the_batch_decides_where_memory_peaks() -> None:
 def gradients_kept_as_zeros_are_there_at_the_peak() -> None:
     """Gradients that are zeroed instead of dropped stand beside all the activations."""
     note(r"""
-        `zero_grad(set_to_none=False)` fills the gradients with zeros and keeps them. It looks like
-        a matter of taste. At the peak of a large batch it is a copy of the model: the zeros wait
-        through the whole forward pass, and each new gradient is made beside its old one, and then
-        added.
-    """)
-    note(r"""
-        The model is the small one of this part: square matrices, one after the other, and a head
-        that turns the last row of numbers into one. `memory_over_a_step` takes a step of AdamW and
-        notes what is alive after each operation; its fullest moment is the peak.
+        Before each backward pass the old gradients have to go. `zero_grad()` drops them, and
+        `zero_grad(set_to_none=False)` fills them with zeros and keeps them. Does it matter for
+        memory? Zeros take as much memory as any numbers, and they are there during the whole
+        forward pass, while activations pile up. So they matter if the fullest moment, the *peak*,
+        is early in the backward pass.
+
+        Measure it on a model of `4` hidden layers of width `64` and a head. `memory_over_a_step`
+        takes a step of AdamW and notes the bytes in memory after each operation; `peak` is the
+        largest of them. First with a batch of `512`,
+        [large enough](#the_batch_decides_where_memory_peaks) for a peak in the backward pass:
     """)
     width, layers = 64, 4  # @unnoticed: 64, 4: any stack
     weights = width**2 * layers + width
@@ -248,18 +249,26 @@ def gradients_kept_as_zeros_are_there_at_the_peak() -> None:
 
     dropped, kept = peak(512, zeros=False), peak(512, zeros=True)
     extra = kept - dropped  # @inspect extra as B
-    assert extra == 4 * (weights - width), "the model but for its head"
+    assert extra == 4 * (weights - width), \
+        "Zeros raise the peak by the gradients of all hidden layers."
     note(r"""
-        The head's gradient is missing from the difference. It comes before that peak in either
-        case. With a small batch the peak is in the update, where all gradients are needed, and
-        zeros cost nothing more:
+        The gradient of the head makes no difference, because the backward pass makes it first: at
+        the peak it is there in either case. With a batch of `16` the peak is in the update. There
+        all gradients are needed anyway, so zeros take nothing more:
     """)
     dropped, kept = peak(16, zeros=False), peak(16, zeros=True)  # @inspect dropped as B
-    assert kept == dropped, "the same peak"
+    assert kept == dropped, "With the small batch, zeros do not raise the peak."
     question(r"""
-        By how many bytes do zeros raise the peak of a model of width `32` with `2` hidden layers,
-        at the large batch?
+        A model has `2` hidden layers of width `32` and a head. By how many bytes do zeros raise the
+        peak, with a batch of `512`?
     """, answer=max(m.total for m in memory_over_a_step(32, 2, 512, zeros=True))
         - max(m.total for m in memory_over_a_step(32, 2, 512)),
+        wrong={
+            "Those are numbers; each has four bytes.": 2 * 32**2,
+            "The gradient of the head is there in either case.": 4 * (2 * 32**2 + 32),
+        },
         check=4 * 2 * 32**2, unit="B",
-        why="As much as the gradients of the hidden layers take; the head adds nothing.")
+        why=r"""
+            Two hidden layers have `32 * 32` gradients each, `4` bytes each. The gradient of the
+            head is there in either case.
+        """)
