@@ -72,8 +72,9 @@ def prose(function: ast.FunctionDef) -> str:
 
 
 def mentions(term: str, told: str) -> bool:
-    """Whether a text says a word."""
-    return re.search(rf"(?<![\w-]){re.escape(term)}(?!\w)", told, re.IGNORECASE) is not None
+    """Whether a text says a word. Capitals within a word have to agree: ZeRO is not zero."""
+    case = re.IGNORECASE if term[1:].islower() else re.NOFLAG
+    return re.search(rf"(?<![\w-]){re.escape(term)}(?!\w)", told, case) is not None
 
 
 def needs(glossary: Sequence[Mapping[str, str]], told: Sequence[Section]) -> Needs:
@@ -115,7 +116,7 @@ def drawn(lecture: str, every: Needs, told: Sequence[Section]) -> Html:
     for part, title in titles.items():
         needed: dict[str, list[str]] = {}
         for other, words in every.get(part, {}).items():
-            where = f"part {number[other]}" if other in number else "the lecture before"
+            where = f"part {number[other]}" if other in number else "an earlier lecture"
             needed.setdefault(where, []).extend(words)
             if other in number:  # the more words, the stronger
                 begin, end = (STEP * (number[p] - 0.5) for p in (other, part))

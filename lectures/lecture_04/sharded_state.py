@@ -33,8 +33,7 @@ def sharded_state() -> None:
     note(r"""
         In data parallelism every rank keeps everything: parameters, gradients and the optimizer's
         moments. That is the same state many times over. This part cuts it into shards, first by
-        hand and then with PyTorch's FSDP. For each way we count what a rank keeps and what it
-        sends.
+        hand and then with PyTorch. For each way we count what a rank keeps and what it sends.
     """)
     every_rank_keeps_sixteen_bytes()
     each_rank_updates_a_shard()

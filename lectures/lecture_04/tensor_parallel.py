@@ -25,7 +25,7 @@ def tensor_parallelism() -> None:
     """Tensor parallelism."""
     note(r"""
         Sharded state cuts up what a rank *keeps*. Each rank still runs every product in full, on
-        data of its own. Tensor parallelism cuts up the products themselves: all ranks work on the
+        data of its own. *Tensor parallelism* cuts up the products themselves: all ranks work on the
         same tokens, and each computes with its own slice of every matrix. That takes traffic inside
         each block, so it is used among cards that are closely linked.
     """)

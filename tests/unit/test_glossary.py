@@ -9,7 +9,7 @@ import pytest
 
 import needs
 
-LECTURES = "lecture_02", "lecture_03"
+LECTURES = "lecture_02", "lecture_03", "lecture_04"
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +20,7 @@ def rows(repo: Path) -> list[dict[str, str]]:
 
 @pytest.fixture(scope="module")
 def sections(repo: Path) -> list[needs.Section]:
-    """The sections of both lectures and the parts that lead into them, in the order of reading."""
+    """The sections of the lectures and the parts that lead into them, in the order of reading."""
     return [section for name in LECTURES for section in needs.sections(repo / "lectures" / name)]
 
 
@@ -68,7 +68,7 @@ def test_a_part_needs_parts_before_it_alone_and_the_contents_draw_it(
     own = {section.part for section in sections if section.lecture == "lecture_03" and section.part}
     arcs = sum(other in own for part in own for other in every[part])
     assert drawing.count("<path") == arcs > 2 and drawing.count("<circle") == len(own)
-    assert '<a href="generating/">Generating</a> – ' in drawing and "the lecture before: " in drawing
+    assert '<a href="generating/">Generating</a> – ' in drawing and "an earlier lecture: " in drawing
 
 
 def test_what_a_core_section_needs_is_found() -> None:
