@@ -52,14 +52,15 @@ def a_rank_sees_its_own_memory_alone() -> None:
         `everyone` asks all ranks for a value and returns the answers in the order of ranks:
     """)
     start = everyone(mine.tolist())
-    assert start[0] == [1, 2, 3, 4], "of rank 0"
-    assert start[3] == [1000, 2000, 3000, 4000], "of rank 3"
+    assert start[0] == [1, 2, 3, 4], "Rank 0 has ones."
+    assert start[3] == [1000, 2000, 3000, 4000], "Rank 3 has thousands."
     note("Now rank 0 writes into its tensor. Do the other ranks see it?")
     if rank == 0:
         mine[0] = 9  # @unnoticed: 0: any place
     changed = everyone(mine.tolist())
     same = [changed[r] == start[r] for r in range(ranks)]  # @inspect same
-    assert same == [False, True, True, True], "only rank 0 sees it"
+    assert same == [False, True, True, True], \
+        "Only rank 0 sees what it has written."
     note(r"""
         They do not, because no memory is shared. What another rank needs must be sent to it. Rank 0
         sends its tensor, and rank 1 receives it into its own:
@@ -69,8 +70,8 @@ def a_rank_sees_its_own_memory_alone() -> None:
     if rank == 1:
         dist.recv(mine, src=0)
     sent = everyone(mine.tolist())
-    assert sent[1] == changed[0] != changed[1], "rank 1 has what was sent"
-    assert sent[2:] == start[2:], "the others have what they had"
+    assert sent[1] == changed[0] != changed[1], "Rank 1 has the numbers of rank 0."
+    assert sent[2:] == start[2:], "Ranks 2 and 3 have what they had."
     figure(plot_held({"at first": start, "rank 0 writes": changed, "and sends to 1": sent}),
         caption="What each rank holds. The colour of a number says which rank made it.",
         alt=r"""
@@ -82,7 +83,7 @@ def a_rank_sees_its_own_memory_alone() -> None:
         ranks hold a `9`?
     """, answer=sum(9 in row for row in [sent[0], sent[1], sent[1], sent[1]]), check=ranks, unit="ranks",
         wrong={"Rank 3 gets what rank 2 has just received, not what it had at first.": 3},
-        why="When rank 2 sends, it holds the numbers of rank 0, which came through rank 1.")
+        why="The `9` goes from rank 0 to rank 1, from there to rank 2, and on to rank 3. When rank 2 sends, it already holds what rank 1 had.")
 
 
 @requires("ranks=4")
@@ -100,12 +101,14 @@ def an_all_reduce_leaves_the_sum_everywhere() -> None:
     at_one = mine.clone()
     dist.reduce(at_one, dst=0)
     reduced = everyone(at_one.tolist())
-    assert reduced[0] == total == [1111, 2222, 3333, 4444], "on rank 0"
+    assert reduced[0] == total == [1111, 2222, 3333, 4444], \
+        "After the reduce, rank 0 has the sum."
     note("An *all-reduce* leaves the same sum on all ranks:")
     everywhere = mine.clone()
     dist.all_reduce(everywhere)
     summed = everyone(everywhere.tolist())
-    assert summed == ranks * [total], "every rank has the sum"
+    assert summed == ranks * [total], \
+        "After the all-reduce, every rank has the sum."
     figure(plot_held({"at first": start, "after a reduce": reduced, "after an all-reduce": summed}),
         caption="A number has the colours of all ranks whose numbers are in it.",
         alt=r"""
@@ -117,12 +120,12 @@ def an_all_reduce_leaves_the_sum_everywhere() -> None:
         had {start[1]} and was left with {reduced[1]}: sums on their way to rank 0.
     """)
     lost = [left != own for left, own in zip(reduced, start)]  # @inspect lost
-    assert all(lost), "no rank has its own numbers any more"
+    assert all(lost), "After the reduce, no rank has its own numbers any more."
     question(r"""
         An all-reduce need not add. With `op=dist.ReduceOp.MAX` each rank gets the largest of the
         ranks' numbers at each place. Which number does rank 0 get at the last place?
     """, answer=max(row[-1] for row in start), check=4 * 10**(ranks - 1),
-        why="Rank 3 made the largest numbers.", wrong={"That is the sum.": total[-1]})
+        why="Rank 3 made the largest numbers, thousands, and its last one is `4000`. A maximum takes one of the ranks' numbers and adds nothing.", wrong={"That is the sum.": total[-1]})
 
 
 @requires("ranks=4")
@@ -139,7 +142,8 @@ def an_all_reduce_has_two_halves() -> None:
     shard = torch.empty_like(mine[:1])
     dist.reduce_scatter(shard, list(mine.chunk(ranks)))
     scattered = everyone(shard.tolist())
-    assert scattered == [[1111], [2222], [3333], [4444]], "rank r has part r"
+    assert scattered == [[1111], [2222], [3333], [4444]], \
+        "After the reduce-scatter, each rank has one number of the sum."
     note(r"""
         An *all-gather* collects shards. Each rank has one, and afterwards all ranks have all of
         them:
@@ -149,7 +153,8 @@ def an_all_reduce_has_two_halves() -> None:
     gathered = everyone(torch.cat(whole).tolist())
     dist.all_reduce(mine)
     reduced = everyone(mine.tolist())
-    assert gathered == reduced, "the same as an all-reduce"
+    assert gathered == reduced, \
+        "After the all-gather, all ranks have what an all-reduce gives."
     figure(plot_held({"at first": start, "after a reduce-scatter": scattered, "after an all-gather": gathered}),
         caption="The two halves of an all-reduce.",
         alt=r"""
@@ -165,7 +170,7 @@ def an_all_reduce_has_two_halves() -> None:
         result of one rank?
     """, answer=4096 * 4 // 16, check=torch.empty(4096).chunk(16)[0].nbytes, unit="B",
         wrong={"That is the whole tensor, as after an all-reduce.": 4 * 4096},
-        why="One shard of sixteen, with `4` bytes for each of its numbers.")
+        why="A shard has `4096 / 16 = 256` numbers, of `4` bytes each.")
 
 
 @requires("linux, ranks=4")
@@ -186,8 +191,9 @@ def the_kernel_counts_what_a_rank_sends() -> None:
             dist.recv(x, src=0)
     by_send = everyone(wire.to)  # @inspect by_send
     whole_sent = x.nbytes + 2 * HEADER
-    assert by_send[0] == [0, 0, 0, whole_sent], "the tensor, two headers"
-    assert by_send[3] == [HEADER, 0, 0, 0], "one header in return"
+    assert by_send[0] == [0, 0, 0, whole_sent], \
+        "Rank 0 sends rank 3 the tensor and two headers."
+    assert by_send[3] == [HEADER, 0, 0, 0], "Rank 3 sends one header in return."
     note(rf"""
         The count is exact. Rank 3 says that it is ready, with a header of {HEADER} bytes, and rank
         0 sends two headers and the tensor. Now an all-gather, where each rank has a shard of
@@ -199,13 +205,13 @@ def the_kernel_counts_what_a_rank_sends() -> None:
         dist.all_gather(whole, shard)
     by_gather = everyone(wire.to)  # @inspect by_gather
     shards, rest = divmod(wire.sent, shard.nbytes)  # @inspect shards, rest as B
-    assert shards == ranks - 1, "shards that each rank sends"
-    assert rest == 18 * HEADER, "and headers"
+    assert shards == ranks - 1, \
+        "Each rank sends three shards, one fewer than there are ranks."
+    assert rest == 18 * HEADER, "Besides, it sends 18 headers."
     note(r"""
         Each rank sends to one neighbour only: first its own shard, then those that came from the
-        other side. It sends all shards but one, because the neighbour made one itself. Let $G$ be
-        the number of ranks, as it was the number of cards. In an all-gather of a tensor, each rank
-        sends
+        other side. It sends all shards but one, because the neighbour made one itself. With $G$
+        ranks, a shard is the tensor divided by $G$. So in an all-gather each rank sends
 
         [@eq:gather]: $$
         \frac{G-1}{G} \times \text{bytes of the tensor}
@@ -222,7 +228,7 @@ def the_kernel_counts_what_a_rank_sends() -> None:
     question(r"""
         Eight ranks hold the weights of a model in shards of `1` GB. For a moment each needs all `8`
         GB. How many GB does each rank send?
-    """, answer=(8 - 1) / 8 * 8, check=(8 - 1) * 1, unit="GB", why="Seven shards of eight.",
+    """, answer=(8 - 1) / 8 * 8, check=(8 - 1) * 1, unit="GB", why="A rank sends its neighbour all shards but the one that the neighbour made: seven of `1` GB.",
         wrong={"The neighbour has one of the shards already.": 8,
                "Other ranks' shards pass through a rank, too.": 1})
 
@@ -261,7 +267,9 @@ def a_ring_passes_sums_to_the_next_rank() -> None:
         parts[(rank - step - 1) % ranks].add_(incoming)
         states[f"add {step}"] = everyone(mine.tolist())
     finished = [row[r] for r, row in enumerate(states["add 3"])]  # @inspect finished
-    assert finished == [1111, 2222, 3333, 4444], "rank r has part r"
+    assert finished == [1111, 2222, 3333, 4444], \
+        "After three steps, each rank has one finished part."
+
     note(r"""
         Every part has now met all ranks, so each rank has one part that is finished. In three more
         steps, these parts go round once more. What comes in is now copied and not added. This is
@@ -271,8 +279,9 @@ def a_ring_passes_sums_to_the_next_rank() -> None:
         incoming = pass_on(parts[(rank - step) % ranks])
         parts[(rank - step - 1) % ranks].copy_(incoming)
         states[f"copy {step + 1}"] = everyone(mine.tolist())
-    assert states["copy 3"] == ranks * [finished], "all ranks have all parts"
-    assert len(states) == 2 * (ranks - 1), "steps in all"
+    assert states["copy 3"] == ranks * [finished], \
+        "After six steps, all ranks have all finished parts."
+    assert len(states) == 2 * (ranks - 1), "Both halves take three steps each."
     figure(plot_held(states),
         caption="A ring, step by step. Sums get one colour more in each step, and then are copied.",
         alt=r"""
@@ -284,7 +293,7 @@ def a_ring_passes_sums_to_the_next_rank() -> None:
         answer=2 * (64 - 1), check=len(range(1, 64)) + len(range(64 - 1)), unit="steps",
         wrong={"That is one half; the sums still have to be copied.": 63,
                "A part that goes all the way round is back where it began.": 128},
-        why="Each half takes one step fewer than there are ranks.")
+        why="A part has to meet the `63` other ranks, which takes `63` steps. Then the finished part goes to the `63` others.")
 
 
 ROUNDING = 1e-5  # what adding in another order may change in float32
@@ -332,12 +341,14 @@ def a_ring_sends_less_than_twice_the_tensor() -> None:
     with Wire() as ring:
         ring_reduce_scatter(parts)
         ring_all_gather(parts)
-    assert ring.sent - formula == 18 * HEADER, "our ring, and headers"
+    assert ring.sent - formula == 18 * HEADER, \
+        "Our ring sends the bytes of the formula and 18 headers."
     with Wire() as gloo:
         dist.all_reduce(by_gloo)
-    assert gloo.sent - formula == 36 * HEADER, "gloo's, more headers"
+    assert gloo.sent - formula == 36 * HEADER, \
+        "gloo's all-reduce sends the same and 36 headers."
     off = (by_hand - by_gloo).abs().max() / by_gloo.abs().max()
-    assert off < ROUNDING, "the same sums"
+    assert off < ROUNDING, "Both give the same sums."
     note(r"""
         Both send what the formula says, and a few headers. Now the first half alone, a
         reduce-scatter. It should send half as much as an all-reduce. Ours does; gloo's does not:
@@ -348,7 +359,8 @@ def a_ring_sends_less_than_twice_the_tensor() -> None:
     with Wire() as theirs:
         dist.reduce_scatter(shard, list(x.chunk(ranks)))
     shares = ours.sent / formula, theirs.sent / formula  # @inspect shares as %
-    assert [round(share, 2) for share in shares] == [0.5, 1.0], "ours; gloo's"
+    assert [round(share, 2) for share in shares] == [0.5, 1.0], \
+        "Our reduce-scatter sends half of an all-reduce, gloo's a whole one."
     misbelief("A reduce-scatter sends half as much as an all-reduce.", r"""
         Our ring does. But gloo's reduce-scatter sends a whole all-reduce, and throws away what the
         rank did not ask for. The name of a collective says what comes out, not what is sent.
@@ -366,7 +378,7 @@ def a_ring_sends_less_than_twice_the_tensor() -> None:
     """, answer=2 * 63 / 64 * 8 * 2, check=(64 - 1 + 64 - 1) * (8 * 2 / 64), unit="GB",
         wrong={"That is one half of the ring.": 63 / 64 * 16,
                "A rank sends to the next one only, not to all others.": 63 * 16},
-        why="Nearly twice the `16` GB of the gradients. On `1024` ranks it would be hardly more.")
+        why="The gradients take `16` GB. Each half of the ring sends `63 / 64` of that, so both send nearly twice as much. On `1024` ranks it would be hardly more.")
 
 
 @requires("linux, ranks=4")
@@ -384,7 +396,8 @@ def an_all_to_all_transposes() -> None:
     dist.all_to_all_single(received, mine)
     exchanged = everyone(received.tolist())
     columns = [list(column) for column in zip(*start)]
-    assert exchanged == columns != start, "the columns are rows now"
+    assert exchanged == columns != start, \
+        "The columns of the table of ranks have become its rows."
     figure(plot_held({"at first": start, "after an all-to-all": exchanged}),
         caption="An all-to-all transposes a table that has ranks for rows.",
         alt="Two panels. At first each row has one colour; afterwards each column has one.")
@@ -394,13 +407,14 @@ def an_all_to_all_transposes() -> None:
         dist.all_to_all_single(torch.empty_like(x), x)
     part = x.nbytes // ranks  # @inspect part as B
     extra = [sent - part for sent in wire.to if sent]  # @inspect extra as B
-    assert extra == (ranks - 1) * [3 * HEADER], "a part to each, and headers"
+    assert extra == (ranks - 1) * [3 * HEADER], \
+        "Each rank sends a part and three headers to each other rank."
     question(r"""
         Each of `8` ranks has `16384` tokens of `4096` numbers in `2` bytes. Each token goes to any
         of the ranks with equal chance. How many MB does a rank send, on average?
     """, answer=7 / 8 * 16384 * 4096 * 2 / 1e6,
         check=sum(16384 / 8 * 4096 * 2 for other in range(7)) / 1e6, unit="MB", within=0.05,
-        why="One token in eight stays where it is.",
+        why="`16384` tokens of `4096 * 2` bytes are `134` MB. One token in eight goes to the rank where it is already, so seven eighths are sent.",
         wrong={"A token that stays is not sent.": 16384 * 4096 * 2 / 1e6})
 
 
@@ -421,10 +435,12 @@ def a_broadcast_is_a_tree() -> None:
             dist.broadcast(x, src=source)
         traffic[f"from rank {source}"] = everyone(wire.to)
         held.append(everyone(x.mean().item()))
-    assert held == [4 * [0.0], 4 * [2.0]], "all hold the source's"
+    assert held == [4 * [0.0], 4 * [2.0]], \
+        "All ranks hold the tensor of the rank that broadcasts."
     rows = traffic["from rank 0"]
     copies = [sum(row) // x.nbytes for row in rows]  # @inspect copies
-    assert copies == [2, 1, 0, 0], "tensors that each rank sends"
+    assert copies == [2, 1, 0, 0], \
+        "Rank 0 sends the tensor twice, rank 1 once, the others never."
     note(r"""
         It does not. The ranks form a tree. In the first round, rank 0 sends to one rank. In the
         second round, both of them send to another. So the number of ranks that have the tensor
@@ -438,7 +454,7 @@ def a_broadcast_is_a_tree() -> None:
     question("How many rounds does a broadcast to `1024` ranks take in this way?",
         answer=round(math.log2(1024)), check=next(r for r in range(99) if 2**r >= 1024), unit="rounds",
         wrong={"So many it takes if one rank sends to each of the others.": 1023},
-        why="After each round twice as many ranks have the tensor.")
+        why="After each round twice as many ranks have the tensor. After ten rounds these are `2**10 = 1024`.")
 
 
 def doubling_all_reduce(x: Tensor) -> int:
@@ -471,9 +487,10 @@ def few_messages_or_few_bytes() -> None:
     with Wire() as wire:
         exchanges = doubling_all_reduce(x)  # @inspect exchanges
     off = (x - total).abs().max() / total.abs().max()
-    assert off < ROUNDING, "the same sum"
+    assert off < ROUNDING, "Doubling gives the sum of an all-reduce."
     tensors = wire.sent / x.nbytes  # @inspect tensors
-    assert round(tensors, 2) == exchanges == 2, "each sends the whole tensor"
+    assert round(tensors, 2) == exchanges == 2, \
+        "In two exchanges, each rank sends the whole tensor twice."
     note(rf"""
         A ring of {ranks} ranks sends {2 * (ranks - 1) / ranks} tensors in {2 * (ranks - 1)} steps.
         Doubling sends more in fewer steps. Which is faster? Suppose `64` ranks, and links with this
@@ -490,9 +507,9 @@ def few_messages_or_few_bytes() -> None:
         return steps * latency + steps * size / bandwidth
 
     small = ring(1e6) / doubling(1e6)  # @inspect small as times
-    assert 7 < small < 8, "a megabyte: doubling is faster"
+    assert 7 < small < 8, "For a megabyte, doubling is 7 to 8 times as fast."
     large = doubling(1e9) / ring(1e9)  # @inspect large as times
-    assert 2.9 < large < 3, "a gigabyte: the ring is faster"
+    assert 2.9 < large < 3, "For a gigabyte, the ring is nearly 3 times as fast."
     question(r"""
         Up to which size, in MB, is doubling faster with these numbers?
     """, answer=(126 - 6) * latency / (6 - 126 / 64) * bandwidth / 1e6,
@@ -520,9 +537,10 @@ def a_collective_needs_every_rank() -> None:
         except RuntimeError as error:
             said = str(error)
     failed = everyone(said != "")  # @inspect failed
-    assert failed == [True, True, False, True], "the three that came"
+    assert failed == [True, True, False, True], \
+        "The three ranks that came meet an error."
     late = "Timed out" in str(everyone(said))
-    assert late, "by the time-out"
+    assert late, "The error is a time-out."
     note(r"""
         It is worse when all ranks come, but one of them with another shape. Three ranks hold a
         table, and rank 3 holds the same table transposed:
@@ -533,8 +551,9 @@ def a_collective_needs_every_rank() -> None:
     dist.all_reduce(mine)
     sums = everyone(mine.tolist())
     wrong = [got != wanted for got, wanted in zip(sums, right)]  # @inspect wrong
-    assert all(wrong), "every rank has wrong sums, and none an error"
-    assert sums[0] == [[4, 10, 11], [17, 18, 24]], "by the place in memory"
+    assert all(wrong), "Every rank has wrong sums, and no rank has an error."
+    assert sums[0] == [[4, 10, 11], [17, 18, 24]], \
+        "Numbers at the same place in memory were added."
     note(r"""
         gloo adds what lies at the same place in memory. It does not compare shapes. While you write
         such a program, run it with `TORCH_DISTRIBUTED_DEBUG=DETAIL`: then PyTorch compares
@@ -543,5 +562,5 @@ def a_collective_needs_every_rank() -> None:
     question(r"""
         Rank 3 has transposed the table `[[1, 2, 3], [4, 5, 6]]`. Which sum do all ranks get for the
         last but one of the six numbers, in the order of memory?
-    """, answer=mine.flatten()[-2].item(), check=3 * 5 + 3, why="Rank 3 has a `3` there, and the others have a `5`.",
+    """, answer=mine.flatten()[-2].item(), check=3 * 5 + 3, why="The transposed table lies in memory as `1, 4, 2, 5, 3, 6`, so rank 3 has a `3` there. The three other ranks have a `5`.",
         wrong={"That would be so without the transpose.": 4 * 5})

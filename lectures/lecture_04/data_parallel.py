@@ -50,8 +50,8 @@ def a_rank_has_the_gradient_of_its_own_rows() -> None:
     (10**rank * table @ weights).mean().backward()
     gradient = gradient_of(weights)
     before = everyone(gradient.long().tolist())
-    assert before[0] == [1, 2, 3, 4], "rank 0: the mean of its rows"
-    assert before[1] == [10, 20, 30, 40], "rank 1: of other rows"
+    assert before[0] == [1, 2, 3, 4], "Rank 0 has the mean of its two rows."
+    assert before[1] == [10, 20, 30, 40], "Rank 1 has the mean of its own two rows."
     note(r"""
         Each rank has a different gradient. If each updated its weights with that, the copies of the
         model would drift apart. An all-reduce gives all of them the same sum, and divided by the
@@ -61,8 +61,9 @@ def a_rank_has_the_gradient_of_its_own_rows() -> None:
     summed = everyone(gradient.long().tolist())
     gradient /= ranks
     batch = torch.cat([10**r * table for r in range(ranks)])
-    assert batch.shape == (8, 4), "all rows, as one process has them"
-    assert torch.equal(gradient, batch.mean(0)), "that of the whole batch"
+    assert batch.shape == (8, 4), "The whole batch has 8 rows."  # @hide
+    assert torch.equal(gradient, batch.mean(0)), \
+        "The mean over ranks is the gradient of the whole batch."
     figure(plot_held({"before": before, "after the all-reduce": summed}),
         caption="The gradient on each rank, before it is divided by the number of ranks.",
         alt=r"""
@@ -74,7 +75,7 @@ def a_rank_has_the_gradient_of_its_own_rows() -> None:
         learning rate of `0.5`. Which weight do both have after the step?
     """, answer=1 - 0.5 * (3 + 5) / 2, check=((1 - 0.5 * 3) + (1 - 0.5 * 5)) / 2,
         wrong={"That is with the sum of the gradients, not with their mean.": 1 - 0.5 * 8},
-        why="The mean of the gradients is `4`. A mean of the two weights after separate steps is the same, for SGD.")
+        why="The mean of the gradients is `4`. SGD subtracts half of it, so the weight goes from `1` to `-1`.")
 
 
 ROUNDING = 1e-9  # what adding in another order may change in float64, relative to the gradient
@@ -102,11 +103,13 @@ def farthest(model: nn.Module, other: nn.Module) -> float:
 def three_ways_to_the_same_gradient() -> None:
     """By hand, by PyTorch, or in one process: the gradients are the same."""
     note(r"""
-        Does that hold for a real network, too? We train one of eight layers on `32` rows, in three
-        ways. First, one process takes all rows. Second, by hand: each of four ranks takes eight
-        rows, and then all-reduces the gradient of one weight matrix after the other. Third, with
-        PyTorch's `DistributedDataParallel`, *DDP* for short. It wraps a model and all-reduces the
-        gradients by itself, during `backward()` [@ddp]:
+        The mean of the ranks' gradients is the gradient of the whole batch, for a model of four
+        weights. Does that hold for a real network, too? `network` makes one of eight layers, with
+        the same weights on every rank. It gets `32` rows, in three ways. First, one process takes
+        all rows. Second, by hand: each of four ranks takes eight rows, and then all-reduces the
+        gradient of one weight matrix after the other. Third, with PyTorch's
+        `DistributedDataParallel`, *DDP* for short. It wraps a model and all-reduces the gradients
+        by itself, during `backward()` [@ddp]:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     x, target = torch.randn(2, 32, 64, dtype=torch.float64)
@@ -115,7 +118,7 @@ def three_ways_to_the_same_gradient() -> None:
     F.mse_loss(alone(x), target).backward()
     F.mse_loss(by_hand(x[mine]), target[mine]).backward()
     assert not torch.allclose(gradients(by_hand), gradients(alone)), \
-        "before: a different gradient"
+        "Before the all-reduce, a rank has another gradient than one process."
     with Wire() as loop:
         for p in by_hand.parameters():
             gradient = gradient_of(p)
@@ -123,13 +126,13 @@ def three_ways_to_the_same_gradient() -> None:
             gradient /= ranks
     right = gradients(alone)
     off = (gradients(by_hand) - right).abs().max() / right.abs().max()
-    assert off < ROUNDING, "by hand"
+    assert off < ROUNDING, "By hand, the gradient is that of one process."
     ddp = DistributedDataParallel(inner)
     loss = F.mse_loss(ddp(x[mine]), target[mine])
     with Wire() as torchs:
         loss.backward()
     ddp_off = (gradients(inner) - right).abs().max() / right.abs().max()
-    assert ddp_off < ROUNDING, "by DDP"
+    assert ddp_off < ROUNDING, "By DDP, it is that of one process, too."
     note(r"""
         All three have the same gradient, up to rounding. How much was sent for it? An all-reduce on
         $G$ ranks sends $2\,(G-1)/G$ times the bytes of its tensor, by [@eq:all-reduce]. Both ways
@@ -137,15 +140,17 @@ def three_ways_to_the_same_gradient() -> None:
         these, because it sends fewer messages:
     """)
     formula = 2 * (ranks - 1) * gradients(alone).nbytes // ranks  # @inspect formula as B
-    assert loop.sent - formula == 8 * 36 * HEADER, "by hand: headers of eight"
-    assert torchs.sent - formula == 36 * HEADER, "by DDP: headers of one"
+    assert loop.sent - formula == 8 * 36 * HEADER, \
+        "By hand, the headers are those of eight all-reduces."
+    assert torchs.sent - formula == 36 * HEADER, \
+        "By DDP, they are those of a single one."
     question(r"""
         Llama-3-8B has `8030261248` parameters. In data parallelism on `16` ranks, how many GB does
         each send for the gradients of one step, in `bfloat16`?
     """, answer=2 * 15 / 16 * 8030261248 * 2 / 1e9, check=30 * (2 * 8030261248 / 16) / 1e9, unit="GB", within=0.05,
         wrong={"A parameter has `2` bytes in bfloat16.": 2 * 15 / 16 * 8.030261248,
                "That is one half of the all-reduce.": 15 / 16 * 16.060522496},
-        why="It does not depend on the batch: more rows for each rank cost no traffic.")
+        why="The gradients take `2` bytes each, `16` GB. An all-reduce on `16` ranks sends `2 * 15 / 16` times that. The batch does not matter.")
 
 
 @requires("ranks=4")
@@ -186,12 +191,15 @@ def buckets_leave_during_the_backward_pass() -> None:
         loss.backward()
     note("The events of the third step. Two layers in one list are a bucket that leaves:")
     order = [*events]  # @inspect order
-    assert order[:4] == [[7], [6], [7, 6], [5]], "layers and their bucket"
-    assert order[-2:] == [[0], [1, 0]], "the last bucket leaves at the end"
+    assert order[:4] == [[7], [6], [7, 6], [5]], \
+        "When layers 7 and 6 are ready, their bucket leaves; then comes layer 5."
+    assert order[-2:] == [[0], [1, 0]], \
+        "The last bucket leaves when the first layer, 0, is ready."
     buckets = [layers for layers in order if len(layers) > 1]
-    assert buckets == [[7, 6], [5, 4], [3, 2], [1, 0]], "each layer once"
+    assert buckets == [[7, 6], [5, 4], [3, 2], [1, 0]], \
+        "Each layer is in one bucket."
     default = DistributedDataParallel(network()).bucket_bytes_cap  # @inspect default as B
-    assert default == 25 * MiB, "a bucket, if nobody says otherwise"
+    assert default == 25 * MiB, "Unless one says otherwise, a bucket holds 25 MiB."
     note(r"""
         All buckets but the last travel while gradients are still being computed. Only the last has
         no work to hide behind. So buckets should be large enough for few messages, and small enough
@@ -206,7 +214,7 @@ def buckets_leave_during_the_backward_pass() -> None:
         A model has gradients of `1` GB in equally large layers, and buckets of `25` MB. What share
         of the bytes can leave before the backward pass has ended?
     """, answer=1 - 25 / 1000, check=(1000 // 25 - 1) / (1000 // 25), unit="%", within=0.02,
-        why="All but the last of `40` buckets.", wrong={"That is the last bucket, which cannot.": 0.025})
+        why="`1000 / 25 = 40` buckets leave, and all but the last leave before the end: `39 / 40`.", wrong={"That is the last bucket, which cannot.": 0.025})
 
 
 @requires("ranks=4")
@@ -224,10 +232,12 @@ def unequal_shares_give_a_wrong_mean() -> None:
     gradient = gradient_of(weight)
     dist.all_reduce(gradient)
     averaged = gradient.item() / ranks  # @inspect averaged
-    assert averaged == (1 + 2 + 3 + 4) / 4 == 2.5, "the mean of four means"
+    assert averaged == (1 + 2 + 3 + 4) / 4 == 2.5, \
+        "The mean of the ranks' four means is 2.5."
     batch = torch.cat([torch.full((n,), float(n)) for n in (1, 2, 3, 4)])
     whole = batch.mean().item()  # @inspect whole
-    assert whole == (1 + 4 + 9 + 16) / 10 == 3.0, "the mean over all inputs"
+    assert whole == (1 + 4 + 9 + 16) / 10 == 3.0, \
+        "The mean over all ten inputs is 3."
     misbelief("Data parallelism gives the gradient of the batch.", r"""
         It does if all ranks have equally many examples. Otherwise an example counts for more on a
         rank that has few.
@@ -242,12 +252,13 @@ def unequal_shares_give_a_wrong_mean() -> None:
     ((weight * mine).sum() / count).backward()
     gradient = gradient_of(weight)
     dist.all_reduce(gradient)
-    assert gradient.item() == whole, "the gradient of the batch"
+    assert gradient.item() == whole, \
+        "Divided by the count of all examples, the sum is the gradient of the batch."
     question(r"""
         Rank 0 has `100` tokens with a mean loss of `2`, and rank 1 has `300` with a mean of `4`.
         How far is the mean of the two means from the mean loss of the batch?
     """, answer=(100 * 2 + 300 * 4) / 400 - (2 + 4) / 2, check=0.75 * 4 + 0.25 * 2 - 3,
-        why="Three quarters of all tokens have a mean of `4`.",
+        why="The mean of the means is `3`. But three quarters of all tokens have a mean of `4`, so the mean of the batch is `0.75 * 4 + 0.25 * 2 = 3.5`.",
         wrong={"They agree only if both have equally many tokens.": 0})
 
 
@@ -256,8 +267,11 @@ def unequal_shares_give_a_wrong_mean() -> None:
 def accumulated_gradients_are_sent_once() -> None:
     """When gradients are accumulated, they need to be sent only once."""
     note(r"""
-        A batch that does not fit into memory is computed in parts, whose gradients add up. DDP
-        sends after each part, unless one says `no_sync`. Four parts, sent each time and sent once:
+        A batch that does not fit into memory is computed in parts, whose gradients add up.
+        PyTorch's `DistributedDataParallel`, DDP, all-reduces the gradients after each part, unless
+        one says `no_sync`. It is enough to do so after the last part, because a sum of sums is the
+        same in any order. Each of four ranks computes four parts, first with an all-reduce after
+        each, then with one after the last. `farthest` compares the gradients:
     """)
     rank = dist.get_rank()
     x = torch.randn(4, 8, 64, dtype=torch.float64) + rank
@@ -270,11 +284,12 @@ def accumulated_gradients_are_sent_once() -> None:
                 with nullcontext() if eager or last else ddp.no_sync():
                     ddp(part).square().mean().backward()
         sent.append(wire.sent)
-    assert farthest(*models) < ROUNDING, "the same gradient"
+    assert farthest(*models) < ROUNDING, "Both ways give the same gradient."
     ratio = sent[0] / sent[1]  # @inspect ratio as times
-    assert round(ratio, 2) == 4.0, "as many bytes if each part is sent"
+    assert round(ratio, 2) == 4.0, \
+        "An all-reduce after each part sends 4 times the bytes."
     question(r"""
         A step accumulates `8` parts on `4` ranks. The gradients take `10` GB. How many GB does each
         rank send in a step if all parts are sent?
-    """, answer=8 * 2 * 3 / 4 * 10, check=8 * 6 * (10 / 4), unit="GB", why="`15` GB for each part.",
+    """, answer=8 * 2 * 3 / 4 * 10, check=8 * 6 * (10 / 4), unit="GB", why="An all-reduce of `10` GB on `4` ranks sends `2 * 3 / 4 * 10 = 15` GB from each rank, and there are `8` of them.",
         wrong={"So much is sent with `no_sync`.": 15})
