@@ -177,7 +177,7 @@ def a_batch_on_both_sides_cannot_fold() -> None:
     """)
     x: Float[Tensor, "b s row inner"] = whole_numbers(4, 8, 16, 32)
     each: Float[Tensor, "b s inner out"] = whole_numbers(4, 8, 32, 2)
-    single = each[0, 0]
+    single = each[0, 0]  # @unnoticed: 0: any of them
     shared = flops_by_operation(lambda: x @ single)  # @inspect shared
     separate = flops_by_operation(lambda: x @ each)  # @inspect separate
     assert shared == {"aten.mm": 65536}, \

@@ -485,7 +485,7 @@ def a_view_needs_axes_that_merge() -> None:
     """)
     y = torch.arange(1.0, 7.0).view(2, 3).t()  # @inspect y
     longer = y.view(3, 1, 2)
-    row, back = y[0], y.t()  # @hide  # @unnoticed: 0: any row
+    row, back = y[0], y.t()  # @hide
     assert y.is_contiguous() is False, "The transpose is not contiguous."
     assert tuple(longer.shape) == (3, 1, 2), "view adds an axis to it."
     assert same_storage(y, longer), "The view of it copies nothing."
@@ -512,7 +512,7 @@ def a_view_needs_axes_that_merge() -> None:
     merged = block.view(6, 2)  # @inspect merged.stride()
     assert same_storage(block, merged), \
         "Merging the first two axes makes a view."
-    inner_walk = block.size(2) * inner  # @hide  # @unnoticed: * -> /: the inner stride is 1
+    inner_walk = block.size(2) * inner  # @hide
     assert (middle, inner_walk) == (4, 2), "The second stride is 4, and a walk along the last axis is 2."  # @hide
     error = message_of(lambda: block.view(2, 6))  # @inspect error
     assert "view size is not compatible" in error, \
