@@ -62,6 +62,28 @@ def test_our_scripts_on_a_page_of_a_lecture_weigh_at_most_30_kilobytes(site: Pat
     assert sum(ours[name] for name in asked) <= 30_000
 
 
+MOVED = (
+    "window.moved = 0; new PerformanceObserver((all) => all.getEntries().forEach((it) => { if (!it.hadRecentInput)"
+    " window.moved += it.value; })).observe({type: 'layout-shift', buffered: true})"
+)
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_nothing_moves_while_a_page_comes(browser: Browser, address: str, site: Path, width: int) -> None:
+    """Not when the font of its formulas has come, either: each page is opened as by who comes first to the site."""
+    moved = dict[str, float]()
+    for file in sorted((site / "lectures").glob("lecture_*/*/index.html")):
+        page = browser.new_page(viewport={"width": width, "height": 844})
+        page.add_init_script(MOVED)
+        name = str(file.relative_to(site)).removesuffix("index.html")
+        page.goto(address + name)
+        page.wait_for_load_state("networkidle")
+        moved[name] = page.evaluate("window.moved")
+        page.close()
+    assert len(moved) > 30
+    assert {name: it for name, it in moved.items() if it > 0.02} == {}
+
+
 @pytest.fixture(scope="module")
 def below_a_path(site: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     root = tmp_path_factory.mktemp("server")

@@ -470,8 +470,8 @@ class LitbookPlugin(BasePlugin[Options]):
         return isinstance(item, dict) and self.config.title in item
 
     def _guarded(self, text: str, config: Any) -> str:
-        """A page with names and its policy."""
-        text = search.ours(frame.named(text))
+        """A page with names, its formulas' font and its policy."""
+        text = search.ours(frame.told(frame.named(text)))
         if not self._has_policy():
             return text
         return self._policy().guarded(text, _scripts(tuple(config["theme"].dirs)))

@@ -1,4 +1,5 @@
-/* A site in a folder, without a server: a link to a folder would list its files, and there are no workers. */
+/* A site in a folder, without a server: a link to a folder would list its files, and there are no workers.
+   On a server a page with formulas asks for their font before it is drawn: no line moves when the font has come. */
 if (location.protocol == "file:") {
   addEventListener("click", (e) => {
     const a = e.target.closest("a");
@@ -19,4 +20,7 @@ if (location.protocol == "file:") {
     }
     postMessage(data) { this.there.then(() => this.frame.contentWindow.dispatchEvent(new MessageEvent("message", { data }))); }
   };
+} else if ("formulas" in document.currentScript.dataset) {
+  const href = new URL("math.woff2", document.currentScript.src);
+  document.head.append(Object.assign(document.createElement("link"), { rel: "preload", as: "font", crossOrigin: "", href }));
 }
