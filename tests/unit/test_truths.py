@@ -295,6 +295,9 @@ def test_a_claim_that_looked_at_nothing_says_nothing(tmp_path: Path, line: str, 
     [problem] = vacuous.vacuous(made)
     assert problem.what.partition(" says nothing: ")[2] == OF_THE_RECORD[line]
     assert problem.place and problem.place.text.strip() == line
+    if OF_THE_RECORD[line] == SAME:
+        way_out = "claim something that can be false; where this is the point, say so: # @zero: why"
+        assert problem.way_out == way_out
     excused = record(tmp_path, lecture(f"{line}  # @zero: nothing is the point", of_section))
     assert vacuous.vacuous(excused) == []
 
