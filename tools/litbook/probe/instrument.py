@@ -439,7 +439,7 @@ class _Writer:
         test = self._test(node, self.lecture.claims[number].operands, number)
         caption = None if isinstance(node.msg, ast.Constant) else node.msg
         if caption is None and _is_asked_once(node.test):
-            failed = _at(node, ast.UnaryOp(ast.Not(), test))
+            failed = _at(node.test, ast.UnaryOp(ast.Not(), test))  # where a truth that raises is looked for
             return [_at(node, ast.Expr(self._call("verdict", node, step, claim, failed)))]
         holds, fails = (self._verdict(name, node, number, caption) for name in ("holds", "fails"))
         judged = _at(node, ast.If(test, [holds], [fails]))
