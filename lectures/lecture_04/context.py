@@ -78,7 +78,9 @@ def keys_and_values_can_go_round() -> None:
 
         The softmax divides by a sum over *all* keys, which is known only at the end. But it need
         not be known before. Keep the sum so far, as a logarithm, and the result so far. When new
-        scores come, the sum grows, and the result is multiplied by old sum over new sum:
+        scores come, the sum grows, and the result is multiplied by old sum over new sum.
+        `ring_attention` does that, here for a text of `256` tokens; `places` says which tokens each
+        rank has:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     q, k, v = torch.randn(3, 4, 256, 32).double()
@@ -89,7 +91,8 @@ def keys_and_values_can_go_round() -> None:
     at = places[rank]  # @inspect at[0].item(), at[-1].item()
     with Wire() as wire:
         mine, pairs = ring_attention(q[:, at], k[:, at], v[:, at], places)
-    assert gap(mine, whole[:, at]) < ROUNDING, "this rank's rows of attention"
+    assert gap(mine, whole[:, at]) < ROUNDING, \
+        "A rank has the result of its own tokens, as one process computes it."
     turns = everyone(pairs)
     figure(plot_turns(turns),
         caption="The pairs that are scored at each turn: queries of a rank down, keys of a rank across.",
@@ -104,10 +107,11 @@ def keys_and_values_can_go_round() -> None:
     """)
     formula = (ranks - 1) * (k[:, at].nbytes + v[:, at].nbytes)  # @inspect formula as B
     ratio = wire.sent / formula  # @inspect ratio
-    assert 1 <= ratio < 1.01, "three turns of keys and values"
+    assert 1 <= ratio < 1.01, \
+        "Three turns send keys and values three times, and headers."
     next_one = (rank + 1) % ranks
     assert wire.to[next_one] > 0.99 * wire.sent, \
-        "to the next rank, and to no other"
+        "They go to the next rank, and to no other."
     misbelief("Attention over a split text is an approximation.", r"""
         It need not be. Ring attention adds the same numbers in another order. Above it agrees with
         attention in one process to thirteen decimals.
@@ -119,7 +123,7 @@ def keys_and_values_can_go_round() -> None:
     """, answer=15 * 2 * (131072 // 16) * 1024 * 2, check=2 * 131072 * 1024 * 2 * 15 // 16, unit="B", within=0.05,
         wrong={"The last turn sends nothing.": 16 * 2 * (131072 // 16) * 1024 * 2,
                "Keys and values.": 15 * (131072 // 16) * 1024 * 2},
-        why="Fifteen turns with the keys and values of `8192` tokens.")
+        why="A rank has `131072 / 16 = 8192` tokens. Their keys and values are `2 * 1024` numbers of `2` bytes a token, and they are handed on in all turns but the last, `15` times.")
 
 
 def zigzag(tokens: int, ranks: int) -> list[Int[Tensor, " t"]]:
@@ -134,8 +138,10 @@ def in_order_the_last_rank_works_most() -> None:
     """Cut in order, the last rank has nearly twice the work; cut in a zigzag, all have the same."""
     note(r"""
         With a causal mask a token looks at all tokens before it, and at itself. So late tokens have
-        more pairs to score than early ones. If the text is cut in order, the last rank has the late
-        tokens, and the others wait for it. The pairs that each rank scored:
+        more *pairs* of a query and a key to score than early ones. If a text is cut in order, the
+        last of the ranks has the late tokens, and the others wait for it. Four ranks share `256`
+        tokens. `ring_attention` computes attention while keys and values go round, and counts the
+        pairs that a rank scored:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     q, k, v = torch.randn(3, 4, 256, 32).double()
@@ -144,9 +150,9 @@ def in_order_the_last_rank_works_most() -> None:
     at = in_order[rank]
     _, pairs = ring_attention(q[:, at], k[:, at], v[:, at], in_order)
     work = [sum(turns) for turns in everyone(pairs)]  # @inspect work as pairs
-    assert sum(work) == 256 * 257 // 2, "every pair once"
+    assert sum(work) == 256 * 257 // 2, "Together, the ranks score every pair once."
     slowest = max(work) / (sum(work) / ranks)  # @inspect slowest as times
-    assert round(slowest, 2) == 1.75, "the mean: the last rank"
+    assert round(slowest, 2) == 1.75, "The last rank has 1.75 times the mean."
     note(r"""
         The last rank has `1.75` times as many pairs as a rank has on average. Up to a token, the
         pairs grow with the square of its place. So of $G$ ranks the last has $1 - (1 - 1/G)^2$ of
@@ -158,11 +164,14 @@ def in_order_the_last_rank_works_most() -> None:
     folded = zigzag(256, ranks)
     at = folded[rank]
     mine, turns = ring_attention(q[:, at], k[:, at], v[:, at], folded)  # @inspect turns
-    assert gap(mine, whole[:, at]) < ROUNDING, "still attention"
+    assert gap(mine, whole[:, at]) < ROUNDING, \
+        "The result is that of attention in one process."
     even = [sum(t) for t in everyone(turns)]  # @inspect even as pairs
-    assert even == [sum(work) // ranks] * ranks, "the same for all"
+    assert even == [sum(work) // ranks] * ranks, \
+        "In a zigzag, all ranks score as many pairs."
     different = [len(set(now)) for now in zip(*everyone(turns))]  # @inspect different
-    assert different == [1, 1, 1, 1], "at every turn"
+    assert different == [1, 1, 1, 1], \
+        "At every turn, all ranks score as many pairs."
     figure(plot_pairs(256, {"in order": (in_order, work), "zigzag": (folded, even)}),
         caption="Which rank scores which pairs: queries down, keys across. Below, the pairs of each rank.",
         alt=r"""
@@ -173,7 +182,7 @@ def in_order_the_last_rank_works_most() -> None:
     question(r"""
         A text is cut in order among `16` ranks. How many times the mean does the last one work?
     """, answer=2 - 1 / 16, check=(16**2 - 15**2) / 16, unit="times", within=0.02,
-        why="In squares as wide as one rank's tokens, the last rank has `15` and a half of `128`.")
+        why="The last of $G$ ranks has $2 - 1/G$ times the mean, since the pairs up to a token grow with the square of its place. With `16` ranks that is `2 - 1/16`.")
 
 
 @aside
@@ -181,8 +190,11 @@ def in_order_the_last_rank_works_most() -> None:
 def a_gather_sends_as_much_as_a_ring() -> None:
     """An all-gather of keys and values sends as much as the ring, and keeps all of them."""
     note(r"""
-        Why go round at all? Each rank could gather all keys and values, and then compute attention
-        as usual. Llama 3 does just that [@llama3]. The bytes are the same:
+        In [ring attention](#keys_and_values_can_go_round) each rank has some tokens of a long text,
+        and keys and values go round from rank to rank. Why go round at all? Each rank could
+        all-gather all keys and values, and then compute attention as usual. Llama 3 does just that
+        [@llama3]. The bytes that a rank sends are the same, because in both ways it hands on the
+        keys and values of all other ranks:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     q, k, v = torch.randn(3, 4, 256, 32).double()  # @unnoticed: 4, 32: any heads
@@ -195,7 +207,7 @@ def a_gather_sends_as_much_as_a_ring() -> None:
     with Wire() as gather:
         dist.all_gather(parts, both)
     ratio = gather.sent / ring.sent  # @inspect ratio
-    assert 0.98 < ratio < 1.02, "as many bytes"
+    assert 0.98 < ratio < 1.02, "A gather sends as many bytes as the ring."
     keys, values = torch.cat(parts, dim=2)
     order = torch.cat(places)
     seen = at[:, None] >= order
@@ -203,10 +215,11 @@ def a_gather_sends_as_much_as_a_ring() -> None:
         q[:, at], keys, values, attn_mask=seen
     )
     whole = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-    assert gap(mine, whole[:, at]) < ROUNDING, "the same attention"
+    assert gap(mine, whole[:, at]) < ROUNDING, \
+        "The result is that of attention in one process."
     held = sum(part.nbytes for part in parts) / (2 * both.nbytes)  # @inspect held as times
     assert held == ranks / 2, \
-        "what the ring holds: two pieces, here and on the way"
+        "A gather holds 4 ranks' keys and values, the ring 2: those here and those on the way."
     note(r"""
         The gather is simpler, and any mask will do. But a rank now holds the keys and values of the
         whole text in one layer, and it cannot compute before they are there. Where many heads of
@@ -216,9 +229,9 @@ def a_gather_sends_as_much_as_a_ring() -> None:
     gathered = 2 * tokens * kv * 2  # @inspect gathered as B
     queries = tokens // 16 * width * 2  # @inspect queries as B
     assert gathered == 2 * queries, \
-        "all keys and values: twice a rank's own queries"
+        "All keys and values take twice the bytes of a rank's own queries."
     question(r"""
         With `128` heads of keys instead of `8`, how many times a rank's own queries would the
         gathered keys and values be, on `16` ranks?
     """, answer=2 * 16 * 128 / 128, check=2 * tokens * width / (tokens // 16 * width), unit="times",
-        why="Keys and values are as wide as queries then, and there are those of `16` ranks.")
+        why="With `128` heads keys are as wide as queries, and so are values. A rank has the queries of its own tokens, and the keys and values of `16` times as many: `2 * 16`.")

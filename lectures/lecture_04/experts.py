@@ -98,7 +98,8 @@ def the_router_decides_the_bytes() -> None:
         For each token, the router picks two experts, which may be on any rank. So a rank makes two
         copies of each token, sorts the copies by expert, and sends each to the rank of its expert.
         This is an all-to-all. Each rank runs its experts on what came. A second all-to-all brings
-        the results back:
+        the results back. `through_experts` does all that and returns the results, and how many
+        copies go to each rank and come from it; `in_one_process` computes the same in one place:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     experts, router = all_experts(), Router(64, 8)
@@ -109,15 +110,17 @@ def the_router_decides_the_bytes() -> None:
         with Wire() as wire:
             y, going, coming = through_experts(x, shares, chosen, mine)
         assert gap(y, in_one_process(x, shares, chosen, experts)) < ROUNDING, \
-            "the layer of one process"
+            "The results are those of one process."
     note("Where did the copies go? A copy whose expert is at home stays there. Each other one is sent, and its result comes back:")
     flow = everyone(going)  # @inspect flow
-    assert sum(map(sum, flow)) == 2 * 512 * ranks, "two copies of each token"
+    assert sum(map(sum, flow)) == 2 * 512 * ranks, \
+        "There are two copies of each token."
     size = x[0].nbytes  # @inspect size as B
     away = 2 * 512 - going[rank]  # @inspect away
     home = sum(coming) - coming[rank]  # @inspect home
     ratio = wire.sent / ((away + home) * size)  # @inspect ratio
-    assert 1 < ratio < 1.01, "copies that leave, and results for others"
+    assert 1 < ratio < 1.01, \
+        "A rank sends the copies that leave and the results for others."
     figure(plot_traffic({"copies of tokens": flow}),
         caption="How many copies each rank sent to each. On the diagonal are those that stayed.",
         alt="A table of four by four cells, all of nearly the same shade.")
@@ -134,21 +137,22 @@ def the_router_decides_the_bytes() -> None:
     left = [sum(row) - row[r] for r, row in enumerate(flow)]
     leaving = sum(left) / (2 * 512 * ranks)  # @inspect leaving as %
     assert math.isclose(leaving, (ranks - 1) / ranks, rel_tol=0.03), \
-        "by count, by the formula"
+        "Three quarters of the copies leave, as the formula says."
     misbelief("More experts send more.", r"""
         They send no more, if a token still goes to as many of them. More experts take more memory,
         and each of them gets fewer tokens. With `32` experts:
     """)
     _, of_many = Router(64, 32)(x)
     still = sum(everyone((of_many // 8 != rank).double().mean().item())) / ranks  # @inspect still as %
-    assert 0.74 < still < 0.76, "of the copies leave"
+    assert 0.74 < still < 0.76, \
+        "With 32 experts, three quarters of the copies leave, too."
     question(r"""
         A layer of DeepSeek-V3 sends each token to `8` experts, spread over `64` cards
         [@deepseek-v3]. A card has `4096` tokens of width `7168`. How many bytes does it send
         forward in `bfloat16`, if experts are picked evenly and each copy is sent by itself?
     """, answer=2 * 63 / 64 * 8 * 4096 * 7168 * 2, check=2 * (8 * 4096 - 8 * 4096 / 64) * 7168 * 2, unit="B", within=0.05,
         wrong={"Results come back, too.": 63 / 64 * 8 * 4096 * 7168 * 2},
-        why="Nearly a gigabyte, in each of its layers. No wonder that its router is made to save traffic.")
+        why="Each token has `8` copies, of `7168` numbers of `2` bytes, and `63` of `64` leave. The results come back, which doubles it: nearly a gigabyte in each layer.")
 
 
 @requires("ranks=4")
@@ -174,11 +178,12 @@ def the_step_waits_for_the_fullest_rank() -> None:
     slowest = {
         name: max(each) * ranks / sum(each) for name, each in work.items()
     }  # @inspect slowest as times
-    assert sum(work["even"]) == sum(work["a favorite"]), "the same work in all"
+    assert sum(work["even"]) == sum(work["a favorite"]), \
+        "All ranks together have the same work."
     assert 1.04 < slowest["even"] < 1.06, \
-        "even: the fullest rank has hardly more than the mean"
+        "With an even router, the fullest rank has 5 % more than the mean."
     assert 1.9 < slowest["a favorite"] < 2.1, \
-        "a favorite: nearly twice the mean"
+        "With a favorite, it has about twice the mean."
     figure(plot_traffic(flows),
         caption="Copies of tokens from each rank to each, with an even router and with one that has a favorite.",
         alt="Two tables of four by four cells. The first is even; in the second the first column is dark.")
@@ -193,7 +198,7 @@ def the_step_waits_for_the_fullest_rank() -> None:
         are spread evenly over the other three. How many times the mean has the first rank to do?
     """, answer=0.5 * 4, check=(0.5 * 1024 * 4) / 1024, unit="times",
         wrong={"That is the share, not how it compares to the mean.": 0.5},
-        why="On average a rank gets a fourth.")
+        why="On average a rank gets a fourth of all copies, and the first gets half: `0.5 / 0.25`.")
 
 
 @aside
@@ -213,7 +218,7 @@ def a_token_may_be_kept_to_few_nodes() -> None:
     touched = nodes.double().mean().item()  # @inspect touched  # @unnoticed: .double() -> .float(): counts are small
     expected = 8 * (1 - math.comb(224, 8) / math.comb(256, 8))  # @inspect expected
     assert math.isclose(touched, expected, rel_tol=0.01), \
-        "nodes of a token's experts, drawn and by formula"
+        "The experts of a token are on as many nodes as the formula says."
     note(r"""
         Its router therefore picks nodes first: the four whose two best experts have the highest
         scores together. Then it picks the experts among those of these nodes:
@@ -225,12 +230,12 @@ def a_token_may_be_kept_to_few_nodes() -> None:
     theirs = by_node.masked_fill(~allowed[:, :, None], -1).flatten(1)
     limited = theirs.topk(8).indices
     now = torch.nn.functional.one_hot(limited // 32, 8).amax(dim=1).sum(dim=1)
-    assert now.max() == 4, "nodes at most"
+    assert now.max() == 4, "Now the experts of a token are on four nodes at most."
     saved = 1 - now.double().mean().item() / touched  # @inspect saved as %
-    assert 0.24 < saved < 0.26, "of the crossings are saved"
+    assert 0.24 < saved < 0.26, "A quarter of the crossings is saved."
     picked, best = scores.gather(1, limited), scores.topk(8).values
     lost = 1 - (picked.sum() / best.sum()).item()  # @inspect lost as %
-    assert 0.003 < lost < 0.0035, "of the picked experts' scores are given up"
+    assert 0.003 < lost < 0.0035, "The picked experts have 0.3 % lower scores."
     question(r"""
         Between nodes a card of DeepSeek-V3's cluster sends `50` GB/s, inside a node `160` GB/s
         [@deepseek-v3]. How many copies can be handed on inside a node in the time in which one

@@ -145,7 +145,9 @@ def stages_hand_on_activations() -> None:
         *microbatches*. As soon as a rank has handed one on, it takes the next.
 
         In the simplest schedule, all microbatches go forward first, and then all go backward
-        [@gpipe]. By hand, with `send` and `recv`:
+        [@gpipe]. `all_forward_then_all_backward` does that with `send` and `recv`, here for `256`
+        tokens in `4` microbatches. `Stage` is a layer that counts its work as one step.
+        `gradients_alone` computes the gradients in one process, to compare with:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     x, target = torch.randn(2, 256, 33).double()
@@ -155,7 +157,8 @@ def stages_hand_on_activations() -> None:
         all_forward_then_all_backward(stage, x, target, batches=4)
     alone = gradients_alone(ranks, x, target)
     grad = gradient_of(stage.linear.weight)
-    assert gap(grad, alone[rank]) < ROUNDING, "the gradient of one process"
+    assert gap(grad, alone[rank]) < ROUNDING, \
+        "Each stage has the gradient of one process."
     note(r"""
         What did it send? Each rank but the last sends results on, each but the first sends
         gradients back. Both are as large as the tokens:
@@ -163,7 +166,7 @@ def stages_hand_on_activations() -> None:
     neighbors = (rank > 0) + (rank < ranks - 1)  # @inspect neighbors
     sent = wire.sent / x.nbytes  # @inspect sent as times
     assert neighbors <= sent < 1.02 * neighbors, \
-        "the tokens, once to each neighbor"
+        "A rank sends the bytes of all tokens once to each neighbor."
     note(r"""
         When does a rank wait? Say that each forward pass of a microbatch takes one step, and each
         backward pass, too. `Clock` counts the steps while the pipeline runs. For that, a microbatch
@@ -174,7 +177,7 @@ def stages_hand_on_activations() -> None:
     length = max(step.number for row in steps for step in row)  # @inspect length as steps
     waiting = idle(steps)  # @inspect waiting
     assert (length, waiting) == (14, Fraction(3, 7)), \
-        "steps, and the share in which a rank waits"
+        "The pipeline takes 14 steps, and a rank waits in 3 of 7."
     figure(plot_schedules({"all forward, then all backward": steps}),
         caption="What each rank did at each step, with the numbers of the microbatches. Gaps are waiting.",
         alt=r"""
@@ -191,7 +194,7 @@ def stages_hand_on_activations() -> None:
         microbatches. How many bytes does a stage in the middle send in a step?
     """, answer=2 * 16 * 8192 * 16384 * 2, check=(1 + 1) * (16 * 8192) * (2 * 16384), unit="B", within=0.05,
         wrong={"Gradients go back as well.": 16 * 8192 * 16384 * 2},
-        why="Results to the next, gradients to the one before. However many layers the stage has, it sends no more.")
+        why="It sends the results of all `16 * 8192` tokens on, and their gradients back, `16384` numbers of `2` bytes for each. How many layers the stage has does not matter.")
 
 
 def bubble(stages: int, batches: int, pieces: int = 1) -> Fraction:
@@ -226,9 +229,9 @@ def microbatches_fill_the_pipeline() -> None:
         all_forward_then_all_backward(stage, x, target, batches)
         counted[batches] = idle(everyone(stage.clock.steps))  # @inspect counted[batches]
     assert counted == {b: bubble(ranks, b) for b in counted}, \
-        "by count, by formula"
+        "The counted bubbles are those of the formula."
     assert counted[1] == Fraction(3, 4), \
-        "a batch in one piece: one rank at a time"
+        "With one microbatch, a rank waits in 3 of 4 steps."
 
     def shares(stages: int, microbatches: int) -> dict[str, float]:
         waiting = float(bubble(stages, microbatches))
@@ -240,13 +243,14 @@ def microbatches_fill_the_pipeline() -> None:
         see="It takes `128`, eight for each stage. With `64` nearly a fifth is lost.",
         caption="What a rank of a pipeline does with its time.",
         alt="A bar of two parts: the share of steps in which a rank works, and that in which it waits.")  # @hide
-    assert grid[16, 64]["waiting"] > 0.18, "nearly a fifth"
-    assert 0.1 < grid[16, 128]["waiting"] < 0.11, "about a tenth"
+    assert grid[16, 64]["waiting"] > 0.18, \
+        "With 64 microbatches, nearly a fifth is lost."
+    assert 0.1 < grid[16, 128]["waiting"] < 0.11, "With 128, about a tenth is lost."
     question(r"""
         A pipeline of `16` stages gets `16` microbatches. Which share of the time does a rank wait?
     """, answer=15 / 31, check=float(bubble(16, 16)), unit="%", within=0.02,
         wrong={"That is the waiting over the work, not over all steps.": 15 / 16},
-        why="Fifteen steps of waiting for each sixteen of work, forward as backward.")
+        why="Forward a rank works in `16` steps and waits in `15`, and backward it is the same: `15 / (16 + 15)`.")
 
 
 def scheduled(
@@ -303,11 +307,12 @@ def early_backward_passes_keep_less() -> None:
         ran[name] = everyone(stage.clock.steps)
     bubbles = [idle(steps) for steps in ran.values()]  # @inspect bubbles
     assert bubbles == [bubble(ranks, 8)] * 2 == [Fraction(3, 11)] * 2, \
-        "the same bubble"
+        "Both schedules have the same bubble, 3 of 11 steps."
     kept = {name: [*map(most_kept, rows)] for name, rows in ran.items()}  # @inspect kept
-    assert kept["GPipe"] == [8, 8, 8, 8], "all microbatches, on every rank"
+    assert kept["GPipe"] == [8, 8, 8, 8], \
+        "With GPipe, every rank keeps all 8 microbatches."
     assert kept["1F1B"] == [4, 3, 2, 1], \
-        "as many as there are stages from here to the end"
+        "With 1F1B, a rank keeps as many as there are stages from it to the end."
     figure(plot_schedules(ran),
         caption="Two schedules for eight microbatches, as they ran.",
         alt=r"""
@@ -325,7 +330,7 @@ def early_backward_passes_keep_less() -> None:
         the first rank keep at most?
     """, answer=min(16, 64), check=16 - 0, unit="microbatches",
         wrong={"That is GPipe.": 64, "That is the last rank.": 1},
-        why="It goes on until the first one comes back, which takes the way to the last stage.")
+        why="The first rank sends forward as many microbatches as there are stages, `16`. Then the first one comes back, and from then on one goes for each that comes.")
 
 
 @aside
@@ -333,9 +338,11 @@ def early_backward_passes_keep_less() -> None:
 def more_pieces_wait_less() -> None:
     """Two pieces of the model on each rank halve the bubble, and send twice as much."""
     note(r"""
-        A rank waits for a whole stage. If stages are shorter, so is the wait. Cut the model into
-        eight stages, and give each rank two of them: the first rank the first and the fifth, and so
-        on. That is *interleaving* [@narayanan2021]. A microbatch now passes every rank twice:
+        In a pipeline each rank has a *stage*, some layers in a row. A rank waits until
+        microbatches, the parts of a batch, have passed the stages of the others. If stages are
+        shorter, so is the wait. Cut the model into eight stages, and give each rank two of them:
+        the first rank the first and the fifth, and so on. That is *interleaving* [@narayanan2021].
+        A microbatch now passes every rank twice:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     x, target = torch.randn(2, 256, 33).double()
@@ -353,23 +360,23 @@ def more_pieces_wait_less() -> None:
     steps = everyone(mine[0].clock.steps)
     waiting = idle(steps)  # @inspect waiting
     assert waiting == bubble(ranks, 8, pieces=2) == Fraction(3, 19), \
-        "of steps that are half as long"
+        "The bubble is 3 of 19 steps, which are half as long."
     before = bubble(ranks, 8)
     lost = (waiting / (1 - waiting)) / (before / (1 - before))  # @inspect lost as times
     assert lost == Fraction(1, 2), \
-        "the waiting for each step of work, against one piece"
+        "For each step of work, a rank waits half as long as with one piece."
     note(r"""
         The price is traffic. A model in eight stages is cut in seven places, one in four stages in
         three, and what passes a cut is sent twice, as results and as gradients:
     """)
     cuts = sum(everyone(wire.sent)) / (2 * x.nbytes)  # @inspect cuts
-    assert 7 < cuts < 7.2, "places that the tokens pass"
+    assert 7 < cuts < 7.2, "The tokens pass 7 cuts, with headers a little more."
     kept = [most_kept(row) for row in steps]  # @inspect kept
     assert kept == [11, 9, 7, 5], \
-        "pieces kept, each half a stage: more than before"
+        "The first rank keeps 11 half stages; with whole stages it kept 4."
     question(r"""
         A pipeline of `16` ranks has `8` pieces of the model on each, and gets `16` microbatches.
         Which share of the time does a rank wait?
     """, answer=15 / (8 * 16 + 15), check=float(bubble(16, 16, pieces=8)), unit="%", within=0.02,
         wrong={"That is with one piece on each rank.": 15 / 31},
-        why="The wait is an eighth, and the work is the same.")
+        why="In steps of a piece, a rank works in `8 * 16` and waits in `15`, forward as backward: `15 / (128 + 15)`.")

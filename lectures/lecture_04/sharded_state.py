@@ -144,8 +144,10 @@ def every_rank_keeps_sixteen_bytes() -> None:
     note(rf"""
         In data parallelism each rank has the whole model, and the ranks all-reduce their gradients.
         What does a rank keep then, and what does it send in a step? We take a model of {LAYERS}
-        layers, and keep all weights of a layer in one row of numbers. It makes two steps with
-        AdamW, in `float32`:
+        feed-forward layers and make two steps with AdamW, in `float32`. `rows_of_weights` gives all
+        weights of a layer in one row of numbers, and `layer` runs a layer. `loss_of` sends a rank's
+        own rows of the batch, `own_rows()`, through all layers. `off` compares weights and moments
+        with those of one process, and `kept_by_kind` adds up the bytes that a rank keeps:
     """)
     ranks = dist.get_world_size()
     weights = [w.requires_grad_() for w in rows_of_weights()]
@@ -159,9 +161,11 @@ def every_rank_keeps_sixteen_bytes() -> None:
                 dist.all_reduce(gradient)
                 gradient /= ranks
         optimizer.step()
-    assert off(weights, optimizer) < ROUNDING, "as in one process"
+    assert off(weights, optimizer) < ROUNDING, \
+        "Weights and moments are those of one process."
     held = kept_by_kind(weights, weights, optimizer)  # @inspect held as B
-    assert held == [4 * P, 4 * P, 8 * P], "parameters, gradients, moments"
+    assert held == [4 * P, 4 * P, 8 * P], \
+        "A rank keeps 4, 4 and 8 bytes for each of P parameters, gradients and moments."
     note(r"""
         With $P$ parameters, a rank keeps $4P$ bytes of parameters, $4P$ of gradients and $8P$ of
         AdamW's two moments. That is $16P$ on every rank, as on a single card. Adding ranks does not
@@ -173,7 +177,7 @@ def every_rank_keeps_sixteen_bytes() -> None:
         measured bytes by one unit:
     """)
     sent = gathers(wire.sent)  # @inspect sent
-    assert round(sent, 1) == 2.0, "an all-reduce of the gradients"
+    assert round(sent, 1) == 2.0, "The all-reduce of the gradients sends two units."
     figure(plot_state({"data parallelism": everyone(held)}, P),
         caption="What each rank keeps. A block has the colour of the rank that would own it.",
         alt=r"""
@@ -183,7 +187,7 @@ def every_rank_keeps_sixteen_bytes() -> None:
     question(r"""
         A model has `7` billion parameters. How many GB do `64` ranks keep in all, in data
         parallelism with AdamW?
-    """, answer=64 * 16 * 7, check=64 * sum(held) / P * 7, unit="GB", why="Each rank keeps all `112` GB.",
+    """, answer=64 * 16 * 7, check=64 * sum(held) / P * 7, unit="GB", why="Each rank keeps `16` bytes for each parameter, `112` GB, whatever the others keep. `64` ranks keep `64` times that.",
         wrong={"That is a single rank.": 112})
 
 
@@ -191,15 +195,19 @@ def every_rank_keeps_sixteen_bytes() -> None:
 def each_rank_updates_a_shard() -> None:
     """ZeRO's first stage shards the moments, and sends no more than before."""
     note(r"""
-        In data parallelism, all ranks compute the same update of all parameters. That is the same
-        work many times over. It is enough if each rank updates one part of the parameters, its
-        *shard*, and sends the result to the others. This is the first stage of *ZeRO* [@zero].
+        In data parallelism, every rank has the whole model and the same summed gradients, and so
+        all ranks compute the same update of all parameters. That is the same work many times over.
+        It is enough if each rank updates one part of the parameters, its *shard*, and sends the
+        result to the others. This is the first stage of *ZeRO* [@zero].
 
         For its update, a rank needs the moments of its shard, and the summed gradients of its
         shard. A reduce-scatter brings just these gradients. After the update, an all-gather brings
         the new parameters of all shards to all ranks. Both are the halves of an all-reduce, so
         nothing is sent that was not sent before. (We use [our own ring](#ring_reduce_scatter) for
-        them, since gloo's reduce-scatter sends too much.)
+        them, since the reduce-scatter of gloo, the library that carries the data here, sends too
+        much.) `kept_by_kind` gives the bytes of parameters, gradients and moments that a rank keeps
+        of a model with $P$ parameters. `gathers` gives the bytes sent, in units of an all-gather of
+        all parameters:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     weights = [w.requires_grad_() for w in rows_of_weights()]
@@ -216,10 +224,13 @@ def each_rank_updates_a_shard() -> None:
             optimizer.step()
             for w in weights:
                 ring_all_gather(w.detach().chunk(ranks))
-    assert off(weights, optimizer) < ROUNDING, "all weights as in one process"
+    assert off(weights, optimizer) < ROUNDING, \
+        "All weights are those of one process."
     held = kept_by_kind([*weights, *shards], weights, optimizer)  # @inspect held as B
-    assert held == [4 * P, 4 * P, 8 * P // ranks], "a share of the moments"
-    assert round(gathers(wire.sent), 1) == 2.0, "as much sent as before"
+    assert held == [4 * P, 4 * P, 8 * P // ranks], \
+        "Of the moments, a rank keeps its shard only."
+    assert round(gathers(wire.sent), 1) == 2.0, \
+        "It sends two units, as data parallelism does."
     figure(plot_state({"stage one": everyone(held)}, P), caption="Each rank keeps the moments of its own shard.",
         alt="Four rows of blocks. All parameters and gradients are filled; of the moments, one block in each row.")
     misbelief("Sharding the optimizer costs extra traffic.", rf"""
@@ -232,7 +243,7 @@ def each_rank_updates_a_shard() -> None:
         each rank keep?
     """, answer=(8 + 8 / 16) * 10, check=(held[0] + held[1]) / P * 10 + 8 * 10 / 16, unit="GB",
         wrong={"Parameters and gradients are not sharded here.": 10, "Without sharding.": 160},
-        why="`8` bytes for each parameter on every rank, and a sixteenth of the moments' `8`.")
+        why="Parameters and gradients take `8` bytes for each parameter on every rank. Of the moments' `8` bytes a rank keeps a sixteenth, `0.5`. `8.5 * 10` is `85` GB.")
 
 
 @aside
@@ -240,9 +251,12 @@ def each_rank_updates_a_shard() -> None:
 def gradients_need_not_stay() -> None:
     """The second stage keeps of each gradient one shard, as soon as its layer is done."""
     note(r"""
-        After the reduce-scatter a rank needs one shard of each gradient. In the second stage the
-        rest is dropped at once, while the backward pass goes on [@zero]. PyTorch calls a hook when
-        a gradient is complete. There we reduce-scatter it and let it go:
+        In the [first stage of ZeRO](#each_rank_updates_a_shard) each rank updates one shard of the
+        parameters. For that it needs one shard of each gradient, which a reduce-scatter brings. The
+        second stage drops the rest of a gradient at once, while the backward pass goes on [@zero].
+        PyTorch calls a *hook*, a function of ours, when a gradient is complete. `scatter` is that
+        hook: it reduce-scatters the gradient, keeps this rank's shard, and drops the rest. `most`
+        is the largest number of bytes that whole gradients take at a time:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     weights = [w.requires_grad_() for w in rows_of_weights()]
@@ -266,16 +280,20 @@ def gradients_need_not_stay() -> None:
             optimizer.step()
             for w in weights:
                 ring_all_gather(w.detach().chunk(ranks))
-    assert off(weights, optimizer) < ROUNDING, "all weights as in one process"
+    assert off(weights, optimizer) < ROUNDING, \
+        "All weights are those of one process."
     held = kept_by_kind([*weights, *shards], shards, optimizer)  # @inspect held as B
-    assert held == [4 * P, 4 * P // ranks, 8 * P // ranks], "shards of both"
-    assert most == 4 * P // LAYERS, "one layer's gradient at a time"
-    assert round(gathers(wire.sent), 1) == 2.0, "as much sent as before"
+    assert held == [4 * P, 4 * P // ranks, 8 * P // ranks], \
+        "A rank keeps shards of gradients and moments, and all parameters."
+    assert most == 4 * P // LAYERS, \
+        "The whole gradient of one layer is there at a time."
+    assert round(gathers(wire.sent), 1) == 2.0, \
+        "It sends two all-gathers of the parameters, as the first stage does."
     question(r"""
         How many bytes for each parameter does a rank of `8` keep in the second stage?
     """, answer=4 + (4 + 8) / 8, check=held[0] / P + (16 * P - held[0]) / P / 8, unit="B",
         wrong={"That is the first stage.": 9, "The parameters are not sharded yet.": 2},
-        why="All parameters, and an eighth of gradients and moments.")
+        why="All parameters take `4` bytes. Gradients and moments together take `12`, of which a rank keeps an eighth, `1.5`.")
 
 
 class Gather(torch.autograd.Function):
@@ -325,15 +343,16 @@ def weights_come_when_they_are_needed() -> None:
         with Wire() as wire:
             loss_of(layers, own_rows()).backward()
         optimizer.step()
-    assert off(shards, optimizer) < ROUNDING, "each shard as in one process"
+    assert off(shards, optimizer) < ROUNDING, "Each shard is that of one process."
     held = kept_by_kind(shards, shards, optimizer)  # @inspect held as B
-    assert sum(held) == 16 * P // ranks, "a shard of everything"
+    assert sum(held) == 16 * P // ranks, "A rank keeps a shard of everything."
     sent = gathers(wire.sent)  # @inspect sent
-    assert round(sent, 1) == 3.0, "two all-gathers, a reduce-scatter"
+    assert round(sent, 1) == 3.0, "Two all-gathers and a reduce-scatter are sent."
     saved = [saved_bytes_of(partial(loss_of, run, own_rows()), shards)
              for run in ([partial(gathered, s) for s in shards], layers)]  # @inspect saved as B
-    assert saved[0] > 4 * P, "without a checkpoint: the weights"
-    assert saved[1] < P / 7, "with it: inputs of layers"
+    assert saved[0] > 4 * P, \
+        "Without a checkpoint, autograd keeps all gathered weights."
+    assert saved[1] < P / 7, "With it, autograd keeps the inputs of layers only."
     figure(plot_state({"stage three": everyone(held)}, P), caption="Each rank keeps one shard of everything.",
         alt="Four rows of blocks. In each row one block of parameters, one of gradients and one of moments is filled.")
     note(r"""
@@ -355,7 +374,7 @@ def weights_come_when_they_are_needed() -> None:
         A model of `70` billion parameters is trained with AdamW in the third stage. On how many
         ranks does each keep `17.5` GB?
     """, answer=16 * 70 / 17.5, check=next(g for g in range(1, 999) if sum(held) * ranks / P * 70 / g <= 17.5), unit="ranks",
-        wrong={"That is the parameters alone.": 16}, why="`1120` GB in all.")
+        wrong={"That is the parameters alone.": 16}, why="The state is `16 * 70 = 1120` GB in all, and `1120 / 17.5 = 64`.")
 
 
 class Layer(nn.Module):
@@ -404,12 +423,15 @@ def fsdp_does_the_same() -> None:
         with Wire() as wire, Collectives() as calls:
             loss_of(layers, own_rows()).backward()
         optimizer.step()
-    assert off(weights, optimizer) < ROUNDING, "each shard as in one process"
+    assert off(weights, optimizer) < ROUNDING, "Each shard is that of one process."
     held = kept_by_kind(weights, weights, optimizer)  # @inspect held as B
-    assert sum(held) == 16 * P // ranks, "as by hand"
+    assert sum(held) == 16 * P // ranks, \
+        "FSDP keeps a shard of everything, as by hand."
     counts = calls.counts  # @inspect counts
-    assert counts["allgather_base"] == 2 * LAYERS, "two for each layer"
-    assert counts["reduce_scatter_base"] == LAYERS, "one for each layer"
+    assert counts["allgather_base"] == 2 * LAYERS, \
+        "FSDP does two all-gathers for each layer."
+    assert counts["reduce_scatter_base"] == LAYERS, \
+        "It does one reduce-scatter for each layer."
     note(r"""
         There are three collectives for each layer: two all-gathers and a reduce-scatter. Let one
         all-gather of all parameters be the unit of traffic. Then we expect three units. But four
@@ -417,7 +439,8 @@ def fsdp_does_the_same() -> None:
         [sends as much as an all-reduce](#a_ring_sends_less_than_twice_the_tensor), two units:
     """)
     sent = gathers(wire.sent)  # @inspect sent
-    assert round(sent, 1) == 4.0, "one, one, and two"
+    assert round(sent, 1) == 4.0, \
+        "Two all-gathers send two units, and gloo's reduce-scatter two."
     note(r"""
         Where a reduce-scatter is as cheap as an all-gather, FSDP sends three units. That is one and
         a half times as much as data parallelism [@zero].
@@ -427,7 +450,7 @@ def fsdp_does_the_same() -> None:
         of FSDP, if a reduce-scatter sends no more than an all-gather?
     """, answer=3 * 7 / 8, check=(7 + 7 + 7) * (1 / 8), unit="GB",
         wrong={"That is data parallelism.": 2 * 7 / 8, "That is with gloo's reduce-scatter.": 4 * 7 / 8},
-        why="Two all-gathers and a reduce-scatter, each of seven eighths.")
+        why="Two all-gathers and a reduce-scatter send as much each: all but the rank's own eighth, `7 / 8` GB.")
 
 
 def more_ranks_keep_less_each() -> None:
@@ -439,7 +462,7 @@ def more_ranks_keep_less_each() -> None:
         ranks. Here they are for a model of `13` billion parameters, on any number of ranks:
     """)
     sizes = {"parameters": 4, "gradients": 4, "moments": 8}
-    assert sum(sizes.values()) == 16, "bytes of a parameter's state"
+    assert sum(sizes.values()) == 16, "The state of a parameter has 16 bytes."
     shared = {"data parallelism": 0,
               "stage one": 1, "stage two": 2, "stage three": 3}
 
@@ -464,10 +487,10 @@ def more_ranks_keep_less_each() -> None:
         if not fits[stage] and sum(state.values()) <= memory:
             fits[stage] = ranks
     assert [*fits.values()] == [0, 0, 8, 4], \
-        "first number of the slider that fits; zero: none does"
+        "Stage two fits from 8 ranks on, stage three from 4; zero says that none fits."
     question(r"""
         With the second stage, how many GB does a rank keep at least, however many ranks there are?
-    """, answer=4 * 13, check=round(grid["stage two", 1024]["parameters"] / 1e9), unit="GB", why="The parameters are on every rank.",
+    """, answer=4 * 13, check=round(grid["stage two", 1024]["parameters"] / 1e9), unit="GB", why="The second stage shards gradients and moments, and every rank has all parameters: `13` billion of `4` bytes.",
         wrong={"Gradients are sharded in the second stage.": 104})
 
 
@@ -476,9 +499,11 @@ def more_ranks_keep_less_each() -> None:
 def kept_weights_save_a_gather() -> None:
     """Weights that stay between forward and backward pass save one all-gather."""
     note(r"""
-        FSDP drops a layer's weights after the forward pass and gathers them again for the backward
-        pass. With `reshard_after_forward=False` they stay. How much does a rank have of the weights
-        between the two passes, and what does it send?
+        With FSDP each rank keeps a shard of a layer's weights. It all-gathers the others before the
+        layer runs, drops them after the forward pass, and gathers them again for the backward pass.
+        With `reshard_after_forward=False` they stay. How many bytes of the $P$ weights does a rank
+        then have between the two passes, and how much does it send? `gathers` gives the bytes sent,
+        in units of an all-gather of all weights:
     """)
     between, sent = [], []
     for reshard in (True, False):
@@ -490,13 +515,14 @@ def kept_weights_save_a_gather() -> None:
             between.append(kept(each.weights for each in layers))
             loss.backward()
         sent.append(gathers(wire.sent))
-    assert between == [4 * P // dist.get_world_size(), 4 * P], "a shard, all"  # @inspect between as B
+    assert between == [4 * P // dist.get_world_size(), 4 * P], \
+        "Between the passes, a rank has a shard of the weights, or all of them."  # @inspect between as B
     saved = sent[0] - sent[1]  # @inspect saved
-    assert round(saved, 1) == 1.0, "one all-gather fewer"
+    assert round(saved, 1) == 1.0, "Weights that stay save one all-gather."
     question(r"""
         `8` ranks train a model with `16` GB of weights. How many GB more does a rank hold at the
         end of the forward pass if the weights stay?
-    """, answer=16 - 16 / 8, check=7 * (16 / 8), unit="GB", why="All of them instead of an eighth.",
+    """, answer=16 - 16 / 8, check=7 * (16 / 8), unit="GB", why="Otherwise a rank has an eighth of the `16` GB, `2` GB. If all stay, it has `14` GB more.",
         wrong={"An eighth is there in any case.": 16})
 
 
@@ -525,11 +551,12 @@ def shards_within_copies_between() -> None:
             optimizer.step()
         tables[name] = everyone(wire.to)
         held.append(kept(each.weights for each in layers) / P)
-    assert held == [1.0, 2.0], "bytes of weights for each parameter"  # @inspect held as B
+    assert held == [1.0, 2.0], \
+        "A rank keeps 1 byte for each weight with FSDP, and 2 with hybrid sharding."  # @inspect held as B
     across = [sum(table[r][s] for r in (0, 1) for s in (2, 3))
               for table in tables.values()]  # @inspect across as B
     less = across[0] / across[1]  # @inspect less as times
-    assert less == 3.0, "as much between the machines with FSDP"
+    assert less == 3.0, "FSDP sends 3 times as much between the machines."
     figure(plot_traffic(tables), caption="Bytes that each rank (row) sent to each other rank (column).",
         alt=r"""
             Two tables. With FSDP each rank sends as much to both of its neighbours. With hybrid
@@ -540,7 +567,7 @@ def shards_within_copies_between() -> None:
         a machine. How many GB of weights does each card keep?
     """, answer=100 / 8, check=100 / 1024 * (1024 / 8), unit="GB",
         wrong={"That is with shards over all cards.": 100 / 1024},
-        why="Each machine holds a copy, whatever the number of machines.")
+        why="Each machine holds a whole copy, cut into `8` shards. More machines make more copies and no smaller shards.")
 
 
 @aside
@@ -561,16 +588,19 @@ def a_checkpoint_fits_another_layout() -> None:
     save({"matrix": by_rows}, checkpoint_id=folder)
     files = [folder / f"__{r}_0.distcp" for r in range(ranks)]
     sizes = [file.stat().st_size for file in files]  # @inspect sizes as B
-    assert min(sizes) > matrix.nbytes // ranks, "a file from each rank"
+    assert min(sizes) > matrix.nbytes // ranks, \
+        "Each rank has written a file with its part."
     load({"matrix": by_columns}, checkpoint_id=folder)
     dist.barrier()
     shutil.rmtree(folder, ignore_errors=True)
     part, columns = by_columns.to_local(), matrix.chunk(ranks, dim=1)  # @inspect part.shape
-    assert torch.equal(part, columns[rank]), "this rank's columns"
+    assert torch.equal(part, columns[rank]), \
+        "After loading, a rank has its columns."
     shapes = everyone(part.shape)
-    assert shapes == ranks * [(64, 16)], "on each rank"
+    assert shapes == ranks * [(64, 16)], \
+        "Each of the four ranks has 16 of the 64 columns."
     question(r"""
         A checkpoint of `128` GB was saved by `64` ranks, and `16` ranks load it, each its shard.
         How many of the files of equal size does each of them need, if shards are cut the same way?
     """, answer=64 // 16, check=(128 // 16) // (128 // 64), unit="files",
-        why="A new shard is as large as four old ones.")
+        why="Each file has `128 / 64 = 2` GB, and a new shard has `128 / 16 = 8` GB, as much as four files.")

@@ -95,13 +95,14 @@ def columns_then_rows_need_one_sum() -> None:
     matrix: Float[Tensor, "d n"] = torch.arange(16.0).view(4, 4) % 5
     columns: Float[Tensor, "t 1"] = x @ matrix.chunk(ranks, dim=1)[rank]  # @inspect columns
     assert torch.equal(columns, (x @ matrix)[:, rank : rank + 1]), \
-        "a column of the result"
+        "Cut by columns, a rank computes a column of the result."
     rows = matrix.chunk(ranks)[rank]
     part: Float[Tensor, "t n"] = x.chunk(ranks, dim=1)[rank] @ rows  # @inspect part
     total = part.clone()
     dist.all_reduce(total)  # @inspect total
-    assert not torch.equal(part, x @ matrix), "a part of each sum"
-    assert torch.equal(total, x @ matrix), "added up"
+    assert not torch.equal(part, x @ matrix), \
+        "Cut by rows, it computes a part of each sum."
+    assert torch.equal(total, x @ matrix), "The all-reduce adds up the parts."
     note(r"""
         Now take two matrices, one after the other. A matrix cut by columns leaves each rank some
         columns of the result. A matrix cut by rows needs just these columns as its input. So cut
@@ -110,24 +111,28 @@ def columns_then_rows_need_one_sum() -> None:
         The feed-forward part of a block has two matrices that read a token, `gate` and `up`. We cut
         them by columns. Its last matrix, `down`, we cut by rows. What a rank keeps is a
         feed-forward part itself, only narrower inside. One all-reduce at the end adds up.
-        (`nn.Linear` stores the transpose of $W$. So the columns of $W$ are the rows of its
-        `weight`.)
+        `FeedForward` is this part, with a given width and a given width inside; `slices` cuts out
+        what a rank keeps of each matrix. (`nn.Linear` stores the transpose of $W$. So the columns
+        of $W$ are the rows of its `weight`.)
     """)
     whole = FeedForward(8, 16).double()
     mine = FeedForward(8, 16 // ranks).double()
     mine.load_state_dict(slices(whole.state_dict(), rank, ranks))
     tokens: Float[Tensor, "b s width"] = torch.randn(2, 3, 8).double()
     y = mine(tokens)
-    assert not torch.allclose(y, whole(tokens)), "before the sum"
+    assert not torch.allclose(y, whole(tokens)), \
+        "Before the all-reduce, a rank has another result."
     dist.all_reduce(y)
-    assert gap(y, whole(tokens)) < ROUNDING, "after it: the whole"
+    assert gap(y, whole(tokens)) < ROUNDING, \
+        "After it, every rank has the result of the whole."
     shares = everyone(mine.state_dict())
     held = {
         name: owners(w, [share[name] for share in shares])
         for name, w in whole.state_dict().items()
     }
     areas = [(at == rank).float().mean().item() for at in held.values()]  # @inspect areas
-    assert areas == [1 / ranks] * 3, "of each matrix, a fourth"
+    assert areas == [1 / ranks] * 3, \
+        "Each of four ranks keeps a fourth of each matrix."
     figure(plot_owners({name.removesuffix(".weight"): at.T for name, at in held.items()}),
         caption="Which rank keeps which weight. Rows are inputs, columns are outputs.",
         alt=r"""
@@ -141,13 +146,13 @@ def columns_then_rows_need_one_sum() -> None:
     curved = F.silu(part)
     dist.all_reduce(curved)
     assert not torch.allclose(curved, F.silu(total)), \
-        "SiLU of parts is not part of SiLU"
+        "SiLU of the parts, added up, is not SiLU of the sum."
     question(r"""
         A feed-forward part has width `4096` and is `14336` wide inside. How many of its weights
         does each of `8` ranks keep?
     """, answer=3 * 4096 * 14336 // 8, check=sum(w.numel() for w in narrow(4096, 14336, 8).parameters()), unit="weights",
         wrong={"That is all of them.": 3 * 4096 * 14336, "There are three matrices, not two.": 2 * 4096 * 14336 // 8},
-        why="All three matrices are cut, each along the side that is `14336` long.")
+        why="There are three matrices of `4096 * 14336` weights. Each is cut along the side that is `14336` long, so a rank keeps an eighth of each.")
 
 
 def narrow(width: int, hidden: int, ranks: int) -> FeedForward:
@@ -256,7 +261,7 @@ def heads_are_columns() -> None:
     mine = Block(ranks, Enter.apply, Leave.apply).double()
     mine.load_state_dict(slices(whole.state_dict(), rank, ranks))
     heads = mine.attention.query.out_features // 8  # @inspect heads
-    assert heads == 2, "heads of queries at each rank"
+    assert heads == 2, "Each rank has two heads of queries."
     # Numbered, each weight says by itself which one it is.
     numbered = {
         name: torch.arange(w.numel()).view_as(w)
@@ -297,16 +302,16 @@ def heads_are_columns() -> None:
         made = mine(z)
     with Wire() as back:
         made.square().sum().backward()
-    assert gap(made, y) < ROUNDING, "the same result"
+    assert gap(made, y) < ROUNDING, "The result is that of the whole block."
     assert gap(gradient_of(z), gradient_of(x)) < ROUNDING, \
-        "the same gradient of the tokens"
+        "The gradient of the tokens is that of the whole block."
     grads, kept = slices(gradients(whole), rank, ranks), gradients(mine)
     worst = max(gap(kept[name], grads[name]) for name in kept)
-    assert worst < ROUNDING, "and its slice of each weight's gradient"
+    assert worst < ROUNDING, "Each rank has its slice of each weight's gradient."
     formula = 2 * all_reduce_bytes(x.nbytes, ranks)  # @inspect formula as B
     ratios = forth.sent / formula, back.sent / formula  # @inspect ratios
     assert 1 < min(ratios) <= max(ratios) < 1.02, \
-        "two all-reduces each way, and headers"
+        "Each way sends two all-reduces of the tokens, and headers."
     note(r"""
         There are two all-reduces each way, four in all. What is summed are the tokens, so the
         traffic grows with the tokens and not with the weights. Take $B$ sequences of $T$ tokens of
@@ -324,7 +329,7 @@ def heads_are_columns() -> None:
         bytes does each of them send in a step?
     """, answer=4 * 2 * 7 / 8 * 8192 * 16384 * 2, check=4 * all_reduce_bytes(8192 * 16384 * 2, 8), unit="B", within=0.05,
         wrong={"Half of it is missing: either the way back, or the second half of each all-reduce.": 4 * 7 / 8 * 8192 * 16384 * 2},
-        why="Nearly two gigabytes in each block; the 405B model of Llama 3 has `126` such blocks [@llama3].")
+        why="The tokens take `8192 * 16384 * 2` bytes, `268` MB. Four all-reduces send `2 * 7 / 8` of that each, nearly `2` GB in all; the 405B model of Llama 3 has `126` such blocks [@llama3].")
 
 
 def gradients(module: nn.Module) -> dict[str, Tensor]:
@@ -344,9 +349,11 @@ PLAN = {
 def a_library_adds_up_more_often() -> None:
     """DTensor adds up the gradients of query, key and value apart, and those of gate and up."""
     note(r"""
-        PyTorch cuts a module by a *plan*, which says for each matrix how it is cut. Its weights
-        become DTensors: tensors that know which part of a whole they are. The block need not
-        change. Is it the same as by hand? Count the collectives with PyTorch's own counter:
+        PyTorch can cut a module for tensor parallelism by a *plan*, which says for each matrix how
+        it is cut: by columns or by rows. The weights become *DTensors*, tensors that know which
+        part of a whole they are. [By hand](#heads_are_columns) a block took two all-reduces forward
+        and two backward. How many does the library do? `CommDebugMode` is PyTorch's counter of
+        collectives:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     whole = Block().double()
@@ -364,13 +371,16 @@ def a_library_adds_up_more_often() -> None:
         made = planned(z) + 0  # the sum waits for what is under way
     with Wire() as back, CommDebugMode() as backward:
         made.square().sum().backward()
-    assert gap(made, y) < ROUNDING, "the same result"
-    assert gap(gradient_of(z), gradient_of(x)) < ROUNDING, "the same gradient"
+    assert gap(made, y) < ROUNDING, "The result is that of the whole block."
+    assert gap(gradient_of(z), gradient_of(x)) < ROUNDING, \
+        "So is the gradient of the tokens."
     counts = forward.get_total_counts(), backward.get_total_counts()  # @inspect counts
-    assert counts == (2, 5), "all-reduces forward, and backward"
+    assert counts == (2, 5), \
+        "The library does two all-reduces forward and five backward."
     one = all_reduce_bytes(x.nbytes, ranks)
     sent = round(forth.sent / one, 1), round(back.sent / one, 1)  # @inspect sent
-    assert sent == counts, "and so say the bytes on the wire"
+    assert sent == counts, \
+        "The bytes sent are those of two and of five all-reduces."
     note(r"""
         Forward it is the same. Backward each of the five matrices that read a token hands back a
         gradient of its own, and each is added up alone: three in attention, two in the feed-forward
@@ -379,7 +389,7 @@ def a_library_adds_up_more_often() -> None:
     """)
     question(r"""
         How many times the bytes of the block by hand does this block send, in a whole step?
-    """, answer=sum(counts) / 4, check=sum(sent) / 4, unit="times", why="Seven all-reduces, and not four.")
+    """, answer=sum(counts) / 4, check=sum(sent) / 4, unit="times", why="By the plan there are `2 + 5 = 7` all-reduces, and by hand there are `4`, all of the same tensor: `7 / 4`.")
 
 
 def gathered(x: Float[Tensor, "b t d"]) -> Float[Tensor, "b all d"]:
@@ -455,11 +465,13 @@ def a_sum_can_be_left_scattered() -> None:
         made = scattering(mine)
         made.square().sum().backward()
     its = y.chunk(ranks, dim=1)[rank]
-    assert gap(made, its) < ROUNDING, "its tokens' result"
+    assert gap(made, its) < ROUNDING, "A rank has the result of its own tokens."
     grad = gradient_of(x).chunk(ranks, dim=1)[rank]
-    assert gap(gradient_of(mine), grad) < ROUNDING, "its tokens' gradient"
+    assert gap(gradient_of(mine), grad) < ROUNDING, \
+        "It has the gradient of its own tokens."
     ratio = wire.sent / (4 * all_reduce_bytes(x.nbytes, ranks))  # @inspect ratio
-    assert 1 < ratio < 1.02, "as many bytes as four all-reduces"
+    assert 1 < ratio < 1.02, \
+        "It sends as many bytes as four all-reduces, and headers."
     note(r"""
         So as many bytes are sent as by the four all-reduces of tensor parallelism. What is gained
         is memory. For the backward pass, a norm keeps its input, the input divided by its root mean
@@ -471,7 +483,7 @@ def a_sum_can_be_left_scattered() -> None:
     after = saved_bytes_of(lambda: scattering(mine), weights)  # @inspect after as B
     two_norms = 2 * (2 * 64 + 1) * x[..., 0].nbytes
     assert before - after == two_norms * (ranks - 1) / ranks, \
-        "of the two norms, a fourth is left"
+        "Of what the two norms keep, a fourth is left."
     note(rf"""
         So a rank keeps {after / before:.0%} of the bytes that it kept before. Most of these are
         what attention and the feed-forward part compute inside, and tensor parallelism has cut that
@@ -485,16 +497,18 @@ def a_sum_can_be_left_scattered() -> None:
     """)
     gain = gradient_of(scattering.attention_norm.weight)
     wanted = gradient_of(whole.attention_norm.weight)
-    assert not torch.allclose(gain, wanted), "a part of the gain's gradient"
+    assert not torch.allclose(gain, wanted), \
+        "A rank has a part of the gains' gradient."
     dist.all_reduce(gain)
-    assert torch.allclose(gain, wanted), "added up: the whole"
+    assert torch.allclose(gain, wanted), \
+        "Added up over the ranks, it is the whole gradient."
     question(r"""
         A norm with a kernel of its own keeps its input and little else. How many bytes do the `2`
         norms of a block keep at each of `8` ranks, for `8192` tokens of width `16384` in
         `bfloat16`, with sequence parallelism?
     """, answer=2 * 8192 * 16384 * 2 // 8, check=2 * (8192 // 8) * 16384 * 2, unit="B", within=0.05,
         wrong={"That is without it: every rank keeps all tokens.": 2 * 8192 * 16384 * 2},
-        why="Each rank keeps `1024` of the tokens.")
+        why="Each rank keeps `8192 / 8 = 1024` of the tokens, and for each of the two norms `16384` numbers of `2` bytes a token.")
 
 
 @aside
@@ -502,11 +516,12 @@ def a_sum_can_be_left_scattered() -> None:
 def a_loss_needs_three_numbers_per_token() -> None:
     """A loss over sharded logits sends three numbers per token, not the logits."""
     note(r"""
-        The last matrix makes a logit for each entry of the vocabulary. Cut by columns, each rank
-        has the logits of some entries. Does the loss need them all in one place? For each token it
-        is the logarithm of a sum over the vocabulary, less the logit of the right entry. To keep
-        the exponentials small, the largest logit is taken off first. So all that the ranks have to
-        combine is a maximum, a sum, and one logit:
+        The last matrix of a language model makes a score, the *logit*, for each entry of the
+        vocabulary. If it is cut by columns, each rank has the logits of some entries. Does the loss
+        need all logits in one place? For each token the loss is the logarithm of a sum of
+        exponentials of the logits, less the logit of the right entry. To keep the exponentials
+        small, the largest logit is taken off first. So all that the ranks have to combine is a
+        maximum, a sum, and one logit:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     logits: Float[Tensor, "t n"] = torch.randn(1024, 1024).double()
@@ -524,9 +539,10 @@ def a_loss_needs_three_numbers_per_token() -> None:
         dist.all_reduce(right)
     loss = (total.log() + top - right).mean()  # @inspect loss
     assert gap(loss, F.cross_entropy(logits, targets)) < ROUNDING, \
-        "the loss of one process"
+        "The loss is that of one process."
     sent = wire.sent / (3 * all_reduce_bytes(1024 * 8, ranks))  # @inspect sent as times
-    assert 1 < sent < 1.2, "three numbers a token, and headers"
+    assert 1 < sent < 1.2, \
+        "Three numbers for each token are all-reduced, besides headers."
     note(r"""
         The gradient of a logit is its share of the softmax, less one at the right entry. Each rank
         computes that for its own columns, and sends nothing. Gathering the logits would take many
@@ -537,15 +553,15 @@ def a_loss_needs_three_numbers_per_token() -> None:
     logits.requires_grad_()
     F.cross_entropy(logits, targets, reduction="sum").backward()
     wanted = gradient_of(logits).chunk(ranks, dim=1)[rank]
-    assert gap(grad, wanted) < ROUNDING, "its part of the gradient"
+    assert gap(grad, wanted) < ROUNDING, "Each rank has its part of the gradient."
     parts = [torch.empty_like(mine) for _ in range(ranks)]
     with Wire() as gathering:
         dist.all_gather(parts, mine)
     more = gathering.sent / wire.sent  # @inspect more as times
-    assert more > 140, "times as many bytes"
+    assert more > 140, "Gathering the logits takes more than 140 times the bytes."
     question(r"""
         The vocabulary of `Llama-3` has `128256` entries. How many times the bytes of the three
         numbers is an all-gather of the logits, both in the same format? Take the ring: an
         all-reduce of one number sends $2(G-1)/G$, an all-gather of $n$ numbers $(G-1)/G$ of each.
     """, answer=128256 / (3 * 2), check=128256 * 7 / 8 / (3 * all_reduce_bytes(1, 8)), unit="times", within=0.05,
-        why="The number of ranks cancels.")
+        why="`128256` logits send $(G-1)/G$ each, three numbers $2(G-1)/G$ each. The ranks cancel: `128256 / (3 * 2)`.")

@@ -80,6 +80,8 @@ def one_axis_carries_weights_the_other_tokens() -> None:
         of a column have different tokens and the same slice of the weights, of which each keeps
         half, by FSDP: this is the axis *data*. So a rank has one neighbor along each axis, and one
         across the corner. Who sends how much to whom, for a small batch and for a large one?
+        `layered` makes feed-forward layers with the same weights on every rank, and `shard` cuts
+        them along both axes:
     """)
     rank = dist.get_rank()
     mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("data", "tensor"))
@@ -102,17 +104,17 @@ def one_axis_carries_weights_the_other_tokens() -> None:
         for ours, theirs in zip(gradients(cut).values(), products.values()):
             wanted = theirs.chunk(2)[row]
             assert torch.allclose(local(ours), wanted, atol=1e-7), \
-                "the gradient of one process"
+                "Each rank has its part of the gradient of one process."
         cut.zero_grad()
         talk[batch] = everyone(wire.to)
     mine = {batch: table[rank] for batch, table in talk.items()}
     small, large = (sent[across] for sent in mine.values())  # @inspect small as B, large as B
     tokens = [sent[beside] for sent in mine.values()]  # @inspect tokens as B
-    assert small == large, "along data: the same, whatever the batch"
+    assert small == large, "Along the axis data, as much is sent for any batch."
     assert 15 < tokens[1] / tokens[0] < 16, \
-        "along tensor: in proportion to the batch"
+        "Along the axis tensor, 16 times the batch sends nearly 16 times the bytes."
     diagonal = [sent[corner] for sent in mine.values()]
-    assert diagonal == [0, 0], "across the corner: nothing"  # @zero: no axis joins them
+    assert diagonal == [0, 0], "Across the corner, nothing is sent."  # @zero: no axis joins them
     figure(plot_traffic({f"a batch of {batch}": table for batch, table in talk.items()}),
         caption="Bytes from each rank to each in one step. The first two ranks share products, and so do the last two.",
         alt=r"""
@@ -131,16 +133,17 @@ def one_axis_carries_weights_the_other_tokens() -> None:
     by_formula = [4 * all_reduce_bytes(size, 2) for size in sizes]  # @inspect by_formula as B
     above = [sent / size for sent, size in zip(tokens, by_formula)]  # @inspect above
     assert 1 < min(above) <= max(above) < 1.06, \
-        "tokens, by count over formula: headers"
+        "Tokens take the bytes of four all-reduces, and headers."
     half = sum(p.nbytes for p in alone.parameters()) / 2
     gathers, sums = 2 * half / 2, all_reduce_bytes(half, 2)
     ratio = small / (gathers + sums)  # @inspect ratio
-    assert 1 < ratio < 1.02, "weights, by count and by formula"
+    assert 1 < ratio < 1.02, \
+        "Weights take two all-gathers and an all-reduce of half the model, and headers."
     question(r"""
         From which batch on does this model send more along the axis tensor than along the axis
         data? Let FSDP send `983040` bytes and each row of the batch `1024`.
     """, answer=983040 / 1024, check=(gathers + sums) / (by_formula[0] / 64), unit="rows",
-        why="Weights are sent once a step, however many rows there are.")
+        why="Weights take the same bytes for any batch, and each row adds `1024` bytes along the axis tensor: `983040 / 1024`.")
 
 
 @dataclass(frozen=True)
@@ -180,22 +183,27 @@ N = LAYERS * BLOCK + VOCABULARY * WIDTH  # of all matrices
 def the_axes_multiply() -> None:
     """In a layout the axes multiply to the number of cards, but experts are no axis of their own."""
     note(r"""
-        The report on Llama 3 says in a table how the 405B model was trained [@llama3]. First on
-        `8192` cards, then on `16384`, at last with long texts. What follows from the lengths of the
-        axes? The product should be the number of cards. And the tokens of a step are those of a
-        sequence, times the sequences of a rank, times the ranks along the axis data:
+        The report on Llama 3 says in a table how the 405B model was trained [@llama3]: first on
+        `8192` cards, then on `16384`, at last with long texts. For each it gives a *layout*, the
+        lengths of four axes: tensor (ranks that share a product), context (ranks that share a
+        text), stages (of a pipeline) and data (ranks with tokens of their own). `LLAMA_3` holds the
+        three layouts. What follows from the lengths? Their product should be the number of cards.
+        And the tokens of a step are those of a sequence, times the sequences of a rank, times the
+        ranks along the axis data:
     """)
     cards = [layout.cards for layout in LLAMA_3]  # @inspect cards
-    assert cards == [8192, 16384, 16384], "as many as reported"
+    assert cards == [8192, 16384, 16384], \
+        "The axes multiply to the reported numbers of cards."
     tokens = [layout.tokens for layout in LLAMA_3]  # @inspect tokens
-    assert tokens == [2**24] * 3, "a step has 16 million tokens at each stage"
+    assert tokens == [2**24] * 3, "With each layout, a step has 16 million tokens."
     mfu = [layout.reached / PEAK for layout in LLAMA_3]  # @inspect mfu as %
     printed = [0.43, 0.41, 0.38]
     off = max(abs(ours - theirs) for ours, theirs in zip(mfu, printed))  # @inspect off as %
-    assert off < 0.006, "MFU, within a point of the table"
+    assert off < 0.006, \
+        "MFU, the reported rate over the peak, is within a point of the table's."
     waits = [float(bubble(a.stages, a.sequences)) for a in LLAMA_3]  # @inspect waits as %
     assert 0.48 < waits[1] < 0.49, \
-        "a plain pipeline would wait nearly half the time"
+        "In the second layout, a plain pipeline would wait nearly half the time."
     rows = [
         f"| {a.cards:,} | {a.tensor} | {a.context} | {a.stages} | {a.data} "
         f"| {m:.1%} | {w:.0%} |"
@@ -208,7 +216,8 @@ def the_axes_multiply() -> None:
         axis data in the last row, others eight. The product tells which is right:
     """)
     misprinted = math.prod([8, 16, 16, 4])  # @inspect misprinted
-    assert 2 * misprinted == 16384, "half the cards: it has to be eight"
+    assert 2 * misprinted == 16384, \
+        "With four ranks there would be half the cards, so it has to be eight."
     note(r"""
         DeepSeek-V3 was trained on `2048` cards with `16` stages, experts spread over `64` cards,
         and no tensor parallelism [@deepseek-v3]. Now `16` stages times `64` cards are half of the
@@ -216,9 +225,9 @@ def the_axes_multiply() -> None:
     """)
     beside = 2048 // 16  # @inspect beside
     assert beside == 128, \
-        "cards for each pipeline stage, all with tokens of their own"
+        "Each stage has 128 cards, all with tokens of their own."
     copies = beside // 64  # @inspect copies
-    assert copies == 2, "copies of each expert among them"
+    assert copies == 2, "Among these, there are two copies of each expert."
     note(r"""
         It does not: each of the `128` cards of a stage has tokens of its own, so there are `128`
         ranks along the axis data. The experts of a stage lie on `64` of them, and so there are two
@@ -233,7 +242,7 @@ def the_axes_multiply() -> None:
         `4096` cards, `8` along the axis tensor and `8` stages. Each rank along the axis data takes
         `16` sequences of `8192` tokens. How many tokens has a step?
     """, answer=4096 // (8 * 8) * 16 * 8192, check=Layout(8, 1, 8, 64, 8192, 16, 0).tokens, unit="tokens", within=0.02,
-        why="There are `64` ranks along the axis data.")
+        why="`4096 / (8 * 8) = 64` ranks along the axis data take `16` sequences of `8192` tokens each. Ranks along the other axes share these tokens.")
 
 
 NVLINK = 900e9 / 2  # bytes a second that a card sends inside a computer, of both directions together [nvidia-hopper]
@@ -267,7 +276,8 @@ def tokens_hide_weights_and_width_hides_tokens() -> None:
         ratios[tokens] = work / wire.sent  # @inspect ratios[tokens] as FLOP/B
     exact = {tokens: 2 * tokens / 4 * ranks / (ranks - 1) for tokens in ratios}  # @inspect exact
     close = [ratios[tokens] / exact[tokens] for tokens in ratios]  # @inspect close
-    assert 0.97 < min(close) <= max(close) < 1, "counted over formula: headers"
+    assert 0.97 < min(close) <= max(close) < 1, \
+        "Counted FLOPs per byte are those of the formula, less some for headers."
     note(rf"""
         The traffic hides if computing takes at least as long as sending. An H100 computes
         {PEAK / 1e12:.0f} teraFLOPs a second. Inside a computer its NVLink sends {NVLINK / 1e9:.0f}
@@ -277,25 +287,28 @@ def tokens_hide_weights_and_width_hides_tokens() -> None:
     """)
     near, far = PEAK / NVLINK, PEAK / NETWORK  # @inspect near as tokens, far as tokens
     assert (round(near), round(far)) == (2199, 19790), \
-        "inside a computer, between computers"
+        "2199 tokens hide the traffic inside a computer, 19790 between computers."
     alone = LLAMA_3[0].tokens / LLAMA_3[0].cards  # @inspect alone as tokens
     assert alone < near < far, \
-        "with FSDP alone a card of Llama 3 would have too few"
+        "With FSDP alone, a card of Llama 3 would have too few tokens."
     shared = LLAMA_3[0].tokens / LLAMA_3[0].data  # @inspect shared as tokens
     assert 13 * far < shared < 14 * far, \
-        "those of all cards that share them: more than enough"
+        "A rank along the axis data has more than enough."
     note(r"""
         That is one reason for the other axes. Along tensor and stages, cards share tokens, so the
         axis data is shorter, and each of its ranks has more tokens.
 
         And tensor parallelism? Its FLOPs and its bytes both grow with the tokens, so tokens cancel.
-        What counts are the weights of a block over its width. FLOPs per byte forward, of a block of
-        Llama-3-405B on eight cards:
+        What counts are the weights of a block over its width. Here are the FLOPs per byte forward,
+        of a block of Llama-3-405B on eight cards. `BLOCK` are the weights of the block, `WIDTH` is
+        its width, and `all_reduce_bytes` gives what an all-reduce sends for a token:
     """)
     inside = 2 * BLOCK / 8 / (2 * all_reduce_bytes(WIDTH * 2, 8))  # @inspect inside as FLOP/B
-    assert near < inside < far, "enough for NVLink, not for the network"
+    assert near < inside < far, \
+        "That is enough for NVLink, and not for the network."
     exposed = near / inside  # @inspect exposed as %
-    assert 0.3 < exposed < 0.33, "of the computing time, where it is not hidden"
+    assert 0.3 < exposed < 0.33, \
+        "Not hidden, the traffic over NVLink adds a third to the computing time."
     figure(plot_hiding(
             {t: 2 * t / 2 for t in (256, 2**22)}, inside,
             {"the network asks for this": far, "NVLink asks for this": near},
@@ -314,7 +327,7 @@ def tokens_hide_weights_and_width_hides_tokens() -> None:
         A rank sends `100` GB/s and computes `400` teraFLOPs a second. From how many tokens on each
         rank does the forward traffic of FSDP hide, in `bfloat16` and with many ranks?
     """, answer=400e12 / 100e9, check=400e12 * 2 / 100e9 / 2, unit="tokens", within=0.02,
-        why="One FLOP per byte for each token.")
+        why="With `2` bytes a weight and many ranks, there is one FLOP per byte for each token. The card computes `400e12 / 100e9 = 4000` FLOPs while it sends a byte.")
 
 
 def layouts(cards: int, sequences: int) -> Iterator[Layout]:
@@ -359,16 +372,18 @@ def card_bytes(layout: Layout, kept: int) -> float:
 def a_search_finds_a_published_layout() -> None:
     """Of all layouts that fit, a simple estimate picks the one of Llama 3."""
     note(r"""
-        Put the counts together. The time of a step is arithmetic at its peak, and the sums of
-        tensor parallelism, which nothing hides. The bubble stretches both. FSDP costs what does not
-        hide behind the arithmetic. A card holds weights, its shards of the rest, and the
-        activations of all microbatches that `1F1B` keeps. Try all layouts in powers of two for
-        `16384` cards and `2048` sequences of `8192` tokens:
+        Which layout is the fastest that fits? Put the counts of this lecture together.
+        `step_seconds` estimates the time of a step: arithmetic at the peak, and the all-reduces of
+        tensor parallelism, which nothing hides; the bubble of the pipeline stretches both; FSDP
+        costs what does not hide behind the arithmetic. `card_bytes` estimates what a card holds:
+        weights, its shards of the rest, and the activations of all microbatches that the schedule
+        `1F1B` keeps. Try all layouts in powers of two for `16384` cards and `2048` sequences of
+        `8192` tokens:
     """)
     tried = [*layouts(16384, 2048)]
     published = Layout(8, 1, 16, 128, 8192, 16, 0.0)
-    assert len(tried) == 36, "layouts"
-    assert published in tried, "that of Llama 3 among them"
+    assert len(tried) == 36, "There are 36 layouts."
+    assert published in tried, "The layout of Llama 3 is among them."
     memory = CARDS["H100 SXM"].memory
 
     def ranked(kept: int) -> list[Layout]:
@@ -377,13 +392,13 @@ def a_search_finds_a_published_layout() -> None:
 
     best = ranked(3)
     first = [(a.tensor, a.stages, a.data) for a in best[:3]]  # @inspect first  # @unnoticed: 3: as many as one likes
-    assert best[0] == published, "the fastest that fits"
-    assert len(best) == 19, "layouts fit"
+    assert best[0] == published, "It is the fastest that fits."
+    assert len(best) == 19, "19 layouts fit."
     seconds = [step_seconds(layout) for layout in best[:4]]  # @inspect seconds as s
     fastest, second, third, fourth = seconds
     assert 1 < second / fastest < third / fastest < 1.03, \
-        "two are nearly as fast"
-    assert 1.3 < fourth / fastest < 1.4, "the others are not"
+        "Two others are nearly as fast, within 3 %."
+    assert 1.3 < fourth / fastest < 1.4, "The next one takes a third longer."
     note(r"""
         How much is that worth? The layouts that are close have more stages and as many cards along
         the axis tensor. More than eight there would have to use the network. The answer hangs on
@@ -393,10 +408,11 @@ def a_search_finds_a_published_layout() -> None:
     """)
     leaner, fuller = ranked(2), ranked(4)
     place = leaner.index(published) + 1  # @inspect place
-    assert place == 3, "the third: fewer stages would fit and be faster"
+    assert place == 3, \
+        "With two rows it is the third: layouts with fewer stages fit and are faster."
     too_much = card_bytes(published, 4) / memory  # @inspect too_much as times
-    assert published not in fuller, "it would not fit"
-    assert 1.05 < too_much < 1.1, "by a little"
+    assert published not in fuller, "With four rows, it does not fit."
+    assert 1.05 < too_much < 1.1, "It is too large by 5 to 10 %."
     misbelief("The best layout follows from the model.", r"""
         It follows from the model, the links and the memory together. A few bytes more or less for
         each token move it.
@@ -407,7 +423,8 @@ def a_search_finds_a_published_layout() -> None:
     """)
     took = 6 * N * published.tokens / (published.cards * LLAMA_3[1].reached)  # @inspect took as s
     close = step_seconds(published) / took  # @inspect close
-    assert 0.97 < close < 1, "estimated over reported"
+    assert 0.97 < close < 1, \
+        "The estimate is within 3 % of the seconds that the report gives."
     note(r"""
         That is closer than it deserves. No card multiplies at its peak, which makes the estimate
         too short. And the run interleaved its stages, which made its bubble smaller than ours.
@@ -417,7 +434,7 @@ def a_search_finds_a_published_layout() -> None:
         the peak of an H100, `989.5` teraFLOPs a second? Take `404` billion weights and `1024`
         tokens for each of the `16384` cards.
     """, answer=6 * 404e9 * 1024 / 989.5e12, check=6 * 404e9 * 2**24 / 16384 / PEAK, unit="s", within=0.05,
-        why="The estimate says more than twice that: sums, the bubble and attention are the rest.")
+        why="`6` FLOPs for each weight and token are `6 * 404e9 * 1024`, divided by the peak. The estimate says more than twice that: all-reduces, the bubble and attention are the rest.")
 
 
 @aside
@@ -432,7 +449,7 @@ def a_thousand_ranks_can_be_simulated() -> None:
     ranks = dist.get_world_size()  # @inspect ranks
     ones = torch.ones(4)
     dist.all_reduce(ones)
-    assert ones.sum() == 4, "nobody added anything"
+    assert ones.sum() == 4, "After the all-reduce, nothing has been added."
     note(r"""
         So no value can be trusted, and every count can. Four layers on a mesh of `128` by `8`, cut
         by FSDP and by tensor parallelism:
@@ -443,7 +460,7 @@ def a_thousand_ranks_can_be_simulated() -> None:
     shard(model, mesh)
     held = sum(local(p).numel() for p in model.parameters())  # @inspect held
     assert held * ranks == total == 4 * 3 * 1024 * 4096, \
-        "a rank holds its share, and no more"
+        "A rank holds a 1024th of the weights."
     x = torch.zeros(2, 1024, requires_grad=True)  # @unnoticed: 2: any number of rows
     # To count it hands on views of outputs, and FSDP would warn of one.
     with CommDebugMode() as counter, warnings.catch_warnings():
@@ -454,7 +471,7 @@ def a_thousand_ranks_can_be_simulated() -> None:
         for operation, n in counter.get_comm_counts().items()
     }  # @inspect counts
     assert sorted(counts.values()) == [4, 4 * 2, 4 + 4 * 2], \
-        "collectives in a step"
+        "A step has 4, 8 and 12 collectives of three kinds."
     note(r"""
         For each layer one reduce-scatter of gradients, all-gathers of weights forward and backward,
         and all-reduces of tokens: one forward, and one backward for each of the two matrices that
@@ -465,4 +482,4 @@ def a_thousand_ranks_can_be_simulated() -> None:
         How many bytes of them does each of the `1024` ranks hold?
     """, answer=4 * 4 * 3 * 1024 * 4096 // 1024, check=sum(local(p).nbytes for p in model.parameters()), unit="B", within=0.02,
         wrong={"That is with tensor parallelism alone.": 4 * 4 * 3 * 1024 * 4096 // 8},
-        why="Both axes cut: `128` by `8`.")
+        why="All weights take `4 * 3 * 1024 * 4096 * 4` bytes. Both axes cut them, into `128 * 8 = 1024` parts.")
