@@ -114,6 +114,18 @@ assert x.item() == 1, "the sum"
 """
 
 
+def slurm(folder: Path, port: int, *words: str | Path, **more: str) -> list[subprocess.Popen[str]]:
+    """Two tasks as Slurm starts them, whose first rank's place is a port of this machine."""
+    tasks = []
+    for task in range(2):
+        names = {"SLURM_PROCID": str(task), "SLURM_NTASKS": "2", "SLURM_LOCALID": str(task)}
+        env = {**os.environ, **names, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), **more}
+        run: list[str | Path] = [*COMMAND, folder / "lecture_sample.py", *words]
+        pipe = subprocess.PIPE
+        tasks.append(subprocess.Popen(run, env=env, stdout=pipe, stderr=pipe, text=True))
+    return tasks
+
+
 def test_ranks_that_slurm_has_started_leave_the_record_of_a_launch(tmp_path: Path) -> None:
     text = on_ranks(TALK)
     alone, together = tmp_path / "alone.json", tmp_path / "together.json"
@@ -121,12 +133,7 @@ def test_ranks_that_slurm_has_started_leave_the_record_of_a_launch(tmp_path: Pat
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    tasks = []
-    for task in range(2):
-        slurm = {"SLURM_PROCID": str(task), "SLURM_NTASKS": "2", "SLURM_LOCALID": str(task)}
-        env = {**os.environ, **slurm, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
-        words: list[str | Path] = [*COMMAND, tmp_path / "lecture_sample.py", "--quiet", "--out", together]
-        tasks.append(subprocess.Popen(words, env=env, stdout=subprocess.PIPE, text=True))
+    tasks = slurm(tmp_path, port, "--quiet", "--out", together)
     told = [task.communicate(timeout=100)[0] for task in tasks]
     assert [task.returncode for task in tasks] == [0, 0]
     assert told == ["1 claim holds, 0 fail, 0 not run\n", ""]
@@ -135,6 +142,27 @@ def test_ranks_that_slurm_has_started_leave_the_record_of_a_launch(tmp_path: Pat
         for file in (alone, together)
     ]
     assert entries[0] == entries[1] and len(entries[0][-1].shares) == 2
+
+
+def test_ranks_whose_port_another_program_has_say_so_and_wait_no_longer(tmp_path: Path) -> None:
+    write(tmp_path, on_ranks(TALK))
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()  # and never answers
+        at = taken.getsockname()[1]
+        tasks = slurm(tmp_path, at, "--quiet", **{MARK: str(os.getpid()), "LITBOOK_PATIENCE": "3"})
+        told = [task.communicate(timeout=60)[1] for task in tasks]
+    assert [task.returncode for task in tasks] == [2, 2]
+    for rank, why in enumerate(("EADDRINUSE", "nothing came from there within 3 s")):
+        (line,) = (line for line in told[rank].splitlines() if line.startswith("run_lecture.py: "))
+        assert line.startswith(
+            f"run_lecture.py: rank {rank} of 2 did not meet the others at 127.0.0.1:{at}: "
+        )
+        assert why in line
+        assert (
+            "MASTER_ADDR and MASTER_PORT name the first rank's machine, and a port that is free" in told[rank]
+        )
+    assert left_running() == []
 
 
 def test_a_rank_that_cannot_know_of_the_others_says_what_is_missing(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import threading
 import time
 from collections.abc import Callable, Iterator
 from datetime import timedelta
@@ -19,6 +20,7 @@ import torch.distributed as dist
 
 from litbook.errors import LitbookError
 from litbook.record.ranks import NOT_HERE
+from litbook.run import world as others
 
 # Seconds that a collective may take, and that a rank waits for the others at the end of a section.
 PATIENCE = float(os.environ.get("LITBOOK_PATIENCE", "30"))
@@ -47,18 +49,18 @@ def group(section: str) -> Iterator[Callable[[], object]]:
 
     rank, world = (int(os.environ[name]) for name in ("RANK", "WORLD_SIZE"))
     limit = timedelta(seconds=PATIENCE)
-    store = dist.PrefixStore(section, _store())  # type: ignore[attr-defined]
+    met = dist.PrefixStore(section, store())  # type: ignore[attr-defined]
     try:
-        dist.init_process_group(_backend(world), store=store, rank=rank, world_size=world, timeout=limit)
-        _together(store, "begin", world, PATIENCE)  # none is done before all are connected
+        dist.init_process_group(_backend(world), store=met, rank=rank, world_size=world, timeout=limit)
+        _together(met, "begin", world, PATIENCE)  # none is done before all are connected
     except RuntimeError:  # torch's, that a store or a connection waits in vain
         raise Absent(f"the others {NOT_HERE} within {PATIENCE:g} s") from None
     try:
         yield leave
     finally:
-        _together(store, "end", world, PROMPT)
+        _together(met, "end", world, PROMPT)
         leave()
-        _together(store, "left", world, PATIENCE)
+        _together(met, "left", world, PATIENCE)
 
 
 def _together(store: Any, point: str, world: int, seconds: float) -> None:
@@ -72,9 +74,9 @@ def _together(store: Any, point: str, world: int, seconds: float) -> None:
 def gathered(one: Any) -> list[Any]:
     """What each rank has of something, in their order; on rank 0, and nothing on the others."""
     rank, world = (int(os.environ[name]) for name in ("RANK", "WORLD_SIZE"))
-    store = dist.PrefixStore("gathered", _store())  # type: ignore[attr-defined]
+    met = dist.PrefixStore("gathered", store())  # type: ignore[attr-defined]
     limit = timedelta(seconds=GATHERING)
-    dist.init_process_group("gloo", store=store, rank=rank, world_size=world, timeout=limit)
+    dist.init_process_group("gloo", store=met, rank=rank, world_size=world, timeout=limit)
     every = [None] * world if rank == 0 else None
     dist.gather_object(one, every)
     dist.destroy_process_group()
@@ -82,11 +84,33 @@ def gathered(one: Any) -> list[Any]:
 
 
 @functools.cache
-def _store() -> Any:
-    """Where the ranks find each other: the launcher's, or where there is none, rank 0's."""
-    place = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), int(os.environ["WORLD_SIZE"])
-    own = os.environ["RANK"] == "0" and os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True"
-    return dist.TCPStore(*place, is_master=own, timeout=timedelta(seconds=PATIENCE))  # type: ignore[attr-defined]
+def store() -> Any:
+    """Where the ranks find each other: the launcher's, or where there is none, rank 0's.
+
+    Raises `NoWorld` where that is not there in time. Whoever else listens there may never answer, and torch
+    waits for it without a limit: so a thread does.
+    """
+    rank, world, address, port = (os.environ[name] for name in others.NEEDED)
+    own = rank == "0" and os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True"
+    place, made = (address, int(port), int(world)), list[Any]()
+
+    def meet() -> None:
+        try:
+            limit = timedelta(seconds=PATIENCE)
+            made.append(dist.TCPStore(*place, is_master=own, timeout=limit))  # type: ignore[attr-defined]
+        except RuntimeError as error:
+            made.append(error)
+
+    thread = threading.Thread(target=meet, daemon=True)
+    thread.start()
+    thread.join(PATIENCE + 2)
+    if made and not isinstance(made[0], RuntimeError):
+        return made[0]
+    why = str(made[0]).partition("\n")[0] if made else f"nothing came from there within {PATIENCE:g} s"
+    raise others.NoWorld(
+        f"rank {rank} of {world} did not meet the others at {address}:{port}: {why}\n"
+        "    MASTER_ADDR and MASTER_PORT name the first rank's machine, and a port that is free there"
+    )
 
 
 def _backend(world: int) -> str:

@@ -292,6 +292,7 @@ def within(owner: desk.Desk, *, asked: dict[str, Any]) -> list[tuple[list[str], 
     ]
     if not keys:
         return []
+    groups.store()  # without the others none of these runs
     own = desk.Desk(str(Path(owner.folder, "rank")), owner.key)
     Path(own.folder).mkdir()
     child.carry_out(own, {**asked, "sections": keys, "ranks": world})
