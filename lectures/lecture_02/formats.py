@@ -1036,7 +1036,7 @@ def scaling_the_loss_saves_small_gradients() -> None:
         passes through `float16`, and becomes zero:
     """)
     w = torch.tensor([1.0], requires_grad=True)  # @unnoticed: 1.0: the gradient is the same at any weight
-    (w.half().float() * 1e-8).sum().backward()  # @unnoticed: 1e-8 -> 2e-08, .float(): as small in float16
+    (w.half().float() * 1e-8).sum().backward()  # @unnoticed: 1e-8 -> 2e-08, 1e-8 -> 5e-09, .float(): as small in float16
     assert w.grad is not None, "There is a gradient."  # @hide
     assert w.grad.item() == 0.0, "The gradient of w is zero."  # @zero: it underflows
     note(r"""
@@ -1046,7 +1046,6 @@ def scaling_the_loss_saves_small_gradients() -> None:
         `scale` multiplies the loss, at first by $2^{16}=65536$, and `unscale_` divides the
         gradients:
     """)
-    w.grad.zero_()
     scaler = torch.amp.GradScaler("cpu")
     optimizer = torch.optim.SGD([w], lr=0.1)  # @unnoticed: 0.1, lr= dropped: no step is taken
     loss = (w.half().float() * 1e-8).sum()  # @unnoticed: .float(): any wider format

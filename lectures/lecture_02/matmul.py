@@ -947,10 +947,12 @@ def a_rearrange_layer_hides_the_input_size() -> None:
         the sizes that are expected, `h=5` and `w=5`. Then the error comes from the pattern, where
         the sizes are still sizes of a picture:
     """)
-    network[4] = Rearrange("b c h w -> b (c h w)", h=5, w=5)
+    network[4] = Rearrange("b c h w -> b (c h w)", h=5, w=5)  # @unnoticed: h= dropped, w= dropped: one of the two sizes is enough
     here = message_of(lambda: network(small))  # @inspect here
     assert "Shape mismatch, 4 != 5" in here, \
         "The pattern refuses a picture of height 4 where 5 is expected."
+    passed = network(torch.randn(2, 3, 32, 32))  # @hide
+    assert tuple(passed.shape) == (2, 10), "Pictures of 32 * 32 still pass."  # @hide
     question(r"""
         Each convolution takes `4` off height and width, and each pooling halves them. There are
         `16` channels at the end. How many numbers does a picture of `40 * 40` leave for the linear
