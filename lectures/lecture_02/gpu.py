@@ -173,9 +173,9 @@ def moving_allocates_on_the_gpu() -> None:
         How much memory of a GPU do your tensors take? `torch.cuda.memory_allocated` tells. It
         counts the [blocks of `512` bytes](#blocks_are_multiples_of_a_smallest_one) in which PyTorch
         hands out memory. Move `x`, a matrix of `32 * 32` numbers of `4` bytes, to the GPU, and make
-        a second one there. Each takes `4096` bytes, which is just `8` blocks. (If the environment
-        variable `PYTORCH_CUDA_ALLOC_CONF` is set, PyTorch may round otherwise, and exact numbers
-        are not claimed.)
+        a second one there. Each has `32 * 32 * 4` bytes, which fill whole blocks. (If the
+        environment variable `PYTORCH_CUDA_ALLOC_CONF` is set, PyTorch may round otherwise, and
+        exact numbers are not claimed.)
     """)
     x = torch.zeros(32, 32)
     before = torch.cuda.memory_allocated()  # @measure before as B
@@ -191,8 +191,8 @@ def moving_allocates_on_the_gpu() -> None:
             "The two matrices take exactly their bytes."
     note(r"""
         Where the bytes are no multiple of `512`, the tensor takes more. A matrix of `10 * 10`
-        numbers has `400` bytes and takes a block, and one of `33 * 33` has `4356` bytes and takes
-        nine. Make two of each:
+        numbers has `10 * 10 * 4` bytes and takes a whole block, and the `33 * 33 * 4` bytes of a
+        larger one begin a ninth block. Make two of each:
     """)
     before = torch.cuda.memory_allocated()
     small = [torch.zeros(10, 10, device="cuda:0") for _ in range(2)]

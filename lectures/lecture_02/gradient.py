@@ -871,9 +871,9 @@ def checkpointing_is_measured_here() -> None:
     note(rf"""
         [Activation checkpointing](#checkpointing_trades_flops_for_memory) keeps the inputs of
         segments of layers, and computes the other activations a second time. How much memory does
-        it save on a GPU, and how much time does it cost? `16` layers are run on a batch with four
-        times as many rows as a layer is wide, first without segments, then in segments of `4`
-        layers. `max_memory_allocated` returns the most memory that was in use since it was
+        it save on a GPU, and how much time does it cost? `16` layers are run on a batch of
+        {4 * width:,} rows, first without segments, then in segments of `4` layers.
+        `max_memory_allocated` returns the most memory that was in use since it was
         reset.{shrunk(width, 4096)}
     """)
     layers, rows, dtype = 16, 4 * width, narrow_format()

@@ -153,7 +153,7 @@ def a_storage_is_indexed_by_bytes() -> None:
     """The storage of a tensor is counted in bytes, not in elements."""
     note(r"""
         How can one look at the memory of a tensor itself? `x.untyped_storage()` gives it. This
-        storage knows nothing of the dtype: its entries are single bytes, counted from `0`. A
+        storage knows nothing of the dtype: its entries are single bytes, counted from zero. A
         `float32` has `4` bytes, so entry `6` is the third byte of element `1`. To read element `6`,
         take all of its bytes, and let `struct.unpack` make a float of them. In this matrix, element
         `6` has the value `6`:
