@@ -912,20 +912,22 @@ def checkpointing_is_measured_here() -> None:
 def the_same_sum_in_another_order_is_another_number() -> None:
     """The same sum in another order is another number."""
     note(r"""
-        Floating-point addition is not associative. Some operations on a GPU add in the order in
-        which their threads finish. These can give another gradient every time, with the same seed.
-        An example is `2**24 + 1`. A `float32` has `24` binary digits, and this sum needs one more,
-        so it is rounded back to `2**24`:
+        Why can a program give another gradient each time it runs, with the same seed? Because some
+        operations on a GPU add up in the order in which their threads finish, and with
+        floating-point numbers the order matters. A `float32` has `24` binary digits. The sum
+        `2**24 + 1` needs one more, so it is rounded back to `2**24`. Add two ones to `2**24`, once
+        one after the other, and once as their sum:
     """)
     big, small = torch.tensor(2.0**24), torch.tensor(1.0)
     left = (big + small) + small  # @inspect left
     right = big + (small + small)  # @inspect right
-    assert right - left == 2.0, "Added one by one, both ones are lost."
+    assert right - left == 2.0, "Added one after the other, both ones are lost."
     note(r"""
-        `torch.use_deterministic_algorithms(True)` picks a fixed order where PyTorch has one, and
-        raises an error where it has none [@pytorch-randomness]. `put_` has none when it writes to
-        the same place twice: either write may come last. `index_add` adds to the same place twice,
-        in a fixed order. The switch is off by default, and then `put_` runs without an error:
+        PyTorch has a switch for a fixed order, `torch.use_deterministic_algorithms(True)`. An
+        operation that has no fixed order then raises an error [@pytorch-randomness]. The switch is
+        off by default, and `deterministic()` turns it on for the lines inside. Write two values to
+        the same place of three zeros. `put_` overwrites, so its result depends on which value comes
+        last, and it has no fixed order. `index_add` adds, and has one:
     """)
     enabled = torch.are_deterministic_algorithms_enabled()
     assert enabled is False, "The switch is off by default."
@@ -936,16 +938,21 @@ def the_same_sum_in_another_order_is_another_number() -> None:
     assert "does not have a deterministic" in refused, \
         "With the switch, put_ raises an error."
     silent = message_of(lambda: torch.zeros(3).put_(place, values))
-    assert silent == "", "Without the switch, it runs."  # @zero: no message, as nothing is refused
-    assert total.tolist() == [3.0, 0.0, 0.0], "Adding has a fixed order."
+    assert silent == "", "Without the switch, put_ runs without an error."  # @zero: no message, as nothing is refused
+    assert total.tolist() == [3.0, 0.0, 0.0], "With the switch, index_add adds both values."
     note(r"""
-        Advice for a run that must be repeatable: fix the seeds, switch this on, and set
-        `torch.backends.cudnn.benchmark = False`, so that no kernel is chosen by timing it
-        [@pytorch-reproducibility]. Then the bits are equal for one release on one kind of machine.
-        This can cost speed.
+        Advice for a run that must be repeatable: fix the seeds, turn the switch on, and set
+        `torch.backends.cudnn.benchmark = False`, so that PyTorch does not choose between programs
+        for the same operation by timing them [@pytorch-reproducibility]. Then runs are equal to the
+        last bit, with the same release on the same kind of machine. They may be slower.
     """)
     question(r"""
         By how much does `2**24` grow in `float32` when `1` is added to it `1000` times, one after
         the other?
     """, answer=(sum([small] * 1000, start=big) - big).item(),
-        check=float(np.float32(2**24 + 1) - np.float32(2**24)))
+        check=float(np.float32(2**24 + 1) - np.float32(2**24)),
+        wrong={
+            "Each addition is rounded back to where it began.": 1000,
+        },
+        hint="What comes out of the first addition?",
+        why="The first `1` is rounded away, so the sum is `2**24` as before. So is each of the others.")
