@@ -95,14 +95,14 @@ def themed(browser: Browser, request: pytest.FixtureRequest) -> Iterator[tuple[P
     page.close()
 
 
-def violations(page: Page, axe: str, rules: list[str] | None = None) -> list[str]:
-    """What axe finds, one line for each element."""
+def violations(page: Page, axe: str, rules: list[str] | None = None, inside: str = "html") -> list[str]:
+    """What axe finds, one line for each element; of a part of the page if a selector says which."""
     page.evaluate(FEW)
     page.evaluate(axe)
     options: dict[str, Any] = {"resultTypes": ["violations"]}
     if rules:
         options["runOnly"] = {"type": "rule", "values": rules}
-    found = page.evaluate("(options) => axe.run(document, options)", options)
+    found = page.evaluate("([inside, options]) => axe.run(inside, options)", [inside, options])
     return [
         f"{page.url}: {it['id']} ({it['help']}): {node['target']} {node['failureSummary']}"
         for it in found["violations"]
@@ -143,6 +143,28 @@ def test_axe_finds_nothing_where_everything_is_open(themed: tuple[Page, str], ad
     page.keyboard.type("stride")
     page.locator(".md-search-result__link").first.wait_for(state="visible", timeout=15_000)
     assert violations(page, axe) == []
+
+
+def test_axe_finds_nothing_in_pictures_that_were_moved(
+    themed: tuple[Page, str], address: str, site: Path, axe: str
+) -> None:
+    """Each with its sliders at their ends, in asides too, and with the player open beside it."""
+    page, _ = themed
+    seen, found = 0, list[str]()
+    for file in sorted(site.rglob("index.html")):
+        if 'class="lb-explore' not in file.read_text(encoding="utf-8"):
+            continue
+        page.goto(address + str(file.relative_to(site)).removesuffix("index.html"))
+        page.evaluate("document.querySelectorAll('article details').forEach((it) => { it.open = true; })")
+        seen += page.locator(".lb-explore").count()
+        for slider in page.locator(".lb-explore input[type=range]:visible").all():
+            slider.press("End")
+        if page.locator(".lb-player button").count():
+            page.locator(".lb-player button").click()
+            page.locator(".lbp").wait_for()
+        found += violations(page, axe, inside=".lb-explore, .lbp")
+    assert seen >= 16
+    assert found == []
 
 
 @pytest.mark.slow
