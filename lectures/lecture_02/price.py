@@ -184,7 +184,7 @@ def near_the_best_size_the_loss_is_flat() -> None:
         both fits:
     """)
     work = 6 * 70e9 * 15e12
-    sizes = [10 ** (k / 1000) for k in range(10000, 12000)]  # @unnoticed: 10 -> 11, 10000: the best lies well inside  # @hide
+    sizes = [10 ** (k / 1000) for k in range(10000, 12000)]  # @hide
 
     def searched(fit: Fit) -> float:  # @hide
         return min(sizes, key=lambda n: fit.loss(n, work / 6 / n))
@@ -193,7 +193,7 @@ def near_the_best_size_the_loss_is_flat() -> None:
     billions = [round(n / 1e9) for n in best.values()]
     assert billions == [120, 246], \
         "The best size is 120 billion by the first fit, 246 billion by the second."
-    steps = [1000 * math.log10(searched(FITS[k]) / n) for k, n in best.items()]  # @unnoticed: 1000, factor 1000 left out: the search finds the very size  # @hide
+    steps = [1000 * math.log10(searched(FITS[k]) / n) for k, n in best.items()]  # @hide
     gaps = [round(step) for step in steps]  # @hide
     assert gaps == [0, 0], "A search through many sizes finds the same two."  # @zero: another way to the same  # @hide
     rule = [work / 6 / n**2 for n in best.values()]  # @hide

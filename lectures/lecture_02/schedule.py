@@ -106,7 +106,7 @@ def decay_trades_distance_for_quiet() -> None:
     note("Now let the rate fall in a straight line from `0.1` to zero over as many steps:")
     falling = [rate * (1 - t / count) for t in range(count)]
     quiet = wander(falling, start=1.0, noise=1.0)  # @inspect quiet  # @unnoticed: 1.0: where it began is forgotten
-    variance = 1.0  # @unnoticed: 1.0: where it began is forgotten  # @hide
+    variance = 1.0  # @hide
     for eta in falling:  # @hide
         variance = (1 - eta) ** 2 * variance + eta**2
     predicted = math.sqrt(variance)  # @hide
@@ -218,9 +218,9 @@ def clipping_is_paid_for_at_every_step() -> None:
     full = (clipped[-2] - clipped[-1]).item()  # @inspect full
     assert math.isclose(full, 1, rel_tol=1e-6), \
         "With that gradient clipped to 1, the step has its full length, 1."
-    gradients = torch.randn(50, 5, dtype=torch.float64)  # @unnoticed: 50, 5, arguments swapped: any gradients  # @hide
+    gradients = torch.randn(50, 5, dtype=torch.float64)  # @hide
     usual = walk(torch.optim.Adam, gradients, lr=0.1, eps=0)  # @hide
-    short = walk(torch.optim.Adam, gradients / 100, lr=0.1, eps=0)  # @unnoticed: / -> *, 100, factor 100 left out: any factor  # @hide
+    short = walk(torch.optim.Adam, gradients / 100, lr=0.1, eps=0)  # @hide
     assert torch.allclose(usual, short), "Gradients that are all shorter by the same factor change nothing for Adam."  # @hide
     question(r"""
         A model has `1` billion parameters with gradients in `float32`. How many bytes does clipping

@@ -35,6 +35,7 @@ def all_together() -> None:
     """)
     one_axis_carries_weights_the_other_tokens()
     the_axes_multiply()
+    experts_lie_inside_the_axis_data()
     tokens_hide_weights_and_width_hides_tokens()
     a_search_finds_a_published_layout()
     a_thousand_ranks_can_be_simulated()
@@ -181,7 +182,7 @@ N = LAYERS * BLOCK + VOCABULARY * WIDTH  # of all matrices
 
 
 def the_axes_multiply() -> None:
-    """In a layout the axes multiply to the number of cards, but experts are no axis of their own."""
+    """In a layout the axes multiply to the number of cards."""
     note(r"""
         The report on Llama 3 says in a table how the 405B model was trained [@llama3]: first on
         `8192` cards, then on `16384`, at last with long texts. For each it gives a *layout*, the
@@ -211,38 +212,54 @@ def the_axes_multiply() -> None:
     ]
     note("| cards | tensor | context | stages | data | MFU | bubble |\n|--:|--:|--:|--:|--:|--:|--:|\n" + "\n".join(rows))
     note(r"""
-        (The bubble is that of [@eq:bubble] with one sequence in a microbatch. The run had less,
-        because it interleaved its stages.) Some copies of that table print four ranks along the
-        axis data in the last row, others eight. The product tells which is right:
+        (MFU is the reported rate over the peak of a card. The bubble, the share of time in which a
+        rank of a pipeline waits, is that of [@eq:bubble] with one sequence in a microbatch. The run
+        had less, because it [interleaved its stages](#more_pieces_wait_less).) Some copies of that
+        table print four ranks along the axis data in the last row, others eight. The product tells
+        which is right:
     """)
     misprinted = math.prod([8, 16, 16, 4])  # @inspect misprinted
     assert 2 * misprinted == 16384, \
         "With four ranks there would be half the cards, so it has to be eight."
+    question(r"""
+        `4096` cards, `8` along the axis tensor and `8` stages. Each rank along the axis data takes
+        `16` sequences of `8192` tokens. How many tokens has a step?
+    """, answer=4096 // (8 * 8) * 16 * 8192, check=Layout(8, 1, 8, 64, 8192, 16, 0).tokens, unit="tokens", within=0.02,
+        why="`4096 / (8 * 8) = 64` ranks along the axis data take `16` sequences of `8192` tokens each. Ranks along the other axes share these tokens.")
+
+
+def experts_lie_inside_the_axis_data() -> None:
+    """Experts are no axis of their own: the cards that share them have tokens of their own."""
     note(r"""
-        DeepSeek-V3 was trained on `2048` cards with `16` stages, experts spread over `64` cards,
-        and no tensor parallelism [@deepseek-v3]. Now `16` stages times `64` cards are half of the
-        cards. Does that leave two ranks along the axis data?
+        A model with *experts* has many feed-forward parts in each layer, and a token goes through a
+        few of them. DeepSeek-V3 was trained on `2048` cards with `16` stages of a pipeline, experts
+        spread over `64` cards, and no tensor parallelism [@deepseek-v3]. The
+        [axes of a layout multiply](#the_axes_multiply) to the number of cards. `16` stages times
+        `64` cards are half of the cards. Are there two ranks along the axis data, then, the ranks
+        with tokens of their own?
+
+        No. The cards of a stage that share the experts do not share tokens: each has tokens of its
+        own, and sends them to the experts. So each card of a stage is a rank along the axis data.
+        Experts are spread over some of these ranks, so their axis lies *inside* the axis data:
     """)
     beside = 2048 // 16  # @inspect beside
     assert beside == 128, \
         "Each stage has 128 cards, all with tokens of their own."
     copies = beside // 64  # @inspect copies
     assert copies == 2, "Among these, there are two copies of each expert."
-    note(r"""
-        It does not: each of the `128` cards of a stage has tokens of its own, so there are `128`
-        ranks along the axis data. The experts of a stage lie on `64` of them, and so there are two
-        copies of each expert.
-    """)
     misbelief("The axes data, stages and experts multiply to the number of cards.", rf"""
-        The cards that share the experts each have tokens of their own. So the axis of experts lies
-        *inside* the axis data. Each stage has {beside} cards with tokens of their own, and {copies}
-        copies of its experts.
+        Only data and stages do: {beside} times `16`. The cards that share the experts are among the
+        {beside} of a stage, which have {copies} copies of its experts.
     """)
     question(r"""
-        `4096` cards, `8` along the axis tensor and `8` stages. Each rank along the axis data takes
-        `16` sequences of `8192` tokens. How many tokens has a step?
-    """, answer=4096 // (8 * 8) * 16 * 8192, check=Layout(8, 1, 8, 64, 8192, 16, 0).tokens, unit="tokens", within=0.02,
-        why="`4096 / (8 * 8) = 64` ranks along the axis data take `16` sequences of `8192` tokens each. Ranks along the other axes share these tokens.")
+        A run has `1024` cards, `8` stages and no tensor parallelism. The experts of a stage are
+        spread over `32` cards. How many ranks are there along the axis data, and how many copies of
+        each expert?
+    """, answer=[1024 // 8, 1024 // 8 // 32], check=[128, len(range(0, 128, 32))],
+        why=r"""
+            Each of the `1024 / 8 = 128` cards of a stage has tokens of its own, so there are `128`
+            ranks along the axis data. They hold `128 / 32` copies of each expert.
+        """)
 
 
 NVLINK = 900e9 / 2  # bytes a second that a card sends inside a computer, of both directions together [nvidia-hopper]
