@@ -871,16 +871,9 @@ def checkpointing_is_measured_here() -> None:
     note(rf"""
         [Activation checkpointing](#checkpointing_trades_flops_for_memory) keeps the inputs of
         segments of layers, and computes the other activations a second time. How much memory does
-<<<<<<< HEAD
-        it save on a GPU, and how much time does it cost? `16` layers are run on a batch of
-        {4 * width:,} rows, first without segments, then in segments of `4` layers.
-        `max_memory_allocated` returns the most memory that was in use since it was
-        reset.{shrunk(width, 4096)}
-=======
         it save on a GPU, and how much time does it cost? `16` layers are run on a large batch,
         first without segments, then in segments of `4` layers. `max_memory_allocated` returns the
         most memory that was in use since it was reset.{shrunk(width, 4096)}
->>>>>>> 229c3bd (Lecture 02: two counts in prose for a GPU that no line backs)
     """)
     layers, rows, dtype = 16, 4 * width, narrow_format()
     drawn = torch.randn(layers, width, width, device="cuda") / width**0.5

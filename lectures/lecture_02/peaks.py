@@ -915,11 +915,7 @@ def three_bad_measurements_are_repeated_here() -> None:
         wrong={
             "That is without the slow first run.": 0.63,
         },
-<<<<<<< HEAD
-        hint="What is the mean of all the times? A longer time gives a lower MFU.",
-=======
         hint="What is the mean of the times? A longer time gives a lower MFU.",
->>>>>>> 229c3bd (Lecture 02: two counts in prose for a GPU that no line backs)
         why=r"""
             The mean is `(104 + 4 * 14) / 5 = 32` ms. The FLOPs are the same, so the MFU is lower by
             `14 / 32`.
