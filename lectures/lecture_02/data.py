@@ -728,14 +728,14 @@ def pinning_needs_an_accelerator() -> None:
 @requires("cuda")
 def a_pinned_copy_does_not_wait() -> None:
     """A copy from pinned memory to the GPU returns before it has finished."""
-    count = scaled(64 * MiB, lambda n: 16 * n)  # @measure count
-    pageable = torch.randn(count)
     note(r"""
         A GPU copies from [pinned memory](#pinning_needs_an_accelerator) by itself, and from
         ordinary, pageable memory only through a buffer. How much faster is the first? And does the
         program have to wait? With `non_blocking=True` it goes on while the GPU copies. Copy the
         same numbers from either kind of memory:
     """)
+    count = scaled(64 * MiB, lambda n: 16 * n)  # @measure count
+    pageable = torch.randn(count)
     pinned = pageable.pin_memory()
     assert pinned.is_pinned() is True, "pin_memory() returns a pinned tensor."
     slow = time_call(lambda: pageable.to("cuda"), "cuda")  # @measure slow

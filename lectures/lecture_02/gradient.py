@@ -867,13 +867,16 @@ def deep_gradient(weights: list[Tensor], x: Tensor, segment: int) -> Tensor:  # 
 @requires("cuda")
 def checkpointing_is_measured_here() -> None:
     """On a GPU, activation checkpointing takes less memory and more time."""
-    width = scaled(4096, lambda w: 400 * w * w)  # @measure width
-    note(rf"""
+    note(r"""
         [Activation checkpointing](#checkpointing_trades_flops_for_memory) keeps the inputs of
         segments of layers, and computes the other activations a second time. How much memory does
-        it save on a GPU, and how much time does it cost? `16` layers are run on a large batch,
-        first without segments, then in segments of `4` layers. `max_memory_allocated` returns the
-        most memory that was in use since it was reset.{shrunk(width, 4096)}
+        it save on a GPU, and how much time does it cost?
+    """)
+    width = scaled(4096, lambda w: 400 * w * w)  # @measure width
+    note(rf"""
+        `16` layers are run on a large batch, first without segments, then in segments of `4`
+        layers. `max_memory_allocated` returns the most memory that was in use since it was
+        reset.{shrunk(width, 4096)}
     """)
     layers, rows, dtype = 16, 4 * width, narrow_format()
     drawn = torch.randn(layers, width, width, device="cuda") / width**0.5

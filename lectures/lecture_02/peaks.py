@@ -732,19 +732,20 @@ def formats_to_time(card: Card | None) -> list[str]:
 @requires("cuda")
 def five_formats_are_measured_here() -> None:
     """Each format is measured warm, and divided by its own dense peak."""
-    shape = product_shape()  # @measure shape
-    note(rf"""
+    note(r"""
         Which share of its peak does the GPU at hand reach in a product, in each number format?
         `time_product` times the [large product](#the_denominator_decides) of `16384 × 32768` by
         `32768 × 8192` random numbers, after a rest of a second and a warm-up, and takes the median
         of many repeats. `time_for_longer` then times it for a second without a rest, because a card
         that grows hot, or reaches its power limit, lowers its clock. Each rate is divided by the
-        dense peak of its own format.{shrunk(shape[0], PRODUCT[0])}
+        dense peak of its own format.
     """)
-    note(r"""
+    shape = product_shape()  # @measure shape
+    note(rf"""
         What to expect depends on the board as much as on the chip. In `bfloat16` others measured
         `789` TFLOP/s on an H100 SXM [@measured-h100]. On the PCIe board of the same generation,
-        which gets half the power, they measured `496` [@measured-h100-pcie].
+        which gets half the power, they measured `496`
+        [@measured-h100-pcie].{shrunk(shape[0], PRODUCT[0])}
     """)
     device = torch.cuda.get_device_name()
     card = find(device)
@@ -855,14 +856,14 @@ def without_waiting(call: Callable[[], object]) -> float:  # @stepover
 @requires("cuda")
 def three_bad_measurements_are_repeated_here() -> None:
     """A cold start, a missing wait and a matrix of zeros each spoil a measurement."""
-    shape = product_shape()  # @measure shape
-    note(rf"""
+    note(r"""
         CS336 reports an MFU of `0.271` for a product in `bfloat16` on an H100 [@cs336]. It is the
         mean of the first five runs of a new program, without a warm-up, with a matrix of ones on
         the left. How far does this way of measuring mislead? `in_a_new_program` repeats it on this
         GPU in a program of its own, once with ones and once with random numbers. `time_product`
-        measures the same product after a warm-up.{shrunk(shape[0], PRODUCT[0])}
+        measures the same product after a warm-up.
     """)
+    shape = product_shape()  # @measure shape
     good = time_product("bfloat16", shape)  # @measure good
     ways = {}
     ones = in_a_new_program(shape, "ones")  # @measure ones as s
@@ -874,10 +875,11 @@ def three_bad_measurements_are_repeated_here() -> None:
         assert 1 < min(first), "The first of the five runs is slower than their median."
     else:
         note("This card lets in one program at a time, and so no other can be new on it.")
-    note(r"""
+    note(rf"""
         Here are two more ways to measure badly. `without_waiting` reads the clock before the GPU is
         done, so it times only that the work was handed over. And a product of zeros is easier for
-        the chip: fewer of its switches change, so it draws less power and can keep a higher clock.
+        the chip: fewer of its switches change, so it draws less power and can keep a higher
+        clock.{shrunk(shape[0], PRODUCT[0])}
     """)
     call = product_call("bfloat16", shape)
     launched = without_waiting(call)  # @measure launched as s
@@ -933,14 +935,17 @@ def random_pair(n: int) -> tuple[Tensor, Tensor]:  # @stepover
 @requires("cuda")
 def larger_products_come_closer_to_the_peak() -> None:
     """Small products stay far from the peak."""
-    largest = scaled(16384, lambda n: 20 * n * n)  # @measure largest
-    note(rf"""
+    note(r"""
         How large must a product be, for a GPU to come close to its peak? A small product is over
         before it has given work to all parts of the chip. Often it is also over before the program
-        has launched the next one, and then the GPU waits. So square products of growing size are
-        timed in two ways. `time_call` launches them one by one. `time_graph` records many of them
-        as one *CUDA graph*, which the GPU then runs without waiting for the program. They take many
-        matrices in turn, so that none is found in the cache.{shrunk(largest, 16384)}
+        has launched the next one, and then the GPU waits.
+    """)
+    largest = scaled(16384, lambda n: 20 * n * n)  # @measure largest
+    note(rf"""
+        So square products of growing size are timed in two ways. `time_call` launches them one by
+        one. `time_graph` records many of them as one *CUDA graph*, which the GPU then runs without
+        waiting for the program. They take many matrices in turn, so that none is found in the
+        cache.{shrunk(largest, 16384)}
     """)
     dtype = narrow_format()  # @measure dtype
     card = find(torch.cuda.get_device_name())
@@ -1015,13 +1020,15 @@ def measured_points(n: int, dtype: torch.dtype) -> dict[str, Point]:  # @stepove
 @requires("cuda")
 def the_roof_is_measured_here() -> None:
     """A copy shows the bandwidth, and no operation is faster than the roofline allows."""
-    count = scaled(256 * MiB, lambda n: 14 * n)  # @measure count
-    note(rf"""
+    note(r"""
         A [roofline](#the_roofline_tells_waiting_from_working) says how fast an operation can be at
         most: it is limited by the card's peak, or by the bytes that its memory delivers, the
-        *bandwidth*. Do measured operations stay below it? First measure the bandwidth, with a large
-        copy. A copy computes nothing, and reads and writes each byte
-        once.{shrunk(count, 256 * MiB)}
+        *bandwidth*. Do measured operations stay below it?
+    """)
+    count = scaled(256 * MiB, lambda n: 14 * n)  # @measure count
+    note(rf"""
+        First measure the bandwidth, with a large copy. A copy computes nothing, and reads and
+        writes each byte once.{shrunk(count, 256 * MiB)}
     """)
     card, dtype = find(torch.cuda.get_device_name()), narrow_format()
     x = torch.randn(count, device="cuda").to(dtype)
