@@ -277,42 +277,42 @@ def a_token_file_does_not_know_its_dtype() -> None:
         format that one tells it. Here are `10` tokens in `int32`, `4` bytes each:
     """)
     tokens = np.arange(1, 11, dtype=np.int32)
-    with TemporaryDirectory(ignore_cleanup_errors=True) as folder:  # @unnoticed: ignore_cleanup_errors= dropped: what an open map needs on Windows
-        raw = Path(folder) / "tokens.bin"
-        tokens.tofile(raw)
-        size = raw.stat().st_size  # @inspect size as B
-        assert size == 10 * 4, "The file has the 40 bytes of the tokens, no more."
-        back = np.memmap(raw, dtype=np.int32, mode="r")  # @inspect back  # @unnoticed: 'r', mode= dropped: nothing is written here
-        assert back.tolist() == tokens.tolist(), \
-            "Read as int32, the tokens are those that were written."
-        note(r"""
-            Read in another format, the same bytes are other tokens. There is no error, as long as
-            the bytes can be divided into numbers of that format. Without a format, `np.memmap`
-            takes one byte for each token:
-        """)
-        unstated = np.memmap(raw, mode="r")  # @inspect unstated  # @unnoticed: 'r', mode= dropped: nothing is written here
-        wrong = np.memmap(raw, dtype=np.int64, mode="r")  # @inspect wrong  # @unnoticed: 'r', mode= dropped: nothing is written here
-        assert (len(unstated), len(wrong)) == (40, 5), \
-            "With one byte each there are 40 tokens, with eight bytes 5."
+    folder = TemporaryDirectory(ignore_cleanup_errors=True)  # @unnoticed: ignore_cleanup_errors= dropped: what an open map needs on Windows
+    raw = Path(folder.name) / "tokens.bin"
+    tokens.tofile(raw)
+    size = raw.stat().st_size  # @inspect size as B
+    assert size == 10 * 4, "The file has the 40 bytes of the tokens, no more."
+    back = np.memmap(raw, dtype=np.int32, mode="r")  # @inspect back  # @unnoticed: 'r', mode= dropped: nothing is written here
+    assert back.tolist() == tokens.tolist(), \
+        "Read as int32, the tokens are those that were written."
+    note(r"""
+        Read in another format, the same bytes are other tokens. There is no error, as long as the
+        bytes can be divided into numbers of that format. Without a format, `np.memmap` takes one
+        byte for each token:
+    """)
+    unstated = np.memmap(raw, mode="r")  # @inspect unstated  # @unnoticed: 'r', mode= dropped: nothing is written here
+    wrong = np.memmap(raw, dtype=np.int64, mode="r")  # @inspect wrong  # @unnoticed: 'r', mode= dropped: nothing is written here
+    assert (len(unstated), len(wrong)) == (40, 5), \
+        "With one byte each there are 40 tokens, with eight bytes 5."
 
-        misbelief('`array.tofile("data.npy")` writes a NumPy file, and NumPy can load it back.', r"""
-            It writes a raw file. The ending `.npy`, which CS336 gives to its file [@cs336],
-            promises a *header*, bytes in front that say dtype and shape. `np.load` finds none and
-            refuses.
-        """)
-        refused = message_of(lambda: np.load(raw))  # @inspect refused
-        assert "pickle" in refused, \
-            "np.load takes the bytes for a saved Python object, a pickle, and refuses."
-        note(r"""
-            So give raw files the ending `.bin`. Or write a header, with `np.save`. Then `np.load`
-            knows the format:
-        """)
-        headed = Path(folder) / "tokens.npy"
-        np.save(headed, tokens)
-        mapped = np.load(headed, mmap_mode="r")  # @unnoticed: mmap_mode= dropped: the same numbers, loaded
-        header = headed.stat().st_size - size  # @inspect header as B
-        assert header == 128, "The header takes 128 bytes, however many tokens follow."
-        assert mapped.dtype == np.int32, "np.load finds out that the tokens are int32."
+    misbelief('`array.tofile("data.npy")` writes a NumPy file, and NumPy can load it back.', r"""
+        It writes a raw file. The ending `.npy`, which CS336 gives to its file [@cs336], promises a
+        *header*, bytes in front that say dtype and shape. `np.load` finds none and refuses.
+    """)
+    refused = message_of(lambda: np.load(raw))  # @inspect refused
+    assert "pickle" in refused, \
+        "np.load takes the bytes for a saved Python object, a pickle, and refuses."
+    note(r"""
+        So give raw files the ending `.bin`. Or write a header, with `np.save`. Then `np.load` knows
+        the format:
+    """)
+    headed = Path(folder.name) / "tokens.npy"
+    np.save(headed, tokens)
+    mapped = np.load(headed, mmap_mode="r")  # @unnoticed: mmap_mode= dropped: the same numbers, loaded
+    header = headed.stat().st_size - size  # @inspect header as B
+    assert header == 128, "The header takes 128 bytes, however many tokens follow."
+    assert mapped.dtype == np.int32, "np.load finds out that the tokens are int32."
+    folder.cleanup()  # @hide
     question(r"""
         `12` tokens are written as `int64`, `8` bytes each, and the file is read as `uint16`, `2`
         bytes each. How many tokens appear?
@@ -403,44 +403,45 @@ def a_memory_map_may_write_to_your_data() -> None:
         is opened this way. `flush` makes sure that changes reach the file:
     """)
     tokens = np.arange(1, 11, dtype=np.int32)  # @unnoticed: 11: any number of tokens
-    with TemporaryDirectory(ignore_cleanup_errors=True) as folder:  # @unnoticed: ignore_cleanup_errors= dropped: what an open map needs on Windows
-        file = Path(folder) / "tokens.bin"
-        tokens.tofile(file)
-        careless = np.memmap(file, dtype=np.int32)
-        assert careless.mode == "r+", \
-            "Without a mode, the map is opened to read and write."
-        careless[0] = 99
-        careless.flush()  # @unnoticed: left out: the system writes it, sooner or later
-        on_disk = np.fromfile(file, dtype=np.int32)  # @inspect on_disk
-        assert on_disk[0] == 99, "The first token in the file is now 99."
+    folder = TemporaryDirectory(ignore_cleanup_errors=True)  # @unnoticed: ignore_cleanup_errors= dropped: what an open map needs on Windows
+    file = Path(folder.name) / "tokens.bin"
+    tokens.tofile(file)
+    careless = np.memmap(file, dtype=np.int32)
+    assert careless.mode == "r+", \
+        "Without a mode, the map is opened to read and write."
+    careless[0] = 99
+    careless.flush()  # @unnoticed: left out: the system writes it, sooner or later
+    on_disk = np.fromfile(file, dtype=np.int32)  # @inspect on_disk
+    assert on_disk[0] == 99, "The first token in the file is now 99."
 
-        note(r"""
-            Two other modes protect the file. The mode `r` refuses to write. The mode `c`, *copy on
-            write*, keeps changes in memory, for this map alone:
+    note(r"""
+        Two other modes protect the file. The mode `r` refuses to write. The mode `c`, *copy on
+        write*, keeps changes in memory, for this map alone:
+    """)
+    locked = np.memmap(file, dtype=np.int32, mode="r")  # @unnoticed: dtype= dropped, int32: any format refuses
+    refused = message_of(lambda: locked.__setitem__(1, 99))  # @inspect refused
+    assert "read-only" in refused, "In mode r, an assignment raises an error."
+    private = np.memmap(file, dtype=np.int32, mode="c")
+    private[1] = 99
+    still = np.fromfile(file, dtype=np.int32)
+    assert (private[1], still[1]) == (99, 2), \
+        "In mode c, the map has 99, and the file still has 2."
+    assert private.nbytes == still.nbytes, "The map has all of the file."  # @hide
+    misbelief("Through a memory map one can read, compute with and modify any part of the file.",
+        r"""
+            One can, and by default without meaning to. Open the map of a training set with
+            `mode="r"`, and it can only be read.
         """)
-        locked = np.memmap(file, dtype=np.int32, mode="r")  # @unnoticed: dtype= dropped, int32: any format refuses
-        refused = message_of(lambda: locked.__setitem__(1, 99))  # @inspect refused
-        assert "read-only" in refused, "In mode r, an assignment raises an error."
-        private = np.memmap(file, dtype=np.int32, mode="c")
-        private[1] = 99
-        still = np.fromfile(file, dtype=np.int32)
-        assert (private[1], still[1]) == (99, 2), \
-            "In mode c, the map has 99, and the file still has 2."
-        assert private.nbytes == still.nbytes, "The map has all of the file."  # @hide
-        misbelief("Through a memory map one can read, compute with and modify any part of the file.",
-            r"""
-                One can, and by default without meaning to. Open the map of a training set with
-                `mode="r"`, and it can only be read.
-            """)
-        note(r"""
-            Advice: for one long file of tokens that is read at random places, use a map in mode
-            `r`. It does not suit data that must first be decompressed or parsed.
-        """)
-        careless[5] = 50
-        careless.flush()  # @unnoticed: left out: the system writes it, sooner or later
-        private = np.memmap(file, dtype=np.int32, mode="c")  # @unnoticed: left out, dtype= dropped, int32: any private map keeps 60 to itself
-        private[5] = 60
-        on_disk = np.fromfile(file, dtype=np.int32)
+    note(r"""
+        Advice: for one long file of tokens that is read at random places, use a map in mode `r`. It
+        does not suit data that must first be decompressed or parsed.
+    """)
+    careless[5] = 50
+    careless.flush()  # @unnoticed: left out: the system writes it, sooner or later
+    private = np.memmap(file, dtype=np.int32, mode="c")  # @unnoticed: left out, dtype= dropped, int32: any private map keeps 60 to itself
+    private[5] = 60
+    on_disk = np.fromfile(file, dtype=np.int32)
+    folder.cleanup()  # @hide
     question(r"""
         Token `5` is set to `50` through a map in mode `r+`, then to `60` through a second map, in
         mode `c`. Which value has it in the file, and which in the second map?
