@@ -555,17 +555,16 @@ def fused_attention_stores_no_scores() -> None:
         attention written out, and then in tiles of `32`:
     """)
 
-    def halves(made: Callable[[int], int]) -> list[int]:
-        return [made(n // 2), made(n)]
-
     def written(t: int) -> Tensor:
         return written_attention(*torch.randn(3, 1, t, 1, d))
 
     def fused(t: int) -> Tensor:
         return in_tiles(32, *torch.randn(3, t, d))[0]
 
-    apart = halves(lambda t: most_made(partial(written, t)))
-    tiles = halves(lambda t: most_made(partial(fused, t)))
+    apart, tiles = (
+        [most_made(partial(attend, t)) for t in (n // 2, n)]
+        for attend in (written, fused)
+    )
     growth = apart[1] / apart[0], tiles[1] / tiles[0]
     memory = [round(times, 1) for times in growth]  # @inspect memory as times
     assert 3.5 < growth[0] < 4, \
@@ -653,16 +652,6 @@ def fused_attention_reads_keys_again() -> None:
     more = lines["written out"][2] / lines["tiles of 16"][2]  # @hide
     assert 3 < more < 3.1, \
         "Written out, attention moves 3 times the bytes of tiles of 16."  # @hide
-    figure(plot_lines(lengths, lines, "tokens", "bytes moved", log=True),
-        caption=r"""
-            Bytes that one head of attention moves: written out, by what goes in and out of its
-            operations; in tiles, by what is loaded.
-        """, alt=r"""
-            Four lines against the number of tokens, both axes logarithmic. The one for written-out
-            attention lies highest. Below it, and as steep, lie those of two sizes of tile, the
-            larger tile below the smaller. Reading each number once lies lowest and rises half as
-            steeply.
-        """)
     note(rf"""
         So fused attention reads its keys many times. Still it moves less than written-out
         attention, which writes and reads all scores: with `512` tokens, that moves {more:.0f} times
