@@ -240,10 +240,6 @@ def the_intensity_bounds_the_utilization() -> None:
     with torch.device("meta"):  # @hide
         gate = torch.empty(2048, 14336).bfloat16()
         matrix, tokens = torch.empty(4096, 14336).bfloat16(), torch.empty(2048, 4096).bfloat16()
-    one_pass = operations_of(lambda: F.silu(gate))[0]  # @hide
-    each = one_pass.moved / gate.numel()  # @hide
-    assert each == 4.0, \
-        "An elementwise operation moves 4 bytes for each number: it reads 2 and writes 2."  # @hide
     table = {
         "ReLU": gate.numel() / bytes_moved(lambda: gate.relu()),
         "one token": 2 * matrix.numel() / bytes_moved(lambda: tokens[:1] @ matrix),
@@ -866,7 +862,7 @@ def operations_run_in_turn() -> None:
 
 def a_block_waits_for_three_things() -> None:
     """With few tokens a block waits for launches, with more for arithmetic, with very many for memory."""
-    note(r"""
+    note(rf"""
         What does a Transformer block wait for on a card? There are three answers. Its program
         *launches* its operations, hands them to the card one by one; the card may have to wait for
         that. An operation may wait for *arithmetic*, if its FLOPs take longer than its bytes, or
@@ -874,8 +870,8 @@ def a_block_waits_for_three_things() -> None:
         [one after the other](#operations_run_in_turn), so their times add up.
 
         `waits` adds them up for a block of Llama-3-8B on an H100, with attention written out and
-        `5` µs for a launch. Here are the µs that launching takes, and those that the card takes,
-        for `1` token to `4096`:
+        {LAUNCH / MICRO:.0f} µs for a launch. Here are the µs that launching takes, and those that
+        the card takes, for `1` token to `4096`:
     """)
     lengths = [1, 8, 64, 512, 4096]  # @inspect lengths  # @unnoticed: 8, 64, 512: points of the curves
     times = [waits(tokens) for tokens in lengths]
@@ -884,7 +880,6 @@ def a_block_waits_for_three_things() -> None:
     for_launches = [t.launches > t.card for t in times]
     assert for_launches == [True] * 3 + [False] * 2, \
         "With 64 tokens or fewer, launching takes longer than the card."
-    assert round(LAUNCH / MICRO, 9) == 5, "A launch is assumed to take 5 µs."  # @hide
     note("So up to `64` tokens the card is done before the next operation comes, and waits for launches. With more tokens the card takes longer. Which part of its time is that of operations that wait for arithmetic?")
     arithmetic = [t.arithmetic / t.card for t in times]
     shown = [round(part, 2) for part in arithmetic]  # @inspect shown as %
@@ -956,12 +951,6 @@ def one_change_tells_what_a_block_waits_for() -> None:
         "At half the width, launching takes as long."
     assert 0.25 < on_card < 0.28, \
         "At half the width, the card takes about a quarter of the time."
-    fewer = waits(32)  # @hide
-    same = fewer.launches / usual.launches, fewer.card / usual.card  # @hide
-    assert same[0] == 1, \
-        "Half the tokens take as many launches."  # @hide
-    assert 0.95 < same[1] < 1, \
-        "With 32 tokens the card takes nearly as long as with 64, since it waits for weights."  # @hide
     note(r"""
         At half the width a block has as many operations, and its matrices have a quarter of the
         weights. So a block that waits for launches takes as long as before, and one that waits for
