@@ -652,8 +652,9 @@ def the_two_overflow_differently() -> None:
     assert overflow == math.inf, "In E5M2 a million becomes infinity."
     note(r"""
         `E4M3` ends at `448` and has no infinity. Newer releases of PyTorch turn what is larger into
-        `448`; older ones turned it into NaN on a CPU [@pytorch-saturate]. The release that built
-        this page gives:
+        `448`; older ones turned it into NaN on a CPU [@pytorch-saturate]. Other libraries do one or
+        the other, as the specification allows [@ofp8; @ml-dtypes]. The release that built this page
+        gives for `500`:
     """)
     raw = cast(500.0, E4M3)  # @measure raw
     assert raw == 448.0 or math.isnan(raw), \
