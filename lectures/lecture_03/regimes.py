@@ -870,19 +870,16 @@ def a_block_waits_for_three_things() -> None:
         [one after the other](#operations_run_in_turn), so their times add up.
 
         `waits` adds them up for a block of Llama-3-8B on an H100, with attention written out and
-        {LAUNCH / MICRO:.0f} µs for a launch. Here are the µs that launching takes, and those that
-        the card takes, for `1` token to `4096`:
+        {LAUNCH / MICRO:.0f} µs for a launch. `arithmetic` is the part of the card's time that is
+        spent in operations that wait for arithmetic; the rest is spent in those that wait for
+        memory:
     """)
     lengths = [1, 8, 64, 512, 4096]  # @inspect lengths  # @unnoticed: 8, 64, 512: points of the curves
     times = [waits(tokens) for tokens in lengths]
-    launches = [round(t.launches / MICRO) for t in times]  # @inspect launches as µs
-    on_card = [round(t.card / MICRO) for t in times]  # @inspect on_card as µs
     for_launches = [t.launches > t.card for t in times]
     assert for_launches == [True] * 3 + [False] * 2, \
         "With 64 tokens or fewer, launching takes longer than the card."
-    note("So up to `64` tokens the card is done before the next operation comes, and waits for launches. With more tokens the card takes longer. Which part of its time is that of operations that wait for arithmetic?")
     arithmetic = [t.arithmetic / t.card for t in times]
-    shown = [round(part, 2) for part in arithmetic]  # @inspect shown as %
     assert arithmetic[:3] == [0.0] * 3, \
         "With 64 tokens or fewer, no operation waits for arithmetic."
     assert 0.69 < arithmetic[3] < 0.71, \
@@ -892,7 +889,16 @@ def a_block_waits_for_three_things() -> None:
     longest = ["launches" if t.launches > t.card else "arithmetic" if t.arithmetic > t.memory else "memory" for t in times]  # @hide
     assert longest == ["launches"] * 3 + ["arithmetic", "memory"], \
         "With more and more tokens, the block waits for launches, for arithmetic, and for memory."  # @hide
+    rows = "\n".join(
+        f"| {tokens:,} | {t.launches / MICRO:.0f} | {t.card / MICRO:,.0f} | {part:.0%} | {name} |"
+        for tokens, t, part, name in zip(lengths, times, arithmetic, longest))  # @hide
+    note(f"""
+        | tokens | launching takes, µs | the card takes, µs | of this for arithmetic | the block waits mostly for |
+        |---|---|---|---|---|
+        {rows}
+    """.replace("\n        ", "\n"))
     note(r"""
+        Up to `64` tokens the card is done before the next operation comes, and waits for launches.
         With `512` tokens the block mostly waits for arithmetic, because each weight that is read is
         used for all of them. With `4096` tokens it mostly waits for memory: written-out attention
         has a score for each pair of tokens, and to move these takes the more time the longer the
