@@ -326,7 +326,9 @@ def weights_come_when_they_are_needed() -> None:
         A layer needs its weights only while it computes. So in the third stage of ZeRO, a rank
         keeps one shard of the weights, too, as it does of gradients and moments. Forward, it
         all-gathers the weights of a layer, runs the layer, and drops them. Backward, it gathers
-        them a second time. Then a reduce-scatter leaves it the gradient of its own shard.
+        them a second time. Then a reduce-scatter leaves it the gradient of its own shard. The model
+        is one of feed-forward layers, each with all its weights in one row; a rank trains on its
+        own rows of the batch.
 
         `gathered` does the first of that: it all-gathers a layer's weights and runs the layer. A
         [checkpoint](#lecture_03.checkpointing_keeps_the_input_alone) around it does the second: it

@@ -270,18 +270,19 @@ NETWORK = 400e9 / 8  # bytes a second between computers: a card has 400 Gbit/s [
 def tokens_hide_weights_and_width_hides_tokens() -> None:
     """FSDP's traffic hides behind enough tokens, that of tensor parallelism behind enough width."""
     note(r"""
-        In FSDP a card gathers the weights of a layer before it runs the layer. While it computes
-        one layer, the weights of the next can arrive. If they arrive in time, the traffic costs no
-        time: it *hides*. When do they? Forward, a weight takes $2$ FLOPs for each of $T$ tokens. It
-        has $w$ bytes, and of $G$ ranks each has one shard already, so a share of $(G-1)/G$ has to
-        arrive. For each byte that is sent, a card therefore computes
+        In FSDP each of $G$ ranks keeps a shard of the weights, and gathers the weights of a layer
+        before it runs the layer. While a card computes one layer, the weights of the next can
+        arrive. If they arrive in time, the traffic costs no time: it *hides*. When do they?
+        Forward, a weight takes $2$ FLOPs for each of $T$ tokens. It has $w$ bytes. One shard is
+        there already, so a share of $(G-1)/G$ has to arrive. For each byte that is sent, a card
+        therefore computes
 
         [@eq:hide]: $$
         \frac{\text{FLOPs}}{\text{byte}} = \frac{2\,T}{w} \cdot \frac{G}{G-1}
         $$
 
         More tokens give each byte more time to arrive. Here both are counted, FLOPs and bytes, with
-        $w = 4$ in `float32`:
+        $w = 4$ in `float32`. `layered` makes four layers, and `shard` applies FSDP to them:
     """)
     ranks = dist.get_world_size()
     model = layered(4, 128, 320)  # @unnoticed: 320: of any width inside
@@ -299,8 +300,9 @@ def tokens_hide_weights_and_width_hides_tokens() -> None:
         The traffic hides if computing takes at least as long as sending. An H100 computes
         {PEAK / 1e12:.0f} teraFLOPs a second. Inside a computer its NVLink sends {NVLINK / 1e9:.0f}
         GB/s [@nvidia-hopper]. Between computers, Llama 3's network sends {NETWORK / 1e9:.0f} GB/s
-        [@llama3]. In `bfloat16` and with many ranks, there is one FLOP per byte for each token. So
-        the tokens that each rank needs are the FLOPs that a card computes while one byte is sent:
+        [@llama3]. In `bfloat16`, where $w$ = `2`, and with many ranks, the formula gives one FLOP
+        per byte for each token. So the tokens that each rank needs are the FLOPs that a card
+        computes while one byte is sent:
     """)
     near, far = PEAK / NVLINK, PEAK / NETWORK  # @inspect near as tokens, far as tokens
     assert (round(near), round(far)) == (2199, 19790), \
