@@ -303,7 +303,7 @@ LIGHT = replace(HEAVY, width=64, hidden=176, vocabulary=20)  # as many calls, an
 
 
 def bandwidth_sets_the_pace() -> None:
-    """A single text is written at most at the card's bandwidth divided by the bytes of the weights."""
+    """For one text, tokens per second are at most the bandwidth divided by the bytes of the weights."""
     note(r"""
         A model writes a single text, one token in each pass through the model. How fast can a card
         do that at best? In each pass it reads all weights from its memory. Hardly anything else
