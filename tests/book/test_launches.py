@@ -204,11 +204,15 @@ WAITED = "rank 1 did not come here, came with another size, or had gone: Runtime
             [":17: on rank 1: the process of the rank was killed by signal 11 (SIGSEGV), in the section one"],
         ),
         (
+            "dist.all_reduce(torch.ones(8 if rank else 4))",
+            [":16: on rank 0: the process of the rank was killed by signal 6 (SIGABRT), in the section one"],
+        ),
+        (
             "if rank == 1:\n    os._exit(0)\ndist.barrier()",
             [":17: on rank 1: os._exit(0) ends no lecture: it is an error like any exception"],
         ),
     ],
-    ids=["raises", "skips", "init", "killed", "silent", "native", "exits"],
+    ids=["raises", "skips", "init", "killed", "silent", "native", "shapes", "exits"],
 )
 def test_what_goes_wrong_on_a_rank_is_named_and_nothing_is_left(
     tmp_path: Path, body: str, lines: list[str]

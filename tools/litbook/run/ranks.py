@@ -211,7 +211,7 @@ def _rank(folder: str, key: str, asked: dict[str, Any]) -> None:
     (place / "tmp").mkdir(parents=True)
     os.environ["TMPDIR"] = tempfile.tempdir = str(place / "tmp")
     stack = open(place / STACK, "w")  # noqa: PTH123, SIM115  until the end
-    faulthandler.enable(stack, all_threads=False)
+    faulthandler.enable(stack, all_threads=True)  # one of gloo may abort: who waits has a line
     faulthandler.register(signal.SIGTERM, stack, all_threads=False, chain=True)  # also within native code
     owner = desk.Desk(str(place), key)
     child.carry_out(owner, asked)
