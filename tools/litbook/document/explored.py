@@ -76,7 +76,23 @@ def chart(grid: Grid) -> Chart:
     limit = None if grid.limit is None else _float(grid.limit[1])
     named = "" if grid.limit is None else f"{grid.limit[0]}: {spelled(grid.limit[1], grid.unit)}"
     if grid.kind == "curve":
-        return _curve(grid, rows, limit, named)
+        numbers = [number for row in rows if row for number in row] + ([] if limit is None else [limit])
+        up, columns = _scale(numbers), grid.sliders[0].places
+        numeric = not any(isinstance(place, str) for place in columns)
+        positions = [_float(place) for place in columns] if numeric else [*map(float, range(len(columns)))]
+        on_lines = (
+            Point(gap=kept)
+            if isinstance(kept, str)
+            else Point(
+                (*map(up, map(_float, kept)),),
+                (*(spelled(number, grid.unit) for number in kept),),
+                -1 if limit is None else up(limit),
+            )
+            for kept in grid.points
+        )
+        bottom, top = (spelled(bound(numbers, default=0.0), grid.unit) for bound in (min, max))
+        across, far = map(_scale(positions), positions), (_far(positions), _far(numbers))
+        return Chart(grid, (*on_lines,), named, (*across,), bottom, top, far)
     points = []
     for row, kept in zip(rows, grid.points, strict=True):
         if row is None or isinstance(kept, str):
@@ -97,29 +113,6 @@ def chart(grid: Grid) -> Chart:
             )
         )
     return Chart(grid, (*points,), named)
-
-
-def _curve(grid: Grid, rows: Sequence[list[float] | None], limit: float | None, named: str) -> Chart:
-    numbers = [number for row in rows if row for number in row]
-    numbers += [] if limit is None else [limit]
-    up = _scale(numbers)
-    columns = grid.sliders[0].places
-    numeric = not any(isinstance(place, str) for place in columns)
-    positions = [_float(place) for place in columns] if numeric else [*map(float, range(len(columns)))]
-    across = _scale(positions)
-    points = (
-        Point(gap=kept)
-        if isinstance(kept, str)
-        else Point(
-            (*map(up, map(_float, kept)),),
-            (*(spelled(number, grid.unit) for number in kept),),
-            -1 if limit is None else up(limit),
-        )
-        for kept in grid.points
-    )
-    bottom, top = (spelled(bound(numbers, default=0.0), grid.unit) for bound in (min, max))
-    far = _far(positions), _far(numbers)
-    return Chart(grid, (*points,), named, (*map(across, positions),), bottom, top, far)
 
 
 def _far(numbers: Sequence[float]) -> bool:

@@ -417,34 +417,32 @@ def _items(made: _Making) -> None:
             continue
         flush()
         if isinstance(item, cells.Section):
-            _heading(made, item)
+            # A section begins: its title, and why its cells may do nothing or stand as a function.
+            section = made.run.section(item.function)
+            seen, parts = made.run.of(section), list[Part]()
+            if item.function != made.layout.root:
+                title = (section.heading or section.name) + _(" (aside)") * section.aside
+                parts.append(Title(title, min(6, item.level), section.name))
+            if item.device:
+                why = _("This section needs {device}: without it, its cells do nothing.", device=item.device)
+                outputs = _("The outputs are from {stamp}.", stamp=escaped(seen.stamp)) if seen.stamp else ""
+                missing = "" if seen.stamp or seen.calls else _("It is not recorded on a GPU yet.")
+                parts.append(Remark(f"*{why} {outputs or missing}*"))
+            elif seen.stamp:
+                told = _(
+                    "*This section takes minutes. The outputs are from {stamp}.*", stamp=escaped(seen.stamp)
+                )
+                parts.append(Remark(told))
+            if item.why and not item.device:
+                why, mark, name = item.why.partition(": ")
+                reason = escaped(_(why) + mark + name)
+                parts.append(Remark(_("*This section stays a function: {why}.*", why=reason)))
+            if parts:
+                made.prose(f"heading of {section.name}", *parts)
             starts[:] = [] if item.why else [f"{made.word('reseed')}()"]
         else:
             _tell(made, item)
     flush()
-
-
-def _heading(made: _Making, item: cells.Section) -> None:
-    """A section begins: its title, and why its cells may do nothing or stand as a function."""
-    section, seen = made.run.section(item.function), made.run.of(made.run.section(item.function))
-    stamp = escaped(seen.stamp)
-    parts: list[Part] = []
-    if item.function != made.layout.root:
-        title = (section.heading or section.name) + _(" (aside)") * section.aside
-        parts.append(Title(title, min(6, item.level), section.name))
-    if item.device:
-        why = _("This section needs {device}: without it, its cells do nothing.", device=item.device)
-        outputs = _("The outputs are from {stamp}.", stamp=stamp) if seen.stamp else ""
-        missing = "" if seen.stamp or seen.calls else _("It is not recorded on a GPU yet.")
-        parts.append(Remark(f"*{why} {outputs or missing}*"))
-    elif seen.stamp:
-        parts.append(Remark(_("*This section takes minutes. The outputs are from {stamp}.*", stamp=stamp)))
-    if item.why and not item.device:
-        why, mark, name = item.why.partition(": ")
-        reason = escaped(_(why) + mark + name)
-        parts.append(Remark(_("*This section stays a function: {why}.*", why=reason)))
-    if parts:
-        made.prose(f"heading of {section.name}", *parts)
 
 
 def _cells(made: _Making, several: Sequence[Code], role: str, starts: list[str], title: str = "") -> None:
@@ -535,22 +533,18 @@ def _results(made: _Making, group: Sequence[Code]) -> list[Result]:
                 calls = {number for number, frame in enumerate(section.frames) if not frame.called}
                 pieces = [piece for piece in section.pieces if piece.frame in calls]
                 shown = [value for value in section.values if value.frame in calls and value.kind != "clear"]
-            if inner.entry.shares:
-                events.append((code.first, 0, _of_ranks(made, inner)))
+            if inner.entry.shares:  # by rank; pictures and the like are rank 0's
+                every = [
+                    _joined([*_told_events(made, rank, rank.pieces), *_shown_events(made, rank, rank.values)])
+                    for rank in inner.of_ranks
+                ]
+                texts = ["".join(r.text for r in results if isinstance(r, Printed)) for results in every]
+                drawn = [result for result in every[0] if not isinstance(result, Printed)]
+                events.append((code.first, 0, [Printed(by_rank(texts)), *drawn]))
                 continue
             events += [*_told_events(made, inner, pieces), *_shown_events(made, inner, shown)]
     results = _joined(events)
     return results + [end for end in (_failed(made, code) for code in group) if end is not None]
-
-
-def _of_ranks(made: _Making, section: evidence.Evidence) -> list[Result]:
-    """What the ranks of a section printed and showed, by rank; pictures and the like are rank 0's."""
-    every = [
-        _joined([*_told_events(made, rank, rank.pieces), *_shown_events(made, rank, rank.values)])
-        for rank in section.of_ranks
-    ]
-    texts = ["".join(r.text for r in results if isinstance(r, Printed)) for results in every]
-    return [Printed(by_rank(texts)), *(result for result in every[0] if not isinstance(result, Printed))]
 
 
 def _joined(events: list[Event]) -> list[Result]:

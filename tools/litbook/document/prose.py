@@ -52,7 +52,23 @@ def problems(
             below = min((other for other, _ in texts if other > line), default=line + FAR)
             setting.place = Place(book.path(section), line, 1, lines[line - 1])
             setting.ahead = lines[line - 1 : below - 1]
-            _read(note, setting, formula)
+            # Everything in it that may lead nowhere, or that no page can show.
+            setting.refuse(note)
+            for node in walk(note):
+                match node:
+                    case Link(address=address):
+                        setting.address(address)
+                    case Citation(keys=keys):
+                        for key in keys:
+                            setting.cite(key)
+                    case Reference(label=label):
+                        setting.refer(label)
+                    case Name(label=label):
+                        setting.name(label)
+                    case Math(latex=latex) if formula:
+                        setting.formula(latex, "block" if node.display else "inline", formula)
+                    case Display(latex=latex, label=label) if formula:
+                        setting.formula(latex, "block", formula, label)
     untold = {"unknown-citation"} if bibliography is None else set()
     if not all(section.ran or section.requires for section in record.sections):
         untold.add("unknown-name")  # what did not run may have it
@@ -84,23 +100,3 @@ def _texts(edition: Edition, section: Section | Definition) -> Iterator[tuple[in
     for statement in statements(section):  # what never ran
         if statement.prose and spoken.isdisjoint(range(statement.first, statement.last + 1)):
             yield statement.first, grammar.read(unspoken(statement.prose).removeprefix(ASKED).strip())
-
-
-def _read(note: Note, setting: Setting, formula: Formula | None) -> None:
-    """Everything in a note that may lead nowhere, or that no page can show."""
-    setting.refuse(note)
-    for node in walk(note):
-        match node:
-            case Link(address=address):
-                setting.address(address)
-            case Citation(keys=keys):
-                for key in keys:
-                    setting.cite(key)
-            case Reference(label=label):
-                setting.refer(label)
-            case Name(label=label):
-                setting.name(label)
-            case Math(latex=latex) if formula:
-                setting.formula(latex, "block" if node.display else "inline", formula)
-            case Display(latex=latex, label=label) if formula:
-                setting.formula(latex, "block", formula, label)

@@ -148,7 +148,20 @@ def _line(snapshot: Snapshot, unit: str | None) -> str:
             text = _visible(text) + ("…" if snapshot.cut else "")
             return f"{text} {_visible(unit)}" if unit else text
         case Tensor():
-            return _tensor(snapshot, unit)
+            spelled = list[str]()
+            if snapshot.bits and unit == "bits":
+                unit = None
+                for pattern in snapshot.bits:
+                    # Sign, exponent and fraction apart where the format is known: `0 01111011 1001101`.
+                    bits = floats.read(pattern, snapshot.dtype)
+                    spelled.append(" ".join(bits.fields) if bits else f"0x{_visible(pattern)}")
+            dtype, device = _visible(snapshot.dtype), [_visible(snapshot.device)] * (snapshot.device != "cpu")
+            if not snapshot.shape and len(snapshot.values) == 1:
+                return " · ".join([number(snapshot.values[0], unit), dtype, *device, *spelled])
+            parts = [f"{dtype} {shape(snapshot)}", amounts.size(snapshot.bytes), *device]
+            if is_short(snapshot):
+                parts.append(", ".join(number(value, unit) for value in snapshot.values))
+            return " · ".join([*parts, *([", ".join(spelled)] if spelled else [])])
         case Sequence():
             # A comma separates the items, so integers go without it: `(1000, 1000)`.
             items = [
@@ -164,23 +177,6 @@ def _line(snapshot: Snapshot, unit: str | None) -> str:
         case Opaque():
             text = _visible(snapshot.text) + ("…" if snapshot.cut else "") or _visible(snapshot.type)
             return f"{text} ({_visible(snapshot.why)})" if snapshot.why else text
-
-
-def _tensor(tensor: Tensor, unit: str | None) -> str:
-    spelled = list[str]()
-    if tensor.bits and unit == "bits":
-        unit = None
-        for pattern in tensor.bits:
-            # In groups of sign, exponent and fraction where the format is known: `0 01111011 1001101`.
-            bits = floats.read(pattern, tensor.dtype)
-            spelled.append(" ".join(bits.fields) if bits else f"0x{_visible(pattern)}")
-    device = [_visible(tensor.device)] if tensor.device != "cpu" else []
-    if not tensor.shape and len(tensor.values) == 1:
-        return " · ".join([number(tensor.values[0], unit), _visible(tensor.dtype), *device, *spelled])
-    parts = [f"{_visible(tensor.dtype)} {shape(tensor)}", amounts.size(tensor.bytes), *device]
-    if is_short(tensor):
-        parts.append(", ".join(number(value, unit) for value in tensor.values))
-    return " · ".join([*parts, *([", ".join(spelled)] if spelled else [])])
 
 
 def is_short(tensor: Tensor) -> bool:

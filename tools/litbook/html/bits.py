@@ -37,32 +37,28 @@ def stack(values: Sequence[tuple[str, Tensor]]) -> Html:
     del shown[MOST:]
     width = max(min(value.format.bits, ROW) for _name, _dtype, value in shown) * CELL + 2 * GAP + 2
     rows = []
-    for i, (name, dtype, value) in enumerate(shown):
+    for nth, (name, dtype, value) in enumerate(shown):
         label = tag("span", tag("b", name), markup.text(f" {dtype}"), class_="lb-bitname")
-        cells = _cells(value, width, f"{name}, {dtype}: {spoken(value)}", named=i == 0)
+        # One square for each bit; rows of 32. The first drawing of a stack has the names of the fields.
+        top, at, parts = 1 if nth else HEAD, 0, list[Html]()
+        for index, (field, digits) in enumerate(zip(FIELDS, value.fields, strict=True)):
+            for i, digit in enumerate(digits):
+                line, column = divmod(at, ROW)
+                x, y = 1 + column * CELL + (0 if line else index * GAP), top + line * (HEIGHT + 5)
+                if nth == 0 and i == 0:
+                    parts.append(tag("text", _(field) if index else "±", x=x, y=10, class_="lb-bithead"))
+                parts.append(
+                    tag("rect", x=x, y=y, width=CELL, height=HEIGHT, class_=f"lb-{field} lb-{digit}")
+                )
+                parts.append(tag("text", digit, x=x + CELL / 2, y=y + 14))
+                at += 1
+        tall, spelled = top + -(-value.format.bits // ROW) * (HEIGHT + 5), f"{name}, {dtype}: {spoken(value)}"
+        cells = svg(width, tall, spelled, *parts, class_="lb-cells")
         words = tag("span", sum_(value), class_="lb-bitsum")
         rows.append(tag("div", label, cells, words, class_="lb-bitrow"))
     more = sum(math.prod(tensor.shape) for _name, tensor in values) - len(shown)
     caption = tag("figcaption", _("… and {n} more", n=number(more))) if more else markup.NOTHING
     return tag("figure", *rows, caption, class_="lb-bits")
-
-
-def _cells(number: floats.Float, width: float, label: str, *, named: bool) -> Html:
-    """One square for each bit; rows of 32. The first drawing of a stack has the names of the fields."""
-    top = HEAD if named else 1
-    parts: list[Html] = []
-    at = 0
-    for index, (name, digits) in enumerate(zip(FIELDS, number.fields, strict=True)):
-        for i, digit in enumerate(digits):
-            line, column = divmod(at, ROW)
-            x, y = 1 + column * CELL + (0 if line else index * GAP), top + line * (HEIGHT + 5)
-            if named and i == 0:
-                parts.append(tag("text", _(name) if index else "±", x=x, y=10, class_="lb-bithead"))
-            parts.append(tag("rect", x=x, y=y, width=CELL, height=HEIGHT, class_=f"lb-{name} lb-{digit}"))
-            parts.append(tag("text", digit, x=x + CELL / 2, y=y + 14))
-            at += 1
-    lines = -(-number.format.bits // ROW)
-    return svg(width, top + lines * (HEIGHT + 5), label, *parts, class_="lb-cells")
 
 
 # ---------------------------------------------------------------------------- words

@@ -111,7 +111,15 @@ def _grids(name: str, snapshot: Tensor) -> Html:
     corner = snapshot.corner or snapshot.shape
     if len(corner) != len(snapshot.shape) or math.prod(corner) != len(snapshot.values):
         return markup.NOTHING
-    cells = _cells(snapshot.values)
+    # A cell for each value, shaded by its place between least and greatest; NaN and inf stand out.
+    floats = [as_float(value) for value in snapshot.values]
+    finite = [value for value in floats if math.isfinite(value)]
+    low, high = min(finite, default=0.0), max(finite, default=0.0)
+    step = (SHADES - 1) / (high - low) if math.isfinite(high - low) and high > low else 0.0
+    cells = [
+        tag("td", word, class_=f"s{round((value - low) * step)}" if math.isfinite(value) else "odd")
+        for word, value in zip(_words(snapshot.values, floats, finite), floats, strict=True)
+    ]
     if len(corner) == 1 and corner[0] > ONE_ROW:  # many values of one dimension are read like text
         cells += [_DOTS] if len(cells) < snapshot.shape[0] else []
         lines = [tag("tr", *cells[start : start + ROW]) for start in range(0, len(cells), ROW)]
@@ -139,19 +147,6 @@ def _slices(grids: Sequence[Html]) -> Html:
 def _grid(label: str, rows: Sequence[Html], caption: Html = markup.NOTHING) -> Html:
     label = _("values of {label}", label=label)
     return tag("table", caption, tag("tbody", *rows), class_="lb-grid", aria_label=label)
-
-
-def _cells(numbers: Sequence[Number]) -> list[Html]:
-    """A cell for each value, shaded by its place between least and greatest; NaN and inf stand out."""
-    floats = [as_float(value) for value in numbers]
-    finite = [value for value in floats if math.isfinite(value)]
-    low, high = min(finite, default=0.0), max(finite, default=0.0)
-    span = high - low
-    step = (SHADES - 1) / span if math.isfinite(span) and span > 0 else 0.0
-    return [
-        tag("td", word, class_=f"s{round((value - low) * step)}" if math.isfinite(value) else "odd")
-        for word, value in zip(_words(numbers, floats, finite), floats, strict=True)
-    ]
 
 
 def _words(numbers: Sequence[Number], floats: Sequence[float], finite: Sequence[float]) -> list[str]:

@@ -89,46 +89,41 @@ def storage(views: Sequence[View]) -> Html:
         n=count, size=amounts.size(first.storage_bytes or 0), ways=len(views),
     )  # fmt: skip
     width = count * CELL + 4
-    rows = [_row(name, tensor, width) for name, tensor in views]
-    return tag("figure", *rows, zoom(width), tag("figcaption", caption), class_="lb-storage")
-
-
-def _row(name: str, tensor: Tensor, width: int) -> Html:
-    """One view on the storage."""
-    strides, last = tensor.strides or (), tensor.shape[-1]
-    walk = indices(tensor)
-    rows = [walk[start : start + last] for start in range(0, len(walk), last)]
-    texts = [values.number(value).removesuffix(".0") for value in tensor.memory or ()]
+    texts = [values.number(value).removesuffix(".0") for value in first.memory or ()]
     texts = [
         text if len(text) <= 5 else f"{as_float(value):.2g}"
-        for text, value in zip(texts, tensor.memory or (), strict=True)
+        for text, value in zip(texts, first.memory or (), strict=True)
     ]
-    label = _(
-        "Storage in order: {memory}. {name}, shape {shape}, strides {strides}, offset {offset}, "
-        "reads the elements at {rows}.",
-        memory=" ".join(texts), name=name, shape=values.shape(tensor), strides=strides, offset=tensor.offset,
-        rows=_("; then ").join(" ".join(map(str, row)) for row in rows),
-    )  # fmt: skip
-    parts = []
-    for index, text in enumerate(texts):
-        x, touched = 2 + index * CELL, "on" if index in walk else "off"
-        parts.append(tag("rect", x=x, y=24, width=CELL, height=ROW, class_=touched))
-        parts.append(tag("text", text, x=x + CELL / 2, y=24 + 17))
-    # Above it the steps along the last axis, and upside down below it the first step to the next row.
-    parts += [_arc(*step) for step in sorted({step for row in rows for step in itertools.pairwise(row)})]
-    jumps = len(tensor.shape) > 1 and tensor.shape[-2] > 1
-    if jumps:
-        turned = f"matrix(1 0 0 -1 0 {48 + ROW})"
-        parts.append(tag("g", _arc(walk[0], walk[last]), class_="lb-jump", transform=turned))
-    drawing = svg(width, 24 + ROW + (24 if jumps else 2), label, *parts, class_="lb-strip")
-
-    way = _("strides {strides}", strides=strides)
-    if tensor.axes and len(tensor.axes) == len(strides):
-        steps = zip(tensor.axes, strides, strict=True)
-        way = ", ".join(_("+{n} to the next {axis}", n=stride, axis=axis) for axis, stride in steps)
-    way += _(", from {n}", n=tensor.offset) if tensor.offset else ""
-    words = tag("b", name), markup.text(f" {values.shape(tensor)} {way}")
-    return tag("div", tag("span", *words, class_="lb-striplabel"), drawing, class_="lb-striprow")
+    drawn = []
+    for name, tensor in views:
+        strides, last, walk = tensor.strides or (), tensor.shape[-1], indices(tensor)
+        rows = [walk[start : start + last] for start in range(0, len(walk), last)]
+        label = _(
+            "Storage in order: {memory}. {name}, shape {shape}, strides {strides}, offset {offset}, "
+            "reads the elements at {rows}.",
+            memory=" ".join(texts), name=name, shape=values.shape(tensor), strides=strides,
+            offset=tensor.offset, rows=_("; then ").join(" ".join(map(str, row)) for row in rows),
+        )  # fmt: skip
+        parts = []
+        for index, text in enumerate(texts):
+            x, touched = 2 + index * CELL, "on" if index in walk else "off"
+            parts.append(tag("rect", x=x, y=24, width=CELL, height=ROW, class_=touched))
+            parts.append(tag("text", text, x=x + CELL / 2, y=24 + 17))
+        # Above it the steps along the last axis, and upside down below it the first step to the next row.
+        parts += [_arc(*step) for step in sorted({step for row in rows for step in itertools.pairwise(row)})]
+        jumps = len(tensor.shape) > 1 and tensor.shape[-2] > 1
+        if jumps:
+            turned = f"matrix(1 0 0 -1 0 {48 + ROW})"
+            parts.append(tag("g", _arc(walk[0], walk[last]), class_="lb-jump", transform=turned))
+        drawing = svg(width, 24 + ROW + (24 if jumps else 2), label, *parts, class_="lb-strip")
+        way = _("strides {strides}", strides=strides)
+        if tensor.axes and len(tensor.axes) == len(strides):
+            steps = zip(tensor.axes, strides, strict=True)
+            way = ", ".join(_("+{n} to the next {axis}", n=stride, axis=axis) for axis, stride in steps)
+        way += _(", from {n}", n=tensor.offset) if tensor.offset else ""
+        words = tag("b", name), markup.text(f" {values.shape(tensor)} {way}")
+        drawn.append(tag("div", tag("span", *words, class_="lb-striplabel"), drawing, class_="lb-striprow"))
+    return tag("figure", *drawn, zoom(width), tag("figcaption", caption), class_="lb-storage")
 
 
 def _arc(a: int, b: int) -> Html:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from litbook.document.blocks import Explore
 from litbook.document.catalogue import _
-from litbook.document.explored import Chart, Point, chart, label, named
+from litbook.document.explored import Chart, chart, label, named
 from litbook.document.setting import Setting
 from litbook.html import drawings, figures, markup, note, pictures
 from litbook.html.markup import Html, tag
@@ -49,11 +49,30 @@ def figure(block: Explore, name: str, setting: Setting, up: str = "") -> Html:
     )  # why there is no value, where the script meets a gap
     picture = tag("div", *inside, class_=f"lb-chart lb-{block.grid.kind}", role="img", aria_label=block.alt)
     do, see = _words(block, setting)
-    parts = [*do, tag("div", *fields, class_="lb-sliders"), picture, _table(drawn), *see]
-    data = _data(drawn).replace("&", "&amp;").replace("'", "&#39;").replace("<", "&lt;")
+    # The author's point and both ends in numbers: what paper has of the others.
+    ends = drawn.ends()
+    head = tag("tr", tag("td"), *(tag("th", place, scope="col") for place, _point in ends))
+    rows = [
+        tag("tr", tag("th", name, scope="row"), *(tag("td", p.gap or p.texts[i]) for _place, p in ends))
+        for i, name in enumerate(name or _("value") for name in grid.names)
+    ]
+    table = tag("table", tag("thead", head), tag("tbody", *rows))
+    numbers = tag("details", tag("summary", _("In numbers")), table, class_="lb-open lb-innumbers")
+    parts = [*do, tag("div", *fields, class_="lb-sliders"), picture, numbers, *see]
+    # All points for the script: marks, texts, the limit and what a stack adds up to; of a gap its words.
+    points: list[str | list[object]] = []
+    for point in drawn.points:
+        rest = [point.limit, point.total] if point.limit >= 0 or point.total else []
+        points.append(drawn.in_words(point) if point.gap else [*point.marks, *point.texts, *rest])
+    places = [[label(slider, i) for i in range(len(slider.places))] for slider in grid.sliders]
+    data: dict[str, object] = {"kind": grid.kind, "names": grid.names, "places": places, "points": points}
+    if drawn.across:
+        data["across"] = drawn.across
+    json_text = json.dumps(data, separators=(",", ":"))
+    json_text = json_text.replace("&", "&amp;").replace("'", "&#39;").replace("<", "&lt;")
     opening = markup.opening("figure", class_="lb-explore", id=name)
     # JSON in ASCII: inside single quotes nothing else can end the attribute.
-    return Html(f"{opening[:-1]} data-grid='{data}'>{markup.join(parts)}</figure>")
+    return Html(f"{opening[:-1]} data-grid='{json_text}'>{markup.join(parts)}</figure>")
 
 
 def _words(block: Explore, setting: Setting) -> tuple[list[Html], list[Html]]:
@@ -132,13 +151,20 @@ def _keys(drawn: Chart) -> Iterator[Html]:
 def _curve(drawn: Chart) -> Iterator[Html]:
     """Lines over the first slider, and a dot on each where it stands."""
     grid, point = drawn.grid, drawn.start
-    lines = [
-        tag("path", d=_path(drawn, i), class_=f"lb-line lb-hue{i % COLOURS}") for i in range(len(grid.names))
-    ]
+    lines = []
+    for i in range(len(grid.names)):
+        # At the author's place of the second slider; gaps are left open.
+        path, apart = "", True
+        for column, x in enumerate(drawn.across):
+            there = drawn.points[grid.index((column, *grid.at[1:]))]
+            if there.marks:
+                path += f"{'M' if apart else 'L'}{x} {1000 - there.marks[i]}"
+            apart = not there.marks
+        lines.append(tag("path", d=path, class_=f"lb-line lb-hue{i % COLOURS}"))
     box = {"viewBox": "0 0 1000 1000", "preserveAspectRatio": "none", "aria_hidden": "true"}
-    x = drawn.across[grid.at[0]] / 10
+    start = drawn.across[grid.at[0]] / 10
     dots = [
-        tag("span", class_=f"lb-dot lb-hue{i % COLOURS}", style=f"--x:{x:g}%;--y:{mark / 10:g}%")
+        tag("span", class_=f"lb-dot lb-hue{i % COLOURS}", style=f"--x:{start:g}%;--y:{mark / 10:g}%")
         for i, mark in enumerate(point.marks)
     ]
     if point.limit >= 0:
@@ -153,50 +179,3 @@ def _curve(drawn: Chart) -> Iterator[Html]:
     yield tag("p", drawn.bottom, class_="lb-keys lb-axis")
     yield tag("p", *ends, class_="lb-keys lb-axis lb-ends")
     yield tag("p", *_keys(drawn), class_="lb-keys")
-
-
-def _path(drawn: Chart, index: int) -> str:
-    """One line of a curve at the author's place of the second slider; gaps are left open."""
-    grid, path, apart = drawn.grid, "", True
-    for column, x in enumerate(drawn.across):
-        point = drawn.points[grid.index((column, *grid.at[1:]))]
-        if point.marks:
-            path += f"{'M' if apart else 'L'}{x} {1000 - point.marks[index]}"
-        apart = not point.marks
-    return path
-
-
-def _table(drawn: Chart) -> Html:
-    """The author's point and both ends in numbers: what paper has of the others."""
-    ends = drawn.ends()
-    names = [name or _("value") for name in drawn.grid.names]
-    head = tag("tr", tag("td"), *(tag("th", place, scope="col") for place, _point in ends))
-    rows = [
-        tag("tr", tag("th", name, scope="row"), *(tag("td", p.gap or p.texts[i]) for _place, p in ends))
-        for i, name in enumerate(names)
-    ]
-    table = tag("table", tag("thead", head), tag("tbody", *rows))
-    return tag("details", tag("summary", _("In numbers")), table, class_="lb-open lb-innumbers")
-
-
-def _rest(point: Point) -> list[object]:
-    """The limit, and what a stack adds up to, where there are such."""
-    return [point.limit, point.total] if point.limit >= 0 or point.total else []
-
-
-def _data(drawn: Chart) -> str:
-    """All points for the script: marks, texts, the limit and what a stack adds up to; of a gap its words."""
-    points = [
-        drawn.in_words(point) if point.gap else [*point.marks, *point.texts, *_rest(point)]
-        for point in drawn.points
-    ]
-    places = [[label(slider, i) for i in range(len(slider.places))] for slider in drawn.grid.sliders]
-    data: dict[str, object] = {
-        "kind": drawn.grid.kind,
-        "names": drawn.grid.names,
-        "places": places,
-        "points": points,
-    }
-    if drawn.across:
-        data["across"] = drawn.across
-    return json.dumps(data, separators=(",", ":"))

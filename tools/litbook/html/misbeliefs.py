@@ -19,7 +19,6 @@ from litbook.document.setting import Citations, Setting
 from litbook.html import markup, note
 from litbook.html.bibliography import references
 from litbook.html.markup import Html, Page, tag
-from litbook.record.model import Piece, Section
 
 TITLE = later("Commonly said, measured otherwise")
 
@@ -49,7 +48,23 @@ def page(lectures: Sequence[Edition], bibliography: Bibliography = books.NOTHING
                 place = f"{folder}-{name.removesuffix('.md')}"
                 groups += [*heads, markup.heading(level, note.inline(title, setting), place)]
                 misbeliefs.sort(key=lambda m: (m[0].file, m[1].line))
-                entries = [_entry(book, folder, name, setting, *misbelief) for misbelief in misbeliefs]
+                entries = []
+                for section, piece, stamp in misbeliefs:  # and what the machine says
+                    way = books.way(books.INDEX, name).removeprefix("./")
+                    address = f"../{folder}/{way}#{book.line(name, section.file, piece.line)}"
+                    where, ident = _("line {n}", n=piece.line), f"L{piece.line}"
+                    if len(record.sources) > 1:
+                        where = f"{book.path(section).rpartition('/')[2]}, {where}"
+                        ident = f"{book.name(section.file)}-{ident}"
+                    thesis = note.inline(section.heading or section.name, setting)
+                    saying = markup.text("“"), note.inline(piece.text, setting), markup.text("”")
+                    source = thesis, " · ", tag("a", where, href=address), f" · {stamp}" if stamp else ""
+                    parts = [
+                        tag("p", *saying, class_="lb-saying"),
+                        tag("p", note.inline(piece.data, setting)),
+                        tag("p", *source, class_="lb-where"),
+                    ]
+                    entries.append(tag("li", *parts, id=f"{folder}-{ident}"))
                 groups.append(tag("ul", *entries, class_="lb-sayings"))
                 total, heads = total + len(misbeliefs), []
     summary = ngettext(
@@ -80,24 +95,3 @@ def _address(book: Book, folder: str, name: str) -> str | None:
     """Where a function of the lecture stands, from this page."""
     address = books.address(book, books.INDEX, name)
     return None if address is None else f"../{folder}/{address.removeprefix('./')}"
-
-
-def _entry(
-    book: Book, folder: str, page: str, setting: Setting, section: Section, piece: Piece, stamp: str
-) -> Html:
-    """One misbelief of a page of the lecture in `folder`, and what the machine says."""
-    way = books.way(books.INDEX, page).removeprefix("./")
-    address = f"../{folder}/{way}#{book.line(page, section.file, piece.line)}"
-    where, name = _("line {n}", n=piece.line), f"L{piece.line}"
-    if len(book.record.sources) > 1:
-        where = f"{book.path(section).rpartition('/')[2]}, {where}"
-        name = f"{book.name(section.file)}-{name}"
-    place = note.inline(section.heading or section.name, setting), " · ", tag("a", where, href=address)
-    saying = markup.text("“"), note.inline(piece.text, setting), markup.text("”")
-    return tag(
-        "li",
-        tag("p", *saying, class_="lb-saying"),
-        tag("p", note.inline(piece.data, setting)),
-        tag("p", *place, markup.text(f" · {stamp}" if stamp else ""), class_="lb-where"),
-        id=f"{folder}-{name}",
-    )

@@ -77,7 +77,17 @@ def data(record: Record, recordings: Sequence[Record] = ()) -> dict[str, str]:
     """
     made = dict[str, str]()
     for rank in range(max([1, *(len(section.shares) for section in record.sections)])):
-        book = books.of(_as_of(record, rank), books.NOTHING_CITED, recordings, [])
+        # The record as this rank has it; a section that ran on fewer as it is.
+        of = _("rank {n}", n=rank)
+        sections = (
+            structs.replace(of_rank(section, rank), heading=f"{section.heading or section.name} ({of})")
+            if rank < len(section.shares)
+            else section
+            for section in record.sections
+        )
+        book = books.of(
+            structs.replace(record, sections=tuple(sections)), books.NOTHING_CITED, recordings, []
+        )
         for page, track in tracks(book).items():
             if track.steps and rank < max(1, _ranks(record, book.sections(page))):
                 made[file_of(page, rank)] = script(page, track)
@@ -87,18 +97,6 @@ def data(record: Record, recordings: Sequence[Record] = ()) -> dict[str, str]:
 def _ranks(record: Record, sections: Iterable[Section]) -> int:
     """On how many ranks sections of a page ran at most; 0: on none."""
     return max((len(record.by_key[section.key].shares) for section in sections), default=0)
-
-
-def _as_of(record: Record, rank: int) -> Record:
-    """The record as this rank has it; a section that ran on fewer as it is."""
-    of = _("rank {n}", n=rank)
-    sections = (
-        structs.replace(of_rank(section, rank), heading=f"{section.heading or section.name} ({of})")
-        if rank < len(section.shares)
-        else section
-        for section in record.sections
-    )
-    return structs.replace(record, sections=tuple(sections))
 
 
 def tracks(book: Book) -> dict[str, Track]:

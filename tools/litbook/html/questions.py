@@ -10,7 +10,7 @@ import json
 import math
 
 from litbook.document import amounts, values
-from litbook.document.blocks import Answer, Question
+from litbook.document.blocks import Question
 from litbook.document.catalogue import _
 from litbook.document.drawable import has_card
 from litbook.document.setting import Setting
@@ -53,7 +53,22 @@ def box(question: Question, section: Section, setting: Setting, paper: list[Html
             items.append(tag("li", tag("b", amounts.short(exact, answer.unit or "")), ": ", mistake))
         wrong = tag("ul", *items, class_="lb-mistakes") if items else markup.NOTHING
         parts.append(_opening("answer", _("Answer"), tag("p", reply, class_="lb-reply"), why, drawn, wrong))
-        attributes = {"id": f"question-{n}", **_typed(answer)}
+        attributes = {"id": f"question-{n}"}
+        # What a script needs to judge what a reader types; nothing where there is no typing the answer.
+        several: list[Snapshot | Number] = [answer.value]
+        if isinstance(answer.value, Tensor) and (not answer.value.shape or values.is_short(answer.value)):
+            several = [*answer.value.values]
+        elif isinstance(answer.value, Sequence) and answer.value.length <= MOST:
+            several = [*answer.value.items]
+        typed = [_part(part) for part in several]
+        if typed and None not in typed:
+            attributes["data_answer"] = json.dumps(typed)
+            if answer.unit not in (None, "", "%"):  # a share is a plain number
+                attributes["data_unit"] = answer.unit
+            if answer.within != WITHIN:
+                attributes["data_within"] = f"{answer.within:g}"
+            if answer.wrong:  # what each mistake is stands below the answer
+                attributes["data_wrong"] = json.dumps([value for _mistake, value in answer.wrong])
         title.append(tag("a", " · ", _("answer {n}", n=n), href=f"#answer-{n}", class_="lb-onpaper"))
         heading = tag("a", note.inline(section.heading, setting), href=f"#question-{n}")
         paper.append(tag("li", tag("p", heading, ": ", reply), why, id=f"answer-{n}"))
@@ -68,28 +83,6 @@ def answers(paper: list[Html]) -> Html:
         return markup.NOTHING
     title = tag("p", _("Answers"), class_="lb-asktitle")
     return tag("div", title, tag("ol", *paper), class_="lb-onpaper lb-answers")
-
-
-def _typed(answer: Answer) -> dict[str, str | None]:
-    """What a script needs to judge what a reader types; nothing where there is no typing the answer."""
-    value = answer.value
-    parts: list[Snapshot | Number]
-    if isinstance(value, Tensor) and (not value.shape or values.is_short(value)):
-        parts = [*value.values]
-    elif isinstance(value, Sequence) and value.length <= MOST:
-        parts = [*value.items]
-    else:
-        parts = [value]
-    typed = [_part(part) for part in parts]
-    if not typed or None in typed:
-        return {}
-    within = {} if answer.within == WITHIN else {"data_within": f"{answer.within:g}"}
-    unit = (
-        {"data_unit": answer.unit} if answer.unit not in (None, "", "%") else {}
-    )  # a share is a plain number
-    # What each mistake is stands below the answer.
-    wrong = {"data_wrong": json.dumps([value for _mistake, value in answer.wrong])} if answer.wrong else {}
-    return {"data_answer": json.dumps(typed), **unit, **within, **wrong}
 
 
 def _part(part: Snapshot | Number) -> float | str | None:
