@@ -551,8 +551,16 @@ def _run(path: Path, asked: argparse.Namespace) -> int:
 
     findings = checks.judged(path, record, writing=True, words=asked.words)
     status = _close(record, against, kept, trouble, asked, findings)
-    if out is not None:
-        _write(out, record)
+    if out is not None:  # written whole or not at all
+        content = encoding.dumps(record).encode()
+        try:
+            if out.exists() and not out.is_file():  # a pipe, `/dev/stdout`: written to, not replaced
+                out.write_bytes(content)
+            else:
+                replace_whole(out, content)
+        except OSError as error:
+            why = f"--out {out}: {error.strerror}; nothing was written{way_out(error)}"
+            raise LitbookError(why) from None
     return status
 
 
@@ -680,22 +688,7 @@ def _compare(files: Sequence[Path]) -> int:
     return 1 if result.differences else 0
 
 
-# ---------------------------------------------------------------------------- the record in a file
-
-
-def _write(out: Path, record: model.Record) -> None:
-    """Write the record whole or not at all.
-
-    What is there and no file (a pipe, `/dev/stdout`) is written to, not replaced.
-    """
-    content = encoding.dumps(record).encode()
-    try:
-        if out.exists() and not out.is_file():
-            out.write_bytes(content)
-        else:
-            replace_whole(out, content)
-    except OSError as error:
-        raise LitbookError(f"--out {out}: {error.strerror}; nothing was written{way_out(error)}") from None
+# ---------------------------------------------------------------------------- what is said
 
 
 def harmless(text: str) -> str:

@@ -44,7 +44,21 @@ def mathml(source: str, display: str) -> tuple[Html, str]:
     tags = [text if star else f"({text})" for star, text in _TAG.findall(source)]
     if tags and (len(tags) > 1 or display != "block"):
         raise ValueError(r"\tag numbers a formula between $$, and each has one")
-    made = latex2mathml.converter.convert(_known(_TAG.sub("", source)), display=display)
+    # The same in the words that latex2mathml knows.
+
+    def environment(match: re.Match[str]) -> str:
+        if match[2] not in ENVIRONMENTS:
+            raise ValueError(f"the environment {match[2]!r} is unknown; known are {', '.join(ENVIRONMENTS)}")
+        return f"{match[1]}{{{ENVIRONMENTS[match[2]]}}}"
+
+    source = re.sub(r"(\\begin|\\end)\s*\{([^{}]*)\}", environment, _TAG.sub("", source))
+    source = re.sub(r"\\\\\s*\[[\d.]+\s*[a-z]{2}\]", r"\\\\", source)  # space between rows: always the same
+    bars = r"(?<!\\left)(?<!\\right)\\[lr]([vV])ert(?![A-Za-z])"  # as tall as a letter, not as their row
+    source = re.sub(bars, lambda m: "|" if m[1] == "v" else r"\|", source)
+    gap = re.compile(r"\\[,;: ]|~|\s")  # space in one, which latex2mathml would drop
+    operator = r"(\\operatorname\*?)\s*\{([^{}]*)\}"
+    source = re.sub(operator, lambda m: f"{m[1]}{{{gap.sub(chr(0x2009), m[2])}}}", source)
+    made = latex2mathml.converter.convert(source, display=display)
     if "<mi>&</mi>" in made or 'linebreak="newline"' in made:
         raise ValueError(r"& and \\ stand between \begin{aligned} and \end{aligned}, or the like")
     root = ET.fromstring(made)
@@ -60,23 +74,6 @@ def mathml(source: str, display: str) -> tuple[Html, str]:
                 if sub.tag.rpartition("}")[2] in _BELOW and sub[0].text in _LARGE:
                     sub[0].set("movablelimits", "true")
     return _html(root), "".join(tags)
-
-
-def _known(source: str) -> str:
-    """The same in the words that latex2mathml knows."""
-
-    def environment(match: re.Match[str]) -> str:
-        if match[2] not in ENVIRONMENTS:
-            raise ValueError(f"the environment {match[2]!r} is unknown; known are {', '.join(ENVIRONMENTS)}")
-        return f"{match[1]}{{{ENVIRONMENTS[match[2]]}}}"
-
-    source = re.sub(r"(\\begin|\\end)\s*\{([^{}]*)\}", environment, source)
-    source = re.sub(r"\\\\\s*\[[\d.]+\s*[a-z]{2}\]", r"\\\\", source)  # space between rows: always the same
-    bars = r"(?<!\\left)(?<!\\right)\\[lr]([vV])ert(?![A-Za-z])"  # as tall as a letter, not as their row
-    source = re.sub(bars, lambda m: "|" if m[1] == "v" else r"\|", source)
-    name = re.compile(r"\\[,;: ]|~|\s")  # space in one, which latex2mathml would drop
-    operator = r"(\\operatorname\*?)\s*\{([^{}]*)\}"
-    return re.sub(operator, lambda m: f"{m[1]}{{{name.sub(chr(0x2009), m[2])}}}", source)
 
 
 def _check(root: ET.Element) -> None:

@@ -130,29 +130,23 @@ def question(
     if check is not None and not _agree(answer, check):
         ways = f"answer: {_bounded_repr(answer)}\ncheck:  {_bounded_repr(check)}"
         raise AuthorError(f"question() has an answer that its check disagrees with: correct one\n{ways}")
-    mistakes = tuple(
-        (_text("question", mistake), _mistake(mistake, value, answer))
-        for mistake, value in (wrong or {}).items()
-    )
+    mistakes = list[tuple[str, float]]()
+    for mistake, value in (wrong or {}).items():
+        sentence = _text("question", mistake)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+            raise AuthorError(
+                f"question() takes a number for each wrong answer, not {value!r:.60}: {mistake!r:.60}"
+            )
+        if _agree(answer, value):
+            raise AuthorError(f"question() has a wrong answer that is right: {value!r:.60}: {mistake!r:.60}")
+        mistakes.append((sentence, float(value)))
     if _recorder is not None:
-        piece = Piece(
-            "question", 0, 0, 0, asked, helped, unit=unit, why=because, within=float(within), wrong=mistakes
-        )  # fmt: skip
+        more: dict[str, Any] = {"within": float(within), "wrong": tuple(mistakes)}
+        piece = Piece("question", 0, 0, 0, asked, helped, unit=unit, why=because, **more)
         _recorder.question(piece, answer)
     else:
         print(f"Question: {asked}\nAnswer: {_bounded_repr(answer)}{f' {unit}' if unit else ''}")
         print(f"{because}\n" if because else "")
-
-
-def _mistake(mistake: str, value: object, answer: object) -> float:
-    """The number that a mistake leads to."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise AuthorError(
-            f"question() takes a number for each wrong answer, not {value!r:.60}: {mistake!r:.60}"
-        )
-    if _agree(answer, value):
-        raise AuthorError(f"question() has a wrong answer that is right: {value!r:.60}: {mistake!r:.60}")
-    return float(value)
 
 
 def _agree(answer: object, check: object) -> bool:

@@ -139,28 +139,23 @@ def instrument_files(lecture: Lecture, probes: Probes, sections: Iterable[int] =
         if file.warns:
             compile(file.tree, file.filename, "exec", dont_inherit=True, optimize=0)
         try:
-            codes.append(_with_probes(_compiled(lecture, file, keys, untouched), probe_of))
+            with warnings.catch_warnings():
+                # Given already; and "'bytes' object is not callable": it will be.
+                warnings.simplefilter("ignore")
+                tree = _Writer(lecture, file, keys, untouched).module()
+                code = compile(tree, file.filename, "exec", dont_inherit=True, optimize=0)
+            codes.append(_with_probes(code, probe_of))
         except UnusableLecture as error:
             problems += error.problems
+        except SyntaxError as error:  # the text alone compiles, so it is what is shown
+            what = f"what is to be shown here cannot stand here: {error.msg}"
+            problems.append(Problem("bad-expression", what, file.place(error.lineno or 1)))
+        except RecursionError:
+            what = f"{file.path} nests its statements too deep to be followed"
+            problems.append(Problem("too-deep", what))
     if problems:
         raise UnusableLecture(problems)
     return codes
-
-
-def _compiled(
-    lecture: Lecture, file: File, keys: dict[str, bytes], untouched: Set[ast.AST]
-) -> types.CodeType:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # given already; and "'bytes' object is not callable": it will be
-            tree = _Writer(lecture, file, keys, untouched).module()
-            return compile(tree, file.filename, "exec", dont_inherit=True, optimize=0)
-    except SyntaxError as error:  # the text alone compiles, so it is what is shown
-        what = f"what is to be shown here cannot stand here: {error.msg}"
-        problem = Problem("bad-expression", what, file.place(error.lineno or 1))
-    except RecursionError:
-        problem = Problem("too-deep", f"{file.path} nests its statements too deep to be followed")
-    raise UnusableLecture([problem])
 
 
 def _with_probes(code: types.CodeType, probe_of: dict[object, object]) -> types.CodeType:

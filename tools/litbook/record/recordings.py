@@ -174,7 +174,27 @@ def _kept(section: model.Section) -> model.Section:
     """A section as a recording holds it; on each rank, where it ran on several."""
     if section.shares:
         return ranks.merged([_kept(rank) for rank in ranks.ranks_of(section)])
-    kept = replace(section, locals=()) if _is_whole(section) else _without_steps(section)
+    kept = replace(section, locals=())
+    if not _is_whole(section):  # without what pages have of their own
+        kept = replace(
+            kept,
+            statements=(),
+            frames=tuple(replace(frame, arguments=()) for frame in section.frames),
+            steps=(),
+            dropped=0,
+            unreached=(),
+            # A question is known by its text; its answer is compared.
+            pieces=tuple(
+                replace(piece, step=0, data="", why="", wrong=())
+                for piece in section.pieces
+                if piece.kind == "question"
+            ),
+            values=tuple(replace(value, step=0, reads=()) for value in section.values),
+            snapshots=tuple(
+                replace(shot, media="", form="") if isinstance(shot, model.Opaque) else shot
+                for shot in section.snapshots
+            ),
+        )
     # Its snapshots, without those that only local names had.
     used = [value.value for value in kept.values] + [piece.answer for piece in kept.pieces]
     used += [side.value for claim in kept.claims for side in claim.operands]
@@ -182,27 +202,3 @@ def _kept(section: model.Section) -> model.Section:
     places = {old: new for new, old in enumerate(sorted({number for number in used if number is not None}))}
     bare = ranks.renumbered(kept, places, range(len(kept.calls) + 1))
     return replace(bare, snapshots=tuple(kept.snapshots[number] for number in places), seconds=0.0)
-
-
-def _without_steps(section: model.Section) -> model.Section:
-    """A section without what pages have of their own."""
-    return replace(
-        section,
-        statements=(),
-        frames=tuple(replace(frame, arguments=()) for frame in section.frames),
-        steps=(),
-        dropped=0,
-        unreached=(),
-        # A question is known by its text; its answer is compared.
-        pieces=tuple(
-            replace(piece, step=0, data="", why="", wrong=())
-            for piece in section.pieces
-            if piece.kind == "question"
-        ),
-        values=tuple(replace(value, step=0, reads=()) for value in section.values),
-        locals=(),
-        snapshots=tuple(
-            replace(shot, media="", form="") if isinstance(shot, model.Opaque) else shot
-            for shot in section.snapshots
-        ),
-    )

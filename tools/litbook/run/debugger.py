@@ -36,7 +36,26 @@ def ask_at(at: str) -> None:
             terminal = -1
         if terminal < 0:
             raise NoTerminal
-        debugger = _debugger(terminal)
+        import pdb
+
+        class Debugger(pdb.Pdb):
+            """Asks at the terminal, and takes no step into what records the lecture."""
+
+            def interaction(self, *given: Any) -> None:
+                """Ask, and have the terminal as long; whose it was has it again."""
+                before = os.tcgetpgrp(terminal)
+                os.tcsetpgrp(terminal, os.getpgrp())
+                try:
+                    super().interaction(*given)
+                finally:
+                    with contextlib.suppress(OSError):  # that group has ended
+                        os.tcsetpgrp(terminal, before)
+
+        # Two files, as one that reads and writes cannot be buffered: a terminal has no places.
+        stdin, stdout = os.fdopen(os.dup(terminal)), os.fdopen(os.dup(terminal), "w")
+        debugger = Debugger(
+            stdin=stdin, stdout=stdout, skip=["litbook", "litbook.*"], nosigint=True, readrc=False
+        )
         if header is not None:
             debugger.message(header)
         debugger.set_trace(frame)
@@ -65,24 +84,3 @@ def ask_at(at: str) -> None:
 
     sys.breakpointhook = breakpointhook
     sys.meta_path.insert(0, Finder)
-
-
-def _debugger(terminal: int) -> Any:
-    import pdb
-
-    class Debugger(pdb.Pdb):
-        """Asks at the terminal, and takes no step into what records the lecture."""
-
-        def interaction(self, *given: Any) -> None:
-            """Ask, and have the terminal as long; whose it was has it again."""
-            before = os.tcgetpgrp(terminal)
-            os.tcsetpgrp(terminal, os.getpgrp())
-            try:
-                super().interaction(*given)
-            finally:
-                with contextlib.suppress(OSError):  # that group has ended
-                    os.tcsetpgrp(terminal, before)
-
-    # Two files, as one that reads and writes cannot be buffered: a terminal has no places.
-    stdin, stdout = os.fdopen(os.dup(terminal)), os.fdopen(os.dup(terminal), "w")
-    return Debugger(stdin=stdin, stdout=stdout, skip=["litbook", "litbook.*"], nosigint=True, readrc=False)

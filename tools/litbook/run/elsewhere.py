@@ -14,6 +14,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from multiprocessing import spawn
 from pathlib import Path
 from types import CodeType
@@ -53,8 +54,30 @@ def hear(
         return {**given, "init_main_from_path": str(first)}
 
     spawn.get_preparation_data = with_first
-    if asserts.nodes:
-        _watch_commands(path, {file.filename for file in lecture.files}, asserts)
+    if not asserts.nodes:
+        return
+    # Say it where a command runs a file of the lecture.
+    begin, files = subprocess.Popen.__init__, {str(path), *(file.filename for file in lecture.files)}
+
+    def asked(command: Any, where: Any = None) -> None:
+        with contextlib.suppress(TypeError, ValueError):  # what is no command says so itself
+            parts = shlex.split(os.fspath(command)) if isinstance(command, str | os.PathLike) else command
+            parts = [os.fsdecode(word) for word in parts]
+            if runs(parts, os.fsdecode(where or Path.cwd()), files, path.stem):
+                asserts.unheard(shlex.join(parts))
+
+    def popen(self: subprocess.Popen[Any], args: Any, *more: Any, **options: Any) -> None:
+        asked(args, options.get("cwd"))
+        begin(self, args, *more, **options)
+
+    def heard(call: Callable[..., object], *given: Any, **options: Any) -> object:
+        asked(given[1] if len(given) > 1 else given[0] if given else "")
+        return call(*given, **options)
+
+    subprocess.Popen.__init__ = popen  # type: ignore[method-assign]
+    for command in ("system", "execv", "execve", "execvp", "posix_spawn", "posix_spawnp"):
+        if hasattr(os, command):
+            setattr(os, command, partial(heard, getattr(os, command)))
 
 
 def join(path: str, words: str, folder: str, run: int) -> None:
@@ -68,35 +91,6 @@ def join(path: str, words: str, folder: str, run: int) -> None:
         recorder.asserts.belong_to(run, Desk(folder, "").late)
         sys.dont_write_bytecode = True
         watch_copies(lecture, instrument_files(lecture, recorder, {}))
-
-
-def _watch_commands(path: Path, files: set[str], asserts: Asserts) -> None:
-    """Say it where a command runs a file of the lecture."""
-    begin = subprocess.Popen.__init__
-
-    def popen(self: subprocess.Popen[Any], args: Any, *more: Any, **options: Any) -> None:
-        asked(args, options.get("cwd"))
-        begin(self, args, *more, **options)
-
-    def asked(command: Any, folder: Any = None) -> None:
-        with contextlib.suppress(TypeError, ValueError):  # what is no command says so itself
-            words = shlex.split(os.fspath(command)) if isinstance(command, str | os.PathLike) else command
-            words = [os.fsdecode(word) for word in words]
-            if runs(words, os.fsdecode(folder or Path.cwd()), files | {str(path)}, path.stem):
-                asserts.unheard(shlex.join(words))
-
-    subprocess.Popen.__init__ = popen  # type: ignore[method-assign]
-    for name in ("system", "execv", "execve", "execvp", "posix_spawn", "posix_spawnp"):
-        if call := getattr(os, name, None):
-            setattr(os, name, _heard(call, asked))
-
-
-def _heard(call: Callable[..., object], asked: Callable[[Any], None]) -> Callable[..., object]:
-    def heard(*given: Any, **options: Any) -> object:
-        asked(given[1] if len(given) > 1 else given[0] if given else "")
-        return call(*given, **options)
-
-    return heard
 
 
 def runs(words: Sequence[str], folder: str, files: set[str], module: str) -> bool:

@@ -28,49 +28,44 @@ def of_ranks(terminal: Terminal, record: Record) -> None:
             continue
         terminal.title(f"{'aside: ' * entry.aside}{entry.heading}", aside=entry.aside)
         for block in section.blocks(book, entry):
-            _block(terminal, book, entry.file, block)
-
-
-def _block(terminal: Terminal, book: books.Book, file: int, block: blocks.Block) -> None:
-    match block:
-        case blocks.Code(rows, dedent) | blocks.Guards(blocks.Code(rows, dedent)):
-            for row in rows:
-                line = book.lines[file][row.number - 1].text[dedent:]
-                if line.strip():
-                    terminal.say(Text.assemble((f"{row.number:>{GUTTER}}  ", "dim"), harmless(line)))
-                _entries(terminal, row.entries)
-        case blocks.Loose(entries):
-            _entries(terminal, entries)
-        case blocks.Ranks(count, simulated):
-            terminal.say(Text(margin.ranks(count, simulated), style="dim"))
-        case blocks.Absence(text) | blocks.Fold(state=text):
-            terminal.say(Text(harmless(text), style="yellow"))
-        case blocks.Shelf() | blocks.Failure() | blocks.Trouble() | blocks.Unshown() | blocks.Call():
-            pass  # cards are for pages; the end of the run lists what went wrong
-        case _:
-            terminal.told(block)
+            match block:
+                case blocks.Code(rows, dedent) | blocks.Guards(blocks.Code(rows, dedent)):
+                    for row in rows:
+                        line = book.lines[entry.file][row.number - 1].text[dedent:]
+                        if line.strip():
+                            terminal.say(Text.assemble((f"{row.number:>{GUTTER}}  ", "dim"), harmless(line)))
+                        _entries(terminal, row.entries)
+                case blocks.Loose(entries):
+                    _entries(terminal, entries)
+                case blocks.Ranks(count, simulated):
+                    terminal.say(Text(margin.ranks(count, simulated), style="dim"))
+                case blocks.Absence(text) | blocks.Fold(state=text):
+                    terminal.say(Text(harmless(text), style="yellow"))
+                case blocks.Shelf() | blocks.Failure() | blocks.Trouble() | blocks.Unshown() | blocks.Call():
+                    pass  # cards are for pages; the end of the run lists what went wrong
+                case _:
+                    terminal.told(block)
 
 
 def _entries(terminal: Terminal, entries: Sequence[blocks.Entry]) -> None:
     for entry in entries:
-        terminal.say(Text.assemble(MARGIN, *_parts(entry)))
-
-
-def _parts(entry: blocks.Entry) -> tuple[str | tuple[str, str], ...]:
-    match entry:
-        case blocks.Shown(ranks=ranks) if len(entry.text) > WIDE and len(ranks) > 1:
-            texts = (f"\n{MARGIN}  rank {rank}: {text}" for rank, text in enumerate(ranks))
-            return "→ ", (harmless(entry.name), "blue"), *map(harmless, texts)
-        case blocks.Shown():
-            told = filter(None, (entry.turns, "by rank" if entry.ranks else "", entry.measured))
-            remark = "".join(f"   ({words})" for words in told)
-            return "→ ", (harmless(entry.name), "blue"), " = ", harmless(entry.text), (remark, "dim")
-        case blocks.Judged():
-            sign, style = SIGNS.get(entry.verdict, ("–", "dim"))
-            words = "   ".join(filter(None, [entry.sides, entry.remark]))
-            return (f"{sign} {harmless(entry.caption)}", style), (f"   {harmless(words)}", "dim")
-        case blocks.Promise(text):
-            return ((f"✓ {harmless(text)}", "green"),)
-        case blocks.Raised(message):
-            return ((f"! {harmless(message)}", "bold red"),)
-    assert_never(entry)
+        parts: list[str | tuple[str, str]]
+        match entry:
+            case blocks.Shown(ranks=ranks) if len(entry.text) > WIDE and len(ranks) > 1:
+                texts = (f"\n{MARGIN}  rank {rank}: {text}" for rank, text in enumerate(ranks))
+                parts = ["→ ", (harmless(entry.name), "blue"), *map(harmless, texts)]
+            case blocks.Shown():
+                told = filter(None, (entry.turns, "by rank" if entry.ranks else "", entry.measured))
+                remark = "".join(f"   ({words})" for words in told)
+                parts = ["→ ", (harmless(entry.name), "blue"), " = ", harmless(entry.text), (remark, "dim")]
+            case blocks.Judged():
+                sign, style = SIGNS.get(entry.verdict, ("–", "dim"))
+                words = "   ".join(filter(None, [entry.sides, entry.remark]))
+                parts = [(f"{sign} {harmless(entry.caption)}", style), (f"   {harmless(words)}", "dim")]
+            case blocks.Promise(text):
+                parts = [(f"✓ {harmless(text)}", "green")]
+            case blocks.Raised(message):
+                parts = [(f"! {harmless(message)}", "bold red")]
+            case _:
+                assert_never(entry)
+        terminal.say(Text.assemble(MARGIN, *parts))

@@ -21,7 +21,8 @@ from typing import NamedTuple
 from litbook.errors import Problem
 from litbook.text.file import File
 from litbook.text.lecture import SECTIONS, Lecture, Watch
-from litbook.text.tree import Anchor, Definition, blocks, documented, own_nodes
+from litbook.text.scopes import targets
+from litbook.text.tree import Anchor, Definition, FunctionNode, blocks, documented, own_nodes
 
 DIRECTIVES = {  # each with what it says: of this the reference in the docs is made
     "inspect": "show these expressions, after the line has run: `x, f(y) as B`; alone, what the line assigns",
@@ -318,23 +319,15 @@ def attach(
 
 def _assigned(anchor: Anchor) -> list[str]:
     """What a statement gives a value, as expressions that show it; of a function its parameters."""
-    match anchor:
-        case ast.Assign(targets=given):
-            targets = [*given]
-        case ast.AnnAssign(target=target) | ast.AugAssign(target=target) | ast.For(target=target):
-            targets = [target]
-        case ast.With(items=items):
-            targets = [item.optional_vars for item in items if item.optional_vars]
-        case ast.FunctionDef(args=given) | ast.AsyncFunctionDef(args=given):
-            every = (*given.posonlyargs, *given.args, given.vararg, *given.kwonlyargs, given.kwarg)
-            return [arg.arg for arg in every if arg]
-        case _:
-            return []
-    names = list[str]()
-    while targets:
-        match targets.pop(0):
+    if isinstance(anchor, FunctionNode):
+        given = anchor.args
+        every = (*given.posonlyargs, *given.args, given.vararg, *given.kwonlyargs, given.kwarg)
+        return [arg.arg for arg in every if arg]
+    parts, names = targets(anchor), list[str]()
+    while parts:
+        match parts.pop(0):
             case ast.Tuple(elts=several) | ast.List(elts=several):
-                targets = [*several, *targets]
+                parts[:0] = several
             case ast.Starred(value=target) | target:
                 names.append(ast.unparse(target))
     return names

@@ -152,7 +152,24 @@ def plan_of(text: Text, root: int, raised: frozenset[str] = frozenset()) -> Plan
             before.append(statement)
     why = {i: reason for i in sections if (reason := _reason_of_text(text, i, raised))}
     while True:  # what stays a function reads other names, and so others may have to
-        plan = _with_closed(text, root, sections, before, why)
+        program, file = text.program, text.file(text.main) if text.main is not None else 0
+        keys_before = [(file, name) for node in before for name in text.reads(node) | scopes.sets(node)]
+        # What a section that lies open does itself, other than calling others and telling something; and of
+        # the questions in it the answers.
+        reads: dict[int, list[Key]] = {}
+        for i in (i for i in sections if i not in why):
+            body = text.body(i)
+            own_part = [node for node in body if text.target(node) in (None, *why) and not text.word(node)]
+            asked = [ast.Expr(answer[0]) for answer in map(text.answer, body) if answer]
+            reads[i] = text.keys(i, *own_part, *asked)
+        inside = program.reached(map(text.file, sections)) | {0}
+        chosen = [unit for unit in program.units if unit.file in inside and _has_effect(program, unit)]
+        closed = [(text.file(i), text.lecture.functions[i].name) for i in why]
+        start = [*closed, *keys_before, *(key for keys in reads.values() for key in keys)]
+        units = {*program.needed(start + [key for unit in chosen for key in unit.keys]), *chosen}
+        needed = {unit: None for unit in program.units if unit in units}
+        read = {key for unit in needed for key in unit.keys} | {*start}
+        plan = Plan(text, root, sections, why, before, keys_before, reads, needed, read)
         more = {i: reason for i in sections if i not in why and (reason := _reason(plan, i))}
         if not more:
             break
@@ -168,30 +185,6 @@ def _below(text: Text, index: int, above: tuple[int, ...] = ()) -> Iterator[int]
     for target in text.called.get(index, ()):
         if target not in (*above, index):
             yield from _below(text, target, (*above, index))
-
-
-def _with_closed(
-    text: Text, root: int, sections: list[int], before: list[ast.stmt], why: dict[int, str]
-) -> Plan:
-    """The plan where the sections in `why` stay functions."""
-    program, file = text.program, text.file(text.main) if text.main is not None else 0
-    keys_before = [(file, name) for node in before for name in text.reads(node) | scopes.sets(node)]
-    # What a section that lies open does itself, other than calling others and telling something; and of
-    # the questions in it the answers.
-    reads: dict[int, list[Key]] = {}
-    for i in (i for i in sections if i not in why):
-        body = text.body(i)
-        own_part = [node for node in body if text.target(node) in (None, *why) and not text.word(node)]
-        asked = [ast.Expr(answer[0]) for answer in map(text.answer, body) if answer]
-        reads[i] = text.keys(i, *own_part, *asked)
-    inside = program.reached(map(text.file, sections)) | {0}
-    chosen = [unit for unit in program.units if unit.file in inside and _has_effect(program, unit)]
-    closed = [(text.file(i), text.lecture.functions[i].name) for i in why]
-    start = [*closed, *keys_before, *(key for keys in reads.values() for key in keys)]
-    units = {*program.needed(start + [key for unit in chosen for key in unit.keys]), *chosen}
-    needed = {unit: None for unit in program.units if unit in units}
-    read = {key for unit in needed for key in unit.keys} | {*start}
-    return Plan(text, root, sections, why, before, keys_before, reads, needed, read)
 
 
 def _has_effect(program: Program, unit: Unit) -> bool:

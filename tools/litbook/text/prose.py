@@ -51,7 +51,24 @@ class Prose:
 def prose(lecture: Lecture) -> Iterator[Prose]:
     """Every text of `lecture` that is prose, in the order of its statements."""
     sources, program = [Source(file.text) for file in lecture.files], Program(lecture.names)
-    held = functools.cache(lambda function: _held(lecture, function, program))
+
+    @functools.cache
+    def held(function: ast.AST) -> frozenset[float]:
+        """The numbers in its code, and in what it names at the top of any file; not of sections."""
+        if isinstance(function, ast.Module):
+            return frozenset()
+        file = lecture.functions[lecture.function_of[function]].file
+        nodes = [function]
+        for binding in (program.binding(file, name) for name in scopes.reads(function)):
+            index = lecture.function_of.get(binding.node) if binding else None
+            is_section = index is not None and lecture.functions[index].kind in ("main", "part", "section")
+            nodes += [binding.node] if binding and not is_section else []
+        constants = (node.value for top in nodes for node in ast.walk(top) if isinstance(node, ast.Constant))
+        numbers = (
+            value for value in constants if isinstance(value, int | float) and not isinstance(value, bool)
+        )
+        return frozenset(float(min(abs(number), sys.float_info.max)) for number in numbers)
+
     local = functools.cache(
         lambda node: scopes.local_names(node) if isinstance(node, FunctionNode) else frozenset()
     )
@@ -157,18 +174,3 @@ _FIELD = r"\{[^{}]*\}"  # what `format` fills
 def _formatted(passage: Passage, fields: str) -> Passage:
     """A passage with a hole over every field that `%` or `format` fills."""
     return Passage(re.sub(fields, lambda match: HOLE * len(match[0]), passage.text), passage.places)
-
-
-def _held(lecture: Lecture, function: ast.AST, program: Program) -> frozenset[float]:
-    """The numbers in the code of `function`, and of what it names at the top of any file; not of sections."""
-    if isinstance(function, ast.Module):
-        return frozenset()
-    file = lecture.functions[lecture.function_of[function]].file
-    nodes = [function]
-    for binding in (program.binding(file, name) for name in scopes.reads(function)):
-        index = lecture.function_of.get(binding.node) if binding else None
-        is_section = index is not None and lecture.functions[index].kind in ("main", "part", "section")
-        nodes += [binding.node] if binding and not is_section else []
-    constants = (node.value for top in nodes for node in ast.walk(top) if isinstance(node, ast.Constant))
-    numbers = (value for value in constants if isinstance(value, int | float) and not isinstance(value, bool))
-    return frozenset(float(min(abs(number), sys.float_info.max)) for number in numbers)

@@ -126,19 +126,12 @@ def touched(statement: ast.stmt, *, arguments: bool = True) -> tuple[str, ...]:
     out, which may stand where nothing evaluates it. Of a call alone these are what its method is of, and its
     arguments unless `arguments` is false.
     """
+    parts = targets(statement)
     match statement:
-        case ast.Assign(targets=targets):
-            parts: list[ast.AST] = [*targets]
-        case ast.AugAssign(target=target) | ast.AnnAssign(target=target, value=ast.expr()):
-            parts = [target]
-        case ast.For(target=target) | ast.AsyncFor(target=target):
-            parts = [target]
-        case ast.With(items=items) | ast.AsyncWith(items=items):
-            parts = [item.optional_vars for item in items if item.optional_vars]
+        case ast.AnnAssign(value=None):
+            parts = []
         case ast.Expr(ast.Call(func, args)):  # `x.add_(1)`, `clip(grads)`
             parts = [*[func] * isinstance(func, ast.Attribute), *args * arguments]
-        case _:
-            parts = []
     names = list[str]()
     while parts:
         match parts.pop(0):
@@ -149,6 +142,20 @@ def touched(statement: ast.stmt, *, arguments: bool = True) -> tuple[str, ...]:
             case ast.Starred(inner) | ast.Attribute(inner) | ast.Subscript(inner):
                 parts.insert(0, inner)
     return tuple(dict.fromkeys(names))
+
+
+def targets(statement: ast.AST) -> list[ast.expr]:
+    """What stands where a statement gives values: `x` and `(y, *z)` of `x = (y, *z) = …`."""
+    match statement:
+        case ast.Assign(targets=several):
+            return [*several]
+        case ast.AugAssign(target=target) | ast.AnnAssign(target=target):
+            return [target]
+        case ast.For(target=target) | ast.AsyncFor(target=target):
+            return [target]
+        case ast.With(items=items) | ast.AsyncWith(items=items):
+            return [item.optional_vars for item in items if item.optional_vars]
+    return []
 
 
 @functools.lru_cache(maxsize=4096)
