@@ -63,7 +63,14 @@ def entries(
         texts = tuple(_course(shown[key], rank) if key in shown else "–" for rank, shown in of_ranks)
         seen = {tuple(v.value for v in shown.get(key, ())) for _rank, shown in of_ranks}
         if len(seen) > 1:
-            entry = replace(entry, text=_in_a_row(texts), ranks=texts)
+            # `0 · 1 · 2 · 3`; what all say at the beginning, `float32 [2] · 8 B · `, once.
+            words = [text.split(" · ") for text in texts]
+            alike = itertools.takewhile(lambda column: len(set(column)) == 1, zip(*words, strict=False))
+            common = "".join(f"{column[0]} · " for column in alike)
+            rest = [text.removeprefix(common) for text in texts]
+            sign = " | " if any(mark in text for text in rest for mark in ("·", ",")) else " · "
+            in_a_row = common + sign.join(rest) if len({*texts}) > 1 else texts[0]
+            entry = replace(entry, text=in_a_row, ranks=texts)
         by_line[group[0].line].append(entry)
     for claim in evidence.claims:
         beside = by_line[claim.line]
@@ -145,19 +152,6 @@ def _shown(group: Sequence[Value], evidence: Evidence, others: Sequence[Other], 
         tuple(elsewhere),
         any(v.error for v in group),
     )
-
-
-def _in_a_row(texts: Sequence[str]) -> str:
-    """What each rank had, `0 · 1 · 2 · 3`; what all say at the beginning, `float32 [2] · 8 B · `, once."""
-    first, *others = dict.fromkeys(texts)
-    if not others:
-        return first
-    words = [text.split(" · ") for text in texts]
-    alike = itertools.takewhile(lambda column: len(set(column)) == 1, zip(*words, strict=False))
-    common = "".join(f"{column[0]} · " for column in alike)
-    rest = [text.removeprefix(common) for text in texts]
-    sign = " | " if any(mark in text for text in rest for mark in ("·", ",")) else " · "
-    return common + sign.join(rest)
 
 
 def _course(group: Sequence[Value], evidence: Evidence) -> str:

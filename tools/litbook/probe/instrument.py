@@ -379,7 +379,15 @@ class _Writer:
             return asserting
         new = copy.copy(node)
         before = self.folding, self.function, self.loop
-        self.folding = not _is_suspended(node, self.file.text_of(node))
+        # Whether it may stop half-way and go on later, as a generator or a coroutine does.
+        suspends, text = (
+            ast.Yield | ast.YieldFrom | ast.Await | ast.AsyncFor | ast.AsyncWith,
+            self.file.text_of(node),
+        )
+        spelled = any(word in text for word in ("yield", "await", "async"))
+        self.folding = not isinstance(node, ast.AsyncFunctionDef) and not (
+            spelled and any(isinstance(inner, suspends) for inner in own_nodes(node))
+        )
         self.function, self.loop = node, None
         new.body = self._function_body(node, node.body)
         self.folding, self.function, self.loop = before
@@ -433,7 +441,11 @@ class _Writer:
         claim = self._call("claim", node, number)
         test = self._test(node, self.lecture.claims[number].operands, number)
         caption = None if isinstance(node.msg, ast.Constant) else node.msg
-        if caption is None and _is_asked_once(node.test):
+        asked = node.test  # is its truth asked once also where it is not what an `if` tests?
+        while isinstance(asked, ast.UnaryOp) and isinstance(asked.op, ast.Not):
+            asked = asked.operand
+        chained = isinstance(asked, ast.Compare) and len(asked.ops) > 1
+        if caption is None and not isinstance(asked, ast.BoolOp) and not chained:
             failed = _at(node.test, ast.UnaryOp(ast.Not(), test))  # where a truth that raises is looked for
             return [_at(node, ast.Expr(self._call("verdict", node, step, claim, failed)))]
         holds, fails = (self._verdict(name, node, number, caption) for name in ("holds", "fails"))
@@ -487,7 +499,16 @@ class _Writer:
         An infinite one holds of everything; and so may what `all` and `any` look at, if that is nothing.
         """
         statement, test, copies = self.lecture.statement_of[node], node.test, dict[int, Any]()
-        calls = [inner for inner in ast.walk(test) if isinstance(inner, ast.Call) and _may_be_idle(inner)]
+        # Calls that may hold of everything: they have a tolerance, or look at many things.
+        calls = [
+            call
+            for call in ast.walk(test)
+            if isinstance(call, ast.Call)
+            and (
+                _named(call.func) in (*_LOOKING, *_CLOSE)
+                or any(keyword.arg in _TOLERANCES for keyword in call.keywords)
+            )
+        ]
         if calls:
             test = copy.deepcopy(test, copies)
         for call in (copies[id(call)] for call in calls):
@@ -583,12 +604,6 @@ class _Writer:
         return self._guarded(node, probe, self._probe("unread", node, number))
 
 
-def _may_be_idle(call: ast.Call) -> bool:
-    """Whether a call may hold of everything: it has a tolerance, or looks at many things."""
-    named = _named(call.func)
-    return named in (*_LOOKING, *_CLOSE) or any(keyword.arg in _TOLERANCES for keyword in call.keywords)
-
-
 def _named(node: ast.expr) -> str:
     """The last name of what decides an assert: `contiguous` of `x.contiguous`, and with `()` of a call."""
     match node:
@@ -613,21 +628,5 @@ def _has_block(node: ast.AST) -> bool:
     return any(getattr(node, name, None) for name in ("body", "cases")) and isinstance(node, ast.stmt)
 
 
-def _is_asked_once(test: ast.expr) -> bool:
-    """Whether the truth of what comes out of a test is asked once also where it is not what an `if` tests."""
-    while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        test = test.operand
-    return not isinstance(test, ast.BoolOp) and not (isinstance(test, ast.Compare) and len(test.ops) > 1)
-
-
 def _is_future_import(node: ast.stmt) -> bool:
     return isinstance(node, ast.ImportFrom) and node.module == "__future__"
-
-
-def _is_suspended(node: Definition, text: str) -> bool:
-    """Whether a function may stop half-way and go on later, as a generator or a coroutine does."""
-    if isinstance(node, ast.AsyncFunctionDef):
-        return True
-    suspends = ast.Yield | ast.YieldFrom | ast.Await | ast.AsyncFor | ast.AsyncWith
-    spelled = any(word in text for word in ("yield", "await", "async"))
-    return spelled and any(isinstance(inner, suspends) for inner in own_nodes(node))

@@ -488,7 +488,9 @@ class Preview:
 
     def changed(self, paths: set[Path]) -> None:
         """These files were saved, made or removed."""
-        folder, there = self.project.folder, _lectures(self)
+        folder, there = self.project.folder, [*self.drafts]
+        with contextlib.suppress(LitbookError):  # else those there were; `refresh` says why nobody can tell
+            there = self.project.lectures() if folder.is_dir() else there
         inside = {path for path in paths if folder in path.parents}
         gone = [path for path in self.drafts if path not in there]
         with self.lock:
@@ -535,14 +537,6 @@ def _watch(preview: Preview, saves: Saves) -> None:
         elif untidy and not preview.todo and time.monotonic() - last > TIDY:
             gc.collect()  # now, when nobody waits; see `_served`
             untidy = False
-
-
-def _lectures(preview: Preview) -> list[Path]:
-    """Those there are; those there were, where `refresh` says why nobody can tell."""
-    with contextlib.suppress(LitbookError):
-        if preview.project.folder.is_dir():
-            return preview.project.lectures()
-    return [*preview.drafts]
 
 
 def _is_of(file: Path, lecture: Path) -> bool:

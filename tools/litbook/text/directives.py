@@ -306,31 +306,25 @@ def attach(
         _mark(lecture, file, directive, anchor, problems)
         watches = directive.watches
         if directive.name == "inspect" and not directive.content and not directive.in_remark:
-            watches = tuple(
-                Watch("inspect", text, None, directive.line, _parsed(text)) for text in _assigned(anchor)
-            )
+            # What the statement gives a value, as expressions that show it; of a function its parameters.
+            parts, names = targets(anchor), list[str]()
+            if isinstance(anchor, FunctionNode):
+                given = anchor.args
+                every = (*given.posonlyargs, *given.args, given.vararg, *given.kwonlyargs, given.kwarg)
+                names = [arg.arg for arg in every if arg]
+            while parts:
+                match parts.pop(0):
+                    case ast.Tuple(elts=several) | ast.List(elts=several):
+                        parts[:0] = several
+                    case ast.Starred(value=target) | target:
+                        names.append(ast.unparse(target))
+            watches = tuple(Watch("inspect", n, None, directive.line, _parsed(n)) for n in names)
             if not watches:
                 what, way_out = "@inspect names no expression", "write what to show: # @inspect x.shape"
                 problems.append(directive.problem(file, "bad-directive", what, way_out))
         for watch in watches:
             lecture.watches_of.setdefault(anchor, []).append(len(lecture.watches))
             lecture.watches.append(replace(watch, file=file.number))
-
-
-def _assigned(anchor: Anchor) -> list[str]:
-    """What a statement gives a value, as expressions that show it; of a function its parameters."""
-    if isinstance(anchor, FunctionNode):
-        given = anchor.args
-        every = (*given.posonlyargs, *given.args, given.vararg, *given.kwonlyargs, given.kwarg)
-        return [arg.arg for arg in every if arg]
-    parts, names = targets(anchor), list[str]()
-    while parts:
-        match parts.pop(0):
-            case ast.Tuple(elts=several) | ast.List(elts=several):
-                parts[:0] = several
-            case ast.Starred(value=target) | target:
-                names.append(ast.unparse(target))
-    return names
 
 
 def _mark(
