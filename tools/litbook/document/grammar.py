@@ -26,44 +26,7 @@ from markdown_it.rules_inline import StateInline, link
 from markdown_it.token import Token
 from markdown_it.tree import SyntaxTreeNode
 
-from litbook.document.note import (
-    Block,
-    Box,
-    Break,
-    Call,
-    Cell,
-    Citation,
-    Code,
-    Display,
-    Emphasis,
-    Fence,
-    Fold,
-    Footnote,
-    Heading,
-    Hole,
-    Inline,
-    Item,
-    Link,
-    List,
-    Math,
-    Meaning,
-    Name,
-    Note,
-    Paragraph,
-    Quote,
-    Reference,
-    Refusal,
-    Rule,
-    Strong,
-    Tab,
-    Table,
-    Tabs,
-    Term,
-    Terms,
-    Text,
-    kind,
-    plain,
-)
+from litbook.document import note as tree
 from litbook.document.visible import visible
 from litbook.text.words import COLOURS
 
@@ -76,30 +39,30 @@ HOLE = "\ue000"  # a private character, which stands for what a run puts there
 LABEL = r"\[@((?:fig|tab|eq):[\w.-]+)\]"
 
 
-def read(text: str, hole: str = HOLE) -> Note:
+def read(text: str, hole: str = HOLE) -> tree.Note:
     """The tree of a note; each character `hole` in words is a `Hole`. Raises nothing, whatever the text."""
     return _read(text, hole, phrase=False)
 
 
-def phrase(text: str) -> Note:
+def phrase(text: str) -> tree.Note:
     """The tree of a heading or caption: one paragraph, in which nothing begins a list, a heading, a table."""
     return _read(" ".join(text.split()), HOLE, phrase=True)
 
 
 @functools.lru_cache(maxsize=8192)  # pages, notebooks and several checks read a lecture's texts
-def _read(text: str, hole: str, phrase: bool) -> Note:
+def _read(text: str, hole: str, phrase: bool) -> tree.Note:
     clean = "".join(visible(text))
-    as_text = (Paragraph(0, (Text(0, clean),)),) if clean.strip() else ()
+    as_text = (tree.Paragraph(0, (tree.Text(0, clean),)),) if clean.strip() else ()
     if len(clean) > LONGEST:
         what = f"this note is longer than {LONGEST:,} characters"
-        return Note(clean, as_text, refusals=(Refusal("prose", what, "make it several notes"),))
+        return tree.Note(clean, as_text, refusals=(tree.Refusal("prose", what, "make it several notes"),))
     env: dict[str, Any] = {"notes": {}, "calls": {}, "refusals": []}
     tokens = _markdown().parseInline(clean, env) if phrase else _markdown().parse(clean, env)
     try:
         return _Tree(clean, env, hole).note(tokens)
     except _TooDeep:
         what = "this note is nested too deeply to be laid out"
-        return Note(clean, as_text, refusals=(Refusal("prose", what, "make it several notes"),))
+        return tree.Note(clean, as_text, refusals=(tree.Refusal("prose", what, "make it several notes"),))
 
 
 # ---------------------------------------------------------------------------- rules for blocks
@@ -373,7 +336,9 @@ def _picture(state: StateInline, silent: bool) -> bool:
     length, pending = len(state.tokens), state.pending
     if link(state, silent):
         what = "a note cannot hold a picture"
-        state.env["refusals"].append(Refusal("picture-in-note", what, "use image(path, alt=…) or figure(…)"))
+        state.env["refusals"].append(
+            tree.Refusal("picture-in-note", what, "use image(path, alt=…) or figure(…)")
+        )
         return True
     state.pos -= 1
     del state.tokens[length:]
@@ -411,7 +376,7 @@ def _bare(state: StateInline, silent: bool) -> bool:
 
 
 def _refuse(state: StateBlock | StateInline, what: str, way_out: str, about: str) -> None:
-    state.env["refusals"].append(Refusal("prose", what, way_out, about))
+    state.env["refusals"].append(tree.Refusal("prose", what, way_out, about))
 
 
 class _Helpers:
@@ -474,18 +439,18 @@ class _Tree:
 
     def __init__(self, text: str, env: dict[str, Any], hole: str) -> None:
         self.text, self.env, self.hole = text, env, hole
-        self.refusals: list[Refusal] = env["refusals"]
+        self.refusals: list[tree.Refusal] = env["refusals"]
         self.lines = [0, *(match.end() for match in re.finditer("\n", text))]  # where each begins
         self.last = (
             0  # the offset behind the words that were placed last: cells of one line follow one another
         )
-        self.footnotes: dict[str, tuple[int, str, tuple[Block, ...]]] = {}
+        self.footnotes: dict[str, tuple[int, str, tuple[tree.Block, ...]]] = {}
 
-    def note(self, tokens: list[Token]) -> Note:
+    def note(self, tokens: list[Token]) -> tree.Note:
         """The whole tree."""
         root = SyntaxTreeNode(tokens)
         if tokens and tokens[0].type == "inline":  # a phrase
-            blocks: tuple[Block, ...] = (Paragraph(0, self.words(root.children[0])),)
+            blocks: tuple[tree.Block, ...] = (tree.Paragraph(0, self.words(root.children[0])),)
         else:
             blocks = self.blocks(root.children)
         calls: dict[str, int] = self.env["calls"]
@@ -494,66 +459,70 @@ class _Tree:
             way_out = f"write [^{name}] where it belongs"
             self.refuse(f"nothing calls the footnote [^{name}]", way_out, f"[^{name}]:")
         footnotes = [
-            Footnote(*self.footnotes[name], calls.get(name, 0)) for name in names if name in self.footnotes
+            tree.Footnote(*self.footnotes[name], calls.get(name, 0))
+            for name in names
+            if name in self.footnotes
         ]
-        return Note(self.text, blocks, tuple(footnotes), tuple(self.refusals))
+        return tree.Note(self.text, blocks, tuple(footnotes), tuple(self.refusals))
 
     def refuse(self, what: str, way_out: str, about: str) -> None:
         """Keep what the note cannot hold."""
-        self.refusals.append(Refusal("prose", what, way_out, about))
+        self.refusals.append(tree.Refusal("prose", what, way_out, about))
 
     # -- blocks
 
-    def blocks(self, nodes: Iterable[SyntaxTreeNode], depth: int = 0) -> tuple[Block, ...]:
+    def blocks(self, nodes: Iterable[SyntaxTreeNode], depth: int = 0) -> tuple[tree.Block, ...]:
         """These blocks, `depth` of which lie around them."""
         if depth > DEEPEST:
             raise _TooDeep
-        blocks: list[Block] = []
+        blocks: list[tree.Block] = []
         for node in nodes:
             block = self.block(node, depth)
             if block is None:
                 continue
             above = blocks[-1] if blocks else None
             match above, block:
-                case Tabs(tabs=tabs), Tabs() if not node.meta["match"]["set"].startswith("!"):
+                case tree.Tabs(tabs=tabs), tree.Tabs() if not node.meta["match"]["set"].startswith("!"):
                     blocks[-1] = replace(above, tabs=(*tabs, *block.tabs))
                     continue
-                case Terms(parts=parts), Terms():
+                case tree.Terms(parts=parts), tree.Terms():
                     blocks[-1] = replace(above, parts=(*parts, *block.parts))
                     continue
-                case Paragraph(children=(Name(label=label), *_)), Table() if label.startswith("tab:"):
+                case tree.Paragraph(children=(tree.Name(label=label), *_)), tree.Table() if label.startswith(
+                    "tab:"
+                ):
                     blocks[-1] = replace(block, caption=above.children)
                     continue
             blocks.append(block)
         for block in blocks:
             match block:
-                case Paragraph(children=(Name(label=label), *_)) if label.startswith("tab:"):
+                case tree.Paragraph(children=(tree.Name(label=label), *_)) if label.startswith("tab:"):
                     what = f"Table {label.partition(':')[2]} has a caption and no table"
                     self.refuse(what, "put the caption above the table", "[@tab:")
         return tuple(blocks)
 
-    def block(self, node: SyntaxTreeNode, depth: int) -> Block | None:  # noqa: PLR0911 (a case for each)
+    def block(self, node: SyntaxTreeNode, depth: int) -> tree.Block | None:  # noqa: PLR0911 (a case for each)
         """One block; None for the text of a footnote, which has its place below the note."""
         first = node.map[0] if node.map else 0
         line = self.text[self.lines[first] :].partition("\n")[0] if first < len(self.lines) else ""
         at = self.lines[min(first, len(self.lines) - 1)] + len(line) - len(line.lstrip())
         match node.type:
             case "paragraph":
-                return Paragraph(at, self.words(node.children[0]), tight=node.hidden)
+                return tree.Paragraph(at, self.words(node.children[0]), tight=node.hidden)
             case "heading":
-                return Heading(at, int(node.tag[1]), self.words(node.children[0]))
+                return tree.Heading(at, int(node.tag[1]), self.words(node.children[0]))
             case "blockquote":
-                return Quote(at, self.blocks(node.children, depth + 1))
+                return tree.Quote(at, self.blocks(node.children, depth + 1))
             case "bullet_list" | "ordered_list":
                 start = int(node.attrs.get("start", 1)) if node.type == "ordered_list" else None
                 items = tuple(self.item(child, depth + 1) for child in node.children)
-                return List(at, items, start, node.markup)
+                return tree.List(at, items, start, node.markup)
             case "terms":
-                return Terms(at, tuple(self.term(child, depth + 1) for child in node.children))
+                return tree.Terms(at, tuple(self.term(child, depth + 1) for child in node.children))
             case "fence" | "code_block":
                 return self.fence(at, node)
             case "display":
-                return Display(at, node.content, node.info)
+                return tree.Display(at, node.content, node.info)
             case "table":
                 return self.table(at, node)
             case "box":
@@ -562,32 +531,36 @@ class _Tree:
                 self.footnotes[node.info] = at, node.info, self.blocks(node.children, depth + 1)
                 return None
             case "hr":
-                return Rule(at)
+                return tree.Rule(at)
         raise AssertionError(node.type)
 
-    def item(self, node: SyntaxTreeNode, depth: int) -> Item:
+    def item(self, node: SyntaxTreeNode, depth: int) -> tree.Item:
         """An item; `[x]` before its text says that a task is done."""
         blocks = self.blocks(node.children, depth)
         at = self.lines[node.map[0]] if node.map else 0
         match blocks:
-            case (Paragraph(children=(Text(text=text) as words, *rest)) as first, *others):
+            case (tree.Paragraph(children=(tree.Text(text=text) as words, *rest)) as first, *others):
                 if match := re.match(r"\[([ xX])\](?:\s|$)", text):
-                    left = [Text(words.at + match.end(), text[match.end() :])] if text[match.end() :] else []
-                    return Item(at, (replace(first, children=(*left, *rest)), *others), match[1] != " ")
-        return Item(at, blocks)
+                    left = (
+                        [tree.Text(words.at + match.end(), text[match.end() :])]
+                        if text[match.end() :]
+                        else []
+                    )
+                    return tree.Item(at, (replace(first, children=(*left, *rest)), *others), match[1] != " ")
+        return tree.Item(at, blocks)
 
-    def term(self, node: SyntaxTreeNode, depth: int) -> Term | Meaning:
+    def term(self, node: SyntaxTreeNode, depth: int) -> tree.Term | tree.Meaning:
         """A term, or what one means; a meaning of one paragraph is only its words."""
         at = self.lines[node.map[0]] if node.map else 0
         if node.type == "term":
-            return Term(at, self.words(node.children[0]))
+            return tree.Term(at, self.words(node.children[0]))
         match self.blocks(node.children, depth):
-            case (Paragraph() as only,):
-                return Meaning(at, (replace(only, tight=True),))
+            case (tree.Paragraph() as only,):
+                return tree.Meaning(at, (replace(only, tight=True),))
             case several:
-                return Meaning(at, several)
+                return tree.Meaning(at, several)
 
-    def fence(self, at: int, node: SyntaxTreeNode) -> Fence:
+    def fence(self, at: int, node: SyntaxTreeNode) -> tree.Fence:
         """Code; what else stands behind the name of its language is refused."""
         match = re.match(r"[\w+#.-]*", node.info.strip())
         language = match[0] if match else ""
@@ -595,40 +568,42 @@ class _Tree:
         if more or language == "mermaid":
             what = f"a fence takes the name of a language, nothing like {more or 'mermaid'!r}"
             self.refuse(what, "leave it out; a drawing is a figure(…)", f"{node.markup}{node.info}".strip())
-        return Fence(at, node.content.rstrip("\n"), language)
+        return tree.Fence(at, node.content.rstrip("\n"), language)
 
-    def table(self, at: int, node: SyntaxTreeNode) -> Table:
+    def table(self, at: int, node: SyntaxTreeNode) -> tree.Table:
         """A table; each of its cells is placed behind the one before."""
         rows = [row for part in node.children for row in part.children]
         cells = [
-            tuple(Cell(self.last, self.words(cell.children[0], cell=True)) for cell in row.children)
+            tuple(tree.Cell(self.last, self.words(cell.children[0], cell=True)) for cell in row.children)
             for row in rows
         ]
         edges = tuple(str(c.attrs.get("style", "")).removeprefix("text-align:") for c in rows[0].children)
-        return Table(at, cells[0], edges, tuple(cells[1:]))
+        return tree.Table(at, cells[0], edges, tuple(cells[1:]))
 
-    def box(self, at: int, node: SyntaxTreeNode, depth: int) -> Block:
+    def box(self, at: int, node: SyntaxTreeNode, depth: int) -> tree.Block:
         """A box, a fold or a tab; one without a text is refused."""
         opening = node.meta["match"]
         words, inside = self.words(node.children[0]), self.blocks(node.children[1:], depth)
         kinds = tuple((opening["kinds"] or opening["folded"] or "").lower().split())
         title = words if node.meta["titled"] else None
-        block: Tabs | Box | Fold
+        block: tree.Tabs | tree.Box | tree.Fold
         if opening["tab"] is not None:
-            block = Tabs(at, (Tab(at, words, inside, "+" in opening["set"]),))
+            block = tree.Tabs(at, (tree.Tab(at, words, inside, "+" in opening["set"]),))
         elif opening["open"] is None:
-            block = Box(at, kinds, title, inside)
+            block = tree.Box(at, kinds, title, inside)
         else:
-            block = Fold(at, kinds, title, inside, bool(opening["open"]))
+            block = tree.Fold(at, kinds, title, inside, bool(opening["open"]))
         if not inside:
-            name = "" if isinstance(block, Tabs) else kind(block) if title is None else plain(title)
+            name = ""
+            if not isinstance(block, tree.Tabs):
+                name = tree.kind(block) if title is None else tree.plain(title)
             what = f"the box or tab {name!r} is empty: nothing below it is indented"
             self.refuse(what, "indent its text by four spaces", name)
         return block
 
     # -- what stands in a line
 
-    def words(self, node: SyntaxTreeNode, cell: bool = False) -> tuple[Inline, ...]:
+    def words(self, node: SyntaxTreeNode, cell: bool = False) -> tuple[tree.Inline, ...]:
         """The nodes of a paragraph, heading, title or cell; what they hold of another Markdown is refused."""
         first = node.map[0] if node.map else 0
         starts, offsets, at = list[int](), list[int](), 0
@@ -657,7 +632,7 @@ class _Tree:
                     self.refuse(f"a note cannot hold {what}: {written[:60]!r}", way_out, match[0])
         return nodes
 
-    def inline(self, nodes: Iterable[SyntaxTreeNode], place: Callable[[int], int]) -> Iterator[Inline]:
+    def inline(self, nodes: Iterable[SyntaxTreeNode], place: Callable[[int], int]) -> Iterator[tree.Inline]:
         """Inline nodes; text that markdown-it has cut is one again, and cut where the run puts something."""
         waiting: list[str] = []
         start = 0
@@ -672,50 +647,52 @@ class _Tree:
             yield self.leaf(node, place(at), place)
         yield from self.text_of("".join(waiting), place(start))
 
-    def text_of(self, text: str, at: int) -> Iterator[Inline]:
+    def text_of(self, text: str, at: int) -> Iterator[tree.Inline]:
         """Words, and the holes in them."""
         for part in re.split(f"({re.escape(self.hole)})", text):
             if part:
-                yield Hole(at) if part == self.hole else Text(at, part)
+                yield tree.Hole(at) if part == self.hole else tree.Text(at, part)
             at += len(part)
 
     def leaf(  # noqa: PLR0911 (a case for each kind)
         self, node: SyntaxTreeNode, at: int, place: Callable[[int], int]
-    ) -> Inline:
+    ) -> tree.Inline:
         """One inline node that is no plain text."""
         match node.type:
             case "text_special":
-                return Text(at, node.content, node.markup)
+                return tree.Text(at, node.content, node.markup)
             case "code_inline":
                 ticks = len(node.markup)
                 begin = self.text.find(node.content, at + ticks)
-                return Code(begin if 0 <= begin <= at + ticks + 1 else at + ticks, node.content)
+                return tree.Code(begin if 0 <= begin <= at + ticks + 1 else at + ticks, node.content)
             case "math" | "maths":
-                return Math(at, node.content, node.type == "maths")
+                return tree.Math(at, node.content, node.type == "maths")
             case "link":
                 forms: dict[str, Literal["angle", "bare", "text"]] = {"auto": "angle", "bare": "bare"}
                 title = str(node.attrs.get("title", ""))
                 form = forms.get(node.info, "text")
                 inside = tuple(self.inline(node.children, place))
                 if form == "angle":  # markdown-it's own rule leaves no place to its text
-                    inside = tuple(Text(at + 1, part.text) for part in inside if isinstance(part, Text))
-                return Link(at, inside, str(node.attrs["href"]), title, form)
+                    inside = tuple(
+                        tree.Text(at + 1, part.text) for part in inside if isinstance(part, tree.Text)
+                    )
+                return tree.Link(at, inside, str(node.attrs["href"]), title, form)
             case "citation":
-                return Citation(at, tuple(re.findall(r"@([\w:./+-]+)", node.content)))
+                return tree.Citation(at, tuple(re.findall(r"@([\w:./+-]+)", node.content)))
             case "reference":
-                return Reference(at, node.content)
+                return tree.Reference(at, node.content)
             case "name":
-                return Name(at, node.content)
+                return tree.Name(at, node.content)
             case "call":
                 calls = self.env["calls"]
                 calls[node.content] = calls.get(node.content, 0) + 1
-                return Call(at, node.content, calls[node.content])
+                return tree.Call(at, node.content, calls[node.content])
             case "em":
-                return Emphasis(at, tuple(self.inline(node.children, place)), node.markup)
+                return tree.Emphasis(at, tuple(self.inline(node.children, place)), node.markup)
             case "strong":
-                return Strong(at, tuple(self.inline(node.children, place)), node.markup)
+                return tree.Strong(at, tuple(self.inline(node.children, place)), node.markup)
             case "softbreak" | "hardbreak":
-                return Break(at, node.type == "hardbreak")
+                return tree.Break(at, node.type == "hardbreak")
         raise AssertionError(node.type)
 
 
@@ -772,22 +749,24 @@ _MARKS = [
 _SIGN = re.compile(r"[<\[!?=:/{~^+$-]")  # no mark is without one of these
 
 
-def _runs(children: Iterable[Inline], lead: str = "") -> Iterator[str]:
+def _runs(children: Iterable[tree.Inline], lead: str = "") -> Iterator[str]:
     """The text of inline nodes, in one piece up to code, a link or emphasis, and again behind it."""
     run = [lead]
     for node in children:
         match node:
-            case Text(text=text, written=written):
+            case tree.Text(text=text, written=written):
                 run.append(_OTHER if written else text)
-            case Break():
+            case tree.Break():
                 run.append("\n")
-            case Hole():
+            case tree.Hole():
                 run.append("…")
-            case Math() | Citation() | Reference() | Name():
+            case tree.Math() | tree.Citation() | tree.Reference() | tree.Name():
                 run.append(_OTHER)
-            case Code() | Call() | Link() | Emphasis() | Strong():
+            case tree.Code() | tree.Call() | tree.Link() | tree.Emphasis() | tree.Strong():
                 yield "".join(run)
                 run = [_WITHIN]
-                if isinstance(node, Emphasis | Strong) or (isinstance(node, Link) and node.form == "text"):
+                if isinstance(node, tree.Emphasis | tree.Strong) or (
+                    isinstance(node, tree.Link) and node.form == "text"
+                ):
                     yield from _runs(node.children, _WITHIN)
     yield "".join(run)

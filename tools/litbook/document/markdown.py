@@ -12,38 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import assert_never
 
 from litbook.document import labels
-from litbook.document.note import (
-    Block,
-    Box,
-    Break,
-    Call,
-    Cell,
-    Citation,
-    Code,
-    Display,
-    Emphasis,
-    Fence,
-    Fold,
-    Heading,
-    Hole,
-    Inline,
-    Item,
-    Link,
-    List,
-    Math,
-    Name,
-    Note,
-    Paragraph,
-    Quote,
-    Reference,
-    Rule,
-    Strong,
-    Table,
-    Tabs,
-    Term,
-    Terms,
-    Text,
-)
+from litbook.document import note as tree
 from litbook.document.visible import one_line
 from litbook.text.words import COLOURS
 
@@ -57,7 +26,7 @@ class Plain:
     below = 0
     calls: Sequence[str] = ()  # the names of the footnotes of the note in hand
 
-    def markdown(self, note: Note) -> str:
+    def markdown(self, note: tree.Note) -> str:
         """The whole note."""
         self.calls = [footnote.name for footnote in note.footnotes]
         footnotes = (f"{_raised(i)} {self.blocks(f.children)}" for i, f in enumerate(note.footnotes, 1))
@@ -65,7 +34,7 @@ class Plain:
 
     # -- what a note refers to
 
-    def cite(self, citation: Citation) -> str:
+    def cite(self, citation: tree.Citation) -> str:
         """A citation."""
         return f"[{'; '.join(f'@{key}' for key in citation.keys)}]"
 
@@ -73,7 +42,7 @@ class Plain:
         """What a figure, table or equation is called."""
         return labels.named(label)
 
-    def link(self, link: Link) -> str:
+    def link(self, link: tree.Link) -> str:
         """A link."""
         return written(self.line(link.children), link)
 
@@ -83,105 +52,105 @@ class Plain:
 
     # -- blocks
 
-    def blocks(self, blocks: Sequence[Block], between: str = "\n\n") -> str:
+    def blocks(self, blocks: Sequence[tree.Block], between: str = "\n\n") -> str:
         """Some blocks."""
         return between.join(map(self.block, blocks))
 
-    def block(self, block: Block) -> str:  # noqa: PLR0911 (a case for each kind)
+    def block(self, block: tree.Block) -> str:  # noqa: PLR0911 (a case for each kind)
         """One block."""
         match block:
-            case Paragraph(children=children):
+            case tree.Paragraph(children=children):
                 return self.line(children)
-            case Heading(level=level, children=children):
+            case tree.Heading(level=level, children=children):
                 return f"{'#' * min(6, self.below + level)} {self.line(children)}"
-            case Quote(children=children):
+            case tree.Quote(children=children):
                 return quoted(self.blocks(children))
-            case List(items=items, start=start, mark=mark):
+            case tree.List(items=items, start=start, mark=mark):
                 signs = [mark if start is None else f"{start + i}{mark}" for i in range(len(items))]
                 tight = all(getattr(child, "tight", True) for item in items for child in item.children)
                 rows = [self.item(item, sign, tight) for item, sign in zip(items, signs, strict=True)]
                 return ("\n" if tight else "\n\n").join(rows)
-            case Terms(parts=parts):
+            case tree.Terms(parts=parts):
                 return "\n\n".join(
                     f"**{self.line(part.children)}**"
-                    if isinstance(part, Term)
+                    if isinstance(part, tree.Term)
                     else indented(self.blocks(part.children), "- ")
                     for part in parts
                 )
-            case Fence(text=text, language=language):
+            case tree.Fence(text=text, language=language):
                 ticks = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
                 return f"{ticks}{language}\n{text}\n{ticks}"
-            case Display(latex=latex, label=label):
+            case tree.Display(latex=latex, label=label):
                 name = f"**{self.refer(label)}.**\n\n" if label else ""
                 return f"{name}$${latex}$$"
-            case Table(head=head, edges=edges, rows=rows, caption=caption):
+            case tree.Table(head=head, edges=edges, rows=rows, caption=caption):
                 rule = "".join(f"{_RULES[edge]}|" for edge in edges)
                 table = "\n".join([self.row(head), f"|{rule}", *map(self.row, rows)])
                 return f"{self.line(caption)}\n\n{table}" if caption else table
-            case Box(title=title, children=children) | Fold(title=title, children=children):
+            case tree.Box(title=title, children=children) | tree.Fold(title=title, children=children):
                 return self.box(labels.boxed(block) if title is None else self.line(title), children)
-            case Tabs(tabs=tabs):
+            case tree.Tabs(tabs=tabs):
                 return "\n\n".join(self.box(self.line(tab.title), tab.children) for tab in tabs)
-            case Rule():
+            case tree.Rule():
                 return "---"
             case _:
                 assert_never(block)
 
-    def row(self, cells: Sequence[Cell]) -> str:
+    def row(self, cells: Sequence[tree.Cell]) -> str:
         """A row of a table."""
         texts = (self.line(cell.children).replace("|", "\\|") for cell in cells)
         return "|" + "".join(f" {text} |" if text else " |" for text in texts)
 
-    def box(self, title: str, children: Sequence[Block]) -> str:
+    def box(self, title: str, children: Sequence[tree.Block]) -> str:
         """A box as a quotation."""
         head = [f"**{title}**"] if title else []
         return quoted("\n\n".join(filter(None, [*head, self.blocks(children)])))
 
-    def item(self, item: Item, sign: str, tight: bool) -> str:
+    def item(self, item: tree.Item, sign: str, tight: bool) -> str:
         """An item of a list behind its sign, and the sign of its task."""
         task = {None: "", True: "☑ ", False: "☐ "}[item.done]
         return indented(task + self.blocks(item.children, "\n" if tight else "\n\n"), f"{sign} ")
 
     # -- what stands in a line
 
-    def line(self, children: Iterable[Inline]) -> str:
+    def line(self, children: Iterable[tree.Inline]) -> str:
         """Inline nodes."""
         return "".join(map(self.inline, children))
 
-    def inline(self, node: Inline) -> str:  # noqa: PLR0911 (a case for each kind)
+    def inline(self, node: tree.Inline) -> str:  # noqa: PLR0911 (a case for each kind)
         """One inline node."""
         match node:
-            case Text(text=text, written=as_written):
+            case tree.Text(text=text, written=as_written):
                 return self.text(as_written or text)
-            case Hole():
+            case tree.Hole():
                 return "…"
-            case Code(text=text):
+            case tree.Code(text=text):
                 ticks = "`" * (1 + max(map(len, re.findall("`+", text)), default=0))
                 space = " " * (text.startswith("`") or text.endswith("`"))
                 return f"{ticks}{space}{text}{space}{ticks}"
-            case Math(latex=latex, display=display):
+            case tree.Math(latex=latex, display=display):
                 return f"$${latex}$$" if display else f"${latex}$"
-            case Link():
+            case tree.Link():
                 return self.link(node)
-            case Citation():
+            case tree.Citation():
                 return self.cite(node)
-            case Reference(label=label):
+            case tree.Reference(label=label):
                 return self.refer(label)
-            case Name(label=label):
+            case tree.Name(label=label):
                 return f"**{self.refer(label)}.**"
-            case Call(name=name):
+            case tree.Call(name=name):
                 return _raised(self.calls.index(name) + 1)
-            case Emphasis(children=children, mark=mark) if mark in COLOURS:
+            case tree.Emphasis(children=children, mark=mark) if mark in COLOURS:
                 return self.line(children)
-            case Emphasis(children=children, mark=mark) | Strong(children=children, mark=mark):
+            case tree.Emphasis(children=children, mark=mark) | tree.Strong(children=children, mark=mark):
                 return f"{mark}{self.line(children)}{mark}"
-            case Break(hard=hard):
+            case tree.Break(hard=hard):
                 return "  \n" if hard else "\n"
             case _:
                 assert_never(node)
 
 
-def written(words: str, link: Link) -> str:
+def written(words: str, link: tree.Link) -> str:
     """A link with these words, in the form that the author gave it."""
     if link.form != "text":
         return f"<{link.address}>" if link.form == "angle" else link.address

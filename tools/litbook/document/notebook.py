@@ -20,22 +20,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import assert_never
 
-from litbook.document import amounts, books, evidence, grammar, pieces, standin, values
+from litbook.document import amounts, blocks, books, evidence, grammar, pieces, standin, values
 from litbook.document.bibliography import Bibliography, names
-from litbook.document.blocks import (
-    Answer,
-    Explore,
-    Figure,
-    Image,
-    Link,
-    Misbelief,
-    Output,
-    Prose,
-    Question,
-    Speech,
-    Told,
-    Video,
-)
 from litbook.document.catalogue import _, day, later
 from litbook.document.labels import named
 from litbook.document.markdown import escaped
@@ -75,7 +61,7 @@ class Remark:
     text: str
 
 
-Part = Title | Remark | Told
+Part = Title | Remark | blocks.Told
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +84,7 @@ class Printed:
 class Handed:
     """What a cell's code handed over while it ran."""
 
-    block: Told
+    block: blocks.Told
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,13 +310,18 @@ def _wordings(
     results = (result for cell in cells if isinstance(cell, Program) for result in cell.results)
     for block in (result.block for result in results if isinstance(result, Handed)):
         match block:
-            case Prose(_, text) | Question(_, text) | Link(_, text) | Figure(caption=text):
+            case (
+                blocks.Prose(_, text)
+                | blocks.Question(_, text)
+                | blocks.Link(_, text)
+                | blocks.Figure(caption=text)
+            ):
                 texts = [text]
-            case Misbelief(_, claim, run):
+            case blocks.Misbelief(_, claim, run):
                 texts = [claim, run]
-            case Explore(caption=caption, do=do, see=see):
+            case blocks.Explore(caption=caption, do=do, see=see):
                 texts = [do, caption, see]
-            case Image() | Video() | Output() | Speech():
+            case blocks.Image() | blocks.Video() | blocks.Output() | blocks.Speech():
                 texts = []
             case _:
                 assert_never(block)
@@ -666,7 +657,7 @@ def _tell(made: _Making, item: cells.Told) -> None:
     for piece in told:
         answer = None
         if piece.answer is not None:
-            answer = Answer(seen.snapshot(piece.answer), piece.unit, stamp=seen.stamp)
+            answer = blocks.Answer(seen.snapshot(piece.answer), piece.unit, stamp=seen.stamp)
         made.prose(name, pieces.block(piece, answer), function=item.function)
         if item.answer is not None and piece.kind not in ("link", "image", "video"):
             # A folded cell that computes the answer.

@@ -7,21 +7,7 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from litbook.document import grammar, note
-from litbook.document.blocks import (
-    Answer,
-    Explore,
-    Figure,
-    Image,
-    Link,
-    Misbelief,
-    Output,
-    Prose,
-    Question,
-    Speech,
-    Told,
-    Video,
-)
+from litbook.document import blocks, grammar, note
 from litbook.document.catalogue import _
 from litbook.document.evidence import Evidence
 from litbook.document.markdown import Plain
@@ -35,43 +21,43 @@ EXPRESSION = 120  # characters of an expression that an answer shows
 PUT_IN = 30  # characters of a value that is put into one
 
 
-def block(piece: Piece, answer: Answer | None = None) -> Told:
+def block(piece: Piece, answer: blocks.Answer | None = None) -> blocks.Told:
     """The block of one piece; `answer` is that of a question."""
     match piece.kind:
         case "note":
-            return Prose(piece.line, piece.text)
+            return blocks.Prose(piece.line, piece.text)
         case "misbelief":
-            return Misbelief(piece.line, piece.text, piece.data)
+            return blocks.Misbelief(piece.line, piece.text, piece.data)
         case "question":
-            return Question(piece.line, piece.text, piece.data, answer, piece.why)
+            return blocks.Question(piece.line, piece.text, piece.data, answer, piece.why)
         case "figure":
-            return Figure(piece.line, piece.data, piece.alt, piece.text)
+            return blocks.Figure(piece.line, piece.data, piece.alt, piece.text)
         case "explore":
             shown = piece.live or piece.grid
             assert shown is not None, "explore() hands one over"
-            return Explore(piece.line, shown, piece.alt, piece.text, piece.data, piece.why)
+            return blocks.Explore(piece.line, shown, piece.alt, piece.text, piece.data, piece.why)
         case "image":
-            return Image(piece.line, piece.data, piece.alt, piece.text, piece.width)
+            return blocks.Image(piece.line, piece.data, piece.alt, piece.text, piece.width)
         case "video":
-            return Video(piece.line, piece.data, piece.alt, piece.text, piece.width, piece.track)
+            return blocks.Video(piece.line, piece.data, piece.alt, piece.text, piece.width, piece.track)
         case "link":
-            return Link(piece.line, piece.text, piece.data)
+            return blocks.Link(piece.line, piece.text, piece.data)
         case "output":
-            return Output((piece.line,), piece.text)
+            return blocks.Output((piece.line,), piece.text)
         case "speaker":
-            return Speech(piece.line, piece.text)
+            return blocks.Speech(piece.line, piece.text)
 
 
-def silent(line: int, prose: str, why: str) -> Told:
+def silent(line: int, prose: str, why: str) -> blocks.Told:
     """What a piece that never ran says anyway; `why` it did not is why a question has no answer."""
     text = unspoken(prose)
     if text.startswith(ASKED):
         missing = _("{why}: the answer comes from the run.", why=why)
-        return Question(line, text.removeprefix(ASKED).strip(), missing=missing)
-    return Prose(line, text)
+        return blocks.Question(line, text.removeprefix(ASKED).strip(), missing=missing)
+    return blocks.Prose(line, text)
 
 
-def answer(piece: Piece, evidence: Evidence, source: str = "") -> Answer | None:
+def answer(piece: Piece, evidence: Evidence, source: str = "") -> blocks.Answer | None:
     """The answer that the run gave to a question; `source` is the text of the call that asked."""
     if piece.answer is None:
         return None
@@ -80,7 +66,7 @@ def answer(piece: Piece, evidence: Evidence, source: str = "") -> Answer | None:
     seen += [(o.text, o.value) for c in evidence.claims if c.line <= piece.line for o in c.operands]
     values = {text: short(evidence.snapshot(at)) for text, at in seen if at is not None}
     steps = working.steps(source, {text: value for text, value in values.items() if 0 < len(value) <= PUT_IN})
-    return Answer(
+    return blocks.Answer(
         evidence.snapshot(piece.answer),
         piece.unit,
         tuple(step for step in steps if len(step) <= EXPRESSION),

@@ -117,17 +117,6 @@ def record_anew(lecture: str, device: str) -> str:
     return f"litbook record {lecture} --device {device} --approve"
 
 
-def refers(record: Record) -> bool:
-    """Whether any prose of the run cites a work, or links to something in the book."""
-    texts = (
-        text
-        for section in record.sections
-        for piece in section.pieces
-        for text in (piece.text, piece.data, piece.why)
-    )
-    return any("[@" in text or "](#" in text or text.startswith(("cite:", "function:")) for text in texts)
-
-
 def harmless(text: str) -> str:
     """`text` without characters that steer a terminal: `ESC [31m` would colour, or worse."""
     if text.isprintable():

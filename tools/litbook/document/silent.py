@@ -10,20 +10,7 @@ import re
 from itertools import pairwise
 
 from litbook.document import grammar
-from litbook.document.note import (
-    Break,
-    Cell,
-    Heading,
-    Hole,
-    Inline,
-    Note,
-    Paragraph,
-    Table,
-    Term,
-    Text,
-    plain,
-    walk,
-)
+from litbook.document import note as tree
 
 DRAWING = "**A drawing:** "  # how prose of a picture that was never drawn begins
 SAYING = "**Commonly said:** "  # and of a misbelief: what refutes it is a run
@@ -39,7 +26,7 @@ def unspoken(prose: str) -> str:
     if prose.startswith((DRAWING, SAYING)):
         return ""
     note = grammar.read(prose, HOLE)
-    blocks = [node for node in walk(note) if not isinstance(node, Inline | Cell)]
+    blocks = [node for node in tree.walk(note) if not isinstance(node, tree.Inline | tree.Cell)]
     starts = sorted({note.text.rfind("\n", 0, block.at) + 1 for block in blocks})
     cuts: dict[int, tuple[int, str]] = {}  # where a stretch begins, where it ends, and what is left of it
     above = 0, 0, ""  # the block above, its beginning and end
@@ -47,14 +34,18 @@ def unspoken(prose: str) -> str:
         start = max(place for place in starts if place <= block.at)
         end = min((place for place in starts if place > block.at), default=len(note.text))
         match block:
-            case Paragraph(children=children) | Heading(children=children) | Term(children=children):
+            case (
+                tree.Paragraph(children=children)
+                | tree.Heading(children=children)
+                | tree.Term(children=children)
+            ):
                 text = note.text[:end].rstrip("> \n")
                 marks = re.search(r"[`*_\[!\\<]*$", note.text[: children[0].at if children else len(text)])
                 begin = marks.start() if marks else block.at
                 kept = _whole_sentences(note, children, begin, len(text))
                 cuts |= {begin: (len(text), kept)} if kept else {start: (end, "")}
                 above = start, end, text
-            case Table():
+            case tree.Table():
                 head, rule, *rows = note.text[start:end].strip("\n").split("\n")
                 if kept_rows := [row for row in rows if HOLE not in row]:
                     cuts[start] = end, "\n".join([head, rule, *kept_rows]) + "\n\n"
@@ -71,21 +62,25 @@ def unspoken(prose: str) -> str:
 
 def columns(prose: str) -> list[list[str]]:
     """Of each table whose rows would have come from the run, what its columns are."""
-    tables = (node for node in walk(grammar.read(prose, HOLE)) if isinstance(node, Table))
+    tables = (node for node in tree.walk(grammar.read(prose, HOLE)) if isinstance(node, tree.Table))
     return [
-        [plain(cell.children) for cell in table.head]
+        [tree.plain(cell.children) for cell in table.head]
         for table in tables
-        if all(any(isinstance(child, Hole) for cell in row for child in cell.children) for row in table.rows)
+        if all(
+            any(isinstance(child, tree.Hole) for cell in row for child in cell.children) for row in table.rows
+        )
     ]
 
 
-def _whole_sentences(note: Note, children: tuple[Inline, ...], start: int, end: int) -> str:
+def _whole_sentences(note: tree.Note, children: tuple[tree.Inline, ...], start: int, end: int) -> str:
     """What stands between two offsets, without the sentences that wait for a value."""
     masked = note.text[start : children[0].at] if children else ""
-    for node, after in pairwise((*children, Break(end))):
+    for node, after in pairwise((*children, tree.Break(end))):
         part = note.text[node.at : after.at]
         # A full stop in a formula, in code, in the text of a link ends no sentence.
-        masked += part if isinstance(node, Text | Hole | Break) else re.sub(f"[^{HOLE}]", "X", part)
+        masked += (
+            part if isinstance(node, tree.Text | tree.Hole | tree.Break) else re.sub(f"[^{HOLE}]", "X", part)
+        )
     between = [match.span() for match in _BETWEEN.finditer(masked)]
     kept = ""
     for (_, first), (last, behind) in pairwise([(0, 0), *between, (len(masked), len(masked))]):

@@ -26,20 +26,7 @@ from dataclasses import fields
 from typing import cast
 
 from litbook.document import grammar
-from litbook.document.note import (
-    Break,
-    Cell,
-    Citation,
-    Code,
-    Emphasis,
-    Heading,
-    Hole,
-    Inline,
-    Link,
-    Node,
-    Strong,
-    Text,
-)
+from litbook.document import note as tree
 from litbook.document.visible import visible
 from litbook.errors import Problem
 from litbook.record import model
@@ -134,42 +121,46 @@ def in_sources(sources: Sequence[model.Source]) -> list[Problem]:
     return unbacked(parse_sources(sources))
 
 
-def _lines(part: object) -> Iterator[Sequence[Inline | Cell]]:
+def _lines(part: object) -> Iterator[Sequence[tree.Inline | tree.Cell]]:
     """What stands in a line, whole: of paragraphs, headings, titles, captions, and of each row of a table."""
     match part:
-        case Heading(children=(Text(at=at, text=words), *others)) if number := _NUMBERED.match(words):
-            yield (Text(at + number.end(), words[number.end() :]), *others)
-        case Node():
+        case tree.Heading(children=(tree.Text(at=at, text=words), *others)) if number := _NUMBERED.match(
+            words
+        ):
+            yield (tree.Text(at + number.end(), words[number.end() :]), *others)
+        case tree.Node():
             yield from _lines(tuple(getattr(part, field.name) for field in fields(part)))
-        case (first, *_) if isinstance(first, Inline | Cell):
-            yield cast(Sequence[Inline | Cell], part)
+        case (first, *_) if isinstance(first, tree.Inline | tree.Cell):
+            yield cast(Sequence[tree.Inline | tree.Cell], part)
         case tuple():
             for inner in part:
                 yield from _lines(inner)
 
 
-def _spelled(nodes: Iterable[Inline | Cell], text: Prose) -> Iterator[tuple[str, int]]:
+def _spelled(nodes: Iterable[tree.Inline | tree.Cell], text: Prose) -> Iterator[tuple[str, int]]:
     """The characters of a line and where each stands in the note; what is structural is one, `_OTHER`."""
     for node in nodes:
         match node:
-            case Text(text=words):
+            case tree.Text(text=words):
                 yield from zip(words, itertools.count(node.at))
-            case Code(text=code) if _BARE.fullmatch(code.strip()) and text.kind == "exercise":
+            case tree.Code(text=code) if _BARE.fullmatch(code.strip()) and text.kind == "exercise":
                 yield HOLE, node.at  # "`2` trillion tokens": the reader is given a number here
-            case Code(text=code) if _BARE.fullmatch(code.strip()) and not _values(code) <= text.held:
+            case tree.Code(text=code) if _BARE.fullmatch(code.strip()) and not _values(code) <= text.held:
                 yield from zip(f"{code} ", itertools.count(node.at))
             case (
-                Emphasis(children=children) | Strong(children=children) | Link(children=children, form="text")
+                tree.Emphasis(children=children)
+                | tree.Strong(children=children)
+                | tree.Link(children=children, form="text")
             ):
                 yield from _spelled(children, text)
-            case Cell(children=children):
+            case tree.Cell(children=children):
                 yield from _spelled(children, text)
                 yield _OTHER, node.at
-            case Hole():
+            case tree.Hole():
                 yield HOLE, node.at
-            case Citation():
+            case tree.Citation():
                 yield _CITED, node.at
-            case Break():
+            case tree.Break():
                 yield "\n", node.at
             case _:
                 yield _OTHER, node.at

@@ -53,8 +53,9 @@ def as_float(value: Number) -> float:
 # ---------------------------------------------------------------------------- a number over a loop
 
 
-def sparkline(series: Series, width: int = 96, height: int = 18) -> Html:
+def sparkline(series: Series) -> Html:
     """The course of a number over a loop; empty with fewer than three finite points."""
+    width, height = 96, 18
     exact = [v for v in series.values if math.isfinite(as_float(v))]
     points = [(i, as_float(v)) for i, v in zip(series.at, series.values, strict=False)]
     points = [(i, v) for i, v in points if math.isfinite(v)]

@@ -156,7 +156,7 @@ def _file(path: str, text: str) -> File:
     return File(path, plain(text), ast.parse(plain(text)))
 
 
-def usable(path: Path, sections: Iterable[str] = (), shown: str | None = None) -> Lecture:
+def usable(path: Path, sections: Iterable[str] = ()) -> Lecture:
     """The lecture at `path`, read; nothing of it runs, and nothing heavy is imported.
 
     Raises `UnusableLecture`, and `NotFound` for one of `sections` that it does not have. The latter comes
@@ -164,7 +164,7 @@ def usable(path: Path, sections: Iterable[str] = (), shown: str | None = None) -
     """
     path, wanted = lecture_path(path), list(sections)
     try:
-        lecture = read(path, shown or shown_path(path.resolve()))
+        lecture = read(path, shown_path(path.resolve()))
     except UnusableLecture:
         with contextlib.suppress(UnusableLecture):
             for name in wanted:
