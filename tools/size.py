@@ -1,10 +1,11 @@
-"""Count the engine and the book: `python tools/size.py [DIR]`, the same way for any tree.
+"""Count the engine and the book: `python tools/size.py [--once] [DIR]`, the same way for any tree.
 
 - A code line holds some part of a statement: no blank line, no comment alone, no docstring. Imports count.
 - A function is a `def`, nested ones and methods too, from there to its last line; a class likewise.
 - A private function used once belongs to a module, not to a class or a function; its name begins with one
   underscore and stands twice in its file: where it is defined and where it is used. Its share is of all
-  lines; blank ones and docstrings count on both sides.
+  lines; blank ones and docstrings count on both sides. `--once` lists them instead, the longest first:
+  `called` is a step of one caller, `handed over` is a rule or a callback, which no caller can take in.
 - A circle is a set of modules each of which imports all the others, itself or through them, wherever the
   import stands: at the top, in a function, for types alone.
 
@@ -35,6 +36,8 @@ LAYOUT = {getattr(tokenize, name) for name in "COMMENT NL NEWLINE INDENT DEDENT 
 
 def main(words: list[str]) -> int:
     """Prints the count of the tree that `words` name; the exit status."""
+    listed = words[:1] == ["--once"]
+    words = words[listed:]
     if len(words) > 1 or words[:1] in (["-h"], ["--help"]):
         print(__doc__)
         return 0 if len(words) == 1 else 2
@@ -42,7 +45,7 @@ def main(words: list[str]) -> int:
     if not (root / "tools" / "litbook").is_dir():
         print(f"{root} has no tools/litbook: name the root of a working tree", file=sys.stderr)
         return 2
-    print("\n".join(report(root)))
+    print("\n".join(once(root) if listed else report(root)))
     return 0
 
 
@@ -51,15 +54,17 @@ def report(root: Path) -> Iterator[str]:
     engine = [Module.read(file, root / "tools") for file in python_files(root / "tools" / "litbook")]
     lines = sum(len(module.lines) for module in engine)
     functions = [function for module in engine for function in module.functions]
-    once = [function for module in engine for function in module.used_once()]
+    single = [function for module in engine for function in module.used_once()]
     names = {module.name for module in engine}
     knots = circles({module.name: module.imports(names) for module in engine})
-    share = 100 * sum(map(length, once)) / max(lines, 1)
+    share = 100 * sum(map(length, single)) / max(lines, 1)
 
     # what a redesign has to lower
     yield row(sum(module.code for module in engine), "code lines of the engine")
     yield row(len(functions), "functions")
-    yield row(sum(map(length, once)), f"lines in {len(once):,} private functions used once, {share:.1f} %")
+    yield row(
+        sum(map(length, single)), f"lines in {len(single):,} private functions used once, {share:.1f} %"
+    )
     yield row(len(knots), "circles of modules")
     yield from (f"{'':>10}{' '.join(knot)}" for knot in knots)
 
@@ -81,6 +86,19 @@ def report(root: Path) -> Iterator[str]:
         yield row(longest, f"longest lecture file, {file.relative_to(root).as_posix()}")
     tests = [file.read_text("utf-8").splitlines() for file in python_files(root / "tests")]
     yield row(sum(map(len, tests)), "lines of the tests")
+
+
+def once(root: Path) -> Iterator[str]:
+    """The private functions that one place uses, the longest first."""
+    rows = []
+    for file in python_files(root / "tools" / "litbook"):
+        module = Module.read(file, root / "tools")
+        calls = (node.func for node in ast.walk(module.tree) if isinstance(node, ast.Call))
+        called = {function.id for function in calls if isinstance(function, ast.Name)}
+        for function in module.used_once():
+            how = "called" if function.name in called else "handed over"
+            rows.append((length(function), f"{how:<11}  {module.path}:{function.lineno} {function.name}"))
+    yield from (row(size, what) for size, what in sorted(rows, reverse=True))
 
 
 @dataclass(frozen=True)

@@ -86,6 +86,17 @@ def test_a_tree_is_counted_line_by_line(tmp_path: Path) -> None:
     assert done.stdout == COUNT
 
 
+def test_what_is_used_once_is_listed_and_whether_it_is_called_there(tmp_path: Path) -> None:
+    (tmp_path / "tools" / "litbook").mkdir(parents=True)
+    text = (
+        "def _step():\n    return 1\n\ndef _rule(): ...\n\nRULES = [_rule]\nx = _step()\ndef _dead(): ...\n"
+    )
+    (tmp_path / "tools" / "litbook" / "a.py").write_text(text)
+    assert size("--once", tmp_path).stdout == (
+        "       2  called       tools/litbook/a.py:1 _step\n       1  handed over  tools/litbook/a.py:4 _rule\n"
+    )
+
+
 def test_a_folder_without_an_engine_is_named(tmp_path: Path) -> None:
     done = size(tmp_path)
     assert done.returncode == 2
