@@ -100,7 +100,19 @@ class Change:
 
 def changes(lecture: Lecture, function: int) -> list[Change]:
     """Every change of the body of a section, in the order of its text."""
-    made, kinds = list[Change](), _kinds(lecture)
+    made = list[Change]()
+    # What is of one kind: the texts given at one place of a call or index, the constants of one import.
+    alike = defaultdict[tuple[str, object], set[str]](set)
+    for file in lecture.files:
+        for node in ast.walk(file.tree):
+            for place, text in _texts(node):
+                alike[place].add(str(text.value))
+            if isinstance(node, ast.ImportFrom):
+                names = {alias.asname or alias.name for alias in node.names}
+                constants = {name for name in names if _CONSTANT.fullmatch(name)}
+                for name in constants:
+                    alike[file.name, name] |= constants
+    kinds = {place: sorted(texts) for place, texts in alike.items() if len(texts) > 1}
     for node, number in lecture.statement_of.items():
         statement = lecture.statements[number]
         measured = any(lecture.watches[i].kind == "measure" for i in lecture.watches_of.get(node, ()))
@@ -146,21 +158,6 @@ def _excuses(lecture: Lecture, node: ast.AST, made: list[Change]) -> Iterator[Ex
             named.append(name)
             ended, left = left[len(name)] == ":", left[len(name) + 1 :].strip()
         yield from (Excuse(place, name, left) for name in named if ended)
-
-
-def _kinds(lecture: Lecture) -> dict[tuple[str, object], list[str]]:
-    """What is of one kind: the texts given at one place of a call or index, the constants of one import."""
-    alike = defaultdict[tuple[str, object], set[str]](set)
-    for file in lecture.files:
-        for node in ast.walk(file.tree):
-            for place, text in _texts(node):
-                alike[place].add(str(text.value))
-            if isinstance(node, ast.ImportFrom):
-                names = {alias.asname or alias.name for alias in node.names}
-                constants = {name for name in names if _CONSTANT.fullmatch(name)}
-                for name in constants:
-                    alike[file.name, name] |= constants
-    return {place: sorted(texts) for place, texts in alike.items() if len(texts) > 1}
 
 
 def _texts(node: ast.AST) -> Iterator[tuple[tuple[str, object], ast.Constant]]:
