@@ -10,19 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from litbook.record.model import (
-    WITHIN,
-    Claim,
-    Error,
-    Grid,
-    Live,
-    Mapping,
-    Opaque,
-    Series,
-    Snapshot,
-    Tensor,
-    Verdict,
-)
+from litbook.record import model
 
 # ---------------------------------------------------------------------------- what the author handed over
 
@@ -53,11 +41,11 @@ class Answer:
     `wrong` are common mistakes, each with the number that comes of it.
     """
 
-    value: Snapshot
+    value: model.Snapshot
     unit: str | None = None
     working: tuple[str, ...] = ()
     stamp: str = ""
-    within: float = WITHIN
+    within: float = model.WITHIN
     wrong: tuple[tuple[str, float], ...] = ()
 
 
@@ -88,7 +76,7 @@ class Explore:
     """A picture with sliders; `do` says what to try, `see` what one should have seen then."""
 
     line: int
-    grid: Grid | Live  # of a script's picture the latter
+    grid: model.Grid | model.Live  # of a script's picture the latter
     alt: str
     caption: str = ""
     do: str = ""
@@ -163,7 +151,7 @@ class Shown:
     name: str
     text: str
     turns: str = ""
-    series: Series | None = None
+    series: model.Series | None = None
     badge: str = ""
     measured: str = ""
     elsewhere: tuple[tuple[str, str], ...] = ()
@@ -187,7 +175,7 @@ class Judged:
     `remark` on which device, or what that still needs.
     """
 
-    verdict: Verdict
+    verdict: model.Verdict
     sides: str
     caption: str = ""
     times: str = ""
@@ -230,7 +218,7 @@ class Side:
 class Failure:
     """A claim that fails: where it stands, and what each side was."""
 
-    claim: Claim
+    claim: model.Claim
     path: str
     sides: tuple[Side, ...]
 
@@ -239,7 +227,7 @@ class Failure:
 class Trouble:
     """Something that went wrong, and the file of the section where it came up."""
 
-    error: Error
+    error: model.Error
     path: str
 
 
@@ -247,7 +235,7 @@ class Trouble:
 class Bits:
     """Floats by name, to be compared bit by bit."""
 
-    values: tuple[tuple[str, Tensor], ...]
+    values: tuple[tuple[str, model.Tensor], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,7 +243,7 @@ class Card:
     """A tensor that has more to show than its line."""
 
     name: str
-    tensor: Tensor
+    tensor: model.Tensor
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,7 +251,7 @@ class Strip:
     """A tensor that is another one on each rank; None on a rank that did not show it."""
 
     name: str
-    tensors: tuple[Tensor | None, ...]
+    tensors: tuple[model.Tensor | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,14 +259,14 @@ class Display:
     """A value that shows itself."""
 
     name: str
-    value: Opaque
+    value: model.Opaque
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
     """Mappings with the same keys and one unit, each with its name."""
 
-    rows: tuple[tuple[str, Mapping], ...]
+    rows: tuple[tuple[str, model.Mapping], ...]
     unit: str | None = None
 
 
@@ -286,7 +274,7 @@ class Table:
 class Storage:
     """One small storage, with the views on it by name."""
 
-    views: tuple[tuple[str, Tensor], ...]
+    views: tuple[tuple[str, model.Tensor], ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,19 +14,7 @@ from functools import cached_property
 from msgspec.structs import replace
 
 from litbook.document.catalogue import _, day
-from litbook.record.model import (
-    Claim,
-    Definition,
-    Environment,
-    Error,
-    Piece,
-    Record,
-    Section,
-    Series,
-    Snapshot,
-    Statement,
-    Value,
-)
+from litbook.record import model
 from litbook.record.needs import needs
 from litbook.record.ranks import ranks_of
 
@@ -38,16 +26,16 @@ class Evidence:
     Values and pieces are those of the section's first call. `stamp` names the recording that it is from.
     """
 
-    record: Record
-    entry: Section
+    record: model.Record
+    entry: model.Section
     first: int
     stamp: str = ""
 
-    def snapshot(self, index: int) -> Snapshot:
+    def snapshot(self, index: int) -> model.Snapshot:
         """The snapshot that something of this entry refers to."""
         return self.entry.snapshots[index]
 
-    def snapshot_of(self, value: Value) -> Snapshot | None:
+    def snapshot_of(self, value: model.Value) -> model.Snapshot | None:
         """What a value was; None where there is none."""
         return None if value.value is None else self.entry.snapshots[value.value]
 
@@ -64,26 +52,26 @@ class Evidence:
         return calls(self.entry)
 
     @cached_property
-    def values(self) -> list[Value]:
+    def values(self) -> list[model.Value]:
         """What was shown in the section's own lines."""
         shown = self.entry.values_of.get(self.calls[0], ()) if self.calls else ()
         return [replace(value, line=value.line + self.first) for value in shown if value.kind != "clear"]
 
     @cached_property
-    def series(self) -> list[Series]:
+    def series(self) -> list[model.Series]:
         """The numbers that were watched over loops in the section's own lines."""
         loops = {i for i, loop in enumerate(self.entry.loops) if loop.frame in self.calls[:1]}
         return [replace(s, line=s.line + self.first) for s in self.entry.series if s.loop in loops]
 
     @cached_property
-    def pieces(self) -> list[Piece]:
+    def pieces(self) -> list[model.Piece]:
         """What the section handed over, itself or through a helper."""
         call_of = calls_of_frames(self.entry)
         handed = (p for p in self.entry.pieces if p.frame < 0 or call_of[p.frame] in (None, *self.calls[:1]))
         return [replace(piece, line=piece.line + self.first) for piece in handed]
 
     @cached_property
-    def claims(self) -> list[Claim]:
+    def claims(self) -> list[model.Claim]:
         """The section's claims with what became of them in this run."""
         return [
             replace(claim, line=claim.line + self.first, last=claim.last + self.first)
@@ -91,12 +79,12 @@ class Evidence:
         ]
 
     @cached_property
-    def statements(self) -> list[Statement]:
+    def statements(self) -> list[model.Statement]:
         """The section's statements."""
         return statements(replace(self.entry, first=self.first))
 
     @cached_property
-    def errors(self) -> list[Error]:
+    def errors(self) -> list[model.Error]:
         """What went wrong; nothing of a recording, whose errors nobody here can mend."""
         raised = () if self.stamp else self.entry.errors
         return [replace(error, line=error.line + self.first) for error in raised]
@@ -126,8 +114,8 @@ class Evidence:
 class Other:
     """The same section in a recording; `current` if nothing that it depends on has changed since."""
 
-    record: Record
-    entry: Section
+    record: model.Record
+    entry: model.Section
     current: bool
 
     @property
@@ -142,19 +130,19 @@ class Other:
         return Evidence(self.record, self.entry, first, self.stamp)
 
 
-def here(record: Record, section: Section) -> Evidence:
+def here(record: model.Record, section: model.Section) -> Evidence:
     """What this run alone says of a section."""
     return Evidence(record, section, section.first)
 
 
-def origin(record: Record, section: Section, error: Error) -> tuple[int, int]:
+def origin(record: model.Record, section: model.Section, error: model.Error) -> tuple[int, int]:
     """The file and line of the lecture where an error of a section came up: the innermost of its trace."""
     files = {source.path: file for file, source in enumerate(record.sources)}
     lines = [(files[path], line) for path, line, *_ in error.trace if path in files]
     return lines[-1] if lines else (section.file, section.first + error.line)
 
 
-def gather(record: Record, section: Section, recordings: Sequence[Record] = ()) -> Evidence:
+def gather(record: model.Record, section: model.Section, recordings: Sequence[model.Record] = ()) -> Evidence:
     """The evidence for a section: from this run, else from the newest recording that is current."""
     fresh = here(record, section)
     if fresh.calls or not needs(section.requires).device:
@@ -165,7 +153,7 @@ def gather(record: Record, section: Section, recordings: Sequence[Record] = ()) 
     return fresh
 
 
-def others(section: Section, recordings: Sequence[Record]) -> list[Other]:
+def others(section: model.Section, recordings: Sequence[model.Record]) -> list[Other]:
     """This section in each recording that has it, newest first."""
     newest = sorted(recordings, key=lambda r: r.environment.date, reverse=True)
     entries = [(recording, recording.by_key.get(section.key)) for recording in newest]
@@ -176,7 +164,7 @@ def others(section: Section, recordings: Sequence[Record]) -> list[Other]:
     ]
 
 
-def statements(entry: Section | Definition) -> list[Statement]:
+def statements(entry: model.Section | model.Definition) -> list[model.Statement]:
     """The statements of a section or definition at their lines of its file."""
     return [
         replace(s, first=s.first + entry.first, last=s.last + entry.first, end=s.end + entry.first)
@@ -184,17 +172,17 @@ def statements(entry: Section | Definition) -> list[Statement]:
     ]
 
 
-def body(entry: Section) -> int:
+def body(entry: model.Section) -> int:
     """The line of the file on which a section's text begins, after its docstring."""
     return entry.first + entry.body
 
 
-def calls(section: Section) -> list[int]:
+def calls(section: model.Section) -> list[int]:
     """The frames in which a section was called, but for calls that it made of itself."""
     return [i for i, frame in enumerate(section.frames) if not frame.called and frame.parent is None]
 
 
-def calls_of_frames(section: Section) -> list[int | None]:
+def calls_of_frames(section: model.Section) -> list[int | None]:
     """For every frame of a section the call in which it ran; None where its caller is not known."""
     calls: list[int | None] = []
     for i, frame in enumerate(section.frames):
@@ -203,7 +191,7 @@ def calls_of_frames(section: Section) -> list[int | None]:
     return calls
 
 
-def stamp(run: Environment) -> str:
+def stamp(run: model.Environment) -> str:
     """`Some GPU, 21 Nov 2026, torch 2.11.0`."""
     torch = run.versions.get("torch", "").partition("+")[0]
     parts = [run.device.name, day(run.date), f"torch {torch}" if torch else ""]
