@@ -1,7 +1,7 @@
 // The matrices of a block of Llama-3-8B to one scale, and what heads that share keys save.
 window.litbookPicture = (() => {
   const D = 4096, HEAD = 128, LAYERS = 32, ALL = 32, NAMES = ["query", "key", "value", "out", "gate", "up", "down"];
-  const SCALE = 492 / (2 * 16384), GAP = 8, HIGH = D * SCALE;
+  const GAP = 8, SCALE = (492 - GAP) / (2 * 16384), HIGH = D * SCALE; // two of the widest beside each other
   const HUES = ["--lb-accent", "--lb-hot", "--lb-hot", "--lb-accent", "--lb-tick", "--lb-tick", "--lb-tick"];
   const words = (n, unit) => {
     const i = Math.min(4, Math.floor(Math.log10(n) / 3));
