@@ -202,7 +202,7 @@ def the_rule_of_two_flops_counts_no_embedding() -> None:
     assert 1.06 < over["8B"] < 1.08, \
         "With two tables, the rule gives 7 % too many FLOPs."
     blocks = LLAMA_32_1B.layers * block_weights(LLAMA_32_1B)  # @hide
-    kaplan = 2 * blocks / forward_flops(LLAMA_32_1B, 1, 0)  # @unnoticed: 0: a token of context costs hardly anything  # @hide
+    kaplan = 2 * blocks / forward_flops(LLAMA_32_1B, 1, 0)  # @hide
     assert 0.78 < kaplan < 0.79, \
         "With no table at all, the rule gives 21 % too few FLOPs for Llama-3.2-1B."  # @hide
     note(rf"""

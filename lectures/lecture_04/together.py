@@ -483,7 +483,7 @@ def a_thousand_ranks_can_be_simulated() -> None:
     x = torch.zeros(2, 1024, requires_grad=True)  # @unnoticed: 2: any number of rows
     # To count it hands on views of outputs, and FSDP would warn of one.
     with CommDebugMode() as counter, warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # @unnoticed: left out, 'ignore': a warning changes no value
+        warnings.simplefilter("ignore", UserWarning)  # @unnoticed: left out: a warning changes no value
         model(x).sum().backward()
     counts = {
         str(operation).split(".")[-1]: n
