@@ -120,6 +120,7 @@ def an_outlier_ruins_its_own_block_only() -> None:
     blocks = harmed(*through(many))  # @inspect blocks as %
     assert whole > 0.99, "With one scale, nearly all numbers are lost."
     two_blocks = 2 * size / len(x)
+    assert two_blocks == 1 / 64, "two of the 128 blocks"  # @hide
     assert blocks < two_blocks, \
         "With a scale for each block, about one block is lost."
     note(r"""
