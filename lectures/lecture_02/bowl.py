@@ -90,8 +90,8 @@ def adam_knows_axes_not_shapes() -> None:
     past = paths["momentum"].amin(0).tolist()  # @hide
     figure(plot_paths({"along the axes": paths, "turned": turned}, CURVES.tolist(), [0, 30]),
         caption=r"""
-            Thirty steps of three optimizers in a bowl, a dot for each, and in the same bowl turned.
-            Adam's path is straight only where the bowl lies along the axes.
+            Thirty steps of three optimizers in a bowl, and in the same bowl turned. Adam's path is
+            straight only where the bowl lies along the axes.
         """, alt=rf"""
             Two panels of oval level lines around a minimum, each with three paths from the same
             start. SGD jumps across the bowl at each step, to {left[1]:.1f} of its height, while it

@@ -55,8 +55,9 @@ def plot_folding(batch: int, seq: int, rows: int, inner: int, out: int) -> Figur
     blue, green, gold = (BLUE, "#a9b2ee"), (GREEN, "#9ad6b8"), (GOLD, "#b98518")
     for left, width, colors in ((0, inner, blue), (128, out, green)):
         draw_sheets(axes, (left, 76), (width, rows), (batch, seq), colors)
-        for band in range(batch * seq):
-            axes.add_patch(patch((left, 4 + 1.6 * band), (width, 1.6), colors))
+        axes.add_patch(patch((left, 4), (width, 1.6 * batch * seq), colors))
+        between = [y for band in range(1, batch * seq) for y in (4 + 1.6 * band, 4 + 1.6 * band, math.nan)]
+        axes.plot([left, left + width, math.nan] * (batch * seq - 1), between, color=colors[1], lw=0.5)
         axes.text(left, 73, f"{sheets} {width}", color=GREY, fontsize=9, va="top")
         axes.text(left, 1, f"{folded} {width}", color=GREY, fontsize=9, va="top")
     for bottom in (76, 12):
@@ -156,8 +157,9 @@ def byte_figure(fine: list[float], wide: list[float]) -> Figure:
     """Every positive value as a tick on a logarithmic axis."""
     fig, ax = blank(8, 2.4)
     for row, ticks, color in ((0, fine, BLUE), (-1, wide, RED)):
-        finite = [t for t in ticks if math.isfinite(t)]
-        ax.vlines(finite, row - 0.32, row + 0.32, color=color, lw=0.9)
+        finite = [t for t in ticks if math.isfinite(t)]  # all ticks of a row are one path, for the page's weight
+        xs, ys = [x for t in finite for x in (t, t, math.nan)], [row - 0.32, row + 0.32, math.nan] * len(finite)
+        ax.plot(xs, ys, color=color, lw=0.9, solid_capstyle="butt")
     ax.set_xscale("log", base=2)
     ax.set_yticks([0, -1], ["E4M3", "E5M2"])
     ax.set(xlabel="value", ylim=(-1.5, 0.5))
@@ -355,7 +357,7 @@ def plot_paths(bowls: dict[str, dict[str, Tensor]], curves: list[float], turns: 
             width, height = (2 * math.sqrt(2 * level / curve) for curve in curves)
             ax.add_patch(Ellipse((0, 0), width, height, angle=turn, fill=False, edgecolor=GREY, lw=0.5))
         for (name, path), color in zip(paths.items(), (RED, GOLD, BLUE), strict=True):
-            ax.plot(*path.T.tolist(), "o-", color=color, lw=1.2, ms=2.5, label=name)
+            ax.plot(*path.T.tolist(), color=color, lw=1.2, label=name)
         ax.plot(0, 0, "+", color=GREY, ms=10)
         ax.set(xlim=(-0.95, 1.4), ylim=(-0.95, 1.45), aspect="equal", facecolor="none")
         ax.set_title(title, color=GREY, fontsize=11)

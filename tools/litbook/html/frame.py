@@ -27,7 +27,7 @@ _SECTION = re.compile(
 
 def named(page: str) -> str:
     """A page of the site, its search dialog and the navigation of each section with a name."""
-    name = markup.text(_("Search"))
+    name = markup.attribute(_("Search"))
     page = _DIALOG.sub(lambda m: f'{m[0][:-1]} aria-label="{name}">', page)
     return _SECTION.sub(_with_title, page)
 

@@ -248,7 +248,7 @@ def badge(label: str, text: str, color: str) -> str:
     left, right = (
         2 * PADDING + 7 * (len(words) - n) + 4 * n for words, n in zip((label, text), narrow, strict=True)
     )
-    whole = markup.text(f"{label}: {text}")
+    whole = markup.attribute(f"{label}: {text}")
     size = f'width="{left + right}" height="{HEIGHT}"'
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-label="{whole}">',

@@ -77,14 +77,13 @@ _ESCAPES = {
     "&": "&amp;",
     "<": "&lt;",
     ">": "&gt;",
-    '"': "&quot;",
     "'": "&#39;",
     "`": "&#96;",
     "\n": "&#10;",
     "\t": "&#9;",
     "\r": "&#9229;",
 }
-_SPECIAL = re.compile(r"[&<>\"'`]|[^ -~\u00a1-\u00ac\u00ae-\u05ff\u2010-\u2027\u2030-\u205e\u2070-\u2bff]")
+_SPECIAL = re.compile(r"[&<>'`]|[^ -~\u00a1-\u00ac\u00ae-\u05ff\u2010-\u2027\u2030-\u205e\u2070-\u2bff]")
 
 # Letters and their points that are read from right to left, and the words that hold one.
 _LEFT = r"\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc"
@@ -93,8 +92,13 @@ _TURNED = re.compile(rf"((?<![\w{_LEFT}])\w*[{_LEFT}](?:[\w{_LEFT}]| (?=[{_LEFT}
 
 
 def text(value: object) -> Html:
-    """`value` as HTML text or a quoted attribute: never markup, always on one line, nothing hidden."""
+    """`value` as HTML text: never markup, always on one line, nothing hidden."""
     return Words(_SPECIAL.sub(lambda sign: _ESCAPES.get(sign[0]) or spell(sign[0]), str(value)))
+
+
+def attribute(value: object) -> Html:
+    """`value` as what stands between the quotes of an attribute."""
+    return Html(text(value).replace('"', "&quot;"))
 
 
 def html(child: object) -> Html:
@@ -135,7 +139,7 @@ def opening(name: str, /, **attributes: object) -> Html:
         if value is None or value is False:
             continue
         label = key.rstrip("_").replace("_", "-")
-        parts.append(label if value is True else f'{label}="{text(value)}"')
+        parts.append(label if value is True else f'{label}="{attribute(value)}"')
     return Html(f"<{' '.join(parts)}>")
 
 

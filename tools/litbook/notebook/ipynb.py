@@ -173,7 +173,7 @@ class _File:
                 with contextlib.suppress(figures.NotAPicture):
                     figures.inline(svg, alt, "f-")  # as every page asks whether it is a harmless SVG
                     head, start, rest = svg.partition("<svg")
-                    drawn = f'{head}{start} role="img" aria-label="{markup.text(alt)}"{rest}'
+                    drawn = f'{head}{start} role="img" aria-label="{markup.attribute(alt)}"{rest}'
                     data = {"image/svg+xml": drawn, "text/plain": whole(alt)}
                     yield _node(output_type="display_data", metadata={}, data=data)
                 if caption:
