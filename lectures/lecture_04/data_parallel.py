@@ -116,7 +116,7 @@ def three_ways_to_the_same_gradient() -> None:
     mine = slice(8 * rank, 8 * rank + 8)
     alone, by_hand, inner = network(), network(), network()
     F.mse_loss(alone(x), target).backward()
-    F.mse_loss(by_hand(x[mine]), target[mine]).backward()
+    F.mse_loss(by_hand(x[mine]), target[mine]).backward()  # @unnoticed: arguments swapped: the same loss
     assert not torch.allclose(gradients(by_hand), gradients(alone)), \
         "Before the all-reduce, a rank has another gradient than one process."
     with Wire() as loop:
