@@ -627,7 +627,7 @@ def activations_grow_with_the_batch() -> None:
 
 
 def the_roofline_tells_waiting_from_working() -> None:
-    """An operation that does few FLOPs per byte waits for memory."""
+    """The roofline: an operation that does few FLOPs per byte waits for memory."""
     note(r"""
         Why can a GPU be busy and yet reach a fraction of its peak? Because its arithmetic units
         wait for numbers. Every number has to *move* from the card's memory to the units first. The

@@ -51,12 +51,16 @@ _NAME = re.compile(r"(?<=\.)[A-Za-z_]\w{2,}|[A-Za-z_]\w{2,}(?=\(|=[^=\s])")
 
 @dataclass(frozen=True)
 class Passage:
-    """One passage of a page: its id there, "" for the top; its title as Markdown; paragraphs, and names."""
+    """One passage of a page: its id there, "" for the top; its title as Markdown; paragraphs, and names.
+
+    `core` is a section that the main path leads through.
+    """
 
     anchor: str
     title: str
     words: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
+    core: bool = False
 
 
 def passages(book: Book, page: str) -> Iterator[Passage]:
@@ -73,7 +77,8 @@ def passages(book: Book, page: str) -> Iterator[Passage]:
         blocks = document.blocks(book, section)
         lines = [book.lines[section.file][number - 1] for number in _code(blocks)]
         lines += [] if i else margins
-        yield Passage(book.anchor(section) if i else "", title, tuple(_words(blocks)), _names(lines))
+        anchor, core = book.anchor(section) if i else "", i > 0 and not section.aside
+        yield Passage(anchor, title, tuple(_words(blocks)), _names(lines), core)
     if definitions := book.definitions(page):
         lines = [line for e in definitions for line in book.lines[e.file][e.first - 1 : e.last]]
         yield Passage("definitions", _("Definitions"), names=_names(lines))

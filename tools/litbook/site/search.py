@@ -26,6 +26,7 @@ _THEIRS = re.compile(r'("search": ?"[./]*)assets/javascripts/workers/search\.\w+
 
 QUIET = ("pre", "svg", "table")  # elements of pages that are not ours and that no search finds
 MARKS = ("code", "pre", "ul", "ol", "sub", "sup")  # what Material leaves in its text
+CORE = 1.5  # so many times as much as elsewhere a word counts in a section of the main path
 OFTEN = 4  # so many pages, the first ones, are found by a name that stands in no prose
 
 
@@ -79,8 +80,9 @@ def split(site: Path, synonyms: Mapping[str, str], lectures: Mapping[str, Sequen
             nodes = grammar.phrase(passage.title).line
             parts = [(node, html.escape(note.plain([node]), quote=False)) for node in nodes]
             title = "".join(f"<code>{t}</code>" if isinstance(n, note.Code) else t for n, t in parts)
-            entry = [anchor, title, html.escape(content, quote=False), " ".join(names)]
-            pages.setdefault(page, []).append(entry if names else entry[:-1])
+            entry = [anchor, title, html.escape(content, quote=False)]
+            more = [" ".join(names), {"boost": CORE}] if passage.core else [" ".join(names)] if names else []
+            pages.setdefault(page, []).append([*entry, *more])
         often.update(above)
     large.write_text(f"self.__litbook = {_line(list(pages.items()))}\n", encoding="utf-8")
     index["config"] |= {
