@@ -594,7 +594,7 @@ def checkpointing_lets_a_large_model_fit() -> None:
     }, at={
         "model": "Llama-3-70B", "cards": 1024, "context": 8192, "recipe": mixed, "activations_kept": "all",
     }, module="pictures/fit.js", still=plot_fit(drawn, card.memory),
-        do="Make the bar end inside the frame of the card. Which slider helps, and which does not?",
+        do="Make the bar end inside the frame of the card. What helps, and what does not?",
         see=r"""
             More cards shrink the state, and the activations not at all. With `1024` cards the state
             is about a gigabyte a card, and the activations of one text still need more than two
@@ -602,7 +602,8 @@ def checkpointing_lets_a_large_model_fit() -> None:
         """, caption=r"""
             What one card holds in training: its slice of the state, and the activations of one
             text, beside the card's memory. Below, how long training on `15e12` tokens takes at half
-            of the peak.
+            of the peak, counted as `6` FLOPs for each parameter and token: without attention, and
+            without what is computed again.
         """, alt=r"""
             A frame, the memory of one H100, and a bar that runs out of it to nearly three times its
             length: a sliver of state, and activations.

@@ -526,7 +526,7 @@ def a_batch_shares_the_weights() -> None:
 
     grid = explore(paces, over={"texts": more, "context": [128, 512, 2048, 8192, 32768]},
         at={"texts": 8, "context": 2048}, kind="curve", unit="tokens/s",
-        do="Set the context to `8192` and go from one text to as many as fit. Then go back to `128`.",
+        do="Set the context to `8192` and go from one text to as many as fit. Then set the context to `128` and do the same.",
         see=r"""
             With long texts, what all write together levels off, because each text waits for the
             caches of the others. With short texts it grows nearly as the number of texts does, up

@@ -50,15 +50,15 @@ window.litbookPicture = (() => {
       const line = make("svg", { viewBox: "0 0 480 64", "aria-hidden": "true", style: "font-size:14px;margin-top:.5rem" });
       if (next != null) { // three neighbours to either side, and where a step of one would end
         const size = 2 ** (wide + deep), mine = pattern % size, gap = next - Math.abs(value);
-        const x = (number) => 240 + ((Math.abs(number) - Math.abs(value)) / gap) * 64;
+        const x = (number) => 240 + ((number - value) / gap) * 64, sign = Math.sign(value || 1);
         line.append(make("path", { d: "M0 30H480", style: "stroke:var(--lb-soft)" }));
         for (let step = -3; step <= 3; step++) if (mine + step >= 0) {
-          const there = decode(mine + step, format), at = x(there);
+          const there = sign * decode(mine + step, format), at = x(there);
           if (!Number.isFinite(there) || at < 0 || at > 480) continue;
           line.append(make("path", { d: `M${at} 22v16`, style: `stroke:${step ? "currentColor" : "var(--lb-accent)"};stroke-width:${step ? 1.5 : 4}` }));
-          if (!step || Math.abs(step) === 1) line.append(make("text", { x: at, y: step ? 56 : 14, "text-anchor": "middle", style: "fill:currentColor" }, said(Math.sign(value || 1) * there)));
+          if (!step || Math.abs(step) === 1) line.append(make("text", { x: at, y: step ? 56 : 14, "text-anchor": "middle", style: "fill:currentColor" }, said(there)));
         }
-        if (value >= 0 && x(value + 1) <= 480) line.append(make("circle", { cx: x(value + 1), cy: 30, r: 5, style: "fill:none;stroke:var(--lb-fail);stroke-width:2" }), make("text", { x: Math.max(x(value + 1), 252 + 4.5 * said(value).length), y: 20, "text-anchor": "middle", style: "fill:var(--lb-fail)" }, "+1"));
+        if (x(value + 1) <= 480) line.append(make("circle", { cx: x(value + 1), cy: 30, r: 5, style: "fill:none;stroke:var(--lb-fail);stroke-width:2" }), make("text", { x: Math.max(x(value + 1), 252 + 4.5 * said(value).length), y: 20, "text-anchor": "middle", style: "fill:var(--lb-fail)" }, "+1"));
       }
       stage.replaceChildren(
         make("div", { style: "display:flex;flex-wrap:wrap;align-items:center;margin-bottom:.3rem" }, ...Array.from({ length: count }, (_, i) => bit(i)), make("b", { style: "margin-left:.6rem;white-space:nowrap" }, `= ${said(value)}`)),
@@ -67,7 +67,7 @@ window.litbookPicture = (() => {
       const again = [...stage.querySelectorAll("[data-key]")].find((node) => node.dataset.key === focused);
       if (again) again.focus({ preventScroll: true });
       if (!Number.isFinite(value)) return `${said(value)} in ${format}.`;
-      const after = next == null ? "the largest there is" : `the next larger size is ${said(next)}, ${said(next - Math.abs(value))} away`;
+      const after = next == null ? "the largest there is" : `the next number away from zero is ${said((value < 0 ? -1 : 1) * next)}, ${said(next - Math.abs(value))} away`;
       return `${said(value)} in ${format}: ${after}. ${said(value)} + 1 makes ${said(plus)}.`;
     },
   };
