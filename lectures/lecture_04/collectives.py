@@ -253,10 +253,12 @@ def a_ring_passes_sums_to_the_next_rank() -> None:
         all ranks at the same time: it sends `part` to the next rank and returns what came from the
         rank before.
 
-        Each rank cuts its numbers into four parts. In the first step, rank $r$ passes part $r-1$
-        on, and adds what comes in to its own part with the same number. In the next step it passes
-        on the sum that it has just made. So each part travels round the ring, and every rank adds
-        its own numbers to it. This is the reduce-scatter:
+        Each rank cuts its numbers into four parts, `0` to `3`. In the first step, rank $r$ passes
+        on its part $r-1$. What comes in is part $r-2$ of the rank before, and rank $r$ adds it to
+        its own part $r-2$. (Below zero, count on from the end: rank `0` passes on part `3`.) In the
+        next step it passes on the sum that it has just made. So each part travels round the ring,
+        and every rank adds its own numbers to it. Part $r$ starts at rank $r+1$, so after three
+        steps it is finished at rank $r$. This is the reduce-scatter:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     mine = 10**rank * torch.arange(1, 5)

@@ -111,19 +111,23 @@ def the_router_decides_the_bytes() -> None:
             y, going, coming = through_experts(x, shares, chosen, mine)
         assert gap(y, in_one_process(x, shares, chosen, experts)) < ROUNDING, \
             "The results are those of one process."
-    note("Where did the copies go? A copy whose expert is at home stays there. Each other one is sent, and its result comes back:")
+    note(r"""
+        Where did the copies go? A copy whose expert is on its own rank stays there. Each other one
+        is sent, and its result comes back. So a rank sends two things: its own copies that leave,
+        and the results of the copies that came from other ranks:
+    """)
     flow = everyone(going)  # @inspect flow
     assert sum(map(sum, flow)) == 2 * 512 * ranks, \
         "There are two copies of each token."
     size = x[0].nbytes  # @inspect size as B
     away = 2 * 512 - going[rank]  # @inspect away
-    home = sum(coming) - coming[rank]  # @inspect home
-    ratio = wire.sent / ((away + home) * size)  # @inspect ratio
+    for_others = sum(coming) - coming[rank]  # @inspect for_others
+    ratio = wire.sent / ((away + for_others) * size)  # @inspect ratio
     assert 1 < ratio < 1.01, \
-        "A rank sends the copies that leave and the results for others."
+        "A rank sends its copies that leave, and the results of other ranks' copies."
     figure(plot_traffic({"copies of tokens": flow}),
-        caption="How many copies each rank sent to each. On the diagonal are those that stayed.",
-        alt="A table of four by four cells, all of nearly the same shade.")
+        caption="How many copies of each rank (row) went to the experts of each rank (column). On the diagonal are those that stayed.",
+        alt="A table of four by four cells with a number in each, all of nearly the same shade.")
     note(r"""
         If the experts are picked evenly, a share of $(G-1)/G$ of the copies leaves. With $k$
         experts for each of $T$ tokens of $d$ numbers, $w$ bytes each, a rank sends
@@ -185,13 +189,14 @@ def the_step_waits_for_the_fullest_rank() -> None:
     assert 1.9 < slowest["a favorite"] < 2.1, \
         "With a favorite, it has about twice the mean."
     figure(plot_traffic(flows),
-        caption="Copies of tokens from each rank to each, with an even router and with one that has a favorite.",
-        alt="Two tables of four by four cells. The first is even; in the second the first column is dark.")
+        caption="How many copies of each rank (row) went to the experts of each rank (column), with an even router and with one that has a favorite.",
+        alt="Two tables of four by four cells. The first is even; in the second all four cells of the first column are dark.")
     note(rf"""
         All ranks need the results before they can go on. So the layer takes as long as its fullest
-        rank, {slowest['a favorite']:.1f} times as long as with an even router, while the others
-        wait. This is why routers are trained to be even. DeepSeek-V3 adds a number to each expert's
-        score, and moves it up and down until the experts are used alike [@deepseek-v3].
+        rank, {slowest['a favorite']:.1f} times as long as if all ranks had the same to do, while
+        the others wait. This is why routers are trained to be even. DeepSeek-V3 adds a number to
+        each expert's score, and moves it up and down until the experts are used alike
+        [@deepseek-v3].
     """)
     question(r"""
         Of `1024` copies of tokens on each of `4` ranks, half go to the first rank, and the others

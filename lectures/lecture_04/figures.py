@@ -66,7 +66,7 @@ def plot_held(states: Mapping[str, Sequence[Sequence[int]]], columns: int = 3) -
 
 
 def plot_traffic(tables: Mapping[str, Sequence[Sequence[int]]], columns: int = 3) -> Figure:
-    """Who sent how much to whom: a table for each title, a row for each sender, darker where it was more."""
+    """Who sent how much to whom: a table for each title, a row for each sender, darker where it was more, empty at zero."""
     columns = min(columns, len(tables))
     lines = -(-len(tables) // columns)
     fig = Figure(figsize=(2.35 * columns, 2.1 * lines), facecolor="none")
@@ -86,7 +86,7 @@ def plot_traffic(tables: Mapping[str, Sequence[Sequence[int]]], columns: int = 3
         axes.add_patch(boxes(corners, 0.92, 0.92, lw=0.6, ec=GREY, fc="none"))
         for sender, row in enumerate(table):
             for receiver, size in enumerate(row):
-                if size and sender != receiver:
+                if size:
                     axes.add_patch(
                         Rectangle(
                             (receiver + 0.04, sender + 0.04),

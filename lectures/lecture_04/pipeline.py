@@ -336,13 +336,26 @@ def early_backward_passes_keep_less() -> None:
 @aside
 @requires("linux, ranks=4")
 def more_pieces_wait_less() -> None:
-    """Two pieces of the model on each rank halve the bubble, and send twice as much."""
+    """Two pieces of the model on each rank halve the wait, and send more than twice as much."""
     note(r"""
         In a pipeline each rank has a *stage*, some layers in a row. A rank waits until
         microbatches, the parts of a batch, have passed the stages of the others. If stages are
-        shorter, so is the wait. Cut the model into eight stages, and give each rank two of them:
-        the first rank the first and the fifth, and so on. That is *interleaving* [@narayanan2021].
-        A microbatch now passes every rank twice:
+        shorter, so is the wait. Here four ranks have a model of eight stages, two on each: the
+        first rank has the first and the fifth, and so on. That is *interleaving* [@narayanan2021].
+
+        Let $G$ ranks have $v$ pieces of the model each, and take $\mu$ microbatches, a multiple of
+        $G$. A step is now the work of one piece on one microbatch. Forward, a rank works in $v\mu$
+        steps, since each microbatch passes it $v$ times. It waits in $G-1$ steps, as without
+        interleaving, because the first microbatch reaches the last rank after $G-1$ steps. Backward
+        it is the same. So the share of steps in which a rank waits, the *bubble*, is
+
+        $$
+        \frac{G - 1}{v\mu + G - 1}
+        $$
+
+        That is what `bubble` computes. With four ranks and eight microbatches, it is `3/11` for one
+        piece on each rank, and `3/19` for two. PyTorch runs the schedule, and `idle` counts the
+        steps in which ranks wait:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     x, target = torch.randn(2, 256, 33).double()
@@ -360,7 +373,7 @@ def more_pieces_wait_less() -> None:
     steps = everyone(mine[0].clock.steps)
     waiting = idle(steps)  # @inspect waiting
     assert waiting == bubble(ranks, 8, pieces=2) == Fraction(3, 19), \
-        "The bubble is 3 of 19 steps, which are half as long."
+        "With two pieces, a rank waits in 3 of 19 steps, and each is half as long."
     before = bubble(ranks, 8)
     lost = (waiting / (1 - waiting)) / (before / (1 - before))  # @inspect lost as times
     assert lost == Fraction(1, 2), \
@@ -373,7 +386,7 @@ def more_pieces_wait_less() -> None:
     assert 7 < cuts < 7.2, "The tokens pass 7 cuts, with headers a little more."
     kept = [most_kept(row) for row in steps]  # @inspect kept
     assert kept == [11, 9, 7, 5], \
-        "The first rank keeps 11 half stages; with whole stages it kept 4."
+        "The first rank keeps 11 half stages' activations; with whole stages it kept 4."
     question(r"""
         A pipeline of `16` ranks has `8` pieces of the model on each, and gets `16` microbatches.
         Which share of the time does a rank wait?

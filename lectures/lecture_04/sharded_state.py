@@ -179,7 +179,7 @@ def every_rank_keeps_sixteen_bytes() -> None:
     sent = gathers(wire.sent)  # @inspect sent
     assert round(sent, 1) == 2.0, "The all-reduce of the gradients sends two units."
     figure(plot_state({"data parallelism": everyone(held)}, P),
-        caption="What each rank keeps. A block has the colour of the rank that would own it.",
+        caption="What each rank keeps: all four quarters of each kind, in the colours of four ranks. With shards, a rank keeps only the quarter of its own colour.",
         alt=r"""
             Four rows, one for each rank, with four blocks of parameters, four of gradients and four
             of moments, which are twice as wide. All blocks are filled in all rows.
@@ -205,14 +205,22 @@ def each_rank_updates_a_shard() -> None:
         the new parameters of all shards to all ranks. Both are the halves of an all-reduce, so
         nothing is sent that was not sent before. (We use [our own ring](#ring_reduce_scatter) for
         them, since the reduce-scatter of gloo, the library that carries the data here, sends too
-        much.) `kept_by_kind` gives the bytes of parameters, gradients and moments that a rank keeps
-        of a model with $P$ parameters. `gathers` gives the bytes sent, in units of an all-gather of
-        all parameters:
+        much.)
+
+        The model has four layers, and `weights` has a row of numbers for each. Backward is as in
+        data parallelism: `layer` runs a layer, and `loss_of` sends a rank's rows of the batch,
+        `own_rows()`, through all of them. A shard is a *view* of a quarter of a row: it shares the
+        row's memory. So when AdamW steps on the shards, it changes a quarter of each row.
+        `ring_all_gather` then writes the other three quarters into the row, as the other ranks have
+        made them. `off` compares all weights, and the rank's moments, with those of one process.
+        `kept_by_kind` gives the bytes of parameters, gradients and moments that a rank keeps of a
+        model with $P$ parameters. `gathers` gives the bytes sent, in units of an all-gather of all
+        parameters:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     weights = [w.requires_grad_() for w in rows_of_weights()]
     shards = [nn.Parameter(w.detach().chunk(ranks)[rank]) for w in weights]
-    optimizer = torch.optim.AdamW(shards)  # of views into the weights
+    optimizer = torch.optim.AdamW(shards)  # its steps change the weights
     for _ in range(2):
         for w in weights:
             w.grad = None
@@ -223,7 +231,7 @@ def each_rank_updates_a_shard() -> None:
                 shard.grad /= ranks
             optimizer.step()
             for w in weights:
-                ring_all_gather(w.detach().chunk(ranks))
+                ring_all_gather(w.detach().chunk(ranks))  # in place
     assert off(weights, optimizer) < ROUNDING, \
         "All weights are those of one process."
     held = kept_by_kind([*weights, *shards], weights, optimizer)  # @inspect held as B
@@ -332,7 +340,10 @@ def weights_come_when_they_are_needed() -> None:
 
         `gathered` does the first of that: it all-gathers a layer's weights and runs the layer. A
         [checkpoint](#lecture_03.checkpointing_keeps_the_input_alone) around it does the second: it
-        keeps nothing but the layer's input, and runs the layer again before its backward pass:
+        keeps nothing but the layer's input, and runs the layer again before its backward pass.
+        `saved` has the bytes that autograd keeps without a checkpoint and with it. A row of the
+        batch has `64` numbers of `4` bytes, and each rank trains on `8` of the `32` rows. They are
+        a view of the batch, so the whole batch stays:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     own = [w.chunk(ranks)[rank].clone() for w in rows_of_weights()]
@@ -354,7 +365,8 @@ def weights_come_when_they_are_needed() -> None:
              for run in ([partial(gathered, s) for s in shards], layers)]  # @inspect saved as B
     assert saved[0] > 4 * P, \
         "Without a checkpoint, autograd keeps all gathered weights."
-    assert saved[1] < P / 7, "With it, autograd keeps the inputs of layers only."
+    assert saved[1] == 4 * WIDTH * (32 + 8 * LAYERS), \
+        "With it, autograd keeps the batch of 32 rows, and 8 rows from each layer."
     figure(plot_state({"stage three": everyone(held)}, P), caption="Each rank keeps one shard of everything.",
         alt="Four rows of blocks. In each row one block of parameters, one of gradients and one of moments is filled.")
     note(r"""
@@ -460,8 +472,10 @@ def more_ranks_keep_less_each() -> None:
     note(r"""
         Each stage of ZeRO shards more: the first the moments, the second also the gradients, the
         third also the parameters. What is sharded is divided by the number of ranks, and the rest
-        is on every rank. [@tab:stages] has the formulas, which were measured to the byte on four
-        ranks. Here they are for a model of `13` billion parameters, on any number of ranks:
+        is on every rank. With AdamW in `float32`, a parameter takes `4` bytes, its gradient `4`,
+        and its moments `8`. `keep` gives the bytes of each kind on one rank, for a model of `13`
+        billion parameters. (The sections before measured these sums on four ranks, to the byte:
+        [@tab:stages].) `grid` has them for all stages, and for all numbers of ranks on the slider:
     """)
     sizes = {"parameters": 4, "gradients": 4, "moments": 8}
     assert sum(sizes.values()) == 16, "The state of a parameter has 16 bytes."
@@ -469,8 +483,7 @@ def more_ranks_keep_less_each() -> None:
               "stage one": 1, "stage two": 2, "stage three": 3}
 
     def keep(stage: str, ranks: int) -> dict[str, float]:
-        names = [*sizes]
-        shards = names[len(names) - shared[stage]:]  # moments first
+        shards = [*reversed(sizes)][:shared[stage]]  # moments first
         return {name: 13e9 * size / (ranks if name in shards else 1)
                 for name, size in sizes.items()}
 
@@ -489,7 +502,7 @@ def more_ranks_keep_less_each() -> None:
         if not fits[stage] and sum(state.values()) <= memory:
             fits[stage] = ranks
     assert [*fits.values()] == [0, 0, 8, 4], \
-        "Stage two fits from 8 ranks on, stage three from 4; zero says that none fits."
+        "Of these ranks, stage two first fits on 8, stage three on 4; 0 says that none fits."
     question(r"""
         With the second stage, how many GB does a rank keep at least, however many ranks there are?
     """, answer=4 * 13, check=round(grid["stage two", 1024]["parameters"] / 1e9), unit="GB", why="The second stage shards gradients and moments, and every rank has all parameters: `13` billion of `4` bytes.",

@@ -108,12 +108,18 @@ def columns_then_rows_need_one_sum() -> None:
         columns of the result. A matrix cut by rows needs just these columns as its input. So cut
         the first by columns and the second by rows: then nothing has to be sent between the two.
 
-        The feed-forward part of a block has two matrices that read a token, `gate` and `up`. We cut
-        them by columns. Its last matrix, `down`, we cut by rows. What a rank keeps is a
-        feed-forward part itself, only narrower inside. One all-reduce at the end adds up.
+        The feed-forward part of a block has two matrices that read a token, `gate` and `up`. The
+        function SiLU is applied to each number that `gate` gives, and the result is multiplied by
+        the number that `up` gives in the same column. The third matrix, `down`, reads these
+        products. We cut `gate` and `up` by columns, and `down` by rows. No number from another
+        column is needed between them, so nothing has to be sent there. One all-reduce at the end
+        adds up the parts that `down` gives. What a rank keeps is a feed-forward part itself, only
+        narrower inside.
+
         `FeedForward` is this part, with a given width and a given width inside; `slices` cuts out
         what a rank keeps of each matrix. (`nn.Linear` stores the transpose of $W$. So the columns
-        of $W$ are the rows of its `weight`.)
+        of $W$ are the rows of its `weight`.) `owners` finds for each weight the rank that keeps it,
+        and `areas` has the share of each matrix that this rank keeps:
     """)
     whole = FeedForward(8, 16).double()
     mine = FeedForward(8, 16 // ranks).double()
@@ -140,8 +146,9 @@ def columns_then_rows_need_one_sum() -> None:
             some columns, in down the rows with the same numbers.
         """)
     misbelief("It does not matter which of the two matrices is cut by columns.", r"""
-        It does. Cut `gate` by rows, and what reaches SiLU is a part of each sum. SiLU of parts,
-        added up, is not SiLU of the sum. So a second collective would have to come before SiLU.
+        It does. If `gate` is cut by rows, a rank has only a part of each sum before SiLU. But SiLU
+        is not linear: SiLU of the parts, added up, is not SiLU of the sum. So an all-reduce would
+        have to come before SiLU, besides the one at the end. In the numbers from above:
     """)
     curved = F.silu(part)
     dist.all_reduce(curved)

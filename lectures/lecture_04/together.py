@@ -302,7 +302,13 @@ def tokens_hide_weights_and_width_hides_tokens() -> None:
         GB/s [@nvidia-hopper]. Between computers, Llama 3's network sends {NETWORK / 1e9:.0f} GB/s
         [@llama3]. In `bfloat16`, where $w$ = `2`, and with many ranks, the formula gives one FLOP
         per byte for each token. So the tokens that each rank needs are the FLOPs that a card
-        computes while one byte is sent:
+        computes while one byte is sent.
+
+        How many tokens had a card that trained Llama 3 [@llama3]? `LLAMA_3[0]` is the layout of its
+        first run. `alone` is for FSDP on all cards, where each has tokens of its own. `shared` is
+        for the layout as it was used. In it only the ranks along the axis *data* have tokens of
+        their own. The cards of such a rank have the same tokens: they share each matrix product
+        (the axis *tensor*) or hold different layers (the axis *stages*, of a pipeline):
     """)
     near, far = PEAK / NVLINK, PEAK / NETWORK  # @inspect near as tokens, far as tokens
     assert (round(near), round(far)) == (2199, 19790), \
@@ -314,15 +320,18 @@ def tokens_hide_weights_and_width_hides_tokens() -> None:
     assert 13 * far < shared < 14 * far, \
         "A rank along the axis data has more than enough."
     note(r"""
-        That is one reason for the other axes. Along tensor and stages, cards share tokens, so the
-        axis data is shorter, and each of its ranks has more tokens.
+        So fewer ranks divide the tokens of a step, and each rank has more. That is one reason for
+        the axes tensor and stages.
 
-        And tensor parallelism? Its FLOPs and its bytes both grow with the tokens, so tokens cancel.
-        What counts are the weights of a block over its width. Here are the FLOPs per byte forward,
-        of a block of Llama-3-405B on eight cards. `BLOCK` are the weights of the block, `WIDTH` is
-        its width, and `all_reduce_bytes` gives what an all-reduce sends for a token:
+        And tensor parallelism? Each block does two all-reduces forward, one after attention and one
+        after the feed-forward part. Its FLOPs and its bytes both grow with the tokens, so tokens
+        cancel. What counts are the weights of a block over its width. Here are the FLOPs per byte
+        forward, for one token in a block of Llama-3-405B. Eight cards share its weights, `BLOCK`.
+        `all_reduce_bytes` gives what a card sends in one all-reduce of a token, which has `WIDTH`
+        numbers of `2` bytes:
     """)
-    inside = 2 * BLOCK / 8 / (2 * all_reduce_bytes(WIDTH * 2, 8))  # @inspect inside as FLOP/B
+    sent = 2 * all_reduce_bytes(WIDTH * 2, 8)  # @inspect sent as B
+    inside = 2 * BLOCK / 8 / sent  # @inspect inside as FLOP/B
     assert near < inside < far, \
         "That is enough for NVLink, and not for the network."
     exposed = near / inside  # @inspect exposed as %
