@@ -502,7 +502,7 @@ def more_ranks_keep_less_each() -> None:
         if not fits[stage] and sum(state.values()) <= memory:
             fits[stage] = ranks
     assert [*fits.values()] == [0, 0, 8, 4], \
-        "Of these ranks, stage two first fits on 8, stage three on 4; 0 says that none fits."
+        "Among these, stage two fits from 8 ranks on, three from 4; 0: none fits."
     question(r"""
         With the second stage, how many GB does a rank keep at least, however many ranks there are?
     """, answer=4 * 13, check=round(grid["stage two", 1024]["parameters"] / 1e9), unit="GB", why="The second stage shards gradients and moments, and every rank has all parameters: `13` billion of `4` bytes.",
