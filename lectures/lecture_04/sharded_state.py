@@ -207,15 +207,15 @@ def each_rank_updates_a_shard() -> None:
         them, since the reduce-scatter of gloo, the library that carries the data here, sends too
         much.)
 
-        The model has four layers, and `weights` has a row of numbers for each. Backward is as in
-        data parallelism: `layer` runs a layer, and `loss_of` sends a rank's rows of the batch,
-        `own_rows()`, through all of them. A shard is a *view* of a quarter of a row: it shares the
-        row's memory. So when AdamW steps on the shards, it changes a quarter of each row.
-        `ring_all_gather` then writes the other three quarters into the row, as the other ranks have
-        made them. `off` compares all weights, and the rank's moments, with those of one process.
-        `kept_by_kind` gives the bytes of parameters, gradients and moments that a rank keeps of a
-        model with $P$ parameters. `gathers` gives the bytes sent, in units of an all-gather of all
-        parameters:
+        The model has four layers, and `weights` has a row of numbers for each. Forward and backward
+        are as in data parallelism: `layer` runs a layer, and `loss_of` sends a rank's rows of the
+        batch, `own_rows()`, through all of them. A shard is a *view* of a quarter of a row: it
+        shares the row's memory. So when AdamW steps on the shards, it changes a quarter of each
+        row. `ring_all_gather` then writes the other three quarters into the row, as the other ranks
+        have made them. `off` compares all weights, and the rank's moments, with those of one
+        process. `kept_by_kind` gives the bytes of parameters, gradients and moments that a rank
+        keeps of a model with $P$ parameters. `gathers` gives the bytes sent, in units of an
+        all-gather of all parameters:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     weights = [w.requires_grad_() for w in rows_of_weights()]
