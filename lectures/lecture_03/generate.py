@@ -90,7 +90,8 @@ def a_cache_gives_the_same_answer_for_less() -> None:
     note(rf"""
         Without a cache it is {saved:.1f} times the work. The cause: the steps run over `1`, `2` and
         so on up to `8` tokens, on average over `(1 + 8) / 2` tokens, which is {(1 + 8) / 2}. With a
-        cache each step runs over one. So the longer the text, the more a cache saves.
+        cache each step runs over one. (Attention makes it {saved:.2f}: its part grows with the
+        text.) So the longer the text, the more a cache saves.
     """)
     weights, pairs = 2 * 7504658432, 4 * 32 * 4096  # @hide
     ones, squares = 500500, 333833500  # sums of n and of its square, to 1000  # @hide
@@ -136,9 +137,9 @@ def a_token_leaves_its_keys_and_values() -> None:
     note(r"""
         When a model writes a text, it keeps the keys and values of all tokens so far, in its *KV
         cache*. How much memory does that take? In every layer, each token adds one row of keys and
-        one row of values. A row has `128` numbers, say, for each *KV head*, a head of keys and
-        values. With $L$ layers, $d_{kv}$ numbers in a row and $w$ bytes for a number, $T$ tokens
-        take
+        one row of values. Each *KV head*, a head of keys and values, fills a part of the row, say
+        `128` numbers. With $L$ layers, $d_{kv}$ numbers in a row and $w$ bytes for a number, $T$
+        tokens take
 
         [@eq:cache]: $$
         \text{bytes of the KV cache} = 2\,L\,d_{kv}\,T\,w
@@ -438,15 +439,17 @@ def room_for(
 def a_batch_shares_the_weights() -> None:
     """A batch shares one reading of the weights, but each text adds its own cache."""
     note(r"""
-        To write one token of a text, a card reads all weights of the model. The weights that it has
-        read serve for other texts, too. So a service writes many texts at once, in a *batch*: each
-        step adds one token to every text. How long does a step take? Its two parts come one after
-        the other:
+        To write one token of a text, a card reads all weights of the model, except the embedding,
+        in which it looks up one row. The weights that it has read serve for other texts, too. So a
+        service writes many texts at once, in a *batch*: each step adds one token to every text. How
+        long does a step take? Its two parts come one after the other:
 
         - *The products with weights.* The card reads $N$ weights of $w$ bytes, once for all texts.
-          Each of $B$ texts takes $2N$ FLOPs. The part takes the longer of both.
+          Each of $B$ texts takes $2N$ FLOPs. The part takes the time of the bytes or that of the
+          FLOPs, whichever is longer.
         - *Attention.* The card reads the KV cache of each text, the keys and values of its tokens,
-          $C$ bytes. No text can use the cache of another.
+          $C$ bytes. No text can use the cache of another. Attention does few FLOPs with each byte,
+          `4` in Llama-3-8B, so it waits for memory.
 
         [@eq:step]: $$
         \text{step} = \max\left(\frac{N w}{\text{bandwidth}},\; \frac{2BN}{\text{peak}}\right)
@@ -462,6 +465,8 @@ def a_batch_shares_the_weights() -> None:
     one_cache = 1e3 * GiB / BANDWIDTH  # @hide
     assert (round(weights, 2), round(one_cache, 2)) == (4.48, 0.32), \
         "An H100 reads the weights in 4.48 ms, and a cache of one GiB in 0.32 ms."  # @hide
+    assert attention_flops(LLAMA_3_8B, 1, 8192) == 4 * GiB, \
+        "Attention does 4 FLOPs with each byte of the cache."  # @hide
     model = Transformer(MODEST).bfloat16()  # @hide
     grown = []  # @hide
     for batch in (1, 16):  # @hide
@@ -512,6 +517,8 @@ def a_batch_shares_the_weights() -> None:
         of one, because they share the reading of the weights. With {batches[3]} long texts it is
         only {long[3] / long[0]:.0f} times, because each has a cache to read: a step takes `4.48` ms
         for the weights and `64 * 0.32` ms for the caches, {1e3 * full_step:.1f} ms in all.
+        ({batches[4]} long texts are there only for the formula: their caches do not fit on the
+        card.)
 
         A single text gets no faster in a batch. It waits longer for its next token, {waits[1]:.1f}
         times as long with {batches[3]} long texts as alone.
@@ -734,21 +741,22 @@ def a_guess_is_cheap_to_check() -> None:
     note(r"""
         When a model writes a single text, the card reads all weights for each token, and its
         arithmetic is idle. *Speculative decoding* uses it. A small model guesses the next few
-        tokens, and the large model checks all of them in one pass [@leviathan2023]. How much does
-        this pass cost?
+        tokens. The large model checks all of them in one pass, because a pass gives at each token
+        the probabilities of the next one [@leviathan2023]. The guesses before the first wrong one
+        are kept. How much does this pass cost?
 
         To check `4` guesses, the large model runs over them and over one token more, the last token
         of the text before them. Compare this with writing one token. `flops` and `bytes_moved`
         count the FLOPs and bytes of both, for a model of `4` layers, `256` wide. (The FLOPs are
-        counted with attention written out.) `full_caches` stands for the text so far, `512` tokens
-        with the guesses:
+        counted with attention written out.) Both passes end at token `512`. The tokens before those
+        of the pass are in the cache, which `full_caches` fills:
     """)
     written = Transformer(MODEST, "written").bfloat16()
     fused = Transformer(MODEST, "fused").bfloat16()
     moved, work = [], []
     for guesses in (0, 4):
         tokens = torch.zeros(1, 1 + guesses, dtype=torch.int64)
-        caches = [full_caches(fused, 1, 511 - guesses) for _ in range(2)]  # @unnoticed: 2, 1: one for each of the two
+        caches = [full_caches(fused, 1, 512 - tokens.numel()) for _ in range(2)]  # @unnoticed: 2, 1: one for each of the two
         work.append(flops(partial(written, tokens, caches[0])))
         moved.append(bytes_moved(partial(fused, tokens, caches[1])))
     assert work[0] == forward_flops(MODEST, 1, 512), \

@@ -235,8 +235,9 @@ def a_batch_reads_most_experts() -> None:
 
         Say that each token chooses at random. A token passes a given expert by with probability
         `1 - 8 / 256`. All `64` tokens pass it by with probability `(1 - 8 / 256) ** 64`. So on
-        average the share `1 - (1 - 8 / 256) ** 64` of the experts is read. Draw it, too, for `58`
-        layers:
+        average the share `1 - (1 - 8 / 256) ** 64` of the experts is read. To check it, draw `8` of
+        `256` experts for each of `64` tokens at random, in `58` layers, as many as have experts in
+        DeepSeek-V3 [@deepseek-v3]:
     """)
     chosen = torch.rand(58, 64, 256).topk(8).indices.flatten(1)  # @unnoticed: 58 -> 59, 64 -> 65: less than two draws differ
     touched = sum(len(layer.unique()) for layer in chosen) / (58 * 256)  # @inspect touched as %  # @unnoticed: 256 -> 257: hardly another share
@@ -246,9 +247,9 @@ def a_batch_reads_most_experts() -> None:
     work = 64 * 8 / 256  # @inspect work as tokens
     assert work == 2.0, "Each expert gets 2 tokens on average."
     note(rf"""
-        So with `64` tokens the card reads {expected:.0%} of all experts, and each of them has only
-        {work:.0f} tokens to work on. A batch of that size loses what experts save for a single
-        token, since nearly all weights are read.
+        So with `64` tokens the card reads {expected:.0%} of all experts. An expert gets only
+        {work:.0f} tokens on average, and one that is read {work / expected:.1f}. A batch of that
+        size loses what experts save for a single token, since nearly all weights are read.
     """)
     question(r"""
         Each token goes through `1` of `4` experts, chosen at random, and there are `3` tokens.

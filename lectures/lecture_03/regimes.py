@@ -134,7 +134,8 @@ def every_operation_has_an_intensity() -> None:
         A card does two things at the same time: it computes, and it fetches the next bytes from its
         memory. When does an operation wait for memory, and when for arithmetic? Computing takes the
         operation's FLOPs divided by the card's peak. Fetching takes its bytes divided by the card's
-        bandwidth. It waits for what takes longer. So it waits for arithmetic if
+        bandwidth. The operation waits for whichever of the two takes longer. So it waits for
+        arithmetic if
 
         $$
         \frac{{\text{{FLOPs}}}}{{\text{{peak}}}} > \frac{{\text{{bytes}}}}{{\text{{bandwidth}}}}
@@ -172,7 +173,8 @@ def every_operation_has_an_intensity() -> None:
 
         Take the gate of Llama-3-8B, a matrix with $k = 4096$ and $n = 14336$, once with `2048`
         tokens and once with a single one. `operations_of` lists the operations that PyTorch runs,
-        with their FLOPs and the bytes that they move:
+        with their FLOPs and the bytes that they move. On the device `meta` a tensor has a shape,
+        but no numbers; that is enough to count:
     """)
     k, n = 4096, 14336
     assert (k, n) == matrices(LLAMA_3_8B)["gate"], \
@@ -717,8 +719,8 @@ def even_one_number_takes_microseconds() -> None:
     note(r"""
         How long does PyTorch take to add one to a single number? The addition itself takes next to
         nothing. But before it, PyTorch looks up device, dtype and shape, makes a tensor for the
-        result, and asks whether gradients are wanted. All this takes the same time for one number
-        and for a million.
+        result, and asks whether gradients are wanted. This work before the addition takes the same
+        time however many numbers there are; only the addition itself takes longer for more.
 
         Measure it. `quickest` returns the shortest time of a call on this machine, here of adding
         one to a tensor, from one number to about a million:

@@ -58,8 +58,9 @@ def training_costs_six_per_weight_and_twelve_per_pair() -> None:
         *Attention.* In each layer it also has two products without weights: queries by keys, and
         softmax weights by values. In each of them the token meets the $T$ tokens of its context
         with $d$ numbers, the width of the model, in a multiplication and an addition: $2\,d\,T$
-        FLOPs. The backward pass takes twice that, so it is $3 \cdot 2\,d\,T$ in all. So each of the
-        $L$ layers takes $2 \cdot 3 \cdot 2\,d\,T = 12\,d\,T$ FLOPs. Together:
+        FLOPs. (Later tokens, which the mask hides, are counted, too.) The backward pass takes twice
+        that, so it is $3 \cdot 2\,d\,T$ in all. So each of the $L$ layers takes
+        $2 \cdot 3 \cdot 2\,d\,T = 12\,d\,T$ FLOPs. Together:
 
         [@eq:training]: $$
         \text{FLOPs of training on a token} = 6N + 12\,L\,d\,T
@@ -219,8 +220,8 @@ def a_causal_mask_needs_half_the_pairs() -> None:
         $$
 
         With $m = 2$ that is $3/4$, and with more groups it comes near one half. Check it with `64`
-        tokens. `in_groups` computes attention in groups of some size, with written-out attention
-        for each group, and `flops` counts:
+        tokens. `in_groups` computes attention in groups of `size` queries, so `64 // m` for `m`
+        groups, with written-out attention for each group, and `flops` counts:
     """)
     b, t, h, n = 1, 64, 2, 8  # @unnoticed: 1, 2, 8: any batch and heads
     q, k, v = torch.randn(3, b, t, h, n).double()  # @unnoticed: .double(): any format

@@ -192,13 +192,14 @@ def the_rule_of_two_flops_counts_no_embedding() -> None:
         In a *tied* model one table serves as both. It is counted once, as the head, so all
         parameters may be counted. In a model with two tables, all parameters are too many. Compare
         this rule with the formula for a forward pass, for the smallest Llama-3.2, which is tied,
-        and for Llama-3-8B, which is not:
+        and for Llama-3-8B, which is not. `forward_flops(c, 1, 0)` are the FLOPs of `1` token that
+        looks at `0` tokens, so without attention:
     """)
     over = {name: 2 * parameter_count(c) / forward_flops(c, 1, 0)
             for name, c in {"1B": LLAMA_32_1B, "8B": LLAMA_3_8B}.items()}
     shown = {name: round(ratio, 2) for name, ratio in over.items()}  # @inspect shown as times
     assert round(over["1B"], 4) == 1.0001, \
-        "In the tied model, the rule is right but for the gains of the norms, a ten-thousandth."
+        "In the tied model, the rule gives a ten-thousandth too much: it counts the gains, by which norms multiply."
     assert 1.06 < over["8B"] < 1.08, \
         "With two tables, the rule gives 7 % too many FLOPs."
     blocks = LLAMA_32_1B.layers * block_weights(LLAMA_32_1B)  # @hide
@@ -447,8 +448,8 @@ def the_run_is_predicted() -> None:
     note(r"""
         **Memory.** Each parameter takes `4` bytes, and so do its gradient and its two averages in
         the optimizer: `4 * 4` bytes for each parameter. Besides there are the activations of one
-        batch, what autograd keeps for the backward pass. `saved_bytes_of` adds them up. No more
-        than the sum of both is needed:
+        batch, what autograd keeps for the backward pass. `saved_bytes_of` adds them up. The sum of
+        both is enough, because the backward pass frees activations while it makes gradients:
     """)
     state = 4 * 4 * 376_192  # @inspect round(state / 1e6, 1) as MB
     in_model = sum(p.nbytes for p in model.parameters())  # @hide
@@ -465,7 +466,8 @@ def the_run_is_predicted() -> None:
     note(r"""
         **Time.** The processor runs one operation after the other. Each takes the time of its FLOPs
         or that of its bytes, whichever is longer, and a little time for the call. `step_at_best`
-        adds this up over all operations of a step, with the speeds of this machine:
+        adds this up over all operations of a step, with the speeds that were measured on this
+        machine:
     """)
     calls = len(operations_of_a_step())  # @hide
     here = prices()  # @hide
@@ -732,7 +734,8 @@ def it_writes_what_it_read() -> None:
         language? The language has {WORDS} words of three letters, which `lexicon` lists, and a
         space after each word. A token is a letter or a space. To write, the model gives each of the
         `27` tokens a probability. One is drawn, and is the input of the next step. `caches` keep
-        what it computed for earlier tokens. Let it write `64` texts:
+        what it computed for earlier tokens. Each of the `64` texts that it writes begins after a
+        space, token `0`, so its {RUN.context} tokens are {RUN.context // 4} words of four:
     """)
     model, draws = trained().model, torch.Generator().manual_seed(4)
     caches, token = model.caches(64), torch.zeros(64, 1, dtype=torch.int64)
@@ -752,6 +755,9 @@ def it_writes_what_it_read() -> None:
     chance = len(known) / 27**4  # @inspect chance as %
     assert 6.0e-5 < chance < 6.1e-5, \
         "Of four tokens at random, 0.006 % are a word and a space."
+    spaced = len(known) / 26**3  # @hide
+    assert round(1e4 * spaced, 1) == 18.2, \
+        "Of three letters at random, 0.18 % are a word."  # @hide
     # Ten runs from other beginnings: 0.926 to 0.961.
     assert 0.9 < right < 0.98, \
         "More than nine in ten of the words that it wrote are in the lexicon."
@@ -759,8 +765,9 @@ def it_writes_what_it_read() -> None:
     assert unwritten == 0, "It wrote each word of the lexicon at least once."  # @zero: none is missing
     note(rf"""
         More than nine in ten of the words that it wrote are words of the language. By chance it
-        would be {chance:.3%}, because tokens can be put together in `27**4` ways. So the model has
-        learned the words, although it was only trained to give the next token a high probability.
+        would be {chance:.3%}, because tokens can be put together in `27**4` ways. For a model that
+        has learned only where the spaces are, it would be {spaced:.2%}. So the model has learned
+        the words, although it was only trained to give the next token a high probability.
     """)
     question(r"""
         Another model has learned only that every fourth token is a space, and that the three before
