@@ -37,7 +37,8 @@ def four_bits_hold_eight_sizes() -> None:
         return 2.0 ** (exponent - 1) * (1 + fraction / 2)
 
     sizes = [value(code) for code in range(8)]  # @inspect sizes
-    assert sizes == SIZES.tolist(), "The sizes are 0, 0.5, 1, 1.5, 2, 3, 4 and 6."
+    assert sizes == SIZES.tolist(), \
+        "The sizes are 0, 0.5, 1, 1.5, 2, 3, 4 and 6."
     note(r"""
         To use all of them, a tensor is *stretched*: multiplied by a factor that takes its largest
         number to `6`. Then each number is rounded to the nearest size; `to_e2m1` does that.
@@ -57,7 +58,8 @@ def four_bits_hold_eight_sizes() -> None:
     x[0] = 100  # @unnoticed: 0, 100 -> 200, 100 -> 101: any outlier
     factor = sizes[-1] / x.abs().max().item()
     lost = (to_e2m1(x * factor) == 0).float().mean().item()  # @inspect lost as %
-    assert 0.9999 < lost < 1, "With one outlier, nearly all numbers become zero."
+    assert 0.9999 < lost < 1, \
+        "With one outlier, nearly all numbers become zero."
     note(r"""
         The outlier decides the factor for all. All others are then small against the largest size,
         and are rounded to zero.

@@ -266,7 +266,8 @@ def the_missing_additions_do_not_matter() -> None:
         w: Float[Tensor, "inner col"] = torch.empty(inner, cols)
     y: Float[Tensor, "row col"] = x @ w  # @inspect y.shape  # @hide
     work = flops(lambda: x @ w)  # @inspect work as FLOP
-    assert work == 2 * rows * inner * cols, "The counter agrees with the formula."
+    assert work == 2 * rows * inner * cols, \
+        "The counter agrees with the formula."
     assert work == 8_796_093_022_208, "The formula says 8.8e12 FLOPs."  # @hide
     sizes = [t.nbytes / GiB for t in (x, w, y)]  # @hide
     assert sizes == [2.0, 1.0, 0.5], "With data, the three matrices would take 3.5 GiB."  # @hide
@@ -523,7 +524,8 @@ def a_rate_times_a_time_is_work() -> None:
     rate = dense_peak("H100 SXM", "bfloat16")  # @inspect rate as FLOP/s
     assert rate / TERA == 989.5, "One H100 does 989.5e12 FLOPs in a second."
     fortnight = 8 * 14 * DAY * rate  # @inspect fortnight as FLOP
-    assert 9.574e21 < fortnight < 9.576e21, "In 14 days, 8 cards do 9.6e21 FLOPs."
+    assert 9.574e21 < fortnight < 9.576e21, \
+        "In 14 days, 8 cards do 9.6e21 FLOPs."
     note(r"""
         Units do not protect from a wrong number of days. CS336 of 2025 prints the FLOPs of `7` days
         beside the words *8 H100s for 2 weeks* [@cs336]. The edition of 2026 has the right number of

@@ -310,8 +310,10 @@ def a_token_file_does_not_know_its_dtype() -> None:
     np.save(headed, tokens)
     mapped = np.load(headed, mmap_mode="r")  # @unnoticed: mmap_mode= dropped: the same numbers, loaded
     header = headed.stat().st_size - size  # @inspect header as B
-    assert header == 128, "The header takes 128 bytes, however many tokens follow."
-    assert mapped.dtype == np.int32, "np.load finds out that the tokens are int32."
+    assert header == 128, \
+        "The header takes 128 bytes, however many tokens follow."
+    assert mapped.dtype == np.int32, \
+        "np.load finds out that the tokens are int32."
     folder.cleanup()  # @hide
     question(r"""
         `12` tokens are written as `int64`, `8` bytes each, and the file is read as `uint16`, `2`
@@ -593,7 +595,8 @@ def the_last_start_leaves_room_for_a_target() -> None:
     assert "to be less than" in refused, \
         "With 4 tokens, randint has no number to draw from."
     fits, _ = get_batch(data[:5], 1, 4, generator)
-    assert fits.tolist() == [[1, 2, 3, 4]], "With 5 tokens there is one sequence."
+    assert fits.tolist() == [[1, 2, 3, 4]], \
+        "With 5 tokens there is one sequence."
     question(r"""
         At how many places can a sequence of `30` tokens start in data of `100` tokens, with targets
         and without? Give two numbers.
@@ -707,7 +710,8 @@ def pinning_needs_an_accelerator() -> None:
     if not available:
         silence = ""
         refused = message_of(x.pin_memory)  # @measure refused
-        assert refused != silence, "Without an accelerator, pin_memory() raises an error."
+        assert refused != silence, \
+            "Without an accelerator, pin_memory() raises an error."
     note(r"""
         So a program should pin memory only where there is an accelerator. What that gains is
         [measured on a GPU](#a_pinned_copy_does_not_wait).

@@ -239,7 +239,8 @@ def float32_overflows_too() -> None:
 
     depths = [layers_until_infinity() for _ in range(25)]  # @inspect min(depths), max(depths)  # @unnoticed: 25: enough for the middle of them
     typical = median(depths)  # @inspect typical
-    assert typical == 43, "In the middle run, an entry is infinite after 43 layers."
+    assert typical == 43, \
+        "In the middle run, an entry is infinite after 43 layers."
     note("The formula agrees: so many factors of `8` lead from one to the largest `float32`.")
     powers = math.log(largest, 8)  # @inspect powers
     assert 42.6 < powers < 42.7, "It takes 42.7 factors of 8."
@@ -294,7 +295,8 @@ def float16_spends_little_on_range() -> None:
     smallest = 2.0**-24  # @inspect smallest
     assert cast(smallest, torch.float16) == 2**-24, \
         "float16 holds the number 2**-24."
-    assert cast(smallest / 2, torch.float16) == 0.0, "Half of 2**-24 becomes zero."  # @zero: it underflows
+    assert cast(smallest / 2, torch.float16) == 0.0, \
+        "Half of 2**-24 becomes zero."  # @zero: it underflows
     question("Which number of `float16` comes right before the largest, `65504`?",
              answer=(torch.tensor(largest, dtype=torch.float16).view(torch.int16) - 1)
              .view(torch.float16).item(),
@@ -701,7 +703,8 @@ def one_byte_is_for_storing_and_multiplying() -> None:
     """)
     hopper = peak(CARDS["H100 SXM"], "float8")  # @inspect hopper as FLOP/s
     ampere = peak(CARDS["A100 SXM 80GB"], "float8")  # @inspect ampere
-    assert hopper == 1979e12, "An H100 promises 1979 TFLOP/s for one-byte floats."
+    assert hopper == 1979e12, \
+        "An H100 promises 1979 TFLOP/s for one-byte floats."
     assert ampere is None, "An A100 promises nothing for them."
     note(r"""
         These formats were *proposed* in `2022`, by authors from NVIDIA, Arm and Intel

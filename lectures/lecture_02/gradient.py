@@ -254,7 +254,8 @@ def each_sample_costs_two_per_weight() -> None:
     b, d, k = 8, 5, 3
     tally: list[str] = []
     g = counted(tally, d, b) @ counted(tally, b, k)
-    assert g.shape == (5, 3), "There is a gradient for each of the 5 * 3 weights."
+    assert g.shape == (5, 3), \
+        "There is a gradient for each of the 5 * 3 weights."
     per_weight = len(tally) / (d * k)  # @inspect per_weight
     assert per_weight == 2 * b - 1 == 15, \
         "Each weight takes 15 operations for 8 rows."
@@ -941,7 +942,8 @@ def the_same_sum_in_another_order_is_another_number() -> None:
         "With the switch, put_ raises an error."
     silent = message_of(lambda: torch.zeros(3).put_(place, values))
     assert silent == "", "Without the switch, put_ runs without an error."  # @zero: no message, as nothing is refused
-    assert total.tolist() == [3.0, 0.0, 0.0], "With the switch, index_add adds both values."
+    assert total.tolist() == [3.0, 0.0, 0.0], \
+        "With the switch, index_add adds both values."
     note(r"""
         Advice for a run that must be repeatable: fix the seeds, turn the switch on, and set
         `torch.backends.cudnn.benchmark = False`, so that PyTorch does not choose between programs

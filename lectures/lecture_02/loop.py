@@ -296,7 +296,8 @@ def a_rate_is_too_small_right_or_too_large() -> None:
     assert near < ends[0.01] < far, \
         "At 0.01 the loss is still on its way down."
     good = round(ends[0.05], 6), round(ends[0.1], 6)
-    assert good == (0.0, 0.0), "At 0.05 and at 0.1 the loss is zero, to six digits."
+    assert good == (0.0, 0.0), \
+        "At 0.05 and at 0.1 the loss is zero, to six digits."
     assert ends[0.2] > ends[0.01], "At 0.2 the loss is higher than at 0.01."
     assert math.isfinite(ends[0.5]) is False, \
         "At 0.5 the loss is no longer a finite number."
@@ -434,7 +435,8 @@ def the_same_seed_repeats_every_bit() -> None:
 
     straight, around = trained(turned=False), trained(turned=True)
     apart = (straight - around).abs().max().item()  # @measure apart
-    assert 0 < apart, "The weights of the two runs are not equal to the last bit."
+    assert 0 < apart, \
+        "The weights of the two runs are not equal to the last bit."
     rounding = 1e-4 * straight.abs().max()  # @hide
     assert apart < rounding, \
         "They differ by less than a ten-thousandth of the largest weight."

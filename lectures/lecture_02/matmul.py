@@ -319,7 +319,8 @@ def an_annotation_names_dtype_rank_and_sizes() -> None:
     square: Any = Float[Tensor, "n n"]
     even, uneven = torch.ones(3, 3), torch.ones(3, 4)  # @unnoticed: arguments swapped, 3 -> 6: any two sizes
     assert isinstance(even, square), "A matrix of 3 * 3 numbers fits."
-    assert not isinstance(uneven, square), "A matrix of 3 * 4 numbers does not fit."
+    assert not isinstance(uneven, square), \
+        "A matrix of 3 * 4 numbers does not fit."
     note(r"""
         Many variables of this book have such an annotation. When a page is built, each of them is
         checked.

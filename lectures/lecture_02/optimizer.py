@@ -606,7 +606,8 @@ def an_optimizer_knows_tensors_not_layers() -> None:
     optimizer = torch.optim.Adagrad(model.parameters())
     groups = [len(group["params"]) for group in optimizer.param_groups]  # @inspect groups
     assert groups == [3], "AdaGrad has one group, with three tensors in it."
-    assert len(optimizer.state) == 3, "AdaGrad has a state for each of the tensors."
+    assert len(optimizer.state) == 3, \
+        "AdaGrad has a state for each of the tensors."
     misbelief("The optimizer goes through the layers, and each layer has its accumulators.", rf"""
         The optimizer goes through a list of {groups[0]} tensors and has a state for each. Which
         layer a tensor belongs to it cannot know.

@@ -230,7 +230,8 @@ def xavier_agrees_for_square_layers_only() -> None:
     default = nn.Linear(4096, 64).weight.detach() * math.sqrt(4096)  # @unnoticed: 64: any number of outputs
     assert 0.99 < default.abs().max() < 1.01, "The largest weight is at 1."
     std = default.std().item()  # @inspect std
-    assert 0.57 < std < 0.585, "Their standard deviation is one over the root of 3."
+    assert 0.57 < std < 0.585, \
+        "Their standard deviation is one over the root of 3."
     question(r"""
         A layer has `100` inputs and `700` outputs. Which standard deviation does Xavier's rule give
         its weights, and which LeCun's? Give two numbers.

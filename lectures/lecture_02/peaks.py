@@ -80,7 +80,7 @@ def every_peak_belongs_to_a_format() -> None:
         In a tick each multiprocessor does `128` FLOPs in `float32`, or `2048` in `bfloat16`
         [@nvidia-ampere]:
     """)
-    ampere = [108 * 128 * 1.41e9, 108 * 2048 * 1.41e9]  # an A100: float32, bfloat16
+    ampere = [108 * 128 * 1.41e9, 108 * 2048 * 1.41e9]  # A100: the same two
     rebuilt = [round(rate / TERA, 1) for rate in ampere]  # @inspect rebuilt
     assert rebuilt == [19.5, 311.9], \
         "The products are 19.5 and 311.9 TFLOP/s, the peaks of the datasheet."
@@ -466,7 +466,8 @@ def the_denominator_decides() -> None:
     work, rate = 2 * 16384 * 32768 * 8192, 5.409e13
     assert work == 8_796_093_022_208, "The product takes 8.8e12 FLOPs."  # @hide
     seconds = round(work / rate, 3)  # @inspect seconds as s
-    assert seconds == 0.163, "At this rate, the FLOPs of the product take 0.163 s."
+    assert seconds == 0.163, \
+        "At this rate, the FLOPs of the product take 0.163 s."
     right = rate / dense_peak("H100 SXM", "float32")  # @inspect right as %
     assert 0.806 < right < 0.808, \
         "Divided by the float32 peak, the rate is four fifths of it."
@@ -872,7 +873,8 @@ def three_bad_measurements_are_repeated_here() -> None:
         ways["first five runs, of ones"] = mean(ones)
         ways["first five runs, random data"] = mean(runs)
         first = [s[0] / median(s) for s in (ones, runs)]  # @measure first as times
-        assert 1 < min(first), "The first of the five runs is slower than their median."
+        assert 1 < min(first), \
+            "The first of the five runs is slower than their median."
     else:
         note("This card lets in one program at a time, and so no other can be new on it.")
     note(rf"""
@@ -965,7 +967,8 @@ def larger_products_come_closer_to_the_peak() -> None:
     assert rates[0] < max(rates) / 2, \
         "The smallest product has less than half of the best rate."
     lost = rates[0] / launched[0]  # @measure lost as times
-    assert lost > 0.9, "Launched one by one, the smallest product is not faster."
+    assert lost > 0.9, \
+        "Launched one by one, the smallest product is not faster."
     if rate is not None:
         shares = [r / rate for r in rates]  # @measure shares
         assert 0 < shares[0], "The smallest product has a rate above zero."
@@ -1038,7 +1041,8 @@ def the_roof_is_measured_here() -> None:
     if card is not None:
         share = bandwidth / card.bandwidth  # @measure share
         assert share <= 1, "The copy is no faster than the datasheet promises."
-        assert share > 0.5, "The copy reaches more than half of the promised bandwidth."
+        assert share > 0.5, \
+            "The copy reaches more than half of the promised bandwidth."
     del x, y
     n = scaled(8192, lambda n: 40 * n * n + 80 * 4096 * n)  # @measure n
     note(rf"""
@@ -1055,7 +1059,8 @@ def the_roof_is_measured_here() -> None:
         slope, found = card.bandwidth, points.values()
         roofs = [min(rate * card.boost, p.intensity * slope) for p in found]
         over = [p.rate / roof for p, roof in zip(found, roofs)]  # @measure over
-        assert max(over) <= 1, "All operations stay below the promised roofline."
+        assert max(over) <= 1, \
+            "All operations stay below the promised roofline."
     top = rate or max(point.rate for point in points.values())
     ridge = top / bandwidth  # @measure ridge as FLOP/B
     if card is not None and rate is not None:

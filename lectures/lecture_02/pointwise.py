@@ -339,7 +339,8 @@ def the_other_triangle_is_right_in_the_other_layout() -> None:
     assert torch.equal(~remove, keep.tril()), \
         "Removing triu(diagonal=1) is the same as keeping tril()."
     more = with_diagonal.sum() - remove.sum()  # @inspect more.item()
-    assert more == n, "triu() would also remove the diagonal, a place for each token."
+    assert more == n, \
+        "triu() would also remove the diagonal, a place for each token."
     question(r"""
         Queries are rows, and a mask `triu(diagonal=d)` marks what is removed. Each token may look
         at earlier tokens, at itself and also at the *next* token. What is `d`?

@@ -313,7 +313,8 @@ def the_loss_scale_finds_its_own_level() -> None:
         weights.append(round(w.item(), 2))  # @inspect weights  # @unnoticed: 2: more digits are as exact
     assert scales[:4] == [65536, 32768, 16384, 8192], \
         "In the first four steps the scale is halved each time."
-    assert scales[4:] == [4096, 4096], "From the fifth step on it stays at 4096."
+    assert scales[4:] == [4096, 4096], \
+        "From the fifth step on it stays at 4096."
     assert weights == [1.0, 1.0, 1.0, 1.0, 0.9, 0.8], \
         "The first four steps are skipped: the weight stays as it is."
     largest = top / 10  # @inspect largest
@@ -327,7 +328,8 @@ def the_loss_scale_finds_its_own_level() -> None:
         many good steps in a row it doubles the scale, and if that overflows, one more step is lost:
     """)
     patience = scaler.get_growth_interval()  # @inspect patience
-    assert patience == 2000, "The scaler doubles its scale after 2000 good steps."
+    assert patience == 2000, \
+        "The scaler doubles its scale after 2000 good steps."
     assert scaler.state_dict()["scale"] == 4096, "The scale is in the scaler's state, which belongs in a checkpoint."  # @hide
     note("With `bfloat16` none of this is needed, because its range is that of `float32`.")
     question(r"""
@@ -471,7 +473,8 @@ def quantized_weights_trade_error_for_bytes() -> None:
         error[size] = error_of(x @ (whole * scale), exact)  # @inspect error  # @unnoticed: arguments swapped: hardly another length to divide by
     assert 0.0064 < error[8] < 0.0074, \
         "With 8 bits, the product is off by 0.7 %."
-    assert 0.12 < error[4] < 0.13, "With 4 bits, the product is off by an eighth."
+    assert 0.12 < error[4] < 0.13, \
+        "With 4 bits, the product is off by an eighth."
     assert w.nbytes / whole.nbytes == 4.0, \
         "A byte for each weight takes a quarter of float32."
     extra = scale.nbytes / whole.nbytes  # @inspect extra

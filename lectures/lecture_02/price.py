@@ -41,7 +41,8 @@ def a_run_is_paid_for_in_gpu_hours() -> None:
     """)
     low, high = 2 * hours, 4 * hours
     dollars = low, high  # @inspect dollars
-    assert 7.0e6 < low < 7.1e6, "At 2 dollars an hour, the run costs 7 million dollars."
+    assert 7.0e6 < low < 7.1e6, \
+        "At 2 dollars an hour, the run costs 7 million dollars."
     assert 14.1e6 < high < 14.2e6, "At 4 dollars an hour, it costs 14 million."
     note(r"""
         How good is the estimate? For Llama 3.1 70B, trained on about `15` trillion tokens on H100s,

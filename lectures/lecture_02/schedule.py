@@ -43,7 +43,8 @@ def adam_starts_with_its_longest_steps() -> None:
     predicted = [settled(t) for t in when]  # @inspect predicted
     pair = measured, predicted
     seen, told = ([round(x, 1) for x in some] for some in pair)
-    assert seen == told, "The measured lengths are those of the formula, to a tenth."
+    assert seen == told, \
+        "The measured lengths are those of the formula, to a tenth."
     ratio = predicted[0] / settled(10**6)  # @inspect ratio as times  # @unnoticed: 10 -> 11, 10 -> 20, 6: long after the first steps
     assert round(ratio, 2) == 4.36, \
         "The first step is 4.36 times as long as a step long after the start."

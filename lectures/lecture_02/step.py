@@ -222,7 +222,8 @@ def without_gradients_two_outputs_are_alive() -> None:
     deeper = alive_at_once(64, gradients=False)  # @inspect deeper as B
     assert deeper == using, "With 64 layers it is two outputs, too."
     evaluated = alive_at_once(16, gradients=True, trains=False)  # @inspect evaluated as B
-    assert evaluated == training, "After model.eval(), all outputs are still kept."
+    assert evaluated == training, \
+        "After model.eval(), all outputs are still kept."
     misbelief("`model.eval()` turns gradients off.", rf"""
         It only tells layers such as dropout that this is not training. Autograd keeps {evaluated:,}
         bytes, as before. Only `torch.no_grad()` or its like makes it stop.
@@ -257,7 +258,8 @@ def gradients_come_in_two_kinds() -> None:
     assert torch.equal(output, model(x)), "the model's own result"  # @hide
     F.mse_loss(output, y).backward()
     stay = gradient_bytes(model)  # @inspect stay as B
-    assert stay == 36 * 4, "Each of the 36 parameters has a gradient of 4 bytes."
+    assert stay == 36 * 4, \
+        "Each of the 36 parameters has a gradient of 4 bytes."
     passing = hidden.grad
     assert passing is not None, "The gradient of the hidden values was asked to stay."  # @hide
     assert passing.shape == hidden.shape == (2, 4), \

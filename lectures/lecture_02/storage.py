@@ -177,7 +177,8 @@ def a_storage_is_indexed_by_bytes() -> None:
         old = x.storage()[6]
     assert old == 6.0, "The old storage counts elements: entry 6 is 6."
     place = 6
-    assert x.flatten()[place] == old, "Flattened, the tensor has the same entry."
+    assert x.flatten()[place] == old, \
+        "Flattened, the tensor has the same entry."
     assert x.as_strided((), (), place) == old, "as_strided reads it, too."  # @hide
     misbelief("`x.storage()[6]` is how to read element `6` of a tensor's memory.", r"""
         It works with a warning, and will be removed. `x.untyped_storage()[6]` is something else: a
@@ -228,7 +229,8 @@ def basic_indexing_shares_and_picking_copies() -> None:
         the old name. The row still reads the old memory:
     """)
     x = x + 1  # @inspect x
-    assert x[0].tolist() == [2, 101, 4], "The new tensor has numbers one larger."
+    assert x[0].tolist() == [2, 101, 4], \
+        "The new tensor has numbers one larger."
     assert row.tolist() == [1, 100, 3], "The row has not changed."
     question(r"""
         How many of `x[1:]`, `x[[0, 1]]`, `x[:, ::2]`, `x[x > 50]` and `x[1, 2]` are views of `x`?
@@ -262,7 +264,8 @@ def view_gives_the_same_numbers_another_shape() -> None:
         "The numbers stay in order, in rows of two."
     assert same_storage(x, y), "Both tensors use the same storage."
     shapes = tuple(x.shape), tuple(y.shape)
-    assert shapes == ((2, 3), (3, 2)), "x is 2 by 3, and x.view(3, 2) is 3 by 2."
+    assert shapes == ((2, 3), (3, 2)), \
+        "x is 2 by 3, and x.view(3, 2) is 3 by 2."
     misbelief("`x.view(3, 2)` takes a `3x2` matrix and shows it as `2x3`.",
               "It is the other way round. `3, 2` is the shape of the result; `x` itself is `2x3`.")
 

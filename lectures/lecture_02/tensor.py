@@ -40,7 +40,8 @@ def one_decimal_point_decides_the_dtype() -> None:
     """)
     m: Float[Tensor, "row col"] = torch.tensor([[1.0, 2, 3], [4, 5, 6]])  # @inspect m
     assert m.shape == (2, 3), "Two lists of three numbers make two rows."  # @hide
-    assert m.dtype == torch.float32, "One of the six has a point: all are floats."
+    assert m.dtype == torch.float32, \
+        "One of the six has a point: all are floats."
     whole: Int[Tensor, "n"] = torch.tensor([1, 4, 9])  # @inspect whole
     assert whole.dtype == torch.int64, "None has a point: all are integers."
     note(r"""
@@ -78,7 +79,8 @@ def four_ways_to_make_a_tensor() -> None:
     """)
     makers = (torch.zeros, torch.ones, torch.randn, torch.empty)
     shapes = [tuple(make(4, 8).shape) for make in makers]  # @inspect shapes
-    assert shapes == [(4, 8)] * 4, "All four make a tensor of 4 rows and 8 columns."
+    assert shapes == [(4, 8)] * 4, \
+        "All four make a tensor of 4 rows and 8 columns."
     assert torch.ones(4, 8).sum() == 32, "The ones of torch.ones add up to 32."  # @hide
     note(r"""
         That may be zeros by chance, so a program that forgets to fill the tensor may seem to work.

@@ -399,7 +399,7 @@ def written_attention_keeps_a_weight_per_pair() -> None:
     more = [w - f for w, f in zip(written, fused)]  # @hide
     assert more == [224, 480, 992, 2016], \
         "Written out, a token keeps 224, 480, 992 and 2016 bytes more."  # @hide
-    # Without the 4 bytes for each of 8 heads that fused attention keeps instead:
+    # Without the 4 bytes for each of 8 heads that fused attention keeps:
     weights = [w - (f - 4 * 8) for w, f in zip(written, fused)]  # @inspect weights as B
     assert weights == [2 * 8 * n for n in lengths], \
         "Written out, a token also keeps 2 bytes for each of 8 heads and each token of the text."

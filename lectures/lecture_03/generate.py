@@ -395,7 +395,7 @@ def a_processor_waits_for_weights_too() -> None:
     alike = single / reading  # @measure round(alike, 1) as times
     least = 1 / SLACK  # @hide
     assert least < alike < SLACK, \
-        f"A token takes 1/{SLACK} to {SLACK} times the time of reading the weights."
+        f"A token takes 1/{SLACK} to {SLACK} times the time of the reading."
     one_by_one = 16 * single  # @measure one_by_one as s
     assert single < at_once < one_by_one, \
         "16 tokens at once take less time than 16 tokens one after the other."
@@ -763,8 +763,10 @@ def a_guess_is_cheap_to_check() -> None:
         "One token takes the FLOPs of the formula."  # @hide
     dearer = work[1] / work[0]  # @inspect dearer as times
     heavier = moved[1] / moved[0]  # @inspect round(heavier, 2) as times
-    assert dearer == 5.0, "A pass over 5 tokens takes 5 times the FLOPs of a pass over one."
-    assert 1 < heavier < 1.2, "A pass over 5 tokens moves less than 1.2 times the bytes."
+    assert dearer == 5.0, \
+        "A pass over 5 tokens takes 5 times the FLOPs of a pass over one."
+    assert 1 < heavier < 1.2, \
+        "A pass over 5 tokens moves less than 1.2 times the bytes."
     note(rf"""
         The check takes {dearer:.0f} times the FLOPs, but only {heavier:.2f} times the bytes,
         because the weights are read once for all tokens of the pass. And the bytes are what takes

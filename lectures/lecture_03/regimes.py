@@ -608,7 +608,7 @@ def fused_attention_reads_keys_again() -> None:
         return [in_tiles(rows, *torch.randn(3, t, d))[1] for t in lengths]
 
     small, large = loads(16), loads(32)
-    in_millions = [[round(count / 1e6, 2) for count in row] for row in (small, large)]  # @inspect in_millions
+    in_millions = [[round(k / 1e6, 2) for k in row] for row in (small, large)]  # @inspect in_millions
     growth = small[2] / small[1]  # @inspect round(growth, 1) as times
     assert 3.7 < growth < 4, \
         "From 256 to 512 tokens, the loads grow to nearly 4 times."
@@ -1005,7 +1005,8 @@ def between_on_card(tokens: int) -> float:  # @stepover
     sizes = [(1, tokens, *shape) for shape in matrices(LLAMA_3_8B).values()]
     sizes += [(heads, tokens, c, tokens), (heads, tokens, tokens, c)]
     pairs = [
-        [torch.randn(n, *shape, device="cuda").bfloat16() for shape in ((rows, inner), (inner, cols))]
+        [torch.randn(n, *shape, device="cuda").bfloat16()
+         for shape in ((rows, inner), (inner, cols))]
         for n, rows, inner, cols in sizes
     ]
     with torch.no_grad():

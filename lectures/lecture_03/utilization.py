@@ -313,7 +313,8 @@ def a_fused_backward_pass_recomputes_scores() -> None:
     note(rf"""
         So it is $7 \cdot 2 = 14$ FLOPs. In a formula for MFU one finds four numbers in this place.
         They differ in whether the repeated scores count, and whether the pairs count that a causal
-        mask hides, which are half of all:
+        mask hides, which are half of all. The benchmark of FlashAttention takes the second row
+        [@flash-benchmark]:
 
         | | every pair | pairs that the mask leaves |
         |---|---|---|
@@ -352,7 +353,7 @@ class Convention(NamedTuple):
     """
 
     embedding: bool  # whether its rows count as weights that are multiplied by
-    attention: int   # FLOPs per layer, number in a token's queries, and token of context
+    attention: int   # FLOPs per layer, number of a query, and token of context
 
     def flops_per_token(self, config: Config, context: int) -> int:
         """FLOPs of training on one token."""
@@ -493,7 +494,8 @@ def mfu_is_measured_here() -> None:
     counted = flops(step)
     busy = counted / pace / reached  # @measure busy as %
     near = math.isclose(busy, mfu["torchtitan"], rel_tol=0.01)
-    assert near, "By PyTorch's counter, the MFU is that of torchtitan's formula."
+    assert near, \
+        "By PyTorch's counter, the MFU is that of torchtitan's formula."
     quick = counted / reached  # @measure quick as s
     assert quick < pace < BUSY * quick, \
         "A step takes longer than its products would at that rate."

@@ -70,7 +70,8 @@ def a_rank_sees_its_own_memory_alone() -> None:
     if rank == 1:
         dist.recv(mine, src=0)
     sent = everyone(mine.tolist())
-    assert sent[1] == changed[0] != changed[1], "Rank 1 has the numbers of rank 0."
+    assert sent[1] == changed[0] != changed[1], \
+        "Rank 1 has the numbers of rank 0."
     assert sent[2:] == start[2:], "Ranks 2 and 3 have what they had."
     figure(plot_held({"at first": start, "rank 0 writes": changed, "and sends to 1": sent}),
         caption="What each rank holds. The colour of a number says which rank made it.",
@@ -511,7 +512,8 @@ def few_messages_or_few_bytes() -> None:
     small = ring(1e6) / doubling(1e6)  # @inspect small as times
     assert 7 < small < 8, "For a megabyte, doubling is 7 to 8 times as fast."
     large = doubling(1e9) / ring(1e9)  # @inspect large as times
-    assert 2.9 < large < 3, "For a gigabyte, the ring is nearly 3 times as fast."
+    assert 2.9 < large < 3, \
+        "For a gigabyte, the ring is nearly 3 times as fast."
     question(r"""
         Up to which size, in MB, is doubling faster with these numbers?
     """, answer=(126 - 6) * latency / (6 - 126 / 64) * bandwidth / 1e6,

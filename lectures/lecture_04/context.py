@@ -150,7 +150,8 @@ def in_order_the_last_rank_works_most() -> None:
     at = in_order[rank]
     _, pairs = ring_attention(q[:, at], k[:, at], v[:, at], in_order)
     work = [sum(turns) for turns in everyone(pairs)]  # @inspect work as pairs
-    assert sum(work) == 256 * 257 // 2, "Together, the ranks score every pair once."
+    assert sum(work) == 256 * 257 // 2, \
+        "Together, the ranks score every pair once."
     slowest = max(work) / (sum(work) / ranks)  # @inspect slowest as times
     assert round(slowest, 2) == 1.75, "The last rank has 1.75 times the mean."
     note(r"""

@@ -51,7 +51,8 @@ def a_rank_has_the_gradient_of_its_own_rows() -> None:
     gradient = gradient_of(weights)
     before = everyone(gradient.long().tolist())
     assert before[0] == [1, 2, 3, 4], "Rank 0 has the mean of its two rows."
-    assert before[1] == [10, 20, 30, 40], "Rank 1 has the mean of its own two rows."
+    assert before[1] == [10, 20, 30, 40], \
+        "Rank 1 has the mean of its own two rows."
     note(r"""
         Each rank has a different gradient. If each updated its weights with that, the copies of the
         model would drift apart. An all-reduce gives all of them the same sum, and divided by the
@@ -199,7 +200,8 @@ def buckets_leave_during_the_backward_pass() -> None:
     assert buckets == [[7, 6], [5, 4], [3, 2], [1, 0]], \
         "Each layer is in one bucket."
     default = DistributedDataParallel(network()).bucket_bytes_cap  # @inspect default as B
-    assert default == 25 * MiB, "Unless one says otherwise, a bucket holds 25 MiB."
+    assert default == 25 * MiB, \
+        "Unless one says otherwise, a bucket holds 25 MiB."
     note(r"""
         All buckets but the last travel while gradients are still being computed. Only the last has
         no work to hide behind. So buckets should be large enough for few messages, and small enough

@@ -235,7 +235,8 @@ def a_token_may_be_kept_to_few_nodes() -> None:
     theirs = by_node.masked_fill(~allowed[:, :, None], -1).flatten(1)
     limited = theirs.topk(8).indices
     now = torch.nn.functional.one_hot(limited // 32, 8).amax(dim=1).sum(dim=1)
-    assert now.max() == 4, "Now the experts of a token are on four nodes at most."
+    assert now.max() == 4, \
+        "Now the experts of a token are on four nodes at most."
     saved = 1 - now.double().mean().item() / touched  # @inspect saved as %
     assert 0.24 < saved < 0.26, "A quarter of the crossings is saved."
     picked, best = scores.gather(1, limited), scores.topk(8).values

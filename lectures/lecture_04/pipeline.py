@@ -245,7 +245,8 @@ def microbatches_fill_the_pipeline() -> None:
         alt="A bar of two parts: the share of steps in which a rank works, and that in which it waits.")  # @hide
     assert grid[16, 64]["waiting"] > 0.18, \
         "With 64 microbatches, nearly a fifth is lost."
-    assert 0.1 < grid[16, 128]["waiting"] < 0.11, "With 128, about a tenth is lost."
+    assert 0.1 < grid[16, 128]["waiting"] < 0.11, \
+        "With 128, about a tenth is lost."
     question(r"""
         A pipeline of `16` stages gets `16` microbatches. Which share of the time does a rank wait?
     """, answer=15 / 31, check=float(bubble(16, 16)), unit="%", within=0.02,

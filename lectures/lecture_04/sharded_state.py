@@ -177,7 +177,8 @@ def every_rank_keeps_sixteen_bytes() -> None:
         measured bytes by one unit:
     """)
     sent = gathers(wire.sent)  # @inspect sent
-    assert round(sent, 1) == 2.0, "The all-reduce of the gradients sends two units."
+    assert round(sent, 1) == 2.0, \
+        "The all-reduce of the gradients sends two units."
     figure(plot_state({"data parallelism": everyone(held)}, P),
         caption="What each rank keeps: all four quarters of each kind, in the colours of four ranks. With shards, a rank keeps only the quarter of its own colour.",
         alt=r"""
@@ -356,11 +357,13 @@ def weights_come_when_they_are_needed() -> None:
         with Wire() as wire:
             loss_of(layers, own_rows()).backward()
         optimizer.step()
-    assert off(shards, optimizer) < ROUNDING, "Each shard is that of one process."
+    assert off(shards, optimizer) < ROUNDING, \
+        "Each shard is that of one process."
     held = kept_by_kind(shards, shards, optimizer)  # @inspect held as B
     assert sum(held) == 16 * P // ranks, "A rank keeps a shard of everything."
     sent = gathers(wire.sent)  # @inspect sent
-    assert round(sent, 1) == 3.0, "Two all-gathers and a reduce-scatter are sent."
+    assert round(sent, 1) == 3.0, \
+        "Two all-gathers and a reduce-scatter are sent."
     saved = [saved_bytes_of(partial(loss_of, run, own_rows()), shards)
              for run in ([partial(gathered, s) for s in shards], layers)]  # @inspect saved as B
     assert saved[0] > 4 * P, \
@@ -437,7 +440,8 @@ def fsdp_does_the_same() -> None:
         with Wire() as wire, Collectives() as calls:
             loss_of(layers, own_rows()).backward()
         optimizer.step()
-    assert off(weights, optimizer) < ROUNDING, "Each shard is that of one process."
+    assert off(weights, optimizer) < ROUNDING, \
+        "Each shard is that of one process."
     held = kept_by_kind(weights, weights, optimizer)  # @inspect held as B
     assert sum(held) == 16 * P // ranks, \
         "FSDP keeps a shard of everything, as by hand."

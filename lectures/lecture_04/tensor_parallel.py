@@ -314,7 +314,8 @@ def heads_are_columns() -> None:
         "The gradient of the tokens is that of the whole block."
     grads, kept = slices(gradients(whole), rank, ranks), gradients(mine)
     worst = max(gap(kept[name], grads[name]) for name in kept)
-    assert worst < ROUNDING, "Each rank has its slice of each weight's gradient."
+    assert worst < ROUNDING, \
+        "Each rank has its slice of each weight's gradient."
     formula = 2 * all_reduce_bytes(x.nbytes, ranks)  # @inspect formula as B
     ratios = forth.sent / formula, back.sent / formula  # @inspect ratios
     assert 1 < min(ratios) <= max(ratios) < 1.02, \
@@ -560,12 +561,14 @@ def a_loss_needs_three_numbers_per_token() -> None:
     logits.requires_grad_()
     F.cross_entropy(logits, targets, reduction="sum").backward()
     wanted = gradient_of(logits).chunk(ranks, dim=1)[rank]
-    assert gap(grad, wanted) < ROUNDING, "Each rank has its part of the gradient."
+    assert gap(grad, wanted) < ROUNDING, \
+        "Each rank has its part of the gradient."
     parts = [torch.empty_like(mine) for _ in range(ranks)]
     with Wire() as gathering:
         dist.all_gather(parts, mine)
     more = gathering.sent / wire.sent  # @inspect more as times
-    assert more > 140, "Gathering the logits takes more than 140 times the bytes."
+    assert more > 140, \
+        "Gathering the logits takes more than 140 times the bytes."
     question(r"""
         The vocabulary of `Llama-3` has `128256` entries. How many times the bytes of the three
         numbers is an all-gather of the logits, both in the same format? Take the ring: an

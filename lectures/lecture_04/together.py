@@ -196,7 +196,8 @@ def the_axes_multiply() -> None:
     assert cards == [8192, 16384, 16384], \
         "The axes multiply to the reported numbers of cards."
     tokens = [layout.tokens for layout in LLAMA_3]  # @inspect tokens
-    assert tokens == [2**24] * 3, "With each layout, a step has 16 million tokens."
+    assert tokens == [2**24] * 3, \
+        "With each layout, a step has 16 million tokens."
     mfu = [layout.reached / PEAK for layout in LLAMA_3]  # @inspect mfu as %
     printed = [0.43, 0.41, 0.38]
     off = max(abs(ours - theirs) for ours, theirs in zip(mfu, printed))  # @inspect off as %

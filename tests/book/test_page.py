@@ -246,6 +246,7 @@ code
         "transpose", "A transpose rewrites `strides`",
         ("Why", "Six numbers, see speed.", "✗ “t() copies.”", "It does not."),
         ("six", "stride", "shape"),
+        core=True,
     )  # fmt: skip
     assert definitions == Passage("definitions", "Definitions", names=("six", "arange", "view"))
 

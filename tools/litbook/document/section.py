@@ -100,11 +100,12 @@ class _Section:
             blocks += [Loose(tuple(self.beside[0]))] if 0 in self.beside else []
             blocks += self.shelves.below(lambda line: self._home(line) == 0)
 
-        # What is shown as prose, or not at all, leaves the numbers of its lines behind, for links.
+        # What is shown as prose, or not at all, leaves the lines behind on which it begins, for links.
         at = section.first - 1
+        begun = {section.first, *(s.first for s in self.evidence.statements)} - self.shown
 
         def unshown(end: int) -> None:
-            if numbers := tuple(n for n in range(at + 1, end + 1) if n not in self.shown):
+            if numbers := tuple(n for n in range(at + 1, end + 1) if n in begun):
                 blocks.append(Unshown(numbers))
 
         for item in self.items:
