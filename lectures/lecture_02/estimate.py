@@ -547,8 +547,8 @@ def pooled_memory_needs_sharded_state() -> None:
         gradients. How many bytes per parameter does each of the `8` GPUs hold?
     """, answer=4 + 4 + sum(moments) / 8000 / gpus,
         wrong={
-            "Nothing of that is shared: the moments are cut into slices.": 16,
-            "That is with everything shared, parameters and gradients too.": 16 / gpus,
+            "Here nothing is cut; the moments have to be cut into slices.": 16,
+            "That is with everything sharded, parameters and gradients too.": 16 / gpus,
             "The gradients are missing: every GPU keeps all of them.": 4 + 8 / gpus,
         },
         check=(8 * 8000 + held[0] // 2) / 8000,

@@ -866,9 +866,9 @@ def a_running_sum_stalls() -> None:
     note(r"""
         In `bfloat16` the total stops at `256`, and no error says so. The cause is the gap to the
         next number: beyond `256` the numbers of `bfloat16` are `2` apart. Adding `1` leads to the
-        middle of this gap, and the middle is rounded back to `256`, every time. So a total stops
-        growing once the term is no more than half of the gap. In `float32` the total is exact, as
-        the gaps are still far smaller. See it in the picture:
+        middle of this gap. From the middle one rounds to the neighbour whose last bit is zero,
+        which is `256`, every time. So the total no longer grows. In `float32` the total is exact,
+        as the gaps are still far smaller. See it in the picture:
     """)
 
     def totals(count: int, term: float) -> dict[str, float]:  # @hide

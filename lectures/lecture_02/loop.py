@@ -52,9 +52,9 @@ def the_task_has_a_known_answer() -> None:
 
         Which loss does a model begin with that always predicts zero? Its error is the whole target,
         so its loss is the mean square of the target. The term $i \cdot x_i$ has a mean square of
-        $i^2$, since $x_i$ has variance `1`. The terms are independent, so their mean squares add
-        up: the loss is $\sum_i i^2$. `linear_batch` draws inputs and targets, here for `16`
-        weights:
+        $i^2$, since $x_i$ has variance `1`. The terms are independent and have a mean of zero, so
+        their mean squares add up: the loss is $\sum_i i^2$. `linear_batch` draws inputs and
+        targets, here for `16` weights:
     """)
     x, y = linear_batch(16, 100_000)  # @unnoticed: 100_000: more draws come nearer
     predicted = sum(i**2 for i in range(16))  # @inspect predicted
