@@ -756,7 +756,7 @@ def a_guess_is_cheap_to_check() -> None:
     moved, work = [], []
     for guesses in (0, 4):
         tokens = torch.zeros(1, 1 + guesses, dtype=torch.int64)
-        caches = [full_caches(fused, 1, 512 - tokens.numel()) for _ in range(2)]  # @unnoticed: 2, 1: one for each of the two
+        caches = [full_caches(fused, 1, 512 - tokens.numel()) for _ in range(2)]  # @unnoticed: 2: one for each of the two
         work.append(flops(partial(written, tokens, caches[0])))
         moved.append(bytes_moved(partial(fused, tokens, caches[1])))
     assert work[0] == forward_flops(MODEST, 1, 512), \
