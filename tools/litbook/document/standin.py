@@ -481,7 +481,7 @@ def as_rank(function: Callable[[], Any]) -> tuple[str, list[Any], str]:
     HANDED.clear()
     HANDED.append(None)  # from here on what is handed over is kept
     error, out = "", io.StringIO()
-    dist.init_process_group("gloo", timeout=datetime.timedelta(minutes=2))
+    dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=30))
     try:
         with contextlib.redirect_stdout(out):
             function()
