@@ -18,7 +18,7 @@ from litbook.text import source
 
 ROW = re.compile(
     r"\| (?P<term>[^|]+) \| (?P<sentence>[^|]+) \| "
-    r"\[[^\]]+\]\(lectures/(?P<lecture>\w+)/(?P<page>[^)#]+)\.md#(?P<section>\w+)\) \|"
+    r"\[(?P<title>[^\]]+)\]\(lectures/(?P<lecture>\w+)/(?P<page>[^)#]+)\.md#(?P<section>\w+)\) \|"
 )
 LINK = re.compile(r"\]\(#(?:lecture_\d+\.)?(\w+)\)")
 STEP, RADIUS = 19, 8  # of the drawing: between two parts, and of the circle of one
@@ -39,7 +39,7 @@ Needs = dict[str, dict[str, list[str]]]  # by part, the parts that define words 
 
 
 def rows(glossary: str) -> list[dict[str, str]]:
-    """The rows of the glossary's table: term, sentence, lecture, page and section."""
+    """The rows of the glossary's table: term, sentence, title, lecture, page and section."""
     return [match.groupdict() for match in ROW.finditer(glossary)]
 
 

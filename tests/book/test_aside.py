@@ -12,6 +12,7 @@ import pytest
 from tests.book.test_page import SITE, ids
 from tests.running import REPO, record
 
+from litbook.document import books
 from litbook.html import page
 from litbook.notebook import ipynb
 from litbook.record import model
@@ -101,10 +102,12 @@ def test_what_an_aside_holds_is_whole_html_with_its_headings_and_anchors(made: m
     assert '<h4 id="beside-1">A <em>heading</em></h4>' in fold and '<h3 id="below">Below</h3>' in fold
     assert '<h2 class="lb-off" id="beside">Off the path</h2>' in body  # which the table of contents lists
     assert sorted(ids(body)) == sorted(set(ids(body)))
+    book = books.of(made, books.NOTHING_CITED, [], [])
     for key in ("beside", "below"):
         it = made.by_key[key]
-        begun = [it.first + s.first for s in it.statements if s.first]
-        assert len(begun) >= 2 and [n for n in begun if f'id="L{n}"' not in fold] == []
+        lines = {n: book.line("part.md", it.file, n) for n in range(it.first + 1, it.last + 1)}
+        assert {n: place for n, place in lines.items() if f'id="{place}"' not in fold} == {}
+        assert len({*lines.values()}) > 1
 
 
 def test_an_aside_of_an_aside_is_folded_once(made: model.Record) -> None:

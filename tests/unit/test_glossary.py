@@ -35,6 +35,8 @@ def test_the_section_that_a_term_names_defines_it(
     rows: list[dict[str, str]], sections: list[needs.Section]
 ) -> None:
     prose = {section.name: section.prose for section in sections}
+    titles = {section.name: section.title for section in sections}
+    assert [r["title"] for r in rows if r["title"].replace("`", "") != titles[r["section"]]] == []
     lost = [
         r["term"]
         for r in rows

@@ -325,7 +325,7 @@ class Shelf:
 
 @dataclass(frozen=True, slots=True)
 class Unshown:
-    """Lines that are not shown as code: links to them lead here."""
+    """Lines on which something begins that is not shown as code: links to it lead here."""
 
     lines: tuple[int, ...]
 

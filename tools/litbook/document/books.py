@@ -137,8 +137,25 @@ class Book:
         return sorted(definitions, key=lambda definition: (definition.file, definition.first))
 
     def line(self, page: str, file: int, line: int) -> str:
-        """The id of a line on a page: `L12` of the page's own file, `models-L12` of another one."""
-        return f"{self.prefix(page, file)}L{line}"
+        """The id of a line on a page: `L12` of the page's own file, `models-L12` of another one.
+
+        Of what is not shown as code, such as a note, the line on which it begins.
+        """
+        return f"{self.prefix(page, file)}L{self._begins.get((file, line), line)}"
+
+    @cached_property
+    def _begins(self) -> dict[tuple[int, int], int]:
+        """By file and line of a section that is not shown as code, the line on which that begins."""
+        begins = dict[tuple[int, int], int]()
+        for section in self.record.sections:
+            shown = {s.first: s.kind in ("code", "claim") for s in statements(section)}
+            at = section.first
+            for line in range(section.first, section.last + 1):
+                if line in shown:
+                    at = 0 if shown[line] else line
+                if at and not self.lines[section.file][line - 1].text.lstrip().startswith("#"):
+                    begins[section.file, line] = at
+        return begins
 
     def prefix(self, page: str, file: int) -> str:
         """What an id of a line begins with on a page: nothing for its own file, else that file's name."""
@@ -273,20 +290,7 @@ def address(book: Book, page: str, name: str) -> str | None:
     if not places:
         file, _, line = name.partition(".py:")
         if line.isdecimal() and "." not in file:
-            for number, lines in enumerate(book.lines):
-                if (
-                    book.name(number) == file
-                    and 0 < int(line) <= len(lines)
-                    and lines[int(line) - 1].text.strip()
-                ):
-                    around = {**book.place, **book.defined}
-                    entries: list[Entry] = [*record.sections, *record.definitions]
-                    inside = (e for e in entries if e.file == number and e.first <= int(line) <= e.last)
-                    shown = (entry for entry in inside if entry.key in around)
-                    innermost = min(shown, key=lambda entry: entry.lines, default=None)
-                    where = around[innermost.key] if innermost else book._page_of_file(number)
-                    return way(page, where, book.line(where, number, int(line)))
-            return None
+            return _line(book, page, file, int(line))
         lecture, _, rest = name.partition(".")
         other = book.others(lecture)
         there = None if other is None else address(other, INDEX, rest) if rest else ""
@@ -294,6 +298,19 @@ def address(book: Book, page: str, name: str) -> str | None:
         return None if there is None else up
     entry, where = min(places, key=lambda place: (place[0].key != name, place[1] != page))
     return way(page, where, book.anchor(entry))
+
+
+def _line(book: Book, page: str, name: str, line: int) -> str | None:
+    """From `page`, the address of a line of the file `name`."""
+    for file, lines in enumerate(book.lines):
+        if book.name(file) == name and 0 < line <= len(lines) and lines[line - 1].text.strip():
+            around = {**book.place, **book.defined}
+            entries: list[Entry] = [*book.record.sections, *book.record.definitions]
+            inside = [e for e in entries if e.file == file and e.first <= line <= e.last and e.key in around]
+            innermost = min(inside, key=lambda entry: entry.lines, default=None)
+            where = around[innermost.key] if innermost else book._page_of_file(file)
+            return way(page, where, book.line(where, file, line))
+    return None
 
 
 def numbered(book: Book, page: str, label: str) -> tuple[str, str] | None:

@@ -36,7 +36,7 @@ def page(lectures: Sequence[Edition], differences: Differences) -> Page:
     """The page as Markdown. It stands beside the lectures' folders."""
     parts = [markup.heading(1, _(TITLE)), tag("p", _(INTRODUCTION))]
     for edition in lectures:
-        name_of_all = note.inline(edition.record.title, Setting(Citations(books.NOTHING_CITED)))
+        title = note.inline(edition.record.title, Setting(Citations(books.NOTHING_CITED)))
         # A column for each machine, a row for each thing that is known of one of them.
         runs = [edition.record, *edition.elsewhere()]
         libraries = dict.fromkeys(name for run in runs for name in run.environment.versions)
@@ -52,40 +52,13 @@ def page(lectures: Sequence[Edition], differences: Differences) -> Page:
             if any(cells):
                 rows.append(tag("tr", tag("th", name, scope="row"), *(tag("td", cell) for cell in cells)))
         parts += [
-            markup.heading(2, name_of_all, edition.folder),
+            markup.heading(2, title, edition.folder),
             _scrolling(_("Machines that ran {lecture}", lecture=edition.folder), heads, rows),
             _missing(edition),
         ]
         for recording in edition.elsewhere():
-            # What it says differently, in a table; that nothing differs, where it is so.
-            device = recording.environment.device
-            differing = differences.get((edition.folder, device.slug), ())
-            told = _(
-                "Every value and claim that both runs are to agree on is the same, within the tolerances."
-            )
-            if count := len(differing):
-                told = ngettext(
-                    "{n} difference in what both runs are to agree on:",
-                    "{n} differences in what both runs are to agree on:",
-                    count,
-                )
-            words = filter(None, [report.releases(edition.record, recording, _("this build")), told])
-            title = _("What differed on {device}", device=device.name)
-            parts.append(markup.heading(3, title, f"{edition.folder}-{device.slug}"))
-            parts.append(tag("p", " ".join(words)))
-            rows = []
-            for difference in differing[:SHOWN]:
-                where = _("{section}, line {line}", section=difference.section, line=difference.place.line)
-                for change in difference.changes[:1]:
-                    what = tag("code", f"{difference.what}{change.at}")
-                    entries = where, what, change.was, change.now, change.by
-                    rows.append(tag("tr", *(tag("td", entry) for entry in entries)))
-            if count:
-                label = _("Differences of {lecture} on {device}", lecture=edition.folder, device=device.name)
-                on = _("on {device}", device=device.name)
-                heads = [_("section"), _("value"), on, _("in this build"), _("by")]
-                parts.append(_scrolling(label, heads, rows))
-            parts += [tag("p", _("and {n} more", n=number(count - SHOWN)))] if count > SHOWN else []
+            slug = recording.environment.device.slug
+            parts += _differing(edition, recording, differences.get((edition.folder, slug), ()))
     return markup.page(parts, [Passage("", _(TITLE), (_(INTRODUCTION),))])
 
 
@@ -147,3 +120,33 @@ def _missing(edition: Edition) -> Html:
     missing = tag("strong", f"{margin.not_run(needed[0])}.")
     command = tag("code", f"litbook record {edition.folder} --device {needs(needed[0]).device}")
     return tag("p", missing, " ", words, command)
+
+
+# ---------------------------------------------------------------------------- what differed
+
+
+def _differing(edition: Edition, recording: Record, differences: Sequence[Difference]) -> list[Html]:
+    """What one recording says differently, in a table; that nothing differs, where it is so."""
+    device = recording.environment.device
+    title = _("What differed on {device}", device=device.name)
+    told = _("Every value and claim that both runs are to agree on is the same, within the tolerances.")
+    if count := len(differences):
+        told = ngettext(
+            "{n} difference in what both runs are to agree on:",
+            "{n} differences in what both runs are to agree on:",
+            count,
+        )
+    words = filter(None, [report.releases(edition.record, recording, _("this build")), told])
+    parts = [markup.heading(3, title, f"{edition.folder}-{device.slug}"), tag("p", " ".join(words))]
+    rows = []
+    for difference in differences[:SHOWN]:
+        where = _("{section}, line {line}", section=difference.section, line=difference.place.line)
+        for change in difference.changes[:1]:
+            cells = where, tag("code", f"{difference.what}{change.at}"), change.was, change.now, change.by
+            rows.append(tag("tr", *(tag("td", cell) for cell in cells)))
+    if count:
+        label = _("Differences of {lecture} on {device}", lecture=edition.folder, device=device.name)
+        heads = _("section"), _("value"), _("on {device}", device=device.name), _("in this build"), _("by")
+        parts.append(_scrolling(label, heads, rows))
+    parts += [tag("p", _("and {n} more", n=number(count - SHOWN)))] if count > SHOWN else []
+    return parts

@@ -53,8 +53,12 @@ def figure(block: Explore, name: str, setting: Setting, up: str = "") -> Html:
     ends = drawn.ends()
     head = tag("tr", tag("td"), *(tag("th", place, scope="col") for place, _point in ends))
     rows = [
-        tag("tr", tag("th", name, scope="row"), *(tag("td", p.gap or p.texts[i]) for _place, p in ends))
-        for i, name in enumerate(name or _("value") for name in grid.names)
+        tag(
+            "tr",
+            tag("th", row or _("value"), scope="row"),
+            *(tag("td", p.gap or p.texts[i]) for _place, p in ends),
+        )
+        for i, row in enumerate(grid.names)
     ]
     table = tag("table", tag("thead", head), tag("tbody", *rows))
     numbers = tag("details", tag("summary", _("In numbers")), table, class_="lb-open lb-innumbers")

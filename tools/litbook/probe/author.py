@@ -141,8 +141,10 @@ def question(
             raise AuthorError(f"question() has a wrong answer that is right: {value!r:.60}: {mistake!r:.60}")
         mistakes.append((sentence, float(value)))
     if _recorder is not None:
-        more: dict[str, Any] = {"within": float(within), "wrong": tuple(mistakes)}
-        piece = Piece("question", 0, 0, 0, asked, helped, unit=unit, why=because, **more)
+        mistaken = tuple(mistakes)
+        piece = Piece(
+            "question", 0, 0, 0, asked, helped, unit=unit, why=because, within=float(within), wrong=mistaken
+        )  # fmt: skip
         _recorder.question(piece, answer)
     else:
         print(f"Question: {asked}\nAnswer: {_bounded_repr(answer)}{f' {unit}' if unit else ''}")

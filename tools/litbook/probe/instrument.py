@@ -380,10 +380,8 @@ class _Writer:
         new = copy.copy(node)
         before = self.folding, self.function, self.loop
         # Whether it may stop half-way and go on later, as a generator or a coroutine does.
-        suspends, text = (
-            ast.Yield | ast.YieldFrom | ast.Await | ast.AsyncFor | ast.AsyncWith,
-            self.file.text_of(node),
-        )
+        suspends = ast.Yield | ast.YieldFrom | ast.Await | ast.AsyncFor | ast.AsyncWith
+        text = self.file.text_of(node)
         spelled = any(word in text for word in ("yield", "await", "async"))
         self.folding = not isinstance(node, ast.AsyncFunctionDef) and not (
             spelled and any(isinstance(inner, suspends) for inner in own_nodes(node))

@@ -38,21 +38,7 @@ def joined(record: Record, left: Sequence[Record | Lost], keys: Iterable[str]) -
     entries, definitions = dict[str, Section](), dict[str, Definition]()
     for section in record.sections:
         if section.key in keys:
-            if len(whole) == len(left):
-                entry = merged([other.by_key[section.key] for other in whole])
-            else:  # some ranks did not survive it: then none of its claims was reached
-                texts, errors = record.sources[section.file].text.split("\n"), list[Sequence[Error]]()
-                for other in left:
-                    if isinstance(other, Record):
-                        errors.append(other.by_key[section.key].errors)
-                        continue
-                    inside = section.first <= other.line <= section.last
-                    inside &= other.path in ("", record.sources[section.file].path)
-                    line = other.line if inside else section.first
-                    text = texts[line - 1].strip() if 0 < line <= len(texts) else ""
-                    errors.append([Error("exception", line - section.first, text, other.message)])
-                claims = (replace(claim, verdict="not-reached", why="") for claim in section.claims)
-                entry = replace(section, errors=_errors(errors), claims=tuple(claims))
+            entry = _together(record, section, left)
             entries[section.key] = replace(entry, file=section.file, first=section.first)
             called = {key for other in whole for key in other.by_key[section.key].calls}
             definitions |= {key: other.definition_of[key] for other in whole[::-1] for key in called}
@@ -102,6 +88,26 @@ def names(ranks: Sequence[int], world: int) -> str:
 
 
 # ---------------------------------------------------------------------------- one entry
+
+
+def _together(record: Record, section: Section, left: Sequence[Record | Lost]) -> Section:
+    """The entry of a section that some ranks may not have survived: then none of its claims was reached."""
+    entries = [other.by_key[section.key] for other in left if isinstance(other, Record)]
+    if len(entries) == len(left):
+        return merged(entries)
+    met = list[Sequence[Error]]()
+    for other in left:
+        if isinstance(other, Record):
+            met.append(other.by_key[section.key].errors)
+            continue
+        inside = section.first <= other.line <= section.last
+        inside &= other.path in ("", record.sources[section.file].path)
+        line = other.line if inside else section.first
+        texts = record.sources[section.file].text.split("\n")
+        text = texts[line - 1].strip() if 0 < line <= len(texts) else ""
+        met.append([Error("exception", line - section.first, text, other.message)])
+    claims = (replace(claim, verdict="not-reached", why="") for claim in section.claims)
+    return replace(section, errors=_errors(met), claims=tuple(claims))
 
 
 def merged(entries: Sequence[Section]) -> Section:

@@ -20,7 +20,7 @@ import torch.distributed as dist
 
 from litbook.errors import LitbookError
 from litbook.record.ranks import NOT_HERE
-from litbook.run import world as others
+from litbook.run.world import NEEDED, NoWorld
 
 # Seconds that a collective may take, and that a rank waits for the others at the end of a section.
 PATIENCE = float(os.environ.get("LITBOOK_PATIENCE", "30"))
@@ -90,7 +90,7 @@ def store() -> Any:
     Raises `NoWorld` where that is not there in time. Whoever else listens there may never answer, and torch
     waits for it without a limit: so a thread does.
     """
-    rank, world, address, port = (os.environ[name] for name in others.NEEDED)
+    rank, world, address, port = (os.environ[name] for name in NEEDED)
     own = rank == "0" and os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True"
     place, made = (address, int(port), int(world)), list[Any]()
 
@@ -107,7 +107,7 @@ def store() -> Any:
     if made and not isinstance(made[0], RuntimeError):
         return made[0]
     why = str(made[0]).partition("\n")[0] if made else f"nothing came from there within {PATIENCE:g} s"
-    raise others.NoWorld(
+    raise NoWorld(
         f"rank {rank} of {world} did not meet the others at {address}:{port}: {why}\n"
         "    MASTER_ADDR and MASTER_PORT name the first rank's machine, and a port that is free there"
     )

@@ -6,7 +6,7 @@ import ast
 import builtins
 import functools
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from litbook.text import scopes
 from litbook.text.file import File
@@ -45,39 +45,7 @@ def leave_compiled_code_alone(lecture: Lecture) -> None:
     for node, number in lecture.function_of.items():
         if isinstance(node, Definition):
             named[lecture.functions[number].file].setdefault(node.name, []).append(node)
-    # The functions and classes that files hand to a compiler, by a decorator or a call.
-    read = list[ast.AST]()
-    for file in lecture.files:
-        words, origins, there = COMPILERS, dict[str, str](), named[file.number]
-        if any(library in file.text for library in LIBRARIES) or not file.text.isascii():
-            origins = _origins(file)
-            words = {
-                *COMPILERS,
-                *(name for name, full in origins.items() if full.rpartition(".")[2] in COMPILERS),
-            }
-        compiles = functools.partial(_compiles, origins)
-        for statement in file.tree.body if origins else ():
-            text = file.text_of(statement)
-            if not any(word in text for word in words) and (text.isascii() or not _FOREIGN.search(text)):
-                continue
-            for node in everything(statement):
-                if isinstance(node, Definition) and any(map(compiles, node.decorator_list)):
-                    read.append(node)
-                elif isinstance(node, ast.Call):
-                    # `model.compile()`, as `torch.nn.Module` has it: on some object, with options alone.
-                    options = not node.args and {keyword.arg for keyword in node.keywords} <= _OPTIONS
-                    itself = isinstance(node.func, ast.Attribute) and node.func.attr == "compile"
-                    if not (compiles(node.func) or (itself and options)):
-                        continue
-                    match [*node.args[:1], *(k.value for k in node.keywords if k.arg == "model")]:
-                        case [ast.Name() | ast.Attribute() as given] if dotted(given) in there:
-                            read += there[dotted(given)]
-                        case [ast.Constant() | ast.JoinedStr()]:
-                            pass  # text: a pattern or a program, no function
-                        case given:  # a module object, or nothing at all in `model.compile()`
-                            inner = [used for expression in given for used in ast.walk(expression)]
-                            read += (callee for used in inner for callee in there.get(_called(used), ()))
-                            read += (d for d in lecture.function_of if _may_be_module(lecture, named, d))
+    read = [node for file in lecture.files for node in _read_by_compilers(lecture, file, named)]
     lecture.compiled = _with_called(lecture, named, read)
     lecture.untouched = lecture.compiled | _with_called(lecture, named, lecture.untouched)
 
@@ -103,6 +71,40 @@ def names_called(node: ast.AST) -> frozenset[str]:
     outer = {*scopes.outer(node)}
     used = (inner for inner in everything(node) if not isinstance(inner, ast.Name) or inner in outer)
     return frozenset(map(_called, used)) - {""}
+
+
+def _read_by_compilers(lecture: Lecture, file: File, every: list[Named]) -> Iterator[ast.AST]:
+    """The functions and classes that a file hands to a compiler, by a decorator or a call."""
+    words, origins, named = COMPILERS, dict[str, str](), every[file.number]
+    if any(library in file.text for library in LIBRARIES) or not file.text.isascii():
+        origins = _origins(file)
+        words = {
+            *COMPILERS,
+            *(name for name, full in origins.items() if full.rpartition(".")[2] in COMPILERS),
+        }
+    compiles = functools.partial(_compiles, origins)
+    for statement in file.tree.body if origins else ():
+        text = file.text_of(statement)
+        if not any(word in text for word in words) and (text.isascii() or not _FOREIGN.search(text)):
+            continue
+        for node in everything(statement):
+            if isinstance(node, Definition) and any(map(compiles, node.decorator_list)):
+                yield node
+            elif isinstance(node, ast.Call):
+                # `model.compile()`, as `torch.nn.Module` has it: on some object, with nothing but options.
+                options = not node.args and {keyword.arg for keyword in node.keywords} <= _OPTIONS
+                itself = isinstance(node.func, ast.Attribute) and node.func.attr == "compile"
+                if not (compiles(node.func) or (itself and options)):
+                    continue
+                match [*node.args[:1], *(k.value for k in node.keywords if k.arg == "model")]:
+                    case [ast.Name() | ast.Attribute() as given] if dotted(given) in named:
+                        yield from named[dotted(given)]
+                    case [ast.Constant() | ast.JoinedStr()]:
+                        pass  # text: a pattern or a program, no function
+                    case given:  # a module object, or nothing at all in `model.compile()`
+                        inner = [used for expression in given for used in ast.walk(expression)]
+                        yield from (callee for used in inner for callee in named.get(_called(used), ()))
+                        yield from (d for d in lecture.function_of if _may_be_module(lecture, every, d))
 
 
 def _called(node: ast.AST) -> str:
