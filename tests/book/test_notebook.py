@@ -512,8 +512,7 @@ def test_with_a_place_on_github_the_colab_link_leads_to_the_file_there(hostile):
 # ---------------------------------------------------------------------------- the lectures
 
 
-# Lecture 04 waits: beside other load a rank that is forked from a notebook's kernel may never meet the others.
-@pytest.fixture(scope="module", params=["lecture_02", "lecture_03"])
+@pytest.fixture(scope="module", params=["lecture_02", "lecture_03", "lecture_04"])
 def name(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 

@@ -145,11 +145,14 @@ class Book:
 
     @cached_property
     def _begins(self) -> dict[tuple[int, int], int]:
-        """By file and line of a section that is not shown as code, the line on which that begins."""
+        """By file and line of a section that is not shown as code, the line on which that begins.
+
+        Of a lecture that is known by its outline alone, nothing.
+        """
         begins = dict[tuple[int, int], int]()
         for section in self.record.sections:
-            shown = {s.first: s.kind in ("code", "claim") for s in statements(section)}
-            at = section.first
+            shown = {s.first: s.kind in ("code", "claim", "def") for s in statements(section)}
+            at = section.first if shown else 0
             for line in range(section.first, section.last + 1):
                 if line in shown:
                     at = 0 if shown[line] else line

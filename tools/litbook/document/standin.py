@@ -452,6 +452,8 @@ def simulated(function: Callable[[], Any], world: int) -> None:
 def launched(function: Callable[[], Any], world: int) -> None:
     """Run a section as so many processes, forked from this one. What they print stands by rank."""
     import os
+    import pathlib
+    import tempfile
 
     from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
@@ -461,7 +463,8 @@ def launched(function: Callable[[], Any], world: int) -> None:
         rdzv_endpoint="localhost:0", local_addr="127.0.0.1", start_method="fork", max_restarts=0,
         monitor_interval=0.05,
     )  # fmt: skip
-    left = elastic_launch(config, as_rank)(function)
+    with tempfile.TemporaryDirectory() as folder:
+        left = elastic_launch(config, as_rank)(function, str(pathlib.Path(folder, "met")))
     print(by_rank([left[rank][0] for rank in range(world)]), end="")
     for pieces in left[0][1]:
         display(*pieces)
@@ -470,9 +473,14 @@ def launched(function: Callable[[], Any], world: int) -> None:
         raise RuntimeError("rank {}: {}".format(*min(errors, key=lambda error: "peer" in error[1])))
 
 
-def as_rank(function: Callable[[], Any]) -> tuple[str, list[Any], str]:
-    """The section on one rank: what it printed, what it handed over, and what it raised."""
+def as_rank(function: Callable[[], Any], place: str) -> tuple[str, list[Any], str]:
+    """The section on one rank: what it printed, what it handed over, and what it raised.
+
+    The ranks meet in a file. A connection to the launcher, whose thread serves it in the kernel that this
+    process is forked from, hung once in 285 launches.
+    """
     import datetime
+    import os
 
     import torch
     import torch.distributed as dist
@@ -481,7 +489,9 @@ def as_rank(function: Callable[[], Any]) -> tuple[str, list[Any], str]:
     HANDED.clear()
     HANDED.append(None)  # from here on what is handed over is kept
     error, out = "", io.StringIO()
-    dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=30))
+    rank, world = (int(os.environ[name]) for name in ("RANK", "WORLD_SIZE"))
+    met, limit = dist.FileStore(place, world), datetime.timedelta(seconds=30)  # type: ignore[attr-defined]
+    dist.init_process_group("gloo", store=met, rank=rank, world_size=world, timeout=limit)
     try:
         with contextlib.redirect_stdout(out):
             function()
