@@ -17,7 +17,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 
 def flops_by_operation(call: Callable[[], object]) -> dict[str, int]:
-    """FLOPs that PyTorch's counter attributes to each operation of the call."""
+    """Runs a call and returns the FLOPs that PyTorch counted, by name of the operation."""
     with FlopCounterMode(display=False) as counter:
         call()
     counts = counter.get_flop_counts().get("Global", {})
@@ -25,14 +25,14 @@ def flops_by_operation(call: Callable[[], object]) -> dict[str, int]:
 
 
 def flops(call: Callable[[], object]) -> int:
-    """All FLOPs that PyTorch's counter sees in the call."""
+    """Runs a call and returns the FLOPs that PyTorch's own counter saw in it."""
     return sum(flops_by_operation(call).values())
 
 
 def saved_bytes_of(
     forward: Callable[[], Tensor], given: Iterable[Tensor] = ()
 ) -> int:
-    """Bytes that autograd keeps for the backward pass, each storage once, without the `given`."""
+    """Runs a forward pass; returns the bytes that autograd keeps, without those `given`."""
     kept: dict[int, int] = {}
 
     def keep(t: Tensor) -> Tensor:
@@ -47,15 +47,15 @@ def saved_bytes_of(
 
 
 def tensors_in(tree: Any) -> list[Tensor]:
-    """All tensors in nested lists, tuples and dictionaries."""
+    """The list of all tensors in nested lists, tuples and dictionaries."""
     return [leaf for leaf in tree_leaves(tree) if isinstance(leaf, Tensor)]
 
 
 class Watching(TorchDispatchMode):
-    """While it is active, it sees every operation that PyTorch carries out, and what comes out of it."""
+    """While it is active, it sees every operation of PyTorch and the tensors that come out."""
 
     def see(self, operation: Any, args: Any, kwargs: Any, made: Any) -> None:
-        """What is to be noted of one operation."""
+        """Notes what is to be noted of one operation; here nothing."""
 
     def __enter__(self) -> Self:
         super().__enter__()
@@ -70,7 +70,7 @@ class Watching(TorchDispatchMode):
 
 
 class Alive(Watching):
-    """Watches what operations make in memory of their own: how many bytes are alive at once, at most."""
+    """While it is active, its `most` is the largest number of bytes that new tensors held at once."""
 
     def __init__(self) -> None:
         super().__init__()

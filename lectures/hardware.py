@@ -27,7 +27,7 @@ from units import GB, MiB
 
 @dataclass(frozen=True)
 class Card:
-    """One accelerator. Rates in FLOP/s, memory in bytes, bandwidth in bytes per second."""
+    """One accelerator: its rates in FLOP/s, memory in bytes, bandwidth in bytes per second."""
 
     name: str
     pattern: str  # a regular expression for the whole name that CUDA reports
@@ -136,12 +136,12 @@ CARDS: dict[str, Card] = {card.name: card for card in _CARDS}
 
 
 def find(name: str) -> Card | None:
-    """The card that CUDA reports under `name`, or None for one that is not listed here."""
+    """The card that CUDA reports under this name, or None for one that is not listed here."""
     return next((card for card in _CARDS if re.fullmatch(card.pattern, name)), None)
 
 
 def how_to_add(name: str) -> str:
-    """One sentence on how the card that CUDA calls `name` gets a peak; empty where it has one."""
+    """One sentence on how the card of this name gets a peak; empty where it has one."""
     if find(name) is not None:
         return ""
     return (
@@ -150,7 +150,7 @@ def how_to_add(name: str) -> str:
 
 
 def peak(card: Card | None, dtype_name: str) -> float | None:
-    """The dense peak of `card` in FLOP/s, or None where none is known.
+    """The dense peak of a card for a number format, in FLOP/s; None where none is known.
 
     `dtype_name` is one of float32, tf32, bfloat16, float16, float8; PyTorch's own spellings work too
     (`str(x.dtype)`, the float8 variants included). An unknown card or format has no peak: print

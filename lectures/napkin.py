@@ -15,7 +15,7 @@ from units import DAY
 
 @dataclass(frozen=True)
 class Recipe:
-    """What training keeps for every parameter, in bytes. Lecture 02 weighs each of these."""
+    """The bytes that training keeps for every parameter, by what they are for."""
 
     key: str
     name: str
@@ -44,7 +44,7 @@ RECIPES = (
 
 @dataclass(frozen=True)
 class Limit:
-    """What an input may be, ends included."""
+    """The smallest and the largest value that an input may have."""
 
     least: float
     most: float
@@ -85,7 +85,7 @@ LIMITS = {
 
 
 def checked(name: str, value: float) -> float:
-    """`value` as it is, if it lies within `LIMITS[name]`; else `ValueError` says what does."""
+    """The value itself if it lies within the limits of this name; else a ValueError."""
     limit = LIMITS[name]
     if not limit.least <= value <= limit.most:  # NaN is refused here, too
         raise ValueError(f"{name} has to be from {limit.least:g} to {limit.most:g}, not {value!r}")
@@ -98,14 +98,14 @@ def checked(name: str, value: float) -> float:
 
 
 def work(parameters: float, tokens: float) -> float:
-    """FLOPs of training: 2 per parameter and token forward, 4 backward."""
+    """The FLOPs of training: 6 for each parameter and token, 2 forward and 4 backward."""
     return 6 * checked("parameters", parameters) * checked("tokens", tokens)
 
 
 def days(
     parameters: float, tokens: float, devices: float, peak: float | None, mfu: float
 ) -> float | None:
-    """Days on `devices` that reach the fraction `mfu` of their `peak`.
+    """Days of training on so many devices, at a share `mfu` of their peak in FLOP/s.
 
     None where no peak is known: then there is nothing to divide by.
     """
@@ -117,7 +117,7 @@ def days(
 def devices_for(
     parameters: float, tokens: float, within: float, peak: float | None, mfu: float
 ) -> int | None:
-    """The fewest devices that are done `within` so many days at the fraction `mfu` of their `peak`.
+    """The fewest devices that end the training within so many days, at a share `mfu` of the peak.
 
     None where no peak is known. It is the formula above, solved for the devices.
     """
@@ -137,7 +137,7 @@ def memory_per_device(
 def largest_model(
     memory: float, per_parameter: float, devices: float = 1, *, sharded: bool
 ) -> int:
-    """Parameters whose state fits into `memory` bytes on each device."""
+    """The most parameters whose state fits into so many bytes of memory on each device."""
     pool = memory * checked("devices", devices) if sharded else memory
     return math.floor(pool / checked("bytes", per_parameter))
 
@@ -145,7 +145,7 @@ def largest_model(
 def kept_activations(
     per_token: float, layers: float, width: float, tokens: float, again: float, batches: float = 1
 ) -> float:
-    """Bytes of activations that a step keeps of `batches` times `tokens` tokens on a device, in all layers.
+    """Bytes of activations that a step keeps on a device, in all layers.
 
     `per_token` is what one block keeps of a token. With `again` 1, every block is checkpointed: it keeps its input
     alone, in bfloat16, and is computed again, one block of one batch at a time. With `again` 0 all is kept.
@@ -155,24 +155,24 @@ def kept_activations(
 
 
 def softmax_bytes(vocabulary: float, tokens: float) -> float:
-    """Bytes of the softmax over the logits of `tokens` tokens, in float32, kept for the backward pass."""
+    """Bytes of the softmax over the vocabulary for so many tokens, in float32."""
     return 4 * vocabulary * tokens
 
 
 def most_sequences(memory: float, reserve: float, state: float, sequence: float) -> int:
-    """Sequences whose `sequence` bytes fit on a device beside the `state`, with a part in reserve."""
+    """How many sequences fit on a device beside the state, with a share in reserve."""
     return math.floor((memory * (1 - checked("reserve", reserve)) - state) / sequence)
 
 
 def device_hours(days: float | None, devices: float) -> float | None:
-    """Hours of one device that a run of so many days on `devices` is paid for."""
+    """Days times devices, in hours: what a run is paid for."""
     return None if days is None else 24 * days * checked("devices", devices)
 
 
 def decoding_seconds(
     weights: float, flops: float, cache: float, batch: float, bandwidth: float, peak: float
 ) -> float:
-    """Seconds in which `batch` texts get a token each, at best: products with weights, then all caches are read.
+    """Seconds in which a batch of texts gets one token each, at best.
 
     `weights` and `cache`, of one text, are bytes; `flops` are those of one token; rates are of all devices together.
     """
@@ -185,7 +185,7 @@ def decoding_seconds(
 def state_on_rank(
     parameters: float, per_parameter: float, weight: float, gradient: float, zero: int, ranks: float
 ) -> float:
-    """Bytes of weights, gradients and optimizer on each of the `ranks` along the axis data.
+    """Bytes of weights, gradients and optimizer state on each rank, at a stage of ZeRO from 0 to 3.
 
     Of `per_parameter` bytes, `weight` and `gradient` are those of both, and the optimizer has the rest. The stage `zero`
     of ZeRO shards the optimizer from 1 on, gradients from 2 on, weights at 3.
@@ -197,7 +197,7 @@ def state_on_rank(
 def sent_for_state(
     parameters: float, weight: float, gradient: float, zero: int, ranks: float, microbatches: float
 ) -> float:
-    """Bytes that a rank sends along the axis data in a step.
+    """Bytes that a rank sends in a step for gradients and weights.
 
     Gradients are reduce-scattered. Then these are gathered, or the weights in their place from stage 1 on. Stage 3 gathers
     weights twice for each microbatch instead.
@@ -207,20 +207,20 @@ def sent_for_state(
 
 
 def sent_for_products(tokens: float, width: float, layers: float, ranks: float) -> float:
-    """Bytes that a rank sends along the axis tensor: in each layer four all-reduces of the tokens, in bfloat16."""
+    """Bytes that a rank sends in a step for four all-reduces in each layer, in bfloat16."""
     return layers * 4 * (2 * (ranks - 1) / ranks) * (2 * tokens * width)
 
 
 def sent_to_stages(tokens: float, width: float, stages: float) -> float:
-    """Bytes that a stage sends in bfloat16: results to the next one, gradients to the one before."""
+    """Bytes that a stage sends to its neighbours in a step, in bfloat16."""
     return min(stages - 1, 2) * (2 * tokens * width)
 
 
 def bubble(stages: float, microbatches: float) -> float:
-    """The share of a step in which a stage waits, with one piece of the model on each."""
+    """The share of a step in which a stage waits, from the counts of stages and microbatches."""
     return (stages - 1) / (microbatches + stages - 1)
 
 
 def step_seconds(computing: float, products: float, state: float, bubble: float) -> float:
-    """Seconds of a step: the bubble stretches arithmetic and the traffic of products; that of the state may hide."""
+    """Seconds of a step, from seconds of arithmetic, two kinds of traffic, and the bubble."""
     return (computing + products) / (1 - bubble) + max(0, state - computing)

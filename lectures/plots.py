@@ -11,7 +11,7 @@ SHADES = BLUE, GREEN, GOLD, RED, "#7f8bd6", "#9ad6b8"  # of the parts of a bar
 
 
 def blank(width: float, height: float) -> tuple[Figure, Axes]:
-    """A figure for light and dark pages alike."""
+    """An empty figure of so many inches, for light and dark pages alike."""
     fig = Figure(figsize=(width, height), facecolor="none")
     fig.subplots_adjust(left=0.1, right=1, bottom=0.14, top=1)  # what sticks out is kept when it is drawn
     axes = fig.subplots()
@@ -25,7 +25,7 @@ def blank(width: float, height: float) -> tuple[Figure, Axes]:
 
 
 def stacks(bars: Mapping[str, Mapping[str, float]], xlabel: str, colors: Sequence[str] = SHADES) -> Figure:
-    """A horizontal bar for each entry, of one part after the other; a part of one name has one colour."""
+    """A figure with a horizontal bar for each entry, made of its parts one after the other."""
     fig, axes = blank(6.4, 1.1 + 0.42 * len(bars))
     names = list(dict.fromkeys(name for parts in bars.values() for name in parts))
     hue = dict(zip(names, colors, strict=False))

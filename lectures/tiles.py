@@ -9,7 +9,7 @@ from plots import GREY
 def rectangles(
     rows: Sequence[Mapping[str, tuple[float, float]]], colors: Mapping[str, str]
 ) -> Figure:
-    """Rows of rectangles, as high and wide as they say, to one scale, with their names above them."""
+    """A figure of rows of rectangles, drawn to one scale, with their names above them."""
     fig = Figure(figsize=(6.4, 3.4), facecolor="none", layout="constrained")
     axes = fig.subplots()
     unit = max(size for row in rows for box in row.values() for size in box) / 16

@@ -44,7 +44,7 @@ BUSY = 16  # times as long as its products take that a run of small tensors may 
 
 @dataclass(frozen=True)
 class Timing:
-    """What was measured, and how. `@measure` shows it in one line: value, spread and method."""
+    """A measured time: its median in seconds, its spread, and how it was measured."""
 
     seconds: float  # median over the repeats, of one call
     spread: float  # interquartile range divided by the median
@@ -60,7 +60,7 @@ Event = Callable[..., torch.cuda.Event]  # its constructor is untyped
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Inside, PyTorch computes with one thread; afterwards with as many as before."""
+    """Inside this block PyTorch computes with one thread only."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -78,7 +78,7 @@ def time_call(  # @stepover
     total: float = TOTAL,
     inputs: Inputs = ((),),
 ) -> Timing:
-    """Time one `call` whose work runs on `device`.
+    """Calls a function many times and returns its median time, in seconds, as a `Timing`.
 
     The warm-up takes 0.2 s on a GPU. It ends when three calls in a row differ by at most `tolerance`
     of their median, or after `patience` calls more; `method` says which. Then `repeats` more calls are timed one by one, or
@@ -125,7 +125,7 @@ def time_call(  # @stepover
 
 
 def quickest(call: Callable[[], object], rounds: int = 20) -> float:  # @stepover
-    """Seconds that one thread computes on a `call`, the least of `rounds`.
+    """The fewest seconds of computing that a call took in `rounds` tries, on one thread.
 
     What other programs run beside it does not count, while this one waits for its turn; what they do to caches and
     clocks only adds, which is why the least is taken. A brief call is made many times in a round.
@@ -147,7 +147,7 @@ def quickest(call: Callable[[], object], rounds: int = 20) -> float:  # @stepove
 def time_graph(  # @stepover
     call: Callable[..., object], inputs: Inputs = ((),), repeats: int = 20
 ) -> Timing:
-    """Time one `call` on the current card without its launch: many of them in one CUDA graph.
+    """The median time of a call on the GPU, without the time to launch it.
 
     The calls take the sets of `inputs` in turn; each set is used as often as any other. What comes back
     is the time of a replay, divided by the calls in it.
@@ -175,7 +175,7 @@ def beyond_cache(
     device: str | torch.device = "cpu",
     least: int = 1,
 ) -> list[Sequence[torch.Tensor]]:
-    """Sets of tensors from `make`: as many as fill the cache `ROOM` times, and `least` of them."""
+    """A list of sets of tensors, so many that together they do not fit into the cache."""
     sets = [make()]
     each = max(1, sum(t.nbytes for t in sets[0]))
     wanted = min(MOST, max(least, math.ceil(ROOM * cache_bytes(device) / each)))
@@ -183,7 +183,7 @@ def beyond_cache(
 
 
 def cache_bytes(device: str | torch.device) -> int:
-    """Bytes of the last cache before main memory, `CACHE` where the system does not say."""
+    """The bytes of a device's last cache before main memory."""
     where = torch.device(device)
     if where.type == "cuda":
         card = torch.cuda.get_device_properties(where)
@@ -204,7 +204,7 @@ def _measure(  # @stepover
     total: float,
     warm: float,
 ) -> tuple[float, float, int, str]:
-    """Median, spread, repeats and method."""
+    """Median in seconds, spread, number of repeats, and a text on the method."""
     calls, stable, last = _warm_up(
         lambda: clock(once, 1)[0], tolerance, patience, warm
     )
@@ -220,7 +220,7 @@ def _measure(  # @stepover
 def _warm_up(  # @stepover
     once: Callable[[], float], tolerance: float, patience: int, warm: float
 ) -> tuple[int, bool, float]:
-    """Calls that the warm-up took, whether it ended because the times agreed, and their last median."""
+    """Number of calls of the warm-up, whether their times agreed at the end, and the last median."""
     times: list[float] = []
     start = perf_counter()
     while perf_counter() - start < warm:
@@ -246,7 +246,7 @@ def _clock_seconds(call: Callable[[], object], count: int) -> list[float]:  # @s
 
 
 def _cuda_clock() -> tuple[Clock, str]:
-    """Events where the driver has them, else the host's clock and a wait; and how that is called."""
+    """A clock for calls on the GPU, and its name: CUDA events where the driver has them."""
     event: Event = torch.cuda.Event
     try:
         start, end = event(enable_timing=True), event(enable_timing=True)

@@ -27,14 +27,14 @@ Ports = tuple[int, int]  # of a connection: this side's, the other's
 
 
 def everyone(value: Any) -> list[Any]:  # @stepover
-    """What each rank has for `value`, in the order of ranks. All of them have to ask."""
+    """Gives a value of each rank to all ranks: the list of them, in the order of ranks."""
     values: list[Any] = [None] * dist.get_world_size()
     dist.all_gather_object(values, value)
     return values
 
 
 def connections() -> Iterator[socket.socket]:  # @stepover
-    """This process's TCP connections, each through a descriptor of its own."""
+    """The open TCP connections of this process, one after the other."""
     for name in next(os.walk("/proc/self/fd"))[2]:
         try:
             if Path("/proc/self/fd", name).readlink().name.startswith(
@@ -50,14 +50,14 @@ def connections() -> Iterator[socket.socket]:  # @stepover
 
 
 def acknowledged_by(one: socket.socket) -> int:  # @stepover
-    """Bytes that the other side of a connection says it has."""
+    """The bytes that the other side of a connection says it has received."""
     info = one.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
     count: int = struct.unpack_from("Q", info, BYTES_ACKED)[0]
     return count
 
 
 def written() -> dict[Ports, int]:  # @stepover
-    """For each TCP connection of this process, the bytes written to it so far."""
+    """The bytes written to each TCP connection of this process so far."""
     counts = {}
     for one in connections():
         acknowledged, waiting = -1, 0
@@ -71,7 +71,7 @@ def written() -> dict[Ports, int]:  # @stepover
 
 
 class Wire:
-    """`with Wire() as wire: …`, then `wire.to[r]`: the bytes that this rank wrote to rank r inside the block.
+    """Counts the bytes that this rank sends inside a `with` block: `to[r]` to rank r, `sent` in all.
 
     All ranks enter and leave it together. A group of only some ranks has to have talked once before.
     """

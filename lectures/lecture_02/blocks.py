@@ -15,7 +15,7 @@ SIZES = torch.tensor([0, 0.5, 1, 1.5, 2, 3, 4, 6])  # what E2M1 holds, beside th
 
 
 def to_e2m1(x: Tensor) -> Tensor:
-    """Every number replaced by the nearest of E2M1, the largest where it lies beyond."""
+    """A tensor with each number rounded to the nearest of the 4-bit format E2M1, at most to 6."""
     between = (SIZES[1:] + SIZES[:-1]) / 2
     return SIZES[torch.bucketize(x.abs(), between)] * x.sign()
 
@@ -81,7 +81,7 @@ def four_bits_hold_eight_sizes() -> None:
 def by_power_of_two(
     x: Float[Tensor, "n"], size: int, top: float
 ) -> Float[Tensor, "block 1"]:
-    """A power of two for each block of `size`, which takes its largest number to `top` or just beyond."""
+    """One power of two for each block of `size` numbers, which takes its largest to about `top`."""
     largest = x.view(-1, size).abs().amax(dim=1, keepdim=True)
     return torch.exp2(largest.log2().floor() - math.floor(math.log2(top)))
 
@@ -148,7 +148,7 @@ def an_outlier_ruins_its_own_block_only() -> None:
 
 
 def by_e4m3(x: Float[Tensor, "n"], size: int) -> Float[Tensor, "block 1"]:
-    """Scales in E4M3 that take the largest of each block to six, times one number for the tensor."""
+    """One scale for each block of `size` numbers, in E4M3, that takes the largest to 6."""
     largest = x.view(-1, size).abs().amax(dim=1, keepdim=True)
     unit = largest.max() / SIZES[-1] / torch.finfo(torch.float8_e4m3fn).max
     return (largest / SIZES[-1] / unit).to(torch.float8_e4m3fn).float() * unit
@@ -157,7 +157,7 @@ def by_e4m3(x: Float[Tensor, "n"], size: int) -> Float[Tensor, "block 1"]:
 def block_error(
     x: Float[Tensor, "n"], scale: Float[Tensor, "block 1"]
 ) -> float:
-    """The relative error of E2M1 under these scales."""
+    """The relative error of a tensor stored in four bits with these scales."""
     blocks = x.view(len(scale), -1)
     return error_of((to_e2m1(blocks / scale) * scale).flatten(), x)
 
@@ -165,7 +165,7 @@ def block_error(
 def by_search(  # @hide
     x: Float[Tensor, "n"], scale: Float[Tensor, "block 1"]
 ) -> float:
-    """The same error, each number by a search through all sizes."""
+    """The same relative error, with each number rounded by a search through all eight sizes."""
     wanted = x.view(len(scale), -1)
     distances = (wanted.abs()[..., None] / scale[..., None] - SIZES).abs()
     nearest = SIZES[distances.argmin(-1)] * scale * wanted.sign()

@@ -105,7 +105,7 @@ def a_long_run_saves_by_the_clock() -> None:
 
 
 def saved_size(*parts: object) -> int:
-    """Bytes of the file that `torch.save` makes of the parts."""
+    """The bytes of the file that `torch.save` makes of its arguments."""
     file = io.BytesIO()
     torch.save(parts, file)
     return file.tell()
@@ -147,18 +147,18 @@ def an_unused_optimizer_has_nothing_to_save() -> None:
 
 
 def global_generators() -> list[Tensor]:
-    """The states of the generators behind dropout and its like: the CPU's, then one for each card."""
+    """The states of PyTorch's own random generators: of the CPU, then of each GPU."""
     return [torch.get_rng_state(), *torch.cuda.get_rng_state_all()]
 
 
 def restore_generators(states: list[Tensor]) -> None:
-    """Set the generators to these states, which have to lie in CPU memory."""
+    """Sets PyTorch's own random generators to these states."""
     torch.set_rng_state(states[0])
     torch.cuda.set_rng_state_all(states[1:])
 
 
 class Session:
-    """A run with all that can get lost: dropout, a schedule, an optimizer's memory, data order."""
+    """A small training run with all that can get lost: weights, optimizer, rate, random numbers."""
 
     def __init__(self) -> None:
         start = torch.Generator().manual_seed(0)
@@ -168,7 +168,7 @@ class Session:
         self.steps = 0
 
     def advance(self, count: int) -> None:
-        """Train on; the learning rate falls with the number of steps."""
+        """Trains for so many steps; the learning rate falls with each."""
         for _ in range(count):
             for group in self.optimizer.param_groups:
                 group["lr"] = 0.1 / math.sqrt(1 + self.steps)
@@ -179,7 +179,7 @@ class Session:
             self.steps += 1
 
     def save(self, parts: Iterable[str]) -> io.BytesIO:
-        """A file with the named parts of the state."""
+        """Writes the named parts of the run to a file in memory, and returns it."""
         state = {
             "model": self.model.state_dict(),
             "optimizer": self.optimizer.state_dict(),
@@ -193,7 +193,7 @@ class Session:
         return file
 
     def load(self, file: io.BytesIO) -> None:
-        """Take over whatever parts the file has."""
+        """Takes over whatever parts the file has."""
         state = torch.load(file, map_location="cpu")
         self.steps = state.get("steps", 0)
         if "model" in state:
@@ -207,7 +207,7 @@ class Session:
 
 
 def drift(parts: Iterable[str]) -> float:
-    """How far the weights of a run resumed with these parts end from those of an unbroken one."""
+    """How far weights resumed with these parts end from those of an unbroken run."""
     cards = range(torch.cuda.device_count())
     with torch.random.fork_rng(cards):  # dropout draws from the global ones
         whole, first, second = Session(), Session(), Session()
@@ -397,7 +397,7 @@ def loading_an_optimizer_keeps_references() -> None:
 
 
 def reloaded(value: object) -> Any:
-    """The value after `torch.save` and `torch.load`."""
+    """A value after it was written by `torch.save` and read by `torch.load`."""
     file = io.BytesIO()
     torch.save(value, file)
     file.seek(0)

@@ -330,7 +330,7 @@ def a_token_file_does_not_know_its_dtype() -> None:
 
 
 def resident_bytes() -> int | None:
-    """Bytes of this process that are in physical memory now; None where the system has no `/proc`."""
+    """The bytes of this process that are in memory now; None where the system does not say."""
     counts = Path("/proc/self/statm")
     if not counts.exists():
         return None
@@ -338,7 +338,7 @@ def resident_bytes() -> int | None:
 
 
 def resident_after(touch: Callable[[], object]) -> int | None:
-    """Bytes that become resident while `touch` runs; None where nobody counts them."""
+    """The bytes that come into memory while a call runs; None where the system does not say."""
     before = resident_bytes()
     touch()
     after = resident_bytes()
@@ -508,7 +508,7 @@ def the_size_of_the_data_is_tokens_times_width() -> None:
 def get_batch(
     data: NDArray[Any], batch: int, length: int, generator: torch.Generator
 ) -> tuple[Int[Tensor, "batch length"], Int[Tensor, "batch length"]]:
-    """Random stretches of `data`, and the same stretches one token later, as int64."""
+    """A batch of inputs and targets, both (batch, length) in int64, from random places of the data."""
     last = len(data) - length
     starts = torch.randint(last, (batch,), generator=generator).tolist()
     rows = np.stack([data[i : i + length + 1] for i in starts])

@@ -562,7 +562,7 @@ def pooled_memory_needs_sharded_state() -> None:
 
 
 def saved_bytes(batch: int, seq: int, width: int) -> int:
-    """Bytes of activations that autograd keeps for a small network of two linear layers."""
+    """The bytes of activations that autograd keeps for a batch that passes through two linear layers."""
     weights = [torch.randn(width, width).requires_grad_() for _ in "ab"]
     x = torch.randn(batch, seq, width)
     return saved_bytes_of(

@@ -63,7 +63,7 @@ def what_rounding_loses() -> None:
 
 
 def bits(value: float, dtype: torch.dtype) -> str:
-    """The bits that a tensor of `dtype` stores for `value`, sign first."""
+    """The bits of a number in a format, as text of zeros and ones, the sign first."""
     width = torch.finfo(dtype).bits
     raw = {8: torch.uint8, 16: torch.int16, 32: torch.int32}[width]
     stored = torch.tensor(value, dtype=dtype).view(raw).item()
@@ -71,12 +71,12 @@ def bits(value: float, dtype: torch.dtype) -> str:
 
 
 def cast(value: float, dtype: torch.dtype) -> float:
-    """`value` after a round trip through `dtype`."""
+    """A number after it was rounded to a format."""
     return float(torch.tensor(value, dtype=torch.float64).to(dtype).double())
 
 
 def reading(dtype: str, bits: int) -> dict[str, float | None]:
-    """What the first of 32 `bits` are as a number, the next larger size, and what adding one makes."""
+    """What the first of 32 bits are as a number, the next larger number, and the sum with one."""
     form = NAMES[dtype]
     width = 8 * form.itemsize
 
@@ -97,13 +97,13 @@ def reading(dtype: str, bits: int) -> dict[str, float | None]:
 
 
 def layout(dtype: torch.dtype) -> tuple[int, int, int]:
-    """How many bits `dtype` gives to sign, exponent and fraction."""
+    """How many bits a format gives to sign, exponent and fraction."""
     fraction = -int(math.log2(torch.finfo(dtype).eps))
     return 1, torch.finfo(dtype).bits - 1 - fraction, fraction
 
 
 def decode(pattern: str, dtype: torch.dtype) -> float:
-    """The value of a bit pattern (of a normal number), by the definition of a float."""
+    """The number that a text of bits stands for, by the formula of a float."""
     _, exponent, fraction = layout(dtype)
     bias = (1 << exponent - 1) - 1
     power = int(pattern[1 : 1 + exponent], 2) - bias
@@ -842,7 +842,7 @@ def the_machine_prints_its_own_limits() -> None:
 def running_sum(
     term: float, count: int, dtype: torch.dtype, start: float = 0.0
 ) -> float:
-    """Add `term` to `start` `count` times, rounding to `dtype` after each addition."""
+    """The total after a term was added so many times, rounded to a format after each addition."""
     total = torch.tensor(start, dtype=dtype)
     step = torch.tensor(term, dtype=dtype)
     for _ in range(count):
@@ -980,7 +980,7 @@ def small_updates_are_lost() -> None:
 
 
 def round_randomly(x: Float[Tensor, "n"]) -> BFloat16[Tensor, "n"]:
-    """Round to bfloat16, up or down with probability given by the distance to either neighbour."""
+    """A tensor rounded to bfloat16 at random: the nearer neighbour is the likelier one."""
     noise = torch.randint(0, 2**16, x.shape, dtype=torch.int32)
     kept = (x.view(torch.int32) + noise) & ~0xFFFF
     return kept.view(torch.float32).bfloat16()

@@ -116,7 +116,7 @@ def the_formulas_and_where_they_were_shown() -> None:
 def temporaries(
     weights: list[Tensor], foreach: bool = False, fused: bool = False
 ) -> int:
-    """Bytes beside its state that a later step of AdamW has alive at once, at most."""
+    """The most bytes that AdamW's step holds at once beside what it keeps."""
     optimizer = torch.optim.AdamW(weights, foreach=foreach, fused=fused)
     for w in weights:
         w.grad = torch.randn_like(w)

@@ -292,7 +292,7 @@ def two_layers(
     b: int, d: int, k: int,
     first: bool = True, second: bool = True, data: bool = False,
 ) -> tuple[int, int]:
-    """Forward and backward FLOPs of x @ w1 @ w2, and which of w1, w2 and x want gradients."""
+    """Forward and backward FLOPs of two layers on `b` rows; flags say which tensors want gradients."""
     with torch.device("meta"):
         x = torch.empty(b, d, requires_grad=data)
         w1 = torch.empty(d, d, requires_grad=first)
@@ -679,14 +679,14 @@ def attention_is_what_the_rule_leaves_out() -> None:
 
 
 def tanh_layers(x: Tensor, *weights: Tensor) -> Tensor:
-    """Products with all weights, a tanh after each."""
+    """The output of layers that multiply by a weight and apply tanh."""
     for w in weights:
         x = torch.tanh(x @ w)
     return x
 
 
 def in_segments(weights: list[Tensor], x: Tensor, segment: int) -> Tensor:
-    """All layers on x; the backward pass computes them again, segment by segment (0: not at all)."""
+    """The output of all layers; the backward pass recomputes them segment by segment (0: none)."""
     for i in range(0, len(weights), segment or len(weights)):
         part = weights[i : i + (segment or len(weights))]
         if segment:
@@ -703,7 +703,7 @@ def in_segments(weights: list[Tensor], x: Tensor, segment: int) -> Tensor:
 def train_in_segments(
     layers: int, segment: int, rows: int, width: int
 ) -> tuple[int, int, Tensor]:
-    """Bytes saved, FLOPs and first gradient of a step, recomputed in segments (0: not at all)."""
+    """Bytes kept, FLOPs, and the first gradient of a step that recomputes by segments (0: none)."""
     drawn = torch.Generator().manual_seed(2)
     stack = torch.randn(layers, width, width, generator=drawn) / width**0.5
     weights = [w.clone().requires_grad_() for w in stack]
@@ -718,7 +718,7 @@ def train_in_segments(
 
 @one_thread()
 def most_alive(layers: int, segment: int) -> float:  # @stepover
-    """Outputs that are alive at once in a step, at most; its gradients and its temporaries included."""
+    """The largest number of layer outputs that a step has in memory at once."""
     rows, width = 512, 8
     stack = torch.randn(layers, width, width) / width**0.5
     weights = [w.clone().requires_grad_() for w in stack]
@@ -729,7 +729,7 @@ def most_alive(layers: int, segment: int) -> float:  # @stepover
 
 
 def moment_of(layers: int, segment: int, moment: int) -> dict[str, Any]:  # @stepover
-    """What a step in segments does then, and the outputs that it has in memory; output 0 is the input."""
+    """What a step does at one moment, and which layer outputs are in memory then."""
     kept, again, time = {0}, 0, -1
     starts = range(0, layers, segment)
 
@@ -855,7 +855,7 @@ def checkpointing_trades_flops_for_memory() -> None:
 
 
 def deep_gradient(weights: list[Tensor], x: Tensor, segment: int) -> Tensor:  # @stepover
-    """First gradient of a step through the layers, recomputed in segments (0: not at all)."""
+    """The first gradient of a step that recomputes its layers by segments (0: none)."""
     for w in weights:
         w.grad = None
     in_segments(weights, x, segment).sum().backward()

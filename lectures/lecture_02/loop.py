@@ -82,7 +82,7 @@ def the_task_has_a_known_answer() -> None:
 
 
 class Run(NamedTuple):
-    """What a training run leaves behind."""
+    """What a training run leaves behind: its model, and the loss of each step."""
 
     model: Stack
     batch_losses: list[float]  # on the batch of each step, before the step
@@ -93,7 +93,7 @@ def train(
     *, width: int = 16, layers: int = 0, batch: int = 4, steps: int = 200,
     lr: float = 0.05, seed: int = 0,
 ) -> Run:
-    """Train a stack by SGD on random batches; evaluate it on one batch that never changes."""
+    """Trains a stack of layers by SGD on random batches, and returns the run with its losses."""
     for_weights = torch.Generator().manual_seed(2 * seed)
     for_data = torch.Generator().manual_seed(2 * seed + 1)
     model = Stack(width, layers, for_weights)

@@ -386,7 +386,7 @@ def a_bare_annotation_enforces_nothing() -> None:
 
 
 def instance_checker(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, refusing arguments and results that do not fit their annotation."""
+    """A function that first checks the arguments, and then the result, against their annotations."""
     hints = function.__annotations__
 
     def refuse_others(values: dict[str, Any]) -> None:

@@ -25,7 +25,7 @@ E4M3, E5M2 = torch.float8_e4m3fn, torch.float8_e5m2  # the two formats of one by
 
 
 def same_storage(x: Tensor, y: Tensor) -> bool:
-    """Whether two tensors read the same block of memory."""
+    """True if two tensors read the same memory."""
     return x.untyped_storage().data_ptr() == y.untyped_storage().data_ptr()
 
 
@@ -35,7 +35,7 @@ REFUSALS = RuntimeError, TypeError, ValueError, AssertionError, UnpicklingError
 
 
 def message_of(call: Callable[[], object]) -> str:
-    """'ErrorType: message' of the refusal that the call meets, '' if it meets none."""
+    """The error that a call raises, as text; an empty text if it raises none."""
     try:
         call()
     except REFUSALS as error:
@@ -45,7 +45,7 @@ def message_of(call: Callable[[], object]) -> str:
 
 @contextmanager
 def deterministic() -> Iterator[None]:
-    """Inside, PyTorch insists on deterministic algorithms; afterwards it is as before."""
+    """Inside this block PyTorch uses only algorithms that give the same bits every time."""
     before = torch.are_deterministic_algorithms_enabled()
     warned = torch.is_deterministic_algorithms_warn_only_enabled()
     torch.use_deterministic_algorithms(True)
@@ -57,7 +57,7 @@ def deterministic() -> Iterator[None]:
 
 @contextmanager
 def float32_products(precision: str = "highest") -> Iterator[None]:
-    """Inside, products of float32 tensors are that precise ("high" allows TF32); afterwards as before."""
+    """Inside this block products of float32 have this precision; `high` allows TF32."""
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision(precision)
     try:
@@ -67,7 +67,7 @@ def float32_products(precision: str = "highest") -> Iterator[None]:
 
 
 def cool_down(seconds: float = 1.0) -> None:
-    """Wait until the card is idle, and a while longer: at its power limit it slows down.
+    """Waits until the GPU is idle, and a while longer, so that it is cool again.
 
     So no format pays for the heat of another.
     """
@@ -76,14 +76,14 @@ def cool_down(seconds: float = 1.0) -> None:
 
 
 def default_allocator() -> bool:
-    """Whether PyTorch hands out the card's memory as it does by default: other settings round otherwise."""
+    """True if PyTorch hands out the GPU's memory as it does by default."""
     names = "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"
     set_otherwise = any(os.environ.get(name) for name in names)
     return torch.cuda.get_allocator_backend() == "native" and not set_otherwise
 
 
 def clock_and_power(call: Callable[[], object], seconds: float) -> str:  # @stepover
-    """The card's clock and power while it works on calls of so many seconds, as its driver says them."""
+    """The GPU's clock in MHz and power in W while it repeats a call, as its driver says them."""
     # Handed over ahead, so that it works while the driver is asked.
     for _ in range(math.ceil(0.5 / seconds)):
         call()
@@ -101,14 +101,14 @@ def clock_and_power(call: Callable[[], object], seconds: float) -> str:  # @step
 
 
 def free_bytes() -> int:
-    """Bytes of the card's memory that this program can still get, PyTorch's cache included."""
+    """The bytes of the GPU's memory that this program can still get."""
     gc.collect()
     torch.cuda.empty_cache()
     return torch.cuda.mem_get_info()[0]
 
 
 def scaled(size: int, needed: Callable[[int], int]) -> int:
-    """`size`, halved until the bytes that it needs fit into the card's free memory."""
+    """A size, halved until the bytes that it needs fit into the GPU's free memory."""
     free = free_bytes()
     while size > 1 and needed(size) > free:
         size //= 2
@@ -116,20 +116,20 @@ def scaled(size: int, needed: Callable[[int], int]) -> int:
 
 
 def shrunk(size: int, asked: int) -> str:
-    """What a note adds where a card was too small for the size that was asked for."""
+    """A sentence that says so where a GPU was too small for the size asked for; else empty."""
     if size == asked:
         return ""
     return f" This card has room for `{size}` only, not for `{asked}`."
 
 
 def narrow_format() -> torch.dtype:
-    """`bfloat16`, or `float16` on a card whose matrix units have no other."""
+    """`bfloat16`, or `float16` on a GPU that does not multiply `bfloat16`."""
     modern = torch.cuda.get_device_capability() >= (8, 0)
     return torch.bfloat16 if modern else torch.float16
 
 
 def adamw_step(parameter: Tensor) -> dict[str, Tensor]:
-    """Take one AdamW step on a random gradient; return the optimizer's state for the parameter."""
+    """Takes one AdamW step on a random gradient; returns what AdamW keeps for the parameter."""
     parameter.grad = torch.randn_like(parameter)
     optimizer = torch.optim.AdamW([parameter])
     optimizer.step()
@@ -137,7 +137,7 @@ def adamw_step(parameter: Tensor) -> dict[str, Tensor]:
 
 
 class Counted:
-    """A number that writes every addition, multiplication and comparison done with it into a tally."""
+    """A number that notes each addition, multiplication and comparison in a list, the tally."""
 
     def __init__(self, value: float, tally: list[str]) -> None:
         self.value, self.tally = value, tally
@@ -156,20 +156,20 @@ class Counted:
 
 
 def arithmetic(tally: list[str]) -> int:
-    """The additions and multiplications in a tally."""
+    """How many additions and multiplications a tally has."""
     return tally.count("+") + tally.count("*")
 
 
 def counted(
     tally: list[str], rows: int, cols: int
 ) -> npt.NDArray[np.object_]:
-    """A matrix of random numbers that share one tally."""
+    """A matrix of random numbers that note their arithmetic in one tally."""
     numbers = [Counted(x, tally) for x in torch.randn(rows * cols).tolist()]
     return np.array(numbers, dtype=object).reshape(rows, cols)
 
 
 def dense_peak(card: str, dtype: str) -> float:
-    """The dense peak of a listed card, in FLOP/s."""
+    """The peak of a card for dense products in a number format, in FLOP/s."""
     rate = peak(CARDS[card], dtype)
     if rate is None:
         raise LookupError(f"{card} promises no rate for {dtype}")
@@ -177,13 +177,13 @@ def dense_peak(card: str, dtype: str) -> float:
 
 
 def intensity(rows: int, inner: int, cols: int, width: int = 2) -> float:
-    """FLOPs per byte of a product whose three matrices, `width` bytes a number, move once."""
+    """The FLOPs per byte of a product whose three matrices move once."""
     numbers = rows * inner + inner * cols + rows * cols
     return 2 * rows * inner * cols / (width * numbers)
 
 
 class Point(NamedTuple):
-    """An operation under a measured roof."""
+    """An operation as a point below the roofline: FLOPs per byte, and FLOP/s."""
 
     intensity: float  # FLOPs per byte
     rate: float  # FLOP/s
@@ -193,7 +193,7 @@ def decoder_flops(
     vocab: int, d: int, heads: int, layers: int,
     context: int, batch: int = 1,
 ) -> tuple[int, int]:
-    """Forward and backward FLOPs of a `Decoder` on `batch` sequences, on the meta device."""
+    """Forward and backward FLOPs of a small language model of this size, as PyTorch counts them."""
     with torch.device("meta"):
         model = Decoder(vocab, d, heads, layers)
         tokens = torch.zeros(batch, context, dtype=torch.int64)
@@ -203,25 +203,25 @@ def decoder_flops(
 
 
 def error_of(y: Tensor, exact: Tensor) -> float:
-    """The size of the error relative to the size of the exact result."""
+    """The size of a tensor's error, divided by the size of the exact result."""
     return float((y - exact).norm() / exact.norm())
 
 
 def gradient_bytes(model: nn.Module) -> int:
-    """Bytes of all gradients that the model holds."""
+    """The bytes of all gradients that a model holds."""
     gradients = [p.grad for p in model.parameters()]
     return sum(g.nbytes for g in gradients if g is not None)
 
 
 def state_bytes(optimizer: torch.optim.Optimizer) -> int:
-    """Bytes that the optimizer remembers, single numbers such as step counters left out."""
+    """The bytes that an optimizer keeps, without single numbers such as counters."""
     states = optimizer.state.values()
     tensors = [v for s in states for v in s.values() if torch.is_tensor(v)]
     return sum(t.nbytes for t in tensors if t.dim() > 0)
 
 
 def bill(name: str, width: int, layers: int, batch: int) -> dict[str, int]:
-    """Bytes by kind that one training step with the named optimizer leaves or keeps."""
+    """The bytes of a training step by kind: parameters, gradients, optimizer state, activations."""
     model, (x, y) = Stack(width, layers), linear_batch(width, batch)
     weights = list(model.parameters())
     optimizer = OPTIMIZERS[name](weights)
@@ -235,7 +235,7 @@ def bill(name: str, width: int, layers: int, batch: int) -> dict[str, int]:
 
 
 def step_flops(batch: int, width: int, layers: int) -> int:
-    """FLOPs of one forward and backward pass, as counted, on tensors without data."""
+    """The FLOPs of a forward and a backward pass through a stack of layers, as PyTorch counts them."""
     with torch.device("meta"):
         model = Stack(width, layers)
         x, y = torch.empty(batch, width), torch.empty(batch)
@@ -243,6 +243,6 @@ def step_flops(batch: int, width: int, layers: int) -> int:
 
 
 def product_seconds(x: Tensor) -> float:  # @stepover
-    """Seconds that the product of a matrix with itself takes on one core: several wait for each other."""
+    """The seconds that a matrix times itself takes on one core of the CPU."""
     with one_thread():
         return time_call(lambda: x @ x, repeats=5, patience=9).seconds

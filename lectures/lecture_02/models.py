@@ -10,12 +10,12 @@ from torch import Tensor, nn
 
 
 def whole_numbers(*shape: int) -> Tensor:
-    """Random whole numbers held as float32: their sums and products are exact."""
+    """A tensor of random whole numbers in float32, whose sums and products are exact."""
     return torch.randint(-9, 10, shape).float()
 
 
 class Decoder(nn.Module):
-    """A decoder-only Transformer reduced to its products: no masks, biases or normalizations."""
+    """A small language model, with its matrix products only: no masks, biases or normalizations."""
 
     def __init__(self, vocab: int, d: int, heads: int, layers: int) -> None:
         super().__init__()
@@ -47,7 +47,7 @@ class Decoder(nn.Module):
 
 
 class Stack(nn.Module):
-    """Square matrices without bias, something between them, and a head with one output."""
+    """Layers of square weight matrices without biases, and a last one with one output."""
 
     def __init__(
         self,
@@ -83,6 +83,6 @@ OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
 def linear_batch(
     width: int, batch: int, generator: torch.Generator | None = None
 ) -> tuple[Float[Tensor, "batch width"], Float[Tensor, "batch"]]:
-    """Random inputs and, for targets, their products with the weights 0, 1, 2, and so on."""
+    """Random inputs (batch, width), and as targets their products with the weights 0, 1, 2, …."""
     x = torch.randn(batch, width, generator=generator)
     return x, x @ torch.arange(float(width))

@@ -46,7 +46,7 @@ def optimizers() -> None:
 
 
 class Descent:
-    """An optimizer that subtracts from each parameter what `rule` makes of its gradient."""
+    """An optimizer that subtracts from each parameter what a rule makes of its gradient."""
 
     def __init__(self, parameters: Iterable[Tensor], rule: Rule) -> None:
         self.parameters, self.rule = list(parameters), rule
@@ -62,7 +62,7 @@ class Descent:
 def walk(
     kind: Callable[..., Any], gradients: Tensor, **settings: Any
 ) -> Tensor:
-    """Where a parameter goes that starts at one and meets these gradients, step by step."""
+    """The places of a parameter that starts at one and meets these gradients, step by step."""
     p = torch.ones_like(gradients[0]).requires_grad_()
     optimizer = kind([p], **settings)
     places = [p.detach().clone()]
@@ -74,13 +74,13 @@ def walk(
 
 
 def lengths_of(places: Tensor, digits: int) -> list[float]:
-    """How far down each step of a walk went, rounded."""
+    """How far down each step of a walk went, rounded to so many digits."""
     steps = places.diff(dim=0).neg().flatten().tolist()
     return [round(step, digits) for step in steps]
 
 
 def sgd(lr: float) -> Rule:
-    """The gradient, times the learning rate."""
+    """The rule of plain SGD: the gradient times the learning rate."""
     return lambda p, g, state: lr * g
 
 
@@ -139,7 +139,7 @@ def plain_sgd_remembers_nothing() -> None:
 
 
 def momentum(lr: float, beta: float = 0.9) -> Rule:
-    """A sum of gradients in which older ones fade."""
+    """The rule of momentum: the learning rate times a sum of gradients in which older ones fade."""
 
     def rule(p: Tensor, g: Tensor, state: State) -> Tensor:
         total: Tensor = beta * state.get("sum", torch.zeros_like(g)) + g
@@ -150,7 +150,7 @@ def momentum(lr: float, beta: float = 0.9) -> Rule:
 
 
 def down_a_bowl(rate: float, momentum: float) -> Tensor:  # @stepover
-    """Thirty steps of PyTorch's SGD from (1, 1) in the bowl (x² + 10 y²) / 2: all places."""
+    """The places of thirty SGD steps from (1, 1) in the bowl (x² + 10 y²) / 2."""
     p = torch.ones(2, dtype=torch.float64).requires_grad_()
     optimizer = torch.optim.SGD([p], lr=rate, momentum=momentum)
     places = [p.detach().clone()]
@@ -162,7 +162,7 @@ def down_a_bowl(rate: float, momentum: float) -> Tensor:  # @stepover
 
 
 def bowl_places(rate: float, momentum: float) -> list[Any]:  # @stepover
-    """Some of these places, to six decimals."""
+    """The places of some steps of SGD in the bowl, to six decimals."""
     places = down_a_bowl(rate, momentum)[[1, 2, 3, 5, 10, 20, 30]]
     return [[round(x, 6) for x in place] for place in places.tolist()]
 
@@ -259,7 +259,7 @@ def momentum_is_a_decayed_sum() -> None:
 
 
 def adagrad(lr: float, eps: float = 1e-10) -> Rule:
-    """The gradient over the root of the sum of all squared gradients so far."""
+    """AdaGrad's rule: the gradient over the root of the sum of all squared gradients so far."""
 
     def rule(p: Tensor, g: Tensor, state: State) -> Tensor:
         total: Tensor = state.get("sum", torch.zeros_like(g)) + g**2
@@ -384,7 +384,7 @@ def the_place_of_epsilon_matters() -> None:
 
 
 def rmsprop(lr: float, alpha: float = 0.99, eps: float = 1e-8) -> Rule:
-    """The gradient over the root of the average squared gradient."""
+    """RMSProp's rule: the gradient over the root of the average squared gradient."""
 
     def rule(p: Tensor, g: Tensor, state: State) -> Tensor:
         before = state.get("square", torch.zeros_like(g))
@@ -454,7 +454,7 @@ def adam(
     lr: float, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
     correct: bool = True,
 ) -> Rule:
-    """Averaged gradient over the root of the averaged square, each corrected for its start."""
+    """Adam's rule: the average gradient over the root of the average square, corrected for the start."""
 
     def rule(p: Tensor, g: Tensor, state: State) -> Tensor:
         if not state:
@@ -540,7 +540,7 @@ def adam_corrects_for_its_start() -> None:
 
 
 def adamw(lr: float, decay: float = 0.01) -> Rule:
-    """Adam's step, and a small share of the parameter itself."""
+    """AdamW's rule: Adam's step, and a small share of the parameter itself."""
     step = adam(lr)
     return lambda p, g, state: lr * decay * p + step(p, g, state)
 

@@ -72,7 +72,7 @@ def a_parameter_is_a_tensor_that_is_registered() -> None:
 
 
 def outputs(n: int, scale: float) -> Float[Tensor, "draws col"]:
-    """Many draws of x @ w, x of unit variance and length `n`, the weights `scale` times that."""
+    """Outputs of a layer with `n` inputs for many random draws; its weights have size `scale`."""
     return torch.randn(192, n) @ (torch.randn(n, 64) * scale)
 
 
@@ -306,7 +306,7 @@ def unscaled_gradients_explode() -> None:
 def truncated(
     bound: float, generator: torch.Generator | None = None
 ) -> Float[Tensor, "inner col"]:
-    """Weights of a 16384 × 64 layer, in units of their nominal deviation, cut at ± `bound`."""
+    """Weights of 16384 inputs and 64 outputs, of deviation 1, cut off at ± `bound`."""
     n = 16384
     w, std = torch.empty(n, 64), n**-0.5
     nn.init.trunc_normal_(w, 0, std, -bound, bound, generator)

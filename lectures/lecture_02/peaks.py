@@ -252,7 +252,7 @@ def narrow_formats_are_fast_because_of_their_units() -> None:
 
 
 def to_tf32(x: Tensor) -> Tensor:
-    """`x` rounded to the ten fraction bits of TF32, still in `float32`."""
+    """A float32 tensor rounded to the ten fraction bits of TF32."""
     return ((x.view(torch.int32) + 0x1000) & ~0x1FFF).view(torch.float32)
 
 
@@ -315,7 +315,7 @@ def tf32_saves_no_bytes() -> None:
 
 
 def mean_seconds(call: Callable[[], object], runs: int) -> float:  # @stepover
-    """The plain mean of `runs` timed calls: no warm-up, no spread."""
+    """The mean seconds of so many calls, without warm-up."""
     times = []
     for _ in range(runs):
         start = time.perf_counter()
@@ -325,7 +325,7 @@ def mean_seconds(call: Callable[[], object], runs: int) -> float:  # @stepover
 
 
 def starts_slowly(x: Tensor, extra: int) -> Callable[[], Tensor]:  # @stepover
-    """A product whose first call does `extra` products more, as libraries do when they set up."""
+    """A product of matrices whose first call does `extra` more products, as set-up does."""
     ready: list[int] = []
 
     def call() -> Tensor:
@@ -388,7 +388,7 @@ def the_first_calls_are_not_the_ones_to_time() -> None:
 def utilization(
     work: float, seconds: float, rate: float | None
 ) -> float | None:
-    """Work per second as a fraction of `rate`, or None where no rate is promised."""
+    """FLOPs per second as a share of a rate in FLOP/s; None where there is no rate."""
     return None if rate is None else work / seconds / rate
 
 
@@ -627,7 +627,7 @@ def without_a_peak_there_is_no_mfu() -> None:
 
 
 def as_percent(share: float | None) -> str:
-    """A share for humans."""
+    """A share as text in percent; `not available` for None."""
     return "not available" if share is None else f"{share:.1%}"
 
 
@@ -677,7 +677,7 @@ PRODUCT = 16384, 32768, 8192  # rows, inner, columns of the product that others 
 
 
 def product_shape() -> tuple[int, int, int]:
-    """Rows, inner and columns of the product of this lecture, halved until the card holds it."""
+    """Rows, inner and columns of a large product, halved until the GPU has room for it."""
     def needed(rows: int) -> int:
         return 8 * (rows * 2 * rows + 2 * rows * rows // 2 + rows * rows // 2)
 
@@ -688,7 +688,7 @@ def product_shape() -> tuple[int, int, int]:
 def product_call(
     name: str, shape: tuple[int, int, int]
 ) -> Callable[[], Tensor]:
-    """The product of two random matrices on the card, in the format `name`, ready to be called.
+    """A function without arguments that multiplies two random matrices on the GPU in a format.
 
     `float8` adds up the fast way; PyTorch's default is the exact way, which a Hopper card does slower.
     """
@@ -705,7 +705,7 @@ def product_call(
 
 
 def time_product(name: str, shape: tuple[int, int, int]) -> Timing:  # @stepover
-    """The product in the format `name`, timed warm after a rest; TF32 is on for `tf32` alone."""
+    """The time of the product in a format, warm, after a rest; TF32 for `tf32` alone."""
     with float32_products("high" if name == "tf32" else "highest"):
         call = product_call(name, shape)
         cool_down()
@@ -715,7 +715,7 @@ def time_product(name: str, shape: tuple[int, int, int]) -> Timing:  # @stepover
 def time_for_longer(  # @stepover
     name: str, shape: tuple[int, int, int]
 ) -> tuple[Timing, str]:
-    """The same for a second, without a rest, and the card's clock and power behind it."""
+    """The time of the product over a second without a rest, and the GPU's clock and power."""
     with float32_products("high" if name == "tf32" else "highest"):
         call = product_call(name, shape)
         timing = time_call(call, "cuda", total=1.0)
@@ -723,7 +723,7 @@ def time_for_longer(  # @stepover
 
 
 def formats_to_time(card: Card | None) -> list[str]:
-    """The formats that this card has units for; all that PyTorch multiplies, if nobody knows the card."""
+    """The names of the formats that a card multiplies."""
     names = ["float32", "tf32", "bfloat16", "float16"]
     names += ["float8"] if torch.cuda.get_device_capability() >= (8, 9) else []
     return [n for n in names if card is None or peak(card, n) is not None]
@@ -805,7 +805,7 @@ def five_formats_are_measured_here() -> None:
 
 
 def first_runs(rows: int, inner: int, cols: int, left: str) -> list[float]:  # @stepover
-    """Seconds of the first five products in bfloat16, after five in float32, on the host's clock.
+    """The seconds of each of the first five products in bfloat16, after five in float32.
 
     `left` says how the left matrix is made: "ones" or "randn".
     """
@@ -825,7 +825,7 @@ def first_runs(rows: int, inner: int, cols: int, left: str) -> list[float]:  # @
 
 
 def in_a_new_program(shape: tuple[int, int, int], left: str) -> list[float]:  # @stepover
-    """`first_runs` in a program of its own, where nothing has run yet: only there a first run is first.
+    """The seconds of the first five products in a new program, where nothing has run yet.
 
     Nothing comes back from a card that lets in one program at a time.
     """
@@ -845,7 +845,7 @@ def in_a_new_program(shape: tuple[int, int, int], left: str) -> list[float]:  # 
 
 
 def without_waiting(call: Callable[[], object]) -> float:  # @stepover
-    """Mean seconds of five warm calls on a clock that does not wait for the device."""
+    """The mean seconds of five calls, timed without waiting for the GPU to finish."""
     call()
     torch.cuda.synchronize()
     seconds = mean_seconds(call, runs=5)
@@ -927,7 +927,7 @@ def three_bad_measurements_are_repeated_here() -> None:
 
 
 def random_pair(n: int) -> tuple[Tensor, Tensor]:  # @stepover
-    """Two random square matrices on the card, in its two-byte format."""
+    """Two random square matrices on the GPU, in its two-byte format."""
     dtype = narrow_format()
     x, y = (torch.randn(n, n, device="cuda").to(dtype) for _ in range(2))
     return x, y
@@ -996,7 +996,7 @@ def larger_products_come_closer_to_the_peak() -> None:
 
 
 def measured_points(n: int, dtype: torch.dtype) -> dict[str, Point]:  # @stepover
-    """Intensity and rate of an addition, and of products of 1, 64 and 4096 rows with n × n weights."""
+    """FLOPs per byte and measured FLOP/s of an addition, and of products of 1, 64, 4096 rows."""
     def numbers(*shape: int) -> Tensor:
         return torch.randn(*shape, device="cuda").to(dtype)
 

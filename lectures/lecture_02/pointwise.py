@@ -205,7 +205,7 @@ def triu_keeps_the_diagonal_and_above() -> None:
 
 
 def attention_weights(x: Tensor, keep: Tensor) -> Tensor:
-    """The softmax over keys of each query's scores, (query, key), where `keep` allows them."""
+    """How much each query looks at each key, (query, key): a softmax where `keep` is true."""
     scores = x @ x.t() / math.sqrt(x.shape[-1])
     return scores.masked_fill(~keep, -math.inf).softmax(dim=-1)
 

@@ -88,7 +88,7 @@ def flops_do_not_depend_on_the_format() -> None:
 
 
 class Products(Watching):
-    """Notes the formats that go into every matrix product while it is active."""
+    """While it is active, it notes the formats that go into every matrix product."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -346,7 +346,7 @@ def the_loss_scale_finds_its_own_level() -> None:
 
 
 def through(x: Tensor, dtype: torch.dtype, stretch: bool = True) -> Tensor:
-    """`x` after a round trip through a one-byte format, stretched to fill its range or as it is."""
+    """A tensor after a round trip through a one-byte format, scaled to fill its range or not."""
     scale = torch.finfo(dtype).max / x.abs().max() if stretch else 1.0
     return (x * scale).to(dtype).float() / scale
 
@@ -449,7 +449,7 @@ def what_supports_one_byte_training() -> None:
 def quantize(
     w: Float[Tensor, "inner out"], size: int
 ) -> tuple[Tensor, Tensor]:
-    """Whole numbers of `size` bits, and the scale of each column."""
+    """The weights as whole numbers of `size` bits, and one scale for each column."""
     top = 2 ** (size - 1) - 1
     scale = w.abs().amax(dim=0) / top
     return (w / scale).round().to(torch.int8), scale

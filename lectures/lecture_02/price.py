@@ -131,7 +131,7 @@ def boards_draw_half_of_the_power() -> None:
 
 
 class Fit(NamedTuple):
-    """Loss by size and tokens: E + A / N^alpha + B / D^beta."""
+    """A formula for the loss of a model by its size N and its tokens D: E + A / N^alpha + B / D^beta."""
 
     floor: float
     a: float
@@ -140,13 +140,13 @@ class Fit(NamedTuple):
     beta: float
 
     def loss(self, parameters: float, tokens: float) -> float:
-        """The loss that the fit predicts."""
+        """The loss that the formula predicts."""
         size: float = self.a / parameters**self.alpha
         data: float = self.b / tokens**self.beta
         return self.floor + size + data
 
     def best(self, work: float) -> float:
-        """The size with the lowest loss for that many FLOPs: where the derivative is zero."""
+        """The number of parameters with the lowest loss for so many FLOPs."""
         ratio = self.alpha * self.a / (self.beta * self.b)
         power: float = ratio * (work / 6) ** self.beta
         size: float = power ** (1 / (self.alpha + self.beta))

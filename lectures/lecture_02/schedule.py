@@ -12,7 +12,7 @@ from .optimizer import walk
 
 
 def settled(t: int, beta: float = 0.9) -> float:
-    """How long Adam's step is after `t` gradients of pure noise, at a rate of one, by formula."""
+    """How long Adam's step is after `t` gradients of pure noise, in learning rates, by formula."""
     return math.sqrt((1 - beta) / (1 + beta) * (1 + beta**t) / (1 - beta**t))
 
 
@@ -76,7 +76,7 @@ def adam_starts_with_its_longest_steps() -> None:
 
 
 def wander(rates: list[float], start: float, noise: float) -> float:
-    """How far from zero SGD ends, in the root of the mean square, on a parabola with noisy gradients."""
+    """How far from zero SGD ends with these rates and noisy gradients (root of the mean square)."""
     w = torch.full((64000,), start, dtype=torch.float64)
     for rate in rates:
         w -= rate * (w + noise * torch.randn_like(w))
@@ -155,7 +155,7 @@ def decay_trades_distance_for_quiet() -> None:
 
 
 class Moved(Watching):
-    """Adds up the bytes that operations read and write while it is active."""
+    """While it is active, it adds up the bytes that operations read and write."""
 
     def __init__(self) -> None:
         super().__init__()

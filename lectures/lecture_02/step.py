@@ -193,7 +193,7 @@ def a_nonlinearity_may_save_a_copy_of_its_own() -> None:
 
 
 def alive_at_once(layers: int, *, gradients: bool, trains: bool = True) -> int:
-    """Bytes of the layers' outputs at the most crowded moment of a forward pass."""
+    """The most bytes of layer outputs that a forward pass has in memory at once."""
     model, x = Stack(64, layers).train(trains), torch.randn(8, 64)
     with torch.set_grad_enabled(gradients), Alive() as alive:
         model(x)
@@ -351,7 +351,7 @@ def the_bill_in_bytes() -> None:
 def bill_on_card(  # @stepover
     name: str, width: int, layers: int, batch: int
 ) -> tuple[dict[str, int], int]:
-    """How far `memory_allocated` grows with each kind of memory in one step, and the step's peak."""
+    """The bytes of GPU memory that each kind takes in one step, and the step's peak."""
     gc.collect()  # now, not in between: a first optimizer is held by a cycle
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats()
@@ -433,7 +433,7 @@ def the_bill_is_measured_on_the_card() -> None:
 
 
 class Written(Watching):
-    """Counts the numbers that operations return while it is active."""
+    """While it is active, it counts the numbers that operations return."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -444,7 +444,7 @@ class Written(Watching):
 
 
 def numbers_written(width: int, layers: int, batch: int) -> int:
-    """Numbers that a step of plain SGD computes, after a backward pass on a batch."""
+    """How many numbers a step of plain SGD computes, after a backward pass."""
     model, (x, y) = Stack(width, layers), linear_batch(width, batch)
     optimizer = OPTIMIZERS["SGD"](model.parameters())
     F.mse_loss(model(x), y).backward()

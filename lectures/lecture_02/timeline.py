@@ -18,7 +18,7 @@ KINDS = "parameters", "moments", "gradients", "activations", "temporaries"
 
 
 class Moment(NamedTuple):
-    """What is alive after an operation of a step."""
+    """What is in memory after one operation of a step: bytes by kind."""
 
     phase: str
     held: dict[str, int]  # bytes of each kind
@@ -30,7 +30,7 @@ class Moment(NamedTuple):
 
 
 class Timeline(Watching):
-    """Notes which storages are alive after each operation. What kind each is may be said later."""
+    """While it is active, it notes which storages are in memory after each operation."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -73,7 +73,7 @@ class Timeline(Watching):
 def memory_over_a_step(  # @stepover
     width: int, layers: int, batch: int, zeros: bool = False
 ) -> list[Moment]:
-    """Watch the second step of AdamW. With `zeros`, old gradients are set to zero and kept."""
+    """The bytes in memory after each operation of AdamW's second step, by kind."""
     model, (x, y) = Stack(width, layers), linear_batch(width, batch)
     optimizer = OPTIMIZERS["AdamW"](model.parameters())
     F.mse_loss(model(x), y).backward()
