@@ -26,8 +26,8 @@ BYTES_ACKED = 120  # where `tcpi_bytes_acked` begins in `struct tcp_info` of lin
 Ports = tuple[int, int]  # of a connection: this side's, the other's
 
 
-def everyone(value: Any) -> list[Any]:  # @stepover
-    """Gives a value of each rank to all ranks: the list of them, in the order of ranks."""
+def from_all_ranks(value: Any) -> list[Any]:  # @stepover
+    """Gathers `value` from all ranks: one list, in the order of ranks. All ranks have to call it."""
     values: list[Any] = [None] * dist.get_world_size()
     dist.all_gather_object(values, value)
     return values
@@ -78,7 +78,7 @@ class Wire:
 
     def __init__(self) -> None:  # @stepover
         dist.all_reduce(torch.ones(1))  # from here on there are connections
-        ends = everyone([*written()])
+        ends = from_all_ranks([*written()])
         every = [ports for rank in ends for ports in rank]
         # Each end of a connection belongs to one rank, unless all ranks have
         # inherited it from the process that launched them.

@@ -6,7 +6,7 @@ from datetime import timedelta
 import torch
 import torch.distributed as dist
 from torch import Tensor
-from wire import HEADER, Wire, everyone
+from wire import HEADER, Wire, from_all_ranks
 
 from litbook import aside, figure, misbelief, note, question, requires
 
@@ -49,15 +49,15 @@ def a_rank_sees_its_own_memory_alone() -> None:
     note(r"""
         Each rank made a tensor of its own. The place of the digit says which rank made it: ones are
         of rank 0, tens of rank 1, and so on. In a sum, the digits will say whose numbers are in it.
-        `everyone` asks all ranks for a value and returns the answers in the order of ranks:
+        `from_all_ranks` asks all ranks for a value and returns the answers in the order of ranks:
     """)
-    start = everyone(mine.tolist())
+    start = from_all_ranks(mine.tolist())
     assert start[0] == [1, 2, 3, 4], "Rank 0 has ones."
     assert start[3] == [1000, 2000, 3000, 4000], "Rank 3 has thousands."
     note("Now rank 0 writes into its tensor. Do the other ranks see it?")
     if rank == 0:
         mine[0] = 9  # @unnoticed: 0: any place
-    changed = everyone(mine.tolist())
+    changed = from_all_ranks(mine.tolist())
     same = [changed[r] == start[r] for r in range(ranks)]  # @inspect same
     assert same == [False, True, True, True], \
         "Only rank 0 sees what it has written."
@@ -69,7 +69,7 @@ def a_rank_sees_its_own_memory_alone() -> None:
         dist.send(mine, dst=1)
     if rank == 1:
         dist.recv(mine, src=0)
-    sent = everyone(mine.tolist())
+    sent = from_all_ranks(mine.tolist())
     assert sent[1] == changed[0] != changed[1], \
         "Rank 1 has the numbers of rank 0."
     assert sent[2:] == start[2:], "Ranks 2 and 3 have what they had."
@@ -97,17 +97,17 @@ def an_all_reduce_leaves_the_sum_everywhere() -> None:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     mine = 10**rank * torch.arange(1, 5)
-    start = everyone(mine.tolist())
+    start = from_all_ranks(mine.tolist())
     total = [sum(column) for column in zip(*start)]  # @inspect total
     at_one = mine.clone()
     dist.reduce(at_one, dst=0)
-    reduced = everyone(at_one.tolist())
+    reduced = from_all_ranks(at_one.tolist())
     assert reduced[0] == total == [1111, 2222, 3333, 4444], \
         "After the reduce, rank 0 has the sum."
     note("An *all-reduce* leaves the same sum on all ranks:")
     everywhere = mine.clone()
     dist.all_reduce(everywhere)
-    summed = everyone(everywhere.tolist())
+    summed = from_all_ranks(everywhere.tolist())
     assert summed == ranks * [total], \
         "After the all-reduce, every rank has the sum."
     figure(plot_held({"at first": start, "after a reduce": reduced, "after an all-reduce": summed}),
@@ -139,10 +139,10 @@ def an_all_reduce_has_two_halves() -> None:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     mine = 10**rank * torch.arange(1, 5)
-    start = everyone(mine.tolist())
+    start = from_all_ranks(mine.tolist())
     shard = torch.empty_like(mine[:1])
     dist.reduce_scatter(shard, list(mine.chunk(ranks)))
-    scattered = everyone(shard.tolist())
+    scattered = from_all_ranks(shard.tolist())
     assert scattered == [[1111], [2222], [3333], [4444]], \
         "After the reduce-scatter, each rank has one number of the sum."
     note(r"""
@@ -151,9 +151,9 @@ def an_all_reduce_has_two_halves() -> None:
     """)
     whole = [torch.empty_like(shard) for _ in range(ranks)]
     dist.all_gather(whole, shard)
-    gathered = everyone(torch.cat(whole).tolist())
+    gathered = from_all_ranks(torch.cat(whole).tolist())
     dist.all_reduce(mine)
-    reduced = everyone(mine.tolist())
+    reduced = from_all_ranks(mine.tolist())
     assert gathered == reduced, \
         "After the all-gather, all ranks have what an all-reduce gives."
     figure(plot_held({"at first": start, "after a reduce-scatter": scattered, "after an all-gather": gathered}),
@@ -190,7 +190,7 @@ def the_kernel_counts_what_a_rank_sends() -> None:
             dist.send(x, dst=3)
         if rank == 3:
             dist.recv(x, src=0)
-    by_send = everyone(wire.to)  # @inspect by_send
+    by_send = from_all_ranks(wire.to)  # @inspect by_send
     whole_sent = x.nbytes + 2 * HEADER
     assert by_send[0] == [0, 0, 0, whole_sent], \
         "Rank 0 sends rank 3 the tensor and two headers."
@@ -204,7 +204,7 @@ def the_kernel_counts_what_a_rank_sends() -> None:
     whole = [torch.empty_like(shard) for _ in range(ranks)]
     with Wire() as wire:
         dist.all_gather(whole, shard)
-    by_gather = everyone(wire.to)  # @inspect by_gather
+    by_gather = from_all_ranks(wire.to)  # @inspect by_gather
     shards, rest = divmod(wire.sent, shard.nbytes)  # @inspect shards, rest as B
     assert shards == ranks - 1, \
         "Each rank sends three shards, one fewer than there are ranks."
@@ -235,7 +235,7 @@ def the_kernel_counts_what_a_rank_sends() -> None:
 
 
 def pass_on(part: Tensor) -> Tensor:
-    """What the rank before this one sends, while `part` goes to the next; the last rank sends to the first."""
+    """Sends `part` to the next rank in the ring; returns what the rank before has sent."""
     rank, ranks = dist.get_rank(), dist.get_world_size()
     incoming = torch.empty_like(part)
     both = [dist.P2POp(dist.isend, part, (rank + 1) % ranks),
@@ -268,7 +268,7 @@ def a_ring_passes_sums_to_the_next_rank() -> None:
     for step in range(1, ranks):
         incoming = pass_on(parts[(rank - step) % ranks])
         parts[(rank - step - 1) % ranks].add_(incoming)
-        states[f"add {step}"] = everyone(mine.tolist())
+        states[f"add {step}"] = from_all_ranks(mine.tolist())
     finished = [row[r] for r, row in enumerate(states["add 3"])]  # @inspect finished
     assert finished == [1111, 2222, 3333, 4444], \
         "After three steps, each rank has one finished part."
@@ -281,7 +281,7 @@ def a_ring_passes_sums_to_the_next_rank() -> None:
     for step in range(ranks - 1):
         incoming = pass_on(parts[(rank - step) % ranks])
         parts[(rank - step - 1) % ranks].copy_(incoming)
-        states[f"copy {step + 1}"] = everyone(mine.tolist())
+        states[f"copy {step + 1}"] = from_all_ranks(mine.tolist())
     assert states["copy 3"] == ranks * [finished], \
         "After six steps, all ranks have all finished parts."
     assert len(states) == 2 * (ranks - 1), "Both halves take three steps each."
@@ -303,7 +303,10 @@ ROUNDING = 1e-5  # what adding in another order may change in float32
 
 
 def ring_reduce_scatter(parts: Sequence[Tensor]) -> Tensor:
-    """This rank's part of the sum, in place. The other parts are left as sums on their way."""
+    """Adds up the ranks' `parts` round the ring, in place; returns this rank's part of the sum.
+
+    The other parts are left as sums on their way.
+    """
     rank, ranks = dist.get_rank(), dist.get_world_size()
     for step in range(1, ranks):
         incoming = pass_on(parts[(rank - step) % ranks])
@@ -312,7 +315,7 @@ def ring_reduce_scatter(parts: Sequence[Tensor]) -> Tensor:
 
 
 def ring_all_gather(parts: Sequence[Tensor]) -> None:
-    """Fills in the parts of the other ranks, and sends them this rank's own."""
+    """Fills in, in place, the parts that the other ranks have; part r is that of rank r."""
     rank, ranks = dist.get_rank(), dist.get_world_size()
     for step in range(ranks - 1):
         incoming = pass_on(parts[(rank - step) % ranks])
@@ -350,8 +353,8 @@ def a_ring_sends_less_than_twice_the_tensor() -> None:
         dist.all_reduce(by_gloo)
     assert gloo.sent - formula == 36 * HEADER, \
         "gloo's all-reduce sends the same and 36 headers."
-    off = (by_hand - by_gloo).abs().max() / by_gloo.abs().max()
-    assert off < ROUNDING, "Both give the same sums."
+    difference = (by_hand - by_gloo).abs().max() / by_gloo.abs().max()
+    assert difference < ROUNDING, "Both give the same sums."
     note(r"""
         Both send what the formula says, and a few headers. Now the first half alone, a
         reduce-scatter. It should send half as much as an all-reduce. Ours does; gloo's does not:
@@ -368,8 +371,8 @@ def a_ring_sends_less_than_twice_the_tensor() -> None:
         Our ring does. But gloo's reduce-scatter sends a whole all-reduce, and throws away what the
         rank did not ask for. The name of a collective says what comes out, not what is sent.
     """)
-    figure(plot_traffic({"our ring": everyone(ring.to), "gloo's all-reduce": everyone(gloo.to),
-                         "gloo's reduce-scatter": everyone(theirs.to)}),
+    figure(plot_traffic({"our ring": from_all_ranks(ring.to), "gloo's all-reduce": from_all_ranks(gloo.to),
+                         "gloo's reduce-scatter": from_all_ranks(theirs.to)}),
         caption="Bytes that each rank (row) sent to each other rank (column). gloo's ring turns the other way.",
         alt=r"""
             Three tables. In each of them every rank sends nearly all of its bytes to one neighbour,
@@ -394,10 +397,10 @@ def an_all_to_all_transposes() -> None:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     mine = 10**rank * torch.arange(1, 5)
-    start = everyone(mine.tolist())
+    start = from_all_ranks(mine.tolist())
     received = torch.empty_like(mine)
     dist.all_to_all_single(received, mine)
-    exchanged = everyone(received.tolist())
+    exchanged = from_all_ranks(received.tolist())
     columns = [list(column) for column in zip(*start)]
     assert exchanged == columns != start, \
         "The columns of the table of ranks have become its rows."
@@ -436,8 +439,8 @@ def a_broadcast_is_a_tree() -> None:
         x = torch.full((60_000,), float(rank))
         with Wire() as wire:
             dist.broadcast(x, src=source)
-        traffic[f"from rank {source}"] = everyone(wire.to)
-        held.append(everyone(x.mean().item()))
+        traffic[f"from rank {source}"] = from_all_ranks(wire.to)
+        held.append(from_all_ranks(x.mean().item()))
     assert held == [4 * [0.0], 4 * [2.0]], \
         "All ranks hold the tensor of the rank that broadcasts."
     rows = traffic["from rank 0"]
@@ -461,7 +464,10 @@ def a_broadcast_is_a_tree() -> None:
 
 
 def doubling_all_reduce(x: Tensor) -> int:
-    """Makes `x` the sum by exchanges of the whole tensor, each with a rank twice as far away; returns their number."""
+    """Makes `x` the sum of all ranks' `x`, in place; returns how many exchanges it took.
+
+    Each exchange is of the whole tensor, with a rank twice as far away as before.
+    """
     rank, distance, exchanges = dist.get_rank(), 1, 0
     while distance < dist.get_world_size():
         partner, incoming = rank ^ distance, torch.empty_like(x)
@@ -489,8 +495,8 @@ def few_messages_or_few_bytes() -> None:
     dist.all_reduce(total)
     with Wire() as wire:
         exchanges = doubling_all_reduce(x)  # @inspect exchanges
-    off = (x - total).abs().max() / total.abs().max()
-    assert off < ROUNDING, "Doubling gives the sum of an all-reduce."
+    difference = (x - total).abs().max() / total.abs().max()
+    assert difference < ROUNDING, "Doubling gives the sum of an all-reduce."
     tensors = wire.sent / x.nbytes  # @inspect tensors
     assert round(tensors, 2) == exchanges == 2, \
         "In two exchanges, each rank sends the whole tensor twice."
@@ -540,10 +546,10 @@ def a_collective_needs_every_rank() -> None:
             dist.all_reduce(torch.ones(4), group=impatient)  # @unnoticed: 4: any size
         except RuntimeError as error:
             said = str(error)
-    failed = everyone(said != "")  # @inspect failed
+    failed = from_all_ranks(said != "")  # @inspect failed
     assert failed == [True, True, False, True], \
         "The three ranks that came meet an error."
-    late = "Timed out" in str(everyone(said))
+    late = "Timed out" in str(from_all_ranks(said))
     assert late, "The error is a time-out."
     note(r"""
         It is worse when all ranks come, but one of them with another shape. Three ranks hold a
@@ -551,9 +557,9 @@ def a_collective_needs_every_rank() -> None:
     """)
     table = torch.arange(1, 7).view(2, 3)
     mine = table if rank != 3 else table.T.contiguous()
-    right = everyone((ranks * table).tolist())
+    right = from_all_ranks((ranks * table).tolist())
     dist.all_reduce(mine)
-    sums = everyone(mine.tolist())
+    sums = from_all_ranks(mine.tolist())
     wrong = [got != wanted for got, wanted in zip(sums, right)]  # @inspect wrong
     assert all(wrong), "Every rank has wrong sums, and no rank has an error."
     assert sums[0] == [[4, 10, 11], [17, 18, 24]], \

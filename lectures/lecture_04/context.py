@@ -6,12 +6,13 @@ import torch.distributed as dist
 import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
-from wire import Wire, everyone
+from wire import Wire, from_all_ranks
 
 from litbook import aside, figure, misbelief, note, question, requires
 
+from .collectives import pass_on
 from .drawings import plot_pairs, plot_turns
-from .tensor_parallel import ROUNDING, gap
+from .tensor_parallel import ROUNDING, difference
 
 
 def context_parallelism() -> None:
@@ -26,22 +27,11 @@ def context_parallelism() -> None:
     a_gather_sends_as_much_as_a_ring()
 
 
-def handed_on(x: Tensor) -> Tensor:
-    """What the rank before this one had for `x`, while the next rank gets this one's: one turn of a ring."""
-    rank, ranks = dist.get_rank(), dist.get_world_size()
-    came = torch.empty_like(x)
-    send = dist.P2POp(dist.isend, x, (rank + 1) % ranks)
-    receive = dist.P2POp(dist.irecv, came, (rank - 1) % ranks)
-    for request in dist.batch_isend_irecv([send, receive]):
-        request.wait()
-    return came
-
-
 def ring_attention(
     q: Float[Tensor, "h t c"], k: Float[Tensor, "h t c"],
     v: Float[Tensor, "h t c"], places: list[Tensor],
 ) -> tuple[Float[Tensor, "h t c"], list[int]]:
-    """Causal attention of this rank's queries to the keys of all, and the pairs that it scored at each turn.
+    """Causal attention of this rank's queries to all keys, and the pairs scored in each turn.
 
     `places` says for each rank which tokens of the text it has.
     """
@@ -61,7 +51,7 @@ def ring_attention(
         log_total = log_sum
         pairs.append(int(seen.sum()))
         if turn < ranks - 1:
-            both = handed_on(both)
+            both = pass_on(both)
     return mixed, pairs
 
 
@@ -91,9 +81,9 @@ def keys_and_values_can_go_round() -> None:
     at = places[rank]  # @inspect at[0].item(), at[-1].item()
     with Wire() as wire:
         mine, pairs = ring_attention(q[:, at], k[:, at], v[:, at], places)
-    assert gap(mine, whole[:, at]) < ROUNDING, \
+    assert difference(mine, whole[:, at]) < ROUNDING, \
         "A rank has the result of its own tokens, as one process computes it."
-    turns = everyone(pairs)
+    turns = from_all_ranks(pairs)
     figure(plot_turns(turns),
         caption="The pairs that are scored at each turn: queries of a rank down, keys of a rank across.",
         alt=r"""
@@ -127,7 +117,10 @@ def keys_and_values_can_go_round() -> None:
 
 
 def zigzag(tokens: int, ranks: int) -> list[Int[Tensor, " t"]]:
-    """For each rank the tokens that it has: of twice as many pieces one from the front, and its mirror image."""
+    """For each rank its tokens: one piece from the front of the text, and one from the back.
+
+    There are two pieces for each rank; the second is the mirror image of the first.
+    """
     pieces = torch.arange(tokens).chunk(2 * ranks)
     last = 2 * ranks - 1
     return [torch.cat([pieces[r], pieces[last - r]]) for r in range(ranks)]
@@ -149,7 +142,7 @@ def in_order_the_last_rank_works_most() -> None:
     in_order = [*torch.arange(256).chunk(ranks)]
     at = in_order[rank]
     _, pairs = ring_attention(q[:, at], k[:, at], v[:, at], in_order)
-    work = [sum(turns) for turns in everyone(pairs)]  # @inspect work as pairs
+    work = [sum(turns) for turns in from_all_ranks(pairs)]  # @inspect work as pairs
     assert sum(work) == 256 * 257 // 2, \
         "Together, the ranks score every pair once."
     slowest = max(work) / (sum(work) / ranks)  # @inspect slowest as times
@@ -165,12 +158,12 @@ def in_order_the_last_rank_works_most() -> None:
     folded = zigzag(256, ranks)
     at = folded[rank]
     mine, turns = ring_attention(q[:, at], k[:, at], v[:, at], folded)  # @inspect turns
-    assert gap(mine, whole[:, at]) < ROUNDING, \
+    assert difference(mine, whole[:, at]) < ROUNDING, \
         "The result is that of attention in one process."
-    even = [sum(t) for t in everyone(turns)]  # @inspect even as pairs
+    even = [sum(t) for t in from_all_ranks(turns)]  # @inspect even as pairs
     assert even == [sum(work) // ranks] * ranks, \
         "In a zigzag, all ranks score as many pairs."
-    different = [len(set(now)) for now in zip(*everyone(turns))]  # @inspect different
+    different = [len(set(now)) for now in zip(*from_all_ranks(turns))]  # @inspect different
     assert different == [1, 1, 1, 1], \
         "At every turn, all ranks score as many pairs."
     figure(plot_pairs(256, {"in order": (in_order, work), "zigzag": (folded, even)}),
@@ -216,7 +209,7 @@ def a_gather_sends_as_much_as_a_ring() -> None:
         q[:, at], keys, values, attn_mask=seen
     )
     whole = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-    assert gap(mine, whole[:, at]) < ROUNDING, \
+    assert difference(mine, whole[:, at]) < ROUNDING, \
         "The result is that of attention in one process."
     held = sum(part.nbytes for part in parts) / (2 * both.nbytes)  # @inspect held as times
     assert held == ranks / 2, \

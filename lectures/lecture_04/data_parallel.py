@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 from units import MiB
-from wire import HEADER, Wire, everyone
+from wire import HEADER, Wire, from_all_ranks
 
 from litbook import aside, figure, misbelief, note, question, requires
 
@@ -30,7 +30,7 @@ def data_parallel() -> None:
 
 
 def gradient_of(p: Tensor) -> Tensor:
-    """What a backward pass has left in `p.grad`. Raises `ValueError` where there is nothing."""
+    """The gradient that a backward pass has left in `p.grad`. Raises `ValueError` if there is none."""
     if p.grad is None:
         raise ValueError("there is no gradient before a backward pass")
     return p.grad
@@ -49,7 +49,7 @@ def a_rank_has_the_gradient_of_its_own_rows() -> None:
     weights = torch.ones(4, requires_grad=True)
     (10**rank * table @ weights).mean().backward()
     gradient = gradient_of(weights)
-    before = everyone(gradient.long().tolist())
+    before = from_all_ranks(gradient.long().tolist())
     assert before[0] == [1, 2, 3, 4], "Rank 0 has the mean of its two rows."
     assert before[1] == [10, 20, 30, 40], \
         "Rank 1 has the mean of its own two rows."
@@ -59,7 +59,7 @@ def a_rank_has_the_gradient_of_its_own_rows() -> None:
         number of ranks it is the mean:
     """)
     dist.all_reduce(gradient)
-    summed = everyone(gradient.long().tolist())
+    summed = from_all_ranks(gradient.long().tolist())
     gradient /= ranks
     batch = torch.cat([10**r * table for r in range(ranks)])
     assert batch.shape == (8, 4), "The whole batch has 8 rows."  # @hide
@@ -83,19 +83,19 @@ ROUNDING = 1e-9  # what adding in another order may change in float64, relative 
 
 
 def network() -> nn.Sequential:
-    """Eight layers in double precision, with the same weights on every rank."""
+    """A network of eight layers of 64 by 64 weights in float64, the same on every rank."""
     torch.manual_seed(0)
     pairs = ((nn.Linear(64, 64, bias=False), nn.GELU()) for _ in range(8))
     return nn.Sequential(*(nn.Sequential(*pair) for pair in pairs)).double()
 
 
 def gradients(model: nn.Module) -> Tensor:
-    """All gradients of a model in one row."""
+    """All gradients of a model, one after the other in one row of numbers."""
     return torch.cat([gradient_of(p).flatten() for p in model.parameters()])
 
 
-def farthest(model: nn.Module, other: nn.Module) -> float:
-    """The largest difference between two models' gradients, as a share of the largest gradient."""
+def largest_difference(model: nn.Module, other: nn.Module) -> float:
+    """The largest difference between two models' gradients, over the largest gradient."""
     ours, theirs = gradients(model), gradients(other)
     return ((ours - theirs).abs().max() / theirs.abs().max()).item()
 
@@ -126,14 +126,14 @@ def three_ways_to_the_same_gradient() -> None:
             dist.all_reduce(gradient)
             gradient /= ranks
     right = gradients(alone)
-    off = (gradients(by_hand) - right).abs().max() / right.abs().max()
-    assert off < ROUNDING, "By hand, the gradient is that of one process."
+    difference = (gradients(by_hand) - right).abs().max() / right.abs().max()
+    assert difference < ROUNDING, "By hand, the gradient is that of one process."
     ddp = DistributedDataParallel(inner)
     loss = F.mse_loss(ddp(x[mine]), target[mine])
     with Wire() as torchs:
         loss.backward()
-    ddp_off = (gradients(inner) - right).abs().max() / right.abs().max()
-    assert ddp_off < ROUNDING, "By DDP, it is that of one process, too."
+    ddp_difference = (gradients(inner) - right).abs().max() / right.abs().max()
+    assert ddp_difference < ROUNDING, "By DDP, it is that of one process, too."
     note(r"""
         All three have the same gradient, up to rounding. How much was sent for it? An all-reduce on
         $G$ ranks sends $2\,(G-1)/G$ times the bytes of its tensor, by [@eq:all-reduce]. Both ways
@@ -273,7 +273,7 @@ def accumulated_gradients_are_sent_once() -> None:
         PyTorch's `DistributedDataParallel`, DDP, all-reduces the gradients after each part, unless
         one says `no_sync`. It is enough to do so after the last part, because a sum of sums is the
         same in any order. Each of four ranks computes four parts, first with an all-reduce after
-        each, then with one after the last. `farthest` compares the gradients:
+        each, then with one after the last. `largest_difference` compares the gradients:
     """)
     rank = dist.get_rank()
     x = torch.randn(4, 8, 64, dtype=torch.float64) + rank
@@ -286,7 +286,8 @@ def accumulated_gradients_are_sent_once() -> None:
                 with nullcontext() if eager or last else ddp.no_sync():
                     ddp(part).square().mean().backward()
         sent.append(wire.sent)
-    assert farthest(*models) < ROUNDING, "Both ways give the same gradient."
+    assert largest_difference(*models) < ROUNDING, \
+        "Both ways give the same gradient."
     ratio = sent[0] / sent[1]  # @inspect ratio as times
     assert round(ratio, 2) == 4.0, \
         "An all-reduce after each part sends 4 times the bytes."

@@ -7,12 +7,12 @@ import torch.distributed as dist
 from counters import flops
 from jaxtyping import Float, Int
 from torch import Tensor, nn
-from wire import Wire, everyone
+from wire import Wire, from_all_ranks
 
 from litbook import aside, figure, misbelief, note, question, requires
 
 from .figures import plot_traffic
-from .tensor_parallel import ROUNDING, FeedForward, gap
+from .tensor_parallel import ROUNDING, FeedForward, difference
 
 
 def expert_parallelism() -> None:
@@ -28,7 +28,10 @@ def expert_parallelism() -> None:
 
 
 class Router(nn.Module):
-    """Scores for each expert; the best two are picked, and their shares add up to one. A favor for the first one can be added."""
+    """For each token its two experts with the highest scores, and their shares of the result.
+
+    The shares add up to one. `favor` is added to the first expert's score.
+    """
 
     def __init__(self, width: int, experts: int, favor: float = 0.0) -> None:
         super().__init__()
@@ -48,7 +51,7 @@ def in_one_process(
     x: Float[Tensor, "t d"], shares: Float[Tensor, "t two"],
     chosen: Int[Tensor, "t two"], experts: list[FeedForward],
 ) -> Float[Tensor, "t d"]:  # @stepover
-    """What the layer gives where all experts are in one place."""
+    """The layer's results for the tokens `x`, with all experts in one process."""
     y = torch.zeros_like(x)
     for number, expert in enumerate(experts):
         token, place = (chosen == number).nonzero(as_tuple=True)
@@ -56,10 +59,10 @@ def in_one_process(
     return y
 
 
-def exchanged(
+def all_to_all_rows(
     x: Float[Tensor, "n d"], going: list[int], coming: list[int]
 ) -> Float[Tensor, "m d"]:
-    """An all-to-all: `going[r]` rows of `x` for rank r, in order, and `coming[r]` rows from it."""
+    """Sends `going[r]` rows of `x` to rank r, in order; returns the rows that came."""
     came = x.new_empty(sum(coming), *x.shape[1:])
     dist.all_to_all_single(came, x.contiguous(), coming, going)
     return came
@@ -69,24 +72,25 @@ def through_experts(
     x: Float[Tensor, "t d"], shares: Float[Tensor, "t two"],
     chosen: Int[Tensor, "t two"], mine: list[FeedForward],
 ) -> tuple[Float[Tensor, "t d"], list[int], list[int]]:
-    """The layer with experts at all ranks, and how many copies of tokens go to each rank and come from it."""
+    """The layer's results for `x`; the copies of tokens sent to each rank, and from each."""
     ranks = dist.get_world_size()
     # Copies of tokens, sorted by expert.
     order = chosen.flatten().argsort(stable=True)
     copies = torch.bincount(chosen.flatten(), minlength=ranks * len(mine))
     going = copies.view(ranks, len(mine))
     # How many for each of this rank's experts.
-    coming = exchanged(going, [1] * ranks, [1] * ranks)
+    coming = all_to_all_rows(going, [1] * ranks, [1] * ranks)
     out, back = going.sum(1).tolist(), coming.sum(1).tolist()
-    parts = exchanged(x[order // 2], out, back).split(coming.flatten().tolist())
+    came = all_to_all_rows(x[order // 2], out, back)
+    parts = came.split(coming.flatten().tolist())
     made = [mine[i % len(mine)](part) for i, part in enumerate(parts)]
-    returned = exchanged(torch.cat(made), back, out)
+    returned = all_to_all_rows(torch.cat(made), back, out)
     weighed = returned * shares.flatten()[order, None]
     return torch.zeros_like(x).index_add(0, order // 2, weighed), out, back
 
 
 def all_experts() -> list[FeedForward]:  # @stepover
-    """Eight experts, two for each of four ranks."""
+    """Eight experts, feed-forward parts of width 64; each of four ranks keeps two."""
     return [FeedForward(64, 96).double() for _ in range(8)]
 
 
@@ -109,14 +113,15 @@ def the_router_decides_the_bytes() -> None:
         shares, chosen = router(x)
         with Wire() as wire:
             y, going, coming = through_experts(x, shares, chosen, mine)
-        assert gap(y, in_one_process(x, shares, chosen, experts)) < ROUNDING, \
+        alone = in_one_process(x, shares, chosen, experts)
+        assert difference(y, alone) < ROUNDING, \
             "The results are those of one process."
     note(r"""
         Where did the copies go? A copy whose expert is on its own rank stays there. Each other one
         is sent, and its result comes back. So a rank sends two things: its own copies that leave,
         and the results of the copies that came from other ranks:
     """)
-    flow = everyone(going)  # @inspect flow
+    flow = from_all_ranks(going)  # @inspect flow
     assert sum(map(sum, flow)) == 2 * 512 * ranks, \
         "There are two copies of each token."
     size = x[0].nbytes  # @inspect size as B
@@ -147,7 +152,7 @@ def the_router_decides_the_bytes() -> None:
         and each of them gets fewer tokens. With `32` experts:
     """)
     _, of_many = Router(64, 32)(x)
-    still = sum(everyone((of_many // 8 != rank).double().mean().item())) / ranks  # @inspect still as %
+    still = sum(from_all_ranks((of_many // 8 != rank).double().mean().item())) / ranks  # @inspect still as %
     assert 0.74 < still < 0.76, \
         "With 32 experts, three quarters of the copies leave, too."
     question(r"""
@@ -177,8 +182,8 @@ def the_step_waits_for_the_fullest_rank() -> None:
         shares, chosen = Router(64, 8, favor)(x)
         _, going, coming = through_experts(x, shares, chosen, mine)
         came = x.new_empty(sum(coming), 64)
-        work[name] = everyone(flops(partial(mine[0], came)))  # @inspect work[name] as FLOP
-        flows[name] = everyone(going)
+        work[name] = from_all_ranks(flops(partial(mine[0], came)))  # @inspect work[name] as FLOP
+        flows[name] = from_all_ranks(going)
     slowest = {
         name: max(each) * ranks / sum(each) for name, each in work.items()
     }  # @inspect slowest as times

@@ -10,13 +10,13 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 from torch.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleGPipe, ScheduleInterleaved1F1B
-from wire import Wire, everyone
+from wire import Wire, from_all_ranks
 
 from litbook import aside, explore, figure, misbelief, note, question, requires
 
 from .data_parallel import gradient_of
 from .drawings import plot_schedules
-from .tensor_parallel import ROUNDING, gap
+from .tensor_parallel import ROUNDING, difference
 
 
 def pipelines() -> None:
@@ -34,7 +34,7 @@ def pipelines() -> None:
 
 
 class Step(NamedTuple):
-    """What a rank did in one step: forward or backward, in which stage, with which microbatch."""
+    """One step of a rank: its number, forward (F) or backward (B), the stage, the microbatch."""
 
     number: int
     kind: str
@@ -43,7 +43,7 @@ class Step(NamedTuple):
 
 
 class Clock:
-    """Counts the steps of a rank. Who gets numbers from another rank is later than the step that made them."""
+    """Counts a rank's steps: each comes after the step that made the numbers it works on."""
 
     def __init__(self) -> None:
         self.now, self.steps = 0, list[Step]()
@@ -51,7 +51,7 @@ class Clock:
     def stamp(
         self, kind: str, stage: int, x: Float[Tensor, "t d"]
     ) -> Float[Tensor, "t d"]:
-        """The numbers of a microbatch, made in this step; the last column says in which."""
+        """Counts one step; returns `x` with the number of the step in its last column."""
         self.now = max(self.now, int(x[0, -1])) + 1
         batch = sum(s.kind == kind and s.stage == stage for s in self.steps)
         self.steps.append(Step(self.now, kind, stage, batch))
@@ -61,7 +61,7 @@ class Clock:
 
 
 class Stamp(torch.autograd.Function):
-    """Stamps what passes: results on the way forward, gradients on the way back."""
+    """Writes the step's number into results going forward, and into gradients going back."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, clock: Clock, stage: int) -> Tensor:
@@ -74,7 +74,7 @@ class Stamp(torch.autograd.Function):
 
 
 class Stage(nn.Module):
-    """A layer whose work counts as one step, forward as backward. The last column of its input is the stamp."""
+    """A layer of 32 by 32 weights that counts each pass, forward or backward, as one step."""
 
     def __init__(self, number: int, clock: Clock) -> None:
         super().__init__()
@@ -90,14 +90,14 @@ class Stage(nn.Module):
 
 
 def loss_of(y: Float[Tensor, "t d"], target: Float[Tensor, "t d"]) -> Tensor:
-    """The mean square of what is missing; the stamp does not count."""
+    """The mean squared error, without the last column, which holds the number of the step."""
     return F.mse_loss(y[:, :-1], target[:, :-1])
 
 
 def gradients_alone(
     stages: int, x: Float[Tensor, "t d"], target: Float[Tensor, "t d"]
 ) -> list[Tensor]:  # @stepover
-    """The gradient of each stage's matrix in one process, on the whole batch at once."""
+    """The gradient of each stage's weights, from one process and the whole batch."""
     model = nn.Sequential(*(Stage(i, Clock()) for i in range(stages)))
     loss_of(model(x), target).backward()
     return [gradient_of(p) for p in model.parameters()]
@@ -107,7 +107,7 @@ def all_forward_then_all_backward(
     stage: Stage, x: Float[Tensor, "t d"],
     target: Float[Tensor, "t d"], batches: int,
 ) -> None:
-    """A step of the pipeline by hand, as GPipe runs it: this rank's stage, and what it receives and sends."""
+    """Runs this rank's stage on all microbatches, forward and then backward, as GPipe does."""
     rank, last = dist.get_rank(), dist.get_world_size() - 1
     kept = []
     for given in x.chunk(batches):
@@ -129,8 +129,8 @@ def all_forward_then_all_backward(
             dist.send(gradient_of(came), rank - 1)
 
 
-def idle(steps: Sequence[Sequence[Step]]) -> Fraction:
-    """The share of all ranks' steps in which a rank waits."""
+def share_idle(steps: Sequence[Sequence[Step]]) -> Fraction:
+    """The share of all ranks' steps in which a rank has nothing to do."""
     last = max(step.number for rank in steps for step in rank)
     return 1 - Fraction(sum(map(len, steps)), last * len(steps))
 
@@ -157,7 +157,7 @@ def stages_hand_on_activations() -> None:
         all_forward_then_all_backward(stage, x, target, batches=4)
     alone = gradients_alone(ranks, x, target)
     grad = gradient_of(stage.linear.weight)
-    assert gap(grad, alone[rank]) < ROUNDING, \
+    assert difference(grad, alone[rank]) < ROUNDING, \
         "Each stage has the gradient of one process."
     note(r"""
         What did it send? Each rank but the last sends results on, each but the first sends
@@ -171,11 +171,11 @@ def stages_hand_on_activations() -> None:
         When does a rank wait? Say that each forward pass of a microbatch takes one step, and each
         backward pass, too. `Clock` counts the steps while the pipeline runs. For that, a microbatch
         carries the number of the step in which it was made. A rank that receives it works in a
-        later step. `idle` is the share of all steps in which a rank had nothing to do:
+        later step. `share_idle` is the share of all steps in which a rank had nothing to do:
     """)
-    steps = everyone(stage.clock.steps)
+    steps = from_all_ranks(stage.clock.steps)
     length = max(step.number for row in steps for step in row)  # @inspect length as steps
-    waiting = idle(steps)  # @inspect waiting
+    waiting = share_idle(steps)  # @inspect waiting
     assert (length, waiting) == (14, Fraction(3, 7)), \
         "The pipeline takes 14 steps, and a rank waits in 3 of 7."
     figure(plot_schedules({"all forward, then all backward": steps}),
@@ -198,7 +198,7 @@ def stages_hand_on_activations() -> None:
 
 
 def bubble(stages: int, batches: int, pieces: int = 1) -> Fraction:
-    """The share of steps in which a rank waits, by the formula."""
+    """The share of steps in which a rank waits, by the formula; `pieces` are those on a rank."""
     return Fraction(stages - 1, pieces * batches + stages - 1)
 
 
@@ -217,8 +217,8 @@ def microbatches_fill_the_pipeline() -> None:
         \frac{G - 1}{\mu + G - 1}
         $$
 
-        of all steps. With more microbatches it shrinks. Here it is counted, by `idle`, in pipelines
-        that run with `1` to `16` microbatches:
+        of all steps. With more microbatches it shrinks. Here it is counted, by `share_idle`, in
+        pipelines that run with `1` to `16` microbatches:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     x, target = torch.randn(2, 64, 33).double()
@@ -227,7 +227,7 @@ def microbatches_fill_the_pipeline() -> None:
     for batches in (1, 2, 4, 8, 16):
         stage = Stage(rank, Clock())
         all_forward_then_all_backward(stage, x, target, batches)
-        counted[batches] = idle(everyone(stage.clock.steps))  # @inspect counted[batches]
+        counted[batches] = share_idle(from_all_ranks(stage.clock.steps))  # @inspect counted[batches]
     assert counted == {b: bubble(ranks, b) for b in counted}, \
         "The counted bubbles are those of the formula."
     assert counted[1] == Fraction(3, 4), \
@@ -258,7 +258,7 @@ def scheduled(
     kind: Any, numbers: Iterable[int], stages: int,
     x: Tensor, target: Tensor, batches: int,
 ) -> list[Stage]:  # @stepover
-    """A step of a schedule of PyTorch's on all ranks. Returns this rank's stages, with gradients and steps."""
+    """Trains one step by a schedule of PyTorch's; returns this rank's stages, with gradients."""
     clock = Clock()
     mine = [Stage(number, clock) for number in numbers]
     # What comes and goes, and that gradients go back.
@@ -276,7 +276,7 @@ def scheduled(
 
 
 def most_kept(steps: Sequence[Step]) -> int:
-    """Microbatches that have gone forward and not yet backward, at most."""
+    """The largest number of microbatches that had gone forward and not yet backward."""
     change = [1 if s.kind == "F" else -1 for s in steps]
     return max(accumulate(change))
 
@@ -304,9 +304,10 @@ def early_backward_passes_keep_less() -> None:
     for name, kind in {"GPipe": ScheduleGPipe, "1F1B": Schedule1F1B}.items():
         stage, = scheduled(kind, [rank], ranks, x, target, batches=8)
         grad = gradient_of(stage.linear.weight)
-        assert gap(grad, alone[rank]) < ROUNDING, "the gradient of one process"
-        ran[name] = everyone(stage.clock.steps)
-    bubbles = [idle(steps) for steps in ran.values()]  # @inspect bubbles
+        assert difference(grad, alone[rank]) < ROUNDING, \
+            "the gradient of one process"
+        ran[name] = from_all_ranks(stage.clock.steps)
+    bubbles = [share_idle(steps) for steps in ran.values()]  # @inspect bubbles
     assert bubbles == [bubble(ranks, 8)] * 2 == [Fraction(3, 11)] * 2, \
         "Both schedules have the same bubble, 3 of 11 steps."
     kept = {name: [*map(most_kept, rows)] for name, rows in ran.items()}  # @inspect kept
@@ -355,8 +356,8 @@ def more_pieces_wait_less() -> None:
         $$
 
         That is what `bubble` computes. With four ranks and eight microbatches, it is `3/11` for one
-        piece on each rank, and `3/19` for two. PyTorch runs the schedule, and `idle` counts the
-        steps in which ranks wait:
+        piece on each rank, and `3/19` for two. PyTorch runs the schedule, and `share_idle` counts
+        the steps in which ranks wait:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     x, target = torch.randn(2, 256, 33).double()
@@ -369,10 +370,10 @@ def more_pieces_wait_less() -> None:
         )
     for stage in mine:
         grad = gradient_of(stage.linear.weight)
-        assert gap(grad, alone[stage.number]) < ROUNDING, \
+        assert difference(grad, alone[stage.number]) < ROUNDING, \
             "the gradient of one process"
-    steps = everyone(mine[0].clock.steps)
-    waiting = idle(steps)  # @inspect waiting
+    steps = from_all_ranks(mine[0].clock.steps)
+    waiting = share_idle(steps)  # @inspect waiting
     assert waiting == bubble(ranks, 8, pieces=2) == Fraction(3, 19), \
         "With two pieces, a rank waits in 3 of 19 steps, and each is half as long."
     before = bubble(ranks, 8)
@@ -383,7 +384,7 @@ def more_pieces_wait_less() -> None:
         The price is traffic. A model in eight stages is cut in seven places, one in four stages in
         three, and what passes a cut is sent twice, as results and as gradients:
     """)
-    cuts = sum(everyone(wire.sent)) / (2 * x.nbytes)  # @inspect cuts
+    cuts = sum(from_all_ranks(wire.sent)) / (2 * x.nbytes)  # @inspect cuts
     assert 7 < cuts < 7.2, "The tokens pass 7 cuts, with headers a little more."
     kept = [most_kept(row) for row in steps]  # @inspect kept
     assert kept == [11, 9, 7, 5], \

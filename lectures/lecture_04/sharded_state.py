@@ -19,7 +19,7 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor, Shard, distribute_tensor
 from torch.utils.checkpoint import checkpoint
-from wire import Wire, everyone
+from wire import Wire, from_all_ranks
 
 from litbook import aside, explore, figure, misbelief, note, question, requires
 
@@ -52,14 +52,14 @@ ROUNDING = 1e-4  # what adding in another order may change in float32, after two
 
 
 def layer(weights: Tensor, x: Tensor) -> Tensor:
-    """A feed-forward part, added to what comes in; `weights` has the numbers of both matrices in one row."""
+    """Runs a feed-forward layer on `x` and adds `x`; `weights` has both matrices in one row."""
     up, down = weights.chunk(2)
     hidden = F.gelu(x @ up.view(WIDTH, 4 * WIDTH))
     return x + hidden @ down.view(4 * WIDTH, WIDTH)
 
 
 def rows_of_weights() -> list[Tensor]:  # @stepover
-    """A row of weights for each layer, the same on every rank."""
+    """The weights before training: one row of numbers for each layer, equal on all ranks."""
     generator = torch.Generator().manual_seed(0)
     rows = torch.randn(LAYERS, P // LAYERS, generator=generator) / WIDTH
     return [row.clone() for row in rows]
@@ -68,7 +68,7 @@ def rows_of_weights() -> list[Tensor]:  # @stepover
 def loss_of(
     layers: Iterable[Callable[[Tensor], Tensor]], share: slice
 ) -> Tensor:
-    """The loss of these layers on some of the `32` rows of a batch."""
+    """The loss of a model of these layers on a share of a batch of 32 rows."""
     generator = torch.Generator().manual_seed(1)
     x = torch.randn(32, WIDTH, generator=generator)[share]
     for run in layers:
@@ -76,44 +76,44 @@ def loss_of(
     return x.square().mean()
 
 
-def own_rows() -> slice:
-    """Which rows of the batch are this rank's."""
+def my_rows() -> slice:
+    """Which of the 32 rows of the batch this rank has: eight of them on four ranks."""
     each = 32 // dist.get_world_size()
     return slice(each * dist.get_rank(), each * dist.get_rank() + each)
 
 
 def moments(optimizer: torch.optim.Optimizer) -> list[Tensor]:  # @stepover
-    """Both moments of each parameter that the optimizer has stepped."""
+    """The two moments that AdamW keeps for each parameter, in a list."""
     names = "exp_avg", "exp_avg_sq"
     return [state[n] for state in optimizer.state.values() for n in names]
 
 
-def local(tensor: Tensor) -> Tensor:
-    """What this rank has of a tensor, which may be sharded by PyTorch."""
+def local_part(tensor: Tensor) -> Tensor:
+    """The part of a tensor that this rank holds: a shard, or all of it if it is not sharded."""
     return tensor.to_local() if isinstance(tensor, DTensor) else tensor
 
 
-def kept(tensors: Iterable[Tensor | None]) -> int:  # @stepover
-    """Bytes of the storages behind tensors on this rank, each storage once."""
-    storages = [local(t).untyped_storage() for t in tensors if t is not None]
+def bytes_of(tensors: Iterable[Tensor | None]) -> int:  # @stepover
+    """Bytes that these tensors take on this rank. Memory that two tensors share counts once."""
+    storages = [local_part(t).untyped_storage() for t in tensors if t is not None]
     return sum({s.data_ptr(): s.nbytes() for s in storages}.values())
 
 
-def kept_by_kind(
+def bytes_by_kind(
     weights: Iterable[Tensor], with_gradients: Iterable[Tensor],
     optimizer: torch.optim.Optimizer,
 ) -> list[int]:
-    """Bytes of parameters, of gradients and of moments on this rank."""
-    gradients = kept(t.grad for t in with_gradients)
-    return [kept(weights), gradients, kept(moments(optimizer))]
+    """Bytes on this rank of the parameters, of the gradients and of the moments."""
+    gradients = bytes_of(t.grad for t in with_gradients)
+    return [bytes_of(weights), gradients, bytes_of(moments(optimizer))]
 
 
-def off(
+def difference_to_one_process(
     weights: Sequence[Tensor], optimizer: torch.optim.Optimizer
 ) -> float:  # @stepover
-    """How far weights and moments are from those after two steps of one process on all rows, relative to the largest.
+    """How far weights and moments are from one process's, as a share of the largest of these.
 
-    They may be this rank's shards: then they are compared with the same parts.
+    One process has made two steps on all rows. Shards are compared with the same parts of them.
     """
     whole = [w.requires_grad_() for w in rows_of_weights()]
     alone = torch.optim.AdamW(whole)
@@ -124,7 +124,7 @@ def off(
     worst = 0.0
     pairs = [*zip(weights, whole), *zip(moments(optimizer), moments(alone))]
     for ours, right in pairs:
-        part = local(ours).detach()
+        part = local_part(ours).detach()
         shards = right.detach().chunk(right.numel() // part.numel())
         expected = shards[dist.get_rank() % len(shards)]
         gap = (part - expected).abs().max() / right.abs().max()
@@ -132,8 +132,8 @@ def off(
     return worst
 
 
-def gathers(sent: int) -> float:
-    """Bytes sent, in all-gathers of the parameters: what one of them sends is one."""
+def traffic_units(sent: int) -> float:
+    """Bytes sent, in units of what a rank sends in one all-gather of all parameters."""
     ranks = dist.get_world_size()
     return sent / (4 * P * (ranks - 1) / ranks)
 
@@ -146,24 +146,25 @@ def every_rank_keeps_sixteen_bytes() -> None:
         What does a rank keep then, and what does it send in a step? We take a model of {LAYERS}
         feed-forward layers and make two steps with AdamW, in `float32`. `rows_of_weights` gives all
         weights of a layer in one row of numbers, and `layer` runs a layer. `loss_of` sends a rank's
-        own rows of the batch, `own_rows()`, through all layers. `off` compares weights and moments
-        with those of one process, and `kept_by_kind` adds up the bytes that a rank keeps:
+        own rows of the batch, `my_rows()`, through all layers. `difference_to_one_process` compares
+        weights and moments with those of one process, and `bytes_by_kind` adds up the bytes that a
+        rank keeps:
     """)
     ranks = dist.get_world_size()
     weights = [w.requires_grad_() for w in rows_of_weights()]
     optimizer = torch.optim.AdamW(weights)
     for _ in range(2):
         optimizer.zero_grad()
-        loss_of([partial(layer, w) for w in weights], own_rows()).backward()
+        loss_of([partial(layer, w) for w in weights], my_rows()).backward()
         with Wire() as wire:
             for w in weights:
                 gradient = gradient_of(w)
                 dist.all_reduce(gradient)
                 gradient /= ranks
         optimizer.step()
-    assert off(weights, optimizer) < ROUNDING, \
+    assert difference_to_one_process(weights, optimizer) < ROUNDING, \
         "Weights and moments are those of one process."
-    held = kept_by_kind(weights, weights, optimizer)  # @inspect held as B
+    held = bytes_by_kind(weights, weights, optimizer)  # @inspect held as B
     assert held == [4 * P, 4 * P, 8 * P], \
         "A rank keeps 4, 4 and 8 bytes for each of P parameters, gradients and moments."
     note(r"""
@@ -173,13 +174,13 @@ def every_rank_keeps_sixteen_bytes() -> None:
 
         And the traffic? We measure it in a *unit* that does not depend on the model: what a rank
         sends in one all-gather of all parameters, $4P\,(G-1)/G$ bytes on $G$ ranks. An all-reduce
-        is a reduce-scatter and an all-gather, so it should send two units. `gathers` divides the
-        measured bytes by one unit:
+        is a reduce-scatter and an all-gather, so it should send two units. `traffic_units` divides
+        the measured bytes by one unit:
     """)
-    sent = gathers(wire.sent)  # @inspect sent
+    sent = traffic_units(wire.sent)  # @inspect sent
     assert round(sent, 1) == 2.0, \
         "The all-reduce of the gradients sends two units."
-    figure(plot_state({"data parallelism": everyone(held)}, P),
+    figure(plot_state({"data parallelism": from_all_ranks(held)}, P),
         caption="What each rank keeps: all four quarters of each kind, in the colours of four ranks. With shards, a rank keeps only the quarter of its own colour.",
         alt=r"""
             Four rows, one for each rank, with four blocks of parameters, four of gradients and four
@@ -210,13 +211,13 @@ def each_rank_updates_a_shard() -> None:
 
         The model has four layers, and `weights` has a row of numbers for each. Forward and backward
         are as in data parallelism: `layer` runs a layer, and `loss_of` sends a rank's rows of the
-        batch, `own_rows()`, through all of them. A shard is a *view* of a quarter of a row: it
+        batch, `my_rows()`, through all of them. A shard is a *view* of a quarter of a row: it
         shares the row's memory. So when AdamW steps on the shards, it changes a quarter of each
         row. `ring_all_gather` then writes the other three quarters into the row, as the other ranks
-        have made them. `off` compares all weights, and the rank's moments, with those of one
-        process. `kept_by_kind` gives the bytes of parameters, gradients and moments that a rank
-        keeps of a model with $P$ parameters. `gathers` gives the bytes sent, in units of an
-        all-gather of all parameters:
+        have made them. `difference_to_one_process` compares all weights, and the rank's moments,
+        with those of one process. `bytes_by_kind` gives the bytes of parameters, gradients and
+        moments that a rank keeps of a model with $P$ parameters. `traffic_units` gives the bytes
+        sent, in units of an all-gather of all parameters:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     weights = [w.requires_grad_() for w in rows_of_weights()]
@@ -225,7 +226,7 @@ def each_rank_updates_a_shard() -> None:
     for _ in range(2):
         for w in weights:
             w.grad = None
-        loss_of([partial(layer, w) for w in weights], own_rows()).backward()
+        loss_of([partial(layer, w) for w in weights], my_rows()).backward()
         with Wire() as wire:
             for w, shard in zip(weights, shards):
                 shard.grad = ring_reduce_scatter(gradient_of(w).chunk(ranks))
@@ -233,17 +234,17 @@ def each_rank_updates_a_shard() -> None:
             optimizer.step()
             for w in weights:
                 ring_all_gather(w.detach().chunk(ranks))  # in place
-    assert off(weights, optimizer) < ROUNDING, \
+    assert difference_to_one_process(weights, optimizer) < ROUNDING, \
         "All weights are those of one process."
-    held = kept_by_kind([*weights, *shards], weights, optimizer)  # @inspect held as B
+    held = bytes_by_kind([*weights, *shards], weights, optimizer)  # @inspect held as B
     assert held == [4 * P, 4 * P, 8 * P // ranks], \
         "Of the moments, a rank keeps its shard only."
-    assert round(gathers(wire.sent), 1) == 2.0, \
+    assert round(traffic_units(wire.sent), 1) == 2.0, \
         "It sends two units, as data parallelism does."
-    figure(plot_state({"stage one": everyone(held)}, P), caption="Each rank keeps the moments of its own shard.",
+    figure(plot_state({"stage one": from_all_ranks(held)}, P), caption="Each rank keeps the moments of its own shard.",
         alt="Four rows of blocks. All parameters and gradients are filled; of the moments, one block in each row.")
     misbelief("Sharding the optimizer costs extra traffic.", rf"""
-        Measured on the wire, it sends as much as {gathers(wire.sent):.1f} all-gathers of all
+        Measured on the wire, it sends as much as {traffic_units(wire.sent):.1f} all-gathers of all
         parameters. Data parallelism sends the same: its all-reduce is a reduce-scatter and an
         all-gather. The update has moved between the two.
     """)
@@ -275,7 +276,7 @@ def gradients_need_not_stay() -> None:
 
     def scatter(w: Tensor) -> None:
         nonlocal most
-        most = max(most, kept(v.grad for v in weights))
+        most = max(most, bytes_of(v.grad for v in weights))
         parts = gradient_of(w).chunk(ranks)
         shard_of[w].grad = ring_reduce_scatter(parts) / ranks
         w.grad = None
@@ -285,18 +286,18 @@ def gradients_need_not_stay() -> None:
     for _ in range(2):
         optimizer.zero_grad()
         with Wire() as wire:
-            loss_of([partial(layer, w) for w in weights], own_rows()).backward()
+            loss_of([partial(layer, w) for w in weights], my_rows()).backward()
             optimizer.step()
             for w in weights:
                 ring_all_gather(w.detach().chunk(ranks))
-    assert off(weights, optimizer) < ROUNDING, \
+    assert difference_to_one_process(weights, optimizer) < ROUNDING, \
         "All weights are those of one process."
-    held = kept_by_kind([*weights, *shards], shards, optimizer)  # @inspect held as B
+    held = bytes_by_kind([*weights, *shards], shards, optimizer)  # @inspect held as B
     assert held == [4 * P, 4 * P // ranks, 8 * P // ranks], \
         "A rank keeps shards of gradients and moments, and all parameters."
     assert most == 4 * P // LAYERS, \
         "The whole gradient of one layer is there at a time."
-    assert round(gathers(wire.sent), 1) == 2.0, \
+    assert round(traffic_units(wire.sent), 1) == 2.0, \
         "It sends two all-gathers of the parameters, as the first stage does."
     question(r"""
         How many bytes for each parameter does a rank of `8` keep in the second stage?
@@ -306,7 +307,7 @@ def gradients_need_not_stay() -> None:
 
 
 class Gather(torch.autograd.Function):
-    """All weights of a layer from the ranks' shards; backward, this rank's shard of the mean gradient."""
+    """Forward: all weights of a layer from its shards. Backward: the shard's mean gradient."""
 
     @staticmethod
     def forward(ctx: Any, shard: Tensor) -> Tensor:
@@ -323,8 +324,8 @@ class Gather(torch.autograd.Function):
         return ring_reduce_scatter(gradient.clone().chunk(ranks)) / ranks
 
 
-def gathered(shard: Tensor, x: Tensor) -> Tensor:
-    """The layer that this is a shard of."""
+def run_from_shard(shard: Tensor, x: Tensor) -> Tensor:
+    """All-gathers the weights of the layer that `shard` belongs to, and runs it on `x`."""
     return layer(Gather.apply(shard), x)
 
 
@@ -339,38 +340,38 @@ def weights_come_when_they_are_needed() -> None:
         is one of feed-forward layers, each with all its weights in one row; a rank trains on its
         own rows of the batch.
 
-        `gathered` does the first of that: it all-gathers a layer's weights and runs the layer. A
-        [checkpoint](#lecture_03.checkpointing_keeps_the_input_alone) around it does the second: it
-        keeps nothing but the layer's input, and runs the layer again before its backward pass.
-        `saved` has the bytes that autograd keeps without a checkpoint and with it. A row of the
-        batch has `64` numbers of `4` bytes, and each rank trains on `8` of the `32` rows. They are
-        a view of the batch, so the whole batch stays:
+        `run_from_shard` does the first of that: it all-gathers a layer's weights and runs the
+        layer. A [checkpoint](#lecture_03.checkpointing_keeps_the_input_alone) around it does the
+        second: it keeps nothing but the layer's input, and runs the layer again before its backward
+        pass. `saved` has the bytes that autograd keeps without a checkpoint and with it. A row of
+        the batch has `64` numbers of `4` bytes, and each rank trains on `8` of the `32` rows. They
+        are a view of the batch, so the whole batch stays:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     own = [w.chunk(ranks)[rank].clone() for w in rows_of_weights()]
     shards = [nn.Parameter(shard) for shard in own]
     optimizer = torch.optim.AdamW(shards)
-    again = partial(checkpoint, gathered, use_reentrant=False)
+    again = partial(checkpoint, run_from_shard, use_reentrant=False)
     layers = [partial(again, shard) for shard in shards]
     for _ in range(2):
         optimizer.zero_grad()
         with Wire() as wire:
-            loss_of(layers, own_rows()).backward()
+            loss_of(layers, my_rows()).backward()
         optimizer.step()
-    assert off(shards, optimizer) < ROUNDING, \
+    assert difference_to_one_process(shards, optimizer) < ROUNDING, \
         "Each shard is that of one process."
-    held = kept_by_kind(shards, shards, optimizer)  # @inspect held as B
+    held = bytes_by_kind(shards, shards, optimizer)  # @inspect held as B
     assert sum(held) == 16 * P // ranks, "A rank keeps a shard of everything."
-    sent = gathers(wire.sent)  # @inspect sent
+    sent = traffic_units(wire.sent)  # @inspect sent
     assert round(sent, 1) == 3.0, \
         "Two all-gathers and a reduce-scatter are sent."
-    saved = [saved_bytes_of(partial(loss_of, run, own_rows()), shards)
-             for run in ([partial(gathered, s) for s in shards], layers)]  # @inspect saved as B
+    saved = [saved_bytes_of(partial(loss_of, run, my_rows()), shards)
+             for run in ([partial(run_from_shard, s) for s in shards], layers)]  # @inspect saved as B
     assert saved[0] > 4 * P, \
         "Without a checkpoint, autograd keeps all gathered weights."
     assert saved[1] == 4 * WIDTH * (32 + 8 * LAYERS), \
         "With it, autograd keeps the batch of 32 rows, and 8 rows from each layer."
-    figure(plot_state({"stage three": everyone(held)}, P), caption="Each rank keeps one shard of everything.",
+    figure(plot_state({"stage three": from_all_ranks(held)}, P), caption="Each rank keeps one shard of everything.",
         alt="Four rows of blocks. In each row one block of parameters, one of gradients and one of moments is filled.")
     note(r"""
         So the third stage sends three units of traffic, where a unit is one all-gather of all
@@ -395,7 +396,7 @@ def weights_come_when_they_are_needed() -> None:
 
 
 class Layer(nn.Module):
-    """The same layer as a module, as FSDP wants it."""
+    """The function `layer` and its row of weights as a module, which is what FSDP takes."""
 
     def __init__(self, weights: Tensor) -> None:
         super().__init__()
@@ -406,7 +407,7 @@ class Layer(nn.Module):
 
 
 class Collectives(Watching):
-    """Counts the collectives that PyTorch carries out while this is active, by name."""
+    """While it is active, `counts` counts the collectives that PyTorch runs, by name."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -438,11 +439,11 @@ def fsdp_does_the_same() -> None:
     for _ in range(2):
         optimizer.zero_grad()
         with Wire() as wire, Collectives() as calls:
-            loss_of(layers, own_rows()).backward()
+            loss_of(layers, my_rows()).backward()
         optimizer.step()
-    assert off(weights, optimizer) < ROUNDING, \
+    assert difference_to_one_process(weights, optimizer) < ROUNDING, \
         "Each shard is that of one process."
-    held = kept_by_kind(weights, weights, optimizer)  # @inspect held as B
+    held = bytes_by_kind(weights, weights, optimizer)  # @inspect held as B
     assert sum(held) == 16 * P // ranks, \
         "FSDP keeps a shard of everything, as by hand."
     counts = calls.counts  # @inspect counts
@@ -456,7 +457,7 @@ def fsdp_does_the_same() -> None:
         are sent, because gloo's reduce-scatter
         [sends as much as an all-reduce](#a_ring_sends_less_than_twice_the_tensor), two units:
     """)
-    sent = gathers(wire.sent)  # @inspect sent
+    sent = traffic_units(wire.sent)  # @inspect sent
     assert round(sent, 1) == 4.0, \
         "Two all-gathers send two units, and gloo's reduce-scatter two."
     note(r"""
@@ -521,8 +522,8 @@ def kept_weights_save_a_gather() -> None:
         With FSDP each rank keeps a shard of a layer's weights. It all-gathers the others before the
         layer runs, drops them after the forward pass, and gathers them again for the backward pass.
         With `reshard_after_forward=False` they stay. How many bytes of the $P$ weights does a rank
-        then have between the two passes, and how much does it send? `gathers` gives the bytes sent,
-        in units of an all-gather of all weights:
+        then have between the two passes, and how much does it send? `traffic_units` gives the bytes
+        sent, in units of an all-gather of all weights:
     """)
     between, sent = [], []
     for reshard in (True, False):
@@ -530,10 +531,10 @@ def kept_weights_save_a_gather() -> None:
         for each in layers:
             fully_shard(each, reshard_after_forward=reshard)
         with Wire() as wire:
-            loss = loss_of(layers, own_rows())
-            between.append(kept(each.weights for each in layers))
+            loss = loss_of(layers, my_rows())
+            between.append(bytes_of(each.weights for each in layers))
             loss.backward()
-        sent.append(gathers(wire.sent))
+        sent.append(traffic_units(wire.sent))
     assert between == [4 * P // dist.get_world_size(), 4 * P], \
         "Between the passes, a rank has a shard of the weights, or all of them."  # @inspect between as B
     saved = sent[0] - sent[1]  # @inspect saved
@@ -566,10 +567,10 @@ def shards_within_copies_between() -> None:
         for _ in range(2):
             optimizer.zero_grad()
             with Wire() as wire:
-                loss_of(layers, own_rows()).backward()
+                loss_of(layers, my_rows()).backward()
             optimizer.step()
-        tables[name] = everyone(wire.to)
-        held.append(kept(each.weights for each in layers) / P)
+        tables[name] = from_all_ranks(wire.to)
+        held.append(bytes_of(each.weights for each in layers) / P)
     assert held == [1.0, 2.0], \
         "A rank keeps 1 byte for each weight with FSDP, and 2 with hybrid sharding."  # @inspect held as B
     across = [sum(table[r][s] for r in (0, 1) for s in (2, 3))
@@ -603,7 +604,7 @@ def a_checkpoint_fits_another_layout() -> None:
     matrix = torch.randn(64, 64, generator=torch.Generator().manual_seed(0))
     by_rows = distribute_tensor(matrix, mesh, [Shard(0)])
     by_columns = distribute_tensor(torch.zeros(64, 64), mesh, [Shard(1)])
-    folder = Path(everyone(tempfile.mkdtemp())[0])
+    folder = Path(from_all_ranks(tempfile.mkdtemp())[0])
     save({"matrix": by_rows}, checkpoint_id=folder)
     files = [folder / f"__{r}_0.distcp" for r in range(ranks)]
     sizes = [file.stat().st_size for file in files]  # @inspect sizes as B
@@ -615,7 +616,7 @@ def a_checkpoint_fits_another_layout() -> None:
     part, columns = by_columns.to_local(), matrix.chunk(ranks, dim=1)  # @inspect part.shape
     assert torch.equal(part, columns[rank]), \
         "After loading, a rank has its columns."
-    shapes = everyone(part.shape)
+    shapes = from_all_ranks(part.shape)
     assert shapes == ranks * [(64, 16)], \
         "Each of the four ranks has 16 of the 64 columns."
     question(r"""

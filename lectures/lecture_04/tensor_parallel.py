@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor.debug import CommDebugMode
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
-from wire import Wire, everyone
+from wire import Wire, from_all_ranks
 
 from litbook import aside, figure, misbelief, note, question, requires
 
@@ -37,7 +37,7 @@ def tensor_parallelism() -> None:
 
 
 class FeedForward(nn.Module):
-    """The feed-forward part of the lecture before: a gate, and the matrices up and down."""
+    """A feed-forward part: `down(silu(gate(x)) * up(x))`, with `hidden` numbers inside."""
 
     def __init__(self, width: int, hidden: int) -> None:
         super().__init__()
@@ -53,8 +53,8 @@ class FeedForward(nn.Module):
 ROUNDING = 1e-12  # what adding in another order may change in float64, relative to the largest number
 
 
-def gap(ours: Tensor, theirs: Tensor) -> float:
-    """The largest difference between two tensors, over the largest number in the second."""
+def difference(ours: Tensor, theirs: Tensor) -> float:
+    """The largest difference between two tensors, as a share of the second's largest number."""
     return ((ours - theirs).abs().max() / theirs.abs().max()).item()
 
 
@@ -64,7 +64,10 @@ SUMMED = "out", "down"  # the matrices that end a part: their inputs are cut, an
 def slices(
     whole: Mapping[str, Tensor], rank: int, ranks: int
 ) -> dict[str, Tensor]:
-    """What a rank keeps of each matrix: a part of its outputs, or of its inputs in `SUMMED`. Gains stay whole."""
+    """What a rank keeps of each matrix: some columns, or some rows of `out` and `down`.
+
+    `nn.Linear` stores the transpose, so columns are rows of its `weight`. Gains stay whole.
+    """
     kept = {}
     for name, w in whole.items():
         side = int(name.split(".")[-2] in SUMMED)
@@ -73,7 +76,7 @@ def slices(
 
 
 def owners(whole: Tensor, kept: list[Tensor]) -> Int[Tensor, "row col"]:
-    """For each weight the rank that has it, found by its value."""
+    """For each weight of `whole` the number of the rank that keeps it, found by its value."""
     has = torch.stack([torch.isin(whole, part) for part in kept])
     return has.int().argmax(dim=0)
 
@@ -129,9 +132,9 @@ def columns_then_rows_need_one_sum() -> None:
     assert not torch.allclose(y, whole(tokens)), \
         "Before the all-reduce, a rank has another result."
     dist.all_reduce(y)
-    assert gap(y, whole(tokens)) < ROUNDING, \
+    assert difference(y, whole(tokens)) < ROUNDING, \
         "After it, every rank has the result of the whole."
-    shares = everyone(mine.state_dict())
+    shares = from_all_ranks(mine.state_dict())
     held = {
         name: owners(w, [share[name] for share in shares])
         for name, w in whole.state_dict().items()
@@ -163,13 +166,16 @@ def columns_then_rows_need_one_sum() -> None:
 
 
 def narrow(width: int, hidden: int, ranks: int) -> FeedForward:
-    """A rank's slice of a feed-forward part, without data."""
+    """One rank's slice of a feed-forward part: shapes alone, without numbers."""
     with torch.device("meta"):
         return FeedForward(width, hidden // ranks)
 
 
 class Attention(nn.Module):
-    """Attention of the lecture before without rotary embedding: several heads of queries share one of keys."""
+    """Causal attention with `heads` heads of queries and `kv_heads` of keys, of `size` numbers.
+
+    As in the lecture before, without rotary embedding.
+    """
 
     def __init__(
         self, width: int, heads: int, kv_heads: int, size: int
@@ -195,16 +201,16 @@ class Attention(nn.Module):
 Step = Callable[[Tensor], Tensor]
 
 
-def same(x: Tensor) -> Tensor:
-    """What a block does at the ends of its parts where it runs alone: nothing."""
+def unchanged(x: Tensor) -> Tensor:
+    """Returns `x`. A block that runs on one rank has nothing to exchange."""
     return x
 
 
 class Block(nn.Module):
-    """A block, or a rank's slice of one. `enter` stands before each part and `leave` behind it."""
+    """A Transformer block, or a rank's slice: `enter` is called before each part, `leave` after."""
 
     def __init__(
-        self, ranks: int = 1, enter: Step = same, leave: Step = same
+        self, ranks: int = 1, enter: Step = unchanged, leave: Step = unchanged
     ) -> None:
         super().__init__()
         self.attention_norm = nn.RMSNorm(64)
@@ -221,7 +227,10 @@ class Block(nn.Module):
 
 
 class Enter(torch.autograd.Function):
-    """Forward nothing: every rank has the tokens. Backward an all-reduce: each rank has a part of their gradient."""
+    """Forward: returns the tokens as they are. Backward: all-reduces their gradient.
+
+    Every rank has the tokens, and a part of their gradient.
+    """
 
     @staticmethod
     def forward(ctx: Any, x: Tensor) -> Tensor:
@@ -235,7 +244,7 @@ class Enter(torch.autograd.Function):
 
 
 class Leave(torch.autograd.Function):
-    """Forward an all-reduce: each rank has a part of every sum. Backward nothing."""
+    """Forward: all-reduces the parts of sums. Backward: returns the gradient as it is."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor) -> Tensor:
@@ -249,7 +258,7 @@ class Leave(torch.autograd.Function):
 
 
 def all_reduce_bytes(size: float, ranks: int) -> float:
-    """Bytes that each rank of a ring sends in an all-reduce of `size` bytes."""
+    """Bytes that each of `ranks` ranks in a ring sends to all-reduce `size` bytes."""
     return 2 * (ranks - 1) / ranks * size
 
 
@@ -274,7 +283,7 @@ def heads_are_columns() -> None:
         name: torch.arange(w.numel()).view_as(w)
         for name, w in whole.attention.state_dict().items()
     }
-    shares = everyone(slices(numbered, rank, ranks))
+    shares = from_all_ranks(slices(numbered, rank, ranks))
     held = {
         name: owners(w, [share[name] for share in shares]).T
         for name, w in numbered.items()
@@ -309,11 +318,11 @@ def heads_are_columns() -> None:
         made = mine(z)
     with Wire() as back:
         made.square().sum().backward()
-    assert gap(made, y) < ROUNDING, "The result is that of the whole block."
-    assert gap(gradient_of(z), gradient_of(x)) < ROUNDING, \
+    assert difference(made, y) < ROUNDING, "The result is that of the whole block."
+    assert difference(gradient_of(z), gradient_of(x)) < ROUNDING, \
         "The gradient of the tokens is that of the whole block."
     grads, kept = slices(gradients(whole), rank, ranks), gradients(mine)
-    worst = max(gap(kept[name], grads[name]) for name in kept)
+    worst = max(difference(kept[name], grads[name]) for name in kept)
     assert worst < ROUNDING, \
         "Each rank has its slice of each weight's gradient."
     formula = 2 * all_reduce_bytes(x.nbytes, ranks)  # @inspect formula as B
@@ -341,7 +350,7 @@ def heads_are_columns() -> None:
 
 
 def gradients(module: nn.Module) -> dict[str, Tensor]:
-    """The gradient of each parameter, by its name."""
+    """The gradient of each parameter of a module, by the parameter's name."""
     return {name: gradient_of(p) for name, p in module.named_parameters()}
 
 
@@ -379,8 +388,8 @@ def a_library_adds_up_more_often() -> None:
         made = planned(z) + 0  # the sum waits for what is under way
     with Wire() as back, CommDebugMode() as backward:
         made.square().sum().backward()
-    assert gap(made, y) < ROUNDING, "The result is that of the whole block."
-    assert gap(gradient_of(z), gradient_of(x)) < ROUNDING, \
+    assert difference(made, y) < ROUNDING, "The result is that of the whole block."
+    assert difference(gradient_of(z), gradient_of(x)) < ROUNDING, \
         "So is the gradient of the tokens."
     counts = forward.get_total_counts(), backward.get_total_counts()  # @inspect counts
     assert counts == (2, 5), \
@@ -400,15 +409,15 @@ def a_library_adds_up_more_often() -> None:
     """, answer=sum(counts) / 4, check=sum(sent) / 4, unit="times", why="By the plan there are `2 + 5 = 7` all-reduces, and by hand there are `4`, all of the same tensor: `7 / 4`.")
 
 
-def gathered(x: Float[Tensor, "b t d"]) -> Float[Tensor, "b all d"]:
-    """The tokens of all ranks, in order."""
+def all_gather_tokens(x: Float[Tensor, "b t d"]) -> Float[Tensor, "b all d"]:
+    """The tokens of all ranks, in order, from this rank's tokens."""
     parts = [torch.empty_like(x) for _ in range(dist.get_world_size())]
     dist.all_gather(parts, x.contiguous())
     return torch.cat(parts, dim=1)
 
 
-def scattered(x: Float[Tensor, "b all d"]) -> Float[Tensor, "b t d"]:
-    """This rank's tokens of the sum of all ranks' `x`: a reduce-scatter that sends no more than it has to."""
+def reduce_scatter_tokens(x: Float[Tensor, "b all d"]) -> Float[Tensor, "b t d"]:
+    """This rank's tokens of the sum of all ranks' `x`, sending no more than is needed."""
     parts = torch.stack(x.chunk(dist.get_world_size(), dim=1))
     came = torch.empty_like(parts)
     dist.all_to_all_single(came, parts)
@@ -416,27 +425,27 @@ def scattered(x: Float[Tensor, "b all d"]) -> Float[Tensor, "b t d"]:
 
 
 class Gather(torch.autograd.Function):
-    """Forward an all-gather of the tokens, backward a reduce-scatter of their gradients."""
+    """Forward: all-gathers the tokens. Backward: reduce-scatters their gradients."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor) -> Tensor:
-        return gathered(x)
+        return all_gather_tokens(x)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Tensor:
-        return scattered(grad)
+        return reduce_scatter_tokens(grad)
 
 
 class Scatter(torch.autograd.Function):
-    """Forward a reduce-scatter of parts of sums, backward an all-gather of the gradients."""
+    """Forward: reduce-scatters the parts of sums. Backward: all-gathers the gradients."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor) -> Tensor:
-        return scattered(x)
+        return reduce_scatter_tokens(x)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Tensor:
-        return gathered(grad)
+        return all_gather_tokens(grad)
 
 
 @requires("linux, ranks=4")
@@ -473,9 +482,10 @@ def a_sum_can_be_left_scattered() -> None:
         made = scattering(mine)
         made.square().sum().backward()
     its = y.chunk(ranks, dim=1)[rank]
-    assert gap(made, its) < ROUNDING, "A rank has the result of its own tokens."
+    assert difference(made, its) < ROUNDING, \
+        "A rank has the result of its own tokens."
     grad = gradient_of(x).chunk(ranks, dim=1)[rank]
-    assert gap(gradient_of(mine), grad) < ROUNDING, \
+    assert difference(gradient_of(mine), grad) < ROUNDING, \
         "It has the gradient of its own tokens."
     ratio = wire.sent / (4 * all_reduce_bytes(x.nbytes, ranks))  # @inspect ratio
     assert 1 < ratio < 1.02, \
@@ -546,7 +556,7 @@ def a_loss_needs_three_numbers_per_token() -> None:
         right = mine.gather(1, place[:, None])[:, 0] * here
         dist.all_reduce(right)
     loss = (total.log() + top - right).mean()  # @inspect loss
-    assert gap(loss, F.cross_entropy(logits, targets)) < ROUNDING, \
+    assert difference(loss, F.cross_entropy(logits, targets)) < ROUNDING, \
         "The loss is that of one process."
     sent = wire.sent / (3 * all_reduce_bytes(1024 * 8, ranks))  # @inspect sent as times
     assert 1 < sent < 1.2, \
@@ -561,7 +571,7 @@ def a_loss_needs_three_numbers_per_token() -> None:
     logits.requires_grad_()
     F.cross_entropy(logits, targets, reduction="sum").backward()
     wanted = gradient_of(logits).chunk(ranks, dim=1)[rank]
-    assert gap(grad, wanted) < ROUNDING, \
+    assert difference(grad, wanted) < ROUNDING, \
         "Each rank has its part of the gradient."
     parts = [torch.empty_like(mine) for _ in range(ranks)]
     with Wire() as gathering:

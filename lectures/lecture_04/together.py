@@ -14,14 +14,14 @@ from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor.debug import CommDebugMode
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
-from wire import Wire, everyone
+from wire import Wire, from_all_ranks
 
 from litbook import aside, figure, misbelief, note, question, requires
 
 from .drawings import plot_hiding
 from .figures import plot_traffic
 from .pipeline import bubble
-from .sharded_state import local
+from .sharded_state import local_part
 from .tensor_parallel import FeedForward, all_reduce_bytes, gradients, slices
 
 
@@ -42,7 +42,7 @@ def all_together() -> None:
 
 
 class Layer(nn.Module):
-    """A feed-forward part that adds to its input."""
+    """A feed-forward part whose result is added to its input."""
 
     def __init__(self, width: int, hidden: int) -> None:
         super().__init__()
@@ -56,14 +56,14 @@ class Layer(nn.Module):
 COLUMNS_THEN_ROWS = {"part.gate": ColwiseParallel, "part.up": ColwiseParallel, "part.down": RowwiseParallel}
 
 
-def layered(layers: int, width: int, hidden: int) -> nn.Sequential:
-    """Layers with the same weights on every rank."""
+def feed_forward_layers(layers: int, width: int, hidden: int) -> nn.Sequential:
+    """A model of feed-forward layers, with the same weights on every rank."""
     torch.manual_seed(0)
     return nn.Sequential(*(Layer(width, hidden) for _ in range(layers)))
 
 
 def shard(model: nn.Sequential, mesh: DeviceMesh) -> None:
-    """Cuts each layer along the axes that the mesh has: its products along tensor, its state along data."""
+    """Cuts the products along the axis tensor, if there is one, and the state along data."""
     for layer in model:
         if "tensor" in (mesh.mesh_dim_names or ()):
             plan = {name: kind() for name, kind in COLUMNS_THEN_ROWS.items()}
@@ -81,15 +81,15 @@ def one_axis_carries_weights_the_other_tokens() -> None:
         of a column have different tokens and the same slice of the weights, of which each keeps
         half, by FSDP: this is the axis *data*. So a rank has one neighbor along each axis, and one
         across the corner. Who sends how much to whom, for a small batch and for a large one?
-        `layered` makes feed-forward layers with the same weights on every rank, and `shard` cuts
-        them along both axes:
+        `feed_forward_layers` makes feed-forward layers with the same weights on every rank, and
+        `shard` cuts them along both axes:
     """)
     rank = dist.get_rank()
     mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("data", "tensor"))
     row = mesh.get_local_rank("data")
     # Neighbors along data, along tensor, along none.
     across, beside, corner = rank ^ 2, rank ^ 1, rank ^ 3
-    cut, alone = layered(2, 128, 320), layered(2, 128, 320)
+    cut, alone = feed_forward_layers(2, 128, 320), feed_forward_layers(2, 128, 320)
     shard(cut, mesh)
     talk = {}
     for batch in (64, 1024):
@@ -104,10 +104,10 @@ def one_axis_carries_weights_the_other_tokens() -> None:
         products = slices(gradients(alone), mesh.get_local_rank("tensor"), 2)
         for ours, theirs in zip(gradients(cut).values(), products.values()):
             wanted = theirs.chunk(2)[row]
-            assert torch.allclose(local(ours), wanted, atol=1e-7), \
+            assert torch.allclose(local_part(ours), wanted, atol=1e-7), \
                 "Each rank has its part of the gradient of one process."
         cut.zero_grad()
-        talk[batch] = everyone(wire.to)
+        talk[batch] = from_all_ranks(wire.to)
     mine = {batch: table[rank] for batch, table in talk.items()}
     small, large = (sent[across] for sent in mine.values())  # @inspect small as B, large as B
     tokens = [sent[beside] for sent in mine.values()]  # @inspect tokens as B
@@ -149,7 +149,7 @@ def one_axis_carries_weights_the_other_tokens() -> None:
 
 @dataclass(frozen=True)
 class Layout:
-    """How a run shares its work: cards along each axis, and what one step is."""
+    """How a run shares its work: the number of ranks along each axis, and what a step is."""
 
     tensor: int
     context: int
@@ -200,8 +200,8 @@ def the_axes_multiply() -> None:
         "With each layout, a step has 16 million tokens."
     mfu = [layout.reached / PEAK for layout in LLAMA_3]  # @inspect mfu as %
     printed = [0.43, 0.41, 0.38]
-    off = max(abs(ours - theirs) for ours, theirs in zip(mfu, printed))  # @inspect off as %
-    assert off < 0.006, \
+    difference = max(abs(ours - theirs) for ours, theirs in zip(mfu, printed))  # @inspect difference as %
+    assert difference < 0.006, \
         "MFU, the reported rate over the peak, is within a point of the table's."
     waits = [float(bubble(a.stages, a.sequences)) for a in LLAMA_3]  # @inspect waits as %
     assert 0.48 < waits[1] < 0.49, \
@@ -283,10 +283,11 @@ def tokens_hide_weights_and_width_hides_tokens() -> None:
         $$
 
         More tokens give each byte more time to arrive. Here both are counted, FLOPs and bytes, with
-        $w = 4$ in `float32`. `layered` makes four layers, and `shard` applies FSDP to them:
+        $w = 4$ in `float32`. `feed_forward_layers` makes four layers, and `shard` applies FSDP to
+        them:
     """)
     ranks = dist.get_world_size()
-    model = layered(4, 128, 320)  # @unnoticed: 320: of any width inside
+    model = feed_forward_layers(4, 128, 320)  # @unnoticed: 320: of any width inside
     shard(model, init_device_mesh("cpu", (ranks,), mesh_dim_names=("data",)))
     ratios = {}
     for tokens in (32, 256):
@@ -360,7 +361,7 @@ def tokens_hide_weights_and_width_hides_tokens() -> None:
 
 
 def layouts(cards: int, sequences: int) -> Iterator[Layout]:
-    """All layouts of so many cards in powers of two, with at most a block on each stage and a sequence on each rank."""
+    """All layouts of `cards` cards in powers of two, a sequence or more for each data rank."""
     for tensor in (1, 2, 4, 8, 16, 32):
         for stages in (1, 2, 4, 8, 16, 32, 64):
             data = cards // (tensor * stages)
@@ -370,7 +371,10 @@ def layouts(cards: int, sequences: int) -> Iterator[Layout]:
 
 
 def step_seconds(layout: Layout) -> float:
-    """Seconds of a step at best: arithmetic and sums of tokens, stretched by the bubble; FSDP where it does not hide."""
+    """Estimates the seconds of a step in a layout, with arithmetic at the peak.
+
+    The bubble stretches arithmetic and sums of tokens; FSDP costs what does not hide.
+    """
     tokens = layout.tokens / layout.data
     share = layout.tensor * layout.stages
     attention = 12 * LAYERS * WIDTH * layout.sequence / 2
@@ -386,7 +390,10 @@ def step_seconds(layout: Layout) -> float:
 
 
 def card_bytes(layout: Layout, kept: int) -> float:
-    """Bytes on a card of the first stage with 1F1B; `kept` rows of the hidden width are kept for each token."""
+    """Estimates the bytes on a card; the feed-forward part keeps `kept` rows for each token.
+
+    With the first stage of ZeRO and 1F1B. A row is one of the hidden width.
+    """
     share = layout.tensor * layout.stages
     # Weights in bfloat16; gradients, master copy and moments in shards.
     state = 2 * N / share + 16 * N / layout.cards
@@ -484,10 +491,10 @@ def a_thousand_ranks_can_be_simulated() -> None:
         by FSDP and by tensor parallelism:
     """)
     mesh = init_device_mesh("cpu", (128, 8), mesh_dim_names=("data", "tensor"))
-    model = layered(4, 1024, 4096)
+    model = feed_forward_layers(4, 1024, 4096)
     total = sum(p.numel() for p in model.parameters())  # @inspect total
     shard(model, mesh)
-    held = sum(local(p).numel() for p in model.parameters())  # @inspect held
+    held = sum(local_part(p).numel() for p in model.parameters())  # @inspect held
     assert held * ranks == total == 4 * 3 * 1024 * 4096, \
         "A rank holds a 1024th of the weights."
     x = torch.zeros(2, 1024, requires_grad=True)  # @unnoticed: 2: any number of rows
@@ -509,6 +516,6 @@ def a_thousand_ranks_can_be_simulated() -> None:
     question(r"""
         The model has `4` layers, each with `3` matrices of `1024` by `4096` weights in `float32`.
         How many bytes of them does each of the `1024` ranks hold?
-    """, answer=4 * 4 * 3 * 1024 * 4096 // 1024, check=sum(local(p).nbytes for p in model.parameters()), unit="B", within=0.02,
+    """, answer=4 * 4 * 3 * 1024 * 4096 // 1024, check=sum(local_part(p).nbytes for p in model.parameters()), unit="B", within=0.02,
         wrong={"That is with tensor parallelism alone.": 4 * 4 * 3 * 1024 * 4096 // 8},
         why="All weights take `4 * 3 * 1024 * 4096 * 4` bytes. Both axes cut them, into `128 * 8 = 1024` parts.")
