@@ -32,9 +32,8 @@ def the_activations_of_a_block() -> None:
     note(r"""
         A training step keeps *activations*: results of the forward pass that the backward pass
         needs. Parameters, gradients and the optimizer's averages take the same memory however long
-        the text is. Activations grow with every token, and with written-out attention even with
-        every *pair* of tokens. So activations decide how large a batch can be. How many bytes does
-        one token keep in one layer?
+        the text is. Activations grow with every token, so they decide how large a batch can be. How
+        many bytes does one token keep in one layer?
     """)
     a_published_formula_counts_thirty_four_bytes()
     the_block_of_today_keeps_other_tensors()
@@ -48,7 +47,7 @@ def the_activations_of_a_block() -> None:
 
 
 class PaperBlock(nn.Module):
-    """The block whose activations Korthikanti et al. count: LayerNorm, GELU, biases, three dropouts."""
+    """The older block that a paper counts: LayerNorm, GELU, biases and three dropouts."""
 
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()
@@ -69,7 +68,7 @@ class PaperBlock(nn.Module):
 
 
 def dropped(x: Tensor) -> Tensor:
-    """Dropout that keeps one byte a number, as CUDA's does; on a CPU `F.dropout` would keep as many as `x` has."""
+    """`x` after dropout, which keeps a mask of one byte for each number, as on a GPU."""
     y: Tensor = torch.native_dropout(x, 0.1, True)[0]
     return y
 
@@ -78,7 +77,7 @@ def dropped(x: Tensor) -> Tensor:
 def kept_per_token(
     block: nn.Module, width: int, batch: int, context: int, head: int = 0
 ) -> float:
-    """Bytes that a block in bfloat16 keeps for each token; `head` where it wants rotations, too."""
+    """Bytes that a block in bfloat16 keeps for the backward pass, for each token."""
     block, shape = block.bfloat16(), (batch, context, width)
     x = torch.randn(shape, dtype=torch.bfloat16, requires_grad=True)
     given = [turns(head, context, like=x)] if head else []
@@ -156,8 +155,8 @@ def the_block_of_today_keeps_other_tensors() -> None:
         How many bytes does a block of Llama-3 keep for the backward pass, for each token? A token
         has $d$ numbers, all its keys together have $d_{kv}$, and inside the feed-forward part it
         has $h$. There are $a$ heads. Each number takes `2` bytes in `bfloat16`. Attention is
-        *fused*: a single kernel computes it, and does not keep its softmax weights. Go through the
-        block from its input to its output, and list what the backward pass needs:
+        *fused*: a single kernel computes it, and does not keep its softmax weights. From the
+        block's input to its output, the backward pass needs
 
         | kept for each token | bytes |
         |---|---|
@@ -176,10 +175,10 @@ def the_block_of_today_keeps_other_tensors() -> None:
         \text{bytes a token keeps in a layer} \approx 12\,d + 4\,d_{kv} + 8\,h
         $$
 
-        Compare the whole list with what autograd keeps, for a small block that reads `2` texts of
-        `32` tokens. `SMALL` has the sizes of this block. `kept_per_token` adds up the bytes that
-        autograd keeps for each token. `with_lean_norms` lets the two norms keep what the list says,
-        as the kernel of a GPU does:
+        Compare the whole list with what autograd keeps, for a small block of the sizes `SMALL` that
+        reads `2` texts of `32` tokens. `kept_per_token` adds up the bytes that autograd keeps for
+        each token. `with_lean_norms` lets the two norms keep what the list says, as the kernel of a
+        GPU does:
     """)
     d, kv, h, a = SMALL.width, SMALL.kv_width, SMALL.hidden, SMALL.heads  # @inspect d, kv, h, a
     rounded = 12 * d + 4 * kv + 8 * h  # @inspect rounded as B
@@ -235,9 +234,10 @@ def the_block_of_today_keeps_other_tensors() -> None:
     assert exact_layer - layer == 2 * 4 + 4 * 32, \
         "The formula leaves out the few numbers of norms and heads."  # @hide
     note(rf"""
-        So each token keeps {layer / 1e3:.0f} kB in each layer, and {share:.0%} of it is kept inside
-        the feed-forward part. The cause is the gate: to go backward through SwiGLU, four tensors of
-        the large width $h$ are needed, the gate, its SiLU, up, and their product.
+        So each token keeps {layer / 1e3:.0f} kB in each layer, and {share:.0%} of it inside the
+        feed-forward part. The cause is the gate: to go backward through it, four tensors of the
+        large width $h$ are needed, the gate, its SiLU (the gate times its sigmoid), up, and their
+        product.
     """)
     by_part = {
         name: {
@@ -249,8 +249,7 @@ def the_block_of_today_keeps_other_tensors() -> None:
         "The parts add up to the formula."  # @hide
     figure(stacks({n: {p: b / 1000 for p, b in of.items()} for n, of in by_part.items()}, "kB for each token and layer"),
         caption=r"""
-            What a token keeps in a layer of two models, by the three terms of the formula. The
-            first, $12d$, is what norms and attention keep at the width of the model.
+            What a token keeps in a layer of two models, by the three terms of the formula.
         """, alt=r"""
             Two stacked bars. In both the part inside the feed-forward part is the longest; keys and
             values are a quarter as long in Llama-3-8B as in Llama-2-7B.
@@ -287,7 +286,7 @@ class LeanNorm(torch.autograd.Function):
 
 
 class Lean(RMSNorm):
-    """An RMSNorm with the same result that keeps less."""
+    """RMSNorm with the same result that keeps only its input and one number for each token."""
 
     def forward(self, x: Tensor) -> Tensor:
         y: Tensor = LeanNorm.apply(x, self.gain, self.eps)
@@ -295,7 +294,7 @@ class Lean(RMSNorm):
 
 
 def with_lean_norms(block: Block) -> Block:
-    """The same block with norms that keep their input and one number a token."""
+    """The same block, whose norms keep only their input and one number for each token."""
     block.before_attention = Lean(len(block.before_attention.gain))
     block.before_feed_forward = Lean(len(block.before_feed_forward.gain))
     if isinstance(block.attention.query_norm, RMSNorm):
@@ -307,7 +306,7 @@ def with_lean_norms(block: Block) -> Block:
 
 @aside
 def a_norm_in_pieces_keeps_float32_copies() -> None:
-    """A norm that runs in pieces keeps `float32` copies, more than fused attention keeps."""
+    """A norm that runs in pieces keeps two `float32` copies of its input."""
     note(r"""
         RMSNorm divides the numbers of a token by their root mean square. That is little work. Can
         it keep much for the backward pass all the same? That depends on how it runs. Its input is
@@ -343,23 +342,21 @@ def a_norm_in_pieces_keeps_float32_copies() -> None:
     assert in_pieces >= in_one, "In pieces, it keeps no less."
     note(r"""
         How much is that in a block of Llama-3-8B? It is `4096` wide and has two norms.
-        `activation_bytes` gives what the whole block keeps for a token. Compare the norms also with
-        fused attention, which keeps the queries, keys and values of a token, and one `float32` for
-        each of `32` heads:
+        `activation_bytes` gives the bytes that the whole block keeps for a token, if each norm
+        keeps `2` or `8` bytes for each number:
     """)
     config = LLAMA_3_8B
     with_pieces = activation_bytes(config, 8192, norm=8)
     more = with_pieces / activation_bytes(config, 8192) - 1  # @inspect more as %
     assert 0.29 < more < 0.30, \
         "With norms in pieces, the whole block keeps 29 % more."
-    norms = 2 * (8 * config.width + 4)  # @inspect norms as B
-    attention = 2 * config.width + 4 * config.kv_width + 4 * config.heads  # @inspect attention as B
+    norms = 2 * (8 * config.width + 4)  # @hide
+    attention = 2 * config.width + 4 * config.kv_width + 4 * config.heads  # @hide
     assert round(norms / attention, 2) == 5.28, \
-        "In pieces, the two norms keep 5.28 times what fused attention keeps."
+        "In pieces, the two norms keep 5.28 times what fused attention keeps."  # @hide
     note(rf"""
-        In pieces the two norms keep {norms / attention:.1f} times as much as fused attention, and
-        the whole block keeps {more:.0%} more. The cause is that two copies in `float32` take `8`
-        bytes for each number, where the kernel keeps `2`.
+        So in pieces the whole block keeps {more:.0%} more. The cause is that two copies in
+        `float32` take `8` bytes for each number, where the kernel keeps `2`.
     """)
     other = replace(config, width=2048)  # @hide
     question(r"""
@@ -380,11 +377,13 @@ def written_attention_keeps_a_weight_per_pair() -> None:
         how much it takes from that token. The backward pass needs these weights. Must they be kept?
 
         - *Written-out* attention, which runs as separate operations, keeps them.
-        - *Fused* attention, which runs as a single kernel, keeps only one `float32` for each head
-          and token. From this it computes the weights again in the backward pass [@dao2022].
+        - *Fused* attention, which runs as a single kernel, keeps only one `float32`, `4` bytes, for
+          each head and token. From this it computes the weights again in the backward pass
+          [@dao2022].
 
-        Measure both. A small block with `8` heads reads longer and longer texts, and
-        `kept_per_token` adds up the bytes that autograd keeps for each token, in the whole block:
+        A small block with `8` heads reads texts of `16` to `128` tokens, and `kept_per_token` adds
+        up the bytes that autograd keeps for each token, in the whole block. `weights` is what
+        written-out attention keeps in place of the `float32`s of fused attention:
     """)
     lengths = [16, 32, 64, 128]
 
@@ -399,7 +398,6 @@ def written_attention_keeps_a_weight_per_pair() -> None:
     more = [w - f for w, f in zip(written, fused)]  # @hide
     assert more == [224, 480, 992, 2016], \
         "Written out, a token keeps 224, 480, 992 and 2016 bytes more."  # @hide
-    # Without the 4 bytes for each of 8 heads that fused attention keeps:
     weights = [w - (f - 4 * 8) for w, f in zip(written, fused)]  # @inspect weights as B
     assert weights == [2 * 8 * n for n in lengths], \
         "Written out, a token also keeps 2 bytes for each of 8 heads and each token of the text."
@@ -454,10 +452,10 @@ def written_attention_keeps_a_weight_per_pair() -> None:
 def checkpointing_keeps_the_input_alone() -> None:
     """A checkpointed block keeps its input alone, and is computed once more."""
     note(r"""
-        Activations are results of the forward pass that the backward pass needs, and they take much
-        memory. What is not kept can be computed again. This is *activation checkpointing*
-        [@chen2016]: a block keeps only its input. When the backward pass reaches the block, the
-        block runs once more from this input.
+        *Activations*, the results of the forward pass that the backward pass needs, take much
+        memory. What is not kept can be computed again. This is *activation
+        checkpointing* [@chen2016]: a block keeps only its input. When the backward pass reaches the
+        block, the block runs once more from this input.
 
         PyTorch's `checkpoint` does this. Try it with a small block that reads `2` texts of `32`
         tokens of `64` numbers. `saved_bytes_of` adds up the bytes that autograd keeps, without
@@ -483,12 +481,12 @@ def checkpointing_keeps_the_input_alone() -> None:
     assert 20 < saved < 21, \
         "A block of Llama-3-8B that is not checkpointed keeps 21 times what its input takes."  # @hide
     note(rf"""
-        In a block of Llama-3-8B, which is `4096` wide, the input is `4096` numbers of `2` bytes for
-        each token. Without checkpointing the block keeps {saved:.0f} times as much.
+        In a block of Llama-3-8B, which is `4096` wide, the input takes `4096` numbers of `2` bytes
+        for each token. Without checkpointing the block keeps {saved:.0f} times as much.
 
-        The price is time. A training step is a forward and a backward pass, and checkpointing adds
-        a second forward pass. How many FLOPs is that? `large` is a block of Llama-3-8B, which reads
-        `4096` tokens here, and `flops` counts:
+        The price is time: checkpointing adds a second forward pass to the forward and backward pass
+        of a training step. How many FLOPs is that? `large` is a block of Llama-3-8B that reads
+        `4096` tokens, and `flops` counts:
     """)
     with torch.device("meta"):  # @hide
         large = Block(LLAMA_3_8B, "written")
@@ -541,7 +539,7 @@ def checkpointing_lets_a_large_model_fit() -> None:
           parameter. *Sharding* gives each card a slice, so with more cards, each holds less of it.
         - The *activations* of the text that the card reads. Other cards read other texts, so more
           cards do not make these smaller. Checkpointing does: a card then keeps the inputs of all
-          `80` blocks, and the activations of one block at a time, the one that is computed again.
+          `80` blocks, and the activations of the one block that is computed again.
 
         First the activations. `activation_bytes` gives the bytes that a token keeps in a block, and
         an input is `8192` numbers of `2` bytes for each token:
@@ -556,7 +554,10 @@ def checkpointing_lets_a_large_model_fit() -> None:
         "Without checkpointing, the activations of one text take 217.6 GB."
     assert round(checkpointed, 1) == 13.5, \
         "With checkpointing, they take 13.5 GB."
-    note("No number of cards helps without checkpointing: one text alone takes more than two cards have. With checkpointing, add the slice of the state that each card holds. `state` is that of the whole model:")
+    note(r"""
+        Without checkpointing one text takes more than two cards have. With it, add the slice of the
+        state that each card holds. `state` is that of the whole model:
+    """)
     state = 16 * parameter_count(config) / GB  # @inspect round(state) as GB
     needs = {cards: state / cards + checkpointed for cards in (8, 16, 32, 64)}
     needed = {cards: round(need) for cards, need in needs.items()}  # @inspect needed as GB
@@ -596,23 +597,21 @@ def checkpointing_lets_a_large_model_fit() -> None:
     }, module="pictures/fit.js", still=plot_fit(drawn, card.memory),
         do="Make the bar end inside the frame of the card. What helps, and what does not?",
         see=r"""
-            More cards shrink the state, and the activations not at all. With `1024` cards the state
-            is about a gigabyte a card, and the activations of one text still need more than two
-            cards. A shorter text helps, and so does keeping only the inputs of blocks.
+            More cards shrink the state, and the activations not at all. A shorter text helps, and
+            so does keeping only the inputs of blocks.
         """, caption=r"""
             What one card holds in training: its slice of the state, and the activations of one
-            text, beside the card's memory. Below, how long training on `15e12` tokens takes at half
-            of the peak, counted as `6` FLOPs for each parameter and token: without attention, and
-            without what is computed again.
+            text. Below, how long training on `15e12` tokens takes at half of the peak, counted as
+            `6` FLOPs for each parameter and token.
         """, alt=r"""
             A frame, the memory of one H100, and a bar that runs out of it to nearly three times its
             length: a sliver of state, and activations.
         """)  # @hide
     note(rf"""
-        So without checkpointing no number of cards is enough: the activations of one text take
-        {activations:.0f} GB on each. With checkpointing they take {checkpointed:.1f} GB, and
-        {enough[0]} cards are enough, because a slice of the state is then {state / enough[0]:.0f}
-        GB.
+        So without checkpointing no number of cards is enough, because each card holds
+        {activations:.0f} GB of activations. With checkpointing these take {checkpointed:.1f} GB,
+        and {enough[0]} cards are enough, because a slice of the state is then
+        {state / enough[0]:.0f} GB.
     """)
     question(r"""
         A model has `2e9` parameters, and its state takes `16` bytes for each. It is sharded over
@@ -627,14 +626,14 @@ def checkpointing_lets_a_large_model_fit() -> None:
 
 
 def kept_all(layers: int, x: Tensor) -> Tensor:  # @stepover
-    """A row of layers as they are: each keeps its input."""
+    """`x` after `layers` sines, one after the other; autograd keeps the input of each."""
     for _ in range(layers):
         x = x.sin()
     return x
 
 
 def kept_in_segments(layers: int, x: Tensor) -> Tensor:
-    """The same row in as many segments as each has layers; a segment keeps its input alone."""
+    """`x` after `layers` sines; autograd keeps only the input of each segment of them."""
     size = math.isqrt(layers)
     for _ in range(layers // size):
         x = checkpoint(kept_all, size, x, use_reentrant=False)
@@ -642,7 +641,7 @@ def kept_in_segments(layers: int, x: Tensor) -> Tensor:
 
 
 class KeptNone(torch.autograd.Function):
-    """The same row; on the way back each layer's input is computed anew from the very first one."""
+    """`x` after `layers` sines; only the first input is kept, and all else is computed anew."""
 
     @staticmethod
     def forward(ctx: Any, layers: int, x: Tensor) -> Tensor:
@@ -670,7 +669,7 @@ class Forwards(Watching):
 def peak_and_forwards(  # @stepover
     row: Callable[[int, Tensor], Tensor], layers: int
 ) -> tuple[float, int]:
-    """Of a step through a row of layers: tensors alive at once, at most, and forward passes of a layer."""
+    """For a training step, the most tensors in memory at once, and how often a layer runs."""
     x = torch.randn(1000, requires_grad=True)
     with Alive() as alive:
         row(layers, x).sum().backward()

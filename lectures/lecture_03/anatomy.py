@@ -40,28 +40,27 @@ def a_block_of_today() -> None:
         Llama, Mistral and Qwen2.5 are built from the same kind of block. It differs from the block
         of the first Transformer [@vaswani2017] in five ways:
 
-        - its norm is RMSNorm; it used to be LayerNorm. The norm comes before attention and before
-          the feed-forward part; it used to come after each addition;
+        - its norm is RMSNorm, and not LayerNorm. The norm comes before attention and before the
+          feed-forward part, and not after each addition;
         - a token's position turns its queries and keys; it used to be added to the token;
         - several heads of queries share one head of keys and values; each used to have its own;
         - the feed-forward part has three matrices; it used to have two;
         - there is no dropout, and there are hardly any biases.
 
-        This part explains them one by one. [Later models](#later_models) change more, and have a
-        part of their own.
+        This part says what each of them costs. [Later models](#later_models) have a part of their
+        own.
     """)
     note(r"""
-        First the whole block in short. Each token is a row of $d$ numbers; $d$ is the *width* of
-        the model. A block adds to it twice: `x = x + attention(norm(x))`, then
-        `x = x + feed_forward(norm(x))`. The row that runs through all blocks, and that they only
-        add to, is the *residual stream*.
+        Each token is a row of $d$ numbers; $d$ is the *width* of the model. A block adds to this
+        row twice: `x = x + attention(norm(x))`, then `x = x + feed_forward(norm(x))`. The row that
+        runs through all blocks, and that they only add to, is the *residual stream*.
 
-        In attention, three matrices turn each token into a query, a key and a value. Each of these
-        rows is cut into *heads*, pieces that work apart from each other. In each head, a *score* is
-        the product of the query of one token and the key of another. The *causal mask* removes the
-        scores of later tokens. The softmax turns the scores of a token into weights, and the
-        weights say how much of each value the token takes. A fourth matrix, the output, works on
-        what all heads took. The *feed-forward part* then works on each token alone.
+        In attention, three matrices turn each token into a query, a key and a value. These rows are
+        cut into *heads*, pieces that work apart from each other. In each head, a *score* is the
+        product of one token's query and another's key. The *causal mask* removes the scores of
+        later tokens. The softmax turns the other scores into weights, and the token takes the
+        weighted sum of the values. A fourth matrix, the output, works on what all heads took. The
+        *feed-forward part* then works on each token alone.
     """)
     a_block_is_seven_matrices()
     rmsnorm_forgets_the_scale()
@@ -77,20 +76,16 @@ def a_block_of_today() -> None:
 def a_block_is_seven_matrices() -> None:
     """A block is seven matrices, and most of its weights are in the feed-forward part."""
     note(r"""
-        A Transformer is a row of equal *blocks*, and each block has two parts: attention and the
-        feed-forward part. How many parameters does a block have, and in which part are most of
-        them? A token comes in as a row of $d$ numbers. Each matrix of the block turns a row of
-        numbers into another row. One that turns $r$ numbers into $c$ numbers has $r \cdot c$
-        weights.
+        A *block* of a Transformer has two parts: attention and the feed-forward part. How many
+        parameters does a block have, and in which part are most of them? A token comes in as a row
+        of $d$ numbers, and each matrix turns a row of numbers into another row. A matrix that turns
+        $r$ numbers into $c$ numbers has $r \cdot c$ weights.
 
-        - *Attention* has four matrices. The query matrix turns the $d$ numbers of a token into $d$
-          others, and so does the output matrix. The key matrix and the value matrix turn them into
-          $d_{kv}$ numbers each, as many as $d$ or [fewer](#heads_of_queries_share_keys).
-        - The *feed-forward part* has three matrices. Two of them, called gate and up, turn $d$
-          numbers into $h$; the third, called down, turns $h$ into $d$. The inner width $h$ is
-          larger than $d$.
-        - A *norm* stands before each of the two parts. Each norm has $d$ *gains*, factors that it
-          learns.
+        - *Attention* has four matrices. Query and output turn $d$ numbers into $d$. Key and value
+          turn $d$ numbers into $d_{kv}$, which is $d$ or [fewer](#heads_of_queries_share_keys).
+        - The *feed-forward part* has three matrices. Gate and up turn $d$ numbers into $h$, and
+          down turns $h$ into $d$. The inner width $h$ is larger than $d$.
+        - A *norm* stands before each of the two parts. It has $d$ *gains*, factors that it learns.
 
         Added up, a block has this many parameters:
 
@@ -118,15 +113,14 @@ def a_block_is_seven_matrices() -> None:
     assert share == 0.75, \
         "75 % of the block's weights are in the feed-forward part."
     note(rf"""
-        With the numbers of this block, attention has `2 * 64 * 64 + 2 * 64 * 16` weights, which is
-        {2 * d * d + 2 * d * kv:,}. The feed-forward part has `3 * 64 * 160`, which is
-        {3 * d * h:,}, so {share:.0%} of all {weights:,}. The cause is the inner width: $h$ is
-        larger than $d$, so the three matrices that have a side of $h$ are the largest. The {gains}
-        gains are next to nothing.
+        Attention has `2 * 64 * 64 + 2 * 64 * 16` weights, which is {2 * d * d + 2 * d * kv:,}. The
+        feed-forward part has `3 * 64 * 160`, which is {3 * d * h:,}, so {share:.0%} of all
+        {weights:,}. The cause is the inner width: $h$ is larger than $d$, so the three matrices
+        with a side of $h$ are the largest.
     """)
     figure(plot_block(matrices(SMALL)), caption=r"""
         The seven matrices of this block to one scale. The area of a matrix is its number of
-        weights, and the feed-forward part has three quarters of it.
+        weights.
     """, alt=r"""
         Seven rectangles. Query and out are squares, key and value a quarter as wide. Gate, up and
         down are two and a half times as long as the squares.
@@ -213,10 +207,10 @@ def rmsnorm_forgets_the_scale() -> None:
     two = [sum(p.numel() for p in n.parameters()) for n in (RMSNorm(64), nn.LayerNorm(64))]  # @hide
     assert two == [64, 2 * 64], \
         "RMSNorm has a gain for each number, and LayerNorm a gain and a bias."  # @hide
-    note(rf"""
+    note(r"""
         So the matrix behind a norm sees how the numbers of a token relate to each other, and never
-        how large they are. (With the usual tiny `eps` that is not quite exact: where the numbers
-        are as small as `0.02`, a hundredfold token gives a result that differs by {change:.1%}.)
+        how large they are. (With the usual tiny `eps` that is not quite exact for very small
+        numbers.)
     """)
     four = RMSNorm(4, eps=0)  # @hide
     question(r"""
@@ -295,10 +289,12 @@ def rotary_embedding_tells_distances() -> None:
     assert math.isclose(slow, least, rel_tol=1e-5), \
         "The slowest of 64 pairs turns by 10000 to the power -126/128, in radians."  # @hide
     note(rf"""
-        So the score tells how far apart tokens are, and not where in the text they stand. Why do
-        the pairs turn at different speeds? An arrow looks the same after a full turn, so a quick
-        pair alone would take some far tokens for near ones. In a head of `128` numbers the slowest
-        pair takes {2 * math.pi / slow:,.0f} tokens for a full turn.
+        So the score tells how far apart tokens are, and not where in the text they stand, because
+        both angles grow by the same amount.
+
+        Why do the pairs turn at different speeds? An arrow looks the same after a full turn, so a
+        quick pair alone would take some far tokens for near ones. In a head of `128` numbers the
+        slowest pair takes {2 * math.pi / slow:,.0f} tokens for a full turn.
     """)
     question(r"""
         A query at position `12` and a key at position `5` have some score. Now the same query
@@ -332,9 +328,9 @@ def a_mask_alone_hints_at_the_order() -> None:
     model, tokens = Transformer(config, "written").double(), torch.arange(8)
     still = torch.zeros(2, 8, 4).double()  # @unnoticed: .double(): any format
     still[0] = 1  # cosines and sines of no angle
-    head = torch.randn(1, 8, 1, 8).double()  # @unnoticed: 1, 8, .double(): any head
+    head = torch.randn(1, 8, 1, 8).double()  # @hide
     assert torch.equal(rotate(head, still), head), \
-        "These cosines and sines turn no query and no key."
+        "These cosines and sines turn no query and no key."  # @hide
 
     def last(order: list[int], layers: int, turn: Turns) -> Tensor:
         x: Tensor = model.embedding(tokens[[*order, 5, 6, 7]])[None]
@@ -373,16 +369,16 @@ def a_mask_alone_hints_at_the_order() -> None:
 def heads_of_queries_share_keys() -> None:
     """Sharing KV heads saves memory, but no FLOP of attention."""
     note(r"""
-        In attention, every token has a *key* and a *value*, and later tokens look at them. So a
-        model that writes a text has to keep the keys and values of all tokens so far. How can it
-        keep fewer? Attention works in *heads*, each with its own queries, one for every token. Let
-        several heads of queries use the same keys and values [@gqa]. This is *grouped-query
-        attention*. The heads of keys and values are then called *KV heads*.
+        A model that writes a text keeps the *keys* and *values* of all tokens so far, because
+        attention lets later tokens look at them. How can it keep fewer? Attention works in *heads*,
+        each with its own queries, one for every token. Let several heads of queries use the same
+        keys and values [@gqa]. This is *grouped-query attention*. The heads of keys and values are
+        then called *KV heads*.
 
-        Here `8` heads of queries share `2` KV heads; each of the two serves four heads of queries.
-        There are `2` texts of `6` tokens, and a head has `16` numbers for each token. `few` has the
-        shape of the keys, which is also that of the values. `many` is what it would be without
-        sharing. All are on the device `meta`, where a tensor has a shape and no data:
+        Here `8` heads of queries share `2` KV heads. There are `2` texts of `6` tokens, and a head
+        has `16` numbers for each token. `few` has the shape of the keys, which is also that of the
+        values. `many` is what it would be without sharing. All are on the device `meta`, where a
+        tensor has a shape and no data:
     """)
     b, t, heads, kv_heads, c = 2, 6, 8, 2, 16  # @unnoticed: 2 -> 3, 2 -> 4: any batch, and any heads that share
     with torch.device("meta"):
@@ -409,10 +405,9 @@ def heads_of_queries_share_keys() -> None:
         "In a model with 8 heads of queries, 2 KV heads are a quarter of the bytes to keep."  # @hide
     note(r"""
         With sharing a quarter is kept, because there are `2` KV heads instead of `8`. Does
-        attention also compute less? `written_attention` computes attention as products and a
-        softmax, and `flops` is PyTorch's counter. Each of the two products, scores and weighted
-        sums, takes `2 * b * t * t * heads * c` FLOPs, with `b` texts of `t` tokens and heads of `c`
-        numbers:
+        attention also compute less? `written_attention` computes it as products and a softmax, and
+        `flops` is PyTorch's counter. Each of the two products, scores and weighted sums, takes
+        `2 * b * t * t * heads * c` FLOPs, with `b` texts of `t` tokens and heads of `c` numbers:
     """)
     grouped = flops(lambda: written_attention(q, few, few))  # @inspect grouped as FLOP
     separate = flops(lambda: written_attention(q, many, many))  # @inspect separate as FLOP
@@ -420,8 +415,7 @@ def heads_of_queries_share_keys() -> None:
         "Attention takes as many FLOPs with sharing as without."
     misbelief("Grouped-query attention makes attention cheaper to compute.", r"""
         Attention takes as many FLOPs as before, because every head of queries still looks at every
-        token. What becomes smaller is what is kept. (Making the keys and values becomes cheaper,
-        too, because there are fewer.)
+        token. What becomes smaller is what is kept.
     """)
 
     def key_weights(config: Config) -> int:  # @hide
@@ -433,8 +427,7 @@ def heads_of_queries_share_keys() -> None:
         "Without sharing, the matrix of keys has 64 * 64 weights."  # @hide
 
     note(r"""
-        Llama-3-8B has `32` heads of queries and `8` KV heads. Give it other numbers of KV heads,
-        and see what becomes smaller and what stays:
+        Llama-3-8B has `32` heads of queries and `8` KV heads. Give it other numbers of KV heads:
     """)
 
     def shared_by(  # @hide
@@ -502,13 +495,13 @@ def a_gate_costs_a_third_matrix() -> None:
     note(r"""
         The feed-forward part of a Transformer block works on each token alone. In the first
         Transformer it had two matrices: one turned the $d$ numbers of a token into $4d$, the other
-        turned these into $d$ again. The feed-forward part of Llama has a third matrix, the *gate*.
-        It decides, number by number, how much passes of what another matrix computes. This is
-        *SwiGLU* [@swiglu]:
+        turned these into $d$ again. Llama has a third matrix, the *gate*. It decides, number by
+        number, how much passes of what the matrix up computes. This is *SwiGLU* [@swiglu]:
 
-        - the matrices up and gate each turn the $d$ numbers into $h$;
-        - each number of the gate is multiplied by its sigmoid, which lies between zero and one;
-        - the two rows of $h$ numbers are multiplied, number by number;
+        - up and gate each turn the $d$ numbers into $h$;
+        - each number of the gate is multiplied by its sigmoid, which lies between zero and one; the
+          product is its *SiLU*;
+        - this row of $h$ numbers is multiplied by that of up, number by number;
         - the matrix down turns the product into $d$ numbers.
 
         In code, for `3` texts of `5` tokens with $d = 64$ and $h = 160$:
@@ -520,10 +513,10 @@ def a_gate_costs_a_third_matrix() -> None:
         "SwiGLU computes these four steps."
     note(r"""
         Three matrices have more weights than two. So that the block does not grow, the inner width
-        $h$ is made smaller than $4d$. How much smaller? Two matrices between $d$ and $4d$ have
-        $2 \cdot d \cdot 4d = 8d^2$ weights. Three matrices between $d$ and $h$ have $3dh$. Both are
-        equal if $3dh = 8d^2$, so if $h = \tfrac{8}{3}d$. Llama-2-7B has $d = 4096$. It takes eight
-        thirds of that, rounded up to a multiple of `256` [@llama-code]:
+        $h$ is made smaller than $4d$. Two matrices between $d$ and $4d$ have
+        $2 \cdot d \cdot 4d = 8d^2$ weights, and three between $d$ and $h$ have $3dh$. Both are
+        equal if $h = \tfrac{8}{3}d$. Llama-2-7B has $d = 4096$. It takes eight thirds of that,
+        rounded up to a multiple of `256` [@llama-code]:
     """)
     d = 4096
     exact = 8 * d / 3  # @inspect round(exact)
@@ -571,16 +564,14 @@ def a_gate_costs_a_third_matrix() -> None:
 def each_matrix_costs_two_flops_per_weight() -> None:
     """Each matrix costs two FLOPs per weight and token, and attention's products come on top."""
     note(r"""
-        How many FLOPs does a block of a Transformer take for a token? Start with its matrices. A
-        token meets each weight once, in one multiplication and one addition. So a matrix costs `2`
-        FLOPs for each of its weights and for each token.
+        How many FLOPs does a block of a Transformer take for a token? A token meets each weight of
+        a matrix once, in one multiplication and one addition. So a matrix costs `2` FLOPs for each
+        of its weights and for each token.
 
-        Test this on a block of Llama-3-8B that reads `2048` tokens. It has seven matrices: query,
-        key, value and out in attention, and gate, up and down in the feed-forward part. `Block`
-        builds it on the device `meta`, where a tensor has a shape and no data. PyTorch's
-        `FlopCounterMode` does not know our rule: it looks at the shapes of every product that runs.
-        `by_counter` holds what it counts for each matrix, and `matrices` gives the rows and columns
-        of the seven:
+        Test this on a block of Llama-3-8B that reads `2048` tokens. `Block` builds it on the device
+        `meta`, where a tensor has a shape and no data. PyTorch's `FlopCounterMode` does not know
+        our rule: it looks at the shapes of every product that runs. `by_counter` holds what it
+        counts for each of the seven matrices, and `matrices` gives their rows and columns:
     """)
     tokens = 2048
     with torch.device("meta"):
@@ -604,14 +595,12 @@ def each_matrix_costs_two_flops_per_weight() -> None:
         The seven matrices have {weights / 1e6:.0f} million weights, so they take
         `2 * {weights / 1e6:.0f}` million FLOPs for a token.
 
-        But the counter's total is larger than that of the matrices. The rest belongs to no matrix:
-        attention also multiplies queries by keys, and the softmax's weights by values. In each of
-        these two products, each of $T$ tokens meets each of $T$ tokens with $d$ numbers, in a
-        multiplication and an addition: $2\,T^2 d$ FLOPs. Here $T$ is `2048`, and $d$, the width of
-        the model, is `4096`:
+        But the counter's total is larger. The rest belongs to no matrix: attention also multiplies
+        queries by keys, and the softmax's weights by values. In each of these two products, each of
+        $T$ tokens meets each of $T$ tokens with $d$ numbers, in a multiplication and an addition:
+        $2\,T^2 d$ FLOPs. Here $T$ is `2048`, and $d$, the width of the model, is `4096`:
     """)
-    by_part = {"matrices": sum(by_formula.values()), "all": total}  # @inspect by_part as FLOP
-    rest = by_part["all"] - by_part["matrices"]
+    rest = total - sum(by_formula.values())  # @inspect total as FLOP, rest as FLOP
     assert rest == 2 * (2 * 2048**2 * 4096), \
         "The rest is 2 * 2048**2 * 4096 FLOPs for each of the two products."
     assert total == by_counter["Global"], \
@@ -622,8 +611,7 @@ def each_matrix_costs_two_flops_per_weight() -> None:
     note(rf"""
         With `2048` tokens the two products are {share:.1%} of the block's FLOPs. In a longer text
         their share is larger, because they grow with the square of the tokens, and the matrices'
-        FLOPs only with the tokens. (The counter leaves out norms and softmax, which do a few
-        operations for a number where a matrix does thousands.)
+        FLOPs only with the tokens. (The counter leaves out norms and softmax, which take little.)
     """)
     parts = {
         f"{length:,} tokens": {
@@ -638,8 +626,8 @@ def each_matrix_costs_two_flops_per_weight() -> None:
     each = {length: {n: part / sum(all_.values()) for n, part in all_.items()} for length, all_ in parts.items()}  # @hide
     longest = each["131,072 tokens"]["scores and sums"]  # @hide
     figure(stacks(each, "share of the block's FLOPs"), caption=r"""
-        FLOPs of a block of Llama-3-8B by part, for texts of four lengths. The longer the text, the
-        more of them are attention's two products, which belong to no matrix.
+        FLOPs of a block of Llama-3-8B by part, for texts of four lengths. Scores and sums are
+        attention's two products.
     """, alt=rf"""
         Four stacked bars. In the first, scores and sums are {share:.0%}; in the last,
         {longest:.0%}. Of the rest, gate, up and down are always four fifths.
@@ -658,10 +646,9 @@ def a_counter_may_overlook_attention() -> None:
     note(r"""
         Can PyTorch's FLOP counter be trusted? It counts an operation only if that is on its list.
         Attention can run in two ways: *written out* as products and a softmax, or *fused*, as a
-        single operation, a program called a kernel. Take the same small model in both ways. It
-        reads `3` sequences of `32` tokens, and gives the same result both ways.
-        `flops_by_operation` lists what the counter says for each operation, first of the model with
-        attention written out:
+        single operation, a program called a kernel. Take a small model in both ways. It reads `3`
+        sequences of `32` tokens. `flops_by_operation` lists what the counter says for each
+        operation, first of the model with attention written out:
     """)
     written = Transformer(SMALL, "written").double()
     fused = Transformer(SMALL, "fused").double()

@@ -38,7 +38,7 @@ def turns(
     head: int, tokens: int, start: int = 0, base: float = 10_000.0,
     like: Tensor | None = None,
 ) -> Turns:
-    """Cosines and sines of the angles by which rotary embedding turns the positions from `start` on.
+    """The angles of rotary embedding for `tokens` positions from `start` on, as cosines and sines.
 
     Device and dtype are those of `like`; the angles themselves are float32.
     """
@@ -53,7 +53,10 @@ def turns(
 def rotate(
     x: Float[Tensor, "b t h c"], turn: Turns
 ) -> Float[Tensor, "b t h c"]:
-    """`x` with the first half of each head as x axes and the second as y axes, turned."""
+    """Queries or keys `x`, each turned by the angles of its position; the shape stays.
+
+    The first half of each head are x axes, and the second half y axes.
+    """
     cos, sin = rearrange(turn, "two t half -> two t 1 half")
     along, across = x.chunk(2, dim=-1)
     both = along * cos - across * sin, across * cos + along * sin
@@ -61,7 +64,7 @@ def rotate(
 
 
 class Cache:
-    """The keys and values of one layer, with room for the whole context."""
+    """The KV cache of one layer: keys and values, with room for `context` tokens of each text."""
 
     def __init__(self, config: Config, batch: int, like: Tensor) -> None:
         shape = 2, batch, config.context, config.kv_heads, config.head
@@ -69,7 +72,7 @@ class Cache:
         self.length = 0  # tokens so far
 
     def extended(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-        """Keys and values of all tokens so far, these included."""
+        """Adds keys `k` and values `v` of new tokens, and returns those of all tokens so far."""
         start, self.length = self.length, self.length + k.shape[1]
         self.memory[:, :, start:self.length] = torch.stack([k, v])
         keys, values = self.memory[:, :, :self.length]
@@ -82,7 +85,10 @@ def written_attention(
     v: Float[Tensor, "b s g c"],
     window: int = ALL,
 ) -> Float[Tensor, "b t h c"]:
-    """Attention as products and a softmax; the last query may look at the last `window` keys, and so on back."""
+    """Causal attention in separate operations: for each query, a weighted sum of the values.
+
+    The last query may look at the last `window` keys, the one before it at those one place earlier, and so on.
+    """
     t, s, g = q.shape[1], k.shape[1], k.shape[2]
     q = rearrange(q, "b t (g r) c -> b g r t c", g=g)
     scores = einsum(q, k, "b g r t c, b s g c -> b g r t s")
@@ -101,7 +107,7 @@ def fused_attention(
     v: Float[Tensor, "b s g c"],
     window: int = ALL,
 ) -> Float[Tensor, "b t h c"]:
-    """The same in one call, which never holds all scores at once."""
+    """Causal attention in one call, which never holds all scores: for each query, the same sum."""
     t, s, shared = q.shape[1], k.shape[1], q.shape[2] > k.shape[2]
     q, k, v = (x.transpose(1, 2) for x in (q, k, v))
     causal, seen = t == s > 1, None
@@ -115,7 +121,7 @@ def fused_attention(
 
 
 class Attention(nn.Module):
-    """Grouped-query attention: several heads of queries share one head of keys and values."""
+    """The attention of a block: rows of d numbers in and out; heads of queries share KV heads."""
 
     def __init__(self, config: Config, how: How) -> None:
         super().__init__()
@@ -147,7 +153,7 @@ class Attention(nn.Module):
 
 
 class SwiGLU(nn.Module):
-    """A feed-forward part with a gate: one product says what may pass of the other."""
+    """The feed-forward part of a block, with a gate: rows of d numbers in and out."""
 
     def __init__(self, config: Config) -> None:
         super().__init__()
@@ -161,7 +167,7 @@ class SwiGLU(nn.Module):
 
 
 class Experts(nn.Module):
-    """Several feed-forward parts: a router picks the best few for each token and weighs what they return."""
+    """Several feed-forward parts; each token goes through the few that a router picks for it."""
 
     def __init__(self, config: Config) -> None:
         super().__init__()
@@ -183,7 +189,7 @@ class Experts(nn.Module):
 
 
 class Block(nn.Module):
-    """Attention, then a feed-forward part; each reads a normalized copy and adds to what was there."""
+    """One block of a Transformer, attention and feed-forward part: rows of d numbers in and out."""
 
     def __init__(self, config: Config, how: How = "fused") -> None:
         super().__init__()
@@ -202,7 +208,7 @@ class Block(nn.Module):
 
 
 class Transformer(nn.Module):
-    """Tokens in, a score for every possible next token out."""
+    """A language model: tokens in, logits out, one score for each token of the vocabulary."""
 
     def __init__(self, config: Config, how: How = "fused") -> None:
         super().__init__()
@@ -219,7 +225,7 @@ class Transformer(nn.Module):
             self.head.weight = self.embedding.weight
 
     def caches(self, batch: int) -> list[Cache]:
-        """An empty cache for each layer."""
+        """An empty KV cache for each layer, with room for `batch` texts."""
         like = self.embedding.weight
         return [Cache(self.config, batch, like) for _ in self.blocks]
 

@@ -12,7 +12,7 @@ ALL = 10**9  # tokens: no text is as long, so such a window hides nothing
 
 @dataclass(frozen=True)
 class Config:
-    """The numbers that a model's shapes follow from."""
+    """The sizes of a model: layers, width, heads, KV heads, inner width, vocabulary, context."""
 
     layers: int
     width: int
@@ -55,12 +55,15 @@ class Config:
 
     @property
     def kv_width(self) -> int:
-        """Numbers in all keys of one token, and in all its values."""
+        """Numbers in all keys of one token, and as many in all its values."""
         return self.kv_heads * self.head
 
 
 def matrices(config: Config) -> dict[str, tuple[int, int]]:
-    """Rows and columns of each matrix of one block, with one expert; a token's numbers go in by the rows."""
+    """Rows and columns of each of the seven matrices of one block, by name.
+
+    With experts, those of one expert. A token's numbers go in by the rows.
+    """
     d, h = config.width, config.hidden
     q, kv = config.query_width, config.kv_width
     return {
@@ -70,7 +73,10 @@ def matrices(config: Config) -> dict[str, tuple[int, int]]:
 
 
 def block_weights(config: Config) -> int:
-    """Weights in the matrices of one block that a token meets: with experts, the router and the active ones."""
+    """Weights in the matrices of one block that a token meets.
+
+    With experts, these are the router's and those of the active experts.
+    """
     dense = sum(rows * cols for rows, cols in matrices(config).values())
     more = (config.active - 1) * expert_weights(config)
     router = config.width * config.experts * (config.experts > 1)
@@ -78,18 +84,18 @@ def block_weights(config: Config) -> int:
 
 
 def expert_weights(config: Config) -> int:
-    """Weights of one feed-forward part."""
+    """Weights of one feed-forward part: its matrices gate, up and down."""
     return 3 * config.width * config.hidden
 
 
 def idle_weights(config: Config) -> int:
-    """Weights of the experts of all layers that a token does not go through."""
+    """Weights of the experts, in all layers, that a token does not go through."""
     idle = config.experts - config.active
     return config.layers * idle * expert_weights(config)
 
 
 def parameter_count(config: Config) -> int:
-    """All parameters: matrices and gains of the blocks, the last gain, embedding and head."""
+    """All parameters of a model: its blocks, its last norm, the embedding and the head."""
     d = config.width
     biases = (config.query_width + 2 * config.kv_width) * config.bias
     gains = 2 * d + 2 * config.head * config.normed
@@ -99,7 +105,7 @@ def parameter_count(config: Config) -> int:
 
 
 def attention_flops(config: Config, tokens: int, context: int) -> int:
-    """FLOPs of scores and weighted sums in all layers where each token is scored against `context` others.
+    """FLOPs of scores and weighted sums in all layers, where each token looks at `context` tokens.
 
     Of these it looks at no more than the window.
     """
@@ -108,7 +114,10 @@ def attention_flops(config: Config, tokens: int, context: int) -> int:
 
 
 def forward_flops(config: Config, tokens: int, context: int) -> int:
-    """FLOPs of a forward pass: two per weight and token, the head included, and attention."""
+    """FLOPs of a forward pass over `tokens` tokens, each of which looks at `context` tokens.
+
+    Two for each weight and token, the head included, and those of attention.
+    """
     blocks = config.layers * block_weights(config)
     head = config.vocabulary * config.width
     pairs = attention_flops(config, tokens, context)
@@ -140,7 +149,7 @@ def activation_bytes(
 
 
 def cache_bytes(config: Config, tokens: int, width: int = 2) -> int:
-    """Bytes of the keys and values of `tokens` tokens of one text in all layers, `width` bytes a number.
+    """Bytes of the KV cache for `tokens` tokens of one text, in all layers.
 
     Of them no more are kept than a token looks at.
     """

@@ -44,7 +44,7 @@ def generating() -> None:
 
 
 def one_by_one(model: Transformer, tokens: Tensor) -> Tensor:
-    """The model's scores for tokens that it is shown one at a time, with a cache."""
+    """The model's logits for tokens that it reads one at a time, with a KV cache."""
     caches = model.caches(len(tokens))
     singles = tokens.split(1, dim=1)
     return torch.cat([model(token, caches) for token in singles], dim=1)
@@ -126,7 +126,7 @@ def a_cache_gives_the_same_answer_for_less() -> None:
 
 
 def weighed_cache(config: Config, batch: int = 1) -> int:
-    """Bytes of the cache of a model in bfloat16, built without data."""
+    """Bytes of the KV cache of `batch` full texts, from its tensors, in bfloat16."""
     with torch.device("meta"):
         like = torch.empty((), dtype=torch.bfloat16)
         return config.layers * Cache(config, batch, like).memory.nbytes
@@ -198,21 +198,21 @@ def a_token_leaves_its_keys_and_values() -> None:
 
 
 def decoding_bytes(config: Config, batch: int, context: int) -> int:
-    """Bytes to read for one token in each of `batch` sequences: all weights once, every cache once."""
+    """Bytes read to write one token of each of `batch` texts: the weights once, every cache once."""
     head = config.vocabulary * config.width
     weights = config.layers * block_weights(config) + head
     return 2 * weights + batch * cache_bytes(config, context)
 
 
 def full_caches(model: Transformer, batch: int, tokens: int) -> list[Cache]:
-    """Caches that hold so many tokens of each sequence, with any values: counting does not look at them."""
+    """A KV cache for each layer that already holds `tokens` tokens of each text, with any values."""
     caches = model.caches(batch)
     for cache in caches:
         cache.length = tokens
     return caches
 
 
-MODEST = Config(4, 256, 8, 2, 704, 2000, 512)  # small enough to be counted in a moment
+MODEST = Config(layers=4, width=256, heads=8, kv_heads=2, hidden=704, vocabulary=2000, context=512)
 
 
 def reading_is_work_and_writing_is_waiting() -> None:
@@ -299,8 +299,8 @@ def reading_is_work_and_writing_is_waiting() -> None:
         """)
 
 
-HEAVY = Config(2, 1024, 16, 4, 2816, 2000, 64)  # heavier than the cache of most processors
-LIGHT = replace(HEAVY, width=64, hidden=176, vocabulary=20)  # as many calls, and hardly a weight
+HEAVY = Config(layers=2, width=1024, heads=16, kv_heads=4, hidden=2816, vocabulary=2000, context=64)
+LIGHT = replace(HEAVY, width=64, hidden=176, vocabulary=20)  # as many calls, hardly a weight
 
 
 def bandwidth_sets_the_pace() -> None:
@@ -412,7 +412,7 @@ def a_processor_waits_for_weights_too() -> None:
 
 
 def step_seconds(config: Config, batch: int, context: int) -> float:
-    """Seconds of a decoding step on an H100 at best: products with weights, then attention over the caches."""
+    """Seconds at best to write one token of each of `batch` texts on an H100."""
     weights = decoding_bytes(config, 1, 0) / BANDWIDTH
     products = max(weights, forward_flops(config, batch, 0) / PEAK)
     caches = batch * cache_bytes(config, context) / BANDWIDTH
@@ -421,7 +421,7 @@ def step_seconds(config: Config, batch: int, context: int) -> float:
 
 
 def pace_of(config: Config, batch: int, context: int) -> float:
-    """Tokens per second of all sequences together on an H100, at best."""
+    """Tokens per second of `batch` texts together on an H100, at best."""
     return batch / step_seconds(config, batch, context)
 
 
@@ -431,7 +431,7 @@ MEMORY = H100.reported or H100.memory  # bytes: what its driver shows, where som
 def room_for(
     config: Config, context: int, cards: int = 1, memory: int = MEMORY
 ) -> int:
-    """Sequences of that context whose caches fit beside the weights, if nothing else takes any memory."""
+    """How many texts of `context` tokens have room for their KV caches beside the weights."""
     left = cards * memory - 2 * parameter_count(config)
     return left // cache_bytes(config, context)
 
@@ -684,7 +684,7 @@ def beyond_some_context_no_batch_helps() -> None:
 
 
 def cache_intensity(heads: int, kv_heads: int, batch: int) -> float:
-    """FLOPs of attention over a cache for each byte of the cache, for one new token, in bfloat16."""
+    """FLOPs that attention does with each byte of the KV cache, for one new token in bfloat16."""
     with torch.device("meta"):
         q = torch.empty(batch, 1, heads, 128, dtype=torch.bfloat16)
         k = torch.empty(batch, 1024, kv_heads, 128, dtype=torch.bfloat16)
@@ -846,7 +846,7 @@ def guesses_pay_if_they_are_often_right() -> None:
 
 
 def random_model(config: Config) -> Transformer:  # @stepover
-    """A model on the card in bfloat16, with random weights that never were anywhere else."""
+    """A model of these sizes on the card, in bfloat16, with random weights."""
     with torch.device("meta"):
         model = Transformer(config).bfloat16()
     model.to_empty(device="cuda")
@@ -857,7 +857,7 @@ def random_model(config: Config) -> Transformer:  # @stepover
 
 
 def time_writing(model: Transformer, batch: int, context: int) -> Timing:  # @stepover
-    """One token for each of `batch` sequences, the last of its context, all launches in one graph."""
+    """The time to write the last of `context` tokens of each of `batch` texts, in one graph."""
     token = torch.zeros(batch, 1, dtype=torch.int64, device="cuda")
     caches = model.caches(batch)
     for cache in caches:

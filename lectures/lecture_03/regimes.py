@@ -24,8 +24,8 @@ from .figures import plot_lanes, plot_lines
 from .published import LLAMA_3_8B
 
 H100 = CARDS["H100 SXM"]
-PEAK, BANDWIDTH = 1979e12 / 2, H100.bandwidth  # dense bfloat16; held against the card in the first section
-LAUNCH = 5e-6  # seconds, assumed: what handing one operation to a GPU costs
+PEAK, BANDWIDTH = 1979e12 / 2, H100.bandwidth  # of an H100: FLOP/s in dense bfloat16, and bytes/s
+LAUNCH = 5e-6  # seconds to hand one operation to a GPU, assumed
 
 
 def three_regimes() -> None:
@@ -55,7 +55,7 @@ def three_regimes() -> None:
 
 
 class Operation(NamedTuple):
-    """One operation that PyTorch carried out: FLOPs where a formula is known, and bytes."""
+    """One operation that PyTorch ran: its name, its FLOPs, and the bytes it read and wrote."""
 
     name: str
     flops: int
@@ -64,7 +64,7 @@ class Operation(NamedTuple):
 
     @property
     def moved(self) -> int:
-        """Bytes in and out."""
+        """Bytes read and written together."""
         return self.read + self.written
 
 
@@ -72,7 +72,7 @@ OVERWRITES = "copy_", "fill_", "zero_"  # operations that read nothing of the te
 
 
 class Traffic(Watching):
-    """Inside, notes every operation with the bytes of the tensors that go in and come out.
+    """Lists every operation that runs inside, with its FLOPs and the bytes that it moves.
 
     A view moves nothing, and neither does memory that is only reserved. An embedding reads the rows that are looked
     up, not its table. What is overwritten is not read, and nothing is read for its shape alone.
@@ -109,19 +109,19 @@ def shares_memory(given: list[Tensor], results: list[Tensor]) -> bool:
 
 
 def bytes_of(tensors: list[Tensor]) -> int:
-    """Bytes of the tensors; of one that repeats its memory, the memory."""
+    """Bytes of these tensors together; of one that repeats its memory, the memory."""
     return sum(min(t.nbytes, t.untyped_storage().nbytes()) for t in tensors)
 
 
 def operations_of(call: Callable[[], object]) -> list[Operation]:  # @stepover
-    """What the call does, operation by operation, without gradients."""
+    """The operations that a call runs, each with its FLOPs and the bytes read and written."""
     with torch.no_grad(), Traffic() as traffic:
         call()
     return traffic.operations
 
 
 def bytes_moved(call: Callable[[], object]) -> int:  # @stepover
-    """Bytes that go into and come out of all operations of the call."""
+    """Bytes that all operations of a call read and write together."""
     return sum(op.moved for op in operations_of(call))
 
 
@@ -269,7 +269,7 @@ def the_intensity_bounds_the_utilization() -> None:
 
 
 def shares(parts: Mapping[str, float]) -> dict[str, float]:
-    """Each part as a share of all."""
+    """Each part divided by the sum of all parts."""
     total = sum(parts.values())
     return {name: part / total for name, part in parts.items()}
 
@@ -294,7 +294,7 @@ class KernelNorm(RMSNorm):
 def block_operations(
     tokens: int, config: Config = LLAMA_3_8B
 ) -> list[Operation]:
-    """What a block does with `tokens` tokens in bfloat16 on a card: attention written out, each norm one kernel."""
+    """The operations of one block that reads `tokens` tokens in bfloat16, attention written out."""
     with torch.device("meta"):
         block = Block(config, "written")
         block.before_attention = KernelNorm(config.width)
@@ -306,7 +306,7 @@ def block_operations(
 
 
 def seconds_at_best(op: Operation) -> float:
-    """Seconds on the H100 with perfect use of its arithmetic or of its memory, whichever takes longer.
+    """Seconds of an operation on an H100: of its FLOPs or its bytes, whichever takes longer.
 
     Nothing is taken to stay in the card's cache from one operation to the next.
     """
@@ -319,7 +319,7 @@ KINDS = {"mm": "products with weights", "bmm": "products in attention"}
 def by_kind(
     operations: Sequence[Operation], price: Callable[[Operation], float]
 ) -> dict[str, float]:
-    """The price of all operations, added up for each kind of them."""
+    """FLOPs, bytes or seconds of all operations, added up for each of three kinds."""
     found = dict.fromkeys([*KINDS.values(), "all in between"], 0.0)
     for op in operations:
         found[KINDS.get(op.name, "all in between")] += price(op)
@@ -410,24 +410,24 @@ def a_block_moves_more_than_it_multiplies() -> None:
 
 
 def normalized(x: Tensor, gain: Tensor) -> Tensor:
-    """RMSNorm, one operation at a time."""
+    """RMSNorm of `x`, one operation after the other; same shape."""
     return x * (x.pow(2).mean(-1, keepdim=True) + 1e-5).rsqrt() * gain
 
 
 def gated(gate: Tensor, up: Tensor) -> Tensor:
-    """What SwiGLU does between its products."""
+    """`F.silu(gate) * up`: two elementwise operations, as in SwiGLU."""
     return F.silu(gate) * up
 
 
 def lifted(x: Tensor) -> Tensor:
-    """Ten additions."""
+    """`x + 10`, computed in ten additions, one after the other."""
     for _ in range(10):
         x = x + 1
     return x
 
 
 def passes(call: Callable[..., Tensor], *given: Tensor) -> tuple[float, float]:
-    """Bytes moved as they are written, and at least, in units of what comes out."""
+    """Passes over memory of a call, in sizes of its result: as PyTorch runs it, and fused."""
     made = call(*given)
     least = bytes_of([*given, made])
     return bytes_moved(partial(call, *given)) / made.nbytes, least / made.nbytes
@@ -493,7 +493,7 @@ def in_tiles(  # @stepover
     k: Float[Tensor, "n d"],
     v: Float[Tensor, "n d"],
 ) -> tuple[Float[Tensor, "n d"], int]:
-    """Causal attention of one head that looks at `rows` tokens at a time, and how many numbers it loads for that."""
+    """Causal attention of one head in tiles of `rows` tokens: its result, and numbers loaded."""
     n, d = q.shape
     mask = torch.full((rows, rows), -torch.inf).triu(1)
     mixed, loaded = torch.empty_like(q), 0
@@ -518,7 +518,7 @@ def in_tiles(  # @stepover
 
 @one_thread()
 def most_made(call: Callable[[], object]) -> int:  # @stepover
-    """Bytes of what operations of the call make, when they are most."""
+    """The most bytes that results of the call's operations take up at once."""
     with Alive() as watch:
         call()
     return watch.most
@@ -760,7 +760,7 @@ def even_one_number_takes_microseconds() -> None:
 
 
 class Wait(NamedTuple):
-    """Seconds that a block takes on an H100 at best: what its operations wait for, and what launching them takes."""
+    """Seconds of one block on an H100 at best: arithmetic, memory, and launches."""
 
     arithmetic: float  # of operations that wait for it longer than for memory
     memory: float      # of all others
@@ -773,7 +773,7 @@ class Wait(NamedTuple):
 
 
 def waits(tokens: int, config: Config = LLAMA_3_8B) -> Wait:
-    """What a block of so many tokens waits for on an H100, at best."""
+    """Seconds of one block that reads `tokens` tokens on an H100, by what it waits for."""
     done = block_operations(tokens, config)
     bound = [op for op in done if op.flops / PEAK > op.moved / BANDWIDTH]
     work, both = (sum(map(seconds_at_best, ops)) for ops in (bound, done))
@@ -977,7 +977,7 @@ def one_change_tells_what_a_block_waits_for() -> None:
 
 
 def three_ways(tokens: int) -> tuple[dict[str, Timing], dict[str, Tensor]]:  # @stepover
-    """A block of Llama-3-8B on the card: launched by PyTorch, compiled, in a graph, and compiled in a graph.
+    """Times of a block on the card: eager, compiled, in a graph, and both; and two results.
 
     What comes back are the time of each way and what the first two computed.
     """
@@ -997,7 +997,7 @@ def three_ways(tokens: int) -> tuple[dict[str, Timing], dict[str, Tensor]]:  # @
 
 
 def between_on_card(tokens: int) -> float:  # @stepover
-    """The share of a block's time that is left when its products are taken out, written-out attention, in graphs."""
+    """The share of a block's time on the card that is not the time of its products."""
     block = Block(LLAMA_3_8B, "written").cuda().bfloat16()
     x = torch.randn(1, tokens, LLAMA_3_8B.width, device="cuda").bfloat16()
     turn = turns(LLAMA_3_8B.head, tokens, like=x)

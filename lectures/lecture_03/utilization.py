@@ -55,12 +55,11 @@ def training_costs_six_per_weight_and_twelve_per_pair() -> None:
         Each product takes a multiplication and an addition. So each of the $N$ weights takes
         $3 \cdot 2 = 6$ FLOPs.
 
-        *Attention.* In each layer it also has two products without weights: queries by keys, and
-        softmax weights by values. In each of them the token meets the $T$ tokens of its context
+        *Attention.* In each layer it has two products without weights: queries by keys, and softmax
+        weights by values. In each, the token meets all $T$ tokens of its text, later ones included,
         with $d$ numbers, the width of the model, in a multiplication and an addition: $2\,d\,T$
-        FLOPs. (Later tokens, which the mask hides, are counted, too.) The backward pass takes twice
-        that, so it is $3 \cdot 2\,d\,T$ in all. So each of the $L$ layers takes
-        $2 \cdot 3 \cdot 2\,d\,T = 12\,d\,T$ FLOPs. Together:
+        FLOPs. The backward pass takes twice that again, so it is $3 \cdot 2\,d\,T$ in all. So each
+        of the $L$ layers takes $2 \cdot 3 \cdot 2\,d\,T = 12\,d\,T$ FLOPs. Together:
 
         [@eq:training]: $$
         \text{FLOPs of training on a token} = 6N + 12\,L\,d\,T
@@ -102,10 +101,8 @@ def training_costs_six_per_weight_and_twelve_per_pair() -> None:
         "With the embedding, 7.2 % more weights would be counted."  # @hide
     note(rf"""
         So the formula is right: `6 * 88320` FLOPs for the weights and `12 * 2 * 64 * 32` for
-        attention are {per_token:,} for each token.
-
-        The first term is the same for any text, and the second grows with the context. Which of
-        them is larger? Choose a context and a model:
+        attention are {per_token:,} for each token. The first term is the same for any text, and the
+        second grows with the context $T$. Which is larger?
     """)
     models = {"Llama-3-8B": LLAMA_3_8B, "Llama-3-70B": LLAMA_3_70B}  # @hide
 
@@ -122,7 +119,7 @@ def training_costs_six_per_weight_and_twelve_per_pair() -> None:
             In Llama-3-8B attention takes more at `32768` tokens. In Llama-3-70B it takes more only
             at `65536`: its weights grow with the square of the width, attention with the width.
         """,
-        caption="FLOPs of training on one token: those of the weights, and those of attention, where each token meets all tokens of the context.",
+        caption="FLOPs of training on one token: those of the weights, and those of attention.",
         alt="A bar of two parts, the FLOPs of weights and those of attention.")  # @hide
     below = [
         place for place, cost in grid.items()
@@ -137,7 +134,7 @@ def training_costs_six_per_weight_and_twelve_per_pair() -> None:
     note(rf"""
         In short texts the weights take more, and in long ones attention. With `8192` tokens of
         context, the weights of Llama-3-8B take {part["weights, 6N"] / 1e9:.1f} GFLOP for a token,
-        and attention {part["attention, 12LdT"] / 1e9:.1f} GFLOP.
+        and attention {part["attention, 12LdT"] / 1e9:.1f}.
     """)
     question(r"""
         Llama-3-8B has `7504658432` weights in the matrices of its blocks and its head, `32` layers
@@ -197,8 +194,7 @@ def a_causal_mask_needs_half_the_pairs() -> None:
     note(r"""
         In attention, the query of a token is multiplied by the keys of the tokens that it looks at;
         the result is a *score*. No token looks at a later one. So about half of all pairs of a
-        query and a key are hidden, by the *causal mask*. Written-out attention computes all scores,
-        and then throws the hidden ones away. Can a program skip them?
+        query and a key are hidden, by the *causal mask*. Can a program skip them?
 
         Most of them. Cut the queries into groups, and multiply each group only by the keys up to
         its own last token. Here are `4` queries $q$ in two groups, with `4` keys $k$:
@@ -210,10 +206,10 @@ def a_causal_mask_needs_half_the_pairs() -> None:
         | $q_3$ | needed | needed | needed | hidden |
         | $q_4$ | needed | needed | needed | needed |
 
-        The table has four quarters, and one of them is skipped. So $3/4$ of the scores are
-        computed. With $m$ groups the table has $m^2$ such squares. In the first row of squares one
-        is computed, in the second two, and in the last all $m$. That is $1 + 2 + \dots + m$, or
-        $m(m+1)/2$, of $m^2$. So the share of the scores that are computed is
+        One of the four quarters is skipped, so $3/4$ of the scores are computed. With $m$ groups
+        there are $m^2$ such squares. In the first row of squares one is computed, in the second
+        two, and in the last all $m$: together $1 + 2 + \dots + m$, or $m(m+1)/2$. So the share of
+        the scores that are computed is
 
         $$
         \frac{m + 1}{2m}.
@@ -221,7 +217,7 @@ def a_causal_mask_needs_half_the_pairs() -> None:
 
         With $m = 2$ that is $3/4$, and with more groups it comes near one half. Check it with `64`
         tokens. `in_groups` computes attention in groups of `size` queries, so `64 // m` for `m`
-        groups, with written-out attention for each group, and `flops` counts:
+        groups, and `flops` counts:
     """)
     b, t, h, n = 1, 64, 2, 8  # @unnoticed: 1, 2, 8: any batch and heads
     q, k, v = torch.randn(3, b, t, h, n).double()  # @unnoticed: .double(): any format
@@ -243,9 +239,9 @@ def a_causal_mask_needs_half_the_pairs() -> None:
         "With 1, 2, 4 and 32 groups, (m + 1) / 2m of the FLOPs are left."
     note(r"""
         A *fused kernel*, a program that computes all of attention in one call, works in such
-        groups. So it computes about half of the scores. That is why attention is counted in two
-        ways: codebases that count all pairs count twice as many FLOPs as those that count only the
-        pairs that the mask leaves.
+        groups. So it computes about half of the scores. That is why codebases that count all pairs
+        count twice as many FLOPs for attention as those that count only the pairs that the mask
+        leaves.
     """)
     tiles = {
         f"{m} groups": [
@@ -347,7 +343,7 @@ def per_pair_checkpointed(tokens: int) -> float:
 
 
 class Convention(NamedTuple):
-    """How a codebase counts the FLOPs of training: six per parameter, and something for attention.
+    """How a codebase counts the FLOPs of training: which weights, and how much for attention.
 
     The gains of the norms, which some leave out, are counted here: they are too few to be seen.
     """
@@ -356,7 +352,7 @@ class Convention(NamedTuple):
     attention: int   # FLOPs per layer, number of a query, and token of context
 
     def flops_per_token(self, config: Config, context: int) -> int:
-        """FLOPs of training on one token."""
+        """FLOPs of training on one token of a text of `context` tokens."""
         weights, pairs = parameter_count(config), config.layers * context
         if not (self.embedding or config.tied):
             weights -= config.vocabulary * config.width
@@ -467,13 +463,13 @@ def mfu_is_measured_here() -> None:
         F.cross_entropy(logits, tokens.flatten()).backward()
 
     x = torch.randn(512, 512)
-    with one_thread():
-        products = flops(step)  # @measure products as FLOP
+    with one_thread():  # @hide
+        products = flops(step)
     product = quickest(lambda: x @ x, 10)  # @measure product as s
     pace = quickest(step, 10)  # @measure pace as s
-    least = 3 * forward_flops(config, context, 0)
+    least = 3 * forward_flops(config, context, 0)  # @hide
     assert least <= products < 2 * least, \
-        "The step that is timed has a forward and a backward pass."
+        "The step that is timed has a forward and a backward pass."  # @hide
     reached = flops(lambda: x @ x) / product  # @measure reached as FLOP/s
     rate = context / pace  # @measure rate as tokens/s
     mfu = {
@@ -485,8 +481,9 @@ def mfu_is_measured_here() -> None:
         "By nanoGPT's formula, the MFU is 32 % higher than by Megatron-LM's."
     note(r"""
         So the same step has four MFUs, one for each formula. Which one says what the machine
-        computes? Let PyTorch count the FLOPs of a step with attention written out, and divide them
-        by the same time and the same rate:
+        computes? Let PyTorch count the FLOPs of a step with attention written out, on the device
+        `meta`, where a tensor has a shape and no data. Divide them by the same time and the same
+        rate:
     """)
     with torch.device("meta"):
         model = Transformer(config, "written")
@@ -528,8 +525,8 @@ def recomputation_is_work_but_not_the_models() -> None:
         \frac{\text{FLOPs that the card computed}}{\text{FLOPs that the model needs}}.
         $$
 
-        Count both for a training step of a small model. `model` is not checkpointed. In `lean`,
-        `Checkpointed` makes each block keep only its input:
+        Count both for a training step of a small model. In `lean`, a second model of the same
+        sizes, `Checkpointed` makes each block keep only its input:
     """)
     with torch.device("meta"):
         model = Transformer(SMALL, "written")
@@ -547,15 +544,15 @@ def recomputation_is_work_but_not_the_models() -> None:
     assert 1.25 < palm < 4 / 3, \
         "In PaLM's run a quarter was computed again, less than a whole forward pass."  # @hide
     note(rf"""
-        So with checkpointing HFU is {factor:.2f} times MFU. The card is busier, but with work that
+        So with checkpointing HFU is {factor:.2f} times MFU: the card is busier, but with work that
         does not train the model faster. PaLM, a large model of Google, was trained with an HFU of
-        `57.8%` and an MFU of `46.2%` [@palm]. So its cards computed {palm:.2f} times what the model
+        `57.8%` and an MFU of `46.2%` [@palm], so its cards computed {palm:.2f} times what the model
         needs.
     """)
     misbelief("A higher utilization means a faster run.", r"""
-        That is wrong of HFU: a run with a higher HFU may be slower, because it computes things
-        twice. It is right of MFU, on the same cards and with the same formula, because MFU is the
-        tokens per second times a constant.
+        Not if it is HFU: a run with a higher HFU may be slower, because it computes things twice.
+        With a higher MFU, on the same cards and by the same formula, a run is faster, because MFU
+        is the tokens per second times a constant.
     """)
     step = {"what the model needs": 1.0}  # @hide
     figure(stacks({"usual": step, "checkpointed": {**step, "computed again": factor - 1}}, "FLOPs of a step, of what the model needs"),
@@ -572,7 +569,7 @@ def recomputation_is_work_but_not_the_models() -> None:
 
 
 class Checkpointed(nn.Module):
-    """A block that keeps its input alone."""
+    """A block with the same result that keeps only its input for the backward pass."""
 
     def __init__(self, block: nn.Module) -> None:
         super().__init__()

@@ -50,7 +50,7 @@ def the_whole_model() -> None:
 
 
 def parts_of(config: Config) -> dict[str, float]:
-    """Parameters of the model built without data: in tables, in attention, in feed-forward parts."""
+    """Parameters in tables, in attention and in feed-forward parts of a model without data."""
     with torch.device("meta"):
         model = Transformer(config)
     sizes = {name: p.numel() for name, p in model.named_parameters()}
@@ -225,13 +225,13 @@ def the_rule_of_two_flops_counts_no_embedding() -> None:
 # --- a run
 
 RUN = Config(layers=2, width=128, heads=4, kv_heads=2, hidden=352, vocabulary=27, context=32)
-STEPS, BATCH, RATE = 240, 4, 3e-3  # steps, sequences in each, the highest learning rate
-WORDS = 32
+STEPS, BATCH, RATE = 240, 4, 3e-3  # steps, texts in each, the highest learning rate
+WORDS = 32  # in the lexicon of the made-up language
 TOKENS = BATCH * RUN.context  # in a step
 
 
 def lexicon(count: int = WORDS) -> Int[Tensor, "word letter"]:
-    """Words of three letters and a space, all different; the space is 0, the letters are 1 to 26."""
+    """`count` different words of four tokens: three letters, 1 to 26, and a space, 0."""
     draws = torch.Generator().manual_seed(3)
     chosen = torch.randperm(26**3, generator=draws)[:count]
     letters = [1 + chosen // 26**place % 26 for place in (2, 1, 0)]
@@ -241,7 +241,7 @@ def lexicon(count: int = WORDS) -> Int[Tensor, "word letter"]:
 def write_text(
     words: Int[Tensor, "word letter"], sequences: int, draws: torch.Generator
 ) -> Int[Tensor, "sequences seq"]:
-    """Sequences of words drawn at random, each after a space, one token longer than the context."""
+    """`sequences` texts of random words, each after a space, one token longer than the context."""
     shape = sequences, RUN.context // 4
     drawn = torch.randint(len(words), shape, generator=draws)
     body = words[drawn].flatten(1)
@@ -249,7 +249,7 @@ def write_text(
 
 
 def spelled(tokens: Int[Tensor, "seq"]) -> str:
-    """The letters of tokens."""
+    """Tokens as text: 0 is the space, and 1 to 26 are the letters a to z."""
     return "".join(" abcdefghijklmnopqrstuvwxyz"[i] for i in tokens.tolist())
 
 
@@ -329,13 +329,13 @@ def a_text_with_a_known_entropy() -> None:
 
 
 def loss_of(model: Transformer, text: Int[Tensor, "sequences seq"]) -> Tensor:
-    """Mean surprise of the model at every token but the first."""
+    """The model's loss on texts, in nats: its mean surprise at every token but the first."""
     scores = model(text[:, :-1])
     return F.cross_entropy(scores.flatten(0, 1), text[:, 1:].flatten())
 
 
 def fresh_model() -> Transformer:  # @stepover
-    """The model before its first step, the same every time."""
+    """The untrained model of the run, the same every time."""
     model, start = Transformer(RUN, "written"), torch.Generator().manual_seed(1)
     for parameter in model.parameters():
         if parameter.dim() == 2:
@@ -344,7 +344,7 @@ def fresh_model() -> Transformer:  # @stepover
 
 
 class Prices(NamedTuple):
-    """What this machine takes on one thread: FLOPs and bytes in a second, and seconds of a call."""
+    """Speeds of this machine on one thread: FLOP/s, bytes/s, and seconds of a call."""
 
     rate: float
     bandwidth: float
@@ -353,7 +353,7 @@ class Prices(NamedTuple):
 
 @cache
 def prices() -> Prices:  # @stepover
-    """The rate of a product, the bandwidth of an addition, and the time of adding one number."""
+    """Measured on one thread: FLOP/s of a product, bytes/s of an addition, seconds of a call."""
     a, many, one = torch.randn(512, 512), torch.randn(2**18), torch.zeros(1)
     rate = 2 * 512**3 / quickest(lambda: a @ a, 10)
     bandwidth = 2 * many.nbytes / quickest(lambda: many + 1)
@@ -362,7 +362,7 @@ def prices() -> Prices:  # @stepover
 
 @one_thread()
 def operations_of_a_step() -> list[Operation]:  # @stepover
-    """What the second step of a run does, forward, backward and in the optimizer."""
+    """The operations of one training step: forward, backward and the optimizer's."""
     model = fresh_model()
     text = write_text(lexicon(), BATCH, torch.Generator().manual_seed(2))
     optimizer = torch.optim.AdamW(model.parameters(), fused=True)
@@ -378,7 +378,7 @@ def operations_of_a_step() -> list[Operation]:  # @stepover
 
 @cache
 def step_at_best() -> float:  # @stepover
-    """Seconds of a step: each operation takes a call, and its arithmetic or its bytes, whichever takes longer."""
+    """Predicted seconds of a training step: of each operation, its FLOPs or bytes, and its call."""
     here = prices()
     return sum(
         max(op.flops / here.rate, op.moved / here.bandwidth) + here.call
@@ -499,7 +499,7 @@ def the_run_is_predicted() -> None:
 
 
 class Run(NamedTuple):
-    """What a training run left: its model, the loss of every step, and the seconds that its thread computed on it."""
+    """What a training run left: its model, and for every step its loss and its seconds."""
 
     model: Transformer
     losses: list[float]
@@ -514,7 +514,7 @@ def rate_at(step: int) -> float:
 @cache
 @one_thread()
 def trained() -> Run:  # @stepover
-    """The run, done once for all sections that look at it, on one thread."""
+    """The trained model, with the loss and the seconds of each step; the run is done once."""
     model, words = fresh_model(), lexicon()
     data = torch.Generator().manual_seed(2)
     parameters = model.parameters()
@@ -643,7 +643,7 @@ def its_time_is_measured() -> None:
 def most_alive(  # @stepover
     model: Transformer, text: Int[Tensor, "sequences seq"]
 ) -> tuple[int, int]:
-    """Bytes of what a second training step makes, when they are most, and of Adam's averages."""
+    """The most bytes of results that a training step holds at once, and those of Adam's averages."""
     optimizer = torch.optim.AdamW(model.parameters(), fused=True)
     watch = Alive()
     for _ in range(2):  # the first step makes the averages
