@@ -38,18 +38,18 @@ def a_rank_sees_its_own_memory_alone() -> None:
     """A rank is a process with memory of its own."""
     note(r"""
         To use many cards, we start many processes, one for each card. Such a process is called a
-        *rank*. All ranks run the same program. What tells them apart is a number, counted from
-        zero: rank 0, rank 1, and so on. All ranks together are a *process group*.
+        *rank*. All ranks run the same program, and each has a number, counted from zero: rank 0,
+        rank 1, and so on. All ranks together are a *process group*.
 
-        Four ranks ran the code of this section, on processors in place of cards. A line that says
-        `rank` gave a different value on each of them. Then the page shows one value for each rank:
+        Four ranks ran the code of this section, on processors in place of cards. Where a value
+        differs from rank to rank, the page shows all four:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()  # @inspect rank, ranks
     mine = 10**rank * torch.arange(1, 5)  # @inspect mine
     note(r"""
-        Each rank made a tensor of its own. The place of the digit says which rank made it: ones are
-        of rank 0, tens of rank 1, and so on. In a sum, the digits will say whose numbers are in it.
-        `from_all_ranks` asks all ranks for a value and returns the answers in the order of ranks:
+        Each rank made a tensor of its own: rank 0 has ones, rank 1 tens, rank 2 hundreds and rank 3
+        thousands. So a number says by its digits which rank made it. `from_all_ranks` collects a
+        value from every rank, in the order of ranks:
     """)
     start = from_all_ranks(mine.tolist())
     assert start[0] == [1, 2, 3, 4], "Rank 0 has ones."
@@ -58,12 +58,12 @@ def a_rank_sees_its_own_memory_alone() -> None:
     if rank == 0:
         mine[0] = 9  # @unnoticed: 0: any place
     changed = from_all_ranks(mine.tolist())
-    same = [changed[r] == start[r] for r in range(ranks)]  # @inspect same
-    assert same == [False, True, True, True], \
+    untouched = [changed[r] == start[r] for r in range(ranks)]  # @inspect untouched
+    assert untouched == [False, True, True, True], \
         "Only rank 0 sees what it has written."
     note(r"""
-        They do not, because no memory is shared. What another rank needs must be sent to it. Rank 0
-        sends its tensor, and rank 1 receives it into its own:
+        They do not, because each process has memory of its own. What another rank needs must be
+        sent to it. Rank 0 sends its tensor, and rank 1 receives it into its own:
     """)
     if rank == 0:
         dist.send(mine, dst=1)
@@ -71,8 +71,8 @@ def a_rank_sees_its_own_memory_alone() -> None:
         dist.recv(mine, src=0)
     sent = from_all_ranks(mine.tolist())
     assert sent[1] == changed[0] != changed[1], \
-        "Rank 1 has the numbers of rank 0."
-    assert sent[2:] == start[2:], "Ranks 2 and 3 have what they had."
+        "After the message, rank 1 has the numbers of rank 0."
+    assert sent[2:] == start[2:], "Ranks 2 and 3 still have their own numbers."
     figure(plot_held({"at first": start, "rank 0 writes": changed, "and sends to 1": sent}),
         caption="What each rank holds. The colour of a number says which rank made it.",
         alt=r"""
@@ -84,6 +84,7 @@ def a_rank_sees_its_own_memory_alone() -> None:
         ranks hold a `9`?
     """, answer=sum(9 in row for row in [sent[0], sent[1], sent[1], sent[1]]), check=ranks, unit="ranks",
         wrong={"Rank 3 gets what rank 2 has just received, not what it had at first.": 3},
+        hint="What does rank 2 hold at the moment when it sends?",
         why="The `9` goes from rank 0 to rank 1, from there to rank 2, and on to rank 3. When rank 2 sends, it already holds what rank 1 had.")
 
 
@@ -92,8 +93,10 @@ def an_all_reduce_leaves_the_sum_everywhere() -> None:
     """A reduce leaves the sum on one rank, an all-reduce leaves it on every rank."""
     note(r"""
         A *collective* is an operation that all ranks of a group enter together. The first two add
-        up tensors of the same shape, one from each rank, number by number. A *reduce* leaves the
-        sum on a single rank, here on rank 0:
+        up tensors of the same shape, one from each rank, number by number. Here each of four ranks
+        has four numbers: rank 0 ones, rank 1 tens, rank 2 hundreds, rank 3 thousands. So each digit
+        of a sum says which rank it came from. A *reduce* leaves the sum on a single rank, here on
+        rank 0:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     mine = 10**rank * torch.arange(1, 5)
@@ -111,31 +114,39 @@ def an_all_reduce_leaves_the_sum_everywhere() -> None:
     assert summed == ranks * [total], \
         "After the all-reduce, every rank has the sum."
     figure(plot_held({"at first": start, "after a reduce": reduced, "after an all-reduce": summed}),
-        caption="A number has the colours of all ranks whose numbers are in it.",
+        caption=r"""
+            What each rank holds at first, after a reduce to rank 0, and after an all-reduce. A
+            number has the colours of all ranks whose numbers are in it.
+        """,
         alt=r"""
             Three panels. At first each rank has numbers of its own colour. After the reduce, rank 0
             has numbers of all four colours. After the all-reduce all ranks have them.
         """)
     misbelief("A reduce changes nothing on the ranks that do not get the sum.", rf"""
-        Only the rank in `dst` gets a result, and nothing is promised about the others. Here rank 1
-        had {start[1]} and was left with {reduced[1]}: sums on their way to rank 0.
+        The others' numbers may be overwritten. Only the rank in `dst` gets a result, and nothing is
+        promised about the rest. Here rank 1 had {start[1]} and was left with {reduced[1]}: sums on
+        their way to rank 0.
     """)
-    lost = [left != own for left, own in zip(reduced, start)]  # @inspect lost
+    lost = [after != before for after, before in zip(reduced, start)]  # @inspect lost
     assert all(lost), "After the reduce, no rank has its own numbers any more."
     question(r"""
-        An all-reduce need not add. With `op=dist.ReduceOp.MAX` each rank gets the largest of the
-        ranks' numbers at each place. Which number does rank 0 get at the last place?
-    """, answer=max(row[-1] for row in start), check=4 * 10**(ranks - 1),
-        why="Rank 3 made the largest numbers, thousands, and its last one is `4000`. A maximum takes one of the ranks' numbers and adds nothing.", wrong={"That is the sum.": total[-1]})
+        Each of eight ranks has its own number: rank 0 has `0`, rank 1 has `1`, and rank 7 has `7`.
+        They all-reduce these. Which number does rank 5 have then?
+    """, answer=sum(range(8)), check=8 * 7 // 2,
+        hint="Does it matter which rank one asks?",
+        why="An all-reduce leaves the sum of all ranks' numbers on every rank: `0 + 1 + … + 7 = 28`.",
+        wrong={"That is what rank 5 had; an all-reduce replaces it on every rank.": 5})
 
 
 @requires("ranks=4")
 def an_all_reduce_has_two_halves() -> None:
     """A reduce-scatter followed by an all-gather is an all-reduce."""
     note(r"""
-        Often no rank needs the whole sum. Cut a tensor into as many parts as there are ranks, and
-        give each rank one of them: such a part is a *shard*. A *reduce-scatter* adds up like an
-        all-reduce, but leaves on each rank only one shard of the sum:
+        After an all-reduce, every rank has the whole sum of all ranks' tensors. Often no rank needs
+        all of it. Cut a tensor into as many parts as there are ranks, and give each rank one of
+        them: such a part is a *shard*. A *reduce-scatter* adds up like an all-reduce, but leaves on
+        each rank only one shard of the sum. Here four ranks have four numbers each, ones on rank 0,
+        tens on rank 1, and so on:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     mine = 10**rank * torch.arange(1, 5)
@@ -157,7 +168,7 @@ def an_all_reduce_has_two_halves() -> None:
     assert gathered == reduced, \
         "After the all-gather, all ranks have what an all-reduce gives."
     figure(plot_held({"at first": start, "after a reduce-scatter": scattered, "after an all-gather": gathered}),
-        caption="The two halves of an all-reduce.",
+        caption="What each rank holds: the two halves of an all-reduce, one after the other.",
         alt=r"""
             Three panels. After the reduce-scatter each rank has one number, in all four colours.
             After the all-gather each rank has all four of these numbers.
@@ -171,6 +182,7 @@ def an_all_reduce_has_two_halves() -> None:
         result of one rank?
     """, answer=4096 * 4 // 16, check=torch.empty(4096).chunk(16)[0].nbytes, unit="B",
         wrong={"That is the whole tensor, as after an all-reduce.": 4 * 4096},
+        hint="How many numbers has a shard?",
         why="A shard has `4096 / 16 = 256` numbers, of `4` bytes each.")
 
 
@@ -178,10 +190,14 @@ def an_all_reduce_has_two_halves() -> None:
 def the_kernel_counts_what_a_rank_sends() -> None:
     """An all-gather sends one shard fewer than there are ranks."""
     note(r"""
-        How many bytes does a rank send? Let us measure that before we trust a formula. The ranks of
-        this page exchange data through *gloo*, the library that PyTorch uses on processors. It has
-        a TCP connection for each two ranks, and the operating system counts the bytes that are
-        written to it. `Wire` reads these counts before and after a block of code:
+        How many bytes does a rank send in an all-gather, which collects the shards of all ranks on
+        every rank? We measure that before we trust a formula. The ranks of this page exchange data
+        through *gloo*, the library that PyTorch uses on processors. Each two ranks have a TCP
+        connection, and the operating system counts the bytes that are written to it. `Wire` reads
+        these counts before and after a block of code.
+
+        First we check it on a single message. Rank 0 sends rank 3 a tensor of `1000` numbers.
+        `by_send` has a row for each rank that sends, and in it the bytes to each rank:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     x = torch.randn(1000)  # @unnoticed: 1000: a tensor of any size
@@ -196,9 +212,9 @@ def the_kernel_counts_what_a_rank_sends() -> None:
         "Rank 0 sends rank 3 the tensor and two headers."
     assert by_send[3] == [HEADER, 0, 0, 0], "Rank 3 sends one header in return."
     note(rf"""
-        The count is exact. Rank 3 says that it is ready, with a header of {HEADER} bytes, and rank
-        0 sends two headers and the tensor. Now an all-gather, where each rank has a shard of
-        `60000` numbers:
+        Each byte is accounted for. gloo precedes a message by *headers* of {HEADER} bytes: rank 3
+        says with one that it is ready, and rank 0 sends two and then the tensor. Now an all-gather,
+        where each of the four ranks has a shard of `60000` numbers:
     """)
     shard = torch.randn(60_000)
     whole = [torch.empty_like(shard) for _ in range(ranks)]
@@ -207,21 +223,25 @@ def the_kernel_counts_what_a_rank_sends() -> None:
     by_gather = from_all_ranks(wire.to)  # @inspect by_gather
     shards, rest = divmod(wire.sent, shard.nbytes)  # @inspect shards, rest as B
     assert shards == ranks - 1, \
-        "Each rank sends three shards, one fewer than there are ranks."
+        "Each of four ranks sends three shards, one fewer than there are ranks."
     assert rest == 18 * HEADER, "Besides, it sends 18 headers."
     note(r"""
-        Each rank sends to one neighbour only: first its own shard, then those that came from the
-        other side. It sends all shards but one, because the neighbour made one itself. With $G$
-        ranks, a shard is the tensor divided by $G$. So in an all-gather each rank sends
+        Each rank sends to one neighbour only: first its own shard, then the shards that come in
+        from its other neighbour. It never sends the shard that the receiving neighbour made itself.
+        So of $G$ shards it sends $G-1$. A shard is the tensor divided by $G$. So in an all-gather
+        each rank sends
 
         [@eq:gather]: $$
         \frac{G-1}{G} \times \text{bytes of the tensor}
         $$
 
-        This is nearly the whole tensor, however many ranks there are.
+        With many ranks, this is nearly the whole tensor.
     """)
     figure(plot_traffic({"a send from 0 to 3": by_send, "an all-gather": by_gather}),
-        caption="Bytes that each rank (row) sent to each other rank (column).",
+        caption=r"""
+            Bytes that each rank (row) sent to each other rank (column), in one message and in an
+            all-gather.
+        """,
         alt=r"""
             Two tables. In the first, only rank 0 sends some thousand bytes to rank 3, and a header
             comes back. In the second, each rank sends nearly all of its bytes to one neighbour.
@@ -229,7 +249,8 @@ def the_kernel_counts_what_a_rank_sends() -> None:
     question(r"""
         Eight ranks hold the weights of a model in shards of `1` GB. For a moment each needs all `8`
         GB. How many GB does each rank send?
-    """, answer=(8 - 1) / 8 * 8, check=(8 - 1) * 1, unit="GB", why="A rank sends its neighbour all shards but the one that the neighbour made: seven of `1` GB.",
+    """, answer=(8 - 1) / 8 * 8, check=(8 - 1) * 1, unit="GB", hint="Which of the eight shards does the neighbour have already?",
+        why="A rank sends its neighbour all shards but the one that the neighbour made: seven of `1` GB.",
         wrong={"The neighbour has one of the shards already.": 8,
                "Other ranks' shards pass through a rank, too.": 1})
 
@@ -249,17 +270,20 @@ def pass_on(part: Tensor) -> Tensor:
 def a_ring_passes_sums_to_the_next_rank() -> None:
     """In a ring, each rank sends to the next one only."""
     note(r"""
-        How do all ranks get the sum without sending everything to everyone? Put them in a *ring*:
-        each rank sends to the next, and the last to the first. `pass_on(part)` does that once, on
-        all ranks at the same time: it sends `part` to the next rank and returns what came from the
-        rank before.
+        Four ranks want the sum of their tensors. Each could send its whole tensor to all others,
+        but there is a cheaper way. Put the ranks in a *ring*: each sends to the next, and the last
+        to the first. `pass_on(part)` does that once on all ranks: it sends `part` to the next rank
+        and returns what came from the rank before.
 
-        Each rank cuts its numbers into four parts, `0` to `3`. In the first step, rank $r$ passes
-        on its part $r-1$. What comes in is part $r-2$ of the rank before, and rank $r$ adds it to
-        its own part $r-2$. (Below zero, count on from the end: rank `0` passes on part `3`.) In the
-        next step it passes on the sum that it has just made. So each part travels round the ring,
-        and every rank adds its own numbers to it. Part $r$ starts at rank $r+1$, so after three
-        steps it is finished at rank $r$. This is the reduce-scatter:
+        Each rank cuts its four numbers into four parts, `0` to `3`. Follow part `0`. It starts at
+        rank 1, which sends its part `0` to rank 2. Rank 2 adds its own part `0`, and sends the sum
+        to rank 3. Rank 3 adds its own, and sends the sum to rank 0. Rank 0 adds its own: after
+        three steps the sum of all four is finished there.
+
+        At the same time, part `1` starts at rank 2 and is finished at rank 1, and so on. So in each
+        step every rank sends one part and adds to another. In step `s`, rank `r` sends part
+        `r - s`, and adds what comes in to its part `r - s - 1`. (Below zero, `% ranks` counts on
+        from the end.) This is a reduce-scatter, for each rank ends with one part of the sum:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     mine = 10**rank * torch.arange(1, 5)
@@ -271,12 +295,11 @@ def a_ring_passes_sums_to_the_next_rank() -> None:
         states[f"add {step}"] = from_all_ranks(mine.tolist())
     finished = [row[r] for r, row in enumerate(states["add 3"])]  # @inspect finished
     assert finished == [1111, 2222, 3333, 4444], \
-        "After three steps, each rank has one finished part."
+        "After three steps, rank r has the sum of all ranks' parts r."
 
     note(r"""
-        Every part has now met all ranks, so each rank has one part that is finished. In three more
-        steps, these parts go round once more. What comes in is now copied and not added. This is
-        the all-gather:
+        In three more steps, the finished parts go round the ring once more. What comes in is now
+        copied and not added. This is an all-gather, for all ranks end with all parts:
     """)
     for step in range(ranks - 1):
         incoming = pass_on(parts[(rank - step) % ranks])
@@ -286,16 +309,23 @@ def a_ring_passes_sums_to_the_next_rank() -> None:
         "After six steps, all ranks have all finished parts."
     assert len(states) == 2 * (ranks - 1), "Both halves take three steps each."
     figure(plot_held(states),
-        caption="A ring, step by step. Sums get one colour more in each step, and then are copied.",
+        caption=r"""
+            What each rank holds after each step. In the first three steps one number of each rank
+            gets one colour more, in the last three the finished numbers are copied.
+        """,
         alt=r"""
             Six panels. In each of the first three steps, one number of each rank gets one colour
             more. Then each rank has one number of four colours. In the last three steps these
             numbers are copied from rank to rank until all ranks have all.
         """)
-    question("How many steps does a ring of `64` ranks take for an all-reduce?",
+    question(r"""
+        In a ring of four ranks, an all-reduce takes three steps to add up and three to copy. How
+        many steps does it take in a ring of `64` ranks?
+    """,
         answer=2 * (64 - 1), check=len(range(1, 64)) + len(range(64 - 1)), unit="steps",
         wrong={"That is one half; the sums still have to be copied.": 63,
                "A part that goes all the way round is back where it began.": 128},
+        hint="How many other ranks does a part have to meet?",
         why="A part has to meet the `63` other ranks, which takes `63` steps. Then the finished part goes to the `63` others.")
 
 
@@ -326,18 +356,20 @@ def ring_all_gather(parts: Sequence[Tensor]) -> None:
 def a_ring_sends_less_than_twice_the_tensor() -> None:
     """Each rank sends less than twice the tensor in an all-reduce, however many ranks there are."""
     note(r"""
-        How many bytes does a ring send? Let $G$ be the number of ranks. Each rank cuts its tensor
-        into $G$ parts and sends one of them in each step. The reduce-scatter takes $G-1$ steps, and
-        the all-gather as many. So in an all-reduce each rank sends
+        In a ring of $G$ ranks, each rank sends only to the next one. How many bytes does it send in
+        an all-reduce? It cuts its tensor into $G$ parts and sends one part in each step. The first
+        half, the reduce-scatter, takes $G-1$ steps to add the parts up. The second half, the
+        all-gather, takes as many to copy the sums. So each rank sends
 
         [@eq:all-reduce]: $$
         2 \times \frac{G-1}{G} \times \text{bytes of the tensor}
         $$
 
         With more ranks this comes near to twice the tensor, and never reaches it. Does the count of
-        bytes agree? We try a tensor of `240000` numbers. First comes our own ring, whose two loops
-        are the functions `ring_reduce_scatter` and `ring_all_gather`. Then comes the all-reduce of
-        gloo, the library that carries the data here:
+        bytes agree? Four ranks try it with a tensor of `240000` numbers. First comes our own ring:
+        `ring_reduce_scatter` is its first half, and `ring_all_gather` its second. Then comes the
+        all-reduce of gloo, the library that carries the data here. gloo adds some headers of `48`
+        bytes:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     x = torch.randn(240_000) * (1 + rank)  # @unnoticed: factor 1 + rank left out: any numbers
@@ -354,10 +386,11 @@ def a_ring_sends_less_than_twice_the_tensor() -> None:
     assert gloo.sent - formula == 36 * HEADER, \
         "gloo's all-reduce sends the same and 36 headers."
     difference = (by_hand - by_gloo).abs().max() / by_gloo.abs().max()
-    assert difference < ROUNDING, "Both give the same sums."
+    assert difference < ROUNDING, "Both give the same sums, up to rounding."
     note(r"""
         Both send what the formula says, and a few headers. Now the first half alone, a
-        reduce-scatter. It should send half as much as an all-reduce. Ours does; gloo's does not:
+        reduce-scatter, which leaves each rank one part of the sum. It should send half as much as
+        an all-reduce. Ours does; gloo's does not:
     """)
     parts, shard = x.clone().chunk(ranks), torch.empty(x.numel() // ranks)
     with Wire() as ours:
@@ -366,14 +399,18 @@ def a_ring_sends_less_than_twice_the_tensor() -> None:
         dist.reduce_scatter(shard, list(x.chunk(ranks)))
     shares = ours.sent / formula, theirs.sent / formula  # @inspect shares as %
     assert [round(share, 2) for share in shares] == [0.5, 1.0], \
-        "Our reduce-scatter sends half of an all-reduce, gloo's a whole one."
+        "Our reduce-scatter sends half as much as an all-reduce, gloo's as much."
     misbelief("A reduce-scatter sends half as much as an all-reduce.", r"""
-        Our ring does. But gloo's reduce-scatter sends a whole all-reduce, and throws away what the
-        rank did not ask for. The name of a collective says what comes out, not what is sent.
+        gloo's reduce-scatter sends a whole all-reduce, and then throws away what the rank did not
+        ask for. Only with a ring like ours it is half. The name of a collective says what comes
+        out, not what is sent.
     """)
     figure(plot_traffic({"our ring": from_all_ranks(ring.to), "gloo's all-reduce": from_all_ranks(gloo.to),
                          "gloo's reduce-scatter": from_all_ranks(theirs.to)}),
-        caption="Bytes that each rank (row) sent to each other rank (column). gloo's ring turns the other way.",
+        caption=r"""
+            Bytes that each rank (row) sent to each other rank (column). Each sends to one
+            neighbour; gloo's ring turns the other way.
+        """,
         alt=r"""
             Three tables. In each of them every rank sends nearly all of its bytes to one neighbour,
             and the amounts are nearly the same in all three.
@@ -384,6 +421,7 @@ def a_ring_sends_less_than_twice_the_tensor() -> None:
     """, answer=2 * 63 / 64 * 8 * 2, check=(64 - 1 + 64 - 1) * (8 * 2 / 64), unit="GB",
         wrong={"That is one half of the ring.": 63 / 64 * 16,
                "A rank sends to the next one only, not to all others.": 63 * 16},
+        hint="How many GB are the gradients, and what share of them does each half of the ring send?",
         why="The gradients take `16` GB. Each half of the ring sends `63 / 64` of that, so both send nearly twice as much. On `1024` ranks it would be hardly more.")
 
 
@@ -391,9 +429,10 @@ def a_ring_sends_less_than_twice_the_tensor() -> None:
 def an_all_to_all_transposes() -> None:
     """In an all-to-all, each rank sends another part to every rank."""
     note(r"""
-        So far all ranks ended with the same numbers, or with parts of one sum. An *all-to-all* adds
-        nothing. Part $i$ of every rank goes to rank $i$. Models with experts need it, where each
-        token goes to the rank that has its expert.
+        In an *all-to-all*, each rank sends a different part of its numbers to every rank. Nothing
+        is added. Part $i$ of each rank goes to rank $i$. Models with experts need it, where each
+        token has to go to the rank that has its expert. Here four ranks have four numbers each,
+        ones on rank 0, tens on rank 1, and so on:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     mine = 10**rank * torch.arange(1, 5)
@@ -403,11 +442,15 @@ def an_all_to_all_transposes() -> None:
     exchanged = from_all_ranks(received.tolist())
     columns = [list(column) for column in zip(*start)]
     assert exchanged == columns != start, \
-        "The columns of the table of ranks have become its rows."
+        "What was column i of the table of ranks is now the row of rank i."
     figure(plot_held({"at first": start, "after an all-to-all": exchanged}),
-        caption="An all-to-all transposes a table that has ranks for rows.",
+        caption="What each rank holds. An all-to-all transposes a table that has a row for each rank.",
         alt="Two panels. At first each row has one colour; afterwards each column has one.")
-    note("A rank sends all parts but the one that it keeps. Nothing passes through a third rank:")
+    note(r"""
+        How many bytes does a rank send? All parts but the one that it keeps, and no part passes
+        through a third rank. So of a tensor of `240000` numbers each of four ranks sends three
+        parts, each a fourth of the tensor:
+    """)
     x = torch.randn(240_000)
     with Wire() as wire:
         dist.all_to_all_single(torch.empty_like(x), x)
@@ -420,6 +463,7 @@ def an_all_to_all_transposes() -> None:
         of the ranks with equal chance. How many MB does a rank send, on average?
     """, answer=7 / 8 * 16384 * 4096 * 2 / 1e6,
         check=sum(16384 / 8 * 4096 * 2 for other in range(7)) / 1e6, unit="MB", within=0.05,
+        hint="What share of the tokens goes to another rank?",
         why="`16384` tokens of `4096 * 2` bytes are `134` MB. One token in eight goes to the rank where it is already, so seven eighths are sent.",
         wrong={"A token that stays is not sent.": 16384 * 4096 * 2 / 1e6})
 
@@ -431,7 +475,8 @@ def a_broadcast_is_a_tree() -> None:
     note(r"""
         A *broadcast* gives the tensor of one rank to all others. At the start of training, all
         ranks get the same weights in this way. Does that one rank send a copy to each of the
-        others?
+        others? We broadcast `60000` numbers among four ranks, from rank 0 and then from rank 2.
+        Before, each rank's tensor is filled with the number of the rank:
     """)
     rank = dist.get_rank()
     traffic, held = {}, []
@@ -448,18 +493,21 @@ def a_broadcast_is_a_tree() -> None:
     assert copies == [2, 1, 0, 0], \
         "Rank 0 sends the tensor twice, rank 1 once, the others never."
     note(r"""
-        It does not. The ranks form a tree. In the first round, rank 0 sends to one rank. In the
-        second round, both of them send to another. So the number of ranks that have the tensor
-        doubles in each round.
+        Rank 0 does not send to all, because others help. The ranks form a tree. In the first round,
+        rank 0 sends to one other rank. In the second round, both send to another. So in each round
+        the number of ranks that have the tensor doubles.
     """)
-    figure(plot_traffic(traffic), caption="Bytes that each rank (row) sent to each other rank (column).",
+    figure(plot_traffic(traffic), caption="Bytes that each rank (row) sent to each other rank (column), in two broadcasts.",
         alt=r"""
             Two tables. In the first, rank 0 sends the tensor to two ranks, and one of these sends
             it to the last. In the second, the same begins at rank 2.
         """)
-    question("How many rounds does a broadcast to `1024` ranks take in this way?",
+    question(r"""
+        In a broadcast, every rank that has the tensor sends it to one more in each round. How many
+        rounds does it take until `1024` ranks have it?
+    """,
         answer=round(math.log2(1024)), check=next(r for r in range(99) if 2**r >= 1024), unit="rounds",
-        wrong={"So many it takes if one rank sends to each of the others.": 1023},
+        wrong={"That is if one rank sends to all others, one after the other.": 1023},
         why="After each round twice as many ranks have the tensor. After ten rounds these are `2**10 = 1024`.")
 
 
@@ -485,9 +533,12 @@ def doubling_all_reduce(x: Tensor) -> int:
 def few_messages_or_few_bytes() -> None:
     """A ring sends few bytes in many steps, and for a small tensor the steps decide."""
     note(r"""
-        Each step takes some time, however little it sends: the *latency*. A ring has many steps.
-        *Recursive doubling* is an all-reduce with fewer. Each rank exchanges its whole sum with the
-        rank beside it, then with one at twice the distance, and so on:
+        Each step of a collective takes some time, however little it sends: the *latency*. In a
+        ring, where each rank sends to the next one only, an all-reduce takes many steps. *Recursive
+        doubling* takes fewer. Each rank exchanges its whole tensor with a neighbour, and both add
+        up. Then it exchanges the sum with a rank two places away, then four, and so on. Each
+        exchange doubles the number of ranks whose numbers are in the sum. `doubling_all_reduce`
+        does that, here on four ranks:
     """)
     ranks = dist.get_world_size()
     x = torch.randn(60_000) * (1 + dist.get_rank())  # @unnoticed: 60_000: a tensor of any size
@@ -499,11 +550,14 @@ def few_messages_or_few_bytes() -> None:
     assert difference < ROUNDING, "Doubling gives the sum of an all-reduce."
     tensors = wire.sent / x.nbytes  # @inspect tensors
     assert round(tensors, 2) == exchanges == 2, \
-        "In two exchanges, each rank sends the whole tensor twice."
+        "Four ranks take two exchanges, and each sends the whole tensor twice."
     note(rf"""
-        A ring of {ranks} ranks sends {2 * (ranks - 1) / ranks} tensors in {2 * (ranks - 1)} steps.
-        Doubling sends more in fewer steps. Which is faster? Suppose `64` ranks, and links with this
-        latency and bandwidth:
+        On {ranks} ranks a ring takes {2 * (ranks - 1)} steps, and each rank sends
+        {2 * (ranks - 1) / ranks} tensors. Doubling takes fewer steps and sends more. Which is
+        faster? Suppose `64` ranks. A ring takes `2 * 63 = 126` steps, with `1/64` of the tensor in
+        each. Doubling takes `6` steps, because `2**6 = 64`, with the whole tensor in each. `ring`
+        and `doubling` give the seconds for a tensor of `size` bytes: a latency for each step, and
+        the bytes over the bandwidth of a link:
     """)
     latency, bandwidth = 5e-6, 100e9  # @inspect latency as s, bandwidth as B/s
 
@@ -521,11 +575,17 @@ def few_messages_or_few_bytes() -> None:
     assert 2.9 < large < 3, \
         "For a gigabyte, the ring is nearly 3 times as fast."
     question(r"""
-        Up to which size, in MB, is doubling faster with these numbers?
+        On `64` ranks, a ring takes `126` steps and sends `126/64` tensors. Doubling takes `6` steps
+        and sends `6` tensors. A step has a latency of `5` microseconds, and a link carries `100`
+        GB/s. Up to which size, in MB, is doubling faster?
     """, answer=(126 - 6) * latency / (6 - 126 / 64) * bandwidth / 1e6,
         check=doubling(0) * (126 - 6) / 6 / (doubling(1e6) - doubling(0) - ring(1e6) + ring(0)), unit="MB", within=0.05,
         hint="How many steps does doubling save, and how many tensors more does it send?",
-        why="There the bytes that doubling sends more take as long as the steps that it saves.")
+        why=r"""
+            Doubling saves `120` steps of `5` microseconds, which is `600` microseconds. It sends
+            `6 - 126/64`, about `4`, tensors more. In `600` microseconds a link carries `60` MB,
+            which is about `4` tensors of `15` MB.
+        """)
 
 
 @aside
@@ -533,27 +593,29 @@ def few_messages_or_few_bytes() -> None:
 def a_collective_needs_every_rank() -> None:
     """If one rank does not enter a collective, the others wait."""
     note(r"""
-        A collective ends when all ranks have entered it. If one does not come, because only some
-        ranks take an `if`, for instance, then the others wait until the group's time-out, which is
-        minutes long if nobody sets it. So programs on many ranks stop without a message. Here rank
-        2 leaves out an all-reduce, in a group with a short time-out:
+        A collective ends when all ranks have entered it. If one rank does not come, because it did
+        not take the same `if`, for instance, then the others wait until the group's time-out. That
+        is minutes long unless one sets it, and meanwhile the program seems to hang. Here three of
+        four ranks enter an all-reduce, rank 2 does not, and the group has a time-out of half a
+        second:
     """)
-    rank, ranks, said = dist.get_rank(), dist.get_world_size(), ""
+    rank, ranks, message = dist.get_rank(), dist.get_world_size(), ""
     short = timedelta(seconds=0.5)  # @unnoticed: 0.5: any short time
     impatient = dist.new_group(timeout=short)
     if rank != 2:
         try:
             dist.all_reduce(torch.ones(4), group=impatient)  # @unnoticed: 4: any size
         except RuntimeError as error:
-            said = str(error)
-    failed = from_all_ranks(said != "")  # @inspect failed
+            message = str(error)
+    failed = from_all_ranks(message != "")  # @inspect failed
     assert failed == [True, True, False, True], \
-        "The three ranks that came meet an error."
-    late = "Timed out" in str(from_all_ranks(said))
-    assert late, "The error is a time-out."
+        "The three ranks that came get an error, rank 2 gets none."
+    late = "Timed out" in str(from_all_ranks(message))
+    assert late, "The error says that the time is out."
     note(r"""
-        It is worse when all ranks come, but one of them with another shape. Three ranks hold a
-        table, and rank 3 holds the same table transposed:
+        It is worse when all ranks come, but one of them with another shape. Three ranks hold the
+        table `[[1, 2, 3], [4, 5, 6]]`. Rank 3 holds it transposed, as `[[1, 4], [2, 5], [3, 6]]`.
+        `right` is what each rank would have if all had the first table:
     """)
     table = torch.arange(1, 7).view(2, 3)
     mine = table if rank != 3 else table.T.contiguous()
@@ -565,12 +627,14 @@ def a_collective_needs_every_rank() -> None:
     assert sums[0] == [[4, 10, 11], [17, 18, 24]], \
         "Numbers at the same place in memory were added."
     note(r"""
-        gloo adds what lies at the same place in memory. It does not compare shapes. While you write
-        such a program, run it with `TORCH_DISTRIBUTED_DEBUG=DETAIL`: then PyTorch compares
-        collectives and shapes of all ranks first.
+        No rank gets an error, because gloo, which carries the data here, does not compare shapes:
+        it adds what lies at the same place in memory. While you write such a program, run it with
+        `TORCH_DISTRIBUTED_DEBUG=DETAIL`. Then PyTorch first compares the collectives and shapes of
+        all ranks.
     """)
     question(r"""
-        Rank 3 has transposed the table `[[1, 2, 3], [4, 5, 6]]`. Which sum do all ranks get for the
-        last but one of the six numbers, in the order of memory?
-    """, answer=mine.flatten()[-2].item(), check=3 * 5 + 3, why="The transposed table lies in memory as `1, 4, 2, 5, 3, 6`, so rank 3 has a `3` there. The three other ranks have a `5`.",
+        Ranks 0, 1 and 2 have the table `[[1, 2, 3], [4, 5, 6]]`, and rank 3 has it transposed,
+        which lies in memory as `1, 4, 2, 5, 3, 6`. They all-reduce. Which sum do all get for the
+        fifth of the six numbers in memory?
+    """, answer=mine.flatten()[-2].item(), check=3 * 5 + 3, why="The fifth number in memory is a `5` on three ranks and a `3` on rank 3: `3 * 5 + 3`.",
         wrong={"That would be so without the transpose.": 4 * 5})
