@@ -18,9 +18,9 @@ from .figures import plot_backward, plot_held
 def data_parallel() -> None:
     """Data parallelism."""
     note(r"""
-        The simplest way to train on several cards is to give each the whole model and another part
-        of the batch. This is *data parallelism*. Only the gradients have to be exchanged. When is
-        the result the same as on a single card?
+        The simplest way to train on several cards is to give each of them the whole model and its
+        own share of the batch. This is *data parallelism*. Only the gradients have to be exchanged.
+        When is the result the same as on a single card?
     """)
     a_rank_has_the_gradient_of_its_own_rows()
     three_ways_to_the_same_gradient()
@@ -42,7 +42,9 @@ def a_rank_has_the_gradient_of_its_own_rows() -> None:
     note(r"""
         Take a model of four weights. Its output is the product of a row of inputs with the weights,
         and its loss is the mean of the outputs. So the gradient of the weights is the mean of the
-        rows. Each of four ranks has the same weights and two rows of its own:
+        rows. Each of four ranks has the same weights and two rows of its own. Rank 0 has the two
+        rows of `table`, rank 1 has ten times these, rank 2 a hundred times, and rank 3 a thousand
+        times:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     table = torch.tensor([[0.0, 1, 2, 3], [2, 3, 4, 5]])
@@ -55,8 +57,9 @@ def a_rank_has_the_gradient_of_its_own_rows() -> None:
         "Rank 1 has the mean of its own two rows."
     note(r"""
         Each rank has a different gradient. If each updated its weights with that, the copies of the
-        model would drift apart. An all-reduce gives all of them the same sum, and divided by the
-        number of ranks it is the mean:
+        model would drift apart. An all-reduce gives all of them the same sum. Divided by the number
+        of ranks, it is the mean of the four gradients. And that is the gradient of the whole batch
+        of eight rows, because all ranks have equally many rows:
     """)
     dist.all_reduce(gradient)
     summed = from_all_ranks(gradient.long().tolist())
@@ -76,6 +79,7 @@ def a_rank_has_the_gradient_of_its_own_rows() -> None:
         learning rate of `0.5`. Which weight do both have after the step?
     """, answer=1 - 0.5 * (3 + 5) / 2, check=((1 - 0.5 * 3) + (1 - 0.5 * 5)) / 2,
         wrong={"That is with the sum of the gradients, not with their mean.": 1 - 0.5 * 8},
+        hint="What is the gradient after the all-reduce and the division?",
         why="The mean of the gradients is `4`. SGD subtracts half of it, so the weight goes from `1` to `-1`.")
 
 
@@ -104,13 +108,16 @@ def largest_difference(model: nn.Module, other: nn.Module) -> float:
 def three_ways_to_the_same_gradient() -> None:
     """By hand, by PyTorch, or in one process: the gradients are the same."""
     note(r"""
-        The mean of the ranks' gradients is the gradient of the whole batch, for a model of four
-        weights. Does that hold for a real network, too? `network` makes one of eight layers, with
-        the same weights on every rank. It gets `32` rows, in three ways. First, one process takes
-        all rows. Second, by hand: each of four ranks takes eight rows, and then all-reduces the
-        gradient of one weight matrix after the other. Third, with PyTorch's
-        `DistributedDataParallel`, *DDP* for short. It wraps a model and all-reduces the gradients
-        by itself, during `backward()` [@ddp]:
+        In data parallelism, each rank computes the gradient of its own rows, and the mean over
+        ranks is the gradient of the whole batch. Does that hold for a real network? `network` makes
+        one of eight layers, with the same weights on every rank. It gets a batch of `32` rows in
+        three ways:
+
+        - In one process, which takes all rows.
+        - By hand: each of four ranks takes eight rows, and then the ranks all-reduce the gradient
+          of one weight matrix after the other.
+        - By PyTorch's `DistributedDataParallel`, *DDP* for short, on the same four ranks. It wraps
+          a model, and all-reduces the gradients by itself during `backward()` [@ddp].
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     x, target = torch.randn(2, 32, 64, dtype=torch.float64)
@@ -133,39 +140,47 @@ def three_ways_to_the_same_gradient() -> None:
     with Wire() as torchs:
         loss.backward()
     ddp_difference = (gradients(inner) - right).abs().max() / right.abs().max()
-    assert ddp_difference < ROUNDING, "By DDP, it is that of one process, too."
+    assert ddp_difference < ROUNDING, "By DDP, too, the gradient is that of one process."
     note(r"""
         All three have the same gradient, up to rounding. How much was sent for it? An all-reduce on
         $G$ ranks sends $2\,(G-1)/G$ times the bytes of its tensor, by [@eq:all-reduce]. Both ways
-        on four ranks send that for all gradients together, and a few headers. DDP has fewer of
-        these, because it sends fewer messages:
+        on four ranks send that for all gradients together. Besides, each all-reduce sends `36`
+        headers of `48` bytes. DDP sends fewer of them, because it sends all gradients in one
+        all-reduce:
     """)
     formula = 2 * (ranks - 1) * gradients(alone).nbytes // ranks  # @inspect formula as B
     assert loop.sent - formula == 8 * 36 * HEADER, \
-        "By hand, the headers are those of eight all-reduces."
+        "By hand, there are the headers of eight all-reduces."
     assert torchs.sent - formula == 36 * HEADER, \
-        "By DDP, they are those of a single one."
+        "By DDP, there are those of a single one."
     question(r"""
         Llama-3-8B has `8030261248` parameters. In data parallelism on `16` ranks, how many GB does
         each send for the gradients of one step, in `bfloat16`?
     """, answer=2 * 15 / 16 * 8030261248 * 2 / 1e9, check=30 * (2 * 8030261248 / 16) / 1e9, unit="GB", within=0.05,
         wrong={"A parameter has `2` bytes in bfloat16.": 2 * 15 / 16 * 8.030261248,
                "That is one half of the all-reduce.": 15 / 16 * 16.060522496},
+        hint=r"""
+            How many bytes are the gradients, and how often does a rank send nearly all of them in
+            an all-reduce?
+        """,
         why="The gradients take `2` bytes each, `16` GB. An all-reduce on `16` ranks sends `2 * 15 / 16` times that. The batch does not matter.")
 
 
+@aside
 @requires("ranks=4")
 def buckets_leave_during_the_backward_pass() -> None:
     """DDP sends gradients in buckets, the last layers first, while the backward pass goes on."""
     note(r"""
-        `DistributedDataParallel` (DDP) does not send each gradient by itself. It collects gradients
-        in *buckets*. When a bucket is full, one all-reduce sends all of it. The backward pass makes
-        the gradient of the last layer first. So the first bucket is full, and leaves, while most
-        layers are still to come.
+        In data parallelism, the ranks all-reduce their gradients. PyTorch's
+        `DistributedDataParallel`, DDP, does not wait with that for the end of the backward pass,
+        nor does it send each gradient by itself. It collects gradients in *buckets*. When a bucket
+        is full, one all-reduce sends all of it. The backward pass makes the gradient of the last
+        layer first. So the first bucket is full, and leaves, while most layers are still to come.
 
-        To see that, we write down two kinds of events. `ready` is called when a layer's gradient is
-        there, and notes the layer's number. `send` is called when a bucket leaves, and notes the
-        numbers of all layers in it. A bucket holds two layers here:
+        To see that, we write down two kinds of events in a network of eight layers, `0` to `7`.
+        `ready` is called when a layer's gradient is there, and notes the layer's number. `send` is
+        called when a bucket leaves, and notes the numbers of all layers in it. A bucket holds two
+        layers here:
     """)
     ranks, model = dist.get_world_size(), network()
     layer: dict[Tensor, int] = {}
@@ -190,42 +205,49 @@ def buckets_leave_during_the_backward_pass() -> None:
         events.clear()
         loss = ddp(x).square().mean()
         loss.backward()
-    note("The events of the third step. Two layers in one list are a bucket that leaves:")
+    note(r"""
+        These are the events of the third step. A list of one number is a layer whose gradient is
+        ready, a list of two is a bucket that leaves:
+    """)
     order = [*events]  # @inspect order
     assert order[:4] == [[7], [6], [7, 6], [5]], \
         "When layers 7 and 6 are ready, their bucket leaves; then comes layer 5."
     assert order[-2:] == [[0], [1, 0]], \
-        "The last bucket leaves when the first layer, 0, is ready."
+        "The last bucket leaves at the end, when layer 0 is ready."
     buckets = [layers for layers in order if len(layers) > 1]
     assert buckets == [[7, 6], [5, 4], [3, 2], [1, 0]], \
         "Each layer is in one bucket."
     default = DistributedDataParallel(network()).bucket_bytes_cap  # @inspect default as B
     assert default == 25 * MiB, \
-        "Unless one says otherwise, a bucket holds 25 MiB."
+        "By default, a bucket of DDP holds 25 MiB."
     note(r"""
-        All buckets but the last travel while gradients are still being computed. Only the last has
-        no work to hide behind. So buckets should be large enough for few messages, and small enough
-        that the last one is short.
+        So all buckets but the last travel while gradients are still being computed, and only the
+        last has no work to hide behind. Large buckets mean few messages, and small ones mean a
+        short last bucket. PyTorch's default lies between.
     """)
-    figure(plot_backward(order), caption="What happens in a backward pass of DDP, in the order in which it happened.",
+    figure(plot_backward(order), caption="The events of one backward pass of DDP, in the order in which they happened.",
         alt=r"""
             Two rows from left to right. In the upper one the layers finish, from the last to the
             first. In the lower one a bucket leaves after each second layer.
         """)
     question(r"""
-        A model has gradients of `1` GB in equally large layers, and buckets of `25` MB. What share
-        of the bytes can leave before the backward pass has ended?
+        The gradients of a model take `1` GB, in equally large layers. DDP sends them in buckets of
+        `25` MB, and all but the last leave before the backward pass ends. What share of the bytes
+        leaves before the end?
     """, answer=1 - 25 / 1000, check=(1000 // 25 - 1) / (1000 // 25), unit="%", within=0.02,
         why="`1000 / 25 = 40` buckets leave, and all but the last leave before the end: `39 / 40`.", wrong={"That is the last bucket, which cannot.": 0.025})
 
 
+@aside
 @requires("ranks=4")
 def unequal_shares_give_a_wrong_mean() -> None:
     """If ranks have unequal shares, the mean of their gradients is not the gradient of the batch."""
     note(r"""
-        Texts differ in length, so ranks often have different numbers of tokens. Here rank 0 has one
-        input, rank 1 has two, and so on. Each output is one weight times the input, and each rank
-        takes the mean over its own:
+        In data parallelism, each rank takes the mean over its share of the batch, and then the mean
+        over ranks is taken. That is wrong if the shares differ in size, and they often do, because
+        texts differ in length. Here rank 0 has one input, `1`; rank 1 has two, `2` and `2`; rank 2
+        has three and rank 3 has four. The model is one weight times the input, so the gradient is
+        the mean of the inputs:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     mine = torch.full((rank + 1,), rank + 1.0)  # @inspect mine
@@ -239,14 +261,15 @@ def unequal_shares_give_a_wrong_mean() -> None:
     batch = torch.cat([torch.full((n,), float(n)) for n in (1, 2, 3, 4)])
     whole = batch.mean().item()  # @inspect whole
     assert whole == (1 + 4 + 9 + 16) / 10 == 3.0, \
-        "The mean over all ten inputs is 3."
+        "The mean over all ten inputs, which is right, is 3."
     misbelief("Data parallelism gives the gradient of the batch.", r"""
         It does if all ranks have equally many examples. Otherwise an example counts for more on a
         rank that has few.
     """)
     note(r"""
-        The way out is to divide by the number of all examples. Each rank takes the *sum* over its
-        own and divides by the count of the whole batch. Then the sum over ranks is the gradient:
+        What helps is to divide by the number of all examples. Each rank takes the *sum* over its
+        own examples, and divides it by the count of the whole batch. Then the sum over ranks is the
+        gradient of the batch:
     """)
     count = torch.tensor(float(len(mine)))
     dist.all_reduce(count)
@@ -257,8 +280,9 @@ def unequal_shares_give_a_wrong_mean() -> None:
     assert gradient.item() == whole, \
         "Divided by the count of all examples, the sum is the gradient of the batch."
     question(r"""
-        Rank 0 has `100` tokens with a mean loss of `2`, and rank 1 has `300` with a mean of `4`.
-        How far is the mean of the two means from the mean loss of the batch?
+        Rank 0 has `100` tokens with a mean loss of `2`, and rank 1 has `300` tokens with a mean
+        loss of `4`. By how much is the mean loss of all `400` tokens larger than the mean of the
+        two means?
     """, answer=(100 * 2 + 300 * 4) / 400 - (2 + 4) / 2, check=0.75 * 4 + 0.25 * 2 - 3,
         why="The mean of the means is `3`. But three quarters of all tokens have a mean of `4`, so the mean of the batch is `0.75 * 4 + 0.25 * 2 = 3.5`.",
         wrong={"They agree only if both have equally many tokens.": 0})
@@ -269,11 +293,12 @@ def unequal_shares_give_a_wrong_mean() -> None:
 def accumulated_gradients_are_sent_once() -> None:
     """When gradients are accumulated, they need to be sent only once."""
     note(r"""
-        A batch that does not fit into memory is computed in parts, whose gradients add up.
-        PyTorch's `DistributedDataParallel`, DDP, all-reduces the gradients after each part, unless
-        one says `no_sync`. It is enough to do so after the last part, because a sum of sums is the
-        same in any order. Each of four ranks computes four parts, first with an all-reduce after
-        each, then with one after the last. `largest_difference` compares the gradients:
+        A batch that does not fit into memory is computed in parts, and the gradients of the parts
+        add up. PyTorch's `DistributedDataParallel`, DDP, all-reduces the gradients after each part,
+        unless that part runs under `no_sync`. One all-reduce after the last part is enough, because
+        the sum over parts and ranks is the same in any order. Each of four ranks computes four
+        parts: first with an all-reduce after each part, then with a single one after the last.
+        `largest_difference` compares the gradients:
     """)
     rank = dist.get_rank()
     x = torch.randn(4, 8, 64, dtype=torch.float64) + rank
@@ -292,7 +317,8 @@ def accumulated_gradients_are_sent_once() -> None:
     assert round(ratio, 2) == 4.0, \
         "An all-reduce after each part sends 4 times the bytes."
     question(r"""
-        A step accumulates `8` parts on `4` ranks. The gradients take `10` GB. How many GB does each
-        rank send in a step if all parts are sent?
+        In a step, each of `4` ranks computes `8` parts of its batch, and the gradients are
+        all-reduced after each part. They take `10` GB. How many GB does each rank send in the step?
+        (An all-reduce on $G$ ranks sends $2(G-1)/G$ times the bytes.)
     """, answer=8 * 2 * 3 / 4 * 10, check=8 * 6 * (10 / 4), unit="GB", why="An all-reduce of `10` GB on `4` ranks sends `2 * 3 / 4 * 10 = 15` GB from each rank, and there are `8` of them.",
-        wrong={"So much is sent with `no_sync`.": 15})
+        wrong={"That is a single all-reduce, as with `no_sync`.": 15})
