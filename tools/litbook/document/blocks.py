@@ -302,6 +302,14 @@ class Code:
 
 
 @dataclass(frozen=True, slots=True)
+class Legend:
+    """What the code below it calls by name and neither the section nor its prose says."""
+
+    helpers: tuple[tuple[str, str], ...]  # the key of a definition, and what its docstring says in a line
+    constants: tuple[str, ...]  # the lines that give them
+
+
+@dataclass(frozen=True, slots=True)
 class Guards:
     """Claims behind `@hide` that hold: their lines and verdicts, apart from those that make the point."""
 
@@ -363,4 +371,18 @@ class Fold:
     inside: tuple[Block, ...]
 
 
-Block = Told | Code | Guards | Loose | Shelf | Failure | Trouble | Unshown | Call | Ranks | Absence | Fold
+Block = (
+    Told
+    | Legend
+    | Code
+    | Guards
+    | Loose
+    | Shelf
+    | Failure
+    | Trouble
+    | Unshown
+    | Call
+    | Ranks
+    | Absence
+    | Fold
+)

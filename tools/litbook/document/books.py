@@ -6,7 +6,7 @@ import functools
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice, takewhile
@@ -18,7 +18,7 @@ from litbook.document.blocks import Block
 from litbook.document.evidence import statements
 from litbook.errors import Problem
 from litbook.record.model import Definition, Record, Section, grouped
-from litbook.text.mentions import Mention, meanings, mentions
+from litbook.text.mentions import Mention, constants, meanings, mentions
 
 NOTHING_CITED: Bibliography = {}
 INDEX = "index.md"
@@ -263,11 +263,39 @@ def links(book: Book, page: str) -> Links:
                 continue
             if definition.file == file and definition.first <= mention.line <= definition.last:
                 continue  # inside of a definition its own name leads nowhere
-            where = book.defined[definition.key]
-            line = book.line(where, definition.file, definition.first)
             length = len(mention.name.rpartition(".")[2])
-            of_file.setdefault(mention.line, []).append((mention.column, length, way(page, where, line)))
+            there = definition_address(book, page, definition)
+            of_file.setdefault(mention.line, []).append((mention.column, length, there))
     return by_file
+
+
+def definition_address(book: Book, page: str, definition: Definition) -> str:
+    """From `page`, the first line of a definition that is on a page of the book."""
+    where = book.defined[definition.key]
+    return way(page, where, book.line(where, definition.file, definition.first))
+
+
+def named(book: Book, file: int, lines: Container[int]) -> tuple[list[Definition], list[tuple[int, int]]]:
+    """What some lines of a file name of the lecture: helpers and classes, and the file and line of constants.
+
+    A constant comes after those that its own line names.
+    """
+    texts = _texts(book.record)
+    meant, given = meanings(texts)[file], constants(texts)
+    definitions = {(d.file, d.name): d for d in outermost(book.record)}
+    mentioned = (m for m in _mentions(book.record, file) if m.line in lines)
+    places = [meant[mention.name] for mention in mentioned]
+    values = list[tuple[int, int]]()
+
+    def give(file: int, lines: Container[int]) -> None:
+        for mention in mentions(texts[file][1], frozenset(given[file])):
+            home, line = given[file][mention.name]
+            if mention.line in lines and (home, line) not in values:
+                give(home, [line])
+                values.append((home, line))
+
+    give(file, lines)
+    return [definitions[place] for place in dict.fromkeys(places) if place in definitions], values
 
 
 # ---------------------------------------------------------------------------- addresses

@@ -24,6 +24,7 @@ from litbook.document.blocks import (
     Fold,
     Guards,
     Image,
+    Legend,
     Link,
     Loose,
     Misbelief,
@@ -98,7 +99,7 @@ def _words(blocks: Iterable[Block]) -> Iterator[str]:
                 yield from (*_paragraphs(caption), *captions.said(track))
             case Fold(inside=inside):
                 yield from _words(inside)
-            case Question() | Output() | Speech() | Code() | Guards() | Loose() | Shelf():
+            case Question() | Output() | Speech() | Legend() | Code() | Guards() | Loose() | Shelf():
                 pass
             case Failure() | Trouble() | Unshown() | Call() | Ranks() | Absence():
                 pass

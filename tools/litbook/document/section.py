@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import bisect
 import itertools
+import re
 from collections.abc import Sequence
 
 from litbook.document import margin, outline, pieces
@@ -19,13 +20,14 @@ from litbook.document.blocks import (
     Entry,
     Fold,
     Guards,
+    Legend,
     Loose,
     Ranks,
     Row,
     Told,
     Unshown,
 )
-from litbook.document.books import Book
+from litbook.document.books import Book, named
 from litbook.document.catalogue import _, ngettext
 from litbook.document.evidence import gather, others, statements
 from litbook.document.shelf import Shelves
@@ -33,6 +35,8 @@ from litbook.document.silent import DRAWING, columns
 from litbook.record.model import Section
 from litbook.record.needs import needs
 from litbook.text.words import SEEN
+
+SHORT = 80  # characters of a line that gives a constant, beside the words of helpers
 
 
 def blocks(book: Book, section: Section) -> list[Block]:
@@ -76,6 +80,7 @@ class _Section:
         ]
         guards = [n for claim in self.guards for n in range(claim.line, claim.last + 1)]
         self.shown = {*self.code, *guards}
+        self.named = set[str]()  # what legends have said so far
         # By the shown line that they stand beside; none where all of them wait.
         self.beside: dict[int, list[Entry]] = {}
         entries = {} if self.waits else margin.entries(self.evidence, self.others, section, self.shown)
@@ -112,6 +117,7 @@ class _Section:
             match item:
                 case outline.Code(lines):
                     unshown(lines[-1])
+                    blocks += self._legend(lines)
                     blocks.append(self._rows(lines))
                     blocks += self.shelves.below(lambda line, lines=lines: self._home(line) in lines)  # type: ignore[misc]
                     at = max(at, lines[-1])
@@ -156,6 +162,23 @@ class _Section:
             source = "\n".join(self.lines[n - 1].text for n in numbers)  # the statement that handed it over
             told.append(pieces.block(piece, pieces.answer(piece, self.evidence, source)))
         return told
+
+    def _legend(self, lines: Sequence[int]) -> list[Legend]:
+        """What these lines name for the first time in the section, where its prose does not name it."""
+        helpers, constants = named(self.book, self.section.file, lines)
+        prose = "".join(p.text for p in self.evidence.pieces if p.kind == "note")
+        told = {
+            helper.key: helper.heading
+            for helper in helpers
+            if helper.heading and not re.search(rf"`{re.escape(helper.name)}\b", prose)
+        }
+        values = [self.book.lines[file][line - 1].text.strip() for file, line in constants]
+        legend = Legend(
+            tuple((key, words) for key, words in told.items() if key not in self.named),
+            tuple(text for text in values if text not in self.named and len(text) <= SHORT),
+        )
+        self.named |= {*told, *values}
+        return [legend] if legend.helpers or legend.constants else []
 
     def _rows(self, numbers: Sequence[int]) -> Code:
         """A block of code: lines, and what stands beside them."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import assert_never
 
-from litbook.document import blocks, pieces
+from litbook.document import blocks, books, pieces
 from litbook.document import section as document
 from litbook.document.catalogue import _, ngettext, number
 from litbook.document.margin import SIGNS, SIMULATED, ranks
@@ -85,6 +85,9 @@ class _Walk:
                 return [tag("figure", tag("figcaption", where), screen, class_="lb-output")]
             case blocks.Speech():
                 return []
+            case blocks.Legend(helpers, constants):
+                items = [*map(self.helper, helpers), *(tag("li", tag("code", text)) for text in constants)]
+                return [tag("ul", *items, class_="lb-legend")]
             case blocks.Code():
                 return [self.code(block)]
             case blocks.Guards(code, count):
@@ -143,6 +146,15 @@ class _Walk:
                 class_ = "lb-aside lb-waits" if block.aside else "lb-waits"
                 return [tag("details", summary, *inside, class_=class_)]
         assert_never(block)
+
+    def helper(self, told: tuple[str, str]) -> Html:
+        """The name of a helper, a link where a page has it, and what it is for."""
+        sheet, (key, words) = self.sheet, told
+        helper = sheet.record.definition_of[key]
+        name = tag("code", helper.name)
+        if key in sheet.book.defined:
+            name = tag("a", name, href=books.definition_address(sheet.book, sheet.page, helper))
+        return tag("li", name, ": ", note.inline(words, sheet.setting))
 
     def picture(self, block: blocks.Figure | blocks.Image | blocks.Video) -> Html:
         """A figure, a picture or a film with its caption; what cannot be shown is said in words."""

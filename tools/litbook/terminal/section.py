@@ -41,7 +41,14 @@ def of_ranks(terminal: Terminal, record: Record) -> None:
                     terminal.say(Text(margin.ranks(count, simulated), style="dim"))
                 case blocks.Absence(text) | blocks.Fold(state=text):
                     terminal.say(Text(harmless(text), style="yellow"))
-                case blocks.Shelf() | blocks.Failure() | blocks.Trouble() | blocks.Unshown() | blocks.Call():
+                case (
+                    blocks.Legend()
+                    | blocks.Shelf()
+                    | blocks.Failure()
+                    | blocks.Trouble()
+                    | blocks.Unshown()
+                    | blocks.Call()
+                ):
                     pass  # cards are for pages; the end of the run lists what went wrong
                 case _:
                     terminal.told(block)

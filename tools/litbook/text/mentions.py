@@ -1,4 +1,4 @@
-"""A lecture's text -> where it names one of its own functions and classes. Runs nothing.
+"""A lecture's text -> where it names its own functions, classes and constants. Runs nothing.
 
 A name means the definition where no scope around it binds that name: it is no parameter, no local variable,
 no target of a comprehension. A keyword argument of that name is no name at all, and an attribute only behind
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import functools
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -79,6 +80,34 @@ def meanings(files: tuple[tuple[str, str], ...]) -> tuple[dict[str, tuple[int, s
         | defined[file]
         for file in range(len(files))
     )
+
+
+@functools.lru_cache(maxsize=4)
+@uncollected()
+def constants(files: tuple[tuple[str, str], ...]) -> tuple[dict[str, tuple[int, int]], ...]:
+    """For each file of a lecture: names that a line at the left margin gives a value, its file and line.
+
+    That may be another file, from which the name is imported.
+    """
+    trees = [_parsed(text) or ast.Module([], []) for _, text in files]
+    given = []
+    for file, tree in enumerate(trees):
+        often = Counter(name for node in tree.body for name in scopes.binds(node))
+        lines = [
+            node for node in tree.body if isinstance(node, ast.Assign) and node.lineno == node.end_lineno
+        ]
+        names = {name: node.lineno for node in lines for name in scopes.binds(node) if often[name] == 1}
+        given.append({name: (file, line) for name, line in names.items()})
+    if len(files) == 1:
+        return tuple(given)
+    resolved = Names(with_modules([File(*file, tree) for file, tree in zip(files, trees, strict=True)]))
+    imported = []
+    for file, tree in enumerate(trees):
+        nodes = (node for node in tree.body if isinstance(node, ast.ImportFrom))
+        names_here = (alias.asname or alias.name for node in nodes for alias in node.names)
+        homes = {name: resolved.source(file, name) for name in names_here}
+        imported.append({name: given[i][home] for name, (i, home) in homes.items() if home in given[i]})
+    return tuple(own | others for own, others in zip(given, imported, strict=True))
 
 
 def _parsed(text: str) -> ast.Module | None:
