@@ -43,8 +43,7 @@ def a_rank_has_the_gradient_of_its_own_rows() -> None:
         Take a model of four weights. Its output is the product of a row of inputs with the weights,
         and its loss is the mean of the outputs. So the gradient of the weights is the mean of the
         rows. Each of four ranks has the same weights and two rows of its own. Rank 0 has the two
-        rows of `table`, rank 1 has ten times these, rank 2 a hundred times, and rank 3 a thousand
-        times:
+        rows of `table`, and rank `r` has them times `10**r`:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     table = torch.tensor([[0.0, 1, 2, 3], [2, 3, 4, 5]])

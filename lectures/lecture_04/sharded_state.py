@@ -142,13 +142,11 @@ def traffic_units(sent: int) -> float:
 def every_rank_keeps_sixteen_bytes() -> None:
     """In data parallelism every rank keeps sixteen bytes for each parameter."""
     note(rf"""
-        In data parallelism each rank has the whole model, and the ranks all-reduce their gradients.
-        What does a rank keep then, and what does it send in a step? We take a model of {LAYERS}
-        feed-forward layers and make two steps with AdamW, in `float32`. `rows_of_weights` gives all
-        weights of a layer in one row of numbers, and `layer` runs a layer. `loss_of` sends a rank's
-        own rows of the batch, `my_rows()`, through all layers. `difference_to_one_process` compares
-        weights and moments with those of one process, and `bytes_by_kind` adds up the bytes that a
-        rank keeps:
+        In data parallelism each rank has the whole model and its own rows of the batch, and the
+        ranks all-reduce their gradients. What does a rank keep then, and what does it send in a
+        step? Four ranks train a model of {LAYERS} feed-forward layers with AdamW, in `float32`.
+        Each takes eight of the `32` rows of a batch. They make two steps. `bytes_by_kind` adds up
+        the bytes of parameters, gradients and moments that a rank keeps:
     """)
     ranks = dist.get_world_size()
     weights = [w.requires_grad_() for w in rows_of_weights()]
@@ -172,24 +170,28 @@ def every_rank_keeps_sixteen_bytes() -> None:
         AdamW's two moments. That is $16P$ on every rank, as on a single card. Adding ranks does not
         make room for a larger model.
 
-        And the traffic? We measure it in a *unit* that does not depend on the model: what a rank
-        sends in one all-gather of all parameters, $4P\,(G-1)/G$ bytes on $G$ ranks. An all-reduce
-        is a reduce-scatter and an all-gather, so it should send two units. `traffic_units` divides
-        the measured bytes by one unit:
+        And what is sent? We measure it in *units* that do not depend on the model. One unit is what
+        a rank sends in an all-gather of all parameters, $4P\,(G-1)/G$ bytes on $G$ ranks. An
+        all-reduce is a reduce-scatter and an all-gather, which send as much each. So it should send
+        two units. `traffic_units` divides the measured bytes by one unit:
     """)
     sent = traffic_units(wire.sent)  # @inspect sent
     assert round(sent, 1) == 2.0, \
         "The all-reduce of the gradients sends two units."
     figure(plot_state({"data parallelism": from_all_ranks(held)}, P),
-        caption="What each rank keeps: all four quarters of each kind, in the colours of four ranks. With shards, a rank keeps only the quarter of its own colour.",
+        caption=r"""
+            What each rank keeps in data parallelism: everything. Each kind is drawn in four
+            quarters, in the colours of the ranks that will own them once the state is sharded.
+        """,
         alt=r"""
             Four rows, one for each rank, with four blocks of parameters, four of gradients and four
             of moments, which are twice as wide. All blocks are filled in all rows.
         """)
     question(r"""
-        A model has `7` billion parameters. How many GB do `64` ranks keep in all, in data
-        parallelism with AdamW?
-    """, answer=64 * 16 * 7, check=64 * sum(held) / P * 7, unit="GB", why="Each rank keeps `16` bytes for each parameter, `112` GB, whatever the others keep. `64` ranks keep `64` times that.",
+        A model has `7` billion parameters and is trained with AdamW in `float32`. How many GB of
+        state do `64` ranks keep in all, in data parallelism?
+    """, answer=64 * 16 * 7, check=64 * sum(held) / P * 7, unit="GB", hint="How many bytes does a single rank keep?",
+        why="Each rank keeps `16` bytes for each parameter, `112` GB, whatever the others keep. `64` ranks keep `64` times that.",
         wrong={"That is a single rank.": 112})
 
 
@@ -197,27 +199,24 @@ def every_rank_keeps_sixteen_bytes() -> None:
 def each_rank_updates_a_shard() -> None:
     """ZeRO's first stage shards the moments, and sends no more than before."""
     note(r"""
-        In data parallelism, every rank has the whole model and the same summed gradients, and so
-        all ranks compute the same update of all parameters. That is the same work many times over.
-        It is enough if each rank updates one part of the parameters, its *shard*, and sends the
-        result to the others. This is the first stage of *ZeRO* [@zero].
+        In data parallelism, all ranks have the same parameters and the same summed gradients. So
+        all compute the same update, and each keeps AdamW's moments of all parameters for it. It is
+        enough if each rank updates one part of the parameters, its *shard*. Then it needs the
+        moments of its shard only. This is the first stage of *ZeRO* [@zero]. A step ends like this:
 
-        For its update, a rank needs the moments of its shard, and the summed gradients of its
-        shard. A reduce-scatter brings just these gradients. After the update, an all-gather brings
-        the new parameters of all shards to all ranks. Both are the halves of an all-reduce, so
-        nothing is sent that was not sent before. (We use [our own ring](#ring_reduce_scatter) for
-        them, since the reduce-scatter of gloo, the library that carries the data here, sends too
-        much.)
+        1. A reduce-scatter brings each rank the summed gradients of its shard.
+        2. Each rank updates its shard.
+        3. An all-gather brings the updated shards to all ranks.
 
-        The model has four layers, and `weights` has a row of numbers for each. Forward and backward
-        are as in data parallelism: `layer` runs a layer, and `loss_of` sends a rank's rows of the
-        batch, `my_rows()`, through all of them. A shard is a *view* of a quarter of a row: it
-        shares the row's memory. So when AdamW steps on the shards, it changes a quarter of each
-        row. `ring_all_gather` then writes the other three quarters into the row, as the other ranks
-        have made them. `difference_to_one_process` compares all weights, and the rank's moments,
-        with those of one process. `bytes_by_kind` gives the bytes of parameters, gradients and
-        moments that a rank keeps of a model with $P$ parameters. `traffic_units` gives the bytes
-        sent, in units of an all-gather of all parameters:
+        The reduce-scatter and the all-gather are the halves of an all-reduce. So nothing is sent
+        that data parallelism does not send.
+
+        In the code, four ranks train a model of four layers, and `weights` has one row of numbers
+        for each layer. A shard is a *view* of a quarter of a row: it shares the row's memory. So
+        when AdamW updates the shards, it changes a quarter of each row. `ring_all_gather` writes
+        the other three quarters into the row. (It and `ring_reduce_scatter` are
+        [our own ring](#ring_reduce_scatter), because the reduce-scatter of gloo, the library that
+        carries the data here, sends too much.)
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     weights = [w.requires_grad_() for w in rows_of_weights()]
@@ -238,21 +237,26 @@ def each_rank_updates_a_shard() -> None:
         "All weights are those of one process."
     held = bytes_by_kind([*weights, *shards], weights, optimizer)  # @inspect held as B
     assert held == [4 * P, 4 * P, 8 * P // ranks], \
-        "Of the moments, a rank keeps its shard only."
+        "A rank keeps all parameters and gradients, and a fourth of the moments."
     assert round(traffic_units(wire.sent), 1) == 2.0, \
-        "It sends two units, as data parallelism does."
-    figure(plot_state({"stage one": from_all_ranks(held)}, P), caption="Each rank keeps the moments of its own shard.",
+        "It sends as much as two all-gathers, as data parallelism does."
+    figure(plot_state({"stage one": from_all_ranks(held)}, P), caption=r"""
+        What each rank keeps in the first stage: all parameters, all gradients, and the moments of
+        its own shard.
+    """,
         alt="Four rows of blocks. All parameters and gradients are filled; of the moments, one block in each row.")
     misbelief("Sharding the optimizer costs extra traffic.", rf"""
-        Measured on the wire, it sends as much as {traffic_units(wire.sent):.1f} all-gathers of all
-        parameters. Data parallelism sends the same: its all-reduce is a reduce-scatter and an
-        all-gather. The update has moved between the two.
+        It costs none. In a step of the first stage, a rank sent as much as
+        {traffic_units(wire.sent):.1f} all-gathers of all parameters. In data parallelism it sends
+        the same, for an all-reduce is a reduce-scatter and an all-gather. Only the update has moved
+        between the two.
     """)
     question(r"""
-        `16` ranks train a model of `10` billion parameters with the first stage. How many GB does
-        each rank keep?
+        `16` ranks train a model of `10` billion parameters with the first stage. A parameter takes
+        `4` bytes, its gradient `4`, and its moments `8`. How many GB does each rank keep?
     """, answer=(8 + 8 / 16) * 10, check=(held[0] + held[1]) / P * 10 + 8 * 10 / 16, unit="GB",
         wrong={"Parameters and gradients are not sharded here.": 10, "Without sharding.": 160},
+        hint="Which of the three kinds is cut into `16` shards?",
         why="Parameters and gradients take `8` bytes for each parameter on every rank. Of the moments' `8` bytes a rank keeps a sixteenth, `0.5`. `8.5 * 10` is `85` GB.")
 
 
@@ -262,11 +266,15 @@ def gradients_need_not_stay() -> None:
     """The second stage keeps of each gradient one shard, as soon as its layer is done."""
     note(r"""
         In the [first stage of ZeRO](#each_rank_updates_a_shard) each rank updates one shard of the
-        parameters. For that it needs one shard of each gradient, which a reduce-scatter brings. The
-        second stage drops the rest of a gradient at once, while the backward pass goes on [@zero].
-        PyTorch calls a *hook*, a function of ours, when a gradient is complete. `scatter` is that
-        hook: it reduce-scatters the gradient, keeps this rank's shard, and drops the rest. `most`
-        is the largest number of bytes that whole gradients take at a time:
+        parameters. For that it needs one shard of each gradient, which a reduce-scatter brings
+        after the backward pass. But a layer's gradient is complete much earlier, as soon as the
+        backward pass has left the layer. The second stage does the reduce-scatter then, and drops
+        the rest of the gradient [@zero].
+
+        Four ranks train a model of four layers. PyTorch calls a *hook*, a function of ours, when a
+        gradient is complete. Our hook is `scatter`: it reduce-scatters the gradient, keeps this
+        rank's shard, and drops the rest. `most` is the largest number of bytes that whole gradients
+        took at one time:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     weights = [w.requires_grad_() for w in rows_of_weights()]
@@ -300,7 +308,9 @@ def gradients_need_not_stay() -> None:
     assert round(traffic_units(wire.sent), 1) == 2.0, \
         "It sends two all-gathers of the parameters, as the first stage does."
     question(r"""
-        How many bytes for each parameter does a rank of `8` keep in the second stage?
+        A parameter takes `4` bytes, its gradient `4` and its moments `8`. How many bytes for each
+        parameter of the model does each of `8` ranks keep in the second stage, which shards
+        gradients and moments?
     """, answer=4 + (4 + 8) / 8, check=held[0] / P + (16 * P - held[0]) / P / 8, unit="B",
         wrong={"That is the first stage.": 9, "The parameters are not sharded yet.": 2},
         why="All parameters take `4` bytes. Gradients and moments together take `12`, of which a rank keeps an eighth, `1.5`.")
@@ -334,22 +344,24 @@ def weights_come_when_they_are_needed() -> None:
     """The third stage keeps one shard of everything, and fetches a layer's weights twice."""
     note(r"""
         A layer needs its weights only while it computes. So in the third stage of ZeRO, a rank
-        keeps one shard of the weights, too, as it does of gradients and moments. Forward, it
-        all-gathers the weights of a layer, runs the layer, and drops them. Backward, it gathers
-        them a second time. Then a reduce-scatter leaves it the gradient of its own shard. The model
-        is one of feed-forward layers, each with all its weights in one row; a rank trains on its
-        own rows of the batch.
+        keeps only one shard of everything: of weights, gradients and moments. For each layer, it
+        does this:
 
-        `run_from_shard` does the first of that: it all-gathers a layer's weights and runs the
-        layer. A [checkpoint](#lecture_03.checkpointing_keeps_the_input_alone) around it does the
-        second: it keeps nothing but the layer's input, and runs the layer again before its backward
-        pass. `saved` has the bytes that autograd keeps without a checkpoint and with it. A row of
-        the batch has `64` numbers of `4` bytes, and each rank trains on `8` of the `32` rows. They
-        are a view of the batch, so the whole batch stays:
+        - Forward it all-gathers the layer's weights, runs the layer, and drops them.
+        - Backward it all-gathers the weights once more. A reduce-scatter leaves it the gradient of
+          its own shard.
+
+        Four ranks train a model of four layers. `run_from_shard` all-gathers a layer's weights and
+        runs the layer. Without more, autograd would keep these weights for the backward pass. So a
+        [checkpoint](#lecture_03.checkpointing_keeps_the_input_alone) is put around it: it keeps
+        nothing but the layer's input, and in the backward pass it runs the layer again, with
+        another all-gather. `saved` has the bytes that autograd keeps without checkpoints and with
+        them. A row of the batch has `64` numbers of `4` bytes. A rank trains on `8` of the `32`
+        rows, but as a view of the batch, so all `32` stay:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
-    own = [w.chunk(ranks)[rank].clone() for w in rows_of_weights()]
-    shards = [nn.Parameter(shard) for shard in own]
+    shards = [nn.Parameter(w.chunk(ranks)[rank].clone())
+              for w in rows_of_weights()]
     optimizer = torch.optim.AdamW(shards)
     again = partial(checkpoint, run_from_shard, use_reentrant=False)
     layers = [partial(again, shard) for shard in shards]
@@ -361,30 +373,31 @@ def weights_come_when_they_are_needed() -> None:
     assert difference_to_one_process(shards, optimizer) < ROUNDING, \
         "Each shard is that of one process."
     held = bytes_by_kind(shards, shards, optimizer)  # @inspect held as B
-    assert sum(held) == 16 * P // ranks, "A rank keeps a shard of everything."
+    assert sum(held) == 16 * P // ranks, \
+        "A rank keeps a shard of everything: 4 bytes for each parameter."
     sent = traffic_units(wire.sent)  # @inspect sent
     assert round(sent, 1) == 3.0, \
-        "Two all-gathers and a reduce-scatter are sent."
+        "Two all-gathers and a reduce-scatter send three units."
     saved = [saved_bytes_of(partial(loss_of, run, my_rows()), shards)
              for run in ([partial(run_from_shard, s) for s in shards], layers)]  # @inspect saved as B
     assert saved[0] > 4 * P, \
-        "Without a checkpoint, autograd keeps all gathered weights."
+        "Without a checkpoint, autograd keeps all weights, and more."
     assert saved[1] == 4 * WIDTH * (32 + 8 * LAYERS), \
-        "With it, autograd keeps the batch of 32 rows, and 8 rows from each layer."
-    figure(plot_state({"stage three": from_all_ranks(held)}, P), caption="Each rank keeps one shard of everything.",
+        "With it, autograd keeps 32 rows of the batch, and 8 from each of the layers."
+    figure(plot_state({"stage three": from_all_ranks(held)}, P), caption="What each rank keeps in the third stage: one shard of everything.",
         alt="Four rows of blocks. In each row one block of parameters, one of gradients and one of moments is filled.")
     note(r"""
-        So the third stage sends three units of traffic, where a unit is one all-gather of all
-        parameters: two all-gathers, and a reduce-scatter that costs as much. The stages before it
-        send two. In return, only the third stage can hold any model if there are enough ranks. All
-        stages together, with $P$ parameters on $G$ ranks:
+        So the third stage sends three units, where a unit is one all-gather of all parameters: two
+        all-gathers, and a reduce-scatter that costs as much. Data parallelism and the stages before
+        it send two. In return, only the third stage can hold any model if there are enough ranks.
+        All stages together, with $P$ parameters on $G$ ranks:
 
         [@tab:stages]: Bytes that each rank keeps, and all-gathers of the parameters that it sends in a step.
 
         | | keeps | sends |
         |---|---|---|
         | data parallelism | $16P$ | $2$ |
-        | stage one: moments | $8P + 8P/G$ | $2$ |
+        | stage one: moments are sharded | $8P + 8P/G$ | $2$ |
         | stage two: and gradients | $4P + 12P/G$ | $2$ |
         | stage three: and parameters | $16P/G$ | $3$ |
     """)
@@ -392,7 +405,8 @@ def weights_come_when_they_are_needed() -> None:
         A model of `70` billion parameters is trained with AdamW in the third stage. On how many
         ranks does each keep `17.5` GB?
     """, answer=16 * 70 / 17.5, check=next(g for g in range(1, 999) if sum(held) * ranks / P * 70 / g <= 17.5), unit="ranks",
-        wrong={"That is the parameters alone.": 16}, why="The state is `16 * 70 = 1120` GB in all, and `1120 / 17.5 = 64`.")
+        wrong={"That is the parameters alone.": 16}, hint="How many GB do all ranks keep together?",
+        why="The state is `16 * 70 = 1120` GB in all, and `1120 / 17.5 = 64`.")
 
 
 class Layer(nn.Module):
@@ -424,11 +438,12 @@ class Collectives(Watching):
 def fsdp_does_the_same() -> None:
     """PyTorch's FSDP keeps and computes the same as the third stage by hand."""
     note(r"""
-        PyTorch's name for the third stage of ZeRO is *FSDP*, fully sharded data parallelism
-        [@fsdp]: each rank keeps one shard of all parameters, gradients and moments. `fully_shard`
-        is given a layer. From then on, PyTorch all-gathers the layer's parameters before the layer
-        runs, forward and backward, and drops them afterwards. It reduce-scatters the gradients.
-        `Collectives` counts these calls:
+        PyTorch's name for the third stage of ZeRO is *FSDP*, fully sharded data
+        parallelism [@fsdp]: each rank keeps one shard of all parameters, gradients and moments.
+        `fully_shard` is given a layer. From then on, PyTorch all-gathers the layer's parameters
+        before the layer runs, forward and backward, and drops them afterwards. It reduce-scatters
+        the gradients. We train a model of four layers on four ranks, and count these calls by
+        `Collectives`:
     """)
     ranks = dist.get_world_size()
     layers = [Layer(w) for w in rows_of_weights()]
@@ -445,7 +460,7 @@ def fsdp_does_the_same() -> None:
         "Each shard is that of one process."
     held = bytes_by_kind(weights, weights, optimizer)  # @inspect held as B
     assert sum(held) == 16 * P // ranks, \
-        "FSDP keeps a shard of everything, as by hand."
+        "With FSDP a rank keeps a shard of everything: 4 bytes for each parameter."
     counts = calls.counts  # @inspect counts
     assert counts["allgather_base"] == 2 * LAYERS, \
         "FSDP does two all-gathers for each layer."
@@ -453,22 +468,26 @@ def fsdp_does_the_same() -> None:
         "It does one reduce-scatter for each layer."
     note(r"""
         There are three collectives for each layer: two all-gathers and a reduce-scatter. Let one
-        all-gather of all parameters be the unit of traffic. Then we expect three units. But four
-        are sent, because gloo's reduce-scatter
-        [sends as much as an all-reduce](#a_ring_sends_less_than_twice_the_tensor), two units:
+        all-gather of all parameters be the unit of traffic. If a reduce-scatter costs as much,
+        three units are sent. But we count four, because gloo, the library that carries the data
+        here, [sends a whole all-reduce](#a_ring_sends_less_than_twice_the_tensor) in place of a
+        reduce-scatter, and that is two units:
     """)
     sent = traffic_units(wire.sent)  # @inspect sent
     assert round(sent, 1) == 4.0, \
         "Two all-gathers send two units, and gloo's reduce-scatter two."
     note(r"""
-        Where a reduce-scatter is as cheap as an all-gather, FSDP sends three units. That is one and
-        a half times as much as data parallelism [@zero].
+        Where a reduce-scatter is as cheap as an all-gather, FSDP sends three units. Data
+        parallelism sends two, for its all-reduce. So FSDP sends one and a half times as much
+        [@zero].
     """)
     question(r"""
-        A layer has `1` GB of weights on `8` ranks. How many GB does each rank send for it in a step
-        of FSDP, if a reduce-scatter sends no more than an all-gather?
+        A layer has `1` GB of weights, in shards on `8` ranks. In a step of FSDP, each rank takes
+        part in two all-gathers of the weights and in a reduce-scatter of the gradients, and each of
+        these sends `7/8` of a GB. How many GB does a rank send for this layer?
     """, answer=3 * 7 / 8, check=(7 + 7 + 7) * (1 / 8), unit="GB",
         wrong={"That is data parallelism.": 2 * 7 / 8, "That is with gloo's reduce-scatter.": 4 * 7 / 8},
+        hint="How many collectives does a layer take in a step?",
         why="Two all-gathers and a reduce-scatter send as much each: all but the rank's own eighth, `7 / 8` GB.")
 
 
@@ -478,9 +497,11 @@ def more_ranks_keep_less_each() -> None:
         Each stage of ZeRO shards more: the first the moments, the second also the gradients, the
         third also the parameters. What is sharded is divided by the number of ranks, and the rest
         is on every rank. With AdamW in `float32`, a parameter takes `4` bytes, its gradient `4`,
-        and its moments `8`. `keep` gives the bytes of each kind on one rank, for a model of `13`
-        billion parameters. (The sections before measured these sums on four ranks, to the byte:
-        [@tab:stages].) `grid` has them for all stages, and for all numbers of ranks on the slider:
+        and its moments `8`.
+
+        So of a model of `13` billion parameters, which stages ever fit on a card of `80` GB? `keep`
+        gives the bytes of each kind on one rank, and `grid` has them for all stages and all numbers
+        of ranks on the slider:
     """)
     sizes = {"parameters": 4, "gradients": 4, "moments": 8}
     assert sum(sizes.values()) == 16, "The state of a parameter has 16 bytes."
@@ -509,8 +530,10 @@ def more_ranks_keep_less_each() -> None:
     assert [*fits.values()] == [0, 0, 8, 4], \
         "Among these, stage two fits from 8 ranks on, three from 4; 0: none fits."
     question(r"""
-        With the second stage, how many GB does a rank keep at least, however many ranks there are?
-    """, answer=4 * 13, check=round(grid["stage two", 1024]["parameters"] / 1e9), unit="GB", why="The second stage shards gradients and moments, and every rank has all parameters: `13` billion of `4` bytes.",
+        A model of `13` billion parameters is trained in the second stage of ZeRO. How many GB does
+        a rank keep at least, however many ranks there are?
+    """, answer=4 * 13, check=round(grid["stage two", 1024]["parameters"] / 1e9), unit="GB", hint="Which of parameters, gradients and moments is whole on every rank in this stage?",
+        why="The second stage shards gradients and moments, and every rank has all parameters: `13` billion of `4` bytes.",
         wrong={"Gradients are sharded in the second stage.": 104})
 
 
@@ -519,11 +542,12 @@ def more_ranks_keep_less_each() -> None:
 def kept_weights_save_a_gather() -> None:
     """Weights that stay between forward and backward pass save one all-gather."""
     note(r"""
-        With FSDP each rank keeps a shard of a layer's weights. It all-gathers the others before the
-        layer runs, drops them after the forward pass, and gathers them again for the backward pass.
-        With `reshard_after_forward=False` they stay. How many bytes of the $P$ weights does a rank
-        then have between the two passes, and how much does it send? `traffic_units` gives the bytes
-        sent, in units of an all-gather of all weights:
+        With FSDP each of four ranks keeps a shard of a layer's weights. It all-gathers the others
+        before the layer runs, drops them after the forward pass, and gathers them again for the
+        backward pass. With `reshard_after_forward=False` they stay between the two passes, which
+        saves the second all-gather and takes memory. How much of each? We train a model of four
+        layers with $P$ parameters both ways. `traffic_units` gives what a rank sends, in
+        all-gathers of all parameters:
     """)
     between, sent = [], []
     for reshard in (True, False):
@@ -552,9 +576,14 @@ def shards_within_copies_between() -> None:
     """Sharded within a group and copied between groups, less crosses the slow links."""
     note(r"""
         Cards within a machine have fast links, and machines have slower ones between them. *Hybrid*
-        sharding shards within a machine, and copies between machines as data parallelism does. A
-        *mesh* gives the ranks two coordinates. Here ranks 0 and 1 stand for one machine, and ranks
-        2 and 3 for another:
+        sharding spares the slow links: it shards the weights within a machine, and each machine has
+        a copy of them all, as in data parallelism. Then only gradients have to cross between
+        machines.
+
+        Here ranks 0 and 1 stand for one machine, and ranks 2 and 3 for another. A *mesh* gives each
+        rank two coordinates, which machine it is in and which place it has there. We train the same
+        model with shards over all four ranks (`FSDP`) and with hybrid sharding, and add up what
+        ranks 0 and 1 send to ranks 2 and 3:
     """)
     rank, tables, held = dist.get_rank(), {}, []
     for name, shape in {"FSDP": (4,), "hybrid": (2, 2)}.items():
@@ -577,14 +606,17 @@ def shards_within_copies_between() -> None:
               for table in tables.values()]  # @inspect across as B
     less = across[0] / across[1]  # @inspect less as times
     assert less == 3.0, "FSDP sends 3 times as much between the machines."
-    figure(plot_traffic(tables), caption="Bytes that each rank (row) sent to each other rank (column).",
+    figure(plot_traffic(tables), caption=r"""
+        Bytes that each rank (row) sent to each other rank (column) in a step. Ranks 0 and 1 are one
+        machine, ranks 2 and 3 the other.
+    """,
         alt=r"""
             Two tables. With FSDP each rank sends as much to both of its neighbours. With hybrid
             sharding most goes between ranks 0 and 1 and between ranks 2 and 3.
         """)
     question(r"""
-        `1024` cards stand in machines of `8`. A model has `100` GB of weights and is sharded within
-        a machine. How many GB of weights does each card keep?
+        `1024` cards stand in machines of `8`. A model has `100` GB of weights. It is sharded within
+        each machine, and copied between machines. How many GB of weights does each card keep?
     """, answer=100 / 8, check=100 / 1024 * (1024 / 8), unit="GB",
         wrong={"That is with shards over all cards.": 100 / 1024},
         why="Each machine holds a whole copy, cut into `8` shards. More machines make more copies and no smaller shards.")
@@ -595,9 +627,10 @@ def shards_within_copies_between() -> None:
 def a_checkpoint_fits_another_layout() -> None:
     """A checkpoint that was saved in one layout loads into another."""
     note(r"""
-        Each rank saves its own shards. Must the next run have as many ranks, and the same shards?
-        PyTorch's distributed checkpoint writes down which part of a tensor each piece is. Here a
-        matrix is saved by rows and loaded by columns:
+        When a run is saved, each rank writes its own shards to a file. Must the next run have as
+        many ranks, and the same shards? It need not, because PyTorch's distributed checkpoint
+        writes down which part of a tensor each piece is. Here four ranks save a matrix of `64` by
+        `64` by its rows, and load it by its columns:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     mesh = init_device_mesh("cpu", (ranks,))
@@ -618,9 +651,10 @@ def a_checkpoint_fits_another_layout() -> None:
         "After loading, a rank has its columns."
     shapes = from_all_ranks(part.shape)
     assert shapes == ranks * [(64, 16)], \
-        "Each of the four ranks has 16 of the 64 columns."
+        "Each of the four ranks has all 64 rows of 16 columns."
     question(r"""
-        A checkpoint of `128` GB was saved by `64` ranks, and `16` ranks load it, each its shard.
-        How many of the files of equal size does each of them need, if shards are cut the same way?
+        A checkpoint of `128` GB was saved by `64` ranks, each of which wrote a file with its shard.
+        Now `16` ranks load it, each a shard along the same axis. How many of the files does each of
+        them need?
     """, answer=64 // 16, check=(128 // 16) // (128 // 64), unit="files",
         why="Each file has `128 / 64 = 2` GB, and a new shard has `128 / 16 = 8` GB, as much as four files.")
