@@ -499,9 +499,9 @@ def more_ranks_keep_less_each() -> None:
         is on every rank. With AdamW in `float32`, a parameter takes `4` bytes, its gradient `4`,
         and its moments `8`.
 
-        So of a model of `13` billion parameters, which stages ever fit on a card of `80` GB? `keep`
-        gives the bytes of each kind on one rank, and `grid` has them for all stages and all numbers
-        of ranks on the slider:
+        So of a model of `13` billion parameters, which stages ever fit into the memory of an H100?
+        `keep` gives the bytes of each kind on one rank, and `grid` has them for all stages and all
+        numbers of ranks on the slider:
     """)
     sizes = {"parameters": 4, "gradients": 4, "moments": 8}
     assert sum(sizes.values()) == 16, "The state of a parameter has 16 bytes."
