@@ -42,9 +42,9 @@ def a_head_has_a_size_of_its_own() -> None:
     """All heads together may be wider than a token."""
     note(r"""
         In attention, a token of $d$ numbers is turned into one *query* for each head. In Llama all
-        queries of a token have $d$ numbers together, as many as the token. Must that be so? It need
-        not. A token of Qwen3-0.6B has $d = 1024$ numbers, and it has `16` heads of `128` numbers
-        each [@qwen3-06b]. So its queries have `16 * 128` numbers together, twice as many.
+        queries of a token have $d$ numbers together, as many as the token. They may have more. A
+        token of Qwen3-0.6B has $d = 1024$ numbers, and it has `16` heads of `128` numbers each
+        [@qwen3-06b]. So its queries have `16 * 128` numbers together, twice as many.
 
         What does that cost? With $a$ heads of $c$ numbers, the query matrix turns $d$ numbers into
         $ac$, so it has $d \cdot ac$ weights instead of $d \cdot d$. The output matrix turns the
@@ -54,9 +54,9 @@ def a_head_has_a_size_of_its_own() -> None:
 
         $$2d \cdot ac + 2d\,d_{kv} + 3dh$$
 
-        weights. Put in the numbers of that model. It has `28` layers, `8` heads of keys, so
-        $d_{kv} = 8 \cdot 128$, $h = 3072$, and one table for its `151936` tokens. (`gains` are the
-        factors of its norms. It also has a norm for each query and each key [@qwen3].)
+        weights. This model has `28` layers, `8` heads of keys, so $d_{kv} = 8 \cdot 128$,
+        $h = 3072$, and one table for its `151936` tokens. `gains` are the factors of the norms of a
+        layer, with those for each query and each key [@qwen3]:
     """)
     d, queries, keys, h = 1024, 16 * 128, 8 * 128, 3072
     weights = 2 * d * queries + 2 * d * keys + 3 * d * h

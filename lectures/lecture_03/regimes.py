@@ -131,11 +131,10 @@ def bytes_moved(call: Callable[[], object]) -> int:  # @stepover
 def every_operation_has_an_intensity() -> None:
     """An operation waits for memory unless it does enough FLOPs with each byte."""
     note(rf"""
-        A card does two things at the same time: it computes, and it fetches the next bytes from its
-        memory. When does an operation wait for memory, and when for arithmetic? Computing takes the
-        operation's FLOPs divided by the card's peak. Fetching takes its bytes divided by the card's
-        bandwidth. The operation waits for whichever of the two takes longer. So it waits for
-        arithmetic if
+        A card computes, and at the same time it fetches the next bytes from its memory. When does
+        an operation wait for memory, and when for arithmetic? Computing takes the operation's FLOPs
+        divided by the card's peak. Fetching takes its bytes divided by the card's bandwidth. The
+        operation waits for whichever of the two takes longer. So it waits for arithmetic if
 
         $$
         \frac{{\text{{FLOPs}}}}{{\text{{peak}}}} > \frac{{\text{{bytes}}}}{{\text{{bandwidth}}}}
@@ -143,12 +142,11 @@ def every_operation_has_an_intensity() -> None:
         \frac{{\text{{FLOPs}}}}{{\text{{bytes}}}} > \frac{{\text{{peak}}}}{{\text{{bandwidth}}}}.
         $$
 
-        In the second form, FLOPs divided by bytes belong to the operation: this is its *intensity*,
-        the FLOPs that it does with each byte. Peak divided by bandwidth belongs to the card: this
-        is its *ridge*, the FLOPs that it can do while one byte arrives. So an operation whose
-        intensity is below the ridge waits for memory. The {H100.name} has a peak of
-        {PEAK / 1e12:.1f} TFLOP/s in `bfloat16` and a bandwidth of {BANDWIDTH / 1e12:.2f}
-        TB/s [@nvidia-h100]:
+        FLOPs divided by bytes belong to the operation: this is its *intensity*, the FLOPs that it
+        does with each byte. Peak divided by bandwidth belongs to the card: this is its *ridge*, the
+        FLOPs that it can do while one byte arrives. So an operation whose intensity is below the
+        ridge waits for memory. The {H100.name} has a peak of {PEAK / 1e12:.1f} TFLOP/s in
+        `bfloat16` and a bandwidth of {BANDWIDTH / 1e12:.2f} TB/s [@nvidia-h100]:
     """)
     card = H100.bfloat16, H100.bandwidth  # @hide
     assert card == (PEAK, BANDWIDTH) == (989.5e12, 3.35e12), \
@@ -158,9 +156,9 @@ def every_operation_has_an_intensity() -> None:
         "While a byte arrives, an H100 can do 295 FLOPs."  # @hide
     note(r"""
         Now the intensity of a product. `m` tokens of `k` numbers are multiplied by a matrix of `k`
-        rows and `n` columns. Each token meets each weight in a multiplication and an addition, so
-        that is $2mkn$ FLOPs. The product reads $mk$ numbers of tokens and $kn$ weights, and writes
-        $mn$ numbers. Each takes `2` bytes in `bfloat16`, so that is $2(mk + kn + mn)$ bytes. The
+        rows and `n` columns. Each token meets each weight in a multiplication and an addition:
+        $2mkn$ FLOPs. The product reads $mk$ numbers of tokens and $kn$ weights, and writes $mn$
+        numbers. Each takes `2` bytes in `bfloat16`, so it moves $2(mk + kn + mn)$ bytes. The
         intensity is
 
         $$
@@ -168,13 +166,13 @@ def every_operation_has_an_intensity() -> None:
         $$
 
         If there are few tokens, nearly all that is moved are the $kn$ weights. Then the intensity
-        is about $mkn / kn = m$, the number of tokens. The cause: each weight is read once, and used
+        is about $mkn / kn = m$, the number of tokens, because each weight is read once, and used
         once for each token.
 
-        Take the gate of Llama-3-8B, a matrix with $k = 4096$ and $n = 14336$, once with `2048`
-        tokens and once with a single one. `operations_of` lists the operations that PyTorch runs,
-        with their FLOPs and the bytes that they move. On the device `meta` a tensor has a shape,
-        but no numbers; that is enough to count:
+        Take the gate of Llama-3-8B, a matrix with $k = 4096$ and $n = 14336$, with `2048` tokens
+        and with a single one. `operations_of` lists the operations that PyTorch runs, with their
+        FLOPs and the bytes that they move. On the device `meta` a tensor has a shape, but no
+        numbers; that is enough to count:
     """)
     k, n = 4096, 14336
     assert (k, n) == matrices(LLAMA_3_8B)["gate"], \
@@ -458,8 +456,8 @@ def fusion_saves_the_bytes_between_operations() -> None:
     gain = separate / fused  # @inspect round(gain, 2) as times
     note(rf"""
         No FLOP is saved. But an elementwise operation waits for memory, so it takes the time of its
-        bytes. With `3` passes instead of `5` the gate is up to {gain:.2f} times as fast. In a
-        longer chain the gain is larger. `lifted` does ten additions in a row:
+        bytes. With `3` passes instead of `5` the gate is up to {gain:.2f} times as fast. `lifted`,
+        a longer chain, does ten additions in a row:
     """)
     chain = passes(lifted, gate)  # @inspect chain
     assert chain == (20.0, 2.0), \
@@ -714,6 +712,7 @@ def fusion_makes_no_product_faster() -> None:
         why="If all else took no time, the time of the products would be left. So divide all bytes by those of the products.")
 
 
+@aside
 def even_one_number_takes_microseconds() -> None:
     """Adding to a thousand numbers takes hardly longer than adding to one."""
     note(r"""
@@ -740,14 +739,13 @@ def even_one_number_takes_microseconds() -> None:
            caption="Time of one addition against the numbers of its tensor, on the machine that built this page.",
            alt="A line that is level up to some thousand numbers and then rises.")
     note(r"""
-        Up to some thousand numbers the line is level: there, the time is that of the call itself,
-        called *overhead*. It is spent by the program on the processor, so a faster GPU does not
+        Up to some thousand numbers the line is level, because there the time is that of the call
+        itself, called *overhead*. The program spends it on the processor, so a faster GPU does not
         make it shorter.
 
         With a GPU, the program *launches* an operation: it hands it to the card, and goes on to the
-        next while the card still works. So the overhead costs no time as long as the card has
-        enough to do. But if each operation is small, the card is done before the next one is
-        launched, and has to wait.
+        next while the card still works. If each operation is small, the card is done before the
+        next one is launched, and has to wait.
     """)
     question(r"""
         Launching an operation takes `5e-6` seconds. A card moves `3.35e12` bytes a second, and an
@@ -803,10 +801,10 @@ def operations_run_in_turn() -> None:
         on at the same time:
 
         - The program *launches* the operations: it hands them to the card, one by one, and does not
-          wait for their results. Assume {LAUNCH / MICRO:.0f} µs for each.
+          wait for their results. Assume {LAUNCH / MICRO:.0f} µs for each, however small it is.
         - The card runs the operations one after the other. Within an operation it computes while
-          the next bytes arrive. So an operation takes the time of its FLOPs or the time of its
-          bytes, whichever is longer. The times of all operations add up.
+          the next bytes arrive. So an operation takes the time of its FLOPs or that of its bytes,
+          whichever is longer. The times of all operations add up.
 
         All is done when both are. With $n$ operations, of which operation $i$ does $F_i$ FLOPs and
         moves $Q_i$ bytes, the time is at least
@@ -817,8 +815,8 @@ def operations_run_in_turn() -> None:
         \frac{{Q_i}}{{\text{{bandwidth}}}}\right)\right)
         $$
 
-        See it with eight operations. `in_lanes` computes when each is handed over, when it starts,
-        and when all are done, in µs. Its arguments are the time of a launch and that of an
+        See it with eight operations. `in_lanes` computes, in µs, when each is launched, when it
+        starts, and when all are done. Its arguments are the time of a launch and that of an
         operation; with `AT_THE_END` the program waits for results only when all is launched:
     """)
     short, long = in_lanes(5, 2, AT_THE_END), in_lanes(5, 20, AT_THE_END)
@@ -837,9 +835,8 @@ def operations_run_in_turn() -> None:
         still=plot_lanes(5, 2, short),
         do="Make the operations longer until the card is never idle. Then let the program wait after each operation.",
         see=r"""
-            Once an operation takes longer than a launch, the card is busy from the first launch on,
-            and the program is far ahead of it. If the program waits after each operation, the card
-            is idle during every launch.
+            Once an operation takes longer than a launch, the card is busy from the first launch on.
+            If the program waits after each operation, the card is idle during every launch.
         """, caption=r"""
             Eight operations, in µs. Above, the program launches them; a launch returns before its
             operation has run. Below, the card runs them one after the other.
@@ -865,10 +862,10 @@ def operations_run_in_turn() -> None:
 def a_block_waits_for_three_things() -> None:
     """With few tokens a block waits for launches, with more for arithmetic, with very many for memory."""
     note(rf"""
-        What does a Transformer block wait for on a card? There are three answers. Its program
-        *launches* its operations, hands them to the card one by one; the card may have to wait for
-        that. An operation may wait for *arithmetic*, if its FLOPs take longer than its bytes, or
-        for *memory*, if its bytes take longer. The card runs the operations
+        What does a Transformer block wait for on a card? Its program *launches* its operations,
+        hands them to the card one by one, and the card may have to wait for that. On the card, an
+        operation waits for *arithmetic* if its FLOPs take longer than its bytes, and for *memory*
+        if its bytes take longer. The card runs the operations
         [one after the other](#operations_run_in_turn), so their times add up.
 
         `waits` adds them up for a block of Llama-3-8B on an H100, with attention written out and
@@ -902,9 +899,8 @@ def a_block_waits_for_three_things() -> None:
     note(r"""
         Up to `64` tokens the card is done before the next operation comes, and waits for launches.
         With `512` tokens the block mostly waits for arithmetic, because each weight that is read is
-        used for all of them. With `4096` tokens it mostly waits for memory: written-out attention
-        has a score for each pair of tokens, and to move these takes the more time the longer the
-        text is.
+        used for all of them. With `4096` tokens it mostly waits for memory, because written-out
+        attention has a score for each pair of tokens, and these have to be moved.
     """)
     done = block_operations(512)  # @hide
     work_alone = sum(op.flops for op in done) / PEAK  # @hide
@@ -914,8 +910,7 @@ def a_block_waits_for_three_things() -> None:
         "With 512 tokens, the operations in turn take 1.28 times the larger of the two totals."  # @hide
     misbelief("A card computes and moves bytes at the same time, so a block takes the longer of the two totals.", rf"""
         Both overlap within an operation only. While a softmax moves its scores, no product is
-        computed. With `512` tokens the block takes {more:.2f} times the longer of both totals, of
-        all its FLOPs at the peak and of all its bytes at the bandwidth.
+        computed. With `512` tokens the block takes {more:.2f} times the longer of both totals.
     """)
     listed = by_kind(block_operations(4096), seconds_at_best)  # @hide
     products = 2 * 4096 * block_weights(LLAMA_3_8B) / PEAK  # @hide

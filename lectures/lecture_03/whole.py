@@ -29,10 +29,10 @@ def the_whole_model() -> None:
     """The whole model."""
     note(r"""
         A whole Transformer has its blocks and two tables: the embedding, which turns tokens into
-        rows of numbers, and the head, which turns rows into scores for tokens. This part first
-        counts the tables. Then it tests all the counting of this lecture on a training run. Before
-        the run starts, four things are predicted: its first loss and a loss that it cannot go
-        below, its FLOPs, a bound on its memory, and its seconds.
+        rows of numbers, and the head, which turns rows into scores for tokens. This part tests the
+        counting of this lecture on a training run. Before the run starts, four things are
+        predicted: its first loss and a loss that it cannot go below, its FLOPs, a bound on its
+        memory, and its seconds.
     """)
     small_models_are_largely_tables()
     one_table_costs_flops_and_the_other_none()
@@ -273,8 +273,8 @@ def a_text_with_a_known_entropy() -> None:
         The *surprise* of something that had the probability $p$ is $-\log p$: nothing if it was
         certain, and more the less likely it was. The loss of a model is its mean surprise at a
         token. Even a reader who knows all `32` words cannot know which of them comes next. Each has
-        the probability $1/32$, so its surprise is $-\log(1/32) = \log 32$. A word has `4` tokens,
-        three letters and a space. So the mean surprise of a token is
+        the probability $1/32$, so its surprise is $-\log(1/32) = \log 32$. This is spread over the
+        `4` tokens of a word, three letters and a space. So the mean surprise of a token is
 
         $$
         \frac{\log 32}{4}.
@@ -284,9 +284,9 @@ def a_text_with_a_known_entropy() -> None:
         With natural logarithms, its unit is the *nat*.
 
         How is the surprise of a word spread over its tokens? `fits` counts the words that begin
-        with some letters. Say that `2` of the `32` words begin with an `r`. Then this `r` has the
-        probability `2 / 32`. And if one of these two goes on with an `s`, this `s` has the
-        probability `1 / 2`. Take the mean over all words, at each of the four places:
+        with some letters. If `2` of the `32` words begin with an `r`, then this `r` has the
+        probability `2 / 32`, and if one of the two goes on with an `s`, this `s` has the
+        probability `1 / 2`. `by_place` is the mean over all words, at each of the four places:
     """)
 
     def fits(beginning: str) -> int:  # @hide
@@ -308,15 +308,10 @@ def a_text_with_a_known_entropy() -> None:
     assert round(entropy, 2) == 0.87, \
         "The entropy of a token is 0.87 nats."  # @hide
     note(rf"""
-        The first letter is the hardest to guess, because it may be any word. After it few words are
-        left, and the space is certain. Together the four surprises are $\log 32$, and a quarter of
-        that, the entropy, is {entropy:.3f} nats a token.
+        The first letter is the hardest to guess, because it may be that of any word. After it few
+        words are left, and the space is certain. Together the four surprises are $\log 32$, and a
+        quarter of that, the entropy, is {entropy:.3f} nats a token.
     """)
-    names = "first letter", "second letter", "third letter", "space"  # @hide
-    figure(stacks({"a word": dict(zip(names, by_place))}, "mean surprise, nats"), caption=r"""
-        How much each token of a word surprises a reader who knows all `32` words. A quarter of the
-        whole bar is the entropy.
-    """, alt="One bar, most of it the first letter. The second letter is a fifth of it, the third a sliver, the space nothing.")
     question(r"""
         Another lexicon has `256` words of three letters, each followed by a space. Which loss is
         the lowest that a model of its texts can reach?
@@ -389,11 +384,10 @@ def step_at_best() -> float:  # @stepover
 def the_run_is_predicted() -> None:
     """Before the first step, a loss, FLOPs, memory and time are predicted."""
     note(rf"""
-        How much of a training run can be said before its first step? Its loss at the beginning, a
-        bound on its loss at the end, its FLOPs, a bound on its memory, and roughly its time. Take a
-        small Transformer, to be trained on a [made-up language](#a_text_with_a_known_entropy). The
-        language has `32` words, all equally likely. A word has three letters and a space, and a
-        token is a letter or a space. These are the sizes:
+        How much of a training run can be said before its first step? Take a small Transformer that
+        is to be trained on a [made-up language](#a_text_with_a_known_entropy) of `32` words, all
+        equally likely. A word has three letters and a space, and a token is a letter or a space.
+        These are the sizes:
 
         | its model and run | |
         |---|---|
@@ -410,10 +404,10 @@ def the_run_is_predicted() -> None:
         "The built model has as many parameters."  # @hide
     note(r"""
         **Loss.** The loss is the mean of $-\log p$, where $p$ is the probability that the model
-        gave to the right token. An untrained model gives each of the `27` tokens the same
-        probability, $1/27$, so the loss begins near $\log 27$. It cannot end below the entropy of
-        the text, the loss of a reader who knows all words. Which of the `32` words comes next costs
-        this reader $\log 32$, for the `4` tokens of a word: $\tfrac{1}{4} \log 32$ a token.
+        gave to the right token. An untrained model gives each of the `27` tokens the probability
+        $1/27$, so the loss begins near $\log 27$. It cannot end below the entropy of the text, the
+        loss of a reader who knows all words. The next word costs this reader $\log 32$, for the `4`
+        tokens of a word: $\tfrac{1}{4} \log 32$ a token.
     """)
     start, floor = math.log(27), math.log(32) / 4  # @inspect round(start, 2) as nats, round(floor, 2) as nats
     assert (RUN.vocabulary, WORDS) == (27, 32), \
@@ -428,8 +422,7 @@ def the_run_is_predicted() -> None:
     note(r"""
         **FLOPs.** Training on a token takes $6N + 12\,L\,d\,T$ FLOPs:
         [six for each of $N$ weights](#training_costs_six_per_weight_and_twelve_per_pair), and the
-        rest for attention, which looks at $T$ tokens in each of $L$ layers. Put in the numbers of
-        the table; there are `240` steps of `128` tokens:
+        rest for attention. There are `240` steps of `128` tokens:
     """)
     weights = forward_flops(RUN, 1, 0) // 2  # @hide
     assert weights == 372_096, \
@@ -447,9 +440,9 @@ def the_run_is_predicted() -> None:
         "Six FLOPs for each parameter and token would be a little less."  # @hide
     note(r"""
         **Memory.** Each parameter takes `4` bytes, and so do its gradient and its two averages in
-        the optimizer: `4 * 4` bytes for each parameter. Besides there are the activations of one
-        batch, what autograd keeps for the backward pass. `saved_bytes_of` adds them up. The sum of
-        both is enough, because the backward pass frees activations while it makes gradients:
+        the optimizer. Besides there are the activations of one batch, which `saved_bytes_of` adds
+        up. No more than all of this is needed, because the backward pass frees activations while it
+        makes gradients:
     """)
     state = 4 * 4 * 376_192  # @inspect round(state / 1e6, 1) as MB
     in_model = sum(p.nbytes for p in model.parameters())  # @hide
@@ -465,9 +458,8 @@ def the_run_is_predicted() -> None:
         "More than half of the bound is for parameters, gradients and averages."  # @hide
     note(r"""
         **Time.** The processor runs one operation after the other. Each takes the time of its FLOPs
-        or that of its bytes, whichever is longer, and a little time for the call. `step_at_best`
-        adds this up over all operations of a step, with the speeds that were measured on this
-        machine:
+        or that of its bytes, whichever is longer, and a little for the call. `step_at_best` adds
+        this up over all operations of a step, with the speeds that were measured on this machine:
     """)
     calls = len(operations_of_a_step())  # @hide
     here = prices()  # @hide
@@ -477,9 +469,9 @@ def the_run_is_predicted() -> None:
     assert alone < seconds < most, \
         "The predicted time is more than that of the FLOPs alone, and less than 16 times as long."  # @hide
     note(rf"""
-        So this is predicted: a loss that falls from {start:.2f} towards {floor:.2f} nats a token,
+        So a loss is predicted that falls from {start:.2f} towards {floor:.2f} nats a token,
         {total / 1e9:.1f} GFLOP, at most {bound / 1e6:.1f} MB, and the time in the margin, which
-        depends on the machine. The [next sections](#the_run) compare it with the run.
+        depends on the machine. The [next section](#the_run) compares the loss with that of the run.
     """)
     question(rf"""
         Now let each text have $T = 128$ tokens instead of $T = 32$, and a batch only one text, so
@@ -538,17 +530,17 @@ def the_run() -> None:
     note(r"""
         A small Transformer is trained on a [made-up language](#a_text_with_a_known_entropy) of `32`
         words, all equally likely. A word has three letters and a space, and a token is one of the
-        `26` letters or the space. Two losses were [predicted](#the_run_is_predicted):
+        `26` letters or the space. Two losses were [predicted](#the_run_is_predicted), in nats:
 
-        - At the beginning, the model gives each of the `27` tokens the same probability. The loss
-          is minus the logarithm of the probability of the right token, so it begins near $\log 27$.
-        - At the end, it is above the *entropy* of the text, the loss of a reader who knows all
-          words. Which word comes next is a surprise of $\log 32$, spread over its `4` tokens:
+        - At the beginning, the model gives each of the `27` tokens the same probability, and the
+          loss is minus its logarithm, $\log 27$.
+        - At the end, the loss is above the *entropy* of the text, the loss of a reader who knows
+          all words. Which word comes next is a surprise of $\log 32$, spread over its `4` tokens:
           $\tfrac{1}{4} \log 32$.
 
-        Now train it. `trained` runs `240` steps on the processor that built this page and returns
-        the loss of each. `held_out` are texts that the model never saw, and `loss_of` is the loss
-        of the trained model on them:
+        `trained` runs `240` steps on the processor that built this page and returns the loss of
+        each. `held_out` are texts that the model never saw, and `loss_of` is the loss of the
+        trained model on them:
     """)
     run = trained()
     first = run.losses[0]  # @measure round(first, 2) as nats
@@ -576,7 +568,7 @@ def the_run() -> None:
     note(r"""
         Both predictions hold. The loss begins near $\log 27$, because the untrained model knows
         nothing. It comes near the entropy and stays above it, because nobody can know which word
-        comes next. The small rest is what the model has not learned about the words.
+        comes next.
     """)
     question(r"""
         Another made-up language has `64` words of two letters, all equally likely, each followed by
@@ -656,6 +648,7 @@ def most_alive(  # @stepover
     return watch.most, sum(t.nbytes for t in states if t.dim() > 0)
 
 
+@aside
 def its_memory_is_measured() -> None:
     """In a training step, gradients and activations are never all there at once."""
     note(r"""
