@@ -464,17 +464,13 @@ def checkpointing_keeps_the_input_alone() -> None:
     block = Block(SMALL).bfloat16()
     x = torch.randn(2, 32, 64, dtype=torch.bfloat16, requires_grad=True)
     turn = turns(SMALL.head, 32, like=x)  # angles of the positions
-
-    def checkpointed(x: Tensor) -> Tensor:
-        y: Tensor = checkpoint(block, x, turn, use_reentrant=False)
-        return y
-
     given = [*block.parameters(), turn]
-    kept = saved_bytes_of(lambda: checkpointed(x), given)  # @inspect kept as B
+    checkpointed = partial(checkpoint, block, x, turn, use_reentrant=False)
+    kept = saved_bytes_of(checkpointed, given)  # @inspect kept as B
     assert kept == x.nbytes == 2 * 64 * (2 * 32), \
         "Autograd keeps 2 bytes for each number of the block's input, and nothing else."
     expected, = torch.autograd.grad(block(x, turn).sum(), x)  # @hide
-    gradient, = torch.autograd.grad(checkpointed(x).sum(), x)  # @hide
+    gradient, = torch.autograd.grad(checkpointed().sum(), x)  # @hide
     assert torch.equal(gradient, expected), \
         "The gradient is the same, bit for bit."  # @hide
     saved = activation_bytes(LLAMA_3_8B, 4096) / (2 * 4096)  # @hide

@@ -490,6 +490,7 @@ def heads_of_queries_share_keys() -> None:
         hint="How many keys has a token, and how many numbers has a key?")
 
 
+@aside
 def a_gate_costs_a_third_matrix() -> None:
     """SwiGLU has three matrices instead of two, so they are made narrower."""
     note(r"""
@@ -588,7 +589,7 @@ def each_matrix_costs_two_flops_per_weight() -> None:
     by_formula = {name: 2 * tokens * r * c for name, (r, c) in shapes.items()}
     assert [by_counter[name] for name in shapes] == [*by_formula.values()], \
         "For each of the seven matrices, the counter has 2 FLOPs for each weight and token."
-    weights = sum(r * c for r, c in shapes.values())
+    weights = sum(r * c for r, c in shapes.values())  # @hide
     assert weights == block_weights(LLAMA_3_8B), \
         "These are all weights of a block of Llama-3-8B."  # @hide
     note(rf"""
