@@ -38,16 +38,19 @@ def adam_knows_axes_not_shapes() -> None:
     """Adam does not feel that a bowl is stretched, as long as it lies along the axes."""
     note(r"""
         Adam divides the gradient of each parameter by the usual size of that gradient. What is that
-        good for? Try it with a pair of parameters, $x$ and $y$. Their loss $L$ is a bowl with a
-        curvature of `1` along $x$ and of `10` along $y$:
+        good for? Try it with a pair of parameters, $x$ and $y$, whose loss is a bowl, `10` times as
+        curved along $y$ as along $x$:
 
         $$L = \tfrac12\,(x^2 + 10\,y^2)$$
 
-        `descend` starts at `(1, 1)`, takes thirty steps with an optimizer, and returns all places.
-        First plain SGD, at a learning rate of `0.18`. The gradient along an axis is curvature times
-        coordinate. So a step multiplies the coordinate by one minus rate times curvature: by
-        `1 - 0.18 * 1 = 0.82` along the flat axis, and by `1 - 0.18 * 10 = -0.8` along the steep
-        one.
+        Plain SGD has a problem there. The gradient along an axis is curvature times coordinate, so
+        at a learning rate of `0.18` a step multiplies $x$ by `1 - 0.18 * 1 = 0.82`, and $y$ by
+        `1 - 0.18 * 10 = -0.8`. The steep axis limits the rate, because at a rate a little higher
+        its factor falls below `-1` and the path leaves the bowl. The flat axis has to wait.
+
+        `descend` starts at $x=y=1$, takes thirty steps, and returns all places. `WAYS` has three
+        optimizers, each with a rate that suits it: SGD, SGD with momentum, and Adam. `CURVES` are
+        the two curvatures, and `straight` says that the bowl is not turned:
     """)
     straight = torch.eye(2, dtype=torch.float64)
     paths = {name: descend(name, straight) for name in WAYS}
@@ -57,21 +60,18 @@ def adam_knows_axes_not_shapes() -> None:
     assert torch.allclose(paths["SGD"][-1], left**30), \
         "Each of the thirty steps multiplies by the same."  # @hide
     note(r"""
-        The minus sign says that the path jumps from side to side along the steep axis. At a higher
-        rate the factor falls below `-1`, and the path leaves the bowl. So the steep axis limits the
-        rate, and the flat axis has to wait.
-
-        With Adam neither happens. Along $y$ the gradient is larger by a factor of ten, and so is
-        its usual size, by which Adam divides it. The factor cancels, and both coordinates take the
-        same steps:
+        With Adam the steep axis sets no limit. Along $y$ the gradient is `10` times as large, and
+        so is its usual size, by which Adam divides it. The factor cancels. Since both coordinates
+        begin at `1`, they stay equal:
     """)
     flat, steep = paths["Adam"].T
     apart = (flat - steep).abs().max().item()  # @inspect apart
     assert apart < 1e-8, "With Adam, x and y stay equal all the way."
     note(r"""
-        Does Adam know the shape of the bowl, then? Turn bowl and start together by `30` degrees. An
-        optimizer that knew shapes would take the same path, turned. So turn each path back, and
-        compare it with the path in the first bowl:
+        Does Adam know the shape of the bowl, then? Turn the bowl and the start by `30` degrees. An
+        optimizer that knew the shape would take the same path, turned. So `descend` runs in the
+        turned bowl, and `path @ turn` turns each of its places back by `30` degrees. Compare these
+        with the first path:
     """)
     c, s = math.cos(math.pi / 6), math.sin(math.pi / 6)
     turn = torch.tensor([[c, -s], [s, c]], dtype=torch.float64)
@@ -79,13 +79,13 @@ def adam_knows_axes_not_shapes() -> None:
     back = {name: path @ turn for name, path in turned.items()}
     same = [n for n in WAYS if torch.allclose(back[n], paths[n])]
     assert same == ["SGD", "momentum"], \
-        "SGD and momentum take the same path, turned."
+        "Turned back, the paths of SGD and momentum are the same as before."
     astray = (back["Adam"] - paths["Adam"]).norm(dim=1).max().item()  # @inspect astray  # @unnoticed: - -> +, 'Adam': as far, by chance
-    assert 1.2 < astray < 2, "Adam's path leaves its old one by more than 1.2."
+    assert 1.2 < astray < 2, "Turned back, Adam's path is up to 1.2 or more away from before."
     note(r"""
-        Adam takes another path, because it divides along the axes of the parameters. These are no
-        longer the axes of the bowl, so steep and flat are mixed in each gradient, and nothing
-        cancels.
+        SGD and momentum take the same path, because the gradient turns with the bowl. Adam takes
+        another one, because it divides along the axes of the parameters. These are no longer the
+        axes of the bowl, so steep and flat are mixed in each gradient, and nothing cancels.
     """)
     past = paths["momentum"].amin(0).tolist()  # @hide
     figure(plot_paths({"along the axes": paths, "turned": turned}, CURVES.tolist(), [0, 30]),

@@ -97,16 +97,16 @@ def a_product_costs_two_m_k_n() -> None:
     """A product of m × k by k × n numbers counts as 2mkn FLOPs."""
     note(r"""
         How many FLOPs does it take to multiply a matrix of $m \times k$ numbers by one of
-        $k \times n$? The result has $mn$ entries. Each entry is a sum of $k$ terms, and each term
-        takes a multiplication and an addition. So a product counts as
+        $k \times n$? The result has $mn$ entries, each a sum of $k$ terms. By convention each term
+        counts as a multiplication and an addition, so a product counts as
 
         [@eq:product]: $$
         2mkn
         $$
 
-        FLOPs. Is that exact? Not quite: to add up $k$ terms takes only $k-1$ additions. Count once
-        with numbers that write down every operation. `counted` makes matrices of such numbers; they
-        note each `*` and `+` in a list, the tally:
+        FLOPs. Really $k$ terms take only $k-1$ additions, because the first is added to nothing.
+        Count that once with numbers that note every operation. `counted` makes matrices of such
+        numbers, and the list `tally` gets each `*` and `+`:
     """)
     m, k, n = 3, 5, 7
     tally: list[str] = []
@@ -117,12 +117,11 @@ def a_product_costs_two_m_k_n() -> None:
     assert times == m * k * n == 105, "The product takes mkn multiplications."
     assert plus == m * (k - 1) * n == 84, "The product takes m(k-1)n additions."
     note(rf"""
-        With $m = 3$, $k = 5$ and $n = 7$ there are {times} multiplications and {plus} additions,
-        {times + plus} operations. The formula says `2 * 3 * 5 * 7`, one addition more for each of
-        the `3 * 7` entries. Everybody uses the formula all the same: it is easy to remember, and
-        for large $k$ the difference is small. It also fits the hardware, which does a
-        multiplication and an addition in one step, a *fused multiply-add*. PyTorch's counter uses
-        it, too:
+        With $m = 3$, $k = 5$ and $n = 7$ that makes {times + plus} operations. The formula says
+        `2 * 3 * 5 * 7`, one addition more for each of the `3 * 7` entries. Everybody uses the
+        formula: it is easy to remember, and for large $k$ the difference is small. It also fits the
+        hardware, which does a multiplication and an addition in one step, a *fused multiply-add*.
+        PyTorch's counter uses it, too:
     """)
     x, w = torch.randn(m, k), torch.randn(k, n)
     work = flops(lambda: x @ w)  # @inspect work as FLOP
@@ -300,8 +299,11 @@ def a_forward_pass_costs_two_per_parameter() -> None:
         $$
 
         FLOPs for $B$ rows, whatever the shapes of its matrices are. In a language model a row is a
-        token. Count it for three layers, `params` weights in all, once for `1024` rows, and once
-        for `8` sequences of `128` tokens, which is as many:
+        token.
+
+        Count it for three layers of `params` weights in all, once for `1024` rows, and once for `8`
+        sequences of `128` tokens, which is as many. The tensors are made on the device `meta`,
+        where they have shapes and no numbers: counting needs no more, and nothing is computed.
     """)
     with torch.device("meta"):
         shapes = (64, 64), (64, 64), (64, 1)
@@ -413,9 +415,9 @@ def cheap_in_flops_is_not_cheap_in_time() -> None:
     """An operation with few FLOPs can take much time, because it has to move its numbers."""
     note(r"""
         Does an operation with few FLOPs take little time? Not always: its numbers have to be read
-        from memory and written back, and that takes time, too. Compare two operations on a matrix
-        `x` of `1024 * 1024` numbers: the product `x @ x`, and the addition `x + 1`. First their
-        FLOPs. The addition does one for each entry, the product `2 * 1024`:
+        from memory and written back, and that takes time, too. Compare the product `x @ x` of a
+        matrix of `1024 * 1024` numbers with the addition `x + 1`. The addition does one FLOP for
+        each entry, the product `2 * 1024`:
     """)
     n = 1024
     x = torch.randn(n, n)
@@ -424,8 +426,8 @@ def cheap_in_flops_is_not_cheap_in_time() -> None:
     assert share == 1 / 2048, \
         "The addition does one FLOP where the product does 2048."
     note(rf"""
-        The addition has {share:.2%} of the FLOPs of the product. Does it take {share:.2%} of the
-        time, too? `quickest` runs a call several times and returns the shortest time:
+        So the addition has {share:.2%} of the FLOPs of the product. Has it {share:.2%} of the time,
+        too? `quickest` returns the shortest time of several calls:
     """)
     product, plus = quickest(lambda: x @ x, 5), quickest(lambda: x + 1, 5)  # @measure product as s, plus as s
     time_share = plus / product  # @measure time_share as %
@@ -436,10 +438,9 @@ def cheap_in_flops_is_not_cheap_in_time() -> None:
     reuse = work / (3 * x.nbytes)  # @inspect reuse as FLOP/B
     assert 170 < reuse < 171, "The product does 170 FLOPs with each byte."  # @hide
     note(rf"""
-        No: measured against the product, the addition takes a much larger share of the time than of
-        the FLOPs. The cause is memory. The addition reads a number and writes a number, {moved:.0f}
-        bytes, for a single FLOP. The product does {reuse:.0f} FLOPs with each byte of its three
-        matrices, because it uses each number `1024` times.
+        No: its share of the time is much larger. The cause is memory. The addition reads a number
+        and writes a number, {moved:.0f} bytes, for a single FLOP. The product does {reuse:.0f}
+        FLOPs with each byte of its three matrices, because it uses each number `1024` times.
     """)
     y = torch.empty_like(x)  # @hide
     add, power = partial(torch.add, x, 1, out=y), partial(torch.exp, x, out=y)  # @hide
@@ -447,9 +448,8 @@ def cheap_in_flops_is_not_cheap_in_time() -> None:
     slow = time_call(power, repeats=5, patience=5)  # @stepover @hide
     longer = slow.seconds / quick.seconds  # @hide
     misbelief("For large matrices nothing is as expensive as the product.", r"""
-        In FLOPs that is true, and in time it need not be. An operation that does little with each
-        number, such as an addition, waits for memory. The faster a card multiplies, the larger is
-        its share of the time.
+        In FLOPs that is true; in time it need not be. An operation that does little with each
+        number, such as an addition, waits for memory.
     """)
     narrow = torch.empty(1536, 1536, dtype=torch.bfloat16, device="meta")  # @hide
     question(r"""

@@ -734,10 +734,15 @@ def pinning_needs_an_accelerator() -> None:
 def a_pinned_copy_does_not_wait() -> None:
     """A copy from pinned memory to the GPU returns before it has finished."""
     note(r"""
-        A GPU copies from [pinned memory](#pinning_needs_an_accelerator) by itself, and from
-        ordinary, pageable memory only through a buffer. How much faster is the first? And does the
-        program have to wait? With `non_blocking=True` it goes on while the GPU copies. Copy the
-        same numbers from either kind of memory:
+        Must a program wait while a batch is copied to the GPU? Not if the batch lies in *pinned*
+        memory, which the operating system never moves. From there the GPU copies by itself, and
+        with `non_blocking=True` the program goes on. Ordinary memory is *pageable*: the system may
+        move it at any time, so the driver first copies the batch into a
+        [buffer that is pinned](#pinning_needs_an_accelerator).
+
+        First the speed. `time_call` measures a copy from pageable and one from pinned memory. There
+        are `64 * MiB` numbers, or fewer, if the card has less room than `16` bytes for each
+        (`scaled` sees to that):
     """)
     count = scaled(64 * MiB, lambda n: 16 * n)  # @measure count
     pageable = torch.randn(count)
@@ -749,16 +754,18 @@ def a_pinned_copy_does_not_wait() -> None:
     rates = [pinned.nbytes / t.seconds for t in (slow, fast)]  # @measure rates as B/s
     assert rates[0] < rates[1], \
         "The copy from pinned memory moves more bytes in a second."
-    note("Does the call return before the copy is there? An *event* is a mark behind the copy, and `query` says whether the GPU has reached it:")
+    note(r"""
+        Now the waiting. An *event* is a mark that is put behind the copy, and `query` says whether
+        the GPU has reached it. Right after the call it has not:
+    """)
     arrived = torch.cuda.Event()
     there = quick()
     arrived.record()
     done = arrived.query()  # @measure done
     assert done is False, "The call has returned, and the copy is not done."
     note(r"""
-        So the program can work while the GPU copies. That is also a danger: until the copy is done,
-        the pinned memory must not be overwritten. `synchronize` waits for the event, and after it
-        the next batch may be put there:
+        So the program can work while the GPU copies. It must not overwrite the pinned memory until
+        the copy is done, because the GPU still reads it. `synchronize` waits for the event:
     """)
     arrived.synchronize()
     assert torch.equal(there.cpu(), pageable), \

@@ -46,20 +46,20 @@ def napkin_math() -> None:
 def flops_are_work_and_flops_per_second_a_rate() -> None:
     """FLOPs count work; FLOP/s is a rate."""
     note(r"""
-        How much work is a product of two matrices? A language model does little else, so every
-        estimate begins with that count.
+        How much work is a product of two matrices? Nearly all the work of a language model is such
+        products.
     """)
     note(r"""
         A *FLOP* is one floating-point operation: an addition or a multiplication. Take a matrix of
         `2` rows and `3` columns times one of `3` rows and `4` columns. The result has `2 * 4`
-        entries. Each is a sum of `3` terms, and each term takes a multiplication and an addition,
-        `2` FLOPs. That makes `2 * (2 * 3 * 4) = 48` FLOPs.
+        entries, each a sum of `3` terms. A term counts as `2` FLOPs, its multiplication and an
+        addition. (By convention the first term counts as many, although it is added to nothing.)
+        That makes `2 * (2 * 3 * 4) = 48` FLOPs.
     """)
     note(r"""
         To read the code: `Float[Tensor, "row inner"]` says that a tensor, PyTorch's array, holds
-        floats, and names its axes. `flops` is a helper of this book; it runs a call and returns the
-        FLOPs that PyTorch's own counter saw. A line with `assert` is a claim that the run has
-        checked.
+        floats, and names its axes. `flops` runs a call and returns the FLOPs that PyTorch's own
+        counter saw. A line with `assert` is a claim that the run has checked.
     """)
     a: Float[Tensor, "row inner"] = torch.randn(2, 3)
     b: Float[Tensor, "inner col"] = torch.randn(3, 4)
@@ -68,17 +68,15 @@ def flops_are_work_and_flops_per_second_a_rate() -> None:
     twice = flops(lambda: (a @ b, a @ b))  # @inspect twice as FLOP
     assert twice == 48 + 48, "Two products are twice the work."
     note(r"""
-        A count of FLOPs is an amount of work. FLOPs divided by seconds are a speed, written FLOP/s.
-        Suppose that one product takes a microsecond, and two products take two. The work has
-        doubled, and the speed is the same:
+        FLOPs are an amount of work. Divided by seconds they are a speed, FLOP/s. If one product
+        takes a microsecond and two take two, the work has doubled, and the speed is the same:
     """)
     seconds = 1e-6
     assert twice / (2 * seconds) == once / seconds == 48e6, \
         "Twice the work in twice the time is the same speed."
     misbelief("Compute is measured in FLOPS.", r"""
-        The word is read in two ways: with the S as a plural, which is work, or as *per second*,
-        which is speed. This book writes FLOPs for work and FLOP/s for speed. Work divided by speed
-        is a time.
+        The word can mean work (with the S as a plural) or speed (FLOPs *per second*). This book
+        writes FLOPs for work and FLOP/s for speed. Work divided by speed is a time.
     """)
     question(r"""
         A machine does `1e12` FLOP/s. How long does it take to multiply two square matrices of
@@ -94,7 +92,7 @@ def flops_are_work_and_flops_per_second_a_rate() -> None:
             entries has it?
         """, unit="s",
         why=r"""
-            The result has `1000 * 1000` entries. Each takes `1000` multiplications and `1000`
+            The result has `1000 * 1000` entries. Each counts as `1000` multiplications and `1000`
             additions. That makes `2e9` FLOPs of work; divided by a speed of `1e12` FLOP/s it is a
             time of `0.002` seconds.
         """)
@@ -103,33 +101,30 @@ def flops_are_work_and_flops_per_second_a_rate() -> None:
 def a_training_run_in_three_lines() -> None:
     """Work divided by speed gives the length of a training run."""
     note(r"""
-        How long do `1024` GPUs need to train a model of `70` billion parameters on `15` trillion
-        tokens? One of the Llama 3 models is that large, and read about as much [@llama3].
-        *Parameters* are the numbers that training adjusts. *Tokens*, words or pieces of words, are
-        what a model reads.
+        How long do `1024` GPUs need to train a model of `70` billion *parameters*, the numbers that
+        training adjusts, on `15` trillion *tokens*, words or pieces of words? One of the Llama 3
+        models is that large, and read about as much [@llama3].
 
         First the work. For each token a *forward pass* computes a prediction. It multiplies and
         adds once for each parameter: `2` FLOPs. A *backward pass* computes the *gradients*, which
         say how to change the parameters, and costs about twice as much. Together that is about `6`
-        FLOPs per parameter and token [@kaplan2020]. A later section
+        FLOPs per parameter and token [@kaplan2020]; a later section
         [shows why](#six_per_parameter_and_token_is_a_special_case).
     """)
     params, tokens, gpus = 70 * 10**9, 15 * 10**12, 1024
     work = 6 * params * tokens  # @inspect work as FLOP
     assert work == 63 * 10**23, "6 * 70e9 * 15e12 is 6.3e24 FLOPs of work."  # @hide
     note(r"""
-        Then the speed. The GPU is an H100 in its fastest version, SXM. Its datasheet promises a
-        *peak* rate for each number format. Here the format is `bfloat16`, a narrow one that most
-        training uses. For ordinary, *dense* matrices the peak is half of the number that the
-        datasheet prints [@nvidia-h100];
-        [a section of its own](#the_promise_is_printed_twice_too_large) says why. `CARDS` holds such
-        datasheets, and `peak` looks a rate up.
+        Then the speed. The GPU is an H100 of the version SXM. Its datasheet promises a *peak* rate
+        for each number format, here `bfloat16`, which most training uses. For ordinary, *dense*
+        matrices the peak is half of the number that is printed [@nvidia-h100],
+        [because](#the_promise_is_printed_twice_too_large) the printed one is for matrices that are
+        half zeros. `CARDS` holds datasheets, and `peak` looks a rate up.
     """)
     note(r"""
         No run reaches the peak all the time. *Model FLOPs utilization*, MFU, is the share of the
-        peak that a run reaches, counting only the `6` FLOPs per parameter and token. Assume one
-        half, which is optimistic for a run of this size. With $N$ parameters, $D$ tokens and $G$
-        cards the run takes
+        peak that a run reaches. Assume one half, which is optimistic for a run of this size. With
+        $N$ parameters, $D$ tokens and $G$ cards the run takes
 
         [@eq:time]: $$
         \mathrm{seconds} = \frac{6ND}{G \times \mathrm{peak} \times \mathrm{MFU}}
@@ -189,10 +184,8 @@ def the_rule_leaves_attention_out() -> None:
     assert share / short == 8.0, \
         "With a context of 1024, an eighth, it adds an eighth of that."
     note(rf"""
-        So the rule is {share:.0%} too low at this context and {short:.0%} at an eighth of it: the
-        longer the context, the more tokens each token looks at. Half of these FLOPs let a token
-        look at *later* tokens. A language model throws their results away, and code that skips them
-        saves that half.
+        So the rule is {share:.0%} too low at this context and {short:.0%} at an eighth of it,
+        because with a longer context each token looks at more tokens.
     """)
     question(rf"""
         For each token the rule counts `{by_rule / 1e9:.0f}e9` FLOPs, whatever the context, and at a
@@ -212,7 +205,8 @@ def the_promise_is_printed_twice_too_large() -> None:
         The datasheet of the H100 prints a peak in large type. Why should an estimate take only half
         of it? The number has a footnote, *with sparsity*: it holds only if two of every four
         weights are zero, because the card then skips them. The weights of a model in training are
-        not zero. A matrix without such zeros is *dense*, and for it the peak is half:
+        not zero, so its matrices are *dense*. For these the peak is half. `peak` looks up the dense
+        peak of a card, and `sparse_factor` is how many times as large the peak with sparsity is:
     """)
     dense = peak(CARDS["H100 SXM"], "bfloat16")  # @inspect dense as FLOP/s
     assert dense == 989.5e12, "A dense product can reach at most this."
@@ -246,13 +240,13 @@ def the_promise_is_printed_twice_too_large() -> None:
 def days_are_inverse_to_mfu() -> None:
     """A wrong peak or MFU moves the estimate of a run by months."""
     note(r"""
-        The [estimate](#a_training_run_in_three_lines) of a training run rests on two assumptions:
-        the peak rate of the card, and the share of it that the run reaches, its MFU. How wrong does
-        the answer get if one of them is wrong? The days are work divided by `peak * MFU`. So a peak
-        that is twice too large makes half the days, and a lower MFU makes more. Take the run of
-        `70` billion parameters on `15` trillion tokens with `1024` H100s. An MFU of `0.5` was
-        assumed; the Llama 3 report states `0.38` to `0.43` for its largest model [@llama3]. `days`
-        is the formula with peak and MFU as arguments:
+        The [estimate](#a_training_run_in_three_lines) of a training run is its work, in FLOPs,
+        divided by `peak * MFU`: by the peak rate of the cards, and by the share of it that the run
+        reaches. How wrong do the days get if one of the two is wrong? A peak that is twice too
+        large makes half the days; a lower MFU makes more. Take the run of `70` billion parameters
+        on `15` trillion tokens with `1024` H100s. An MFU of `0.5` was assumed; the Llama 3 report
+        states `0.38` to `0.43` for its largest model [@llama3]. `dense_peak` looks up a peak, and
+        `days` is the estimate:
     """)
     work, gpus = 6 * 70 * 10**9 * 15 * 10**12, 1024
     dense = dense_peak("H100 SXM", "bfloat16")
@@ -307,8 +301,8 @@ def adamw_keeps_four_numbers_per_parameter() -> None:
         training holds three more numbers for every parameter. One is its gradient. The other two
         belong to the *optimizer*, which turns a gradient into a change of the parameter. AdamW, the
         usual optimizer, keeps two *moments*: running averages of the gradient and of its square
-        [@kingma2015]. PyTorch names them `exp_avg` and `exp_avg_sq`. `adamw_step` takes one real
-        step with `1000` parameters. Add up the bytes that it leaves in memory:
+        [@kingma2015], in PyTorch `exp_avg` and `exp_avg_sq`. `adamw_step` takes one step with
+        `1000` parameters and returns what AdamW keeps. Add up the bytes:
     """)
     p = nn.Parameter(torch.randn(1000))  # @unnoticed: 1000: any number of parameters
     state = adamw_step(p)  # @inspect sorted(state)
@@ -328,8 +322,8 @@ def adamw_keeps_four_numbers_per_parameter() -> None:
         (4 + 4 + 4 + 4)\,P = 16P
         $$
 
-        bytes: parameter, gradient, two moments. An H100 is sold with {card.memory / GB:.0f} GB of
-        memory [@nvidia-h100]. Divide these by `16` bytes per parameter:
+        bytes: parameter, gradient, two moments. An H100 is sold with {card.memory / GB:.0f} GB
+        [@nvidia-h100]. Divide these by `16` bytes per parameter:
     """)
     limit = card.memory / per_parameter  # @inspect limit as parameters
     assert limit == 5 * 10**9, \
@@ -341,7 +335,7 @@ def adamw_keeps_four_numbers_per_parameter() -> None:
         "By what the card itself reports, the bound is a little higher."  # @hide
     note(rf"""
         So one H100 trains at most {limit / 1e9:.0f} billion parameters. In practice fewer fit,
-        because the values that the forward pass leaves for the backward pass take memory, too.
+        because what the forward pass leaves for the backward pass takes memory, too.
     """)
     stored = {"parameter": p.nbytes / 1000}  # @hide
     training = {**stored, "gradient": p.grad.nbytes / 1000, "moments": moments / 1000}  # @hide
@@ -419,13 +413,13 @@ def a_master_copy_eats_what_it_saves() -> None:
         In `bfloat16` a weight takes `2` bytes instead of `4`. Does a model with such weights train
         in less memory? In the usual recipe it does not. The recipe is *mixed precision*: the model
         computes with weights and gradients in `bfloat16`, and the optimizer keeps a *master copy*
-        of each weight in `float32`. It needs this copy because small updates
-        [get lost](#small_updates_are_lost) in narrow weights [@micikevicius2018].
+        of each weight in `float32`, because small updates [get lost](#small_updates_are_lost) in
+        narrow weights [@micikevicius2018].
 
-        Count the bytes for one parameter. `float32` throughout: parameter `4`, gradient `4`, two
-        moments `4 + 4`, together `16`. Mixed precision: parameter `2`, gradient `2`, master copy
-        `4`, two moments `4 + 4`, together `16` again. The code measures each piece, and adds the
-        pieces up for six recipes:
+        Count the bytes for one parameter. `float32` throughout: parameter `4`, gradient `4`, the
+        optimizer's two moments `4 + 4`, together `16`. Mixed precision: parameter `2`, gradient
+        `2`, master copy `4`, two moments `4 + 4`, together `16` again. `adamw_step` takes a step of
+        the optimizer and returns its moments, whose bytes are measured here. Six recipes:
     """)
     n = 1000  # @unnoticed: 1000: bytes of a number are the same for any count
     master = nn.Parameter(torch.randn(n))
@@ -454,21 +448,9 @@ def a_master_copy_eats_what_it_saves() -> None:
          + "\n".join(rows))
     note(r"""
         The first two recipes take the same: the narrow parameter and gradient save `4` bytes, and
-        the master copy takes `4`. What mixed precision brings is speed: products in `bfloat16` are
-        faster, and half the bytes are read for each weight.
-
-        The fifth recipe, without a master copy, takes `12` bytes per parameter. So eight H100 that
-        [share all state](#pooled_memory_needs_sharded_state) could train a larger model, as CS336
-        counts in its edition of 2026 [@cs336-2026]:
-    """)
-    bare = sums[4]  # @inspect bare as B
-    pool = 8 * CARDS["H100 SXM"].memory  # @inspect pool as B
-    most = pool // bare  # @inspect most as parameters
-    assert most == 53_333_333_333, \
-        "At 12 bytes each, 53 billion parameters fit on eight cards."
-    note(rf"""
-        That is {most / 1e9:.0f} billion parameters instead of {pool / sums[0] / 1e9:.0f} billion.
-        The price: small updates are lost.
+        the master copy takes `4`. What mixed precision brings is speed, because products in
+        `bfloat16` are faster. Without a master copy a recipe takes less, but small updates are
+        lost.
     """)
     question(r"""
         A recipe keeps parameter and gradient in `bfloat16`, a master copy in `float32`, and each of
@@ -492,8 +474,10 @@ def pooled_memory_needs_sharded_state() -> None:
     note(r"""
         The memories of eight GPUs add up. Does the largest model that they can train grow by as
         much? Only if it is cut into slices, one for each GPU. Training with AdamW in `float32`
-        takes [`16` bytes per parameter](#adamw_keeps_four_numbers_per_parameter). Compute the
-        largest model twice: with one slice on every GPU, and with a full copy on every GPU:
+        holds four numbers of `4` bytes for each parameter: the parameter, its gradient and two
+        *moments*, running averages of gradients. These are
+        [`16` bytes](#adamw_keeps_four_numbers_per_parameter). The largest model, with a slice on
+        every GPU and with a full copy on every GPU:
     """)
     gpus, per_parameter = 8, 16
     memory = CARDS["H100 SXM"].memory  # @inspect memory as B
@@ -504,11 +488,11 @@ def pooled_memory_needs_sharded_state() -> None:
     assert replicated == 5 * 10**9, \
         "With a full copy on every GPU, eight H100 hold 5 billion."
     note(r"""
-        Full copies are what plain *data parallelism* has: every GPU trains on data of its own, with
-        the whole model. With *sharding*, each GPU owns a slice of parameters, gradients and
-        moments, and fetches the slices of the others when it needs them [@zero]. Try sharding with
-        `8000` parameters. `chunk` cuts them into `8` slices, and every slice has an optimizer of
-        its own:
+        Full copies are what plain *data parallelism* has: every GPU trains the whole model on data
+        of its own. With *sharding*, each GPU owns a slice of parameters, gradients and moments, and
+        fetches the other slices when it needs them [@zero]. Try it with `8000` parameters. `chunk`
+        cuts them into `8` slices, and `adamw_step` takes a step with each slice and returns its
+        moments, `exp_avg` and `exp_avg_sq`:
     """)
     slices = torch.randn(8000).chunk(gpus)
     owned = [nn.Parameter(s.clone()) for s in slices]
@@ -576,12 +560,12 @@ def activations_grow_with_the_batch() -> None:
         A *batch* is the sequences of tokens that pass through a model together. Which memory grows
         with the batch? Not that of parameters, gradients and moments: there are as many of them for
         any batch. What grows are the *activations*: results of the forward pass that the backward
-        pass needs. There is a set of them for every token. *Autograd*, the part of PyTorch that
-        computes gradients, keeps them.
+        pass needs, a set for every token. *Autograd*, the part of PyTorch that computes gradients,
+        keeps them.
 
         `saved_bytes` sends a batch through two layers of `64 * 64` weights, and adds up what
-        autograd keeps: the output of each layer, with `64` numbers of `4` bytes for each token. A
-        batch of `8` sequences of `16` tokens keeps `2 * (8 * 16 * 64) * 4` bytes:
+        autograd keeps: the output of each layer, `64` numbers of `4` bytes for each token. A batch
+        of `8` sequences of `16` tokens keeps `2 * (8 * 16 * 64) * 4` bytes:
     """)
     base = saved_bytes(batch=8, seq=16, width=64)  # @inspect base as B
     assert base == 2 * (8 * 16 * 64) * 4, \
@@ -597,9 +581,9 @@ def activations_grow_with_the_batch() -> None:
     assert saved_bytes(32, 16, 64) == 2 * state, \
         "The activations of 32 sequences are twice the weights' 16 bytes each."
     note(r"""
-        With `8` sequences the activations are half of what weights, gradients and moments take.
-        With `32` they are twice as much. So the `16` bytes per parameter alone do not say how much
-        memory training takes: the batch decides, too.
+        With `8` sequences the activations take half as much as weights, gradients and moments, with
+        `32` twice as much. So the `16` bytes per parameter alone do not say how much memory
+        training takes: the batch decides, too.
     """)
     batches = {
         f"{n} sequences": {"weights, gradients, moments": state / 1024, "activations": saved_bytes(n, 16, 64) / 1024}
@@ -633,10 +617,10 @@ def the_roofline_tells_waiting_from_working() -> None:
         wait for numbers. Every number has to *move* from the card's memory to the units first. The
         bytes that memory can move in a second are its *bandwidth*.
 
-        So ask how many FLOPs an operation does with each byte that it moves. That is its
-        *intensity*. A card can do a certain number of FLOPs in the time in which one byte arrives:
-        peak divided by bandwidth, its *ridge*. An operation with fewer FLOPs per byte than the
-        ridge waits for memory. As a share of the peak it reaches at most [@roofline]
+        How many FLOPs an operation does with each byte that it moves is its *intensity*. How many
+        FLOPs a card can do while one byte arrives, peak divided by bandwidth, is its *ridge*. An
+        operation whose intensity is below the ridge waits for memory. As a share of the peak it
+        reaches at most [@roofline]
 
         [@eq:roof]: $$
         \min\left(1, \frac{\mathrm{intensity}}{\mathrm{ridge}}\right)
@@ -651,8 +635,8 @@ def the_roofline_tells_waiting_from_working() -> None:
     note(rf"""
         While one byte arrives, an H100 can do {ridge:.0f} FLOPs, `989.5e12 / 3.35e12`.
 
-        Now take an operation with few FLOPs per byte. A model that writes text for one reader has
-        one token at a time: it multiplies a single vector by each of its matrices. In `bfloat16` a
+        Now an operation with few FLOPs per byte. A model that writes text for one reader has one
+        token at a time: it multiplies a single vector by each of its matrices. In `bfloat16` a
         weight takes `2` bytes, and is used for `2` FLOPs, a multiplication and an addition. So the
         intensity is about one FLOP per byte. (On the device `meta` a tensor has a shape and no
         data, which is enough for counting.)
@@ -674,19 +658,18 @@ def the_roofline_tells_waiting_from_working() -> None:
         "The matrix is too large for the cache of an H100, 50 MB."  # @hide
     note(rf"""
         One FLOP per byte, divided by the ridge, is {reachable:.1%}: one token at a time reaches no
-        more of the peak, and no better code can help. (All this is for weights that are read from
-        the card's memory, its *HBM*. An H100 has {cache // 10**6} MB of faster memory on the chip,
-        its cache [@nvidia-hopper]; this matrix is larger.)
+        more of the peak, and no better code can help. (Unless the matrix fits into the card's
+        *cache*, {cache // 10**6} MB of faster memory on the chip [@nvidia-hopper]. This one does
+        not; it is read from the card's main memory, its *HBM*.)
 
-        More FLOPs per byte come with more tokens at a time: a matrix is read once and multiplied by
-        a vector for each of them. Search for the number of tokens at which the intensity is above
-        the ridge:
+        With more tokens at a time, a matrix is read once and multiplied by a vector for each of
+        them. Search for the number of tokens at which the intensity is above the ridge:
     """)
     tokens = next(m for m in range(1, n) if intensity(m, n, n) > ridge)  # @inspect tokens
     assert tokens == 319, "319 tokens at a time no longer wait for memory."
     note(r"""
-        The picture compares this product, for several numbers of tokens, with an addition `x + y`,
-        which reads two numbers, writes one, and does a single FLOP:
+        The picture shows this product for several numbers of tokens, and an addition `x + y`, which
+        reads two numbers, writes one, and does a single FLOP:
     """)
     shapes = {"x + y": 1 / (3 * 2), "1 token": per_byte}
     shapes |= {f"{m} tokens": intensity(m, n, n) for m in (64, 4096)}  # @unnoticed: arguments swapped: the formula is the same in its three sizes

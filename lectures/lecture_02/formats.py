@@ -124,17 +124,16 @@ def a_float_is_three_fields() -> None:
         (-1)^s \cdot 2^{e-\mathrm{bias}} \cdot (1+f)
         $$
 
-        In `float32` the bias is `127`. It is subtracted so that the power of two can be negative,
-        although $e$ itself is stored without a sign. Take `0.15625`. It lies a quarter of the way
-        from $2^{-3}=0.125$ to $2^{-2}=0.25$. So its three fields are $s=0$, $e=124$ and $f=1/4$,
-        which has the bits `01`:
+        In `float32` the bias is `127`. It is subtracted so that $e$, stored without a sign, can
+        also stand for a negative power. Take `0.15625`. It lies a quarter of the way from
+        $2^{-3}=0.125$ to $2^{-2}=0.25$. So $s=0$, $e=124$ and $f=1/4$, which has the bits `01`:
 
         $$
         (-1)^0 \cdot 2^{124-127} \cdot (1+1/4) = 0.125 \cdot 1.25 = 0.15625
         $$
 
-        Check that against PyTorch. `bits` returns the pattern of bits of a number, `layout` the
-        widths of the three fields, and `decode` is the formula: it turns a pattern into a value.
+        Check that against PyTorch. `bits` returns the bits of a number, and `decode` turns bits
+        into a value by the formula:
     """)
     pattern = bits(0.15625, torch.float32)  # @inspect pattern
     x = torch.tensor(0.15625)  # @inspect x as bits
@@ -150,8 +149,8 @@ def a_float_is_three_fields() -> None:
     decoded = decode(pattern, torch.float32)  # @inspect decoded
     assert decoded == 0.15625, "The formula gives the number back."
     note(r"""
-        The lowest and the highest exponent mean something else. They are set aside for numbers near
-        zero, and for infinity and *NaN*, "not a number", the result of `0/0`.
+        The lowest and the highest exponent are set aside: for numbers near zero, and for infinity
+        and *NaN*, "not a number", the result of `0/0`.
     """)
     question(r"""
         A `float32` has sign `1`, exponent `10000001` and a fraction of `11` followed by zeros.
@@ -320,26 +319,24 @@ def small_values_vanish_in_float16() -> None:
     gone = cast(1e-8, torch.float16)  # @inspect gone
     assert gone == 0.0, "The gradient is zero, without an error or a warning."  # @zero: it underflows
     note(r"""
-        The cause is the spacing. Near zero the values of `float16` are $2^{-24}$ apart. A number
-        between two of them is rounded to the nearer one. So everything below half of that distance,
-        $2^{-25}$, becomes zero, and `1e-8` is a third of this half. `.half()` rounds a tensor to
-        `float16`. Look at the bits of $2^{-24}$, of $2^{-25}$, and of the gradient:
+        The cause is the spacing. Near zero the values of `float16` are $2^{-24}$ apart, and a
+        number between two of them is rounded to the nearer one. So everything below half of that
+        distance, $2^{-25}$, becomes zero, and `1e-8` is a third of this half. `.half()` rounds a
+        tensor to `float16`. The bits of $2^{-24}$, of $2^{-25}$, and of the gradient:
     """)
     small = torch.tensor([2**-24, 2**-25, 1e-8]).half()  # @inspect small as bits
     assert small.tolist() == [2**-24, 0, 0], \
         "The smallest value has one bit set; half of it and 1e-8 are zero."
-    note(r"""
-        The picture shows this rounding near zero. Across: a number. Up: what it becomes in
-        `float16`. Each step of the stairs is one value of `float16`:
-    """)
+    note("In the picture, each step of the stairs is one value of `float16`:")
     unit = 2.0**-24  # @hide
     xs = [unit * i / 100 for i in range(-50, 451)]  # @hide
     ys = [cast(x, torch.float16) for x in xs]  # @hide
     stairs = sorted({abs(y) / unit for y in ys})  # @hide
     assert stairs == [0, 1, 2, 3, 4], "The picture has five values of float16, zero to four steps."  # @hide
     figure(staircase_figure(xs, ys, unit, lost=1e-8), caption=rf"""
-        float16 near zero, both axes in units of its smallest value. The dot is the gradient of
-        `1e-8`. It would have to be {unit / 2 / 1e-8:.0f} times as large to survive.
+        Across: a number near zero. Up: what it becomes in `float16`. Both are in units of the
+        smallest value. The dot is the gradient of `1e-8`. It would have to be {unit / 2 / 1e-8:.0f}
+        times as large to survive.
     """, alt=r"""
         A staircase of steps one unit wide along the diagonal. The first step up is at one half of
         the smallest value; the dot lies left of it, on the floor at zero.
@@ -365,7 +362,8 @@ def bfloat16_is_the_top_half_of_float32() -> None:
         `bfloat16` has `16` bits, as `float16` has. How can it keep a gradient of `1e-8`, which
         `float16` turns into zero? It keeps the first `16` bits of a `float32`: the sign, the whole
         exponent, and the first bits of the fraction. The exponent decides how small and how large a
-        number may be. So `bfloat16` has the range of `float32`, and pays with digits:
+        number may be. So `bfloat16` has the range of `float32`, and pays with digits. `bits`
+        returns the bits of a number in a format:
     """)
     top = bits(0.15625, torch.bfloat16)  # @inspect top
     full = bits(0.15625, torch.float32)  # @inspect full
@@ -470,9 +468,9 @@ def bfloat16_has_the_exponents_of_float32() -> None:
 def bfloat16_is_much_coarser() -> None:
     """`bfloat16` has between two and three significant digits."""
     note(r"""
-        `bfloat16` has the range of `float32` in half the bits. It pays with digits: its fraction
-        has only `7` bits. How coarse is that? The measure is the *machine epsilon*: the gap between
-        `1` and the next larger number. `torch.finfo` knows it for each format:
+        `bfloat16` has the range of `float32` in half the bits, and pays with digits. How coarse is
+        it? The measure is the *machine epsilon*: the gap between `1` and the next larger number.
+        `torch.finfo` knows it for each format:
     """)
     three = torch.float32, torch.float16, torch.bfloat16
     eps = {d: torch.finfo(d).eps for d in three}  # @inspect eps
@@ -484,9 +482,10 @@ def bfloat16_is_much_coarser() -> None:
     against_full = coarse / eps[torch.float32]  # @hide
     assert against_full == 65536.0, "That is 65536 times as coarse as float32."  # @hide
     note(r"""
-        In the formula of a float the fraction is added to a one, and this one takes no bit. So a
-        `bfloat16` has `7 + 1 = 8` binary digits. With eight binary digits one can count to
-        $2^8 = 256$ without a gap. In decimal digits that is $\log_{10} 256$, between two and three:
+        The fraction of a `bfloat16` has `7` bits. In the formula of a float it is added to a one,
+        which takes no bit, so there are `7 + 1 = 8` binary digits. With eight binary digits one can
+        count to $2^8 = 256$ without a gap. In decimal digits that is $\log_{10} 256$, between two
+        and three:
     """)
     bits_of_fraction = layout(torch.bfloat16)[2]  # @hide
     assert bits_of_fraction == 7, "The fraction has 7 bits."  # @hide
@@ -495,7 +494,7 @@ def bfloat16_is_much_coarser() -> None:
         "Up to 256 bfloat16 counts without a gap."
     digits = math.log10(count)  # @inspect digits
     assert 2.40 < digits < 2.41, "A bfloat16 has 2.4 significant decimal digits."  # @hide
-    note("Beyond `256` there are gaps. The next number after `256` is `258`. The sum `256 + 1` lies half way between them, and is rounded back to `256`:")
+    note("Beyond `256` there are gaps: the next number is `258`. The sum `256 + 1` lies half way between them, and is rounded back to `256`:")
     total = torch.tensor(256.0, dtype=torch.bfloat16) + 1  # @inspect total as bits
     assert total.item() == 256, "Adding one to 256 does nothing."
     after = torch.tensor(258.0, dtype=torch.bfloat16)  # @inspect after as bits
@@ -854,8 +853,8 @@ def a_running_sum_stalls() -> None:
     """In a narrow format a long sum stops growing."""
     note(r"""
         Training adds up long sums: losses, averages, products. Can a narrow format keep the total?
-        Add `1` to a total `4000` times. `running_sum` does that, and rounds the total to the format
-        after each addition:
+        `running_sum` adds `1` to a total `4000` times, and rounds the total to a format after each
+        addition:
     """)
     brain = running_sum(1.0, 4000, torch.bfloat16)  # @inspect brain  # @unnoticed: 4000: long after it has stopped
     half = running_sum(1.0, 4000, torch.float16)  # @inspect half  # @unnoticed: 4000: long after it has stopped
@@ -864,11 +863,10 @@ def a_running_sum_stalls() -> None:
     assert half == 2**11, "In float16 the total stops at 2048."
     assert single == 4000, "In float32 the total is exact."  # @hide
     note(r"""
-        In `bfloat16` the total stops at `256`, and no error says so. The cause is the gap to the
-        next number: beyond `256` the numbers of `bfloat16` are `2` apart. Adding `1` leads to the
-        middle of this gap. From the middle one rounds to the neighbour whose last bit is zero,
-        which is `256`, every time. So the total no longer grows. In `float32` the total is exact,
-        as the gaps are still far smaller. See it in the picture:
+        In `bfloat16` the total stops at `256`, and no error says so, because beyond `256` the
+        numbers of `bfloat16` are `2` apart. Adding `1` leads to the middle of this gap. From the
+        middle one rounds to the neighbour whose last bit is zero, which is `256`, every time. In
+        `float32` the gaps are still far smaller, and the total is exact. See it in the picture:
     """)
 
     def totals(count: int, term: float) -> dict[str, float]:  # @hide
@@ -901,8 +899,8 @@ def a_running_sum_stalls() -> None:
     assert one_by_one == 256, \
         "Added one by one in bfloat16, the sum stops at 256."
     note(r"""
-        This is why long sums are kept in `float32`. It is one of three ways in which narrow formats
-        spoil a training; the others are [vanished gradients](#small_values_vanish_in_float16) and
+        So long sums are kept in `float32`. This is one of three ways in which narrow formats spoil
+        a training; the others are [vanished gradients](#small_values_vanish_in_float16) and
         [lost updates](#small_updates_are_lost).
     """)
     question("A total stops growing where the term is half of the gap to the next number. In `float16`, adding `1` again and again stops at `2048`, and gaps double with every power of two. Where does the total stop if `4` is added instead?",
@@ -933,7 +931,7 @@ def small_updates_are_lost() -> None:
     fine = running_sum(-1e-3, steps, torch.float32, start=1.0)  # @inspect fine
     assert round(1 - fine, 4) == 1.0, "In float32 the weight comes to zero."
     note(r"""
-        In `bfloat16` none of the updates arrived. The cause: the next number below `1` is
+        In `bfloat16` none of the updates arrived, because the next number below `1` is
         $2^{-8}=1/256$ away. An update of `1/1000` is only a quarter of this gap, so the result is
         rounded back to `1`, every time:
     """)
@@ -1081,12 +1079,11 @@ def scaling_the_loss_saves_small_gradients() -> None:
 def autocast_chooses_for_each_operation() -> None:
     """Mixed precision chooses a format for each operation."""
     note(r"""
-        Some operations of a training step lose nothing in a narrow format, and others do. *Mixed
-        precision* means that each operation runs in a format that suits it. `torch.autocast` is
-        PyTorch's switch for it: parameters stay in `float32`, and PyTorch has a list that says in
-        which format an operation runs. Products of matrices have their inputs rounded to
-        `bfloat16`. A loss, which is a long sum, is computed in `float32`. Operations that are not
-        on the list take the format of their input.
+        *Mixed precision* means that each operation of a training step runs in the format that suits
+        it. `torch.autocast` is PyTorch's switch for it: parameters stay in `float32`, and a list
+        says in which format an operation runs. Products of matrices have their inputs rounded to
+        `bfloat16`, because they lose little by it. A loss, which is a long sum, is computed in
+        `float32`. Operations that are not on the list take the format of their input.
 
         Run one of each kind: the product of a layer, a *softmax*, which turns numbers into shares
         that sum to one and is not on the list, and a loss:
@@ -1107,8 +1104,10 @@ def autocast_chooses_for_each_operation() -> None:
         "Softmax takes the format of its input, bfloat16."
     note(r"""
         The lists differ by device: on a GPU softmax is computed in `float32`, too [@pytorch-amp].
-        Next, a backward pass. What is stored for each weight, the parameter and its gradient, is in
-        `float32`:
+        Where autocast leaves it narrow, as here, widen its *input*:
+        `torch.softmax(product.float(), dim=-1)`.
+
+        And what is stored for each weight, the parameter and its gradient? Both are in `float32`:
     """)
     product.float().sum().backward()  # @unnoticed: .float(): any wider format
     gradient = layer.weight.grad
@@ -1122,8 +1121,7 @@ def autocast_chooses_for_each_operation() -> None:
     note(r"""
         So the rule of thumb: run products of matrices in `bfloat16`. (That includes the products of
         *attention*, by which tokens look at each other.) Keep in `float32` what adds up many
-        numbers: losses, long sums, softmax, and the weights that the optimizer updates. Where
-        autocast does not see to that, as here to the softmax, write `.float()`.
+        numbers: losses, long sums, softmax, and the weights that the optimizer updates.
     """)
     question(r"""
         A linear layer with `8` inputs and `32` outputs has `8 * 32` weights. `4` rows pass through

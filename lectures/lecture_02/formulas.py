@@ -20,86 +20,83 @@ def summary() -> None:
     """)
     the_formulas_and_where_they_were_shown()
     the_four_kinds_of_memory_are_a_list_not_a_total()
-    count_first_then_run()
 
 
 def the_formulas_and_where_they_were_shown() -> None:
     """The formulas of this lecture, each with an example."""
     note(r"""
-        Which formulas are worth taking along? They stand in the table below, each with an example,
-        and with the section that shows it. First the examples are computed, each beside a
-        measurement. The model is the one of the last parts: two hidden layers of width `64` and a
-        head, trained with AdamW on a batch of `8` rows. `bill` measures the bytes of a step, and
-        `step_flops` counts its FLOPs:
+        Which formulas are worth taking along? They stand in the table below, each with an example.
+        The examples are for a small model, the `Stack` of the last parts: two hidden layers of
+        width `64` and a head, trained with AdamW in `float32` on a batch of `8` rows. `bill` takes
+        a training step with it and measures its bytes by kind:
     """)
     width, layers, batch = 64, 2, 8
-    parameters = width**2 * layers + width  # @inspect parameters
+    parameters = layers * width**2 + width  # @inspect parameters
     assert parameters == 8256, "The model has 8256 parameters."  # @hide
-    kept = 4 * (batch * width * (layers + 1) + 2 * batch)  # @inspect kept as B
     measured = bill("AdamW", width, layers, batch)  # @inspect measured as B
+    kept = 4 * (batch * width * (layers + 1) + 2 * batch)  # @inspect kept as B
     assert kept == measured["activations"], \
-        "The formula for kept activations gives the bytes that bill measures."  # @hide
-    work = 6 * batch * parameters - 2 * batch * width**2  # @inspect work as FLOP
-    assert work == step_flops(batch, width, layers), \
-        "The formula for a step gives the FLOPs that are counted."  # @hide
+        "The formula for kept activations gives the bytes that bill measures."
     state = 16 * parameters  # @inspect state as B
     held = sum(measured.values()) - kept  # @inspect held as B  # @hide
     assert state == held, \
         "16 bytes per parameter are what bill measures besides activations."  # @hide
+    work = 6 * batch * parameters - 2 * batch * width**2  # @inspect work as FLOP
+    assert work == step_flops(batch, width, layers), \
+        "The formula for a step gives the FLOPs that are counted."
+    note(r"""
+        A product of the batch with one weight matrix has `8` rows, an inner axis of `64`, and `64`
+        columns. As a share of the peak of an H100 it reaches at most its FLOPs per byte, divided by
+        those of the card, the *ridge*:
+    """)
     product = 2 * batch * width * width  # @inspect product as FLOP
+    moved = 4 * (batch * width + width * width + batch * width)  # @inspect moved as B
+    per_byte = product / moved  # @inspect per_byte
     x, w = torch.ones(batch, width), torch.ones(width, width)  # @hide
     assert product == flops(lambda: x @ w), \
         "The formula for a product gives the FLOPs that are counted."  # @hide
-    tokens = 14 * 10**11 * 2 / 1e12  # @inspect tokens as TB
-    assert tokens == 2.8, "1.4 trillion tokens of 2 bytes take 2.8 TB."  # @hide
-    note(r"""
-        Three more formulas: the FLOPs of attention, counted on a small language model of the same
-        depth and width; the FLOPs per byte of a product; and the days of a large training run.
-    """)
-    context, vocab = 128, 100  # @hide
-    attention = 12 * layers * width * context  # @inspect attention as FLOP
-    matrices = 12 * layers * width**2 + vocab * width  # @hide
-    seen = sum(decoder_flops(vocab, width, 2, layers, context))  # @hide
-    assert seen == (6 * matrices + attention) * context, \
-        "With 12LdT per token for attention, the formula gives the FLOPs that are counted."  # @hide
-    moved = x.nbytes + w.nbytes + (x @ w).nbytes  # @inspect moved as B
-    per_byte = product / moved  # @inspect per_byte
+    assert moved == x.nbytes + w.nbytes + (x @ w).nbytes, "The tensors have as many bytes."  # @hide
     formula = intensity(batch, width, width, width=4)  # @hide
     assert per_byte == formula, \
         "The formula for FLOPs per byte agrees with the bytes of the tensors."  # @hide
     ridge = dense_peak("H100 SXM", "float32") / CARDS["H100 SXM"].bandwidth
     reached = min(1, per_byte / ridge)  # @inspect reached as %
     assert reached == per_byte * 3.35e12 / 67e12, "The product reaches FLOPs per byte, divided by the ridge, of the peak."  # @hide
-    promised = 1024 * dense_peak("H100 SXM", "bfloat16")  # @inspect promised as FLOP/s
-    days = 6 * 70e9 * 15e12 / (promised * 0.5 * DAY)  # @inspect days as days
+    context, vocab = 128, 100  # @hide
+    attention = 12 * layers * width * context  # @hide
+    matrices = 12 * layers * width**2 + vocab * width  # @hide
+    seen = sum(decoder_flops(vocab, width, 2, layers, context))  # @hide
+    assert seen == (6 * matrices + attention) * context, \
+        "With 12LdT per token for attention, the formula gives the FLOPs that are counted."  # @hide
+    trillions = 1.4  # @hide
+    tokens = trillions * 2  # @hide
+    assert tokens == 2.8, "1.4 trillion tokens of 2 bytes take 2.8 TB."  # @hide
+    promised = 1024 * dense_peak("H100 SXM", "bfloat16")  # @hide
+    days = 6 * 70e9 * 15e12 / (promised * 0.5 * DAY)  # @hide
     assert 143.92 < days < 143.93, "The run of 70 billion parameters takes 144 days."  # @hide
     note(rf"""
-        The letters:
-
-        | | |
-        |---|---|
-        | $L$, $d$ | hidden layers; their width |
-        | $B$, $T$ | rows in a batch; tokens of context |
-        | $P$, $N$ | all parameters; those of a language model's matrices |
-        | $D$, $G$ | tokens of a whole run; cards |
-        | $m$, $k$, $n$ | lengths of a product: rows, inner, columns |
-
-        And the formulas, with the examples from above:
+        In the table $L$ is the number of hidden layers, $d$ their width, $B$ the rows of a batch,
+        and $T$ the tokens of a context, here `128`. $P$ are all parameters, and $N$ those of a
+        language model, which reads $D$ tokens on $G$ cards. A product has $m$ rows, an inner axis
+        of $k$, and $n$ columns. All but the last two examples agree with a measurement.
 
         | what | formula | example | shown in |
         |---|---|---|---|
-        | bytes of a tensor | count × width | {w.nbytes:,} B | [a fresh tensor](#a_fresh_tensor_costs_count_times_width) |
+        | bytes of a tensor | elements × bytes of each | {w.nbytes:,} B | [a new tensor](#a_fresh_tensor_costs_count_times_width) |
         | FLOPs of a product | $2mkn$ | {product:,} | [@eq:product] |
         | FLOPs per byte of it | $2mkn / (4(mk+kn+mn))$ | {per_byte:.1f} | [the roofline](#the_roofline_tells_waiting_from_working) |
-        | share of the peak | $\min(1, \mathrm{{intensity}} / \mathrm{{ridge}})$ | {reached:.1%} on an H100 | [@eq:roof] |
+        | its share of the peak | $\min(1, \mathrm{{intensity}} / \mathrm{{ridge}})$ | {reached:.1%} on an H100 | [@eq:roof] |
         | parameters | $Ld^2+d$ | {parameters:,} | [@eq:weights] |
-        | kept activations | $4(Bd(L+1)+2B)$ | {kept:,} B | [@eq:kept] |
-        | AdamW, `float32` | $16P$ | {state:,} B | [@eq:state] |
-        | a step | $6BP-2Bd^2$ | {work:,} FLOPs | [@eq:step-flops] |
-        | attention, per token | $12LdT$ | {attention:,} FLOPs | [@eq:attention] |
-        | sharded over $G$ | $8P+8P/G$ | {10 * parameters:,} B for `4` | [@eq:shard] |
-        | token file | tokens × width | {tokens} TB | [token files](#the_size_of_the_data_is_tokens_times_width) |
-        | time of a run | $6ND / (G \times \mathrm{{peak}} \times \mathrm{{MFU}})$ | {days:.0f} days | [@eq:time] |
+        | activations that are kept: inputs of layers, predictions, targets | $4(Bd(L+1)+2B)$ | {kept:,} B | [@eq:kept] |
+        | parameters, gradients and AdamW's moments | $16P$ | {state:,} B | [@eq:state] |
+        | the same on each card, with the moments sharded over $G$ | $8P+8P/G$ | {10 * parameters:,} B for `4` | [@eq:shard] |
+        | FLOPs of a step | $6BP-2Bd^2$ | {work:,} | [@eq:step-flops] |
+        | FLOPs of attention, per token | $12LdT$ | {attention:,} | [@eq:attention] |
+        | file of {trillions} trillion tokens | tokens × `2` bytes | {tokens} TB | [token files](#the_size_of_the_data_is_tokens_times_width) |
+        | time of a run, `70e9` parameters on `15e12` tokens | $6ND / (G \times \mathrm{{peak}} \times \mathrm{{MFU}})$ | {days:.0f} days on `1024` H100s at an MFU of `0.5` | [@eq:time] |
+
+        And when the formulas are forgotten? Write down bytes and FLOPs before you run, then
+        measure. If the two do not agree, find out why.
     """)
     question(r"""
         The model has $P=8256$ parameters, $L=2$ hidden layers and width $d=64$. From which batch
@@ -169,41 +166,4 @@ def the_four_kinds_of_memory_are_a_list_not_a_total() -> None:
         why=r"""
             With one temporary for each matrix, the temporaries are as large as all parameters:
             `1e9 * 4` bytes. That is a quarter more than the `16` bytes per parameter.
-        """)
-
-
-def count_first_then_run() -> None:
-    """Count first, then run, then explain the difference."""
-    note(r"""
-        What is left when the formulas are forgotten? A habit: write down bytes and FLOPs before you
-        run, then measure. If the two do not agree, find out why.
-
-        Try it for a training step of a model with two hidden layers of `64 * 64` weights and a
-        head, `8256` parameters in all, on `8` rows. The rule says `6` FLOPs per parameter and row,
-        `6 * 8 * 8256`. `step_flops` counts what is really done:
-    """)
-    guess = 6 * 8 * 8256  # @inspect guess as FLOP
-    found = step_flops(8, 64, 2)  # @inspect found as FLOP
-    gap = guess - found  # @inspect gap as FLOP
-    assert gap == 2 * 8 * 64 * 64, \
-        "The gap is 2 FLOPs for each row and each weight of the first layer."
-    note(rf"""
-        The rule is too high by {gap:,} FLOPs. What is missing is one product: the gradient of the
-        data, which the first layer would compute, and which nobody uses. It would take `2` FLOPs
-        for each of `8` rows and `64 * 64` weights, and that is the gap. So the rule is right as far
-        as its condition holds: that every layer needs the gradient of its input.
-    """)
-    question(r"""
-        The gap is `2` FLOPs for each row and each weight of the first layer. With half the width,
-        `32`, twice the batch, `16`, and as many layers, how large is the gap?
-    """, answer=6 * 16 * (2 * 32**2 + 32) - step_flops(16, 32, 2),
-        wrong={
-            "That is the gap as it was.": 2 * 8 * 64 * 64,
-            "The width enters by its square.": 2 * 16 * 32 * 64,
-        },
-        check=2 * 16 * 32**2,
-        hint="How many weights has the first layer at half the width?", unit="FLOP",
-        why=r"""
-            The first layer has `32 * 32` weights, a quarter of before, and there are twice the
-            rows: `2 * 16 * 32 * 32`, half of the gap above.
         """)

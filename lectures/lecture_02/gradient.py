@@ -52,9 +52,9 @@ def backward_fills_the_leaves() -> None:
     note(r"""
         A backward pass computes the gradient of the loss by each weight: how the loss changes when
         the weight changes a little. Where does PyTorch leave these gradients, and which others does
-        it keep in memory? Take a model with one output: three inputs `x` times three weights `w`,
-        added up. The target is `5`, and the loss is half of the squared *error*, which is
-        prediction less target. Only the weights ask for a gradient, by `requires_grad=True`:
+        it keep in memory? Take three inputs `x` times three weights `w`, added up. The target is
+        `5`, and the loss is half of the squared *error*, which is prediction less target. Only the
+        weights ask for a gradient, by `requires_grad=True`:
     """)
     x: Float[Tensor, "inner"] = torch.tensor([1.0, 2.0, 3.0])
     w: Float[Tensor, "inner"] = torch.ones(3, requires_grad=True)
@@ -68,10 +68,10 @@ def backward_fills_the_leaves() -> None:
         "The gradient of each weight is the error, 1, times its input."
     note(r"""
         The weights now have a gradient in `.grad`: the error times the input that the weight was
-        multiplied by, `1 * (1, 2, 3)`. The other tensors have none. PyTorch keeps a gradient only
-        for a *leaf*, a tensor that was not computed from others, and only if it asked. `x` is a
-        leaf, but did not ask. Prediction and loss were computed, so they are no leaves: their
-        gradients were used on the way, and dropped.
+        multiplied by, `1 * (1, 2, 3)`. The other tensors have none, because PyTorch keeps a
+        gradient only for a *leaf*, a tensor that was not computed from others, and only if it
+        asked. `x` is a leaf, but did not ask. Prediction and loss were computed: their gradients
+        were used on the way, and dropped.
     """)
     leaf = x.is_leaf, x.requires_grad, x.grad
     assert leaf == (True, False, None), \
@@ -186,13 +186,10 @@ def a_gradient_is_two_more_products() -> None:
     note(r"""
         Which gradients must come out? An entry of $y$ is $y_{ik} = \sum_j h_{ij}\, w_{jk}$. So
         changing the weight $w_{jk}$ changes $y_{ik}$ by $h_{ij}$ as much, in every row $i$. The
-        chain rule adds up these effects on the loss $L$:
+        chain rule adds up these effects on the loss $L$. The same goes for an input $h_{ij}$, which
+        acts on every column $k$ of its row:
 
-        $$\frac{\partial L}{\partial w_{jk}} = \sum_i h_{ij}\, g_{ik}$$
-
-        The same for an input $h_{ij}$, which acts on every column $k$ of its row:
-
-        $$\frac{\partial L}{\partial h_{ij}} = \sum_k w_{jk}\, g_{ik}$$
+        $$\frac{\partial L}{\partial w_{jk}} = \sum_i h_{ij}\, g_{ik} \qquad \frac{\partial L}{\partial h_{ij}} = \sum_k w_{jk}\, g_{ik}$$
 
         Each sum is a product of matrices. `einsum` writes it down by its letters: it multiplies,
         and sums over the letter that the result does not have.
@@ -211,8 +208,8 @@ def a_gradient_is_two_more_products() -> None:
         "The gradient of the input is the product g @ w.T."
     note(r"""
         So there are three products: `h @ w` forward, `h.T @ g` and `g @ w.T` backward. Each
-        multiplies over the same three lengths, the rows of `h`, its columns, and the columns of
-        `w`. So each takes the same FLOPs, `2 * 64 * 32 * 16`:
+        multiplies over the same three lengths, `64` rows, `32` inputs and `16` outputs, so each
+        takes the same FLOPs, `2 * 64 * 32 * 16`:
     """)
     forward = flops(lambda: h @ w)  # @inspect forward as FLOP
     weights = flops(lambda: h.t() @ g)  # @inspect weights as FLOP
@@ -481,12 +478,12 @@ def six_per_parameter_and_token_is_a_special_case() -> None:
         An [estimate of a training run](#a_training_run_in_three_lines) takes `6` FLOPs per
         parameter and token. Where does the `6` come from? A layer takes part in three products: the
         forward pass, the gradient of its weights, and the gradient of its input. Each takes `2`
-        FLOPs per weight and row of data, and `2 + 2 + 2 = 6`.
+        FLOPs per weight and row of data.
 
         The rule is too high for the first layer of a model. Nobody uses the gradient of the data,
         so the third product is missing there, and it takes `4`. Count a model of two layers on `b`
         rows of data. Its first layer has `d * d` weights, four fifths of all, and its second
-        `d * k`. `two_layers` returns the FLOPs of its forward pass and of its backward pass:
+        `d * k`. `two_layers` returns the FLOPs of its forward and of its backward pass:
     """)
     b, d, k = 16384, 32768, 8192  # @unnoticed: 16384: any batch
     forward, backward = two_layers(b, d, k)
@@ -497,8 +494,8 @@ def six_per_parameter_and_token_is_a_special_case() -> None:
         "Here the backward pass costs 1.2 times the forward pass."
     misbelief("The backward pass costs twice the forward pass.", rf"""
         Not here: it costs {ratio} times the forward pass. The first layer, with four fifths of the
-        weights, has one backward product, and the second, with one fifth, has two: `4/5 + 2/5`. It
-        costs twice the forward pass where every layer has two, as nearly all of a language model.
+        weights, has one backward product, and the second, with one fifth, has two: `4/5 + 2/5`. The
+        rule holds where every layer has two, as nearly all of a language model.
     """)
     coefficient = (forward + backward) / (b * params)  # @inspect coefficient
     assert coefficient == 4.4, \
@@ -506,7 +503,7 @@ def six_per_parameter_and_token_is_a_special_case() -> None:
     misbelief("A training step costs `6` FLOPs per parameter and token.", rf"""
         Not here: it costs {coefficient}. Four fifths of the weights are in the first layer, at `4`
         FLOPs, and one fifth in the second, at `6`. The rule also leaves out products without
-        weights, as in attention, and what is computed twice.
+        weights, as in attention.
     """)
     note("If the data need a gradient, too, each layer has its three products, and the rule is exact:")
     forward, backward = two_layers(b, d, k, data=True)

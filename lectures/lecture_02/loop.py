@@ -44,11 +44,10 @@ def training() -> None:
 def the_task_has_a_known_answer() -> None:
     """With a task whose answer is known, the first loss can be computed."""
     note(r"""
-        How can one tell that a training loop works? Give it a task whose answer is known. Here is
-        one. Draw random inputs $x_0, x_1, \ldots$ with mean `0` and variance `1`. The *target* is
+        How can one tell that a training loop works? Give it a task whose answer is known. Draw
+        random inputs $x_0, x_1, \ldots$ with mean `0` and variance `1`. The *target* is
         $0 \cdot x_0 + 1 \cdot x_1 + 2 \cdot x_2 + \ldots$, so the right weights are `0`, `1`, `2`
-        and so on. The loss is the mean squared *error*, prediction less target. A model that has
-        found the weights has a loss of zero.
+        and so on. The loss is the mean squared *error*, prediction less target.
 
         Which loss does a model begin with that always predicts zero? Its error is the whole target,
         so its loss is the mean square of the target. The term $i \cdot x_i$ has a mean square of
@@ -132,8 +131,8 @@ def the_loop_finds_it() -> None:
         optimizer.step()
         optimizer.zero_grad()
     note(r"""
-        Has it found them? `train` is the same loop as a function. After each step it also measures
-        the loss on a batch that stays the same, and keeps it in `losses`:
+        Has it found them? `train` is the same loop as a function. After each step it measures the
+        loss on a batch that stays the same, and keeps it in `losses`:
     """)
     run = train(lr=0.05, steps=200)
     learned = run.model.weights[0]
@@ -219,6 +218,7 @@ def every_argument_must_change_something() -> None:
         """)
 
 
+@aside
 def a_batch_loss_is_noise() -> None:
     """The loss of each new batch goes up and down; a fixed batch shows the progress."""
     note(r"""

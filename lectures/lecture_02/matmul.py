@@ -57,11 +57,10 @@ def a_product_contracts_one_axis() -> None:
     """A matrix product sums over the axis its sides share."""
     note(r"""
         Nearly all that a language model computes are products of matrices. What happens in one?
-        Take a row of the left matrix and a column of the right one. Multiply them number by number,
+        Take a row of the left matrix and a column of the right one, multiply them number by number,
         and add up. That is one entry of the result. There is an entry for each row of the left
-        matrix, here a token, and each column of the right one, here an output. The axis over which
-        was added up, `hidden`, is in both matrices, and not in the result. One says that it is
-        *contracted*.
+        matrix, here a token, and each column of the right one, here an output. The axis that is
+        summed over, `hidden`, is in both matrices, and not in the result: it is *contracted*.
 
         Here `16` tokens of `32` numbers are multiplied by a matrix for `2` outputs. All numbers are
         one, so each entry adds up `32` ones:
@@ -77,8 +76,9 @@ def a_product_contracts_one_axis() -> None:
 
     note(r"""
         What does that cost? With $m$ tokens, $k$ numbers in each and $n$ outputs, there are $mn$
-        entries, and each takes $k$ multiplications and $k$ additions. So a product takes
-        `2 * m * k * n` FLOPs, here `2 * 16 * 32 * 2`. `flops` returns what PyTorch's counter sees:
+        entries, each a sum of $k$ products. One counts a multiplication and an addition for each
+        product, although the first is added to nothing. So a product takes `2 * m * k * n` FLOPs,
+        here `2 * 16 * 32 * 2`. `flops` returns what PyTorch's counter sees:
     """)
     reported = flops(lambda: x @ w)  # @inspect reported as FLOP
     assert reported == 2 * m * k * n, "PyTorch counts 2 * 16 * 32 * 2 FLOPs."
@@ -104,9 +104,9 @@ def a_batched_product_is_one_folded_product() -> None:
         many small products for that, or one large product? That matters, because a GPU is fast only
         with large ones.
 
-        Take a tensor `x` with four axes: `4 * 8` sheets, each a matrix of `16 * 32` numbers.
-        `x @ w` multiplies each sheet by `w`. So its result is that of a loop over the first two
-        axes. (`whole_numbers` draws small whole numbers, so that sums are exact.)
+        Take a tensor `x` of `4 * 8` sheets, each a matrix of `16 * 32` numbers. `x @ w` multiplies
+        each sheet by `w`, with the result of a loop over the sheets. (`whole_numbers` draws small
+        whole numbers, so that sums are exact.)
     """)
     batch, seq, rows, inner, out = 4, 8, 16, 32, 2
     x = whole_numbers(batch, seq, rows, inner)
@@ -120,10 +120,10 @@ def a_batched_product_is_one_folded_product() -> None:
         "The loop over the sheets gives the same result."
 
     note(r"""
-        But PyTorch does not run a loop. All sheets are multiplied by the same `w`, and each row of
-        the result needs only its own row of `x`. So PyTorch stacks the rows of all sheets into one
-        tall matrix of `4 * 8 * 16 = 512` rows, and multiplies it once. `flops_by_operation` returns
-        the FLOPs of each operation that ran. It shows a single `mm`, a product of two matrices:
+        But PyTorch does not run a loop. Each row of the result needs only its own row of `x`, and
+        the same `w`. So PyTorch stacks the rows of all sheets into one tall matrix of
+        `4 * 8 * 16 = 512` rows, and multiplies it once. `flops_by_operation` returns the FLOPs of
+        each operation that ran. It shows a single `mm`, a product of two matrices:
     """)
     folded = (x.reshape(-1, inner) @ w).view(batch, seq, rows, out)
     reported = flops_by_operation(lambda: x @ w)  # @inspect reported as FLOP
@@ -134,9 +134,6 @@ def a_batched_product_is_one_folded_product() -> None:
     assert reported == {"aten.mm": by_hand}, \
         "PyTorch ran one product, with the FLOPs that we counted by hand."
     assert by_hand == 65536, "That is 2 times 512 rows times 32 times 2."  # @hide
-    note(rf"""
-        So one product ran, of `2 * 512 * 32 * 2` FLOPs, which is {by_hand:,}.
-    """)
     figure(plot_folding(batch, seq, rows, inner, out), caption=r"""
         The same product, as written (above) and as run (below). Every sheet of the batch becomes a
         band of the tall matrix, drawn flatter than it is.
@@ -410,10 +407,10 @@ def a_checker_makes_annotations_binding() -> None:
     note(r"""
         [Python does not check annotations](#a_bare_annotation_enforces_nothing). How does one get
         them checked? By a *decorator*, a line above a function that adds something to every call.
-        Here it is `jaxtyped`. It takes a *checker*, which looks at each argument and at the result,
-        and it sees to it that a name stands for one size in the whole call. Beartype and typeguard
-        are the usual checkers [@jaxtyping_checking]. Here a small one of ours is enough:
-        `instance_checker` calls `isinstance` for each argument and for the result.
+        Here it is `jaxtyped`, from the package jaxtyping. It sees to it that a name such as `d`
+        stands for one size in the whole call, and leaves the rest to a *checker*
+        [@jaxtyping_checking]. Ours, `instance_checker`, calls `isinstance` for each argument and
+        for the result.
 
         `project` multiplies `x` by `w`. With `turn=True` it returns the transpose, which is a
         mistake on purpose:
@@ -431,7 +428,7 @@ def a_checker_makes_annotations_binding() -> None:
     note(r"""
         Four calls do not fit. In the first, `d` is `3` in `x` and `7` in `w`. In the second, `x`
         has three axes. In the third, it has integers. The fourth returns the axes `k b` instead of
-        `b k`. `message_of` runs each call and returns its error:
+        `b k`. `message_of` returns the error of each; its first words say what was refused:
     """)
     size = message_of(lambda: project(x, torch.ones(7, 4)))  # @inspect size  # @unnoticed: arguments swapped, 4: the inner sizes disagree all the same
     rank = message_of(lambda: project(torch.ones(5, 2, 3), w))  # @unnoticed: 5, 2, 3: any sizes of three axes
@@ -447,10 +444,11 @@ def a_checker_makes_annotations_binding() -> None:
     assert "checking the return value" in result, \
         "The fourth call is refused at its result, for the order of axes."
     misbelief("Such annotations are documentation only; nothing is ever enforced.", r"""
-        Without a checker that is so. With one, all four calls above are refused: annotations are
-        enforced for dtype, for the number of axes, and for sizes, in arguments and in the result.
+        Without a checker that is so. With one, all four calls above are refused: dtype, number of
+        axes and sizes are checked, in arguments and in the result.
     """)
-    def passes(n: int) -> bool:
+
+    def passes(n: int) -> bool:  # @hide
         w = torch.ones(3, n)
         return message_of(lambda: project(x, w, turn=True)) == ""
 
@@ -815,10 +813,10 @@ def the_order_in_the_parentheses_matters() -> None:
 def heads_share_a_small_matrix() -> None:
     """Splitting an axis into heads makes a product cheaper."""
     note(r"""
-        In a Transformer, a row of numbers is often cut into equal pieces, *heads*, that are
-        multiplied separately. What does that save? Here each token has a row of `8` numbers. The
-        row is cut into `2` heads of `4`, each head is multiplied by the same `4 * 4` matrix `w`,
-        and the results are put side by side again.
+        In a Transformer, the row of numbers of a token is often cut into equal pieces, *heads*,
+        that are multiplied separately. What does that save? Here a row of `8` numbers is cut into
+        `2` heads of `4`. Each head is multiplied by the same `4 * 4` matrix `w`, and the results
+        are put side by side again.
 
         `rearrange` cuts and joins: in its pattern, `(heads hidden1)` is one axis of
         `heads * hidden1` numbers. `einsum` multiplies, and sums over `hidden1`, the name that its
@@ -835,11 +833,10 @@ def heads_share_a_small_matrix() -> None:
     assert joined.shape == x.shape, "After joining, the tensor has its old shape."  # @hide
 
     note(r"""
-        One large matrix of `8 * 8` numbers gives the same result. `block_diag` makes it: `w` stands
-        on its diagonal, once for each head, and everything else is zero, because a head uses no
-        number of another head. But the large product multiplies by these zeros, too. For each
-        token, the heads take `2 * (2 * 4 * 4)` FLOPs, and the large matrix `2 * 8 * 8`, twice as
-        many:
+        One matrix of `8 * 8` numbers gives the same result. `block_diag` makes it: `w` stands on
+        its diagonal, once for each head, and everything else is zero, because a head uses no number
+        of another head. But the large product multiplies by these zeros, too. For each token, the
+        heads take `2 * (2 * 4 * 4)` FLOPs, and the large matrix `2 * 8 * 8`, twice as many:
     """)
     dense: Float[Tensor, "joint joint"] = block_diag(w, w)  # @inspect dense
     assert torch.equal(joined, x @ dense), \

@@ -97,8 +97,8 @@ def plain_sgd_remembers_nothing() -> None:
         kept for the next step, so SGD needs no memory of its own.
 
         `Descent` is an optimizer written for this book, with `sgd` as its rule. `walk` starts `5`
-        parameters at one, gives an optimizer `20` random gradients in turn, and returns the
-        parameters after each. Compare our optimizer with PyTorch's:
+        parameters at one, gives an optimizer `20` random gradients in turn, and returns all places.
+        Compare it with PyTorch's:
     """)
     gradients = torch.randn(20, 5, dtype=torch.float64)  # @unnoticed: dtype= dropped, float64: any format
     ours = walk(Descent, gradients, rule=sgd(lr=0.1))  # @inspect ours
@@ -108,9 +108,8 @@ def plain_sgd_remembers_nothing() -> None:
         "Our SGD and PyTorch's take the same 20 steps."
 
     note(r"""
-        An optimizer must skip parameters without a gradient. A parameter that took no part in the
-        loss has none: its `grad` is `None`, not zero, and nothing can be multiplied by `None`.
-        `Descent` skips such a parameter, and it stays as it was:
+        A parameter that took no part in the loss has no gradient: its `grad` is `None`, and nothing
+        can be multiplied by that. `Descent` skips such a parameter, and it stays as it was:
     """)
     used, unused = (torch.ones(2, requires_grad=True) for _ in range(2))
     used.sum().backward()
@@ -173,13 +172,13 @@ def momentum_is_a_decayed_sum() -> None:
         *Momentum* is the simplest optimizer with a memory: it keeps moving the way it has been
         moving [@polyak1964]. It remembers one number $s$ for each parameter $p$, a sum of the
         gradients so far in which older ones fade. In each step it multiplies $s$ by a factor
-        $\beta$, usually `0.9`, and adds the new gradient $g$. Then it moves the parameter by $s$
-        times the learning rate $\eta$:
+        $\beta$, usually `0.9`, adds the new gradient $g$, and moves the parameter by $s$ times the
+        learning rate $\eta$:
 
         $$s \leftarrow \beta\,s + g \qquad p \leftarrow p - \eta\,s$$
 
-        `walk` takes `20` steps with `5` parameters, from random gradients, once with our `momentum`
-        and once with PyTorch's:
+        `walk` takes `20` steps with `5` parameters, from random gradients, with our `momentum` and
+        with PyTorch's:
     """)
     gradients = torch.randn(20, 5, dtype=torch.float64)
     ours = walk(Descent, gradients, rule=momentum(lr=0.1))  # @inspect ours
@@ -197,7 +196,7 @@ def momentum_is_a_decayed_sum() -> None:
         $$
 
         With $\beta$ = `0.9` that is `10` times the gradient. `lengths_of` gives the length of each
-        step of a walk:
+        step:
     """)
     ones = torch.ones(200, 1, dtype=torch.float64)  # @unnoticed: 200 -> 201, 200 -> 400, dtype= dropped, float64: long enough, exact enough
     summed = walk(torch.optim.SGD, ones, lr=1, momentum=0.9)
@@ -207,9 +206,9 @@ def momentum_is_a_decayed_sum() -> None:
     assert lengths[-1] == 10.0, \
         "In the long run a step has length 1 / (1 - 0.9)."
     note(r"""
-        So while gradients keep their direction, momentum with $\beta$ = `0.9` takes steps as long
-        as plain SGD does with `10` times the learning rate. Where gradients change direction from
-        step to step, they cancel in the sum:
+        So while gradients keep their direction, momentum takes steps as long as plain SGD with `10`
+        times the learning rate. Where gradients change direction from step to step, they cancel in
+        the sum:
     """)
     straight = down_a_bowl(0.04, 0.0)  # @hide
     assert torch.allclose(straight[-1], (1 - 0.04 * CURVES) ** 30), \
@@ -476,12 +475,12 @@ def adam_corrects_for_its_start() -> None:
     note(r"""
         *Adam* keeps two running averages for every weight. The average of the gradient, $m$, says
         where to go. The average of the squared gradient, $v$, says how large gradients usually are.
-        Adam divides $m$ by the root of $v$. So a weight with small gradients takes steps as long as
+        Adam divides $m$ by the root of $v$, so a weight with small gradients takes steps as long as
         a weight with large ones.
 
         Both averages begin at zero, so at first they are too small: after $t$ steps with the same
-        gradient, an average has reached only the share $1 - \beta^t$ of it. Adam corrects that, and
-        divides each average by this share [@kingma2015]:
+        gradient, an average has reached only the share $1 - \beta^t$ of it. Adam divides each
+        average by this share [@kingma2015]:
 
         $$m \leftarrow \beta_1 m + (1-\beta_1)\,g$$
 
@@ -517,9 +516,8 @@ def adam_corrects_for_its_start() -> None:
     assert uncorrected == [round(ratio, 3)] == [3.162], \
         "Without the correction, the first step is 3.162 times as long."
     misbelief("Adam is RMSProp plus momentum.", rf"""
-        That leaves out the correction. RMSProp, another optimizer, divides by the root of $v$, and
-        momentum adds gradients up. Neither divides by $1 - \beta^t$, which makes the first step
-        {uncorrected[0]} times shorter.
+        That leaves out the correction: neither RMSProp nor momentum divides by $1 - \beta^t$, which
+        makes the first step {uncorrected[0]} times shorter.
     """)
     question(r"""
         With $\beta_1$ = `0.9` and $\beta_2$ = `0.96`, how long is Adam's first step at a learning

@@ -61,7 +61,8 @@ def every_peak_belongs_to_a_format() -> None:
         different units of the chip do the work. Ordinary units compute in `float32`. *Tensor cores*
         multiply small blocks of matrices, much faster, and the faster the narrower the numbers.
         `tf32` is a `float32` that the tensor cores [round](#tf32_saves_no_bytes) before they
-        multiply it. `dense_peak` looks up the peak of a GPU for ordinary, dense matrices:
+        multiply it. `dense_peak` looks up the peak of a GPU for ordinary, dense matrices. `TERA` is
+        `10**12`, so the numbers are in TFLOP/s:
     """)
     formats = "float32", "tf32", "bfloat16"
     a100 = [dense_peak("A100 SXM 80GB", f) / TERA for f in formats]
@@ -70,15 +71,12 @@ def every_peak_belongs_to_a_format() -> None:
         "The peaks of an A100 are 19.5, 156 and 312 TFLOP/s."
     assert h100 == [67.0, 494.5, 989.5], \
         "The peaks of an H100 are 67, 494.5 and 989.5 TFLOP/s."
-    rows = [f"| `{name}` | {a} | {h} |" for name, a, h in zip(formats, a100, h100)]  # @hide
-    note("Dense peaks in TFLOP/s, from the datasheets [@nvidia-a100; @nvidia-h100]:")
-    note("| format | A100 SXM | H100 SXM |\n|---|---|---|\n" + "\n".join(rows))
     note(r"""
-        Where does such a number come from? A GPU has many equal parts, its *multiprocessors*. The
-        peak is their number, times the FLOPs that each does in a tick of the clock, times the ticks
-        in a second. An A100 has `108` multiprocessors, and its clock ticks `1.41e9` times a second.
-        In a tick each multiprocessor does `128` FLOPs in `float32`, or `2048` in `bfloat16`
-        [@nvidia-ampere]:
+        The datasheets print these numbers [@nvidia-a100; @nvidia-h100]. Where do they come from? A
+        GPU has many equal parts, its *multiprocessors*. The peak is their number, times the FLOPs
+        that each does in a tick of the clock, times the ticks in a second. An A100 has `108`
+        multiprocessors, and its clock ticks `1.41e9` times a second. In a tick each does `128`
+        FLOPs in `float32`, or `2048` in `bfloat16` [@nvidia-ampere]:
     """)
     ampere = [108 * 128 * 1.41e9, 108 * 2048 * 1.41e9]  # A100: the same two
     rebuilt = [round(rate / TERA, 1) for rate in ampere]  # @inspect rebuilt
@@ -343,7 +341,7 @@ def the_first_calls_are_not_the_ones_to_time() -> None:
         mean. But the first call is slow: the library chooses a *kernel*, the program that the
         device will run, perhaps compiles it, and asks for memory. This set-up is then in the mean.
         The remedy is a *warm-up*: call the operation until the times of several calls agree, and
-        only then measure. `time_call`, the timer of this book, does so, and reports the median.
+        only then measure. `time_call` does so, and reports the median.
 
         Take a product whose first call does the work of `200` more products. `mean_seconds` takes
         the mean of `5` calls without a warm-up:
@@ -355,8 +353,8 @@ def the_first_calls_are_not_the_ones_to_time() -> None:
     assert steady.seconds < cold, \
         "The mean without a warm-up is longer than the median after one."
     note(r"""
-        By which factor is the mean too long? The `5` calls do the work of `5 + 200` products. So
-        the mean should be `205 / 5 = 41` times the time of one product:
+        The `5` calls do the work of `5 + 200` products. So the mean should be `205 / 5 = 41` times
+        the time of one product:
     """)
     expected = (5 + setup) / 5  # @inspect expected as times
     assert expected == 41.0, \
@@ -402,16 +400,14 @@ def mfu_counts_what_the_model_needs() -> None:
         \mathrm{MFU} = \frac{\mathrm{FLOPs\ that\ the\ model\ needs}}{\mathrm{seconds} \times \mathrm{peak}}
         $$
 
-        Why "that the model needs", and not "that the card does"? Because a card can do FLOPs that
-        bring training no further. A training step needs `6` FLOPs per parameter and token, `2` of
-        them in the forward pass. To save memory, some steps do
-        [their forward pass twice](#checkpointing_trades_flops_for_memory). Then the card does
-        `6 + 2 = 8` FLOPs per parameter and token, and the model still needs `6`.
+        Why "that the model needs"? Because a card can do FLOPs that bring training no further. A
+        training step needs `6` FLOPs per parameter and token, `2` of them in the forward pass. To
+        save memory, some steps do
+        [their forward pass twice](#checkpointing_trades_flops_for_memory). Then the card does `8`,
+        and the model still needs `6`.
 
-        Take such a step with `10**9` parameters and `500_000` tokens, in `8` s on an H100. Its peak
-        is `989.5 * 10**12` FLOP/s, so by the formula the MFU is
-        `6 * 10**9 * 500_000 / (8 * 989.5e12)`. `utilization` divides FLOPs by seconds and by the
-        peak:
+        Take such a step with `10**9` parameters and `500_000` tokens, in `8` s on an H100 with its
+        peak of `989.5 * 10**12` FLOP/s. `utilization` divides FLOPs by seconds and by the peak:
     """)
     params, tokens, seconds = 10**9, 500_000, 8.0
     rate = dense_peak("H100 SXM", "bfloat16")
@@ -428,7 +424,7 @@ def mfu_counts_what_the_model_needs() -> None:
         That is *hardware* utilization, here {hardware:.1%}. MFU does not count what is computed
         again [@palm], and is {mfu:.1%}.
     """)
-    note("And what if the card waits? Let the step take `2` s more, in which it waits for other machines. The FLOPs stay the same, and the seconds grow from `8` to `10`:")
+    note("Let the step take `2` s more, in which the card waits for other machines. The FLOPs stay the same, and the seconds grow from `8` to `10`:")
     stalled = utilization(needed, seconds + 2.0, rate)  # @inspect stalled
     assert stalled is not None, "The peak is known here, too."  # @hide
     assert 0.79 < stalled / mfu < 0.81, \

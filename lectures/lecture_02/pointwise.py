@@ -35,9 +35,9 @@ def elementwise_operations_make_a_new_tensor() -> None:
     """An elementwise operation takes new memory, unless its name ends in an underscore."""
     note(r"""
         An *elementwise* operation, such as `x + 1`, computes each number of its result from the
-        number at the same place of its input. How much memory does it take? As much as its result,
-        because the result is a new tensor, with a storage of its own. That is so even when no value
-        changes:
+        number at the same place of its input. It takes as much memory as its result, because the
+        result is a new tensor, even when no value changes. (`same_storage` says whether two tensors
+        use the same memory.)
     """)
     x = torch.ones(2, 3)  # @unnoticed: 2: any number of rows
     same_values = x * 1  # @inspect same_values
@@ -124,11 +124,11 @@ def an_integer_tensor_turns_into_floats() -> None:
 def the_flop_counter_sees_only_products() -> None:
     """PyTorch's FLOP counter counts products and reports zero for elementwise work."""
     note(r"""
-        Adding one to a matrix of `10 * 10` numbers takes a hundred additions. PyTorch's counter of
-        FLOPs reports zero for it. Why? Because the counter has formulas only for products of
-        matrices and a few more operations. Whatever has no formula counts as zero
-        [@pytorch_flop_counter]. The same goes for a softmax, which turns each row of a matrix into
-        weights that sum to one. Compare an addition, a softmax and a product:
+        Adding one to a matrix of `10 * 10` numbers takes a hundred additions, and PyTorch's counter
+        of FLOPs reports zero. Why? It has formulas only for products of matrices and a few more
+        operations, and whatever has no formula counts as zero [@pytorch_flop_counter]. A softmax,
+        which turns each row of a matrix into weights that sum to one, has none either. `flops`
+        returns what the counter reports:
     """)
     n = 10
     x = torch.randn(n, n)
@@ -143,10 +143,10 @@ def the_flop_counter_sees_only_products() -> None:
         "The counter reports 2 * 10**3 FLOPs for a product."
 
     note(r"""
-        So zero does not mean free. What an elementwise operation costs is mostly time for its
-        bytes: it reads its input from memory and writes its result. A
-        [later section](#cheap_in_flops_is_not_cheap_in_time) measures that time. The bytes of
-        `x + 1`, for each addition:
+        So zero does not mean free. An elementwise operation costs time for its bytes: it reads its
+        input from memory and writes its result. A
+        [later section](#cheap_in_flops_is_not_cheap_in_time) measures that. The bytes of `x + 1`,
+        for each addition:
     """)
     assert (x.nbytes, y.nbytes) == (400, 400), \
         "The addition reads 400 bytes and writes 400."  # @hide
@@ -222,9 +222,9 @@ def the_causal_mask_keeps_the_lower_triangle() -> None:
 
         A *causal mask* removes the scores of later tokens before the softmax, so that their weights
         are zero. In row `i`, the later tokens are the columns to the right of column `i`. So what
-        stays is the lower triangle of the matrix, with its diagonal. PyTorch calls it `tril`, and
-        the upper triangle `triu`. `attention_weights` computes the weights with a mask, here for
-        `4` tokens, whose rows in `x` serve as queries and as keys:
+        stays is the lower triangle of the matrix, with its diagonal, in PyTorch `tril`; the upper
+        one is `triu`. `attention_weights` computes the weights with a mask, here for `4` tokens,
+        whose rows in `x` serve as queries and as keys:
     """)
     n = 4
     x: Float[Tensor, "query channel"] = torch.randn(n, 8)

@@ -12,19 +12,19 @@ from .measure import dense_peak
 def a_run_is_paid_for_in_gpu_hours() -> None:
     """A run is paid for in GPU-hours: at a given MFU, as many on any number of GPUs."""
     note(r"""
-        What does a training run cost? GPUs are rented by the hour. A *GPU-hour* is one GPU for one
-        hour. A run with $N$ parameters and $D$ tokens is
-        [$6ND$ FLOPs of work](#a_training_run_in_three_lines). A GPU does peak times MFU in a
-        second, where MFU is the share of its peak that the run reaches. With the seconds of an
-        hour:
+        What does a training run cost? GPUs are rented by the *GPU-hour*, one GPU for one hour. A
+        run with $N$ parameters and $D$ tokens is
+        [$6ND$ FLOPs of work](#a_training_run_in_three_lines). In a second a GPU does peak times MFU
+        of it, where MFU is the share of its peak that the run reaches. With the `3600` seconds of
+        an hour:
 
         [@eq:hours]: $$
         \mathrm{GPU\ hours} = \frac{6ND}{\mathrm{peak} \times \mathrm{MFU} \times 3600}
         $$
 
-        The number of GPUs is not in it. Twice as many GPUs need half the time, so the money is the
-        same, as long as the MFU holds. The run of `70` billion parameters on `15` trillion tokens,
-        at an MFU of `0.5`, on H100s:
+        The number of GPUs is not in it, because twice as many GPUs need half the time, as long as
+        the MFU holds. The run of `70` billion parameters on `15` trillion tokens, at an MFU of
+        `0.5`, on H100s, whose peak `dense_peak` looks up:
     """)
     work, mfu = 6 * 70e9 * 15e12, 0.5
     rate = dense_peak("H100 SXM", "bfloat16")  # @inspect rate as FLOP/s
@@ -35,9 +35,8 @@ def a_run_is_paid_for_in_gpu_hours() -> None:
     assert booked == [round(hours)] * 2, \
         "1024 GPUs for months and 16384 for days are as many GPU-hours."
     note(r"""
-        What does an hour cost? Prices differ. DeepSeek's report assumes `2` dollars for an H800, a
-        GPU with the same peak [@deepseek-v3]. Take `4` dollars as the upper end, an assumption of
-        this book; replace both by your own offer:
+        What does an hour cost? DeepSeek's report assumes `2` dollars for an H800, a GPU with the
+        same peak [@deepseek-v3]. Take `4` dollars as the upper end, an assumption of this book:
     """)
     low, high = 2 * hours, 4 * hours
     dollars = low, high  # @inspect dollars
@@ -56,8 +55,8 @@ def a_run_is_paid_for_in_gpu_hours() -> None:
         "If these hours hold nothing but this work, the MFU was 25 %."
     note(rf"""
         The estimate is too low by a factor of {over:.1f}. Meta calls its hours the total for
-        training and does not say what else is in them: perhaps attention, longer contexts, work
-        lost to failures, or a lower MFU. So plan for more hours than the formula gives.
+        training and does not say what else is in them: perhaps attention, work lost to failures, or
+        a lower MFU. So plan for more hours than the formula gives.
     """)
     question(r"""
         A run trains `8` billion parameters on `1` trillion tokens at an MFU of `0.4`, on H100s with
@@ -88,10 +87,10 @@ def boards_draw_half_of_the_power() -> None:
         "The boards draw 55 % of a machine's power."
     note(r"""
         The machine stands in a building that has to be cooled. The *power usage effectiveness* of a
-        building is the energy of the whole building, divided by that of its machines. Here `1.1` to
-        `1.6` is assumed. How many [GPU-hours](#a_run_is_paid_for_in_gpu_hours) the run takes is
-        computed as before. Multiply them by the watts of the boards alone, of the machines, of an
-        efficient building and of an inefficient one:
+        building is its whole energy, divided by that of its machines. Here `1.1` and `1.6` are
+        assumed, for an efficient building and an inefficient one. Multiply the run's
+        [GPU-hours](#a_run_is_paid_for_in_gpu_hours) by the watts for each GPU: of the board alone,
+        of the machine, and of the machine in either building:
     """)
     rate, mfu = dense_peak("H100 SXM", "bfloat16"), 0.5
     hours = 6 * 70e9 * 15e12 / (rate * mfu * HOUR)  # @inspect hours
@@ -109,9 +108,9 @@ def boards_draw_half_of_the_power() -> None:
     again = per_token * 15e12 / 3.6e6  # @hide
     assert math.isclose(again, energy[0]), "All tokens together take what the boards take."  # @hide
     note(r"""
-        These are upper bounds for this many hours, because everything was taken at its limit. Is
-        the electricity a large part of the cost? At an assumed `0.10` dollars for a kilowatt-hour,
-        and `2` dollars rent for a GPU-hour:
+        These are upper bounds, because every part was taken at its limit. Is the electricity a
+        large part of the cost? Assume `0.10` dollars for a kilowatt-hour and `2` dollars rent for a
+        GPU-hour, and take the inefficient building:
     """)
     part = 0.10 * energy[-1] / (2 * hours)  # @inspect part as %
     assert round(part, 2) == 0.1, \
@@ -178,11 +177,10 @@ def near_the_best_size_the_loss_is_flat() -> None:
 
         $$L(N, D) = E + A N^{-\alpha} + B D^{-\beta}$$
 
-        Others took the data from the paper's figures and fitted the five constants anew
-        [@besiroglu2024]. So there are two fits. With the work $C = 6ND$ fixed, the loss is lowest
-        where its derivative is zero, at
+        Others fitted its five constants anew [@besiroglu2024], so there are two *fits*; `FITS` has
+        both. With the work $C = 6ND$ fixed, the loss is lowest where its derivative is zero, at
         $N^{\alpha+\beta} = \frac{\alpha A}{\beta B}\,(C/6)^{\beta}$. `best` computes this size by
-        both fits:
+        each fit:
     """)
     work = 6 * 70e9 * 15e12
     sizes = [10 ** (k / 1000) for k in range(10000, 12000)]  # @hide
@@ -216,9 +214,9 @@ def near_the_best_size_the_loss_is_flat() -> None:
     assert [round(d, 1) for d in dearer] == [1.7, 3.5], \
         "Each token that is written costs 1.7 or 3.5 times as many FLOPs."
     note(r"""
-        The loss hardly changes near its lowest point, so the two fits can disagree so much about
-        the place. The cost of using the model changes in proportion to its size. So whoever means
-        to use a model much trains a smaller one on more tokens.
+        Near its lowest point the loss hardly changes, so the two fits can disagree so much about
+        the place. But the cost of using the model grows in proportion to its size. So who means to
+        use a model much trains a smaller one on more tokens.
     """)
     question(r"""
         A model of `1` billion parameters is trained on `20` tokens per parameter. How many FLOPs is

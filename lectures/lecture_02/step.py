@@ -56,8 +56,8 @@ def parameters_follow_from_the_shapes() -> None:
         P = L\,d^2 + d
         $$
 
-        parameters. For width `4` and `2` hidden layers these are `2 * 4**2 + 4 = 36`. PyTorch
-        counts the same:
+        parameters. PyTorch counts the same for width `4` and for width `64`, each with `2` hidden
+        layers:
     """)
     counts = []
     for width, layers in ((4, 2), (64, 2)):
@@ -87,10 +87,9 @@ def autograd_keeps_more_than_the_hidden_layers() -> None:
     note(r"""
         Which tensors does autograd, the part of PyTorch that computes gradients, keep for the
         backward pass? Take a model of $L$ hidden layers of width $d$ and a head, and a batch of $B$
-        rows. Every layer multiplies its input by its weights. To compute the gradient of the
-        weights, the backward pass needs this input again. So autograd keeps $L + 1$ inputs of
-        $B \times d$ numbers. The loss compares $B$ predictions with $B$ targets, and needs both
-        again. Together autograd keeps
+        rows. To compute the gradient of a layer's weights, the backward pass needs the layer's
+        input again. So autograd keeps $L + 1$ inputs of $B \times d$ numbers. The loss compares $B$
+        predictions with $B$ targets, and needs both again. Together autograd keeps
 
         [@eq:kept]: $$
         Bd\,(L+1) + 2B
@@ -98,8 +97,8 @@ def autograd_keeps_more_than_the_hidden_layers() -> None:
 
         numbers. With a batch of `2`, width `4` and `2` hidden layers these are
         `2 * 4 * 3 + 2 * 2 = 28`. Measure it: `linear_batch` draws a batch, `mse_loss` is the loss,
-        and `saved_bytes_of` adds up the bytes of all tensors that autograd keeps besides the
-        weights. Three models, as (batch, width, hidden layers):
+        and `saved_bytes_of` adds up the bytes that autograd keeps besides the weights. Three
+        models, as (batch, width, hidden layers):
     """)
 
     def kept(batch: int, width: int, layers: int) -> int:
@@ -291,7 +290,7 @@ def the_bill_in_bytes() -> None:
         batch of `2` rows, and the optimizer AdaGrad, which remembers one number for each parameter.
         In `float32`, parameters, gradients and state then take `4 * 36` bytes each. Of activations
         autograd keeps [`2 * 4 * 3 + 2 * 2` numbers](#autograd_keeps_more_than_the_hidden_layers),
-        `4 * 28` bytes. The helper `bill` takes one step and measures each of the four:
+        `4 * 28` bytes. `bill` takes one step and measures each of the four:
     """)
     small = bill("AdaGrad", width=4, layers=2, batch=2)  # @inspect small as B
     assert list(small.values()) == [144, 144, 144, 112], \
@@ -315,11 +314,8 @@ def the_bill_in_bytes() -> None:
 
     note(rf"""
         So the step keeps {total} bytes: `144 + 144 + 144 + 112`. (The formula in the box is that of
-        CS336 [@cs336]. Both leave out what lives only for a moment, such as the gradients of
-        activations.)
-
-        The optimizer decides only about its own state. The picture shows six optimizers on a model
-        of width `64` with `8256` parameters:
+        CS336 [@cs336].) The optimizer decides only about its own state. The picture shows six
+        optimizers on a model of width `64` with `8256` parameters:
     """)
     batch = 64  # @hide
     bills = {name: bill(name, 64, 2, batch) for name in OPTIMIZERS}  # @hide

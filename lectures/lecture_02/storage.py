@@ -54,8 +54,8 @@ def a_tensor_is_memory_and_a_way_to_read_it() -> None:
         \text{offset} + i \cdot 3 + j \cdot 1
         $$
 
-        Element `(1, 1)` lies at `0 + 3 + 1 = 4`. The middle column begins at element `1`, and its
-        next element is a row further on, `3` elements. So it has the offset `1` and the stride `3`:
+        The middle column begins at element `1`, and its next element is a row further on. So it has
+        the offset `1` and the stride `3`:
     """)
     x: Float[Tensor, "row col"] = torch.arange(1.0, 7.0).view(2, 3)  # @inspect x
     middle = x[:, 1]  # @inspect middle
@@ -77,7 +77,7 @@ def a_tensor_is_memory_and_a_way_to_read_it() -> None:
 
     note(r"""
         The dtype, too, only says how to read. `view(torch.int32)` reads the bytes of the same
-        floats as integers. The first one, written in binary, shows the bits of the float `1.0`:
+        floats as integers. In binary, the first one shows the bits of the float `1.0`:
     """)
     integers: Int[Tensor, "row col"] = x.view(torch.int32)
     one = f"{integers[0, 0].item():032b}"  # @inspect one
@@ -301,8 +301,8 @@ def a_transpose_swaps_strides() -> None:
     """A transpose swaps two strides and moves no number."""
     note(r"""
         What does it cost to transpose a large matrix? Next to nothing, because no number moves. A
-        matrix has two *strides*: how many elements of memory to step for the next row, and how many
-        for the next column. The transpose reads the same memory with these two swapped:
+        matrix has two *strides*: how many elements of memory to step for the next row, and for the
+        next column. The transpose reads the same memory with these two swapped:
     """)
     x: Float[Tensor, "row col"] = torch.arange(1.0, 7.0).view(2, 3)  # @inspect x, x.stride()
     y: Float[Tensor, "col row"] = x.transpose(1, 0)  # @inspect y, y.stride()
@@ -317,9 +317,8 @@ def a_transpose_swaps_strides() -> None:
     assert y[0][0] == 100, "The transpose has the new number."
 
     note(r"""
-        The order of reading has changed. Reading the transpose row by row jumps back and forth in
-        memory. A tensor that is read row by row in the order of memory is *contiguous*; the
-        transpose is *non-contiguous*:
+        Reading the transpose row by row jumps back and forth in memory. A tensor that is read row
+        by row in the order of memory is *contiguous*; the transpose is *non-contiguous*:
     """)
     assert x.is_contiguous() is True, "The matrix is contiguous."
     assert y.is_contiguous() is False, "The transpose is not contiguous."
@@ -418,13 +417,14 @@ def contiguous_means_reading_in_storage_order() -> None:
         why="`x[1:3]` is two whole rows side by side, and `x[2]` is one row. The other three leave something out in between.")
 
 
+@aside
 def some_shapes_cannot_be_a_view() -> None:
     """Where no strides give the new shape, `view()` fails and `reshape()` copies."""
     note(r"""
         `view` reads the memory of a tensor in another shape, and copies nothing. When does that
-        fail? A view has one stride for each axis: a fixed number of elements from one index to the
-        next. If the new shape would need steps of different lengths along one axis, there is no
-        such view.
+        fail? A view has one [stride](#a_tensor_is_memory_and_a_way_to_read_it) for each axis: a
+        fixed number of elements in memory from one index to the next. If the new shape would need
+        steps of different lengths along one axis, there is no such view.
 
         The transpose of a matrix of `2` rows and `3` columns is an example. Read it row by row. Its
         elements lie at these places in memory:
