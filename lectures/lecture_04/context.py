@@ -10,9 +10,9 @@ from wire import Wire, from_all_ranks
 
 from litbook import aside, figure, misbelief, note, question, requires
 
-from .collectives import pass_on
+from .collectives import difference, pass_on
 from .drawings import plot_pairs, plot_turns
-from .tensor_parallel import ROUNDING, difference
+from .tensor_parallel import ROUNDING
 
 
 def context_parallelism() -> None:
@@ -73,17 +73,20 @@ def keys_and_values_can_go_round() -> None:
         rank has:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
-    q, k, v = torch.randn(3, 4, 256, 32).double()
+    tokens = 256
+    q, k, v = torch.randn(3, 4, tokens, 32).double()  # @unnoticed: 4, 32: any heads
     whole: Float[Tensor, "h all c"] = F.scaled_dot_product_attention(
         q, k, v, is_causal=True
     )
-    places = [*torch.arange(256).chunk(ranks)]
+    places = [*torch.arange(tokens).chunk(ranks)]
     at = places[rank]  # @inspect at[0].item(), at[-1].item()
     with Wire() as wire:
         mine, pairs = ring_attention(q[:, at], k[:, at], v[:, at], places)
     assert difference(mine, whole[:, at]) < ROUNDING, \
         "A rank has the result of its own tokens, as one process computes it."
     turns = from_all_ranks(pairs)
+    assert sum(map(sum, turns)) == 256 * 257 // 2, \
+        "Together, the ranks score each of the 256 tokens against itself and all before it."
     figure(plot_turns(turns),
         caption="The pairs that are scored at each turn: queries of a rank down, keys of a rank across.",
         alt=r"""
@@ -137,9 +140,10 @@ def in_order_the_last_rank_works_most() -> None:
         pairs that a rank scored:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
-    q, k, v = torch.randn(3, 4, 256, 32).double()
+    tokens = 256
+    q, k, v = torch.randn(3, 4, tokens, 32).double()  # @unnoticed: 4, 32: any heads
     whole = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-    in_order = [*torch.arange(256).chunk(ranks)]
+    in_order = [*torch.arange(tokens).chunk(ranks)]
     at = in_order[rank]
     _, pairs = ring_attention(q[:, at], k[:, at], v[:, at], in_order)
     work = [sum(turns) for turns in from_all_ranks(pairs)]  # @inspect work as pairs
@@ -155,7 +159,7 @@ def in_order_the_last_rank_works_most() -> None:
         first and the last piece. The second rank gets the second and the last but one, and so on,
         in a *zigzag*. Llama 3 was trained on long texts in this way [@llama3]:
     """)
-    folded = zigzag(256, ranks)
+    folded = zigzag(tokens, ranks)
     at = folded[rank]
     mine, turns = ring_attention(q[:, at], k[:, at], v[:, at], folded)  # @inspect turns
     assert difference(mine, whole[:, at]) < ROUNDING, \
@@ -166,7 +170,7 @@ def in_order_the_last_rank_works_most() -> None:
     different = [len(set(now)) for now in zip(*from_all_ranks(turns))]  # @inspect different
     assert different == [1, 1, 1, 1], \
         "At every turn, all ranks score as many pairs."
-    figure(plot_pairs(256, {"in order": (in_order, work), "zigzag": (folded, even)}),
+    figure(plot_pairs(tokens, {"in order": (in_order, work), "zigzag": (folded, even)}),
         caption="Which rank scores which pairs: queries down, keys across. Below, the pairs of each rank.",
         alt=r"""
             Two lower triangles of pairs in the colors of the ranks. In order, the colors are four
@@ -191,8 +195,8 @@ def a_gather_sends_as_much_as_a_ring() -> None:
         keys and values of all other ranks:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
-    q, k, v = torch.randn(3, 4, 256, 32).double()  # @unnoticed: 4, 32: any heads
-    places = zigzag(256, ranks)
+    q, k, v = torch.randn(3, 4, 256, 32).double()  # @unnoticed: 4, 256, 32: any heads and any text
+    places = zigzag(q.shape[1], ranks)
     at = places[rank]
     both = torch.stack([k[:, at], v[:, at]])
     with Wire() as ring:

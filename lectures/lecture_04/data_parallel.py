@@ -12,6 +12,7 @@ from wire import HEADER, Wire, from_all_ranks
 
 from litbook import aside, figure, misbelief, note, question, requires
 
+from .collectives import difference
 from .figures import plot_backward, plot_held
 
 
@@ -97,12 +98,6 @@ def gradients(model: nn.Module) -> Tensor:
     return torch.cat([gradient_of(p).flatten() for p in model.parameters()])
 
 
-def largest_difference(model: nn.Module, other: nn.Module) -> float:
-    """The largest difference between two models' gradients, over the largest gradient."""
-    ours, theirs = gradients(model), gradients(other)
-    return ((ours - theirs).abs().max() / theirs.abs().max()).item()
-
-
 @requires("linux, ranks=4")
 def three_ways_to_the_same_gradient() -> None:
     """By hand, by PyTorch, or in one process: the gradients are the same."""
@@ -122,7 +117,7 @@ def three_ways_to_the_same_gradient() -> None:
     x, target = torch.randn(2, 32, 64, dtype=torch.float64)
     mine = slice(8 * rank, 8 * rank + 8)
     alone, by_hand, inner = network(), network(), network()
-    F.mse_loss(alone(x), target).backward()
+    F.mse_loss(alone(x), target).backward()  # @unnoticed: arguments swapped: the same loss
     F.mse_loss(by_hand(x[mine]), target[mine]).backward()  # @unnoticed: arguments swapped: the same loss
     assert not torch.allclose(gradients(by_hand), gradients(alone)), \
         "Before the all-reduce, a rank has another gradient than one process."
@@ -132,14 +127,14 @@ def three_ways_to_the_same_gradient() -> None:
             dist.all_reduce(gradient)
             gradient /= ranks
     right = gradients(alone)
-    difference = (gradients(by_hand) - right).abs().max() / right.abs().max()
-    assert difference < ROUNDING, "By hand, the gradient is that of one process."
+    assert difference(gradients(by_hand), right) < ROUNDING, \
+        "By hand, the gradient is that of one process."
     ddp = DistributedDataParallel(inner)
-    loss = F.mse_loss(ddp(x[mine]), target[mine])
+    loss = F.mse_loss(ddp(x[mine]), target[mine])  # @unnoticed: arguments swapped: the same loss
     with Wire() as torchs:
         loss.backward()
-    ddp_difference = (gradients(inner) - right).abs().max() / right.abs().max()
-    assert ddp_difference < ROUNDING, "By DDP, too, the gradient is that of one process."
+    assert difference(gradients(inner), right) < ROUNDING, \
+        "By DDP, too, the gradient is that of one process."
     note(r"""
         All three have the same gradient, up to rounding. How much was sent for it? An all-reduce on
         $G$ ranks sends $2\,(G-1)/G$ times the bytes of its tensor, by [@eq:all-reduce]. Both ways
@@ -197,9 +192,9 @@ def buckets_leave_during_the_backward_pass() -> None:
 
     for p in model.parameters():
         p.register_post_accumulate_grad_hook(ready)
-    ddp = DistributedDataParallel(model, bucket_cap_mb=1 / 16)
+    ddp = DistributedDataParallel(model, bucket_cap_mb=2 * 64 * 64 * 8 / MiB)
     ddp.register_comm_hook(None, lambda _, bucket: send(bucket))
-    x = torch.randn(8, 64, dtype=torch.float64)
+    x = torch.randn(8, 64, dtype=torch.float64)  # @unnoticed: 8: any number of rows
     for _ in range(3):  # DDP makes its buckets after the first step  # @unnoticed: 3: two steps or more
         events.clear()
         loss = ddp(x).square().mean()
@@ -297,10 +292,10 @@ def accumulated_gradients_are_sent_once() -> None:
         unless that part runs under `no_sync`. One all-reduce after the last part is enough, because
         the sum over parts and ranks is the same in any order. Each of four ranks computes four
         parts: first with an all-reduce after each part, then with a single one after the last.
-        `largest_difference` compares the gradients:
+        `difference` compares the gradients:
     """)
-    rank = dist.get_rank()
-    x = torch.randn(4, 8, 64, dtype=torch.float64) + rank
+    rank, ranks = dist.get_rank(), dist.get_world_size()
+    x = torch.randn(ranks, 4, 8, 64, dtype=torch.float64)[rank]  # @unnoticed: 8: any number of rows
     models, sent = [network(), network()], []
     for model, eager in zip(models, (True, False)):
         ddp = DistributedDataParallel(model)
@@ -310,7 +305,7 @@ def accumulated_gradients_are_sent_once() -> None:
                 with nullcontext() if eager or last else ddp.no_sync():
                     ddp(part).square().mean().backward()
         sent.append(wire.sent)
-    assert largest_difference(*models) < ROUNDING, \
+    assert difference(*map(gradients, models)) < ROUNDING, \
         "Both ways give the same gradient."
     ratio = sent[0] / sent[1]  # @inspect ratio as times
     assert round(ratio, 2) == 4.0, \

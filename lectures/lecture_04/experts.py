@@ -7,12 +7,13 @@ import torch.distributed as dist
 from counters import flops
 from jaxtyping import Float, Int
 from torch import Tensor, nn
-from wire import Wire, from_all_ranks
+from wire import HEADER, Wire, from_all_ranks
 
 from litbook import aside, figure, misbelief, note, question, requires
 
+from .collectives import difference
 from .figures import plot_traffic
-from .tensor_parallel import ROUNDING, FeedForward, difference
+from .tensor_parallel import ROUNDING, FeedForward
 
 
 def expert_parallelism() -> None:
@@ -125,11 +126,11 @@ def the_router_decides_the_bytes() -> None:
     assert sum(map(sum, flow)) == 2 * 512 * ranks, \
         "There are two copies of each token."
     size = x[0].nbytes  # @inspect size as B
-    away = 2 * 512 - going[rank]  # @inspect away
+    away = sum(going) - going[rank]  # @inspect away
     for_others = sum(coming) - coming[rank]  # @inspect for_others
-    ratio = wire.sent / ((away + for_others) * size)  # @inspect ratio
-    assert 1 < ratio < 1.01, \
-        "A rank sends its copies that leave, and the results of other ranks' copies."
+    moved = (away + for_others) * size  # @inspect moved as B
+    assert wire.sent - moved == 27 * HEADER + 3 * 2 * 8, \
+        "A rank sends both, 27 headers, and how many copies come for each of 6 experts."
     figure(plot_traffic({"copies of tokens": flow}),
         caption="How many copies of each rank (row) went to the experts of each rank (column). On the diagonal are those that stayed.",
         alt="A table of four by four cells with a number in each, all of nearly the same shade.")
@@ -144,15 +145,19 @@ def the_router_decides_the_bytes() -> None:
         bytes forward, and as many backward. The number of experts is not in it.
     """)
     left = [sum(row) - row[r] for r, row in enumerate(flow)]
-    leaving = sum(left) / (2 * 512 * ranks)  # @inspect leaving as %
+    leaving = sum(left) / sum(map(sum, flow))  # @inspect leaving as %
     assert math.isclose(leaving, (ranks - 1) / ranks, rel_tol=0.03), \
         "Three quarters of the copies leave, as the formula says."
     misbelief("More experts send more.", r"""
         They send no more, if a token still goes to as many of them. More experts take more memory,
         and each of them gets fewer tokens. With `32` experts:
     """)
-    _, of_many = Router(64, 32)(x)
-    still = sum(from_all_ranks((of_many // 8 != rank).double().mean().item())) / ranks  # @inspect still as %
+    many = torch.arange(32)
+    _, picked = Router(64, len(many))(x)
+    assert torch.equal(picked.unique(), torch.arange(32)), \
+        "All 32 experts are picked."
+    stay = torch.isin(picked, many.chunk(ranks)[rank]).double().mean().item()
+    still = 1 - sum(from_all_ranks(stay)) / ranks  # @inspect still as %
     assert 0.74 < still < 0.76, \
         "With 32 experts, three quarters of the copies leave, too."
     question(r"""

@@ -13,10 +13,11 @@ from torch import Tensor, nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor.debug import CommDebugMode
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
-from wire import Wire, from_all_ranks
+from wire import HEADER, Wire, from_all_ranks
 
 from litbook import aside, figure, misbelief, note, question, requires
 
+from .collectives import difference
 from .data_parallel import gradient_of
 from .drawings import plot_owners
 
@@ -51,11 +52,6 @@ class FeedForward(nn.Module):
 
 
 ROUNDING = 1e-12  # what adding in another order may change in float64, relative to the largest number
-
-
-def difference(ours: Tensor, theirs: Tensor) -> float:
-    """The largest difference between two tensors, as a share of the second's largest number."""
-    return ((ours - theirs).abs().max() / theirs.abs().max()).item()
 
 
 SUMMED = "out", "down"  # the matrices that end a part: their inputs are cut, and their results added up
@@ -322,8 +318,7 @@ def heads_are_columns() -> None:
     assert difference(gradient_of(z), gradient_of(x)) < ROUNDING, \
         "The gradient of the tokens is that of the whole block."
     grads, kept = slices(gradients(whole), rank, ranks), gradients(mine)
-    worst = max(difference(kept[name], grads[name]) for name in kept)
-    assert worst < ROUNDING, \
+    assert max(difference(kept[name], grads[name]) for name in kept) < ROUNDING, \
         "Each rank has its slice of each weight's gradient."
     formula = 2 * all_reduce_bytes(x.nbytes, ranks)  # @inspect formula as B
     ratios = forth.sent / formula, back.sent / formula  # @inspect ratios
@@ -558,9 +553,9 @@ def a_loss_needs_three_numbers_per_token() -> None:
     loss = (total.log() + top - right).mean()  # @inspect loss
     assert difference(loss, F.cross_entropy(logits, targets)) < ROUNDING, \
         "The loss is that of one process."
-    sent = wire.sent / (3 * all_reduce_bytes(1024 * 8, ranks))  # @inspect sent as times
-    assert 1 < sent < 1.2, \
-        "Three numbers for each token are all-reduced, besides headers."
+    formula = 3 * all_reduce_bytes(1024 * 8, ranks)  # @inspect formula as B
+    assert wire.sent - formula == 3 * 36 * HEADER, \
+        "Three numbers for each token are all-reduced, with 36 headers each."
     note(r"""
         The gradient of a logit is its share of the softmax, less one at the right entry. Each rank
         computes that for its own columns, and sends nothing. Gathering the logits would take many
@@ -577,8 +572,8 @@ def a_loss_needs_three_numbers_per_token() -> None:
     with Wire() as gathering:
         dist.all_gather(parts, mine)
     more = gathering.sent / wire.sent  # @inspect more as times
-    assert more > 140, \
-        "Gathering the logits takes more than 140 times the bytes."
+    assert round(more) == 150, \
+        "Gathering the logits takes 150 times the bytes."
     question(r"""
         The vocabulary of `Llama-3` has `128256` entries. How many times the bytes of the three
         numbers is an all-gather of the logits, both in the same format? Take the ring: an
