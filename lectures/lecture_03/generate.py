@@ -136,9 +136,9 @@ def a_token_leaves_its_keys_and_values() -> None:
     note(r"""
         When a model writes a text, it keeps the keys and values of all tokens so far, in its *KV
         cache*. How much memory does that take? In every layer, each token adds one row of keys and
-        one row of values. Each *KV head*, a head of keys and values, fills a part of the row, say
-        `128` numbers. With $L$ layers, $d_{kv}$ numbers in a row and $w$ bytes for a number, $T$
-        tokens take
+        one row of values. A row has, say, `128` numbers for each *KV head*, a head of keys and
+        values. With $L$ layers, $d_{kv}$ numbers in a row and $w$ bytes for a number, $T$ tokens
+        take
 
         [@eq:cache]: $$
         \text{bytes of the KV cache} = 2\,L\,d_{kv}\,T\,w
@@ -238,10 +238,11 @@ def reading_is_work_and_writing_is_waiting() -> None:
         from its memory, and the KV cache, the keys and values of all earlier tokens. To read a
         prompt, it reads each weight once, too, but for all tokens of the prompt together.
 
-        So how many FLOPs does it do with each byte? Llama-3-8B has `7504658432` weights of `2`
+        How many FLOPs does the card do with each byte? Llama-3-8B has `7504658432` weights of `2`
         bytes in its matrices, and a KV cache of `131072` bytes for each token. Compare writing one
-        token after `2048` others with reading a prompt of `2048` tokens. `forward_flops` gives the
-        FLOPs of a forward pass, `2` for each weight and token, and those of attention:
+        token after `2048` others with reading a prompt of `2048` tokens. Both move the weights
+        once, and a cache of `2048` tokens. `forward_flops` gives the FLOPs of a forward pass, `2`
+        for each weight and token, and those of attention:
     """)
     weights, cache = 2 * 7504658432, 131072 * 2048
     moved = weights + cache
@@ -344,7 +345,7 @@ def bandwidth_sets_the_pace() -> None:
     misbelief("A card with twice the FLOP/s writes twice as fast.", rf"""
         Only the bandwidth counts, because the arithmetic could be {unused:.0f} times as fast and
         waits. The H200 has the same FLOP/s as the H100. It writes {4.8 / 3.35:.1f} times as fast,
-        because its bandwidth is as much higher [@nvidia-h200].
+        because its bandwidth is higher by this factor [@nvidia-h200].
     """)
     question(r"""
         Llama-3-8B is stored with half a byte for each weight, on an H100 with `3.35` TB/s. It reads
@@ -452,14 +453,13 @@ def a_batch_shares_the_weights() -> None:
         $$
 
         Take Llama-3-8B on an H100. Reading its weights takes `4.48` ms. Reading the cache of a long
-        text, of `8192` tokens, takes `0.32` ms; that of a short text, of `128` tokens, takes a
-        sixty-fourth of that. `pace_of` divides the tokens of a step, one for each text, by its
-        time:
+        text, of `8192` tokens, takes `0.32` ms; that of a short text, of `128` tokens, takes
+        `0.005` ms. `pace_of` divides the tokens of a step, one for each text, by its time:
     """)
     weights = 1e3 * 2 * 7504658432 / BANDWIDTH  # @hide
     one_cache = 1e3 * GiB / BANDWIDTH  # @hide
-    assert (round(weights, 2), round(one_cache, 2)) == (4.48, 0.32), \
-        "An H100 reads the weights in 4.48 ms, and a cache of one GiB in 0.32 ms."  # @hide
+    assert (round(weights, 2), round(one_cache, 2), round(one_cache / 64, 3)) == (4.48, 0.32, 0.005), \
+        "An H100 reads the weights in 4.48 ms, a cache of one GiB in 0.32 ms, and one of 128 tokens in 0.005 ms."  # @hide
     assert attention_flops(LLAMA_3_8B, 1, 8192) == 4 * GiB, \
         "Attention does 4 FLOPs with each byte of the cache."  # @hide
     model = Transformer(MODEST).bfloat16()  # @hide
@@ -612,7 +612,7 @@ def memory_limits_the_batch() -> None:
 
 @aside
 def beyond_some_context_no_batch_helps() -> None:
-    """Beyond a few hundred tokens of context, no batch makes decoding compute-bound."""
+    """Beyond a few hundred tokens of context, every batch waits for memory."""
     note(r"""
         When a model writes many texts in one batch, they share the reading of the weights. So with
         enough texts the card should wait for arithmetic, and no longer for its memory. But each
@@ -701,8 +701,8 @@ def attention_over_a_cache_gains_nothing_from_a_batch() -> None:
         keys, and the number of texts. First `32` heads that share `8` heads of keys, for one text
         and for `64`:
     """)
-    found = {batch: cache_intensity(32, 8, batch) for batch in (1, 64)}  # @inspect found as FLOP/B
-    assert found[1] == found[64] == 32 / 8, \
+    by_batch = {batch: cache_intensity(32, 8, batch) for batch in (1, 64)}  # @inspect by_batch as FLOP/B
+    assert by_batch[1] == by_batch[64] == 32 / 8, \
         "For one text and for 64, attention does 4 FLOPs with each byte."
     note("Now one text, where `32` heads of queries use `32`, `8` and a single head of keys:")
     by_sharing = [cache_intensity(32, g, 1) for g in (32, 8, 1)]  # @inspect by_sharing as FLOP/B
@@ -821,9 +821,9 @@ def guesses_pay_if_they_are_often_right() -> None:
     best = max(range(1, 20), key=lambda n: (1 - p ** (n + 1)) / (1 + n * q))  # @hide
     assert best == 4, "Four guesses at a time gain most here."  # @hide
     note(rf"""
-        So with guesses that are right in {p:.0%} of cases, a round takes `1 + 4 * {q:.3f}` passes
-        and brings {expected:.1f} tokens: the text is written {gain:.1f} times as fast. With fewer
-        right guesses a round brings fewer tokens, and takes as long.
+        So with guesses that are right in {p:.0%} of cases, `4` guesses and their check take as long
+        as `1 + 4 * {q:.3f}` passes and bring {expected:.1f} tokens: the text is written {gain:.1f}
+        times as fast. If fewer guesses are right, they bring fewer tokens in the same time.
     """)
     halves = [1 + one + one * two for one in (0, 1) for two in (0, 1)]  # @hide
     question(r"""
