@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import markdown
 import pytest
+import torch
 from tests.running import record
 
 from litbook.html import page as pages
@@ -179,4 +180,33 @@ def test_every_picture_of_the_book_is_held_to_its_run_and_drawn(
         points = page.evaluate("window.pictures.map((it) => it.run.points.length)")
         assert min(points) >= 200, (it, points)
     assert wrong == []
+    page.close()
+
+
+def test_bits_keep_their_number_in_another_format_and_a_typed_one_is_rounded_as_torch_does(
+    address: str, browser: Browser
+) -> None:
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    page.goto(f"{address}lectures/lecture_02/number-formats/")
+    page.evaluate("document.querySelectorAll('details').forEach((it) => { it.open = true; })")
+    figure = page.locator(".lb-live", has=page.locator(".lb-sliders", has_text="dtype"))
+    figure.locator(".lb-begin button").click()
+    says, formats = figure.locator(".lb-says"), figure.locator(".lb-sliders select")
+    told = {}
+    for i, dtype in enumerate(
+        (torch.bfloat16, torch.float32, torch.float16, torch.float8_e4m3fn, torch.float8_e5m2)
+    ):
+        formats.select_option(index=i)
+        words = says.text_content() or ""
+        assert words.startswith("256 in "), f"another format keeps the number: {words}"
+        for typed in (1e39, -65520.0, 464.5, 0.1, -1e-30):
+            number = figure.get_by_label("a number", exact=True)
+            number.fill(str(typed))
+            number.press("Enter")
+            value = float((says.text_content() or "").partition(" in ")[0].replace("Infinity", "inf"))
+            told[dtype, typed] = value, torch.tensor(typed, dtype=torch.float64).to(dtype).double().item()
+        number.fill("256")
+        number.press("Enter")
+    assert len(told) == 25
+    assert [it for it, (value, right) in told.items() if value != pytest.approx(right, rel=1e-8)] == []
     page.close()

@@ -11,14 +11,16 @@ window.litbookPicture = (() => {
     if (format !== "float8 E4M3" && exponent === ones) return sign * Infinity;
     return sign * (exponent ? 2 ** (exponent - bias) * (1 + fraction / 2 ** deep) : 2 ** (1 - bias) * (fraction / 2 ** deep));
   }
-  function encode(value, format) { // the nearest pattern, of two equally near the even one; what is too large is the largest
+  function encode(value, format) { // the nearest pattern, of two equally near the even one; beyond the largest infinite; of E4M3, which has no infinity, the largest
     const [wide, deep, most] = FORMATS[format], bias = 2 ** (wide - 1) - 1, sign = value < 0 || Object.is(value, -0) ? 2 ** (wide + deep) : 0;
-    const size = Math.min(Math.abs(value), most);
+    const beyond = format === "float8 E4M3" ? 2 ** (wide + deep) - 2 : (2 ** wide - 1) * 2 ** deep;
+    if (Number.isNaN(value)) return 2 ** (wide + deep) - 1;
+    const size = Math.min(Math.abs(value), 2 * most);
     const exponent = size ? Math.max(1 - bias, Math.floor(Math.log2(size)) - 1) : 1 - bias;
     const power = size >= 2 ** (exponent + 2) ? exponent + 2 : size >= 2 ** (exponent + 1) ? exponent + 1 : exponent;
     const steps = size / 2 ** (power - deep), low = Math.floor(steps), rest = steps - low;
     const whole = low + (rest > 0.5 || (rest === 0.5 && low % 2) ? 1 : 0); // 2^deep of them begin the next power
-    return sign + Math.max(0, power + bias - 1) * 2 ** deep + whole;
+    return sign + Math.min(beyond, Math.max(0, power + bias - 1) * 2 ** deep + whole);
   }
   const top = (bits, format) => Math.floor(bits / 2 ** (31 - FORMATS[format][0] - FORMATS[format][1]));
   const left = (pattern, format) => pattern * 2 ** (31 - FORMATS[format][0] - FORMATS[format][1]);
@@ -32,9 +34,16 @@ window.litbookPicture = (() => {
   };
   const said = (number) => (Number.isFinite(number) ? String(Number(number.toPrecision(9))) : String(number));
 
+  let last, text; // the place that was drawn, and what was said of it
   return {
     values,
     draw(stage, { place: { dtype: format, bits }, values: { value, next, plus }, move, make }) {
+      const before = last && last.dtype !== format && last.bits === bits && decode(top(bits, last.dtype), last.dtype);
+      last = { dtype: format, bits };
+      if (typeof before === "number" && left(encode(before, format), format) !== bits) { // another format keeps the number, not its bits
+        move({ bits: left(encode(before, format), format) });
+        return text;
+      }
       const focused = document.activeElement && document.activeElement.dataset.key, [wide, deep, most] = FORMATS[format], count = 1 + wide + deep, pattern = top(bits, format);
       const hue = (i) => (i ? (i <= wide ? "--lb-exponent" : "--lb-fraction") : "--lb-sign");
       const bit = (i) => {
@@ -45,7 +54,7 @@ window.litbookPicture = (() => {
           onclick: () => move({ bits: left(pattern + (on ? -1 : 1) * 2 ** (count - 1 - i), format) }) }, String(on));
       };
       const field = make("input", { "data-key": "number", "aria-label": "a number", value: said(value), size: 12, inputmode: "decimal",
-        onchange: () => { const typed = Number(field.value.replace(",", ".")); if (field.value.trim() && Number.isFinite(typed)) move({ bits: left(encode(typed, format), format) }); } });
+        onchange: () => { const typed = Number(field.value.replace(",", ".")); if (field.value.trim() && !Number.isNaN(typed)) move({ bits: left(encode(typed, format), format) }); } });
       const add = (text, to) => make("button", { type: "button", "data-key": text, disabled: !Number.isFinite(to), onclick: () => move({ bits: left(encode(to, format), format) }) }, text);
       const line = make("svg", { viewBox: "0 0 480 64", "aria-hidden": "true", style: "font-size:14px;margin-top:.5rem" });
       if (next != null) { // three neighbours to either side, and where a step of one would end
@@ -66,9 +75,9 @@ window.litbookPicture = (() => {
         make("div", { style: "display:flex;flex-wrap:wrap;gap:.5rem;align-items:center" }, field, add("+1", plus), add("next", next == null || value < 0 ? NaN : next)), line);
       const again = [...stage.querySelectorAll("[data-key]")].find((node) => node.dataset.key === focused);
       if (again) again.focus({ preventScroll: true });
-      if (!Number.isFinite(value)) return `${said(value)} in ${format}.`;
+      if (!Number.isFinite(value)) return (text = `${said(value)} in ${format}.`);
       const after = next == null ? "the largest there is" : `the next number away from zero is ${said((value < 0 ? -1 : 1) * next)}, ${said(next - Math.abs(value))} away`;
-      return `${said(value)} in ${format}: ${after}. ${said(value)} + 1 makes ${said(plus)}.`;
+      return (text = `${said(value)} in ${format}: ${after}. ${said(value)} + 1 makes ${said(plus)}.`);
     },
   };
 })();
