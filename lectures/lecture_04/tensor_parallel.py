@@ -81,13 +81,13 @@ def owners(whole: Tensor, kept: list[Tensor]) -> Int[Tensor, "row col"]:
 def columns_then_rows_need_one_sum() -> None:
     """Cut the first matrix by columns and the next by rows, and one sum is left to do."""
     note(r"""
-        There are two ways to share a matrix product $x W$ among ranks.
+        A matrix product $x W$ can be shared among ranks in two ways.
 
         - Cut $W$ by *columns*. Each rank needs all of $x$, and computes some columns of the result.
         - Cut $W$ by *rows*. Each rank needs only some columns of $x$. Its result has full size, but
           each number in it is only a part of a sum. An all-reduce adds the parts up.
 
-        Both ways on four ranks, with whole numbers:
+        Four ranks try both. $x$ has `2` tokens of `4` numbers, and $W$ is `4` by `4`:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     x: Float[Tensor, "t d"] = torch.arange(8.0).view(2, 4)
@@ -100,25 +100,23 @@ def columns_then_rows_need_one_sum() -> None:
     total = part.clone()
     dist.all_reduce(total)  # @inspect total
     assert not torch.equal(part, x @ matrix), \
-        "Cut by rows, it computes a part of each sum."
-    assert torch.equal(total, x @ matrix), "The all-reduce adds up the parts."
+        "Cut by rows, a rank computes only a part of each sum."
+    assert torch.equal(total, x @ matrix), \
+        "The all-reduce adds the parts up to the result."
     note(r"""
-        Now take two matrices, one after the other. A matrix cut by columns leaves each rank some
-        columns of the result. A matrix cut by rows needs just these columns as its input. So cut
-        the first by columns and the second by rows: then nothing has to be sent between the two.
+        Now take two products, one after the other. A matrix cut by columns leaves each rank some
+        columns of the result, and a matrix cut by rows needs just these as its input. So cut the
+        first matrix by columns and the second by rows: then nothing has to be sent between the two.
 
-        The feed-forward part of a block has two matrices that read a token, `gate` and `up`. The
-        function SiLU is applied to each number that `gate` gives, and the result is multiplied by
-        the number that `up` gives in the same column. The third matrix, `down`, reads these
-        products. We cut `gate` and `up` by columns, and `down` by rows. No number from another
-        column is needed between them, so nothing has to be sent there. One all-reduce at the end
-        adds up the parts that `down` gives. What a rank keeps is a feed-forward part itself, only
-        narrower inside.
+        The feed-forward part of a block has that form. Two matrices read a token, `gate` and `up`.
+        The function SiLU is applied to each number that `gate` gives, and the result is multiplied
+        by the number that `up` gives in the same column. The third matrix, `down`, reads these
+        products. Between the matrices, no number meets one of another column. So `gate` and `up`
+        are cut by columns and `down` by rows, and one all-reduce at the end is enough.
 
-        `FeedForward` is this part, with a given width and a given width inside; `slices` cuts out
-        what a rank keeps of each matrix. (`nn.Linear` stores the transpose of $W$. So the columns
-        of $W$ are the rows of its `weight`.) `owners` finds for each weight the rank that keeps it,
-        and `areas` has the share of each matrix that this rank keeps:
+        `whole` is such a part, of width `8` and `16` wide inside. `mine` is one rank's slice of it:
+        a feed-forward part that is `4` wide inside, with the weights that `slices` cuts out.
+        `areas` has the share of each matrix that this rank keeps:
     """)
     whole = FeedForward(8, 16).double()
     mine = FeedForward(8, 16 // ranks).double()
@@ -126,10 +124,10 @@ def columns_then_rows_need_one_sum() -> None:
     tokens: Float[Tensor, "b s width"] = torch.randn(2, 3, 8).double()
     y = mine(tokens)
     assert not torch.allclose(y, whole(tokens)), \
-        "Before the all-reduce, a rank has another result."
+        "Before the all-reduce, a rank has only a part of each sum."
     dist.all_reduce(y)
     assert difference(y, whole(tokens)) < ROUNDING, \
-        "After it, every rank has the result of the whole."
+        "After it, every rank has the result of the whole part."
     shares = from_all_ranks(mine.state_dict())
     held = {
         name: owners(w, [share[name] for share in shares])
@@ -139,7 +137,10 @@ def columns_then_rows_need_one_sum() -> None:
     assert areas == [1 / ranks] * 3, \
         "Each of four ranks keeps a fourth of each matrix."
     figure(plot_owners({name.removesuffix(".weight"): at.T for name, at in held.items()}),
-        caption="Which rank keeps which weight. Rows are inputs, columns are outputs.",
+        caption=r"""
+            Which rank keeps which weight of the feed-forward part. Rows are inputs, columns are
+            outputs.
+        """,
         alt=r"""
             Three matrices as blocks in four colors, one for each rank. In gate and up a rank has
             some columns, in down the rows with the same numbers.
@@ -147,17 +148,19 @@ def columns_then_rows_need_one_sum() -> None:
     misbelief("It does not matter which of the two matrices is cut by columns.", r"""
         It does. If `gate` is cut by rows, a rank has only a part of each sum before SiLU. But SiLU
         is not linear: SiLU of the parts, added up, is not SiLU of the sum. So an all-reduce would
-        have to come before SiLU, besides the one at the end. In the numbers from above:
+        have to come before SiLU, besides the one at the end. In the numbers from above, `part` is a
+        rank's part of a sum, and `total` the sum:
     """)
     curved = F.silu(part)
     dist.all_reduce(curved)
     assert not torch.allclose(curved, F.silu(total)), \
         "SiLU of the parts, added up, is not SiLU of the sum."
     question(r"""
-        A feed-forward part has width `4096` and is `14336` wide inside. How many of its weights
-        does each of `8` ranks keep?
+        A feed-forward part has three matrices, between `4096` and `14336` numbers each. `8` ranks
+        share it. How many weights does each of them keep?
     """, answer=3 * 4096 * 14336 // 8, check=sum(w.numel() for w in narrow(4096, 14336, 8).parameters()), unit="weights",
         wrong={"That is all of them.": 3 * 4096 * 14336, "There are three matrices, not two.": 2 * 4096 * 14336 // 8},
+        hint="How many weights has one of the matrices, and what share of it does a rank keep?",
         why="There are three matrices of `4096 * 14336` weights. Each is cut along the side that is `14336` long, so a rank keeps an eighth of each.")
 
 
@@ -264,9 +267,12 @@ def heads_are_columns() -> None:
     note(r"""
         Attention can be shared among ranks by its heads. A head of queries is a few columns of the
         query matrix, and no head looks at another. So each rank keeps some heads: their columns of
-        `query`, `key` and `value`, and their rows of `out`. A head needs its keys at the same rank.
-        So the number of ranks has to divide the number of heads of keys. We share a whole block
-        with `8` heads of queries and `4` of keys among four ranks:
+        `query`, `key` and `value`, and their rows of `out`. Several heads of queries may read one
+        head of keys, which has to be on their rank. So the number of ranks has to divide the number
+        of heads of keys.
+
+        Four ranks share a block of width `64`, with `8` heads of queries and `4` heads of keys and
+        values. So each rank gets two heads of queries and one of keys:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     whole = Block().double()
@@ -274,23 +280,25 @@ def heads_are_columns() -> None:
     mine.load_state_dict(slices(whole.state_dict(), rank, ranks))
     heads = mine.attention.query.out_features // 8  # @inspect heads
     assert heads == 2, "Each rank has two heads of queries."
-    # Numbered, each weight says by itself which one it is.
-    numbered = {
+    numbered = {  # each weight says by its number which one it is
         name: torch.arange(w.numel()).view_as(w)
         for name, w in whole.attention.state_dict().items()
-    }
-    shares = from_all_ranks(slices(numbered, rank, ranks))
+    }  # @hide
+    shares = from_all_ranks(slices(numbered, rank, ranks))  # @hide
     held = {
         name: owners(w, [share[name] for share in shares]).T
         for name, w in numbered.items()
-    }
-    size = whole.attention.size
-    squares = {name: at[::size, ::size] for name, at in held.items()}
-    grown = partial(repeat, pattern="r c -> (r i) (c o)", i=size, o=size)
+    }  # @hide
+    size = whole.attention.size  # @hide
+    squares = {name: at[::size, ::size] for name, at in held.items()}  # @hide
+    grown = partial(repeat, pattern="r c -> (r i) (c o)", i=size, o=size)  # @hide
     assert all(torch.equal(at, grown(squares[n])) for n, at in held.items()), \
-        "no head is cut"
+        "No rank has only a part of a head."  # @hide
     figure(plot_owners({name.removesuffix(".weight"): at for name, at in squares.items()}),
-        caption=f"Which rank keeps which heads: columns of squares, in out rows. A square is {size} by {size} weights.",
+        caption=rf"""
+            Which rank keeps which heads. Columns of squares are heads; in `out`, rows are. A square
+            is {size} by {size} weights.
+        """,
         alt=r"""
             Four matrices in squares of four colors. In query each rank has two columns of squares,
             in key and value one, and in out two rows.
@@ -301,14 +309,14 @@ def heads_are_columns() -> None:
     y = whole(x)
     y.square().sum().backward()
     note(r"""
-        The block has two parts, attention and feed-forward. At the end of a part, each rank has a
-        part of every sum. So forward, an all-reduce stands behind each part. Backward, each rank's
-        slices give a part of the gradient of the tokens that came in. So backward, an all-reduce
-        stands before each part [@shoeybi2019].
+        How many bytes does the block send? It has two parts, attention and feed-forward. Each ends
+        with a matrix that is cut by rows, so each rank then has only a part of every sum. So
+        forward, an all-reduce stands behind each part. Backward, each rank's slices give only a
+        part of the gradient of the tokens that came in. So backward, an all-reduce stands before
+        each part [@shoeybi2019].
 
-        Two small functions do that. `Enter` stands before a part: forward it does nothing, backward
-        it all-reduces. `Leave` stands behind a part: forward it all-reduces, backward it does
-        nothing. How many bytes do they send?
+        `Leave` stands behind a part: it all-reduces forward. `Enter` stands before a part: it
+        all-reduces backward. The block runs on `2` sequences of `128` tokens of `64` numbers:
     """)
     with Wire() as forth:
         made = mine(z)
@@ -323,7 +331,7 @@ def heads_are_columns() -> None:
     formula = 2 * all_reduce_bytes(x.nbytes, ranks)  # @inspect formula as B
     ratios = forth.sent / formula, back.sent / formula  # @inspect ratios
     assert 1 < min(ratios) <= max(ratios) < 1.02, \
-        "Each way sends two all-reduces of the tokens, and headers."
+        "Forward and backward each send two all-reduces of the tokens, and headers."
     note(r"""
         There are two all-reduces each way, four in all. What is summed are the tokens, so the
         traffic grows with the tokens and not with the weights. Take $B$ sequences of $T$ tokens of
@@ -341,6 +349,7 @@ def heads_are_columns() -> None:
         bytes does each of them send in a step?
     """, answer=4 * 2 * 7 / 8 * 8192 * 16384 * 2, check=4 * all_reduce_bytes(8192 * 16384 * 2, 8), unit="B", within=0.05,
         wrong={"Half of it is missing: either the way back, or the second half of each all-reduce.": 4 * 7 / 8 * 8192 * 16384 * 2},
+        hint="How many bytes are the tokens, and how often are they all-reduced?",
         why="The tokens take `8192 * 16384 * 2` bytes, `268` MB. Four all-reduces send `2 * 7 / 8` of that each, nearly `2` GB in all; the 405B model of Llama 3 has `126` such blocks [@llama3].")
 
 
@@ -361,11 +370,12 @@ PLAN = {
 def a_library_adds_up_more_often() -> None:
     """DTensor adds up the gradients of query, key and value apart, and those of gate and up."""
     note(r"""
-        PyTorch can cut a module for tensor parallelism by a *plan*, which says for each matrix how
-        it is cut: by columns or by rows. The weights become *DTensors*, tensors that know which
-        part of a whole they are. [By hand](#heads_are_columns) a block took two all-reduces forward
-        and two backward. How many does the library do? `CommDebugMode` is PyTorch's counter of
-        collectives:
+        In tensor parallelism, each rank keeps a slice of every matrix of a block.
+        [By hand](#heads_are_columns) that took two all-reduces of the tokens forward and two
+        backward. PyTorch can cut a module by itself. It takes a *plan*, which says for each matrix
+        whether it is cut by columns or by rows. The weights become *DTensors*, tensors that know
+        which part of a whole they are. How many all-reduces does PyTorch do, for the same block on
+        four ranks? `CommDebugMode` is PyTorch's counter of collectives:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     whole = Block().double()
@@ -385,7 +395,7 @@ def a_library_adds_up_more_often() -> None:
         made.square().sum().backward()
     assert difference(made, y) < ROUNDING, "The result is that of the whole block."
     assert difference(gradient_of(z), gradient_of(x)) < ROUNDING, \
-        "So is the gradient of the tokens."
+        "The gradient of the tokens is that of the whole block, too."
     counts = forward.get_total_counts(), backward.get_total_counts()  # @inspect counts
     assert counts == (2, 5), \
         "The library does two all-reduces forward and five backward."
@@ -394,13 +404,15 @@ def a_library_adds_up_more_often() -> None:
     assert sent == counts, \
         "The bytes sent are those of two and of five all-reduces."
     note(r"""
-        Forward it is the same. Backward each of the five matrices that read a token hands back a
-        gradient of its own, and each is added up alone: three in attention, two in the feed-forward
-        part. By hand they are added at each rank first, and one all-reduce does for all. So do
-        programs that keep query, key and value in one matrix.
+        Forward it is the same. Backward, each of the five matrices that read a token gives a part
+        of the gradient of that token, and PyTorch all-reduces each of the five by itself: `query`,
+        `key`, `value`, `gate` and `up`. By hand, a rank adds up the three of attention first, and
+        then the two of the feed-forward part, and one all-reduce for each is enough.
     """)
     question(r"""
-        How many times the bytes of the block by hand does this block send, in a whole step?
+        In a step of a block by hand, the tokens are all-reduced twice forward and twice backward.
+        By PyTorch's plan, they are all-reduced twice forward and five times backward. How many
+        times the bytes does the plan send?
     """, answer=sum(counts) / 4, check=sum(sent) / 4, unit="times", why="By the plan there are `2 + 5 = 7` all-reduces, and by hand there are `4`, all of the same tensor: `7 / 4`.")
 
 
@@ -443,23 +455,24 @@ class Scatter(torch.autograd.Function):
         return all_gather_tokens(grad)
 
 
+@aside
 @requires("linux, ranks=4")
 def a_sum_can_be_left_scattered() -> None:
     """Sequence parallelism sends as many bytes, and keeps less."""
     note(r"""
-        In tensor parallelism, an all-reduce ends each part of a block. After it, every rank has all
-        tokens, and all ranks do the same work on them: the norm, and the sum with what came in.
-        Nothing there looks at several tokens at once. So each rank could do it for a fourth of the
-        tokens.
+        In tensor parallelism, an all-reduce ends each of the two parts of a block. After it, every
+        rank has all tokens, and all ranks do the same work on them: the norm, and the sum with what
+        came in. Nothing there looks at several tokens at once. So each of four ranks could do it
+        for a fourth of the tokens.
 
         An all-reduce is a reduce-scatter and an all-gather. So take the two apart. Behind a part,
         do the reduce-scatter only: it leaves each rank the sums of its own tokens. Before the next
         part, behind its norm, do the all-gather. That is *sequence parallelism* [@korthikanti2022].
 
-        In code, it is the same block with two other functions at the ends of its parts. `Scatter`
-        stands behind a part: forward a reduce-scatter, backward an all-gather. `Gather` stands
-        before a part, the other way round. (`summed` is the block of tensor parallelism, to compare
-        with: its ends `Enter` and `Leave` do a whole all-reduce.)
+        We compare two blocks on four ranks. `scattering` has the functions `Gather` and `Scatter`
+        at the ends of its parts. `summed` is the block of tensor parallelism, whose functions
+        `Enter` and `Leave` do a whole all-reduce. The input are `2` sequences of `128` tokens, of
+        which a rank has `32`:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     whole = Block().double()
@@ -481,32 +494,32 @@ def a_sum_can_be_left_scattered() -> None:
         "A rank has the result of its own tokens."
     grad = gradient_of(x).chunk(ranks, dim=1)[rank]
     assert difference(gradient_of(mine), grad) < ROUNDING, \
-        "It has the gradient of its own tokens."
+        "A rank has the gradient of its own tokens."
     ratio = wire.sent / (4 * all_reduce_bytes(x.nbytes, ranks))  # @inspect ratio
     assert 1 < ratio < 1.02, \
-        "It sends as many bytes as four all-reduces, and headers."
+        "A rank sends as many bytes as four all-reduces do, and headers."
     note(r"""
-        So as many bytes are sent as by the four all-reduces of tensor parallelism. What is gained
-        is memory. For the backward pass, a norm keeps its input, the input divided by its root mean
-        square, and that root: $2d + 1$ numbers for a token of width $d$. Now each rank keeps these
-        for its own tokens alone:
+        So sequence parallelism sends as much as the four all-reduces of tensor parallelism, because
+        the halves of an all-reduce send together what it sends. What is gained is memory. For the
+        backward pass, a norm keeps its input, the input divided by its root mean square, and that
+        root: $2d + 1$ numbers for a token of width $d$. Now each rank keeps these for its own
+        tokens alone:
     """)
     weights = [*summed.parameters(), *scattering.parameters()]
     before = saved_bytes_of(lambda: summed(x), weights)  # @inspect before as B
     after = saved_bytes_of(lambda: scattering(mine), weights)  # @inspect after as B
     two_norms = 2 * (2 * 64 + 1) * x[..., 0].nbytes
     assert before - after == two_norms * (ranks - 1) / ranks, \
-        "Of what the two norms keep, a fourth is left."
+        "Of what the two norms kept, a rank now keeps a fourth."
     note(rf"""
-        So a rank keeps {after / before:.0%} of the bytes that it kept before. Most of these are
-        what attention and the feed-forward part compute inside, and tensor parallelism has cut that
-        already. One thing is still whole on every rank: the gathered tokens that enter the
-        matrices. Megatron gathers them once more in the backward pass instead of keeping them
-        [@korthikanti2022].
+        So a rank keeps {after / before:.0%} of the bytes that it kept before. The rest is what
+        attention and the feed-forward part compute inside, which tensor parallelism has cut
+        already, and the gathered tokens that enter the matrices. Megatron does not keep these, but
+        gathers them once more in the backward pass [@korthikanti2022].
     """)
     misbelief("With sequence parallelism the gradients of all weights are finished where they are made.", r"""
-        Those of the matrices are. But the gains of a norm are whole at every rank, and each rank's
-        norm saw its own tokens only. So their gradients have to be added up over the ranks.
+        The gradients of the matrices are. But the gains of a norm are whole on every rank, and each
+        rank's norm saw its own tokens only. So their gradients have to be added up over the ranks.
     """)
     gain = gradient_of(scattering.attention_norm.weight)
     wanted = gradient_of(whole.attention_norm.weight)
@@ -516,9 +529,9 @@ def a_sum_can_be_left_scattered() -> None:
     assert torch.allclose(gain, wanted), \
         "Added up over the ranks, it is the whole gradient."
     question(r"""
-        A norm with a kernel of its own keeps its input and little else. How many bytes do the `2`
-        norms of a block keep at each of `8` ranks, for `8192` tokens of width `16384` in
-        `bfloat16`, with sequence parallelism?
+        Suppose that a norm keeps its input and nothing else. With sequence parallelism on `8`
+        ranks, how many bytes do the `2` norms of a block keep on each rank, for `8192` tokens of
+        width `16384` in `bfloat16`?
     """, answer=2 * 8192 * 16384 * 2 // 8, check=2 * (8192 // 8) * 16384 * 2, unit="B", within=0.05,
         wrong={"That is without it: every rank keeps all tokens.": 2 * 8192 * 16384 * 2},
         why="Each rank keeps `8192 / 8 = 1024` of the tokens, and for each of the two norms `16384` numbers of `2` bytes a token.")
@@ -529,12 +542,15 @@ def a_sum_can_be_left_scattered() -> None:
 def a_loss_needs_three_numbers_per_token() -> None:
     """A loss over sharded logits sends three numbers per token, not the logits."""
     note(r"""
-        The last matrix of a language model makes a score, the *logit*, for each entry of the
-        vocabulary. If it is cut by columns, each rank has the logits of some entries. Does the loss
-        need all logits in one place? For each token the loss is the logarithm of a sum of
-        exponentials of the logits, less the logit of the right entry. To keep the exponentials
-        small, the largest logit is taken off first. So all that the ranks have to combine is a
-        maximum, a sum, and one logit:
+        The last matrix of a language model gives each token a score, the *logit*, for each entry of
+        the vocabulary. If it is cut by columns, each rank has the logits of some entries. Does the
+        loss need all logits in one place?
+
+        It does not. For each token, the loss is the logarithm of the sum of the exponentials of all
+        logits, less the logit of the right entry. To keep the exponentials small, the largest logit
+        is taken off first. So the ranks have to combine three numbers for each token: the largest
+        logit (`top`), a sum (`total`), and the right logit (`right`). Four ranks do that for `1024`
+        tokens and `1024` entries, so each rank has a fourth of the columns of logits:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     logits: Float[Tensor, "t n"] = torch.randn(1024, 1024).double()
@@ -557,9 +573,9 @@ def a_loss_needs_three_numbers_per_token() -> None:
     assert wire.sent - formula == 3 * 36 * HEADER, \
         "Three numbers for each token are all-reduced, with 36 headers each."
     note(r"""
-        The gradient of a logit is its share of the softmax, less one at the right entry. Each rank
-        computes that for its own columns, and sends nothing. Gathering the logits would take many
-        times the bytes:
+        Backward, nothing is sent at all. The gradient of a logit is its share of the softmax, less
+        one at the right entry, and each rank has all that it takes for its own columns. How much
+        would it cost to gather the logits instead?
     """)
     grad = (mine - top[:, None]).exp() / total[:, None]
     grad[here, place[here]] -= 1
@@ -575,8 +591,13 @@ def a_loss_needs_three_numbers_per_token() -> None:
     assert round(more) == 150, \
         "Gathering the logits takes 150 times the bytes."
     question(r"""
-        The vocabulary of `Llama-3` has `128256` entries. How many times the bytes of the three
-        numbers is an all-gather of the logits, both in the same format? Take the ring: an
-        all-reduce of one number sends $2(G-1)/G$, an all-gather of $n$ numbers $(G-1)/G$ of each.
+        The vocabulary of `Llama-3` has `128256` entries. In a ring of $G$ ranks, an all-gather
+        sends $(G-1)/G$ of a tensor, an all-reduce twice as much. For each token, how many times as
+        many bytes does an all-gather of its `128256` logits send as three all-reduces of one number
+        each?
     """, answer=128256 / (3 * 2), check=128256 * 7 / 8 / (3 * all_reduce_bytes(1, 8)), unit="times", within=0.05,
-        why="`128256` logits send $(G-1)/G$ each, three numbers $2(G-1)/G$ each. The ranks cancel: `128256 / (3 * 2)`.")
+        why=r"""
+            An all-gather sends the share $(G-1)/G$ of `128256` numbers. The three all-reduces send
+            twice that share of `3` numbers. So the ratio is `128256 / (3 * 2)`, on any number of
+            ranks.
+        """)
