@@ -3,7 +3,6 @@ from counters import flops
 from functools import cmp_to_key, partial
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Float
 from timing import quickest, time_call
 from torch import Tensor
@@ -128,7 +127,7 @@ def a_product_costs_two_m_k_n() -> None:
     assert work == 2 * m * k * n == 210, \
         "PyTorch's counter says 2mkn, 210 FLOPs."
     assert work - (times + plus) == m * n == 21, \
-        "That is one more than was done for each of the 21 entries."
+        "The formula counts one FLOP too many for each of the 21 entries."
 
     def boxed(m: int, k: int, n: int) -> dict[str, int]:  # @hide
         tally: list[str] = []
@@ -351,8 +350,9 @@ def not_everything_else_is_linear() -> None:
     note(r"""
         A tensor becomes twice as large. Does an operation on it cost twice as much? An
         [elementwise](#elementwise_operations_make_a_new_tensor) one does, because it does the same
-        to each number. Many others do not. In *attention*, each token is compared with every token,
-        by a product of two rows of `64` numbers. Twice the tokens have `4` times the pairs:
+        to each number. Two others cost more than twice. In *attention*, each token is compared with
+        every token, by a product of two rows of `64` numbers. Twice the tokens have `4` times the
+        pairs. `scores` counts the FLOPs of these products for a number of tokens:
     """)
 
     def scores(seq: int) -> int:
@@ -362,20 +362,8 @@ def not_everything_else_is_linear() -> None:
     assert scores(2048) == 4 * scores(1024), \
         "For 2048 tokens, attention's scores take 4 times the FLOPs of 1024."
     note(r"""
-        In a *convolution*, each number of the result is a sum over a small window of the image,
-        with a weight for each number in the window. These weights are the *kernel*. So the cost is
-        the size of the result times that of the kernel. Here the window has `3 × 3` places in `3`
-        colours:
-    """)
-    image, kernel = torch.randn(1, 3, 8, 8), torch.randn(4, 3, 3, 3)
-    filtered = F.conv2d(image, kernel)  # @inspect filtered.shape
-    assert filtered.shape == (1, 4, 6, 6), "The result has 4 * 6 * 6 numbers."  # @hide
-    work = flops(lambda: F.conv2d(image, kernel))  # @inspect work as FLOP
-    assert work / filtered.numel() == 2 * 3 * 3 * 3, \
-        "Each number of the result takes 2 * 3 * 3 * 3 FLOPs."
-    note(r"""
-        *Sorting* does no arithmetic; it compares numbers. In a list that is twice as long, each
-        number is compared a little more often. `comparisons` counts them for a shuffled list:
+        *Sorting* compares numbers. In a list that is twice as long, each number is compared a
+        little more often. `comparisons` counts the comparisons for a shuffled list:
     """)
 
     def comparisons(n: int) -> int:
@@ -393,22 +381,21 @@ def not_everything_else_is_linear() -> None:
         "To sort 4096 numbers takes more than twice the comparisons of 2048."
     misbelief("Every operation other than a matrix product costs as much as its tensors are large.",
         r"""
-            Elementwise ones do. Attention grows with the square of the tokens, a convolution costs
-            a whole kernel for each result, and sorting costs more comparisons for each number of a
-            longer list.
+            Elementwise ones do. The scores of attention grow with the square of the tokens, and
+            sorting takes more comparisons for each number of a longer list.
         """)
     question(r"""
-        A convolution reads `16` channels (colours, for an image) with windows of `5 × 5` places.
-        How many FLOPs does one number of its result take?
-    """, answer=flops(lambda: F.conv2d(torch.ones(1, 16, 5, 5), torch.ones(1, 16, 5, 5))),
-        check=2 * 16 * 5 * 5,
+        For `1024` tokens the scores of attention take `scores(1024)` FLOPs. How many times as many
+        do they take for `8192` tokens?
+    """, answer=scores(8192) / scores(1024),
+        check=8**2, unit="times",
         wrong={
-            "The additions are missing.": 16 * 5 * 5,
-            "The window reaches through all 16 channels.": 2 * 5 * 5,
+            "That is for an operation that does the same to each number.": 8,
+            "That is for 2048 tokens.": 4,
         },
-        hint="How many weights has the kernel?",
-        why="The kernel has `16 * 5 * 5 = 400` weights. Each takes a multiplication and an addition.",
-        unit="FLOP")
+        hint="How many times as many tokens are there, and how many times as many pairs of tokens?",
+        why="There are `8` times as many tokens, so `8 * 8` times as many pairs. Each pair takes a product as before.")
+
 
 
 def cheap_in_flops_is_not_cheap_in_time() -> None:

@@ -137,12 +137,6 @@ def each_library_keeps_a_generator_of_its_own() -> None:
     newer, same = np.random.default_rng(0), np.random.default_rng(0)
     assert newer.random() == same.random(), \
         "Two new generators that are made with the seed 0 draw the same number."
-    note(r"""
-        Even with every generator seeded, two runs may differ. Other causes are operations whose
-        threads [add up in any order](#the_same_sum_in_another_order_is_another_number), memory that
-        is read before it is written, and other releases, platforms and devices
-        [@pytorch-reproducibility].
-    """)
     def partly() -> list[float]:
         torch.manual_seed(0)
         random.seed(0)
@@ -672,7 +666,7 @@ def stacking_arrays_comes_before_converting_them() -> None:
     stacked = torch.from_numpy(np.stack(parts))
     assert torch.equal(walked, stacked), "Both ways give the same tensor."
     assert walked.tolist() == [[1, 2, 3, 4], [4, 5, 6, 7]], \
-        "It has a row for each array."
+        "The tensor has a row for each array."
     warning = next(str(w.message) for w in caught if w.category is UserWarning)  # @inspect warning
     assert "extremely slow" in warning, \
         "PyTorch calls the short way extremely slow."

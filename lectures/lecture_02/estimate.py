@@ -64,7 +64,7 @@ def flops_are_work_and_flops_per_second_a_rate() -> None:
     a: Float[Tensor, "row inner"] = torch.randn(2, 3)
     b: Float[Tensor, "inner col"] = torch.randn(3, 4)
     once = flops(lambda: a @ b)  # @inspect once as FLOP
-    assert once == 2 * 2 * 3 * 4, "PyTorch counts 48 FLOPs, too."
+    assert once == 2 * 2 * 3 * 4, "PyTorch counts 48 FLOPs."
     twice = flops(lambda: (a @ b, a @ b))  # @inspect twice as FLOP
     assert twice == 48 + 48, "Two products are twice the work."
     note(r"""

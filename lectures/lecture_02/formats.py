@@ -242,7 +242,7 @@ def float32_overflows_too() -> None:
         "In the middle run, an entry is infinite after 43 layers."
     note("The formula agrees: so many factors of `8` lead from one to the largest `float32`.")
     powers = math.log(largest, 8)  # @inspect powers
-    assert 42.6 < powers < 42.7, "It takes 42.7 factors of 8."
+    assert 42.6 < powers < 42.7, "From 1 to the largest float32 it takes 42.7 factors of 8."
     note(r"""
         The cure is not a wider format but smaller weights. Divided by $\sqrt{64}$ at the start,
         they leave the entries as large as they were.
@@ -369,7 +369,7 @@ def bfloat16_is_the_top_half_of_float32() -> None:
     full = bits(0.15625, torch.float32)  # @inspect full
     narrow = torch.tensor(0.15625).bfloat16()  # @inspect narrow
     wide = torch.tensor(0.15625)  # @inspect wide
-    assert narrow == wide, "Both hold 0.15625."
+    assert narrow == wide, "bfloat16 and float32 both hold 0.15625."
     assert top == full[:16], \
         "The bits of a bfloat16 are the first 16 of a float32."
     assert layout(torch.bfloat16) == (1, 8, 7), \
@@ -1059,7 +1059,7 @@ def scaling_the_loss_saves_small_gradients() -> None:
         "The gradient of w is 1e-8, to three digits."
     by_hand = cast(1e-8 * 65536, torch.float16) / 65536  # @inspect by_hand
     assert recovered == by_hand, \
-        "Scaled, cast to float16 and divided by hand, it is the same."
+        "Scaling, casting to float16 and dividing by hand gives the same gradient."
     note(r"""
         Scaled too much, a gradient overflows instead. Then `GradScaler` skips the step and lowers
         its factor. `bfloat16` needs no scaling, because

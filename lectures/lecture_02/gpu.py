@@ -136,7 +136,7 @@ def blocks_are_multiples_of_a_smallest_one() -> None:
     assert asked == [4, 400, 4096, 4356], \
         "The four matrices have 4, 400, 4096 and 4356 bytes."
     assert taken == [512, 512, 4096, 4608], \
-        "They take 512, 512, 4096 and 4608 bytes."
+        "In blocks the four matrices take 512, 512, 4096 and 4608 bytes."
     lost = [t - a for t, a in zip(taken, asked)]
     assert lost == [508, 112, 0, 252], \
         "508, 112, 0 and 252 bytes of their blocks stay empty."
@@ -182,7 +182,7 @@ def moving_allocates_on_the_gpu() -> None:
     y = x.to("cuda:0")  # @inspect y.device
     z = torch.zeros(32, 32, device="cuda:0")  # @inspect z.device
     gpu = torch.device("cuda", 0)
-    assert y.device == z.device == gpu, "Both are on the GPU."
+    assert y.device == z.device == gpu, "The copy of x and the new matrix are on the GPU."
     assert x.device == torch.device("cpu"), "The original is still on the CPU."
     grown = torch.cuda.memory_allocated() - before  # @inspect grown as B
     exact = default_allocator()  # @measure exact
@@ -293,7 +293,7 @@ def the_driver_knows_how_much_memory_there_is() -> None:
     if card is not None and card.reported is not None:
         part = total / card.reported  # @measure part
         assert 0.95 < part <= 1, \
-            "It is nearly all of what others saw reported."
+            "The driver reports nearly all of what others saw reported."
     note(r"""
         Datasheet and driver differ because memory is built in GiB and sold in GB, so most cards
         have more bytes than the datasheet says. Error correction, where it is on, may take some of
@@ -368,7 +368,7 @@ def both_one_byte_formats_multiply() -> None:
         assert mixed.dtype == torch.bfloat16, "The result is in bfloat16."
         assert mixed.sum().item() == 32**3, \
             "E5M2 times E4M3 gives 32 in each of the 32 * 32 entries."
-        assert plain.sum().item() == 32**3, "So does E4M3 times E4M3."
+        assert plain.sum().item() == 32**3, "E4M3 times E4M3 gives 32 in each entry, too."
     question(r"""
         A `(16, 64)` matrix in `E5M2` is multiplied by a `(64, 32)` matrix in `E4M3`. The result is
         in `bfloat16`, `2` bytes a number. How many bytes do the three matrices take together?

@@ -141,7 +141,7 @@ def backward_changes_no_parameter() -> None:
     assert not torch.equal(model.weight, start), \
         "After the optimizer's step, the weights have changed."
     assert torch.allclose(model.weight, expected), \
-        "They have changed by the gradient times the learning rate."
+        "The weights have changed by the gradient times the learning rate."
     misbelief("The backward pass computes gradients and updates the parameters.", r"""
         It leaves every parameter as it was, bit for bit. `optimizer.step()` updates them.
     """)
@@ -417,7 +417,7 @@ def the_first_layer_has_nothing_below() -> None:
     assert forward == 43_980_465_111_040, "They take 44 TFLOP."  # @hide
     assert backward == 2 * b * d * d + 4 * b * d * k, \
         "Backward, there are three products, not four."
-    assert backward == 52_776_558_133_248, "They take 53 TFLOP, not 88."
+    assert backward == 52_776_558_133_248, "The three backward products take 53 TFLOP; four would take 88."
     small_one = two_layers(64, 32, 16)[1] - 4 * 64 * 32 * 16  # @hide
     assert small_one == 2 * 64 * 32 * 32, \
         "In a smaller network, the first layer has one product, too."  # @hide
@@ -539,12 +539,12 @@ def six_per_parameter_and_token_is_a_special_case() -> None:
 def in_a_transformer_backward_is_twice_forward() -> None:
     """In a language model the backward pass costs twice the forward pass, if attention is written out."""
     note(r"""
-        In a language model, does a backward pass cost twice the forward pass? The first product of
-        a language model does not start from data. It starts from rows of an *embedding table*, one
-        row for each token of the vocabulary. The table is trained, so it needs a gradient. So no
-        product is missing, and backward is exactly twice forward. The smallest GPT-2 has `12`
-        layers of width `768`, a vocabulary of `50257` and a *context* of `1024` tokens [@gpt2].
-        `decoder_flops` counts a model of that shape, on tensors without data:
+        In a language model, does a backward pass cost twice the forward pass? Yes, because no
+        product is missing. The first product does not start from data, but from rows of an
+        *embedding table*, one row for each token of the vocabulary, and this table is trained. So
+        it needs a gradient. The smallest GPT-2 has `12` layers of width `768`, a vocabulary of
+        `50257` and a *context* of `1024` tokens [@gpt2]. `decoder_flops` counts a model of that
+        shape, on tensors without data:
     """)
     vocab, d, heads, layers, context = 50257, 768, 12, 12, 1024
     forward, backward = decoder_flops(vocab, d, heads, layers, context)
@@ -562,16 +562,15 @@ def in_a_transformer_backward_is_twice_forward() -> None:
     assert once == 4 * d * context**2, \
         "Forward, it takes as many FLOPs as written out."  # @hide
     note(r"""
-        But a training step costs more than `6` FLOPs per parameter and token. A layer of such a
-        model also has *attention*, which multiplies without weights. The *query* of each token
+        Yet a training step costs more than `6` FLOPs per parameter and token, because a layer of
+        such a model also multiplies without weights. In its *attention*, the *query* of each token
         meets the *keys* of all tokens of the context; that is one product, and gives *scores*. The
         scores, turned into shares, weigh the *values* of all tokens; that is another.
 
         How much is it? First count the weights in matrices. In each layer one matrix makes queries,
         keys and values ($3d^2$ weights), one joins the results of attention ($d^2$), and two are
-        the feed-forward part ($8d^2$). The head, which predicts the next token, comes on top. The
-        embedding table is only read. Then take `6` FLOPs for each of these weights and each token
-        away from the count:
+        the feed-forward part ($8d^2$). The head, which predicts the next token, comes on top. Then
+        take `6` FLOPs for each of these weights and each token away from the count:
     """)
     matrices = layers * (3 + 1 + 4 + 4) * d * d + d * vocab  # @inspect matrices
     assert matrices == 123_532_032, "The matrices have 124 million weights."  # @hide

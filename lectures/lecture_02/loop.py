@@ -169,9 +169,9 @@ def every_argument_must_change_something() -> None:
     """Change each argument of a function once; whatever changes nothing is not used."""
     note(r"""
         A function can accept an argument and never use it. How does one find out? Change the
-        argument, and see whether anything else changes. `train` is the training loop of the section
-        before as a function. It returns a loss for each step, and has six arguments. Change one at
-        a time:
+        argument, and see whether the result changes. `train` is a
+        [training loop](#the_loop_finds_it) as a function: it trains a small model and returns a
+        loss for each step. It has six arguments. Change one at a time:
     """)
     usual: dict[str, Any] = {
         "width": 16, "layers": 0, "batch": 4,
@@ -439,7 +439,7 @@ def the_same_seed_repeats_every_bit() -> None:
         "The weights of the two runs are not equal to the last bit."
     rounding = 1e-4 * straight.abs().max()  # @hide
     assert apart < rounding, \
-        "They differ by less than a ten-thousandth of the largest weight."
+        "The weights of the two runs differ by less than a ten-thousandth of the largest."
     note(r"""
         The runs stay close, because training pulls both to the same weights. If each run has to
         give the same bits, PyTorch can be told to

@@ -887,7 +887,7 @@ def repeat_copies_nothing() -> None:
     copies[0, 4, 4] = 7  # @unnoticed: 0: any of the three
     assert copies[:, 4, 4].tolist() == [7, 7, 7], \
         "The write to one copy changed all three."
-    assert picture[4, 4].item() == 7, "It changed the picture, too."
+    assert picture[4, 4].item() == 7, "The write changed the picture, too."
     error = message_of(lambda: copies.add_(1))  # @hide
     assert "a single memory location" in error, "A write to the whole tensor is refused."  # @hide
     real = copies.clone()

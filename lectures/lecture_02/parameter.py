@@ -24,6 +24,7 @@ def parameters() -> None:
     dividing_by_the_root_keeps_the_scale()
     xavier_agrees_for_square_layers_only()
     unscaled_gradients_explode()
+    relu_needs_larger_weights()
     truncation_bounds_are_absolute()
     weights_are_truncated_and_outputs_are_not()
     a_deep_linear_model_is_one_matrix()
@@ -272,13 +273,31 @@ def unscaled_gradients_explode() -> None:
     note(r"""
         Why `8 ** 19`? Each of the `10` layers makes the output `8` times as large. The loss squares
         the output, so it has the factor `8` twice for each layer, `2 * 10` times in all. The
-        derivative by the first layer takes away one of these, because it asks for the change of the
-        loss *per* change of that layer's weights, which are `8` times as large themselves.
+        gradient of the first layer's weights has one factor less: the loss is a multiple of the
+        *square* of these weights, and the derivative of a square is only a multiple of the weights.
+    """)
+    question(r"""
+        How many times as large is the gradient of the first layer without scaling, in a stack of
+        `3` layers of width `64`, with a squared loss?
+    """, answer=8 ** (2 * 3 - 1),
+        check=8.0**3 * 8.0**2, unit="times",
+        wrong={
+            "The derivative takes away one factor of the first layer.": 8**6,
+            "The loss is a square.": 8**3,
+        },
+        hint="How often is the factor `8` in the loss, and how many does the derivative take away?",
+        why="The squared loss has the factor `8` twice for each layer, `6` times. The derivative takes away one: `8 ** 5`.")
 
-        Advice: scale the weights so that each layer keeps the size of what it gets. With a ReLU,
-        which sets negative numbers to zero, half of the mean square is lost in each layer. He's
-        rule makes up for it by a factor of $\sqrt{2}$ [@he2015]. Compare it with division by the
-        root of the inputs (LeCun's rule), in `4` layers with ReLU:
+@aside
+def relu_needs_larger_weights() -> None:
+    """With ReLU, weights have to be larger by the root of two to keep the size of outputs."""
+    note(r"""
+        *ReLU* between two layers sets negative numbers to zero. Does division of the weights by
+        [the root of the number of inputs](#dividing_by_the_root_keeps_the_scale) still keep outputs
+        as large as inputs? No. About half of the numbers are negative, so each layer loses half of
+        the *mean square*, the mean of all squared numbers. He's rule makes up for that by a factor
+        of $\sqrt{2}$ on the weights, because it doubles their squares [@he2015]. Send `64` random
+        rows through `4` layers with ReLU, by both rules:
     """)
     n = 512  # @unnoticed: 512: any width
     lecun = he = torch.randn(64, n)  # @unnoticed: 64: any batch
@@ -291,16 +310,16 @@ def unscaled_gradients_explode() -> None:
         "By LeCun's rule, the mean square is halved 4 times, to 1 / 16."
     assert round(kept) == 1, "By He's rule, the mean square stays near 1."
     question(r"""
-        How many times as large is the gradient of the first layer without scaling, in a stack of
-        `3` layers of width `64`, with a squared loss?
-    """, answer=8 ** (2 * 3 - 1),
-        check=8.0**3 * 8.0**2, unit="times",
+        `10` layers with ReLU have weights divided by the root of the number of inputs, without He's
+        factor. By how many times is the mean square smaller after them than before?
+    """, answer=2**10,
+        check=math.prod([2] * 10), unit="times",
         wrong={
-            "The derivative takes away one factor of the first layer.": 8**6,
-            "The loss is a square.": 8**3,
+            "That adds up the halvings instead of multiplying them.": 20,
         },
-        hint="How often is the factor `8` in the loss, and how many does the derivative take away?",
-        why="The squared loss has the factor `8` twice for each layer, `6` times. The derivative takes away one: `8 ** 5`.")
+        hint="What does each layer leave of the mean square?",
+        why="Each layer leaves half. After `10` layers that is `1 / 2**10`.")
+
 
 
 def truncated(

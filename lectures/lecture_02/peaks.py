@@ -215,7 +215,7 @@ def narrow_formats_are_fast_because_of_their_units() -> None:
     assert large.memory / small.memory == 2.0, \
         "One card has twice the memory of the other."
     rates = small.bfloat16, large.bfloat16  # @inspect rates as FLOP/s
-    assert rates == (312e12, 312e12), "Both have the same peak."
+    assert rates == (312e12, 312e12), "Both cards have the same peak."
     note(r"""
         And the bytes of a number do not decide its rate. Compare two formats with `float32` on an
         H100. A `bfloat16` takes half the bytes. [TF32](#tf32_saves_no_bytes) takes as many bytes as

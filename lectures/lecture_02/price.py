@@ -98,7 +98,7 @@ def boards_draw_half_of_the_power() -> None:
     energy = [w / 1000 * hours for w in watts]  # @inspect energy as kWh
     millions = [round(e / 1e6, 1) for e in energy]
     assert millions == [2.5, 4.5, 5.0, 7.2], \
-        "They take 2.5, 4.5, 5.0 and 7.2 million kilowatt-hours."
+        "The run takes 2.5, 4.5, 5.0 and 7.2 million kilowatt-hours by the four counts."
     spread = energy[-1] / energy[0]  # @inspect spread as times
     assert round(spread, 1) == 2.9, \
         "The last is 2.9 times what the boards alone take."

@@ -219,7 +219,7 @@ def without_gradients_two_outputs_are_alive() -> None:
     assert using == 2 * one, \
         "Under no_grad, two are alive: one being read, one being written."
     deeper = alive_at_once(64, gradients=False)  # @inspect deeper as B
-    assert deeper == using, "With 64 layers it is two outputs, too."
+    assert deeper == using, "With 64 layers two outputs are alive, too."
     evaluated = alive_at_once(16, gradients=True, trains=False)  # @inspect evaluated as B
     assert evaluated == training, \
         "After model.eval(), all outputs are still kept."
@@ -306,7 +306,7 @@ def the_bill_in_bytes() -> None:
     formula = 4 * (36 + 2 * 4 * 2 + 36 + 36)  # @inspect formula as B
     total = sum(small.values())  # @inspect total as B
     assert (formula, total) == (496, 544), \
-        "That formula gives 496 bytes, and 544 are measured."
+        "The formula in the box gives 496 bytes, and 544 are measured."
     wide = bill("AdaGrad", width=64, layers=2, batch=8)  # @hide
     formula = 4 * (3 * 8256 + 8 * 64 * 2)  # @hide
     assert (formula, sum(wide.values())) == (103168, 105280), \
@@ -618,10 +618,6 @@ def sharding_divides_the_state() -> None:
     fetched = (n - part) * 4  # @inspect fetched as B
     assert fetched / whole.nbytes == 0.75, \
         "Each of four devices fetches three quarters of the parameters."
-    note(r"""
-        In all that need not be more traffic than before: if each device receives the averaged
-        gradients of its own slice only, it saves as much there [@zero].
-    """)
     question("How many bytes per parameter of the model does each of `16` devices hold?",
              answer=4 + 4 + stepped(slice(0, n // 16))[1] / n,
         wrong={

@@ -106,10 +106,10 @@ def the_batch_decides_where_memory_peaks() -> None:
     """A large batch makes memory peak in the backward pass, a small one in the update."""
     note(r"""
         Whether a training step fits into memory is decided at its fullest moment, the *peak*. When
-        is that? A step has three phases. The forward pass makes activations. The backward pass
-        frees the activations of a layer as soon as it has made the gradient of its weights. The
-        update changes the weights. So when all activations are there, most gradients are not yet,
-        and when all gradients are there, the activations are gone. Two moments can be the peak.
+        is that? The forward pass makes activations. The backward pass frees the activations of a
+        layer as soon as it has made the gradient of its weights. The update changes the weights. So
+        when all activations are there, most gradients are not yet, and when all gradients are
+        there, the activations are gone. Either moment can be the peak.
 
         Count the numbers in memory at both, for a model of $P$ parameters in $L$ hidden layers of
         width $d$ and a head, a batch of $B$ rows, and the optimizer AdamW. Parameters and AdamW's
