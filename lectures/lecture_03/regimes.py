@@ -318,10 +318,10 @@ def by_kind(
     operations: Sequence[Operation], price: Callable[[Operation], float]
 ) -> dict[str, float]:
     """FLOPs, bytes or seconds of all operations, added up for each of three kinds."""
-    found = dict.fromkeys([*KINDS.values(), "all in between"], 0.0)
+    sums = dict.fromkeys([*KINDS.values(), "all in between"], 0.0)
     for op in operations:
-        found[KINDS.get(op.name, "all in between")] += price(op)
-    return found
+        sums[KINDS.get(op.name, "all in between")] += price(op)
+    return sums
 
 
 def between_by_hand(config: Config, tokens: int) -> int:  # @hide
