@@ -1,5 +1,4 @@
 """Sharded state: parameters, gradients and moments, each kept once instead of once on every rank."""
-import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -634,15 +633,15 @@ def a_checkpoint_fits_another_layout() -> None:
     by_columns = distribute_tensor(torch.zeros(64, 64), mesh, [Shard(1)])
     assert torch.equal(by_rows.to_local(), matrix.chunk(ranks)[rank]), \
         "Before saving, a rank has its rows."
-    folder = Path(from_all_ranks(tempfile.mkdtemp())[0])  # @unnoticed: 0: the folder of any rank
-    save({"matrix": by_rows}, checkpoint_id=folder)
-    files = [folder / f"__{r}_0.distcp" for r in range(ranks)]
-    sizes = [file.stat().st_size for file in files]  # @inspect sizes as B
+    with tempfile.TemporaryDirectory() as own:
+        folder = Path(from_all_ranks(own)[0])  # @unnoticed: 0: the folder of any rank
+        save({"matrix": by_rows}, checkpoint_id=folder)
+        files = [folder / f"__{r}_0.distcp" for r in range(ranks)]
+        sizes = [file.stat().st_size for file in files]  # @inspect sizes as B
+        load({"matrix": by_columns}, checkpoint_id=folder)
+        dist.barrier()  # @unnoticed: left out: the folder may last long enough without
     assert min(sizes) > matrix.nbytes // ranks, \
         "Each rank has written a file with its part."
-    load({"matrix": by_columns}, checkpoint_id=folder)
-    dist.barrier()
-    shutil.rmtree(folder, ignore_errors=True)
     part, columns = by_columns.to_local(), matrix.chunk(ranks, dim=1)  # @inspect part.shape
     assert torch.equal(part, columns[rank]), \
         "After loading, a rank has its columns."

@@ -241,7 +241,10 @@ def test_a_rank_that_never_ends_is_ended_with_its_line(tmp_path: Path) -> None:
     assert done.returncode == 1
 
 
-def test_ctrl_c_ends_all_ranks_and_names_their_section(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("ending", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_ctrl_c_and_sigterm_end_all_ranks_and_name_their_section(
+    tmp_path: Path, ending: signal.Signals, status: int
+) -> None:
     there = tmp_path / "there"
     body = f"dist.barrier()\nif dist.get_rank() == 0:\n    open({str(there)!r}, 'w').close()\ntime.sleep(60)"
     tmp = tmp_path / "tmp"
@@ -252,9 +255,9 @@ def test_ctrl_c_ends_all_ranks_and_names_their_section(tmp_path: Path) -> None:
     until = time.monotonic() + 60
     while not there.exists() and time.monotonic() < until:
         time.sleep(0.05)
-    run.send_signal(signal.SIGINT)
+    run.send_signal(ending)
     told = run.communicate(timeout=30)[1]
-    assert (run.returncode, told) == (130, "run_lecture.py: interrupted on 2 ranks, in the section one\n")
+    assert (run.returncode, told) == (status, "run_lecture.py: interrupted on 2 ranks, in the section one\n")
     assert left_running() == [] and [*tmp.iterdir()] == []
 
 

@@ -271,6 +271,7 @@ def started(path: Path, tmp: Path) -> subprocess.Popen[str]:
 def test_a_run_that_is_killed_leaves_no_process_and_the_next_run_its_folder(
     tmp_path: Path, ending: signal.Signals
 ) -> None:
+    """SIGTERM leaves no folder either."""
     tmp = tmp_path / "tmp"
     tmp.mkdir()
     pid = tmp_path / "pid"
@@ -282,12 +283,15 @@ def test_a_run_that_is_killed_leaves_no_process_and_the_next_run_its_folder(
     began(pid)
     time.sleep(0.1)
     run_.send_signal(ending)
-    run_.communicate(timeout=20)
+    _, told = run_.communicate(timeout=20)
+    if ending == signal.SIGTERM:
+        at = f"lecture_sample.py:{line_of(text, 'sleep')}\n    time.sleep(600)"
+        assert (run_.returncode, told) == (143, f"run_lecture.py: interrupted; it had reached {at}\n")
     deadline = time.monotonic() + 20
     while alive(int(pid.read_text())):
         assert time.monotonic() < deadline
         time.sleep(0.02)
-    assert len(list(tmp.iterdir())) == 1
+    assert len(list(tmp.iterdir())) == (ending == signal.SIGKILL)
     done = command(write(tmp_path, section("n = 1\nassert n == 1")), "--record", env={"TMPDIR": str(tmp)})
     assert done.returncode == 0, done.stderr
     assert list(tmp.iterdir()) == []

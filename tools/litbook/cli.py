@@ -15,12 +15,13 @@ import importlib.util
 import json
 import os
 import shlex
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from litbook import completion, optional
 from litbook.errors import LitbookError, NotFound
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 EXIT = """\
 exit status: 0 every claim holds; 1 a claim failed, a value differs from its recording, the lecture
 raised, or a strict build would refuse something else; 2 the lecture, its recording or the command line
-cannot be used; 130 interrupted"""
+cannot be used; 130 interrupted (143 by SIGTERM)"""
 
 
 optional.bring_in("edtrace")
@@ -121,19 +122,30 @@ def _status(program: str, answer: Callable[[], int]) -> int:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
+    terminated = 0
+
+    def terminate(number: int, _: object) -> NoReturn:
+        """SIGTERM ends what runs as Ctrl-C does, and leaves as little."""
+        nonlocal terminated
+        terminated = 128 + number
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, terminate)
     try:
         return answer()
     except LitbookError as error:
         _complain(str(error), program)
-        return error.exit_status
+        return terminated or error.exit_status
     except KeyboardInterrupt:  # before or after the lecture itself ran
         _complain("interrupted", program)
-        return 130
+        return terminated or 130
     except (OSError, ValueError) as error:  # a full disk behind `>`; a lecture that closed the real stdout
         file = getattr(error, "filename", None)
         _complain(f"{file or 'cannot print'}: {getattr(error, 'strerror', None) or error}", program)
         _leave_stdout()
         return 2
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _leave_stdout() -> None:
