@@ -205,6 +205,17 @@ def test_a_curve_is_logarithmic_only_where_numbers_are_far_apart() -> None:
     assert drawn(lambda x: 5, {"x": 1}, {"x": [1]}, kind="curve").points[0].marks == (500,)
 
 
+def test_round_numbers_stand_between_the_ends_of_a_curves_axis() -> None:
+    near = drawn(lambda x: x, {"x": -3}, {"x": [-3, 12]}, kind="curve", unit="B")
+    assert near.between == ((200, "0 B"), (533, "5 B"), (867, "10 B"))
+    far = drawn(lambda x: x, {"x": 1}, {"x": [1, 10**6]}, kind="curve")
+    assert far.between == ((167, "10"), (500, "1,000"), (833, "100,000"))
+    assert drawn(lambda x: x, {"x": 1}, {"x": [1, 10**12]}, kind="curve").between == (
+        (83, "10"), (333, "10,000"), (583, "10,000,000"), (833, "10,000,000,000"),
+    )  # fmt: skip
+    assert drawn(lambda x: 5, {"x": 1}, {"x": [1, 2]}, kind="curve").between == ()
+
+
 def test_a_recorded_grid_is_compared_point_by_point(tmp_path: Path) -> None:
     call = "explore(f, over={'x': [1, 2]}, at={'x': 1}, caption='c', alt='a', unit='B')"
     was = made(tmp_path, call, "def f(x):\n    return 2 * x\n")

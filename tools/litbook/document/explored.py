@@ -38,7 +38,8 @@ class Chart:
     """All points of a grid as they are drawn, in its order.
 
     Of a curve `across` has the place of each column, `bottom` and `top` are what its upright axis reaches,
-    and `far` says which axis is logarithmic, the level one or the upright one.
+    `between` has round numbers in between with their marks, and `far` says which axis is logarithmic, the
+    level one or the upright one.
     """
 
     grid: Grid
@@ -47,6 +48,7 @@ class Chart:
     across: tuple[int, ...] = ()
     bottom: str = ""
     top: str = ""
+    between: tuple[tuple[int, str], ...] = ()
     far: tuple[bool, bool] = (False, False)
 
     @property
@@ -92,7 +94,8 @@ def chart(grid: Grid) -> Chart:
         )
         bottom, top = (spelled(bound(numbers, default=0.0), grid.unit) for bound in (min, max))
         across, far = map(_scale(positions), positions), (_far(positions), _far(numbers))
-        return Chart(grid, (*on_lines,), named, (*across,), bottom, top, far)
+        between = ((up(number), spelled(number, grid.unit)) for number in _round(numbers))
+        return Chart(grid, (*on_lines,), named, (*across,), bottom, top, (*between,), far)
     points = []
     for row, kept in zip(rows, grid.points, strict=True):
         if row is None or isinstance(kept, str):
@@ -117,6 +120,19 @@ def chart(grid: Grid) -> Chart:
 
 def _far(numbers: Sequence[float]) -> bool:
     return min(numbers, default=0.0) > 0 and max(numbers) / min(numbers) >= FAR
+
+
+def _round(numbers: Sequence[float]) -> list[float]:
+    """Up to four round numbers between the least and the greatest: powers of ten on a logarithmic axis."""
+    low, high = min(numbers, default=0.0), max(numbers, default=0.0)
+    if _far(numbers):
+        powers = range(math.floor(math.log10(low)) + 1, math.ceil(math.log10(high)))
+        return [10**power for power in powers[:: max(1, -(-len(powers) // 4))]]
+    if not low < high:
+        return []
+    small = 10 ** math.floor(math.log10((high - low) / 4))
+    step = next(small * factor for factor in (1, 2, 5, 10) if (high - low) / 4 <= small * factor)
+    return [n * step for n in range(math.floor(low / step) + 1, math.ceil(high / step))]
 
 
 def _scale(numbers: Sequence[float]) -> Callable[[float], int]:

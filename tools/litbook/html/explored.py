@@ -171,11 +171,15 @@ def _curve(drawn: Chart) -> Iterator[Html]:
         tag("span", class_=f"lb-dot lb-hue{i % COLOURS}", style=f"--x:{start:g}%;--y:{mark / 10:g}%")
         for i, mark in enumerate(point.marks)
     ]
+    rules = [
+        tag("span", tag("small", text), class_="lb-rule", style=f"--y:{mark / 10:g}%")
+        for mark, text in drawn.between
+    ]
     if point.limit >= 0:
         dots.append(tag("span", class_="lb-roof", style=f"--y:{point.limit / 10:g}%"))
     top = _("{top}, on a logarithmic scale", top=drawn.top) if drawn.far[1] else drawn.top
     yield tag("p", top, class_="lb-keys lb-axis")
-    yield tag("div", tag("svg", *lines, **box), *dots, class_="lb-plane")
+    yield tag("div", *rules, tag("svg", *lines, **box), *dots, class_="lb-plane")
     first, last = label(grid.sliders[0], 0), label(grid.sliders[0], len(grid.sliders[0].places) - 1)
     middle = named(grid.sliders[0])
     middle = _("{name}, on a logarithmic scale", name=middle) if drawn.far[0] else middle
