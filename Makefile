@@ -64,8 +64,8 @@ site: build  ## run the lectures, build site/, say how to open it
 	@echo '    $(CURDIR)/site/index.html'
 
 test: style  ## lint, types, strict docs build, the whole test suite; what is marked slow in CI only
-	$(call beside_types,$(PY) -m mkdocs build --strict)
-	LITBOOK_SITE='$(CURDIR)/site' $(PY) -m pytest $(WORKERS) $(NOT_SLOW) $(ARGS)
+	$(call beside_types,$(PY) -m tests.building site build/records)
+	LITBOOK_SITE='$(CURDIR)/site' LITBOOK_RECORDS='$(CURDIR)/build/records' $(PY) -m pytest $(WORKERS) $(NOT_SLOW) $(ARGS)
 
 quick: $(STAMP)  ## about a minute: lint of what changed since main, types, unit tests
 	$(if $(CHANGED),$(PY) -m ruff check --force-exclude $(CHANGED))
