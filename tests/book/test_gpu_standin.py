@@ -21,7 +21,7 @@ from litbook.record import model, recordings
 from litbook.run import run
 from litbook.text import source
 
-BIG = StandIn(memory=150_100_000_000, context=600 * MiB, cache=60 * MiB, data=False)
+BIG = StandIn(memory=150_100_000_000, context=600 * MiB, cache=60 * MiB, tick=1e-4, data=False)
 SMALL = StandIn(
     name="STAND-IN", memory=40 * MiB, context=8 * MiB, cache=MiB, launch=1e-4, bandwidth=2e9, link=1e9,
     rates={"float32": 5e10, "tf32": 2e11, "16": 5e11, "8": 8e11},
