@@ -11,10 +11,11 @@ import itertools
 import os
 import re
 import textwrap
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from tests.running import HEAD, claims, line_of, messages, record, section, write
+from tests.running import HEAD, claims, line_of, messages, record, sampled, section, write
 from tests.running import process as command
 
 from litbook.document import report, verdict
@@ -136,7 +137,7 @@ def combinations() -> list[str]:
     return [body.replace("FALSE", FALSE) for body in (*called, *inside)]
 
 
-def lecture(bodies: list[str]) -> str:
+def lecture(bodies: Sequence[str]) -> str:
     """One lecture with each of these as a section."""
     calls = "".join(f"    s{i}()\n" for i in range(len(bodies)))
     texts = (f"\ndef s{i}():\n{textwrap.indent(body, '    ')}\n" for i, body in enumerate(bodies))
@@ -153,7 +154,7 @@ def found(made: model.Record) -> set[int]:
     return {int(said.split(":")[1]) for said in report.problems(made)}
 
 
-def check(folder: Path, bodies: list[str]) -> None:
+def check(folder: Path, bodies: Sequence[str]) -> None:
     """The report of a run names the lines of all false asserts, and no others."""
     text = lecture(bodies)
     assert len(expected(text)) == len(bodies)
@@ -165,15 +166,10 @@ def check(folder: Path, bodies: list[str]) -> None:
     assert not report.holds(made)
 
 
-def test_every_place_and_every_way_is_among_a_sample_of_them(tmp_path: Path) -> None:
+def test_a_false_assert_fails_the_run_in_every_place_whatever_swallows_it(tmp_path: Path) -> None:
     bodies = combinations()
     assert len(set(bodies)) == len(bodies) >= 1500
-    check(tmp_path, bodies[::7])
-
-
-@pytest.mark.slow
-def test_a_false_assert_fails_the_run_in_every_place_whatever_swallows_it(tmp_path: Path) -> None:
-    check(tmp_path, combinations())
+    check(tmp_path, sampled(bodies, 7))
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
@@ -713,15 +709,10 @@ def leavings() -> list[str]:
     ]
 
 
-def test_a_test_that_is_left_anywhere_fails_the_run_in_a_sample(tmp_path: Path) -> None:
+def test_a_test_that_is_left_anywhere_fails_the_run(tmp_path: Path) -> None:
     bodies = leavings()
     assert len(set(bodies)) == len(bodies) >= 1000
-    check(tmp_path, bodies[::7])
-
-
-@pytest.mark.slow
-def test_a_test_that_is_left_anywhere_fails_the_run(tmp_path: Path) -> None:
-    check(tmp_path, leavings())
+    check(tmp_path, sampled(bodies, 7))
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork: this system has none")

@@ -455,5 +455,5 @@ def test_a_long_text_is_searched_in_a_time_that_grows_with_its_length(unit: str)
         found(text)
         return time.process_time() - before
 
-    short, long = min(seconds(4_000) for _ in range(3)), min(seconds(32_000) for _ in range(2))
-    assert long < max(0.5, 24 * short)  # eight times the length; where it grew with the square, 64 times
+    short, long = min(seconds(2_000) for _ in range(3)), min(seconds(16_000) for _ in range(2))
+    assert long < max(0.25, 24 * short)  # eight times the length; where it grew with the square, 64 times
