@@ -29,6 +29,12 @@ from litbook.text import unrun as reached
 from litbook.text import vacuous as nothing
 
 
+def _mathml(source: str, display: str) -> tuple[str, str]:
+    from litbook.html import formulas  # half as long as all else of a short lecture: where there is a formula
+
+    return formulas.mathml(source, display)
+
+
 def judged(path: Path, record: model.Record, *, writing: bool = False, words: str = "") -> whole.Findings:
     """The verdict on a run of the lecture at `path`: what a build refuses in it, in the same words.
 
@@ -48,9 +54,7 @@ def judged(path: Path, record: model.Record, *, writing: bool = False, words: st
         except LitbookError as error:
             findings.wrong.append(str(error))
     if find_spec("latex2mathml"):
-        from litbook.html import formulas
-
-        formula = formulas.mathml
+        formula = _mathml
     edition = whole.edition(path, record, None)
     strict = whole.Strict.of(({"words": words, "unbacked": "off"} if words else {}) | {**book.options})
     strict = replace(strict, recordings=whole.UNSAID) if writing else strict
