@@ -503,6 +503,7 @@ def afresh(form: Page) -> Page:
 SET = """(rows) => rows.map((row) => {
   const form = document.getElementById('lb-calc');
   for (const [name, value] of Object.entries(row)) {
+    if (form.elements[name].value === value) continue;  // typed already: each event works all out and draws it
     form.elements[name].value = value;
     form.elements[name].dispatchEvent(new Event('input', {bubbles: true}));
   } const outputs = Object.fromEntries([...form.querySelectorAll('output')].map((o) =>
