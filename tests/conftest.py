@@ -51,6 +51,13 @@ MARKERS = (
     "slow: run in CI alone; elsewhere -m slow asks for it",
 )
 
+# Files that take more than ten seconds, the longest first: at the end no worker sits on one of them alone.
+LONGEST = (
+    "test_notebook", "test_interpreter", "test_accessibility", "test_lecture_02", "test_failures", "test_lectures",
+    "test_swallowed", "test_gpu_standin", "test_launches", "test_napkin", "test_lecture_04", "test_build",
+    "test_devices_command", "test_benchmarks", "test_kills", "test_growth",
+)  # fmt: skip
+
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 BROWSER_ARGS = (
     "--no-sandbox",
@@ -97,12 +104,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks the users of the browser, and puts them at the end of their file, where the browser closes.
+    """Begins with the longest files. Marks the users of the browser, and puts them at the end of their file.
 
-    While Playwright's synchronous interface is open, this thread has a running event loop, and
-    `asyncio.run` in any other test would be refused.
+    There the browser closes. While Playwright's synchronous interface is open, this thread has a running event
+    loop, and `asyncio.run` in any other test would be refused.
     """
-    files = {path: number for number, path in enumerate(dict.fromkeys(item.path for item in items))}
+    paths = dict.fromkeys(item.path for item in items)
+    order = {name: number for number, name in enumerate(LONGEST)}
+    files = {path: (order.get(path.stem, len(order)), number) for number, path in enumerate(paths)}
     for item in items:
         if {"browser", "chromium"} & set(getattr(item, "fixturenames", ())):
             item.add_marker("browser")

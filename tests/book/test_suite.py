@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.conftest import LONGEST
 from tests.running import WORKERS
 
 
@@ -99,6 +100,14 @@ def test_a_worker_takes_whole_files_and_sets_up_each_once(suite: Path) -> None:
         of_file = [(worker, what) for worker, name, what in notes if name == file]
         assert sorted(what for _, what in of_file) == ["costly", *["test"] * 5]
         assert len({worker for worker, _ in of_file}) == 1
+
+
+def test_the_longest_files_begin_and_each_is_there(suite: Path, repo: Path) -> None:
+    assert {f"{name}.py" for name in LONGEST} <= {file.name for file in (repo / "tests").rglob("test_*.py")}
+    for file in ("test_a", *LONGEST[:2][::-1]):
+        (suite / f"{file}.py").write_text("def test(): pass")
+    _, said = pytest_says(suite, "--collect-only", "-q")
+    assert re.findall(r"^(test_\w+)\.py::test$", said, re.MULTILINE) == [*LONGEST[:2], "test_a"]
 
 
 DRIVING = """
