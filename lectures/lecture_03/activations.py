@@ -322,7 +322,7 @@ def a_norm_in_pieces_keeps_float32_copies() -> None:
         `RMSNorm` runs in pieces. `Lean` is a norm that keeps only what the kernel keeps. First
         check that both compute the same, for `4` texts of `8` tokens of `64` numbers:
     """)
-    x = torch.randn(4, 8, 64, dtype=torch.float64, requires_grad=True)  # @unnoticed: 4, 8, float64, dtype= dropped: any tokens
+    x = torch.randn(4, 8, 64, dtype=torch.float64, requires_grad=True)  # @unnoticed: 4, 8: any tokens
     pieces, lean = RMSNorm(64).double(), Lean(64).double()
     assert torch.allclose(lean(x), pieces(x)), \
         "Both norms give the same result."

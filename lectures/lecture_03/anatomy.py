@@ -325,7 +325,8 @@ def a_mask_alone_hints_at_the_order() -> None:
         model learns nothing about positions:
     """)
     config = replace(SMALL, layers=2)  # @unnoticed: 2 -> 3, 2 -> 4: two layers or more
-    model, tokens = Transformer(config, "written").double(), torch.arange(8)
+    model = Transformer(config, "written").double()  # @unnoticed: 'written' -> 'fused': either attention
+    tokens = torch.arange(8)  # @unnoticed: 8 -> 9, 8 -> 16: only the first eight are used
     still = torch.zeros(2, 8, 4).double()  # @unnoticed: .double(): any format
     still[0] = 1  # cosines and sines of no angle
     head = torch.randn(1, 8, 1, 8).double()  # @hide
@@ -351,7 +352,7 @@ def a_mask_alone_hints_at_the_order() -> None:
     much = 0.1
     assert change > much, \
         "After two layers, the order changes the last token by more than a tenth of its length."
-    turn = turns(8, 8).double()
+    turn = turns(8, 8).double()  # @unnoticed: .double(): any format
     assert not torch.allclose(*both(1, turn)), \
         "With rotary embedding, one layer is enough to tell the orders apart."
     note(rf"""

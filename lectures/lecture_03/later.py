@@ -42,9 +42,9 @@ def a_head_has_a_size_of_its_own() -> None:
     """All heads together may be wider than a token."""
     note(r"""
         In attention, a token of $d$ numbers is turned into one *query* for each head. In Llama all
-        queries of a token have $d$ numbers together, as many as the token. They may have more. A
-        token of Qwen3-0.6B has $d = 1024$ numbers, and it has `16` heads of `128` numbers each
-        [@qwen3-06b]. So its queries have `16 * 128` numbers together, twice as many.
+        queries of a token have $d$ numbers together, as many as the token. In other models they
+        have more. A token of Qwen3-0.6B has $d = 1024$ numbers, and it has `16` heads of `128`
+        numbers each [@qwen3-06b]. So its queries have `16 * 128` numbers together, twice as many.
 
         What does that cost? With $a$ heads of $c$ numbers, the query matrix turns $d$ numbers into
         $ac$, so it has $d \cdot ac$ weights instead of $d \cdot d$. The output matrix turns the
@@ -286,10 +286,10 @@ def a_latent_replaces_keys_and_values() -> None:
     assert 3.5 < saved < 3.6, \
         "With 8 KV heads instead, it would take 3.6 times as many."  # @hide
     note(rf"""
-        So it keeps {plain / latent:.0f} times less than all keys and values. With `8` KV heads of
-        `128` numbers, as Llama-3 has them, a token would keep {saved:.1f} times as much as a
-        latent. The cause: one row serves all heads, and each head makes its own keys and values
-        from it.
+        So the keys and values of all heads would be {plain / latent:.0f} times as many numbers.
+        With `8` KV heads of `128` numbers, as Llama-3 has them, a token would keep {saved:.1f}
+        times as much as a latent. The cause: one row serves all heads, and each head makes its own
+        keys and values from it.
     """)
     question(r"""
         A token of DeepSeek-V3 keeps `576` numbers of `2` bytes in each of `61` layers. How many
@@ -397,7 +397,7 @@ def deepseek_is_counted() -> None:
     total = blocks + d + 2 * 129280 * d  # @inspect round(total / 1e9) as billion
     assert total == 671_026_419_200, \
         "The shapes give 671,026,419,200 parameters, the 671 billion that are published."
-    note("A token leaves `256 - 8` experts of each of the `58` layers idle, and of the table of tokens at the beginning it looks up a single row. All other parameters it meets:")
+    note("A token leaves `256 - 8` experts of each of the `58` layers idle, and of the table of tokens at the beginning it looks up a single row. It meets all other parameters:")
     idle = 58 * (256 - 8) * expert
     met = total - idle - 129280 * d  # @inspect round(met / 1e9) as billion
     assert round(met / 1e9) == 37, \
@@ -405,7 +405,7 @@ def deepseek_is_counted() -> None:
     share = 58 * 257 * expert / total  # @inspect share as %
     assert 0.97 < share < 0.98, "98 % of all parameters are in the experts."
     note(rf"""
-        So both numbers follow. The cause of their distance: {share:.0%} of all parameters are in
+        So both numbers follow. They are far apart because {share:.0%} of all parameters are in
         experts, and a token goes through only `8` of `256` in a layer.
     """)
     routed = 9 * expert + 256 * d + 256  # @hide
