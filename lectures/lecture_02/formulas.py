@@ -45,9 +45,9 @@ def the_formulas_and_where_they_were_shown() -> None:
     assert work == step_flops(batch, width, layers), \
         "The formula for a step gives the FLOPs that are counted."
     note(r"""
-        A product of the batch with one weight matrix has `8` rows, an inner axis of `64`, and `64`
-        columns. As a share of the peak of an H100 it reaches at most its FLOPs per byte, divided by
-        those of the card, the *ridge*:
+        The product of the batch with one weight matrix has `8` rows, an inner axis of `64`, and
+        `64` columns. It reaches at most its FLOPs per byte, divided by those of the card, of the
+        card's peak:
     """)
     product = 2 * batch * width * width  # @inspect product as FLOP
     moved = 4 * (batch * width + width * width + batch * width)  # @inspect moved as B

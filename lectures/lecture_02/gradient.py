@@ -219,7 +219,7 @@ def a_gradient_is_two_more_products() -> None:
         "Each of the two backward products takes as many FLOPs as the forward one."
     note(r"""
         The first layer of a model is an exception. Its input is the data, which is not trained, so
-        nobody needs the gradient `g @ w.T`, and PyTorch leaves this product out.
+        PyTorch leaves the product `g @ w.T` out.
     """)
     row = torch.tensor([[1.0, 2.0]], requires_grad=True)  # @hide
     column = torch.tensor([[3.0], [4.0]], requires_grad=True)  # @hide
@@ -505,12 +505,6 @@ def six_per_parameter_and_token_is_a_special_case() -> None:
         FLOPs, and one fifth in the second, at `6`. The rule also leaves out products without
         weights, as in attention.
     """)
-    note("If the data need a gradient, too, each layer has its three products, and the rule is exact:")
-    forward, backward = two_layers(b, d, k, data=True)
-    assert backward / forward == 2.0, \
-        "With a gradient of the data, backward costs twice forward."
-    assert (forward + backward) / (b * params) == 6.0, \
-        "With a gradient of the data, a step takes 6 FLOPs per parameter and row."
     two = {"forward": 2.0, "gradient of the weights": 2.0}  # @hide
     layers = {"first layer": two, "second layer": {**two, "gradient of the input": 2.0}}  # @hide
     first, second = (sum(of.values()) for of in layers.values())  # @hide

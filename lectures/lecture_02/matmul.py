@@ -74,27 +74,21 @@ def a_product_contracts_one_axis() -> None:
         "The result has an entry for each token and each output."
     assert entries == {32.0}, "Each entry is the sum of 32 products of ones."
 
-    note(r"""
-        What does that cost? With $m$ tokens, $k$ numbers in each and $n$ outputs, there are $mn$
-        entries, each a sum of $k$ products. One counts a multiplication and an addition for each
-        product, although the first is added to nothing. So a product takes `2 * m * k * n` FLOPs,
-        here `2 * 16 * 32 * 2`. `flops` returns what PyTorch's counter sees:
-    """)
-    reported = flops(lambda: x @ w)  # @inspect reported as FLOP
-    assert reported == 2 * m * k * n, "PyTorch counts 2 * 16 * 32 * 2 FLOPs."
     shapes = {"x": (m, k), "w": (k, n), "y": (m, n)}  # @hide
     figure(rectangles([shapes], {"x": BLUE, "w": GREEN, "y": GOLD}), caption=r"""
         The two matrices and their product to scale. The width of `x` is the height of `w`, the axis
         that both share; `y` has the height of one and the width of the other.
     """, alt="A wide rectangle, a narrow one twice as high, and a third as high as the first and as narrow as the second.")
-    question("A product of a matrix of `(m, 64)` numbers and one of `(64, 8)` takes `102400` FLOPs. What is `m`?",
-             answer=102400 // flops(lambda: torch.ones(1, 64) @ torch.ones(64, 8)),
-        check=next(m for m in range(999) if 2 * m * 64 * 8 == 102400),
-        wrong={
-            "The additions are missing.": 200,
-        },
-        hint="How many FLOPs does a single row take?",
-        why="A row takes `2 * 64 * 8 = 1024` FLOPs, and `102400` FLOPs are enough for `100` rows.")
+    question(r"""
+        A matrix of ones has `100` rows and `64` columns, and another one has `64` rows and `8`
+        columns. How many entries has their product, and what is each of them? Give two numbers.
+    """, answer=[(torch.ones(100, 64) @ torch.ones(64, 8)).numel(), (torch.ones(1, 64) @ torch.ones(64, 1)).item()],
+        check=[100 * 8, 64.0],
+        hint="Which axis is in both matrices, and which axes are left?",
+        why=r"""
+            An entry belongs to one of `100` rows and one of `8` columns, which makes `800`. Each
+            adds up `64` products of `1 * 1`, since the axis of `64` is the one that both share.
+        """)
 
 
 def a_batched_product_is_one_folded_product() -> None:
@@ -810,6 +804,7 @@ def the_order_in_the_parentheses_matters() -> None:
         """)
 
 
+@aside
 def heads_share_a_small_matrix() -> None:
     """Splitting an axis into heads makes a product cheaper."""
     note(r"""

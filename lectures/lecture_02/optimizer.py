@@ -236,9 +236,8 @@ def momentum_is_a_decayed_sum() -> None:
     assert set(averaged) == {1.0}, \
         "With dampening, it would be an average of ones."  # @hide
     misbelief("Momentum is SGD with an exponential average of the gradients.", rf"""
-        PyTorch keeps a sum and no average. If the gradient is always one, an average stays at one,
-        and the steps keep their length. The sum grows, and the steps get {lengths[-1]:.0f} times as
-        long.
+        PyTorch keeps a sum and no average. If the gradient is always one, an average stays at one.
+        The sum grows, and the steps get {lengths[-1]:.0f} times as long.
     """)
     question(r"""
         Plain SGD did well at a learning rate of `0.1`. With momentum and $\beta$ = `0.95`, which

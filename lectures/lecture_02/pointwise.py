@@ -121,6 +121,7 @@ def an_integer_tensor_turns_into_floats() -> None:
         why="A quotient is `float32`, even if it is divided by one. A `float32` takes `4` bytes.")
 
 
+@aside
 def the_flop_counter_sees_only_products() -> None:
     """PyTorch's FLOP counter counts products and reports zero for elementwise work."""
     note(r"""
@@ -240,9 +241,8 @@ def the_causal_mask_keeps_the_lower_triangle() -> None:
     assert last == [0, 0, 0, 1], \
         "With triu, the last token looks at itself alone."
     misbelief("The causal attention mask is `triu`.", rf"""
-        It is `tril`. With queries as rows, `triu` keeps the upper triangle:
-        {int(leaking[future].count_nonzero())} weights are on later tokens, and the last token looks
-        at itself alone.
+        It is `tril`. With queries as rows, `triu` puts {int(leaking[future].count_nonzero())}
+        weights on later tokens, and the last token looks at itself alone.
     """)
     figure(plot_masks(causal, leaking), caption=r"""
         Attention weights with either mask; the area of a square is its weight. Red squares are
