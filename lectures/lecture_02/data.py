@@ -190,9 +190,10 @@ def a_shared_generator_couples_what_shares_it() -> None:
     assert kept == without, \
         "With a generator for the shuffle, dropout leaves the order as it was."
     note(r"""
-        Do different libraries need different seeds, so that their numbers differ? No. From the seed
-        `0`, PyTorch, NumPy and Python compute three different numbers, because each computes in its
-        own way. Only two generators of one library repeat each other:
+        Must every source of random numbers have a seed of its own, then? Not sources in different
+        libraries. From the seed `0`, PyTorch, NumPy and Python compute three different numbers,
+        because each computes in its own way. But two generators of *one* library with the same seed
+        repeat each other:
     """)
     torch.manual_seed(0)
     np.random.seed(0)  # @unnoticed: left out: a section begins with this seed
@@ -465,8 +466,8 @@ def the_size_of_the_data_is_tokens_times_width() -> None:
     assert narrow == 2800 * GB, "With two bytes a token, the file has 2800 GB."
     assert wide == 5600 * GB, "With four bytes a token, the file has 5600 GB."
     note(r"""
-        The text itself, before it was turned into tokens, has yet another size. The report of LLaMA
-        gives it for each source of text [@touvron2023]. Here the sizes are added up:
+        The text, before it was turned into tokens, has another size. The report of LLaMA gives it
+        in GB for each of `7` sources of text [@touvron2023]. Their sum:
     """)
     text = (3300 + 783 + 328 + 83 + 85 + 92 + 78) * GB  # @inspect text as B
     assert text == 4749 * GB, "The sources of text have 4749 GB together."

@@ -1033,9 +1033,9 @@ def scaling_the_loss_saves_small_gradients() -> None:
     note(r"""
         A gradient of `1e-8` [becomes zero in `float16`](#small_values_vanish_in_float16), whose
         smallest positive number is larger. How can one train in this format? First see it happen.
-        `w` is a weight in `float32`. The model uses a `float16` copy of it, made by `w.half()`, and
-        the loss is `1e-8` times this copy. So the gradient is `1e-8`. On its way back to `w` it
-        passes through `float16`, and becomes zero:
+        `w` is a weight in `float32`. The model uses a `float16` copy of it, made by `w.half()`. The
+        loss is computed in `float32` (by `.float()`) as `1e-8` times this copy, so the gradient is
+        `1e-8`. On its way back to `w` it passes through `float16`, and becomes zero:
     """)
     w = torch.tensor([1.0], requires_grad=True)  # @unnoticed: 1.0: the gradient is the same at any weight
     (w.half().float() * 1e-8).sum().backward()  # @unnoticed: 1e-8 -> 2e-08, 1e-8 -> 5e-09, .float(): as small in float16

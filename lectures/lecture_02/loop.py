@@ -258,9 +258,7 @@ def a_batch_loss_is_noise() -> None:
     note(rf"""
         One run may be chance, so `{len(runs)}` were made, with other random numbers. On new batches
         the loss ended lower than it began in only {ended[0]} of them, although all models learned:
-        on the fixed batch it ended lower in all {ended[1]}. And from one step to the next, on new
-        batches the loss went up in {shares[0]:.0%} of all cases, on the fixed batch in
-        {shares[1]:.0%}. Both losses of the first run:
+        on the fixed batch it ended lower in all {ended[1]}. Both losses of the first run:
     """)
     figure(curves([*range(1, 11)], {"on each new batch": runs[0].batch_losses, "on the fixed batch": runs[0].losses},
                   "step", "loss"), caption="The loss of the first run in each of `10` steps: on the new batch of the step, and on the fixed batch.",

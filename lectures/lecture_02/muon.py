@@ -36,8 +36,9 @@ def muon_levels_a_gradient_with_products() -> None:
         $$X \leftarrow aX + b\,XX^TX + c\,(XX^T)^2X$$
 
         One such round turns each singular value $s$ into $as + bs^3 + cs^5$ and leaves the
-        directions as they are. `newton_schulz` does five rounds. Take a gradient `g` whose singular
-        values fall from `1` by a factor of `0.9` each, and compare:
+        directions as they are. `newton_schulz` does five rounds. `u` and `v` are random rotations,
+        so the gradient `g` below has the singular values `strengths`, which fall from `1` by a
+        factor of `0.9` each. Compare them before and after:
     """)
     u, v = (torch.linalg.qr(torch.randn(32, 32)).Q for _ in range(2))  # @unnoticed: 32: any size
     strengths = 0.9 ** torch.arange(32.0)
@@ -62,9 +63,6 @@ def muon_levels_a_gradient_with_products() -> None:
     assert round(before, 2) == 0.97, "Before, the product of the matrix with its transpose is far from the identity."  # @hide
     assert round(after, 2) == 0.34, "Afterwards, it is nearer."  # @hide
     note(r"""
-        The values are near one and not exactly one, because the factors were chosen to need few
-        rounds.
-
         PyTorch has Muon, too, and multiplies in `bfloat16`. Its first update of a matrix of zeros
         is ours, but for rounding. And what it keeps is one number for each parameter:
     """)

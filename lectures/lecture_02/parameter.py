@@ -82,12 +82,11 @@ def an_output_is_a_sum_of_many_terms() -> None:
     """Outputs of a layer grow with the root of its number of inputs."""
     note(r"""
         Before training, the weights of a layer are random numbers. How large should they be? With
-        variance `1` they are too large, and the wider the layer, the worse. The reason: an output
-        is a sum, with one term for each input, input times weight. Let inputs and weights have mean
-        `0` and variance `1`. Then each term has variance `1`. The variances of independent terms
-        add up. So with $n$ inputs an output has variance $n$, and *standard deviation*, the root of
-        the variance, $\sqrt{n}$. Here are `32` outputs of `16384` inputs. Their standard deviation
-        should be `128`:
+        variance `1` they are too large, because an output is a sum with one term for each input,
+        input times weight. Let inputs and weights have mean `0` and variance `1`. Then each term
+        has variance `1`, and the variances of independent terms add up. So with $n$ inputs an
+        output has variance $n$, and *standard deviation*, the root of the variance, $\sqrt{n}$.
+        Here are `32` outputs of `16384` inputs. Their standard deviation should be `128`:
     """)
     x, w = torch.randn(16384), torch.randn(16384, 32)
     y: Float[Tensor, "col"] = x @ w  # @inspect y

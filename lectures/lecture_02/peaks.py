@@ -173,9 +173,9 @@ def sparsity_means_two_of_every_four() -> None:
     assert 0.97 < fits / share < 1.03, \
         "Of the groups that were drawn, about 11 / 16 have two zeros or more."
     note(r"""
-        An ordinary product, without that pattern, skips no zeros at all. Otherwise a matrix of
-        nothing but zeros would take next to no time. `product_seconds` times the product of a
-        matrix with itself, on one core of this processor:
+        And does an ordinary product skip zeros? No. Otherwise a matrix of nothing but zeros would
+        take next to no time. `product_seconds` times the product of a matrix with itself, on one
+        core of this processor:
     """)
     x = torch.randn(512, 512)
     dense = product_seconds(x)  # @measure dense as s

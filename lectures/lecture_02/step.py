@@ -480,9 +480,9 @@ def small_batches_make_the_optimizer_count() -> None:
     assert round(tiny / large) == 1024, \
         "With 1024 times the rows, the update's share is 1024 times smaller."
     note(r"""
-        So the larger the batch, the less the optimizer's FLOPs count. Its *time* is another matter:
-        an update does hardly any FLOPs with each number that it reads and writes, so it
-        [waits for memory](#the_roofline_tells_waiting_from_working). Count its bytes instead.
+        So the larger the batch, the less the optimizer's FLOPs count. (Its *time* is another
+        matter: an update does hardly any FLOPs with each number that it reads and writes, so it
+        [waits for memory](#the_roofline_tells_waiting_from_working).)
     """)
     question(rf"""
         The products of this model take `{step_flops(1, 4, 2)}` FLOPs for each row of the batch, and
