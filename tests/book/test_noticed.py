@@ -8,11 +8,14 @@ import subprocess
 import time
 from collections.abc import Iterator
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
+from typing import Any
 
 import pytest
-from tests.running import LITBOOK, section, write
+from tests.running import LITBOOK, line_of, section, write
 
+from litbook.errors import LitbookError
 from litbook.mutants import forks, noticed
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="changes are tried in forked processes")
@@ -211,6 +214,27 @@ def test_a_sample_is_drawn_from_all_sections_and_runs_only_its_own(tmp_path: Pat
     }
     again, _ = noticed.try_changes(file, sample=4, seed=1)
     assert [(it.section, it.count) for it in found] == [(it.section, it.count) for it in again]
+
+
+@pytest.mark.parametrize("step", ["environment", "process.worlds"])
+def test_a_lecture_that_is_edited_meanwhile_gives_no_verdict(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    """Before it runs, when its changes have been drawn, or after."""
+    text = section("x = 2 + 1\nassert x == 3")
+    file, asked = write(tmp_path, text), attrgetter(step)(noticed)
+
+    def edited(*given: Any, **more: Any) -> Any:
+        file.write_text(text.replace("2 + 1", "3"))
+        return asked(*given, **more)
+
+    monkeypatch.setattr(f"litbook.mutants.noticed.{step}", edited)
+    with pytest.raises(LitbookError) as caught:
+        noticed.try_changes(file, sample=5)
+    assert str(caught.value) == (
+        f"lecture_sample.py:{line_of(text, '2 + 1')}:1: edited while its changes were tried: from this line on "
+        "it is another text\n    x = 3\n    ^\n    run again, and save nothing meanwhile"
+    )
 
 
 def test_forks_run_side_by_side_and_each_has_its_own_patience() -> None:

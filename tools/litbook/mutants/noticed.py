@@ -32,7 +32,7 @@ from typing import Any
 
 from msgspec import structs
 
-from litbook.errors import LitbookError
+from litbook.errors import LitbookError, Place, Problem
 from litbook.mutants import forks, same
 from litbook.mutants.changes import Change, Excuse, changes
 from litbook.probe.instrument import instrument_files
@@ -91,6 +91,7 @@ class _Plan:
 
     place: model.Environment
     owner: run.Owner | None
+    texts: dict[str, str]
     until: float
     sections: int
     seed: int
@@ -114,6 +115,7 @@ def try_changes(
     sections run in which one stands. On the CPU only, as a GPU does not survive a fork.
     """
     lecture = source.usable(path, sections)
+    texts = {file.path: file.text for file in lecture.files}
     drawn: dict[str, list[int]] | None = None
     if sample is not None:
         here = [i for i in lecture.order if needs(lecture.functions[i].requires).is_plain]
@@ -134,7 +136,7 @@ def try_changes(
             not asked or not asked.isdisjoint(above)
         )
     at_once = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    plan = _Plan(environment(path, "cpu", 0), owner, until, count, seed, drawn, at_once)
+    plan = _Plan(environment(path, "cpu", 0), owner, texts, until, count, seed, drawn, at_once)
     with forks.one_thread():
         record = run.run(path, sections=sections, device="cpu", recorded_by=partial(_Changing, plan))
     tried = list(plan.tried.values())
@@ -148,6 +150,7 @@ def try_changes(
             "seed": seed,
             "sample": drawn,
             "path": str(path),
+            "texts": texts,
         }
         answer = process.answer(path, "litbook.mutants.noticed:on_ranks", **given)
         several, text = pickle.loads(
@@ -157,13 +160,28 @@ def try_changes(
         unchanged = encoding.loads(text, "what the ranks left")
         entries = {section.key: section for section in unchanged.sections if section.key in keys}
         record = structs.replace(record, sections=tuple(entries.get(s.key, s) for s in record.sections))
+    _unedited(source.usable(path), texts)
     return tried, record
+
+
+def _unedited(lecture: Lecture, texts: dict[str, str]) -> None:
+    """Raises `LitbookError` at the first line that is not in `texts`, of which the changes were made."""
+    for file in lecture.files:
+        lines = itertools.zip_longest(texts.get(file.path, "").split("\n"), file.text.split("\n"))
+        for number, (was, now) in enumerate(lines, 1):
+            if was != now:
+                what = "edited while its changes were tried: from this line on it is another text"
+                place = Place(file.path, number, 1, now or "")
+                raise LitbookError(
+                    str(Problem("edited", what, place, "run again, and save nothing meanwhile"))
+                )
 
 
 def on_ranks(
     owner: Desk,
     *,
     path: str,
+    texts: dict[str, str],
     ranks: int,
     keys: list[str],
     seconds: float | None,
@@ -175,6 +193,7 @@ def on_ranks(
     lecture, until = launcher.lecture, _now() + (float("inf") if seconds is None else seconds)
     done, whole = list[Tried](), launcher.joined(keys, {"change": None}, LAUNCH)
     for number, key in enumerate(keys):
+        _unedited(source.usable(launcher.path), texts)
         share = _now() + (until - _now()) / (len(keys) - number)
         start, was = _now(), launcher.joined([key], {"change": None}, LAUNCH)
         took = _now() - start
@@ -300,6 +319,7 @@ class _Changing(Recorder):
     """A recorder that runs a section again and again, in forks."""
 
     def __init__(self, plan: _Plan, lecture: Lecture, listener: Listener | None) -> None:
+        _unedited(lecture, plan.texts)
         super().__init__(lecture, listener)
         self.plan = plan
         self.again = False  # whether this is a fork, where a section runs again
