@@ -28,15 +28,16 @@ from .tensor_parallel import FeedForward, all_reduce_bytes, gradients, slices
 def all_together() -> None:
     """All together."""
     note(r"""
-        Large runs use several ways of sharing at once. The ranks form a *mesh*, a grid with an axis
-        for each way. Two cards then talk along one axis about weights, and along another about
-        tokens. Which axis should be how long? That follows from what each link carries in a second,
+        Large runs share their work in several ways at once. The ranks form a *mesh*, a grid with an
+        axis for each way. Two cards then talk along one axis about weights, and along another about
+        tokens. How long should each axis be? That follows from what each link carries in a second,
         and from what a card holds.
     """)
     one_axis_carries_weights_the_other_tokens()
     the_axes_multiply()
     experts_lie_inside_the_axis_data()
-    tokens_hide_weights_and_width_hides_tokens()
+    enough_tokens_hide_the_weights()
+    enough_width_hides_the_tokens()
     a_search_finds_a_published_layout()
     a_thousand_ranks_can_be_simulated()
 
@@ -76,13 +77,17 @@ def shard(model: nn.Sequential, mesh: DeviceMesh) -> None:
 def one_axis_carries_weights_the_other_tokens() -> None:
     """On a mesh, one axis carries weights, and the other one tokens."""
     note(r"""
-        A *mesh* is a grid of ranks. Here it has two rows and two columns. The two ranks of a row
-        have the same tokens and share each matrix product: this is the axis *tensor*. The two ranks
-        of a column have different tokens and the same slice of the weights, of which each keeps
-        half, by FSDP: this is the axis *data*. So a rank has one neighbor along each axis, and one
-        across the corner. Who sends how much to whom, for a small batch and for a large one?
-        `feed_forward_layers` makes feed-forward layers with the same weights on every rank, and
-        `shard` cuts them along both axes:
+        A *mesh* is a grid of ranks. Here it has two rows and two columns: ranks 0 and 1 are the
+        first row, ranks 2 and 3 the second.
+
+        - The two ranks of a row have the same tokens and share each matrix product. This is the
+          axis *tensor*.
+        - The two ranks of a column have different tokens and the same slice of the weights, of
+          which each keeps half, by FSDP. This is the axis *data*.
+
+        So a rank has one neighbor along each axis, and one across the corner. Who sends how much to
+        whom, for a batch of `64` rows and for one of `1024`? `feed_forward_layers` makes two layers
+        with the same weights on every rank, and `shard` cuts them along both axes:
     """)
     rank = dist.get_rank()
     mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("data", "tensor"))
@@ -116,18 +121,22 @@ def one_axis_carries_weights_the_other_tokens() -> None:
     diagonal = [sent[corner] for sent in mine.values()]
     assert diagonal == [0, 0], "Across the corner, nothing is sent."  # @zero: no axis joins them
     figure(plot_traffic({f"a batch of {batch}": table for batch, table in talk.items()}),
-        caption="Bytes from each rank to each in one step. The first two ranks share products, and so do the last two.",
+        caption=r"""
+            Bytes from each rank (row) to each other rank (column) in one step. Ranks 0 and 1 share
+            products, and so do ranks 2 and 3.
+        """,
         alt=r"""
             Two tables of four by four cells. In both, ranks two apart exchange the same number of
             bytes. Ranks next to each other exchange few with the small batch, and most with the
             large one.
         """)
     note(r"""
-        Two ranks in an all-reduce send each other half a tensor twice. Four all-reduces of the
-        tokens come out of two layers: one forward in each, and two backward in the second. (The
-        first has no one to hand a gradient to.) FSDP gathers a layer's weights twice and adds up
-        its gradients once,
-        [which costs gloo as much as an all-reduce](#a_ring_sends_less_than_twice_the_tensor):
+        Where do these bytes come from? Along the axis tensor, tokens are all-reduced: forward once
+        in each of the two layers, and backward twice in the second layer, for `gate` and for `up`.
+        (The first layer has no layer below it that needs a gradient.) Along the axis data, FSDP
+        gathers a layer's weights twice and adds up its gradients once,
+        [which costs gloo as much as an all-reduce](#a_ring_sends_less_than_twice_the_tensor). Each
+        rank's slice is half of the model:
     """)
     sizes = [batch // 2 * 128 * 4 for batch in talk]  # bytes of the tokens
     by_formula = [4 * all_reduce_bytes(size, 2) for size in sizes]  # @inspect by_formula as B
@@ -140,9 +149,11 @@ def one_axis_carries_weights_the_other_tokens() -> None:
     assert 1 < ratio < 1.02, \
         "Weights take two all-gathers and an all-reduce of half the model, and headers."
     question(r"""
-        From which batch on does this model send more along the axis tensor than along the axis
-        data? Let FSDP send `983040` bytes and each row of the batch `1024`.
+        In a step, each rank of such a mesh sends `983040` bytes of weights along the axis data, for
+        any batch. Along the axis tensor it sends `1024` bytes for each row of the batch. For how
+        many rows does it send as much along both axes?
     """, answer=983040 / 1024, check=(gathers + sums) / (by_formula[0] / 64), unit="rows",
+        hint="Which of the two grows with the batch?",
         why="Weights take the same bytes for any batch, and each row adds `1024` bytes along the axis tensor: `983040 / 1024`.")
 
 
@@ -184,12 +195,15 @@ def the_axes_multiply() -> None:
     """In a layout the axes multiply to the number of cards."""
     note(r"""
         The report on Llama 3 says in a table how the 405B model was trained [@llama3]: first on
-        `8192` cards, then on `16384`, at last with long texts. For each it gives a *layout*, the
-        lengths of four axes: tensor (ranks that share a product), context (ranks that share a
-        text), stages (of a pipeline) and data (ranks with tokens of their own). `LLAMA_3` holds the
-        three layouts. What follows from the lengths? Their product should be the number of cards.
-        And the tokens of a step are those of a sequence, times the sequences of a rank, times the
-        ranks along the axis data:
+        `8192` cards, then on `16384`, at last on `16384` with long texts. For each it gives a
+        *layout*, the lengths of four axes: tensor (ranks that share a product), context (ranks that
+        share a text), stages (of a pipeline) and data (ranks with tokens of their own). `LLAMA_3`
+        holds the three layouts.
+
+        What follows from the lengths? Each card has one place along each axis, so their product is
+        the number of cards. And only along the axis data are tokens different. So the tokens of a
+        step are those of a sequence, times the sequences of a rank, times the ranks along the axis
+        data:
     """)
     cards = [layout.cards for layout in LLAMA_3]  # @inspect cards
     assert cards == [8192, 16384, 16384], \
@@ -197,6 +211,19 @@ def the_axes_multiply() -> None:
     tokens = [layout.tokens for layout in LLAMA_3]  # @inspect tokens
     assert tokens == [2**24] * 3, \
         "With each layout, a step has 16 million tokens."
+    note(r"""
+        Some copies of the report print four ranks along the axis data in the last row, others
+        eight. The product tells which is right:
+    """)
+    misprinted = math.prod([8, 16, 16, 4])  # @inspect misprinted
+    assert 2 * misprinted == 16384, \
+        "With four ranks there would be half the cards, so it has to be eight."
+    note(r"""
+        How well do these layouts use their cards? The report gives the FLOP/s that each card
+        reached. Over the peak of an H100, that is the *MFU*. In a pipeline of $G$ stages with $\mu$
+        microbatches, ranks wait in a share of $(G-1)/(\mu+G-1)$ of the time, the *bubble* of
+        [@eq:bubble]. Let a microbatch be one sequence:
+    """)
     mfu = [layout.reached / PEAK for layout in LLAMA_3]  # @inspect mfu as %
     printed = [0.43, 0.41, 0.38]
     difference = max(abs(ours - theirs) for ours, theirs in zip(mfu, printed))  # @inspect difference as %
@@ -212,35 +239,31 @@ def the_axes_multiply() -> None:
     ]
     note("| cards | tensor | context | stages | data | MFU | bubble |\n|--:|--:|--:|--:|--:|--:|--:|\n" + "\n".join(rows))
     note(r"""
-        (MFU is the reported rate over the peak of a card. The bubble, the share of time in which a
-        rank of a pipeline waits, is that of [@eq:bubble] with one sequence in a microbatch. The run
-        had less, because it [interleaved its stages](#more_pieces_wait_less).) Some copies of that
-        table print four ranks along the axis data in the last row, others eight. The product tells
-        which is right:
+        The run lost less than this bubble, because it
+        [interleaved its stages](#more_pieces_wait_less).
     """)
-    misprinted = math.prod([8, 16, 16, 4])  # @inspect misprinted
-    assert 2 * misprinted == 16384, \
-        "With four ranks there would be half the cards, so it has to be eight."
     question(r"""
-        `4096` cards, `8` along the axis tensor and `8` stages. Each rank along the axis data takes
-        `16` sequences of `8192` tokens. How many tokens has a step?
+        A run has `4096` cards, `8` along the axis tensor, `8` stages, and all others along the axis
+        data. Each rank along the axis data takes `16` sequences of `8192` tokens. How many tokens
+        has a step?
     """, answer=4096 // (8 * 8) * 16 * 8192, check=Layout(8, 1, 8, 64, 8192, 16, 0).tokens, unit="tokens", within=0.02,
+        hint="How many ranks are there along the axis data?",
         why="`4096 / (8 * 8) = 64` ranks along the axis data take `16` sequences of `8192` tokens each. Ranks along the other axes share these tokens.")
 
 
+@aside
 def experts_lie_inside_the_axis_data() -> None:
     """Experts are no axis of their own: the cards that share them have tokens of their own."""
     note(r"""
-        A model with *experts* has many feed-forward parts in each layer, and a token goes through a
-        few of them. DeepSeek-V3 was trained on `2048` cards with `16` stages of a pipeline, experts
-        spread over `64` cards, and no tensor parallelism [@deepseek-v3]. The
-        [axes of a layout multiply](#the_axes_multiply) to the number of cards. `16` stages times
-        `64` cards are half of the cards. Are there two ranks along the axis data, then, the ranks
-        with tokens of their own?
+        The [axes of a layout multiply](#the_axes_multiply) to the number of cards. DeepSeek-V3 was
+        trained on `2048` cards, with `16` stages of a pipeline, and with experts spread over `64`
+        cards [@deepseek-v3]. (A model with *experts* has many feed-forward parts in each layer, and
+        a token goes through a few of them.) `16` times `64` is half of the cards. So are there two
+        ranks along the axis data, the ranks with tokens of their own?
 
-        No. The cards of a stage that share the experts do not share tokens: each has tokens of its
+        No. The cards that share the experts of a stage do not share tokens: each has tokens of its
         own, and sends them to the experts. So each card of a stage is a rank along the axis data.
-        Experts are spread over some of these ranks, so their axis lies *inside* the axis data:
+        The axis of the experts lies *inside* the axis data:
     """)
     beside = 2048 // 16  # @inspect beside
     assert beside == 128, \
@@ -249,7 +272,7 @@ def experts_lie_inside_the_axis_data() -> None:
     assert copies == 2, "Among these, there are two copies of each expert."
     misbelief("The axes data, stages and experts multiply to the number of cards.", rf"""
         Only data and stages do: {beside} times `16`. The cards that share the experts are among the
-        {beside} of a stage, which have {copies} copies of its experts.
+        {beside} of a stage. These hold {copies} copies of each expert.
     """)
     question(r"""
         A run has `1024` cards, `8` stages and no tensor parallelism. The experts of a stage are
@@ -267,15 +290,16 @@ NETWORK = 400e9 / 8  # bytes a second between computers: a card has 400 Gbit/s [
 
 
 @requires("linux, ranks=4")
-def tokens_hide_weights_and_width_hides_tokens() -> None:
-    """FSDP's traffic hides behind enough tokens, that of tensor parallelism behind enough width."""
+def enough_tokens_hide_the_weights() -> None:
+    """With enough tokens on each rank, FSDP's traffic takes no time."""
     note(r"""
         In FSDP each of $G$ ranks keeps a shard of the weights, and gathers the weights of a layer
         before it runs the layer. While a card computes one layer, the weights of the next can
         arrive. If they arrive in time, the traffic costs no time: it *hides*. When do they?
-        Forward, a weight takes $2$ FLOPs for each of $T$ tokens. It has $w$ bytes. One shard is
-        there already, so a share of $(G-1)/G$ has to arrive. For each byte that is sent, a card
-        therefore computes
+
+        Forward, each weight takes $2$ FLOPs for each of $T$ tokens, and it has $w$ bytes. A share
+        of $(G-1)/G$ of the weights has to arrive, because the rank has its own shard already. So
+        for each byte, a card computes
 
         [@eq:hide]: $$
         \frac{\text{FLOPs}}{\text{byte}} = \frac{2\,T}{w} \cdot \frac{G}{G-1}
@@ -283,7 +307,7 @@ def tokens_hide_weights_and_width_hides_tokens() -> None:
 
         More tokens give each byte more time to arrive. Here both are counted, FLOPs and bytes, with
         $w = 4$ in `float32`. `feed_forward_layers` makes four layers, and `shard` applies FSDP to
-        them:
+        them on four ranks:
     """)
     ranks = dist.get_world_size()
     model = feed_forward_layers(4, 128, 320)
@@ -304,14 +328,14 @@ def tokens_hide_weights_and_width_hides_tokens() -> None:
         {PEAK / 1e12:.0f} teraFLOPs a second. Inside a computer its NVLink sends {NVLINK / 1e9:.0f}
         GB/s [@nvidia-hopper]. Between computers, Llama 3's network sends {NETWORK / 1e9:.0f} GB/s
         [@llama3]. In `bfloat16`, where $w$ = `2`, and with many ranks, the formula gives one FLOP
-        per byte for each token. So the tokens that each rank needs are the FLOPs that a card
-        computes while one byte is sent.
+        per byte for each token. So a rank needs as many tokens as a card computes FLOPs while it
+        sends one byte: `near` over NVLink, `far` over the network.
 
         How many tokens had a card that trained Llama 3 [@llama3]? `LLAMA_3[0]` is the layout of its
-        first run. `alone` is for FSDP on all cards, where each has tokens of its own. `shared` is
-        for the layout as it was used. In it only the ranks along the axis *data* have tokens of
-        their own. The cards of such a rank have the same tokens: they share each matrix product
-        (the axis *tensor*) or hold different layers (the axis *stages*, of a pipeline):
+        first run. `alone` is what each card would have with FSDP on all cards. `shared` is what a
+        rank along the axis *data* has in the layout as it was used. The cards of such a rank work
+        on the same tokens: they share each matrix product (the axis *tensor*) or hold different
+        layers (the axis *stages*):
     """)
     near, far = PEAK / NVLINK, PEAK / NETWORK  # @inspect near as tokens, far as tokens
     assert (round(near), round(far)) == (2199, 19790), \
@@ -323,28 +347,50 @@ def tokens_hide_weights_and_width_hides_tokens() -> None:
     assert 13 * far < shared < 14 * far, \
         "A rank along the axis data has more than enough."
     note(r"""
-        So fewer ranks divide the tokens of a step, and each rank has more. That is one reason for
-        the axes tensor and stages.
+        With FSDP on all cards, a step would wait for the network, because each card has too few
+        tokens. In the layout as it was used, fewer ranks divide the tokens of a step, and each has
+        more than enough. That is one reason for the axes tensor and stages.
+    """)
+    question(r"""
+        A rank sends `100` GB/s and computes `400` teraFLOPs a second. From how many tokens on each
+        rank does the forward traffic of FSDP hide, in `bfloat16` and with many ranks?
+    """, answer=400e12 / 100e9, check=400e12 * 2 / 100e9 / 2, unit="tokens", within=0.02,
+        hint="How many FLOPs does the card compute while it sends one byte?",
+        why="With `2` bytes a weight and many ranks, there is one FLOP per byte for each token. The card computes `400e12 / 100e9 = 4000` FLOPs while it sends a byte.")
 
-        And tensor parallelism? Each block does two all-reduces forward, one after attention and one
-        after the feed-forward part. Its FLOPs and its bytes both grow with the tokens, so tokens
-        cancel. What counts are the weights of a block over its width. Here are the FLOPs per byte
-        forward, for one token in a block of Llama-3-405B. Eight cards share its weights, `BLOCK`.
-        `all_reduce_bytes` gives what a card sends in one all-reduce of a token, which has `WIDTH`
-        numbers of `2` bytes:
+
+def enough_width_hides_the_tokens() -> None:
+    """With enough width, the traffic of tensor parallelism takes little time."""
+    note(r"""
+        In tensor parallelism, ranks share each matrix of a block, and all-reduce the tokens: twice
+        forward, once after attention and once after the feed-forward part. How much does a card
+        compute for each byte that it sends? FLOPs and bytes both grow with the number of tokens, so
+        that number cancels, and one token is enough to tell. Take a block of Llama 3's 405B model
+        [@llama3], with `BLOCK` weights, shared by `8` cards. A weight takes `2` FLOPs for a token.
+        A token has `WIDTH` numbers of `2` bytes. `all_reduce_bytes` gives what a card sends to
+        all-reduce it:
     """)
     sent = 2 * all_reduce_bytes(WIDTH * 2, 8)  # @inspect sent as B
     inside = 2 * BLOCK / 8 / sent  # @inspect inside as FLOP/B
+    near, far = PEAK / NVLINK, PEAK / NETWORK  # @inspect near as FLOP/B, far as FLOP/B
     assert near < inside < far, \
-        "That is enough for NVLink, and not for the network."
+        "A card computes more than NVLink asks for, and less than the network does."
+    note(rf"""
+        Is that enough? While an H100 sends one byte, it could compute {near:,.0f} FLOPs over
+        NVLink, the link inside a computer [@nvidia-hopper], and {far:,.0f} over the network between
+        computers [@llama3]. So over NVLink sending takes less time than computing, and over the
+        network more. Therefore the cards that share products stand in one computer. But a block
+        waits for each all-reduce, so the time of sending is added to that of computing:
+    """)
     exposed = near / inside  # @inspect exposed as %
     assert 0.31 < exposed < 0.32, \
         "Not hidden, the traffic over NVLink adds nearly a third to the computing time."
     figure(plot_hiding(
             {t: 2 * t / 2 for t in (256, 2**22)}, inside,
             {"the network asks for this": far, "NVLink asks for this": near},
-            {"FSDP alone": alone, "with tensor and stages": shared}),
-        caption="FLOPs for each byte that is sent. Above a dashed line the traffic hides behind computing.",
+            {"FSDP alone": LLAMA_3[0].tokens / LLAMA_3[0].cards,
+             "with tensor and stages": LLAMA_3[0].tokens / LLAMA_3[0].data}),
+        caption="How many FLOPs a card of `LLAMA_3[0]` computes for each byte that it sends. Above a dashed line, sending takes less time than computing.",
         alt=r"""
             Over the tokens at each rank, the line of FSDP's weights rises as fast as they do, and
             that of tensor parallelism's tokens is flat. FSDP alone lies just below what NVLink asks
@@ -355,10 +401,13 @@ def tokens_hide_weights_and_width_hides_tokens() -> None:
         cards along the axis.
     """)
     question(r"""
-        A rank sends `100` GB/s and computes `400` teraFLOPs a second. From how many tokens on each
-        rank does the forward traffic of FSDP hide, in `bfloat16` and with many ranks?
-    """, answer=400e12 / 100e9, check=400e12 * 2 / 100e9 / 2, unit="tokens", within=0.02,
-        why="With `2` bytes a weight and many ranks, there is one FLOP per byte for each token. The card computes `400e12 / 100e9 = 4000` FLOPs while it sends a byte.")
+        A block has `850` million weights and the width `8192`, and `8` cards share it. Forward,
+        each card all-reduces a token twice, and an all-reduce sends `2 * 7/8` times the bytes of
+        the token, which has `2` for each number. How many FLOPs does a card compute for each byte?
+    """, answer=2 * 850e6 / 8 / (2 * all_reduce_bytes(8192 * 2, 8)), check=850e6 / (4 * 7 * 8192), unit="FLOP/B", within=0.02,
+        wrong={"Each card has an eighth of the weights only.": 2 * 850e6 / (2 * 2 * 7 / 8 * 8192 * 2)},
+        hint="How many FLOPs does one token take on a card, and how many bytes are two all-reduces of it?",
+        why="A token takes `2 * 850e6 / 8` FLOPs on a card. Two all-reduces of its `16384` bytes send `2 * 2 * 7/8 * 16384 = 57344` bytes. The ratio is about `3706`.")
 
 
 def layouts(cards: int, sequences: int) -> Iterator[Layout]:
@@ -409,13 +458,16 @@ def card_bytes(layout: Layout, kept: int) -> float:
 def a_search_finds_a_published_layout() -> None:
     """Of all layouts that fit, a simple estimate picks the one of Llama 3."""
     note(r"""
-        Which layout is the fastest that fits? Put the counts of this lecture together.
-        `step_seconds` estimates the time of a step: arithmetic at the peak, and the all-reduces of
-        tensor parallelism, which nothing hides; the bubble of the pipeline stretches both; FSDP
-        costs what does not hide behind the arithmetic. `card_bytes` estimates what a card holds:
-        weights, its shards of the rest, and the activations of all microbatches that the schedule
-        `1F1B` keeps. Try all layouts in powers of two for `16384` cards and `2048` sequences of
-        `8192` tokens:
+        Llama 3's 405B model was trained on `16384` cards, with `2048` sequences of `8192` tokens in
+        a step [@llama3]. A layout says how many cards share products (tensor), how many stages the
+        pipeline has, and how many ranks have tokens of their own (data). Which layout is the
+        fastest that fits? We try all in powers of two, and put the counts of this lecture together.
+
+        `step_seconds` estimates the time of a step. It adds the arithmetic at the peak and the
+        all-reduces of tensor parallelism, which nothing hides. The bubble of the pipeline stretches
+        both. FSDP costs what does not hide behind the arithmetic. `card_bytes` estimates what a
+        card holds: weights, its shards of the rest, and the activations of all microbatches that
+        the schedule `1F1B` keeps. `ranked` sorts the layouts that fit, the fastest first:
     """)
     tried = [*layouts(16384, 2048)]
     published = Layout(8, 1, 16, 128, 8192, 16, 0.0)
@@ -437,11 +489,11 @@ def a_search_finds_a_published_layout() -> None:
         "Two others are nearly as fast, within 3 %."
     assert 1.3 < fourth / fastest < 1.4, "The next one takes a third longer."
     note(r"""
-        How much is that worth? The layouts that are close have more stages and as many cards along
-        the axis tensor. More than eight there would have to use the network. The answer hangs on
-        memory. Above, the feed-forward part keeps three rows of its hidden width for each token:
-        `gate`, `up`, and the input of `down`. If it kept only two, or four as in
-        [the block that we counted](#lecture_03.the_block_of_today_keeps_other_tensors):
+        The layouts that come close have more stages and as many cards along the axis tensor. More
+        than eight cards there would have to use the network. But the answer depends on memory.
+        Above, the feed-forward part keeps three rows of its hidden width for each token: `gate`,
+        `up`, and the input of `down`. What if it kept only two, or four as in
+        [the block that we counted](#lecture_03.the_block_of_today_keeps_other_tensors)?
     """)
     leaner, fuller = ranked(2), ranked(4)
     place = leaner.index(published) + 1  # @inspect place
@@ -452,7 +504,7 @@ def a_search_finds_a_published_layout() -> None:
     assert 1.05 < too_much < 1.1, "It is too large by 5 to 10 %."
     misbelief("The best layout follows from the model.", r"""
         It follows from the model, the links and the memory together. A few bytes more or less for
-        each token move it.
+        each token change it.
     """)
     note(r"""
         How good is the estimate? The report gives the rate that each card reached, which gives the
@@ -479,17 +531,18 @@ def a_search_finds_a_published_layout() -> None:
 def a_thousand_ranks_can_be_simulated() -> None:
     """Shapes and counts need no second rank: a thousand can be simulated in one process."""
     note(r"""
-        Who has no thousand cards can still see what each would hold. PyTorch has a process group
-        that says it has `1024` ranks and sends nothing. Collectives return at once with tensors of
-        the right shape. What is in them is made up:
+        Who has no thousand cards can still see what each of them would hold. PyTorch has a process
+        group that says it has `1024` ranks, and sends nothing. Its collectives return at once, with
+        tensors of the right shape. Their values are made up:
     """)
     ranks = dist.get_world_size()  # @inspect ranks
     ones = torch.ones(4)
     dist.all_reduce(ones)
     assert ones.sum() == 4, "After the all-reduce, nothing has been added."
     note(r"""
-        So no value can be trusted, and every count can. Four layers on a mesh of `128` by `8`, cut
-        by FSDP and by tensor parallelism:
+        So no value can be trusted, but every count can. We cut four feed-forward layers on a mesh
+        of `128` by `8` ranks: their state by FSDP along the axis data, and their products along the
+        axis tensor:
     """)
     mesh = init_device_mesh("cpu", (128, 8), mesh_dim_names=("data", "tensor"))
     model = feed_forward_layers(4, 1024, 4096)
@@ -510,9 +563,10 @@ def a_thousand_ranks_can_be_simulated() -> None:
     assert sorted(counts.values()) == [4, 4 * 2, 4 + 4 * 2], \
         "A step has 4, 8 and 12 collectives of three kinds."
     note(r"""
-        For each layer one reduce-scatter of gradients, all-gathers of weights forward and backward,
-        and all-reduces of tokens: one forward, and one backward for each of the two matrices that
-        read them. None of these numbers depends on how many ranks there are.
+        For each layer there are one reduce-scatter of gradients, two all-gathers of weights,
+        forward and backward, and three all-reduces of tokens: one forward, and backward one for
+        each of the two matrices that read them. None of these numbers depends on how many ranks
+        there are.
     """)
     question(r"""
         The model has `4` layers, each with `3` matrices of `1024` by `4096` weights in `float32`.
