@@ -19,9 +19,10 @@ from .tensor_parallel import ROUNDING, FeedForward
 def expert_parallelism() -> None:
     """Expert parallelism."""
     note(r"""
-        A model of experts has many feed-forward parts in each layer, and a router that picks a few
-        of them for each token. Let each rank keep some of the experts, whole. Then it is not the
-        weights that travel, but the tokens: to the experts that were picked, and back.
+        A model of experts has many feed-forward parts, the *experts*, in each layer, and a router
+        that picks a few of them for each token. Let each rank keep some of the experts, whole. Then
+        it is not the weights that travel, but the tokens: to the experts that were picked, and
+        back.
     """)
     the_router_decides_the_bytes()
     the_step_waits_for_the_fullest_rank()
@@ -99,12 +100,15 @@ def all_experts() -> list[FeedForward]:  # @stepover
 def the_router_decides_the_bytes() -> None:
     """Tokens go to their experts and come back, so the router decides how many bytes are sent."""
     note(r"""
-        There are eight experts, two on each of four ranks. Each rank has `512` tokens of its own.
-        For each token, the router picks two experts, which may be on any rank. So a rank makes two
-        copies of each token, sorts the copies by expert, and sends each to the rank of its expert.
-        This is an all-to-all. Each rank runs its experts on what came. A second all-to-all brings
-        the results back. `through_experts` does all that and returns the results, and how many
-        copies go to each rank and come from it; `in_one_process` computes the same in one place:
+        In a layer there are eight experts, feed-forward parts of which each of four ranks keeps
+        two. Each rank has `512` tokens of its own. For each token, the router picks two experts,
+        which may be on any rank. So a rank makes two copies of each token, and sends each copy to
+        the rank of its expert. This is an all-to-all. Each rank runs its experts on what came. A
+        second all-to-all brings the results back.
+
+        `through_experts` does all that. It returns the results, how many copies this rank sent to
+        each rank (`going`), and how many came from each (`coming`). `in_one_process` computes the
+        same in one place:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     experts, router = all_experts(), Router(64, 8)
@@ -124,7 +128,7 @@ def the_router_decides_the_bytes() -> None:
     """)
     flow = from_all_ranks(going)  # @inspect flow
     assert sum(map(sum, flow)) == 2 * 512 * ranks, \
-        "There are two copies of each token."
+        "There are two copies of each of the 4 * 512 tokens."
     size = x[0].nbytes  # @inspect size as B
     away = sum(going) - going[rank]  # @inspect away
     for_others = sum(coming) - coming[rank]  # @inspect for_others
@@ -132,7 +136,10 @@ def the_router_decides_the_bytes() -> None:
     assert wire.sent - moved == 27 * HEADER + 3 * 2 * 8, \
         "A rank sends both, 27 headers, and how many copies come for each of 6 experts."
     figure(plot_traffic({"copies of tokens": flow}),
-        caption="How many copies of each rank (row) went to the experts of each rank (column). On the diagonal are those that stayed.",
+        caption=r"""
+            How many copies of each rank's tokens (row) went to the experts of each rank (column).
+            On the diagonal are those that stayed.
+        """,
         alt="A table of four by four cells with a number in each, all of nearly the same shade.")
     note(r"""
         If the experts are picked evenly, a share of $(G-1)/G$ of the copies leaves. With $k$
@@ -149,8 +156,9 @@ def the_router_decides_the_bytes() -> None:
     assert math.isclose(leaving, (ranks - 1) / ranks, rel_tol=0.03), \
         "Three quarters of the copies leave, as the formula says."
     misbelief("More experts send more.", r"""
-        They send no more, if a token still goes to as many of them. More experts take more memory,
-        and each of them gets fewer tokens. With `32` experts:
+        They send no more, because a token still goes to as many of them, two in this layer. More
+        experts take more memory, and each of them gets fewer tokens. With `32` experts, eight on
+        each rank:
     """)
     many = torch.arange(32)
     _, picked = Router(64, len(many))(x)
@@ -161,11 +169,12 @@ def the_router_decides_the_bytes() -> None:
     assert 0.74 < still < 0.76, \
         "With 32 experts, three quarters of the copies leave, too."
     question(r"""
-        A layer of DeepSeek-V3 sends each token to `8` experts, spread over `64` cards
-        [@deepseek-v3]. A card has `4096` tokens of width `7168`. How many bytes does it send
-        forward in `bfloat16`, if experts are picked evenly and each copy is sent by itself?
+        A layer sends each token to `8` experts, which are spread evenly over `64` cards. A card has
+        `4096` tokens of `7168` numbers, in `bfloat16`. How many bytes does it send forward, copies
+        and results together?
     """, answer=2 * 63 / 64 * 8 * 4096 * 7168 * 2, check=2 * (8 * 4096 - 8 * 4096 / 64) * 7168 * 2, unit="B", within=0.05,
         wrong={"Results come back, too.": 63 / 64 * 8 * 4096 * 7168 * 2},
+        hint="How many copies does the card make, and what share of them leaves?",
         why="Each token has `8` copies, of `7168` numbers of `2` bytes, and `63` of `64` leave. The results come back, which doubles it: nearly a gigabyte in each layer.")
 
 
@@ -173,9 +182,11 @@ def the_router_decides_the_bytes() -> None:
 def the_step_waits_for_the_fullest_rank() -> None:
     """If a router has a favorite, one rank gets most of the tokens, and all wait for it."""
     note(r"""
-        Nothing forces a router to be even. Let it favor one expert: a constant is added to the
-        scores of the first. Which rank now has how much to do? Count the copies that arrive, and
-        the FLOPs of the experts:
+        Each of four ranks keeps two of eight experts. A router sends each token to two experts, and
+        nothing forces it to use all alike. Let it favor the first expert: a constant is added to
+        its scores. How much does each rank then have to compute? We run the layer with an even
+        router and with this one. `flows` has the copies of tokens from each rank to each, and
+        `work` the FLOPs of each rank's experts:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     experts = all_experts()
@@ -193,26 +204,30 @@ def the_step_waits_for_the_fullest_rank() -> None:
         name: max(each) * ranks / sum(each) for name, each in work.items()
     }  # @inspect slowest as times
     assert sum(work["even"]) == sum(work["a favorite"]), \
-        "All ranks together have the same work."
+        "With both routers, all ranks together have the same work."
     assert 1.04 < slowest["even"] < 1.06, \
         "With an even router, the fullest rank has 5 % more than the mean."
     assert 1.9 < slowest["a favorite"] < 2.1, \
-        "With a favorite, it has about twice the mean."
+        "With a favorite, the fullest rank has about twice the mean."
     figure(plot_traffic(flows),
-        caption="How many copies of each rank (row) went to the experts of each rank (column), with an even router and with one that has a favorite.",
+        caption=r"""
+            How many copies of each rank's tokens (row) went to the experts of each rank (column),
+            with an even router and with one that favors an expert of rank 0.
+        """,
         alt="Two tables of four by four cells. The first is even; in the second all four cells of the first column are dark.")
     note(rf"""
         All ranks need the results before they can go on. So the layer takes as long as its fullest
         rank, {slowest['a favorite']:.1f} times as long as if all ranks had the same to do, while
         the others wait. This is why routers are trained to be even. DeepSeek-V3 adds a number to
-        each expert's score, and moves it up and down until the experts are used alike
-        [@deepseek-v3].
+        each expert's score, and lowers it for experts that get too many tokens [@deepseek-v3].
     """)
     question(r"""
-        Of `1024` copies of tokens on each of `4` ranks, half go to the first rank, and the others
-        are spread evenly over the other three. How many times the mean has the first rank to do?
+        Each of `4` ranks has `1024` copies of tokens. Half of all copies go to experts on the first
+        rank, and the others are spread evenly over the other three. How many times as much as the
+        mean of all ranks does the first rank have to do?
     """, answer=0.5 * 4, check=(0.5 * 1024 * 4) / 1024, unit="times",
         wrong={"That is the share, not how it compares to the mean.": 0.5},
+        hint="What share of all copies does a rank get on average?",
         why="On average a rank gets a fourth of all copies, and the first gets half: `0.5 / 0.25`.")
 
 
@@ -221,11 +236,14 @@ def a_token_may_be_kept_to_few_nodes() -> None:
     """A token whose experts are on few nodes crosses the slow network less often."""
     note(r"""
         A *node* is a computer with several cards, `8` say, which are linked much faster with each
-        other than with other nodes. If two experts of a token are on the same node, the token need
-        cross the slow network once only; inside the node it is handed on. So what counts is how
-        many nodes a token's experts are on. DeepSeek-V3 has `256` experts in a layer, spread over
-        `8` nodes, and picks `8` of them [@deepseek-v3]. Drawn for random scores, and by the chance
-        that a node is passed by:
+        other than with other nodes. If two experts of a token are on the same node, the token has
+        to cross the slow network only once, and is handed on inside the node. So what counts is how
+        many nodes a token's experts are on.
+
+        DeepSeek-V3 has `256` experts in a layer, `32` on each of `8` nodes, and picks `8` of them
+        for each token [@deepseek-v3]. We draw random scores for `20000` tokens, pick the best
+        eight, and count the nodes. The formula says how many to expect: a node has none of the
+        eight experts with the chance that all eight are among the other `224`:
     """)
     scores: Float[Tensor, "t experts"] = torch.rand(20_000, 256)
     node = scores.topk(8).indices // 32
@@ -233,10 +251,11 @@ def a_token_may_be_kept_to_few_nodes() -> None:
     touched = nodes.double().mean().item()  # @inspect touched  # @unnoticed: .double() -> .float(): counts are small
     expected = 8 * (1 - math.comb(224, 8) / math.comb(256, 8))  # @inspect expected
     assert math.isclose(touched, expected, rel_tol=0.01), \
-        "The experts of a token are on as many nodes as the formula says."
+        "On average, a token's experts are on as many nodes as the formula says."
     note(r"""
-        Its router therefore picks nodes first: the four whose two best experts have the highest
-        scores together. Then it picks the experts among those of these nodes:
+        DeepSeek-V3 limits that number. Its router picks four nodes first: those whose two best
+        experts have the highest scores together. Then it picks the eight best experts on these four
+        nodes:
     """)
     by_node = scores.view(-1, 8, 32)
     four = by_node.topk(2, dim=2).values.sum(dim=2).topk(4).indices
@@ -246,15 +265,17 @@ def a_token_may_be_kept_to_few_nodes() -> None:
     limited = theirs.topk(8).indices
     now = torch.nn.functional.one_hot(limited // 32, 8).amax(dim=1).sum(dim=1)
     assert now.max() == 4, \
-        "Now the experts of a token are on four nodes at most."
+        "Now the experts of a token are on at most four nodes."
     saved = 1 - now.double().mean().item() / touched  # @inspect saved as %
-    assert 0.24 < saved < 0.26, "A quarter of the crossings is saved."
+    assert 0.24 < saved < 0.26, \
+        "A token crosses to a quarter fewer nodes than before."
     picked, best = scores.gather(1, limited), scores.topk(8).values
     lost = 1 - (picked.sum() / best.sum()).item()  # @inspect lost as %
-    assert 0.003 < lost < 0.0035, "The picked experts have 0.3 % lower scores."
+    assert 0.003 < lost < 0.0035, \
+        "The picked experts' scores are 0.3 % lower than those of the best eight."
     question(r"""
-        Between nodes a card of DeepSeek-V3's cluster sends `50` GB/s, inside a node `160` GB/s
-        [@deepseek-v3]. How many copies can be handed on inside a node in the time in which one
-        crosses the network?
+        Between nodes a card sends `50` GB/s, and inside a node `160` GB/s [@deepseek-v3]. How many
+        copies of a token can be handed on inside a node in the time in which one copy crosses the
+        network?
     """, answer=160 / 50, check=(1 / 50e9) / (1 / 160e9), unit="copies", within=0.02,
         why="So `3.2` experts a node cost no more time than one: with four nodes some `13`, while the model picks `8`.")

@@ -23,10 +23,10 @@ from .tensor_parallel import ROUNDING
 def pipelines() -> None:
     """Pipelines."""
     note(r"""
-        A model is also cut between its layers. Each rank has a *stage*, a few layers in a row, and
-        hands what they make to the next rank. That is little traffic, so a pipeline may run between
-        cards that are far from each other. But a stage has nothing to do until its input has come.
-        This part counts how long it waits.
+        A model can also be cut between its layers. Each rank has a *stage*, a few layers in a row,
+        and hands what they make to the next rank. That is little traffic, so a pipeline may run
+        between cards that are far from each other. But a stage has nothing to do until its input
+        has come. This part counts how long it waits.
     """)
     stages_hand_on_activations()
     microbatches_fill_the_pipeline()
@@ -143,12 +143,12 @@ def stages_hand_on_activations() -> None:
         In a pipeline, each rank has some of the layers, a *stage*, and hands its results to the
         rank with the next layers. Here are four ranks with one layer each. If the whole batch went
         through at once, only one rank would work at a time. So the batch is cut into
-        *microbatches*. As soon as a rank has handed one on, it takes the next.
+        *microbatches*: as soon as a rank has handed one on, it takes the next. In the simplest
+        schedule, all microbatches go forward first, and then all go backward [@gpipe].
 
-        In the simplest schedule, all microbatches go forward first, and then all go backward
-        [@gpipe]. `all_forward_then_all_backward` does that with `send` and `recv`, here for `256`
-        tokens in `4` microbatches. `Stage` is a layer that counts its work as one step.
-        `gradients_alone` computes the gradients in one process, to compare with:
+        `all_forward_then_all_backward` does that with `send` and `recv`, for `256` tokens of `32`
+        numbers in `4` microbatches. Each token carries one number more, which is for counting steps
+        further down:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     tokens = torch.randn(2, 256, 32).double()
@@ -161,17 +161,18 @@ def stages_hand_on_activations() -> None:
     assert difference(grad, alone[rank]) < ROUNDING, \
         "Each stage has the gradient of one process."
     note(r"""
-        What did it send? Each rank but the last sends results on, each but the first sends
-        gradients back. Both are as large as the tokens:
+        What does a rank send? Each rank but the last sends results on, and each but the first sends
+        gradients back. Results and gradients have a row for each token, so both are as large as the
+        batch. Weights stay where they are:
     """)
     neighbors = (rank > 0) + (rank < ranks - 1)  # @inspect neighbors
     assert wire.sent == neighbors * (256 * 33 * 8 + 12 * HEADER), \
         "To each neighbor, a rank sends 256 rows of 33 numbers, and 12 headers."
     note(r"""
-        When does a rank wait? Say that each forward pass of a microbatch takes one step, and each
-        backward pass, too. `Clock` counts the steps while the pipeline runs. For that, a microbatch
-        carries the number of the step in which it was made. A rank that receives it works in a
-        later step. `share_idle` is the share of all steps in which a rank had nothing to do:
+        When does a rank wait? Say that a stage takes one step for a microbatch, forward as well as
+        backward. A rank that receives a microbatch works on it in a later step than the rank that
+        sent it. `Clock` counts the steps like that, by the number that each token carries.
+        `share_idle` is the share of all steps in which a rank had nothing to do:
     """)
     steps = from_all_ranks(stage.clock.steps)
     length = max(step.number for row in steps for step in row)  # @inspect length as steps
@@ -179,22 +180,30 @@ def stages_hand_on_activations() -> None:
     assert (length, waiting) == (14, Fraction(3, 7)), \
         "The pipeline takes 14 steps, and a rank waits in 3 of 7."
     figure(plot_schedules({"all forward, then all backward": steps}),
-        caption="What each rank did at each step, with the numbers of the microbatches. Gaps are waiting.",
+        caption=r"""
+            What each rank did in each step, with the numbers of the microbatches. In a gap, the
+            rank waits.
+        """,
         alt=r"""
             A row for each rank over the steps. Forward passes form a staircase from the first rank
             to the last, backward passes one from the last to the first, with gaps at both ends and
             in the middle.
         """)
-    misbelief("Several ranks are as many times as fast as one.", rf"""
-        One rank alone would need `8` steps for each of the `4` layers. The pipeline takes {length},
+    misbelief("A pipeline on several ranks is as many times as fast as one rank.", rf"""
+        It is not, because ranks wait. One rank alone would need `8` steps for each of the `4`
+        layers, a forward and a backward one for each microbatch. The pipeline takes {length} steps,
         so it is {8 * 4 / length:.1f} times as fast.
     """)
     question(r"""
-        Tokens of width `16384` in `bfloat16` leave a stage, `8192` of them in each of `16`
-        microbatches. How many bytes does a stage in the middle send in a step?
+        A stage in the middle of a pipeline gets `16` microbatches of `8192` tokens each, with
+        `16384` numbers for a token, in `bfloat16`. How many bytes does it send in a training step?
     """, answer=2 * 16 * 8192 * 16384 * 2, check=(1 + 1) * (16 * 8192) * (2 * 16384), unit="B", within=0.05,
         wrong={"Gradients go back as well.": 16 * 8192 * 16384 * 2},
-        why="It sends the results of all `16 * 8192` tokens on, and their gradients back, `16384` numbers of `2` bytes for each. How many layers the stage has does not matter.")
+        hint="What goes to the next rank, and what to the rank before?",
+        why=r"""
+            It sends the results of all `16 * 8192` tokens on, and the gradients for as many back,
+            `16384` numbers of `2` bytes for each. How many layers the stage has does not matter.
+        """)
 
 
 def bubble(stages: int, batches: int, pieces: int = 1) -> Fraction:
@@ -206,8 +215,11 @@ def bubble(stages: int, batches: int, pieces: int = 1) -> Fraction:
 def microbatches_fill_the_pipeline() -> None:
     """The bubble shrinks as microbatches grow in number."""
     note(r"""
-        In a pipeline a rank waits for its first input, and again before the first gradient comes
-        back. The share of all steps in which it waits is called the *bubble*. Why is there one?
+        In a pipeline each rank has one *stage*, some layers in a row, and *microbatches*, the parts
+        of a batch, pass through all ranks. A rank waits for its first input, and again before the
+        first gradient comes back. The share of all steps in which it waits is called the *bubble*.
+        Why is there one?
+
         Take $G$ stages, one on each rank, and $\mu$ microbatches. Forward, each rank works in $\mu$
         steps. But the last rank starts $G-1$ steps after the first. So the forward passes take
         $\mu + G - 1$ steps, and in $G-1$ of them a rank waits. Backward it is the same. So the
@@ -218,7 +230,7 @@ def microbatches_fill_the_pipeline() -> None:
         $$
 
         of all steps. With more microbatches it shrinks. Here it is counted, by `share_idle`, in
-        pipelines that run with `1` to `16` microbatches:
+        pipelines on four ranks that run with `1` to `16` microbatches:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     tokens = torch.randn(2, 64, 32).double()  # @unnoticed: 64: at least as many as microbatches
@@ -248,9 +260,10 @@ def microbatches_fill_the_pipeline() -> None:
     assert 0.1 < grid[16, 128]["waiting"] < 0.11, \
         "With 128, about a tenth is lost."
     question(r"""
-        A pipeline of `16` stages gets `16` microbatches. Which share of the time does a rank wait?
+        A pipeline of `16` stages gets `16` microbatches. What share of the time does a rank wait?
     """, answer=15 / 31, check=float(bubble(16, 16)), unit="%", within=0.02,
         wrong={"That is the waiting over the work, not over all steps.": 15 / 16},
+        hint="In how many steps does a rank work forward, and in how many does it wait?",
         why="Forward a rank works in `16` steps and waits in `15`, and backward it is the same: `15 / (16 + 15)`.")
 
 
@@ -281,20 +294,23 @@ def most_kept(steps: Sequence[Step]) -> int:
     return max(accumulate(change))
 
 
+@aside
 @requires("ranks=4")
 def early_backward_passes_keep_less() -> None:
     """One forward, one backward: the same bubble, and fewer microbatches are kept."""
     note(r"""
         In a pipeline, a rank keeps the activations of a microbatch from its forward pass to its
-        backward pass. In the schedule `GPipe`, all microbatches go forward first [@gpipe]. So at
-        the turn a rank keeps those of every microbatch. But the last rank could go backward with
-        the first microbatch at once. In the schedule `1F1B`, a rank sends forward as many
-        microbatches as there are stages from it to the end, itself included. Then it waits for the
-        first one to come back. From then on it alternates: one forward, one backward
-        [@narayanan2021].
+        backward pass. In the schedule `GPipe`, all microbatches go forward first [@gpipe]. So
+        before the first goes backward, a rank keeps the activations of all. But the last rank could
+        go backward with the first microbatch at once.
 
-        PyTorch has both. We compare two things: the *bubble*, which is the share of steps in which
-        a rank waits, and the microbatches that a rank keeps at most:
+        That is what the schedule `1F1B` does. A rank sends forward as many microbatches as there
+        are stages from it to the end, itself included. Then it waits for the first one to come
+        back. From then on it alternates: one forward, one backward [@narayanan2021].
+
+        PyTorch has both schedules. We run them on four ranks with eight microbatches, and compare
+        the *bubble*, the share of steps in which a rank waits, and the microbatches that a rank
+        keeps at most:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     tokens = torch.randn(2, 256, 32).double()  # @unnoticed: 256 -> 512: what eight microbatches divide
@@ -305,7 +321,7 @@ def early_backward_passes_keep_less() -> None:
         stage, = scheduled(kind, [rank], ranks, x, target, batches=8)
         grad = gradient_of(stage.linear.weight)
         assert difference(grad, alone[rank]) < ROUNDING, \
-            "the gradient of one process"
+            "Each stage has the gradient of one process."
         ran[name] = from_all_ranks(stage.clock.steps)
     bubbles = [share_idle(steps) for steps in ran.values()]  # @inspect bubbles
     assert bubbles == [bubble(ranks, 8)] * 2 == [Fraction(3, 11)] * 2, \
@@ -316,7 +332,7 @@ def early_backward_passes_keep_less() -> None:
     assert kept["1F1B"] == [4, 3, 2, 1], \
         "With 1F1B, a rank keeps as many as there are stages from it to the end."
     figure(plot_schedules(ran),
-        caption="Two schedules for eight microbatches, as they ran.",
+        caption="What each rank did in each step with eight microbatches, in both schedules.",
         alt=r"""
             Two charts with a row for each rank. Above, all forward passes come before all backward
             passes. Below, after a short start each rank alternates between the two. Both end at the
@@ -328,8 +344,9 @@ def early_backward_passes_keep_less() -> None:
         these make the bubble smaller.
     """)
     question(r"""
-        A pipeline has `16` stages and gets `64` microbatches. With `1F1B`, how many of them does
-        the first rank keep at most?
+        A pipeline has `16` stages and gets `64` microbatches. With `1F1B`, a rank sends forward as
+        many microbatches as there are stages from it to the end, before the first one comes back.
+        How many does the first rank keep at most?
     """, answer=min(16, 64), check=16 - 0, unit="microbatches",
         wrong={"That is GPipe.": 64, "That is the last rank.": 1},
         why="The first rank sends forward as many microbatches as there are stages, `16`. Then the first one comes back, and from then on one goes for each that comes.")
@@ -371,7 +388,7 @@ def more_pieces_wait_less() -> None:
     for stage in mine:
         grad = gradient_of(stage.linear.weight)
         assert difference(grad, alone[stage.number]) < ROUNDING, \
-            "the gradient of one process"
+            "Each stage has the gradient of one process."
     steps = from_all_ranks(mine[0].clock.steps)
     waiting = share_idle(steps)  # @inspect waiting
     assert waiting == bubble(ranks, 8, pieces=2) == Fraction(3, 19), \
@@ -381,17 +398,20 @@ def more_pieces_wait_less() -> None:
     assert lost == Fraction(1, 2), \
         "For each step of work, a rank waits half as long as with one piece."
     note(r"""
-        The price is traffic. A model in eight stages is cut in seven places, one in four stages in
-        three, and what passes a cut is sent twice, as results and as gradients:
+        The price is traffic and memory. What passes from a stage to the next is sent, forward as
+        results and backward as gradients. Four stages have three such cuts between them, and eight
+        stages have seven. And more microbatches are under way at a time, so a rank keeps more
+        activations:
     """)
     cuts = sum(from_all_ranks(wire.sent)) / (2 * x.nbytes)  # @inspect cuts
-    assert 7 < cuts < 7.2, "The tokens pass 7 cuts, with headers a little more."
+    assert 7 < cuts < 7.2, \
+        "The bytes of all tokens cross 7 cuts each way, with headers a little more."
     kept = [most_kept(row) for row in steps]  # @inspect kept
     assert kept == [11, 9, 7, 5], \
-        "The first rank keeps 11 half stages' activations; with whole stages it kept 4."
+        "The first rank keeps 11 microbatches' activations of a piece; with 1F1B, 4 of a whole stage."
     question(r"""
-        A pipeline of `16` ranks has `8` pieces of the model on each, and gets `16` microbatches.
-        Which share of the time does a rank wait?
+        In a pipeline of `16` ranks, each has `8` pieces of the model. They get `16` microbatches.
+        What share of the time does a rank wait?
     """, answer=15 / (8 * 16 + 15), check=float(bubble(16, 16, pieces=8)), unit="%", within=0.02,
         wrong={"That is with one piece on each rank.": 15 / 31},
         why="In steps of a piece, a rank works in `8 * 16` and waits in `15`, forward as backward: `15 / (128 + 15)`.")
