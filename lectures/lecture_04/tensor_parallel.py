@@ -411,8 +411,8 @@ def a_library_adds_up_more_often() -> None:
     """)
     question(r"""
         In a step of a block by hand, the tokens are all-reduced twice forward and twice backward.
-        By PyTorch's plan, they are all-reduced twice forward and five times backward. How many
-        times the bytes does the plan send?
+        By PyTorch's plan, they are all-reduced twice forward, and backward once for each of five
+        matrices. How many times as many bytes does the plan send?
     """, answer=sum(counts) / 4, check=sum(sent) / 4, unit="times", why="By the plan there are `2 + 5 = 7` all-reduces, and by hand there are `4`, all of the same tensor: `7 / 4`.")
 
 
@@ -472,7 +472,7 @@ def a_sum_can_be_left_scattered() -> None:
         We compare two blocks on four ranks. `scattering` has the functions `Gather` and `Scatter`
         at the ends of its parts. `summed` is the block of tensor parallelism, whose functions
         `Enter` and `Leave` do a whole all-reduce. The input are `2` sequences of `128` tokens, of
-        which a rank has `32`:
+        which a rank has a fourth:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     whole = Block().double()
