@@ -294,19 +294,28 @@ def test_a_recording_that_cannot_be_used_is_named_with_the_way_out_and_kept(
 ) -> None:
     bad = spoiled(recorded.file.read_text(), how)
     recorded.file.write_bytes(bad)
-    for words in ((), ("--record",), ("one",)):
-        done = recorded.run(*words)
-        assert done.returncode == 2, done.stdout + done.stderr
-        assert done.stderr.startswith(f"run_lecture.py: {says}")
-        assert done.stderr.endswith(NEWER if how == "newer" else WAY_OUT)
-        assert len(done.stderr) < 600
-        assert "\x1b" not in done.stderr
-        assert "Traceback" not in done.stderr
-        assert recorded.file.read_bytes() == bad
+    done = recorded.run()
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert done.stderr.startswith(f"run_lecture.py: {says}")
+    assert done.stderr.endswith(NEWER if how == "newer" else WAY_OUT)
+    assert len(done.stderr) < 600
+    assert "\x1b" not in done.stderr
+    assert "Traceback" not in done.stderr
+    assert recorded.file.read_bytes() == bad
     assert not list(recorded.folder.rglob("ran"))
     done = recorded.run("--approve")
     assert done.returncode == 0
     assert done.stdout == f"recorded in book/{SHOWN}\n\n{COUNTS}\n"
+
+
+def test_whoever_reads_a_recording_that_cannot_be_used_keeps_it_until_it_is_approved(recorded: Place) -> None:
+    recorded.file.write_text("{")
+    for words in ((), ("--record",), ("one",)):
+        done = recorded.run(*words)
+        assert done.returncode == 2, done.stdout + done.stderr
+        assert done.stderr.startswith(f"run_lecture.py: book/{SHOWN} is not a whole record: ")
+        assert recorded.file.read_text() == "{"
+    assert recorded.run("--approve").returncode == 0
     assert recorded.run().returncode == 0
 
 
