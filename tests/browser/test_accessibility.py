@@ -146,14 +146,15 @@ def test_axe_finds_nothing_where_everything_is_open(themed: tuple[Page, str], ad
 
 
 def test_axe_finds_nothing_in_pictures_that_were_moved(
-    themed: tuple[Page, str], address: str, site: Path, axe: str
+    browser: Browser, address: str, site: Path, axe: str
 ) -> None:
     """Each with its sliders at their ends, in asides too, and with the player open beside it."""
-    page, theme = themed
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
     seen, found = 0, list[str]()
     for file in sorted(site.rglob("index.html")):
         if 'class="lb-explore' not in file.read_text(encoding="utf-8"):
             continue
+        page.emulate_media(color_scheme="light")
         page.goto(address + str(file.relative_to(site)).removesuffix("index.html"))
         page.evaluate("document.querySelectorAll('article details').forEach((it) => { it.open = true; })")
         seen += page.locator(".lb-explore").count()
@@ -162,7 +163,11 @@ def test_axe_finds_nothing_in_pictures_that_were_moved(
         if page.locator(".lb-player button").count():
             page.locator(".lb-player button").click()
             page.locator(".lbp").wait_for()
-        found += violations(page, axe, None if theme == "light" else COLOURS, inside=".lb-explore, .lbp")
+        found += violations(page, axe, inside=".lb-explore, .lbp")
+        page.emulate_media(color_scheme="dark")
+        page.locator("[data-md-color-scheme=slate]").first.wait_for()
+        found += violations(page, axe, COLOURS, inside=".lb-explore, .lbp")
+    page.close()
     assert seen >= 16
     assert found == []
 

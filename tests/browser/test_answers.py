@@ -58,11 +58,28 @@ def html(repo: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
     return f'<!doctype html><html lang="en"><meta charset="utf-8"><title>q</title><article>{body}</article>{words}<script>{script}</script>'
 
 
-@pytest.fixture
-def context(browser: Browser, html: str) -> Iterator[BrowserContext]:
+def new_context(browser: Browser, html: str) -> BrowserContext:
     context = browser.new_context()
     context.route("**/*", lambda route: route.fulfill(body=html, content_type="text/html"))
+    return context
+
+
+@pytest.fixture
+def context(browser: Browser, html: str) -> Iterator[BrowserContext]:
+    context = new_context(browser, html)
     yield context
+    context.close()
+
+
+@pytest.fixture(scope="module")
+def sheet(browser: Browser, html: str) -> Iterator[Page]:
+    """The page that tests which only type into it share."""
+    context = new_context(browser, html)
+    page, wrong = context.new_page(), list[str]()
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.goto(AT)
+    yield page
+    assert wrong == []
     context.close()
 
 
@@ -128,9 +145,8 @@ READ = [
 
 
 @pytest.mark.parametrize(("name", "texts"), READ, ids=[f"{n}-{i}" for i, (n, _) in enumerate(READ)])
-def test_an_answer_is_read_however_one_types_it(open_: Callable[[], Page], name: str, texts: str) -> None:
-    page = open_()
-    said = {it: answer(page, name, it) for it in (texts.split("|") if "|" in texts else texts.split(" "))}
+def test_an_answer_is_read_however_one_types_it(sheet: Page, name: str, texts: str) -> None:
+    said = {it: answer(sheet, name, it) for it in (texts.split("|") if "|" in texts else texts.split(" "))}
     assert {it: text for it, text in said.items() if not text.startswith("✓ Right.")} == {}
 
 
@@ -174,9 +190,9 @@ def test_an_answer_is_read_however_one_types_it(open_: Callable[[], Page], name:
     ],
 )
 def test_what_is_wrong_says_by_which_factor_and_what_cannot_be_read_says_so(
-    open_: Callable[[], Page], name: str, text: str, said: str
+    sheet: Page, name: str, text: str, said: str
 ) -> None:
-    assert answer(open_(), name, text) == said
+    assert answer(sheet, name, text) == said
 
 
 def test_a_question_is_answered_by_keyboard_alone_and_the_verdict_is_announced(

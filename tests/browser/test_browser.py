@@ -49,6 +49,7 @@ def laptop(browser: Browser) -> Iterator[Page]:
     page.close()
 
 
+@pytest.mark.parametrize("context", [(1280, "light"), (390, "dark")], ids=str, indirect=True)
 def test_no_page_scrolls_sideways_complains_or_asks_elsewhere(context: BrowserContext, address: str) -> None:
     page = context.new_page()
     complaints: list[str] = []
