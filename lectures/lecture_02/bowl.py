@@ -49,8 +49,9 @@ def adam_knows_axes_not_shapes() -> None:
         its factor falls below `-1` and the path leaves the bowl. The flat axis has to wait.
 
         `descend` starts at $x=y=1$, takes thirty steps, and returns all places. `WAYS` has three
-        optimizers, each with a rate that suits it: SGD, SGD with momentum, and Adam. `CURVES` are
-        the two curvatures, and `straight` says that the bowl is not turned:
+        optimizers, each with a rate that suits it: SGD, SGD with
+        [momentum](#momentum_is_a_decayed_sum), and Adam. `CURVES` are the two curvatures, and
+        `straight` says that the bowl is not turned:
     """)
     straight = torch.eye(2, dtype=torch.float64)
     paths = {name: descend(name, straight) for name in WAYS}
@@ -100,15 +101,14 @@ def adam_knows_axes_not_shapes() -> None:
             turned panel the paths of SGD and momentum are turned with the bowl, and Adam's swings
             out, up to {astray:.2f} from where it would be.
         """)
-    question(r"""
-        A bowl has a curvature of `1` along one axis and of `50` along the other. Above which
-        learning rate does SGD leave it?
-    """, answer=2 / 50,
-        wrong={
-            "At this rate a step ends right at the bottom of the steep axis.": 0.02,
-            "That is for the flat axis; the steep one gives way earlier.": 2,
-        },
-        check=next(r / 1000 for r in range(1, 999) if abs(1 - (r + 1) / 1000 * 50) > 1), why=r"""
-            A step multiplies the steep coordinate by one minus `50` times the rate. The coordinate
-            grows where that is below `-1`, so where the rate is above `2 / 50`.
+    question(rf"""
+        In the bowl along the axes, $x$ is `{flat[10]:.3f}` after ten steps of Adam. What is $y$
+        then? And what is $y$ after a single step of SGD, at the rate of `0.18`? Give two numbers.
+    """, answer=[round(steep[10].item(), 3), round(paths["SGD"][1, 1].item(), 3)],
+        check=[round(flat[10].item(), 3), 1 - 0.18 * 10],
+        hint="In which of the two optimizers does the curvature cancel?",
+        why=r"""
+            Adam divides the gradient along $y$ by its usual size, which is `10` times as large as
+            along $x$, as is the gradient. So $x$ and $y$ stay equal. SGD does not divide: its step
+            multiplies $y$ by `1 - 0.18 * 10 = -0.8`.
         """)

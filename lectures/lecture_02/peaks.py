@@ -61,8 +61,8 @@ def every_peak_belongs_to_a_format() -> None:
         different units of the chip do the work. Ordinary units compute in `float32`. *Tensor cores*
         multiply small blocks of matrices, much faster, and the faster the narrower the numbers.
         `tf32` is a `float32` that the tensor cores [round](#tf32_saves_no_bytes) before they
-        multiply it. `dense_peak` looks up the peak of a GPU for ordinary, dense matrices. `TERA` is
-        `10**12`, so the numbers are in TFLOP/s:
+        multiply it. `dense_peak` looks up the peak of a GPU for ordinary, dense matrices. In
+        TFLOP/s, which are `10**12` FLOPs in a second:
     """)
     formats = "float32", "tf32", "bfloat16"
     a100 = [dense_peak("A100 SXM 80GB", f) / TERA for f in formats]
