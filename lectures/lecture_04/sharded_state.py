@@ -262,7 +262,7 @@ def each_rank_updates_a_shard() -> None:
 @aside
 @requires("linux, ranks=4")
 def gradients_need_not_stay() -> None:
-    """The second stage keeps of each gradient one shard, as soon as its layer is done."""
+    """The second stage keeps only one shard of each gradient, as soon as its layer is done."""
     note(r"""
         In the [first stage of ZeRO](#each_rank_updates_a_shard) each rank updates one shard of the
         parameters. For that it needs one shard of each gradient, which a reduce-scatter brings
@@ -386,18 +386,9 @@ def weights_come_when_they_are_needed() -> None:
         alt="Four rows of blocks. In each row one block of parameters, one of gradients and one of moments is filled.")
     note(r"""
         So the third stage sends three units, where a unit is one all-gather of all parameters: two
-        all-gathers, and a reduce-scatter that costs as much. Data parallelism and the stages before
-        it send two. In return, only the third stage can hold any model if there are enough ranks.
-        All stages together, with $P$ parameters on $G$ ranks:
-
-        [@tab:stages]: Bytes that each rank keeps, and all-gathers of the parameters that it sends in a step.
-
-        | | keeps | sends |
-        |---|---|---|
-        | data parallelism | $16P$ | $2$ |
-        | stage one: moments are sharded | $8P + 8P/G$ | $2$ |
-        | stage two: and gradients | $4P + 12P/G$ | $2$ |
-        | stage three: and parameters | $16P/G$ | $3$ |
+        all-gathers, and a reduce-scatter that costs as much. Data parallelism sends two, and so do
+        the stages before. In return, a rank keeps `16` bytes for each parameter of its shard, and
+        nothing for the others. So this stage can hold any model, if there are enough ranks.
     """)
     question(r"""
         A model of `70` billion parameters is trained with AdamW in the third stage. On how many
@@ -492,14 +483,22 @@ def fsdp_does_the_same() -> None:
 def more_ranks_keep_less_each() -> None:
     """Only what is sharded shrinks with more ranks."""
     note(r"""
-        Each stage of ZeRO shards more: the first the moments, the second also the gradients, the
-        third also the parameters. What is sharded is divided by the number of ranks, and the rest
-        is on every rank. With AdamW in `float32`, a parameter takes `4` bytes, its gradient `4`,
-        and its moments `8`.
+        Each stage of ZeRO shards more. What is sharded is divided by the number of ranks, and the
+        rest is on every rank. With AdamW in `float32`, a parameter takes `4` bytes, its gradient
+        `4`, and its moments `8`. So with $P$ parameters on $G$ ranks:
 
-        So of a model of `13` billion parameters, which stages ever fit into the memory of an H100?
-        `keep` gives the bytes of each kind on one rank, and `grid` has them for all stages and all
-        numbers of ranks on the slider:
+        [@tab:stages]: Bytes that each rank keeps, and all-gathers of the parameters that it sends in a step.
+
+        | | keeps | sends |
+        |---|---|---|
+        | data parallelism | $16P$ | $2$ |
+        | stage one: moments are sharded | $8P + 8P/G$ | $2$ |
+        | stage two: and gradients | $4P + 12P/G$ | $2$ |
+        | stage three: and parameters | $16P/G$ | $3$ |
+
+        With `13` billion parameters, which stages ever fit into the memory of an H100? `keep` gives
+        the bytes of each kind on one rank, and `grid` has them for all stages and all numbers of
+        ranks on the slider:
     """)
     sizes = {"parameters": 4, "gradients": 4, "moments": 8}
     assert sum(sizes.values()) == 16, "The state of a parameter has 16 bytes."
