@@ -15,8 +15,7 @@ def a_run_is_paid_for_in_gpu_hours() -> None:
         What does a training run cost? GPUs are rented by the *GPU-hour*, one GPU for one hour. A
         run with $N$ parameters and $D$ tokens is
         [$6ND$ FLOPs of work](#a_training_run_in_three_lines). In a second a GPU does peak times MFU
-        of it, where MFU is the share of its peak that the run reaches. With the `3600` seconds of
-        an hour:
+        of it, where MFU is the share of its peak that the run reaches. With the seconds of an hour:
 
         [@eq:hours]: $$
         \mathrm{GPU\ hours} = \frac{6ND}{\mathrm{peak} \times \mathrm{MFU} \times 3600}
