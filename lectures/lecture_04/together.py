@@ -230,8 +230,8 @@ def the_axes_multiply() -> None:
     assert difference < 0.006, \
         "MFU, the reported rate over the peak, is within a point of the table's."
     waits = [float(bubble(a.stages, a.sequences)) for a in LLAMA_3]  # @inspect waits as %
-    assert 0.48 < waits[1] < 0.49, \
-        "In the second layout, a plain pipeline would wait nearly half the time."
+    assert [round(wait, 2) for wait in waits] == [0.32, 0.48, 0.48], \
+        "In a plain pipeline, a rank would wait 32, 48 and 48 % of the time."
     rows = [
         f"| {a.cards:,} | {a.tensor} | {a.context} | {a.stages} | {a.data} "
         f"| {m:.1%} | {w:.0%} |"
@@ -495,13 +495,13 @@ def a_search_finds_a_published_layout() -> None:
         `up`, and the input of `down`. What if it kept only two, or four as in
         [the block that we counted](#lecture_03.the_block_of_today_keeps_other_tensors)?
     """)
-    leaner, fuller = ranked(2), ranked(4)
+    leaner = ranked(2)
     place = leaner.index(published) + 1  # @inspect place
     assert place == 3, \
         "With two rows it is the third: layouts with fewer stages fit and are faster."
     too_much = card_bytes(published, 4) / memory  # @inspect too_much as times
-    assert published not in fuller, "With four rows, it does not fit."
-    assert 1.05 < too_much < 1.1, "It is too large by 5 to 10 %."
+    assert 1.05 < too_much < 1.1, \
+        "With four rows it does not fit: it is too large by 5 to 10 %."
     misbelief("The best layout follows from the model.", r"""
         It follows from the model, the links and the memory together. A few bytes more or less for
         each token change it.
@@ -537,7 +537,7 @@ def a_thousand_ranks_can_be_simulated() -> None:
     """)
     ranks = dist.get_world_size()  # @inspect ranks
     ones = torch.ones(4)
-    dist.all_reduce(ones)
+    dist.all_reduce(ones)  # @unnoticed: left out: what is simulated adds nothing
     assert ones.sum() == 4, "After the all-reduce, nothing has been added."
     note(r"""
         So no value can be trusted, but every count can. We cut four feed-forward layers on a mesh
