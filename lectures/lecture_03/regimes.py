@@ -24,7 +24,7 @@ from .figures import plot_lanes, plot_lines
 from .published import LLAMA_3_8B
 
 H100 = CARDS["H100 SXM"]
-PEAK, BANDWIDTH = 1979e12 / 2, H100.bandwidth  # of an H100: FLOP/s in dense bfloat16, and bytes/s
+PEAK, BANDWIDTH = 989.5e12, 3.35e12  # of an H100: FLOP/s in bfloat16, bytes/s
 LAUNCH = 5e-6  # seconds to hand one operation to a GPU, assumed
 
 
@@ -182,6 +182,8 @@ def every_operation_has_an_intensity() -> None:
         matrix: Float[Tensor, "k n"] = torch.empty(k, n).bfloat16()
         tokens: Float[Tensor, "m k"] = torch.empty(2048, k).bfloat16()
         gate: Float[Tensor, "m n"] = torch.empty(2048, n).bfloat16()  # @hide
+    assert matrix.itemsize == 2, \
+        "A number takes 2 bytes in bfloat16."  # @hide
     products = operations_of(lambda: (tokens @ matrix, tokens[:1] @ matrix))
     counted = [op.flops / op.moved for op in products if op.flops]
     rounded = [round(each) for each in counted]  # @inspect rounded as FLOP/B
