@@ -526,7 +526,9 @@ SILENCERS = {
 }
 
 
-@pytest.mark.parametrize("way", SILENCERS)
+@pytest.mark.parametrize(
+    "way", [pytest.param(it, marks=pytest.mark.slow) if "torch.compile" in it else it for it in SILENCERS]
+)
 def test_what_only_looks_like_a_compiler_silences_nothing(tmp_path: Path, way: str) -> None:
     before, body = SILENCERS[way]
     text = section(body, f"import contextlib\n{before}")
