@@ -630,7 +630,7 @@ def a_collective_needs_every_rank() -> None:
     table = torch.arange(1, 7).view(2, 3)
     mine = table if rank != 3 else table.T.contiguous()
     right = from_all_ranks((ranks * table).tolist())
-    assert right[0] == [[4, 8, 12], [16, 20, 24]], \
+    assert right == ranks * [[[4, 8, 12], [16, 20, 24]]], \
         "Four equal tables would add up to this."
     dist.all_reduce(mine)
     sums = from_all_ranks(mine.tolist())

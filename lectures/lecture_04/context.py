@@ -208,12 +208,12 @@ def a_gather_sends_as_much_as_a_ring() -> None:
         ranks have to come to it. We try both on four ranks with a text of `256` tokens:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
-    q, k, v = torch.randn(3, 4, 256, 32).double()  # @unnoticed: 4, 256, 32: any heads and any text
+    q, k, v = torch.randn(3, 4, 256, 32).double()  # @unnoticed: 4, 32: any heads
     places = zigzag(q.shape[1], ranks)
     at = places[rank]
     both = torch.stack([k[:, at], v[:, at]])
     with Wire() as ring:
-        _ = ring_attention(q[:, at], k[:, at], v[:, at], places)
+        by_ring, _ = ring_attention(q[:, at], k[:, at], v[:, at], places)
     parts = [torch.empty_like(both) for _ in range(ranks)]
     with Wire() as gather:
         dist.all_gather(parts, both)
@@ -222,12 +222,14 @@ def a_gather_sends_as_much_as_a_ring() -> None:
     keys, values = torch.cat(parts, dim=2)
     order = torch.cat(places)
     seen = at[:, None] >= order
+    assert seen.shape == (64, 256), "A rank has 64 of the 256 tokens."
     mine = F.scaled_dot_product_attention(
         q[:, at], keys, values, attn_mask=seen
     )
     whole = F.scaled_dot_product_attention(q, k, v, is_causal=True)
     assert difference(mine, whole[:, at]) < ROUNDING, \
         "The result is that of attention in one process."
+    assert difference(mine, by_ring) < ROUNDING, "The ring has it, too."
     held = sum(part.nbytes for part in parts) / (2 * both.nbytes)  # @inspect held as times
     assert held == ranks / 2, \
         "A gather holds the keys and values of 4 ranks, the ring of 2: here, and on the way."

@@ -373,6 +373,8 @@ def enough_width_hides_the_tokens() -> None:
     sent = 2 * all_reduce_bytes(WIDTH * 2, 8)  # @inspect sent as B
     inside = 2 * BLOCK / 8 / sent  # @inspect inside as FLOP/B
     near, far = PEAK / NVLINK, PEAK / NETWORK  # @inspect near as FLOP/B, far as FLOP/B
+    assert (round(near), round(far)) == (2199, 19790), \
+        "NVLink asks for 2199 FLOPs for each byte, the network for 19790."
     assert near < inside < far, \
         "A card computes more than NVLink asks for, and less than the network does."
     note(rf"""
