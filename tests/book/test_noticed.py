@@ -158,7 +158,7 @@ def test_what_only_a_shown_value_notices_is_told_apart(repo: Path, tmp_path: Pat
         section("size = 3  # @inspect size\nassert size < 5\nquestion('?', answer=1, check=size - 2)"),
     )
     found, _ = noticed.try_changes(file)
-    assert [(it.claimed, it.unclaimed, it.unnoticed) for it in found] == [(3, [], [])]  # the check, too
+    assert [(len(it.noticed), it.unclaimed, it.unnoticed) for it in found] == [(3, [], [])]  # the check, too
     file = write(tmp_path, section("size = 3  # @inspect size\nassert size < 5"))
     done = command(repo, file, "--least", "90")
     assert done.returncode == 1

@@ -134,10 +134,10 @@ def of_code(owner: run.Owner, path: str, wanted: dict[str, Any]) -> dict[str, An
             lines.append(f"{excuse.place.path}:{excuse.place.line}: {what}")
             wrong = True
         if section.count:
-            share = f"{section.claimed / section.count:7.1%}  {section.claimed} of {section.count}"
+            share = f"{len(section.noticed) / section.count:7.1%}  {len(section.noticed)} of {section.count}"
             shares.append(f"{share}  {section.section}")
     count, made = sum(s.count for s in sections), sum(s.made for s in sections)
-    silent, claimed = sum(len(s.unnoticed) for s in sections), sum(s.claimed for s in sections)
+    silent, claimed = sum(len(s.unnoticed) for s in sections), sum(len(s.noticed) for s in sections)
     excused, unreadable = [c for s in sections for c in s.excused], changes.unreadable(lecture)
     judged = count - len(excused)
     text = f"{count:,} of {made:,} changes in {len(sections)} section{'s' * (len(sections) != 1)} tried"

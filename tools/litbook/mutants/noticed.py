@@ -15,6 +15,7 @@ many forks run side by side as there are processors.
 from __future__ import annotations
 
 import base64
+import bisect
 import builtins
 import itertools
 import json
@@ -61,7 +62,6 @@ class Tried:
 
     section: str
     made: int
-    count: int = 0  # of those tried
     again: bool = True  # whether it runs a second time, with nothing changed; else none is tried
     unnoticed: list[Change] = field(default_factory=list)  # by claims and values
     unclaimed: list[Change] = field(default_factory=list)  # by claims: a value differs
@@ -69,9 +69,22 @@ class Tried:
     same: list[Change] = field(default_factory=list)  # what comes to the very same, which is not counted
 
     @property
-    def claimed(self) -> int:
-        """How many a claim has noticed."""
-        return len(self.noticed)
+    def count(self) -> int:
+        """How many of them are counted: all that were tried, but for those that come to the same."""
+        return len(self.unnoticed) + len(self.unclaimed) + len(self.noticed)
+
+    def take(self, change: Change, differing: set[str] | None, same: Callable[[], bool]) -> None:
+        """One that was tried, and what differed only then; None where the section did not come to its end.
+
+        `same` is asked where nothing did.
+        """
+        if differing is None or any(text.startswith((RAISED, CLAIM)) for text in differing):
+            its = self.noticed
+        elif differing:
+            its = self.unclaimed
+        else:
+            its = self.same if same() else self.unnoticed
+        bisect.insort(its, change, key=lambda other: (other.line, other.column, other.change))
 
     @property
     def excused(self) -> list[Change]:
@@ -212,18 +225,7 @@ def on_ranks(
             if _now() > share:
                 break
             differing = _differing(launcher.joined([key], {"change": at}, patience), was) - steady
-            tried.count += 1
-            if any(text.startswith((RAISED, CLAIM)) for text in differing):
-                tried.noticed.append(every[at])
-            elif differing:
-                tried.unclaimed.append(every[at])
-            elif launcher.same(key, at, patience):
-                tried.same.append(every[at])
-                tried.count -= 1
-            else:
-                tried.unnoticed.append(every[at])
-        for changed in (tried.unnoticed, tried.unclaimed, tried.noticed, tried.same):
-            changed.sort(key=lambda change: (change.line, change.column, change.change))
+            tried.take(every[at], differing, partial(launcher.same, key, at, patience))
     return base64.b64encode(pickle.dumps((done, encoding.dumps(whole)))).decode()
 
 
@@ -346,10 +348,8 @@ class _Changing(Recorder):
         if plan.sample is not None:
             every = [every[at] for at in plan.sample.get(key, ())]
         tried, was = Tried(key, len(every)), self.alone(function)
-        steady = (
-            self._answer(forks.asked(self._work(function, None, was), patience, MEMORY)) if every else None
-        )
-        if steady is None or any(text.startswith(RAISED) for text in steady):
+        steady = forks.asked(self._work(function, None, was), patience, MEMORY) if every else []
+        if not steady or any(text.startswith(RAISED) for text in steady[0]):
             tried.again = not every
             return tried
         order = random.Random(f"{plan.seed} {key}").sample(every, len(every))
@@ -357,26 +357,10 @@ class _Changing(Recorder):
         works = (self._work(function, change, was) for change in in_time)
         memory, patience = MEMORY // plan.at_once, patience * plan.at_once
         for number, answers in forks.each(works, patience, memory, plan.at_once):
-            tried.count += 1
-            differing = self._answer(answers)
+            differing = {*answers[0]} - {*steady[0]} if answers else None
             change = order[number]
-            if differing is None or any(text.startswith((RAISED, CLAIM)) for text in differing - steady):
-                tried.noticed.append(change)
-            elif differing - steady:
-                tried.unclaimed.append(change)
-            elif forks.asked(self._both(function, change), patience, memory) == [["same"]]:
-                tried.same.append(change)
-                tried.count -= 1
-            else:
-                tried.unnoticed.append(change)
-        for changed in (tried.unnoticed, tried.unclaimed, tried.noticed, tried.same):
-            changed.sort(key=lambda change: (change.line, change.column, change.change))
+            tried.take(change, differing, partial(self._same, function, change, patience, memory))
         return tried
-
-    @staticmethod
-    def _answer(answers: list[list[str]]) -> set[str] | None:
-        """What a fork says that differs; None where it did not come to its end."""
-        return set(answers[0]) if answers else None
 
     def _work(
         self, function: int, change: Change | None, was: model.Record
@@ -391,16 +375,16 @@ class _Changing(Recorder):
 
         return work
 
-    def _both(self, function: int, change: Change) -> Callable[[], Iterator[list[str]]]:
-        """What a fork does: run the section with the changed expression beside its own, and compare them."""
+    def _same(self, function: int, change: Change, patience: float, memory: int) -> bool:
+        """Whether in a fork that runs the section the changed expression comes to what its own comes to."""
 
-        def work() -> Iterator[list[str]]:
+        def work() -> Iterator[bool]:
             twice = same.Twice()
             if same.compare(change, self.lecture):
                 self._run(function, **{same.TWICE: twice.of})
-            yield ["same"] if twice.same and all(twice.same) else []
+            yield bool(twice.same) and all(twice.same)
 
-        return work
+        return forks.asked(work, patience, memory) == [True]
 
     def _run(self, function: int, **more: object) -> None:
         """Run the section as the tree is now. It leaves nothing else of its file, and so is for a fork."""

@@ -11,12 +11,12 @@ from __future__ import annotations
 import ast
 import copy
 import dataclasses
-import random
 import sys
 from collections.abc import Callable
 from typing import Any
 
 from litbook.mutants.changes import Change
+from litbook.run.state import randomness
 from litbook.text.lecture import Lecture
 
 TWICE = "__litbook_twice__"  # the name by which the changed program knows `Twice.of`
@@ -31,20 +31,17 @@ class Twice:
 
     def of(self, one: Callable[[], Any], other: Callable[[], Any]) -> Any:
         """The value of `one`. `other` is given the same random numbers, and takes none from what comes."""
-        torch, before = sys.modules.get("torch"), random.getstate()
-        drawn = torch.get_rng_state() if torch else None
+        before = [(entry, entry.read()) for entry in randomness()]
         value = one()
-        after = random.getstate(), torch.get_rng_state() if torch else None
-        random.setstate(before)
-        if torch:
-            torch.set_rng_state(drawn)
+        after = [(entry, entry.read()) for entry in randomness()]
+        for entry, state in before:
+            entry.write(state)
         try:
             self.same.append(_same(value, other()))
         except Exception:
             self.same.append(False)
-        random.setstate(after[0])
-        if torch:
-            torch.set_rng_state(after[1])
+        for entry, state in after:
+            entry.write(state)
         return value
 
 
