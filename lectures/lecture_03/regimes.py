@@ -137,8 +137,12 @@ def every_operation_has_an_intensity() -> None:
         operation waits for whichever of the two takes longer. So it waits for arithmetic if
 
         $$
-        \frac{{\text{{FLOPs}}}}{{\text{{peak}}}} > \frac{{\text{{bytes}}}}{{\text{{bandwidth}}}}
-        \qquad\text{{or, in other words,}}\qquad
+        \frac{{\text{{FLOPs}}}}{{\text{{peak}}}} > \frac{{\text{{bytes}}}}{{\text{{bandwidth}}}},
+        $$
+
+        or, multiplied by the peak and divided by the bytes, if
+
+        $$
         \frac{{\text{{FLOPs}}}}{{\text{{bytes}}}} > \frac{{\text{{peak}}}}{{\text{{bandwidth}}}}.
         $$
 

@@ -36,7 +36,7 @@ from litbook.record.model import Section
 from litbook.record.needs import needs
 from litbook.text.words import SEEN
 
-SHORT = 80  # characters of a line that gives a constant, beside the words of helpers
+SHORT = 110  # characters of a line that gives a constant: what a formatter leaves on one line
 
 
 def blocks(book: Book, section: Section) -> list[Block]:
