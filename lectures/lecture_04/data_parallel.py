@@ -267,6 +267,8 @@ def unequal_shares_give_a_wrong_mean() -> None:
     """)
     count = torch.tensor(float(len(mine)))
     dist.all_reduce(count)
+    assert count.item() == len(batch) == 10, \
+        "The four ranks have ten examples together."
     weight.grad = None
     ((weight * mine).sum() / count).backward()
     gradient = gradient_of(weight)
