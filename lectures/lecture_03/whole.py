@@ -606,9 +606,8 @@ def its_time_is_measured() -> None:
     assert STEPS * quickest_step < spent, \
         "The run took longer than its steps times the quickest."  # @hide
     rate = prices().rate  # @hide
-    mfu = one_step / rate / quickest_step  # @hide
     least = 1 / 16  # @hide
-    assert least < mfu <= 1, \
+    assert least < one_step / rate / quickest_step <= 1, \
         "The MFU of the quickest step lies between 1/16 and one."  # @hide
     note(r"""
         The prediction is rough, because small products are slower than the large one whose rate was
