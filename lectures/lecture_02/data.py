@@ -52,9 +52,10 @@ def chance_enters_in_three_places() -> None:
     """Random numbers set the first weights, choose what dropout drops, and order the data."""
     note(r"""
         Why do two runs of the same training program give different results? Because training draws
-        random numbers, in three places. The weights start as random numbers. *Dropout* sets random
-        activations to zero during training. And the examples are *shuffled*, put into a random
-        order. Do each of the three twice, with layers of `4` inputs and with `100` numbers:
+        random numbers. Three places are common. The weights start as random numbers. *Dropout* sets
+        random activations to zero during training, here half of them, and doubles the others, so
+        that the mean stays. And the examples are *shuffled*, put into a random order. Do each of
+        the three twice, with layers of `4` inputs and with `100` numbers:
     """)
     first, second = nn.Linear(4, 4).weight, nn.Linear(4, 4).weight  # @unnoticed: 4: any size
     assert not torch.equal(first, second), \

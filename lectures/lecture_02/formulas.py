@@ -46,8 +46,8 @@ def the_formulas_and_where_they_were_shown() -> None:
         "The formula for a step gives the FLOPs that are counted."
     note(r"""
         The product of the batch with one weight matrix has `8` rows, an inner axis of `64`, and
-        `64` columns. It reaches at most its FLOPs per byte, divided by those of the card, of the
-        card's peak:
+        `64` columns. What share of the card's peak does it reach at most? Its FLOPs per byte,
+        divided by the *ridge*, the FLOPs that the card can do for each byte that it reads:
     """)
     product = 2 * batch * width * width  # @inspect product as FLOP
     moved = 4 * (batch * width + width * width + batch * width)  # @inspect moved as B
@@ -78,7 +78,9 @@ def the_formulas_and_where_they_were_shown() -> None:
         In the table $L$ is the number of hidden layers, $d$ their width, $B$ the rows of a batch,
         and $T$ the tokens of a context, here `128`. $P$ are all parameters, and $N$ those of a
         language model, which reads $D$ tokens on $G$ cards. A product has $m$ rows, an inner axis
-        of $k$, and $n$ columns. All but the last two examples agree with a measurement.
+        of $k$, and $n$ columns. Parameters, bytes and FLOPs of the examples agree with what was
+        counted. The share of the peak, the sharded moments and the last two rows are computed by
+        their formulas alone.
 
         | what | formula | example | shown in |
         |---|---|---|---|

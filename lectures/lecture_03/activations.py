@@ -478,11 +478,12 @@ def checkpointing_keeps_the_input_alone() -> None:
         "A block of Llama-3-8B that is not checkpointed keeps 21 times what its input takes."  # @hide
     note(rf"""
         In a block of Llama-3-8B, which is `4096` wide, the input takes `4096` numbers of `2` bytes
-        for each token. Without checkpointing the block keeps {saved:.0f} times as much.
+        for each token. Without checkpointing the block keeps {saved:.0f} times as much, because it
+        keeps what goes into each of its products and nonlinearities.
 
-        The price is time: checkpointing adds a second forward pass to the forward and backward pass
-        of a training step. How many FLOPs is that? `large` is a block of Llama-3-8B that reads
-        `4096` tokens, and `flops` counts:
+        The price is time: in the backward pass, most of the forward pass runs a second time. How
+        many FLOPs is that? `large` is a block of Llama-3-8B that reads `4096` tokens, and `flops`
+        counts:
     """)
     with torch.device("meta"):  # @hide
         large = Block(LLAMA_3_8B, "written")
@@ -797,11 +798,11 @@ def recomputing_attention_alone_is_nearly_free() -> None:
         In this small block, the bytes for a token fall from {kept_before:,.0f} to
         {kept_after:,.0f}, by half, and the FLOPs rise by only {share:.1%}.
 
-        How much would it be in GPT-3? There the weights are the larger part of all that a layer
-        keeps. Its width is $d = 12288$, and it reads $s = 2048$ tokens. In a forward pass, a token
-        takes $24d^2$ FLOPs in the matrices of a layer, and $4sd$ in attention's two products,
-        scores and weighted sums. A training step takes `3` times that. Even if both products run
-        once more, a step takes only this share more:
+        How much would it be in GPT-3? There the softmax weights are the larger part of all that a
+        layer keeps. Its width is $d = 12288$, and it reads $s = 2048$ tokens. In a forward pass, a
+        token takes $24d^2$ FLOPs in the matrices of a layer, and $4sd$ in attention's two products,
+        scores and weighted sums. A training step takes `3` times that. Even if not only the scores
+        but both products run once more, a step takes only this share more:
 
         $$
         \frac{{4sd}}{{3\,(24d^2 + 4sd)}}

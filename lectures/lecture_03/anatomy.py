@@ -368,7 +368,7 @@ def a_mask_alone_hints_at_the_order() -> None:
 
 
 def heads_of_queries_share_keys() -> None:
-    """Sharing KV heads saves memory, but no FLOP of attention."""
+    """Sharing KV heads saves memory, but no FLOPs of scores and weighted sums."""
     note(r"""
         A model that writes a text keeps the *keys* and *values* of all tokens so far, because
         attention lets later tokens look at them. How can it keep fewer? Attention works in *heads*,
@@ -413,10 +413,11 @@ def heads_of_queries_share_keys() -> None:
     grouped = flops(lambda: written_attention(q, few, few))  # @inspect grouped as FLOP
     separate = flops(lambda: written_attention(q, many, many))  # @inspect separate as FLOP
     assert grouped == separate == 2 * 2 * b * t * t * heads * c, \
-        "Attention takes as many FLOPs with sharing as without."
+        "Scores and weighted sums take as many FLOPs with sharing as without."
     misbelief("Grouped-query attention makes attention cheaper to compute.", r"""
-        Attention takes as many FLOPs as before, because every head of queries still looks at every
-        token. What becomes smaller is what is kept.
+        Scores and weighted sums take as many FLOPs as before, because every head of queries still
+        looks at every token. What becomes smaller is what is kept, and the two small matrices that
+        make keys and values.
     """)
 
     def key_weights(config: Config) -> int:  # @hide

@@ -304,8 +304,8 @@ def bandwidth_sets_the_pace() -> None:
     """For one text, tokens per second are at most the bandwidth divided by the bytes of the weights."""
     note(r"""
         A model writes a single text, one token in each pass through the model. How fast can a card
-        do that at best? In each pass it reads all weights from its memory, and the arithmetic for a
-        single token is done long before. So the tokens per second are at most
+        do that at best? In each pass it reads all weights from its memory. That takes far longer
+        than the arithmetic for a single token. So the tokens per second are at most
 
         $$
         \frac{\text{bandwidth}}{\text{bytes that a pass reads}}.
@@ -444,8 +444,8 @@ def a_batch_shares_the_weights() -> None:
           Each of $B$ texts takes $2N$ FLOPs. The part takes the time of the bytes or that of the
           FLOPs, whichever is longer.
         - *Attention.* The card reads the KV cache of each text, the keys and values of its tokens,
-          $C$ bytes. No text can use the cache of another. It does few FLOPs with each byte, `4` in
-          Llama-3-8B, so it waits for memory.
+          $C$ bytes. No text can use the cache of another. In Llama-3-8B it does `4` FLOPs with each
+          byte, far fewer than a card can do in the time of a byte. So it waits for memory.
 
         [@eq:step]: $$
         \text{step} = \max\left(\frac{N w}{\text{bandwidth}},\; \frac{2BN}{\text{peak}}\right)
@@ -868,13 +868,14 @@ def time_writing(model: Transformer, batch: int, context: int) -> Timing:  # @st
 @aside
 @requires("cuda")
 def writing_is_timed_on_the_card() -> None:
-    """On a card, writing comes near its bandwidth and stays far from its arithmetic."""
+    """On a card, writing uses more of the bandwidth than of the arithmetic."""
     note(r"""
         When a model writes a single text, the card reads all weights for each token, and waits for
-        its memory. So it should read nearly as many bytes in a second as its bandwidth promises.
-        Does it? `random_model` builds `8` layers of Llama-3-8B with random weights. `time_writing`
-        measures how long they take to write one token for each of `1`, `8` and `32` texts, all
-        operations launched at once. `used` are the bytes that are read in a second:
+        its memory. So it should use a large share of its bandwidth, and a small one of its
+        arithmetic. The claims below expect more than `0.4` of the bandwidth. `random_model` builds
+        `8` layers of Llama-3-8B with random weights. `time_writing` measures how long they take to
+        write one token for each of `1`, `8` and `32` texts; a CUDA graph launches all operations of
+        a step with one call. `used` are the bytes that are read in a second:
     """)
     config, context = replace(LLAMA_3_8B, layers=8, context=1024), 1024
     model = random_model(config)

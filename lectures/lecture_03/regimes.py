@@ -478,9 +478,7 @@ def fusion_saves_the_bytes_between_operations() -> None:
         Fusion saves no computation: all ten additions are still done. They can be up to
         {longest:.0f} times as fast, because the tensors in between are never written and read.
     """)
-    note(r"""
-        `torch.compile` finds such chains in a model, and makes one program for the card of each.
-    """)
+    note("`torch.compile` finds such chains in a model, and makes a single program of each chain.")
     separate, fused = passes(lambda a, b, c: a * b + c, gate, up, up + 1)  # @hide
     question("PyTorch runs `a * b + c` as a product and then a sum. All three tensors have the same size. How many times as fast can fusion make it at best?",
         answer=separate / fused, check=6 / 4, unit="times", wrong={

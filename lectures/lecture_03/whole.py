@@ -689,8 +689,8 @@ def its_memory_is_measured() -> None:
         "At its fullest moment, the step takes about a tenth less than the sum of the four."
     note(r"""
         So the peak is about a tenth below the sum. Parameters and averages are there all the time.
-        Of activations and gradients, a part of the first is already freed when the last of the
-        second are made.
+        But at the fullest moment some activations are already freed, or some gradients are not made
+        yet.
     """)
     always = {"parameters": weights / MiB, "averages": averages / MiB}  # @hide
     figure(stacks({
@@ -781,7 +781,7 @@ def the_formulas_of_a_transformer() -> None:
         | $d_{kv}$ | numbers in all keys of a token | `1024` |
         | $V$ | tokens in the vocabulary | `128256` |
         | $T$, $B$ | tokens of context; texts written at once | `8192`, `16` |
-        | $P$, $N$ | all parameters; weights in the matrices of blocks and head | |
+        | $P$, $N$ | all parameters; weights in the matrices of blocks and head | computed below |
     """)
     L, d, kv, h, V, T, B = 32, 4096, 1024, 14336, 128256, 8192, 16
     config = LLAMA_3_8B  # @hide
@@ -822,7 +822,7 @@ def the_formulas_of_a_transformer() -> None:
         | kept for the backward pass, a token and layer | $12d + 4d_{{kv}} + 8h$ | {kept / 1e3:.0f} kB | [@eq:activations] |
         | KV cache of a text | $2L\,d_{{kv}}\,T \cdot 2$ | {cache / 2**30:.0f} GiB | [@eq:cache] |
         | decoding step, {B} texts | $\max(2N/\text{{bandwidth}}, 2BN/\text{{peak}}) + B \cdot \text{{cache}}/\text{{bandwidth}}$ | {1e3 * step:.1f} ms | [@eq:step] |
-        | time of a block | $\sum \max(\text{{FLOPs}}/\text{{peak}}, \text{{bytes}}/\text{{bandwidth}})$ | {1e3 * waits(T).card:.1f} ms | [@eq:block-time] |
+        | time of a block, forward, one text; the sum is over its operations | $\sum \max(\text{{FLOPs}}/\text{{peak}}, \text{{bytes}}/\text{{bandwidth}})$ | {1e3 * waits(T).card:.1f} ms | [@eq:block-time] |
         | tokens a second, training | $\text{{MFU}} \cdot \text{{peak}} / (6N + 12LdT)$ | {speed:,.0f} at {0.4:.0%} | [@eq:mfu] |
     """)
     question(r"""

@@ -226,7 +226,8 @@ def the_kernel_counts_what_a_rank_sends() -> None:
         "Each of four ranks sends three shards, one fewer than there are ranks."
     assert wire.sent - rest == 720_000, \
         "Three shards of 60000 numbers take 720000 bytes."
-    assert rest == 18 * HEADER, "Besides, it sends 18 headers."
+    assert rest == 18 * HEADER, \
+        "Besides, it sends 18 headers, those of six messages: two for each shard."
     note(r"""
         Each rank sends to one neighbour only: first its own shard, then the shards that come in
         from its other neighbour. It never sends the shard that the receiving neighbour made itself.

@@ -292,9 +292,9 @@ def accumulated_gradients_are_sent_once() -> None:
         A batch that does not fit into memory is computed in parts, and the gradients of the parts
         add up. PyTorch's `DistributedDataParallel`, DDP, all-reduces the gradients after each part,
         unless that part runs under `no_sync`. One all-reduce after the last part is enough, because
-        the sum over parts and ranks is the same in any order. Each of four ranks computes four
-        parts: first with an all-reduce after each part, then with a single one after the last.
-        `difference` compares the gradients:
+        the mean over ranks of a sum is the sum of the means, and what was averaged before stays as
+        it is in a further mean. Each of four ranks computes four parts: first with an all-reduce
+        after each part, then with a single one after the last. `difference` compares the gradients:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     x = torch.randn(ranks, 4, 8, 64, dtype=torch.float64)[rank]  # @unnoticed: 8: any number of rows

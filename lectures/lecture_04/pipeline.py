@@ -408,7 +408,7 @@ def more_pieces_wait_less() -> None:
         "The bytes of all tokens cross 7 cuts each way, with headers a little more."
     kept = [most_kept(row) for row in steps]  # @inspect kept
     assert kept == [11, 9, 7, 5], \
-        "The first rank keeps 11 microbatches' activations of a piece; with 1F1B, 4 of a whole stage."
+        "The first rank keeps the activations of 11 microbatches, each of a piece, half a stage."
     question(r"""
         In a pipeline of `16` ranks, each has `8` pieces of the model. They get `16` microbatches.
         What share of the time does a rank wait?

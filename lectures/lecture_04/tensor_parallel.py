@@ -156,8 +156,8 @@ def columns_then_rows_need_one_sum() -> None:
     assert not torch.allclose(curved, F.silu(total)), \
         "SiLU of the parts, added up, is not SiLU of the sum."
     question(r"""
-        A feed-forward part has three matrices, between `4096` and `14336` numbers each. `8` ranks
-        share it. How many weights does each of them keep?
+        A feed-forward part has three matrices that turn `4096` numbers into `14336`, or back. `8`
+        ranks share it. How many weights does each of them keep?
     """, answer=3 * 4096 * 14336 // 8, check=sum(w.numel() for w in narrow(4096, 14336, 8).parameters()), unit="weights",
         wrong={"That is all of them.": 3 * 4096 * 14336, "There are three matrices, not two.": 2 * 4096 * 14336 // 8},
         hint="How many weights has one of the matrices, and what share of it does a rank keep?",
@@ -268,8 +268,8 @@ def heads_are_columns() -> None:
         Attention can be shared among ranks by its heads. A head of queries is a few columns of the
         query matrix, and no head looks at another. So each rank keeps some heads: their columns of
         `query`, `key` and `value`, and their rows of `out`. Several heads of queries may read one
-        head of keys, which has to be on their rank. So the number of ranks has to divide the number
-        of heads of keys.
+        head of keys, which has to be on their rank. So, unless heads of keys are copied, the number
+        of ranks has to divide their number.
 
         Four ranks share a block of width `64`, with `8` heads of queries and `4` heads of keys and
         values. So each rank gets two heads of queries and one of keys:
@@ -312,8 +312,8 @@ def heads_are_columns() -> None:
         How many bytes does the block send? It has two parts, attention and feed-forward. Each ends
         with a matrix that is cut by rows, so each rank then has only a part of every sum. So
         forward, an all-reduce stands behind each part. Backward, each rank's slices give only a
-        part of the gradient of the tokens that came in. So backward, an all-reduce stands before
-        each part [@shoeybi2019].
+        part of the gradient of the tokens that came in. So backward, an all-reduce adds these parts
+        up where the tokens came in [@shoeybi2019].
 
         `Leave` stands behind a part: it all-reduces forward. `Enter` stands before a part: it
         all-reduces backward. The block runs on `2` sequences of `128` tokens of `64` numbers:

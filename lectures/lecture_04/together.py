@@ -335,7 +335,8 @@ def enough_tokens_hide_the_weights() -> None:
         first run. `alone` is what each card would have with FSDP on all cards. `shared` is what a
         rank along the axis *data* has in the layout as it was used. The cards of such a rank work
         on the same tokens: they share each matrix product (the axis *tensor*) or hold different
-        layers (the axis *stages*):
+        layers (the axis *stages*). Each of them computes and gathers its part of the weights only,
+        so FLOPs and bytes shrink alike, and the formula stays:
     """)
     near, far = PEAK / NVLINK, PEAK / NETWORK  # @inspect near as tokens, far as tokens
     assert (round(near), round(far)) == (2199, 19790), \
@@ -360,12 +361,14 @@ def enough_tokens_hide_the_weights() -> None:
 
 
 def enough_width_hides_the_tokens() -> None:
-    """With enough width, the traffic of tensor parallelism takes little time."""
+    """With enough width, tensor parallelism computes longer than it sends."""
     note(r"""
         In tensor parallelism, ranks share each matrix of a block, and all-reduce the tokens: twice
         forward, once after attention and once after the feed-forward part. How much does a card
         compute for each byte that it sends? FLOPs and bytes both grow with the number of tokens, so
-        that number cancels, and one token is enough to tell. Take a block of Llama 3's 405B model
+        that number cancels, and one token is enough to tell. With the width $d$ of a token, the
+        weights of a block grow as $d^2$, and so do the FLOPs for a token; the bytes of a token grow
+        as $d$. So a wider model computes more for each byte. Take a block of Llama 3's 405B model
         [@llama3], with `BLOCK` weights, shared by `8` cards. A weight takes `2` FLOPs for a token.
         A token has `WIDTH` numbers of `2` bytes. `all_reduce_bytes` gives what a card sends to
         all-reduce it:
