@@ -82,7 +82,8 @@ def adam_knows_axes_not_shapes() -> None:
     assert same == ["SGD", "momentum"], \
         "Turned back, the paths of SGD and of momentum are those in the first bowl."
     astray = (back["Adam"] - paths["Adam"]).norm(dim=1).max().item()  # @inspect astray  # @unnoticed: - -> +, 'Adam': as far, by chance
-    assert 1.2 < astray < 2, "Turned back, Adam's path is more than 1.2 away from its first one somewhere."
+    assert 1.2 < astray < 2, \
+        "Turned back, Adam's path is more than 1.2 away from its first one somewhere."
     note(r"""
         SGD and momentum take the same path, because the gradient turns with the bowl. Adam takes
         another one, because it divides along the axes of the parameters. These are no longer the

@@ -417,12 +417,14 @@ def torch_load_refuses_what_it_does_not_know() -> None:
     """)
     loads = [torch.get_rng_state(), random.getstate(), {"step": 3}]  # @unnoticed: 3: any value
     errors = [message_of(partial(reloaded, value)) for value in loads]
-    assert errors == ["", "", ""], "The tensor, the state of the generator and the dictionary are loaded."
+    assert errors == ["", \
+        "", ""], "The tensor, the state of the generator and the dictionary are loaded."
     note("Then the state of NumPy's old generator, a NumPy number and a layer:")
     fails = [np.random.get_state(), np.float64(0.5), nn.Linear(2, 2)]  # @unnoticed: 0.5, 2: any value, any layer
     errors = [message_of(partial(reloaded, value)) for value in fails]
     refusals = ["Weights only load failed" in e for e in errors]  # @inspect refusals
-    assert refusals == [True, True, True], "NumPy's state, NumPy's number and the layer are refused."
+    assert refusals == [True, True, True], \
+        "NumPy's state, NumPy's number and the layer are refused."
 
     note(r"""
         To resume a run one may need the state of NumPy's generator. The newer kind of generator is

@@ -242,7 +242,8 @@ def float32_overflows_too() -> None:
         "In the middle run, an entry is infinite after 43 layers."
     note("The formula agrees: so many factors of `8` lead from one to the largest `float32`.")
     powers = math.log(largest, 8)  # @inspect powers
-    assert 42.6 < powers < 42.7, "From 1 to the largest float32 it takes 42.7 factors of 8."
+    assert 42.6 < powers < 42.7, \
+        "From 1 to the largest float32 it takes 42.7 factors of 8."
     note(r"""
         The cure is not a wider format but smaller weights. Divided by $\sqrt{64}$ at the start,
         they leave the entries as large as they were.

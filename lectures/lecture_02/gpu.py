@@ -182,7 +182,8 @@ def moving_allocates_on_the_gpu() -> None:
     y = x.to("cuda:0")  # @inspect y.device
     z = torch.zeros(32, 32, device="cuda:0")  # @inspect z.device
     gpu = torch.device("cuda", 0)
-    assert y.device == z.device == gpu, "The copy of x and the new matrix are on the GPU."
+    assert y.device == z.device == gpu, \
+        "The copy of x and the new matrix are on the GPU."
     assert x.device == torch.device("cpu"), "The original is still on the CPU."
     grown = torch.cuda.memory_allocated() - before  # @inspect grown as B
     exact = default_allocator()  # @measure exact
@@ -368,7 +369,8 @@ def both_one_byte_formats_multiply() -> None:
         assert mixed.dtype == torch.bfloat16, "The result is in bfloat16."
         assert mixed.sum().item() == 32**3, \
             "E5M2 times E4M3 gives 32 in each of the 32 * 32 entries."
-        assert plain.sum().item() == 32**3, "E4M3 times E4M3 gives 32 in each entry, too."
+        assert plain.sum().item() == 32**3, \
+            "E4M3 times E4M3 gives 32 in each entry, too."
     question(r"""
         A `(16, 64)` matrix in `E5M2` is multiplied by a `(64, 32)` matrix in `E4M3`. The result is
         in `bfloat16`, `2` bytes a number. How many bytes do the three matrices take together?

@@ -417,7 +417,8 @@ def the_first_layer_has_nothing_below() -> None:
     assert forward == 43_980_465_111_040, "They take 44 TFLOP."  # @hide
     assert backward == 2 * b * d * d + 4 * b * d * k, \
         "Backward, there are three products, not four."
-    assert backward == 52_776_558_133_248, "The three backward products take 53 TFLOP; four would take 88."
+    assert backward == 52_776_558_133_248, \
+        "The three backward products take 53 TFLOP; four would take 88."
     small_one = two_layers(64, 32, 16)[1] - 4 * 64 * 32 * 16  # @hide
     assert small_one == 2 * 64 * 32 * 32, \
         "In a smaller network, the first layer has one product, too."  # @hide

@@ -65,7 +65,8 @@ def a_tensor_is_memory_and_a_way_to_read_it() -> None:
         "The matrix begins at 0; a row is 3 steps, a column 1."
     assert part == (1, (3,)), \
         "The column begins at 1, and its next element is 3 steps on."
-    assert same_storage(x, middle), "The matrix and its column use the same storage."
+    assert same_storage(x, middle), \
+        "The matrix and its column use the same storage."
 
     misbelief("A tensor is just a pointer to memory.", r"""
         The pointer alone says where the numbers are, and not how to read them. The matrix and its

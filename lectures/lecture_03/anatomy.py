@@ -368,7 +368,7 @@ def a_mask_alone_hints_at_the_order() -> None:
 
 
 def heads_of_queries_share_keys() -> None:
-    """Sharing KV heads saves memory, but no FLOPs of scores and weighted sums."""
+    """Grouped-query attention saves memory, but no FLOPs of scores and weighted sums."""
     note(r"""
         A model that writes a text keeps the *keys* and *values* of all tokens so far, because
         attention lets later tokens look at them. How can it keep fewer? Attention works in *heads*,

@@ -558,7 +558,8 @@ def few_messages_or_few_bytes() -> None:
     dist.all_reduce(total)
     with Wire() as wire:
         exchanges = doubling_all_reduce(x)  # @inspect exchanges
-    assert difference(x, total) < ROUNDING, "Doubling gives the sum of an all-reduce."
+    assert difference(x, total) < ROUNDING, \
+        "Doubling gives the sum of an all-reduce."
     tensors = wire.sent / x.nbytes  # @inspect tensors
     assert round(tensors, 2) == exchanges == 2, \
         "Four ranks take two exchanges, and each sends the whole tensor twice."

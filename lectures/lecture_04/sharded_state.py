@@ -94,7 +94,8 @@ def local_part(tensor: Tensor) -> Tensor:
 
 def bytes_of(tensors: Iterable[Tensor | None]) -> int:  # @stepover
     """Bytes that these tensors take on this rank. Memory that two tensors share counts once."""
-    storages = [local_part(t).untyped_storage() for t in tensors if t is not None]
+    parts = [local_part(t) for t in tensors if t is not None]
+    storages = [part.untyped_storage() for part in parts]
     return sum({s.data_ptr(): s.nbytes() for s in storages}.values())
 
 

@@ -322,11 +322,12 @@ def heads_are_columns() -> None:
         made = mine(z)
     with Wire() as back:
         made.square().sum().backward()
-    assert difference(made, y) < ROUNDING, "The result is that of the whole block."
+    assert difference(made, y) < ROUNDING, \
+        "The result is that of the whole block."
     assert difference(gradient_of(z), gradient_of(x)) < ROUNDING, \
         "The gradient of the tokens is that of the whole block."
     grads, kept = slices(gradients(whole), rank, ranks), gradients(mine)
-    assert max(difference(kept[name], grads[name]) for name in kept) < ROUNDING, \
+    assert max(difference(kept[n], grads[n]) for n in kept) < ROUNDING, \
         "Each rank has its slice of each weight's gradient."
     formula = 2 * all_reduce_bytes(x.nbytes, ranks)  # @inspect formula as B
     ratios = forth.sent / formula, back.sent / formula  # @inspect ratios
@@ -393,7 +394,8 @@ def a_library_adds_up_more_often() -> None:
         made = planned(z) + 0  # the sum waits for what is under way
     with Wire() as back, CommDebugMode() as backward:
         made.square().sum().backward()
-    assert difference(made, y) < ROUNDING, "The result is that of the whole block."
+    assert difference(made, y) < ROUNDING, \
+        "The result is that of the whole block."
     assert difference(gradient_of(z), gradient_of(x)) < ROUNDING, \
         "The gradient of the tokens is that of the whole block, too."
     counts = forward.get_total_counts(), backward.get_total_counts()  # @inspect counts
@@ -423,7 +425,9 @@ def all_gather_tokens(x: Float[Tensor, "b t d"]) -> Float[Tensor, "b all d"]:
     return torch.cat(parts, dim=1)
 
 
-def reduce_scatter_tokens(x: Float[Tensor, "b all d"]) -> Float[Tensor, "b t d"]:
+def reduce_scatter_tokens(
+    x: Float[Tensor, "b all d"]
+) -> Float[Tensor, "b t d"]:
     """This rank's tokens of the sum of all ranks' `x`, sending no more than is needed."""
     parts = torch.stack(x.chunk(dist.get_world_size(), dim=1))
     came = torch.empty_like(parts)

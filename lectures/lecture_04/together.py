@@ -94,7 +94,7 @@ def one_axis_carries_weights_the_other_tokens() -> None:
     row = mesh.get_local_rank("data")
     # Neighbors along data, along tensor, along none.
     across, beside, corner = rank ^ 2, rank ^ 1, rank ^ 3
-    cut, alone = feed_forward_layers(2, 128, 320), feed_forward_layers(2, 128, 320)
+    cut, alone = (feed_forward_layers(2, 128, 320) for _ in range(2))
     shard(cut, mesh)
     talk = {}
     for batch in (64, 1024):
