@@ -687,11 +687,7 @@ def its_memory_is_measured() -> None:
     below = 1 - peak / bound  # @measure below as %
     assert round(below, 1) == 0.1, \
         "At its fullest moment, the step takes about a tenth less than the sum of the four."
-    note(r"""
-        So the peak is about a tenth below the sum. Parameters and averages are there all the time.
-        But at the fullest moment some activations are already freed, or some gradients are not made
-        yet.
-    """)
+    note("So the peak is about a tenth below the sum.")
     always = {"parameters": weights / MiB, "averages": averages / MiB}  # @hide
     figure(stacks({
         "sum of the four": {**always, "gradients": gradients / MiB, "activations": activations / MiB},
