@@ -28,7 +28,7 @@ def built(folder: str) -> Found:
 
     parts: dict[str, float] = {}
     for room, name, stage in (
-        (process, "_ended", "waiting for the lectures, each in its process"),
+        (process, "_end", "waiting for the lectures, each in its process"),
         (compare, "compare", "comparing with recordings"),
         (page, "pages", "drawing pages"),
         (player, "data", "what the player steps through"),
