@@ -11,9 +11,26 @@ import sys
 import tempfile
 from pathlib import Path
 from time import perf_counter
+from types import ModuleType
 
 from benchmarks import outside
 from benchmarks.one import Found, timed
+
+
+def stages() -> list[tuple[ModuleType, str, str]]:
+    """The functions that are timed: their modules, their names there, and what they do."""
+    from litbook.document import notebook
+    from litbook.html import page, player
+    from litbook.record import compare
+    from litbook.run import process
+
+    return [
+        (process, "_end", "waiting for the lectures, each in its process"),
+        (compare, "compare", "comparing with recordings"),
+        (page, "pages", "drawing pages"),
+        (player, "data", "what the player steps through"),
+        (notebook, "notebooks", "notebooks"),
+    ]
 
 
 def built(folder: str) -> Found:
@@ -21,19 +38,8 @@ def built(folder: str) -> Found:
     from mkdocs.commands import build
     from mkdocs.config import load_config
 
-    from litbook.document import notebook
-    from litbook.html import page, player
-    from litbook.record import compare
-    from litbook.run import process
-
     parts: dict[str, float] = {}
-    for room, name, stage in (
-        (process, "_end", "waiting for the lectures, each in its process"),
-        (compare, "compare", "comparing with recordings"),
-        (page, "pages", "drawing pages"),
-        (player, "data", "what the player steps through"),
-        (notebook, "notebooks", "notebooks"),
-    ):
+    for room, name, stage in stages():
         setattr(room, name, timed(getattr(room, name), parts, stage))
     start = perf_counter()
     config = load_config(str(outside.REPO / "mkdocs.yml"), strict=True, site_dir=folder)

@@ -16,7 +16,20 @@ from typing import Any
 import nbformat
 import pytest
 from benchmarks import __main__ as command
-from benchmarks import cases, goals, inside, notebooks, numbers, one, outside, page, saves, texts, watched
+from benchmarks import (
+    builds,
+    cases,
+    goals,
+    inside,
+    notebooks,
+    numbers,
+    one,
+    outside,
+    page,
+    saves,
+    texts,
+    watched,
+)
 from benchmarks.spreads import Spread, chance, difference, interleaved, ratio, slope, spread
 from tests.running import REPO, record
 
@@ -470,6 +483,10 @@ def test_a_record_does_not_grow_with_calls_beyond_its_budget(tmp_path):
 def test_a_record_grows_linearly_with_lines(tmp_path):
     small, middle, large = (size_of(tmp_path, texts.long(n)) for n in (200, 400, 800))
     assert (large - middle) / (middle - small) == pytest.approx(2, rel=0.05)
+
+
+def test_the_stages_of_a_build_are_functions_that_there_are():
+    assert [name for room, name, _ in builds.stages() if not callable(getattr(room, name, None))] == []
 
 
 def test_the_benchmarks_are_documented(repo):

@@ -13,7 +13,7 @@ from litbook.html import page
 
 LECTURE = '''
     """Lecture."""
-    from litbook import note
+    from litbook import note, requires
 
     WIDTH, LAYERS = 4, 2
     TOTAL = LAYERS * WIDTH  # parameters
@@ -22,6 +22,7 @@ LECTURE = '''
     ]
     TWICE = 1
     TWICE = 2
+    DOWN = lambda n: n and DOWN(n - 1)
 
 
     def area(side):
@@ -41,6 +42,7 @@ LECTURE = '''
     def main():
         one()
         two()
+        three()
 
 
     def one():
@@ -49,7 +51,7 @@ LECTURE = '''
         total = area(TOTAL) + silent(len(LONG)) + TWICE + secret(1)
         assert total == 69
         note("More.")
-        assert area(WIDTH) == 16
+        assert area(WIDTH) == 16 and DOWN(3) == 0
 
 
     def two():
@@ -62,6 +64,13 @@ LECTURE = '''
             return side
 
         assert silent(TOTAL) == 4
+
+
+    @requires("cuda")
+    def three():
+        """Three, whose note says what it says without a GPU, too."""
+        note("A square has `area(side)`.")
+        assert area(2) == silent(4)
 '''
 
 
@@ -80,6 +89,7 @@ def test_what_code_names_is_told_once_a_section_above_it_unless_its_prose_does(b
     assert legends(body) == [
         ["area: The area of a square of side <metres>", "secret: Its double", "WIDTH, LAYERS = 4, 2",
          "TOTAL = LAYERS * WIDTH  # parameters"],
+        ["DOWN = lambda n: n and DOWN(n - 1)"],
         ["WIDTH, LAYERS = 4, 2"],
     ]  # fmt: skip
 

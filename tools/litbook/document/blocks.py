@@ -303,7 +303,7 @@ class Code:
 
 @dataclass(frozen=True, slots=True)
 class Legend:
-    """What the code below it calls by name and neither the section nor its prose says."""
+    """What the code below it names: helpers that the section's prose does not name, and constants."""
 
     helpers: tuple[tuple[str, str], ...]  # the key of a definition, and what its docstring says in a line
     constants: tuple[str, ...]  # the lines that give them

@@ -6,10 +6,11 @@ import functools
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice, takewhile
+from operator import attrgetter, itemgetter
 from pathlib import PurePosixPath
 
 from litbook.document import code, labels, numbers
@@ -160,6 +161,28 @@ class Book:
                     begins[section.file, line] = at
         return begins
 
+    @cached_property
+    def helpers(self) -> list[dict[int, list[Definition]]]:
+        """By file and line, the definitions that the line names."""
+        outer = {(d.file, d.name): d for d in outermost(self.record)}
+        files = []
+        for file, meant in enumerate(meanings(_texts(self.record))):
+            named = ((mention.line, meant[mention.name]) for mention in _mentions(self.record, file))
+            pairs = [(line, outer[place]) for line, place in named if place in outer]
+            files.append(
+                {line: [d for _, d in of_line] for line, of_line in grouped(pairs, itemgetter(0)).items()}
+            )
+        return files
+
+    @cached_property
+    def constants(self) -> list[dict[int, list[tuple[int, int]]]]:
+        """By file and line, the places (file, line) that give the constants which the line names."""
+        texts, files = _texts(self.record), []
+        for (_, text), given in zip(texts, constants(texts), strict=True):
+            by_line = grouped(mentions(text, frozenset(given)), attrgetter("line"))
+            files.append({line: [given[m.name] for m in of_line] for line, of_line in by_line.items()})
+        return files
+
     def prefix(self, page: str, file: int) -> str:
         """What an id of a line begins with on a page: nothing for its own file, else that file's name."""
         return "" if file == self.file[page] else f"{self.name(file)}-"
@@ -275,27 +298,24 @@ def definition_address(book: Book, page: str, definition: Definition) -> str:
     return way(page, where, book.line(where, definition.file, definition.first))
 
 
-def named(book: Book, file: int, lines: Container[int]) -> tuple[list[Definition], list[tuple[int, int]]]:
+def named(book: Book, file: int, lines: Sequence[int]) -> tuple[list[Definition], list[tuple[int, int]]]:
     """What some lines of a file name of the lecture: helpers and classes, and the file and line of constants.
 
-    A constant comes after those that its own line names.
+    A constant comes after those that its own line names; that may be itself, inside a lambda.
     """
-    texts = _texts(book.record)
-    meant, given = meanings(texts)[file], constants(texts)
-    definitions = {(d.file, d.name): d for d in outermost(book.record)}
-    mentioned = (m for m in _mentions(book.record, file) if m.line in lines)
-    places = [meant[mention.name] for mention in mentioned]
-    values = list[tuple[int, int]]()
+    helpers, values, seen = dict[str, Definition](), list[tuple[int, int]](), set[tuple[int, int]]()
 
-    def give(file: int, lines: Container[int]) -> None:
-        for mention in mentions(texts[file][1], frozenset(given[file])):
-            home, line = given[file][mention.name]
-            if mention.line in lines and (home, line) not in values:
-                give(home, [line])
-                values.append((home, line))
+    def give(file: int, line: int) -> None:
+        for place in book.constants[file].get(line, ()):
+            if place not in seen:
+                seen.add(place)
+                give(*place)
+                values.append(place)
 
-    give(file, lines)
-    return [definitions[place] for place in dict.fromkeys(places) if place in definitions], values
+    for line in lines:
+        helpers |= {definition.key: definition for definition in book.helpers[file].get(line, ())}
+        give(file, line)
+    return [*helpers.values()], values
 
 
 # ---------------------------------------------------------------------------- addresses

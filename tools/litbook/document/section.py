@@ -166,7 +166,8 @@ class _Section:
     def _legend(self, lines: Sequence[int]) -> list[Legend]:
         """What these lines name for the first time in the section, where its prose does not name it."""
         helpers, constants = named(self.book, self.section.file, lines)
-        prose = "".join(p.text for p in self.evidence.pieces if p.kind == "note")
+        texts = [p.text for p in self.evidence.pieces if p.kind == "note"]
+        prose = "".join([*texts, *(s.prose for s in self.silent)])
         told = {
             helper.key: helper.heading
             for helper in helpers
