@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from litbook import project
 from litbook.document import bibliography, prose, report

@@ -5,13 +5,13 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
 from bibtexparser.entrypoint import parse_string
 from bibtexparser.middlewares import LatexDecodingMiddleware
 from bibtexparser.model import DuplicateBlockKeyBlock
+from msgspec import Struct
 
 from litbook.document.catalogue import _
 from litbook.errors import LitbookError
@@ -23,8 +23,7 @@ class BibliographyError(LitbookError):
     slug = "bibliography"
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """One work: what a reader needs to find it. `url` is an http(s) address or empty."""
 
     key: str

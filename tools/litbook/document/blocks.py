@@ -8,23 +8,21 @@ snapshots of the record; lines are those of the file that the section stands in.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from litbook.record import model
 
 # ---------------------------------------------------------------------------- what the author handed over
 
 
-@dataclass(frozen=True, slots=True)
-class Prose:
+class Prose(Struct, frozen=True):
     """A note; of one that never ran what it says anyway."""
 
     line: int
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Misbelief:
+class Misbelief(Struct, frozen=True):
     """What is commonly said, and what the machine says."""
 
     line: int
@@ -32,8 +30,7 @@ class Misbelief:
     run: str
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """A question's captured answer.
 
     `working` is how it comes about: its expression, and the same with values put in. `stamp` names the
@@ -49,8 +46,7 @@ class Answer:
     wrong: tuple[tuple[str, float], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(Struct, frozen=True):
     """A question. Without an answer it never ran, and `missing` is the sentence that says why."""
 
     line: int
@@ -61,8 +57,7 @@ class Question:
     missing: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Figure:
+class Figure(Struct, frozen=True):
     """A figure: the SVG of Matplotlib, what it shows in words, and its caption."""
 
     line: int
@@ -71,8 +66,7 @@ class Figure:
     caption: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Explore:
+class Explore(Struct, frozen=True):
     """A picture with sliders; `do` says what to try, `see` what one should have seen then."""
 
     line: int
@@ -83,8 +77,7 @@ class Explore:
     see: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Image:
+class Image(Struct, frozen=True):
     """A picture of the author's, as a data URI, and how many pixels of the page it takes; 0: its own."""
 
     line: int
@@ -94,8 +87,7 @@ class Image:
     width: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Video:
+class Video(Struct, frozen=True):
     """A film of the author's, like an image, and its captions in WebVTT."""
 
     line: int
@@ -106,8 +98,7 @@ class Video:
     track: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Link:
+class Link(Struct, frozen=True):
     """A link that stands alone. `target` is an address, `function:NAME` or `cite:KEY`."""
 
     line: int
@@ -115,16 +106,14 @@ class Link:
     target: str
 
 
-@dataclass(frozen=True, slots=True)
-class Output:
+class Output(Struct, frozen=True):
     """What these lines printed, together."""
 
     lines: tuple[int, ...]
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Speech:
+class Speech(Struct, frozen=True):
     """What a lecturer says; no page shows it."""
 
     line: int
@@ -138,8 +127,7 @@ Told = Prose | Misbelief | Question | Figure | Explore | Image | Video | Link | 
 # ---------------------------------------------------------------------------- beside a line of code
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
+class Shown(Struct, frozen=True):
     """A value beside its line.
 
     `turns` counts a loop's iterations in words, `series` is its course; `badge` says with whom it shares its
@@ -160,15 +148,13 @@ class Shown:
     ranks: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Promise:
+class Promise(Struct, frozen=True):
     """An annotation that keeps its promise of dtype and axes, where no value stands beside it."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Judged:
+class Judged(Struct, frozen=True):
     """A claim beside its line: the verdict, both sides with their values, and what else is to be said of it.
 
     `caption` is empty where the line of code already has it. `times` says how often the claim was judged,
@@ -182,8 +168,7 @@ class Judged:
     remark: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Raised:
+class Raised(Struct, frozen=True):
     """An error beside its line, in short; its box says more."""
 
     message: str
@@ -192,8 +177,7 @@ class Raised:
 Entry = Shown | Promise | Judged | Raised
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     """A line of code by its number, and what stands beside it, which may take so many `rows`."""
 
     number: int
@@ -206,16 +190,14 @@ class Row:
 # ---------------------------------------------------------------------------- below a block of code
 
 
-@dataclass(frozen=True, slots=True)
-class Side:
+class Side(Struct, frozen=True):
     """One operand of a failed claim: its source, and what it was."""
 
     text: str
     value: str
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(Struct, frozen=True):
     """A claim that fails: where it stands, and what each side was."""
 
     claim: model.Claim
@@ -223,62 +205,54 @@ class Failure:
     sides: tuple[Side, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Trouble:
+class Trouble(Struct, frozen=True):
     """Something that went wrong, and the file of the section where it came up."""
 
     error: model.Error
     path: str
 
 
-@dataclass(frozen=True, slots=True)
-class Bits:
+class Bits(Struct, frozen=True):
     """Floats by name, to be compared bit by bit."""
 
     values: tuple[tuple[str, model.Tensor], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Card:
+class Card(Struct, frozen=True):
     """A tensor that has more to show than its line."""
 
     name: str
     tensor: model.Tensor
 
 
-@dataclass(frozen=True, slots=True)
-class Strip:
+class Strip(Struct, frozen=True):
     """A tensor that is another one on each rank; None on a rank that did not show it."""
 
     name: str
     tensors: tuple[model.Tensor | None, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Display:
+class Display(Struct, frozen=True):
     """A value that shows itself."""
 
     name: str
     value: model.Opaque
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(Struct, frozen=True):
     """Mappings with the same keys and one unit, each with its name."""
 
     rows: tuple[tuple[str, model.Mapping], ...]
     unit: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Storage:
+class Storage(Struct, frozen=True):
     """One small storage, with the views on it by name."""
 
     views: tuple[tuple[str, model.Tensor], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Whole:
+class Whole(Struct, frozen=True):
     """All that the record has of a text that is too long for a line; `cut` if the text itself went on."""
 
     name: str
@@ -293,75 +267,65 @@ Shelved = Bits | Card | Strip | Display | Table | Storage | Whole
 # ---------------------------------------------------------------------------- the blocks of a section
 
 
-@dataclass(frozen=True, slots=True)
-class Code:
+class Code(Struct, frozen=True):
     """Rows of code that stand together, so many spaces further left than in their file."""
 
     rows: tuple[Row, ...]
     dedent: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Legend:
+class Legend(Struct, frozen=True):
     """What the code below it names: helpers that the section's prose does not name, and constants."""
 
     helpers: tuple[tuple[str, str], ...]  # the key of a definition, and what its docstring says in a line
     constants: tuple[str, ...]  # the lines that give them
 
 
-@dataclass(frozen=True, slots=True)
-class Guards:
+class Guards(Struct, frozen=True):
     """Claims behind `@hide` that hold: their lines and verdicts, apart from those that make the point."""
 
     code: Code
     count: int
 
 
-@dataclass(frozen=True, slots=True)
-class Loose:
+class Loose(Struct, frozen=True):
     """What belongs to lines of a section that shows no code at all."""
 
     entries: tuple[Entry, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Shelf:
+class Shelf(Struct, frozen=True):
     """What came out of the code above it and is taller than a line."""
 
     things: tuple[Shelved, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Unshown:
+class Unshown(Struct, frozen=True):
     """Lines on which something begins that is not shown as code: links to it lead here."""
 
     lines: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(Struct, frozen=True):
     """A further section, by its key, where it is called."""
 
     section: str
 
 
-@dataclass(frozen=True, slots=True)
-class Ranks:
+class Ranks(Struct, frozen=True):
     """On how many ranks a section runs; where one process stands for all of them, `simulated` says so."""
 
     count: int
     simulated: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Absence:
+class Absence(Struct, frozen=True):
     """Why a section has nothing of this build, and whose recording stands in its place, if there is one."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Fold:
+class Fold(Struct, frozen=True):
     """A section of which nothing has been seen, for want of a device, and what it will show."""
 
     aside: bool

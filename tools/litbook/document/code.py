@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import functools
 import keyword
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from msgspec import Struct
 from pygments.lexer import Lexer, inherit, words
 from pygments.lexers.python import PythonLexer
 from pygments.token import STANDARD_TYPES, Token, _TokenType
@@ -58,8 +58,7 @@ class Quick(PythonLexer):  # type: ignore[misc]  # Pygments ships no types
     }
 
 
-@dataclass(frozen=True)
-class Line:
+class Line(Struct, frozen=True, dict=True):
     """One line of a file: its runs of equally coloured text, and whether it begins inside a string."""
 
     number: int

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
+
+from msgspec import Struct
 
 from litbook.document import books
 from litbook.document.books import Book
 from litbook.record.model import Record
 
 
-@dataclass(frozen=True)
-class Edition:
+class Edition(Struct, frozen=True, dict=True):
     """One lecture: the folder of its pages, its record, and the recordings beside it.
 
     `recordings` are those of other devices, and of this one the sections that this build leaves to it;

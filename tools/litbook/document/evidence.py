@@ -8,9 +8,9 @@ the newest recording of such a device whose text is the same, wherever that stoo
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from litbook.document.catalogue import _, day
@@ -19,8 +19,7 @@ from litbook.record.needs import needs
 from litbook.record.ranks import ranks_of
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(Struct, frozen=True, dict=True):
     """One run's entry of a section, read at the lines of a page: `first` is the section's line there.
 
     Values and pieces are those of the section's first call. `stamp` names the recording that it is from.
@@ -110,8 +109,7 @@ class Evidence:
         return frozenset(self.first + line for line in lines - reached)
 
 
-@dataclass(frozen=True)
-class Other:
+class Other(Struct, frozen=True):
     """The same section in a recording; `current` if nothing that it depends on has changed since."""
 
     record: model.Record

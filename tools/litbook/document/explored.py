@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from litbook.document import amounts, standin
 from litbook.document.blocks import Explore
@@ -19,8 +20,7 @@ WHOLE = 1000  # marks are counted in thousandths of the picture's width or heigh
 FAR = 100  # where the largest number is so many times the smallest, a curve's axis is logarithmic
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
+class Point(Struct, frozen=True):
     """One point: a mark and a text for each name; where there is no value, why, and neither.
 
     `limit` is where the limit stands, -1 without one; `total` is what a stack adds up to.
@@ -33,8 +33,7 @@ class Point:
     gap: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Chart:
+class Chart(Struct, frozen=True):
     """All points of a grid as they are drawn, in its order.
 
     Of a curve `across` has the place of each column, `bottom` and `top` are what its upright axis reaches,

@@ -8,15 +8,15 @@ of which E4M3 has no infinity. It knows no tensors and draws nothing.
 from __future__ import annotations
 
 import decimal
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
+
+from msgspec import Struct
 
 Kind = Literal["zero", "subnormal", "normal", "infinite", "not a number"]
 
 
-@dataclass(frozen=True)
-class Format:
+class Format(Struct, frozen=True):
     """How many bits exponent and fraction have. `infinities`: whether the highest exponent is set apart."""
 
     exponent: int
@@ -44,8 +44,7 @@ FORMATS = {
 }
 
 
-@dataclass(frozen=True)
-class Float:
+class Float(Struct, frozen=True):
     """One value: its format, and its three fields as unsigned integers."""
 
     format: Format

@@ -16,7 +16,6 @@ import bisect
 import functools
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from typing import Any, Literal, cast
 
 from markdown_it import MarkdownIt, helpers
@@ -25,6 +24,7 @@ from markdown_it.rules_block import StateBlock, reference
 from markdown_it.rules_inline import StateInline, link
 from markdown_it.token import Token
 from markdown_it.tree import SyntaxTreeNode
+from msgspec.structs import replace
 
 from litbook.document import note as tree
 from litbook.document.visible import visible

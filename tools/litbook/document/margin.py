@@ -6,9 +6,8 @@ import itertools
 import re
 from collections import defaultdict
 from collections.abc import Collection, Sequence
-from dataclasses import replace
 
-from msgspec import structs
+from msgspec.structs import replace
 
 from litbook.document import values
 from litbook.document.blocks import Entry, Judged, Promise, Raised, Shown
@@ -246,8 +245,8 @@ def sides(claim: Claim, snapshots: Sequence[Snapshot]) -> str:
     # What holds, with its values: `6 = 6`; equal sides that need a second line are named once.
     for called, sign in AS_SIGNS.items():
         if len(shown) == 2 and claim.form[:2] == (called, ", "):
-            claim = structs.replace(claim, form=("", sign, ""))
-    claim = structs.replace(claim, form=tuple(part.replace(" == ", " = ") for part in claim.form))
+            claim = replace(claim, form=("", sign, ""))
+    claim = replace(claim, form=tuple(part.replace(" == ", " = ") for part in claim.form))
     text = values.claim(claim, snapshots, shown)
     # `[1.0, 3.0] == [1, 3]` holds, and both are `[1, 3]`: the `.0` of whole floats goes, but in no text.
     bare = [

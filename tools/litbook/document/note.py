@@ -16,12 +16,12 @@ for one kind of node takes `walk`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, fields
 from typing import Literal, TypeAlias
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True)
-class Node:
+
+class Node(Struct, frozen=True):
     """Anything in a note: `at` is the offset of its first character, of code that of the code itself."""
 
     at: int
@@ -30,36 +30,31 @@ class Node:
 # ---------------------------------------------------------------------------- inline
 
 
-@dataclass(frozen=True, slots=True)
-class Text(Node):
+class Text(Node, frozen=True):
     """Words. `written` is how the note has them, where that differs: a character escaped, or as an entity."""
 
     text: str
     written: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Hole(Node):
+class Hole(Node, frozen=True):
     """What a run puts there: an f-string's `{…}` in a lecture's text, an ellipsis in prose that never ran."""
 
 
-@dataclass(frozen=True, slots=True)
-class Code(Node):
+class Code(Node, frozen=True):
     """Code between backticks."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Math(Node):
+class Math(Node, frozen=True):
     """LaTeX between dollars in a line of text; `display` between two of them on each side."""
 
     latex: str
     display: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Link(Node):
+class Link(Node, frozen=True):
     """A link as the author wrote it: `#name` for what the book has, `https://…`, or what a back end refuses.
 
     `form` is `text` for `[text](address)`, `angle` for `<address>`, `bare` for an address in running text.
@@ -71,53 +66,46 @@ class Link(Node):
     form: Literal["text", "angle", "bare"] = "text"
 
 
-@dataclass(frozen=True, slots=True)
-class Citation(Node):
+class Citation(Node, frozen=True):
     """`[@glu; @relu]`: keys of the bibliography."""
 
     keys: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Reference(Node):
+class Reference(Node, frozen=True):
     """`[@fig:rate]`: a figure, table or equation that has this name."""
 
     label: str
 
 
-@dataclass(frozen=True, slots=True)
-class Name(Node):
+class Name(Node, frozen=True):
     """`[@fig:rate]:` at the start of a caption: it gives the figure or table its name."""
 
     label: str
 
 
-@dataclass(frozen=True, slots=True)
-class Call(Node):
+class Call(Node, frozen=True):
     """`[^sum]`: the number of a footnote that this note has; `nth` counts the calls of this one from 1."""
 
     name: str
     nth: int
 
 
-@dataclass(frozen=True, slots=True)
-class Emphasis(Node):
+class Emphasis(Node, frozen=True):
     """`*text*`, `_text_` or `[text]{.red}`; `mark` is which: a sign, or one of `COLOURS`."""
 
     children: tuple[Inline, ...]
     mark: str = "*"
 
 
-@dataclass(frozen=True, slots=True)
-class Strong(Node):
+class Strong(Node, frozen=True):
     """`**text**` or `__text__`."""
 
     children: tuple[Inline, ...]
     mark: str = "**"
 
 
-@dataclass(frozen=True, slots=True)
-class Break(Node):
+class Break(Node, frozen=True):
     """The end of a line inside a paragraph; a `hard` one is seen."""
 
     hard: bool = False
@@ -130,39 +118,34 @@ Inline: TypeAlias = (
 # ---------------------------------------------------------------------------- blocks
 
 
-@dataclass(frozen=True, slots=True)
-class Paragraph(Node):
+class Paragraph(Node, frozen=True):
     """A paragraph; a `tight` one stands in a list without blank lines."""
 
     children: tuple[Inline, ...]
     tight: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Heading(Node):
+class Heading(Node, frozen=True):
     """A heading of level 1 to 6 within the note."""
 
     level: int
     children: tuple[Inline, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Quote(Node):
+class Quote(Node, frozen=True):
     """`> text`."""
 
     children: tuple[Block, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Item(Node):
+class Item(Node, frozen=True):
     """One item of a list; of a task, whether it is done."""
 
     children: tuple[Block, ...]
     done: bool | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class List(Node):
+class List(Node, frozen=True):
     """A list; `start` is the first number of a numbered one, `mark` the sign before or behind each."""
 
     items: tuple[Item, ...]
@@ -170,52 +153,45 @@ class List(Node):
     mark: str = "-"
 
 
-@dataclass(frozen=True, slots=True)
-class Term(Node):
+class Term(Node, frozen=True):
     """What is explained by the meanings below it."""
 
     children: tuple[Inline, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Meaning(Node):
+class Meaning(Node, frozen=True):
     """`: text` below a term."""
 
     children: tuple[Block, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Terms(Node):
+class Terms(Node, frozen=True):
     """Terms and their meanings, in the order of the note."""
 
     parts: tuple[Term | Meaning, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Fence(Node):
+class Fence(Node, frozen=True):
     """A block of code: fenced, perhaps with the name of its language, or indented."""
 
     text: str
     language: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Display(Node):
+class Display(Node, frozen=True):
     """A formula of its own between `$$`, as it is written; `label` is the name that `[@eq:loss]:` gives."""
 
     latex: str
     label: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Cell(Node):
+class Cell(Node, frozen=True):
     """A cell of a table."""
 
     children: tuple[Inline, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Table(Node):
+class Table(Node, frozen=True):
     """A table: its columns' titles and edges (`left`, `center`, `right` or nothing), rows of as many cells.
 
     `caption` begins with a `Name`, where the paragraph above the table did.
@@ -227,8 +203,7 @@ class Table(Node):
     caption: tuple[Inline, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Box(Node):
+class Box(Node, frozen=True):
     """`!!! tip "Title"`: `kinds` are its words. Without a title, None, `kind` says what stands there."""
 
     kinds: tuple[str, ...]
@@ -236,8 +211,7 @@ class Box(Node):
     children: tuple[Block, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Fold(Node):
+class Fold(Node, frozen=True):
     """`??? note "Title"`: a box that opens, `???+` one that is open."""
 
     kinds: tuple[str, ...]
@@ -246,8 +220,7 @@ class Fold(Node):
     open: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Tab(Node):
+class Tab(Node, frozen=True):
     """`=== "Title"`: one of a set of which one is shown; `chosen` by `===+`."""
 
     title: tuple[Inline, ...]
@@ -255,15 +228,13 @@ class Tab(Node):
     chosen: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Tabs(Node):
+class Tabs(Node, frozen=True):
     """Tabs that follow one another."""
 
     tabs: tuple[Tab, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Rule(Node):
+class Rule(Node, frozen=True):
     """A line across."""
 
 
@@ -274,8 +245,7 @@ Block: TypeAlias = (
 # ---------------------------------------------------------------------------- the note
 
 
-@dataclass(frozen=True, slots=True)
-class Footnote(Node):
+class Footnote(Node, frozen=True):
     """The text of a footnote; `calls` counts where the note calls it."""
 
     name: str
@@ -283,8 +253,7 @@ class Footnote(Node):
     calls: int
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(Struct, frozen=True):
     """What a note holds and a page cannot: a problem's slug and words, the way out, the text it is about."""
 
     slug: str
@@ -293,8 +262,7 @@ class Refusal:
     about: str = ""
 
 
-@dataclass(frozen=True)
-class Note:
+class Note(Struct, frozen=True):
     """A note, read. `text` is the author's, with controls made visible and tabs as spaces."""
 
     text: str
@@ -318,7 +286,7 @@ def _walk(values: Iterable[object]) -> Iterator[Node]:
     for value in values:
         if isinstance(value, Node):
             yield value
-            yield from _walk(getattr(value, field.name) for field in fields(value))
+            yield from _walk(getattr(value, name) for name in value.__struct_fields__)
         elif isinstance(value, tuple):
             yield from _walk(value)
 

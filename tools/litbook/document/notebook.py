@@ -20,6 +20,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import assert_never
 
+from msgspec import Struct
+
 from litbook.document import amounts, blocks, books, evidence, grammar, pieces, standin, values
 from litbook.document.bibliography import Bibliography, names
 from litbook.document.catalogue import _, day, later
@@ -45,8 +47,7 @@ OURS = ("has_cuda", "reseed", "section", "show")  # what a notebook's cells call
 # ---------------------------------------------------------------------------- what a notebook holds
 
 
-@dataclass(frozen=True, slots=True)
-class Title:
+class Title(Struct, frozen=True):
     """The heading of a section, or of the whole; `section` is its name."""
 
     text: str
@@ -54,8 +55,7 @@ class Title:
     section: str
 
 
-@dataclass(frozen=True, slots=True)
-class Remark:
+class Remark(Struct, frozen=True):
     """Words of the engine about what follows, in Markdown."""
 
     text: str
@@ -64,8 +64,7 @@ class Remark:
 Part = Title | Remark | blocks.Told
 
 
-@dataclass(frozen=True, slots=True)
-class Words:
+class Words(Struct, frozen=True):
     """A cell of prose. Headings inside it stand below that of the section `function`; None: of the whole."""
 
     role: str
@@ -73,22 +72,19 @@ class Words:
     function: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Printed:
+class Printed(Struct, frozen=True):
     """What a cell printed."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Handed:
+class Handed(Struct, frozen=True):
     """What a cell's code handed over while it ran."""
 
     block: blocks.Told
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
+class Ended(Struct, frozen=True):
     """The exception that ended a cell: its class, its message, and the lines it came from."""
 
     name: str
@@ -99,8 +95,7 @@ class Ended:
 Result = Printed | Handed | Ended
 
 
-@dataclass(frozen=True, slots=True)
-class Program:
+class Program(Struct, frozen=True):
     """A cell of code, and what it put out when it was recorded; folded, its `title` says what it is."""
 
     role: str
@@ -113,8 +108,7 @@ class Program:
 Cell = Words | Program
 
 
-@dataclass(frozen=True)
-class Notebook:
+class Notebook(Struct, frozen=True):
     """One notebook: its cells, and what its prose may refer to.
 
     `levels` are those of the headings of its sections, by number of their function; `headings` are those of

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from litbook.document import grammar, labels
 from litbook.document.evidence import gather, statements
@@ -17,8 +18,7 @@ from litbook.errors import Place, Problem
 from litbook.record.model import Record, Section
 
 
-@dataclass(frozen=True)
-class Numbered:
+class Numbered(Struct, frozen=True):
     """A figure, table or equation: its number, the section it is in, and whether a page shows it."""
 
     number: int

@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice, takewhile
 
+from msgspec import Struct
+
 from litbook.document.code import Line
 from litbook.document.evidence import body, statements
 from litbook.record.model import Section, Statement
@@ -19,16 +21,14 @@ class Code:
     lines: list[int] = field(default_factory=list)
 
 
-@dataclass(frozen=True)
-class Told:
+class Told(Struct, frozen=True):
     """Lines whose statement is not shown, because what it says is."""
 
     first: int
     last: int
 
 
-@dataclass(frozen=True)
-class Call:
+class Call(Struct, frozen=True):
     """A call of a further section."""
 
     line: int

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import assert_never
+
+from msgspec import Struct
 
 from litbook.document import captions, grammar, note
 from litbook.document import section as document
@@ -50,8 +51,7 @@ _WORD = re.compile(r"[^\W\d_]{2}")
 _NAME = re.compile(r"(?<=\.)[A-Za-z_]\w{2,}|[A-Za-z_]\w{2,}(?=\(|=[^=\s])")
 
 
-@dataclass(frozen=True)
-class Passage:
+class Passage(Struct, frozen=True):
     """One passage of a page: its id there, "" for the top; its title as Markdown; paragraphs, and names.
 
     `core` is a section that the main path leads through.

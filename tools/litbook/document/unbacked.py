@@ -22,7 +22,6 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import fields
 from typing import cast
 
 from litbook.document import grammar
@@ -129,7 +128,7 @@ def _lines(part: object) -> Iterator[Sequence[tree.Inline | tree.Cell]]:
         ):
             yield (tree.Text(at + number.end(), words[number.end() :]), *others)
         case tree.Node():
-            yield from _lines(tuple(getattr(part, field.name) for field in fields(part)))
+            yield from _lines(tuple(getattr(part, name) for name in part.__struct_fields__))
         case (first, *_) if isinstance(first, tree.Inline | tree.Cell):
             yield cast(Sequence[tree.Inline | tree.Cell], part)
         case tuple():

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from litbook.document import laid, report, unbacked
@@ -75,8 +76,7 @@ def _recording(file: Path, lecture: str, _changed: int) -> model.Record:
     return recordings.read(file, lecture)
 
 
-@dataclass(frozen=True)
-class Strict:
+class Strict(Struct, frozen=True):
     """What a book has chosen to be strict about.
 
     `unbacked` numbers are an "error", a remark ("warn"), or nothing ("off"), and so are answers that nothing
@@ -92,9 +92,9 @@ class Strict:
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> Strict:
         """What stands below `litbook:` in `mkdocs.yml`; in YAML a bare `off` is False."""
-        unbacked, unchecked = options.get("unbacked", cls.unbacked), options.get("unchecked", cls.unchecked)
-        kept, foreign = options.get("recordings", cls.recordings), bool(options.get("words"))
-        return cls(unbacked or "off", unchecked or "off", kept, foreign)
+        names = ("unbacked", "unchecked", "recordings")
+        given = {name: options[name] or "off" for name in names if name in options}
+        return cls(**given, foreign=bool(options.get("words")))
 
 
 AS_BUILT = Strict()  # where a book says nothing

@@ -10,8 +10,9 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence, Set
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from litbook.document import books, margin, values
 from litbook.document.books import Book
@@ -40,8 +41,7 @@ HEIGHT, PADDING = 20, 7
 GOOD, PART, BAD = "#1a7f37", "#8a5a00", "#b3261e"
 
 
-@dataclass(frozen=True)
-class Verdict:
+class Verdict(Struct, frozen=True):
     """What became of a claim in one run; `run` counts the edition's runs."""
 
     run: int
@@ -57,8 +57,7 @@ class Verdict:
         return " · ".join(filter(None, (_(margin.WORDS[self.claim.verdict]), sides, older)))
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """One claim of the book: its section, its line today, and what became of it in each run that has it."""
 
     section: Section

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
+from msgspec import Struct
+
 from litbook.document import books
 from litbook.document.books import Book
 from litbook.document.catalogue import _
@@ -54,8 +56,7 @@ class Sheet:
         self.setting.ahead = [below.text for below in lines[max(0, line - 1) : line + FAR]]
 
 
-@dataclass(frozen=True)
-class Text:
+class Text(Struct, frozen=True):
     """One file on one page: how it is called, its lines, and what leads from and to them.
 
     `prefix` is what the ids of its lines begin with: nothing, where the page is that file's.

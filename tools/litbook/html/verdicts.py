@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from litbook.document import books
 from litbook.document.books import Book
@@ -23,8 +24,7 @@ from litbook.record.model import Record, Section, Verdict
 WORST: tuple[Verdict, ...] = ("fails", "not-reached", "needs-device", "holds")  # first
 
 
-@dataclass(frozen=True)
-class Ruling:
+class Ruling(Struct, frozen=True):
     """What became of a claim, and where: `device` is that of the recording, or the one it still needs."""
 
     verdict: Verdict

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
+
 from litbook.document import books, notebook, prose, references
 from litbook.document.bibliography import Bibliography
 from litbook.document.catalogue import _, later
@@ -33,12 +35,11 @@ DATA = ("claims.json", "claims.svg")
 NavEntry = str | dict[str, Any]  # MkDocs: a page, or a title with pages below it
 
 
-@dataclass(frozen=True)
-class Choices:
+class Choices(Struct, frozen=True):
     """What an author has chosen: which of `ENDS` and "notebooks" not to have, and what is strict."""
 
     without: frozenset[str] = frozenset()
-    strict: Strict = field(default_factory=Strict)
+    strict: Strict = Strict()
 
 
 @dataclass
@@ -53,7 +54,7 @@ class Pages:
     bibliography: Bibliography = field(default_factory=dict)
     book: str = ""
     colab: str = ""
-    choices: Choices = Choices()
+    choices: Choices = field(default_factory=Choices)
 
     def __post_init__(self) -> None:
         self.others = references.beside(self.project.folder)

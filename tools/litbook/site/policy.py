@@ -11,10 +11,11 @@ import base64
 import hashlib
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import urlsplit
+
+from msgspec import Struct
 
 from litbook.html import markup
 
@@ -38,8 +39,7 @@ _LOADS = {
 }
 
 
-@dataclass(frozen=True)
-class Policy:
+class Policy(Struct, frozen=True):
     """What an author lets in: hosts of frames, pictures and films; hosts of scripts with what they load."""
 
     embed: tuple[str, ...] = ()

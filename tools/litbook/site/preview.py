@@ -22,7 +22,7 @@ import signal
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -32,6 +32,8 @@ from mkdocs.config import load_config
 from mkdocs.structure.files import File, get_files, set_exclusions
 from mkdocs.structure.nav import get_navigation
 from mkdocs.structure.pages import Page
+from msgspec import Struct
+from msgspec.structs import replace
 from watchdog.events import FileSystemEvent, FileSystemEventHandler
 from watchdog.observers import Observer
 from watchdog.observers.api import ObservedWatch
@@ -78,8 +80,7 @@ NOTICE = (
 )
 
 
-@dataclass(frozen=True)
-class Shown:
+class Shown(Struct, frozen=True):
     """What can be shown of a lecture, or of a part of it that ran alone."""
 
     edition: Edition
