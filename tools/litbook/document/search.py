@@ -12,33 +12,9 @@ from typing import assert_never
 
 from msgspec import Struct
 
+from litbook.document import blocks as forms
 from litbook.document import captions, grammar, note
 from litbook.document import section as document
-from litbook.document.blocks import (
-    Absence,
-    Block,
-    Call,
-    Code,
-    Explore,
-    Failure,
-    Figure,
-    Fold,
-    Guards,
-    Image,
-    Legend,
-    Link,
-    Loose,
-    Misbelief,
-    Output,
-    Prose,
-    Question,
-    Ranks,
-    Shelf,
-    Speech,
-    Trouble,
-    Unshown,
-    Video,
-)
 from litbook.document.books import Book
 from litbook.document.catalogue import _
 from litbook.document.code import Line
@@ -71,40 +47,43 @@ def passages(book: Book, page: str) -> Iterator[Passage]:
         for module in book.preambles.get(page, ())
         for s in statements(module)
         if s.kind in ("code", "claim")
-        for number in range(s.first, max(s.end, s.last) + 1)
+        for number in s.whole
     ]
     for i, section in enumerate(book.sections(page)):
         title = book.record.title if section is book.record.main else section.heading or section.name
-        blocks = document.blocks(book, section)
-        lines = [book.lines[section.file][number - 1] for number in _code(blocks)]
-        lines += [] if i else margins
+        blocks = [*_opened(document.blocks(book, section))]
+        rows = [row for block in blocks if isinstance(block, forms.Code) for row in block.rows]
+        lines = [book.lines[section.file][row.number - 1] for row in rows] + ([] if i else margins)
+        words = [text for block in blocks if isinstance(block, forms.Told) for text in _words(block)]
         anchor, core = book.anchor(section) if i else "", i > 0 and not section.aside
-        yield Passage(anchor, title, tuple(_words(blocks)), _names(lines), core)
+        yield Passage(anchor, title, tuple(words), _names(lines), core)
     if definitions := book.definitions(page):
         lines = [line for e in definitions for line in book.lines[e.file][e.first - 1 : e.last]]
         yield Passage("definitions", _("Definitions"), names=_names(lines))
 
 
-def _words(blocks: Iterable[Block]) -> Iterator[str]:
+def _opened(blocks: Iterable[forms.Block]) -> Iterator[forms.Block]:
+    """These blocks, and those inside the ones that are folded."""
     for block in blocks:
-        match block:
-            case Prose(_line, text) | Link(_line, text):
-                yield from _paragraphs(text)
-            case Misbelief(_line, common, run):
-                yield "✗ “" + " ".join(_paragraphs(common)) + "”"
-                yield from _paragraphs(run)
-            case Figure(caption=caption) | Image(caption=caption) | Explore(caption=caption):
-                yield from _paragraphs(caption)
-            case Video(caption=caption, track=track):
-                yield from (*_paragraphs(caption), *captions.said(track))
-            case Fold(inside=inside):
-                yield from _words(inside)
-            case Question() | Output() | Speech() | Legend() | Code() | Guards() | Loose() | Shelf():
-                pass
-            case Failure() | Trouble() | Unshown() | Call() | Ranks() | Absence():
-                pass
-            case _:
-                assert_never(block)
+        yield block
+        yield from _opened(block.inside if isinstance(block, forms.Fold) else ())
+
+
+def _words(told: forms.Told) -> Iterator[str]:
+    """What a piece says, by paragraphs."""
+    match told:
+        case forms.Prose(_line, text) | forms.Link(_line, text):
+            yield from _paragraphs(text)
+        case forms.Misbelief(_line, common, run):
+            yield "✗ “" + " ".join(_paragraphs(common)) + "”"
+            yield from _paragraphs(run)
+        case forms.Figure() | forms.Image() | forms.Explore() | forms.Video():
+            yield from _paragraphs(told.caption)
+            yield from captions.said(told.track) if isinstance(told, forms.Video) else ()
+        case forms.Question() | forms.Output() | forms.Speech():
+            pass
+        case _:
+            assert_never(told)
 
 
 def _paragraphs(text: str) -> Iterator[str]:
@@ -131,15 +110,6 @@ def _readable(line: Sequence[note.Inline]) -> str:
     """A line's words. LaTeX that a reader would have to spell out, a fraction's, is no word."""
     spelled = (isinstance(node, note.Math) and "\\" in node.latex for node in line)
     return "".join("…" if skip else note.plain([node]) for node, skip in zip(line, spelled, strict=True))
-
-
-def _code(blocks: Iterable[Block]) -> Iterator[int]:
-    """The numbers of the lines that are shown as code."""
-    for block in blocks:
-        if isinstance(block, Code):
-            yield from (row.number for row in block.rows)
-        elif isinstance(block, Fold):
-            yield from _code(block.inside)
 
 
 def _names(lines: Iterable[Line]) -> tuple[str, ...]:

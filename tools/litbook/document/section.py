@@ -11,22 +11,8 @@ import itertools
 import re
 from collections.abc import Sequence
 
+from litbook.document import blocks as forms
 from litbook.document import margin, outline, pieces
-from litbook.document.blocks import (
-    Absence,
-    Block,
-    Call,
-    Code,
-    Entry,
-    Fold,
-    Guards,
-    Legend,
-    Loose,
-    Ranks,
-    Row,
-    Told,
-    Unshown,
-)
 from litbook.document.books import Book, named
 from litbook.document.catalogue import _, ngettext
 from litbook.document.evidence import gather, others, statements
@@ -39,7 +25,7 @@ from litbook.text.words import SEEN
 SHORT = 110  # characters of a line that gives a constant: what a formatter leaves on one line
 
 
-def blocks(book: Book, section: Section) -> list[Block]:
+def blocks(book: Book, section: Section) -> list[forms.Block]:
     """Prose, code and what came out of a section, in source order."""
     if section.key not in book.blocks:  # its page and the search ask
         book.blocks[section.key] = _Section(book, section).blocks()
@@ -82,27 +68,27 @@ class _Section:
         self.shown = {*self.code, *guards}
         self.named = set[str]()  # what legends have said so far
         # By the shown line that they stand beside; none where all of them wait.
-        self.beside: dict[int, list[Entry]] = {}
+        self.beside: dict[int, list[forms.Entry]] = {}
         entries = {} if self.waits else margin.entries(self.evidence, self.others, section, self.shown)
         for line in sorted(entries):
             home = line if line in self.shown else self._home(line)
             self.beside.setdefault(home, []).extend(entries[line])
 
-    def blocks(self) -> list[Block]:
+    def blocks(self) -> list[forms.Block]:
         section, device = self.section, self.section.requires
-        blocks: list[Block] = []
+        blocks: list[forms.Block] = []
         need = needs(device)
         if section.kind == "section" and (count := need.ranks or need.simulated):
-            blocks.append(Ranks(count, bool(need.simulated)))
+            blocks.append(forms.Ranks(count, bool(need.simulated)))
         if (
             device
             and not section.errors
             and not (self.evidence.calls and not self.evidence.stamp)
             and not self.waits
         ):
-            blocks.append(Absence(margin.absence(device, self.evidence, self.others)))
+            blocks.append(forms.Absence(margin.absence(device, self.evidence, self.others)))
         if not self.code:  # values and failures have no line to stand at
-            blocks += [Loose(tuple(self.beside[0]))] if 0 in self.beside else []
+            blocks += [forms.Loose(tuple(self.beside[0]))] if 0 in self.beside else []
             blocks += self.shelves.below(lambda line: self._home(line) == 0)
 
         # What is shown as prose, or not at all, leaves the lines behind on which it begins, for links.
@@ -111,7 +97,7 @@ class _Section:
 
         def unshown(end: int) -> None:
             if numbers := tuple(n for n in range(at + 1, end + 1) if n in begun):
-                blocks.append(Unshown(numbers))
+                blocks.append(forms.Unshown(numbers))
 
         for item in self.items:
             match item:
@@ -127,11 +113,11 @@ class _Section:
                     at = max(at, last)
                 case outline.Call(line, target):
                     unshown(line)
-                    blocks.append(Call(target))
+                    blocks.append(forms.Call(target))
                     at = max(at, line)
         unshown(section.last)
         if self.guards and not self.waits:
-            blocks.append(Guards(self._rows(sorted(self.shown - {*self.code})), len(self.guards)))
+            blocks.append(forms.Guards(self._rows(sorted(self.shown - {*self.code})), len(self.guards)))
         return [self._fold(blocks)] if self.waits else blocks
 
     def _home(self, line: int) -> int:
@@ -144,7 +130,7 @@ class _Section:
         told = any(p.kind in SEEN and first <= p.line <= last for p in self.evidence.pieces)
         return told or any(first <= note.first <= last for note in self.silent)
 
-    def _told(self, first: int, last: int) -> list[Told]:
+    def _told(self, first: int, last: int) -> list[forms.Told]:
         """The prose and pictures of these lines; of a note that never ran, what it says anyway."""
         seen = [piece for piece in self.evidence.pieces if piece.kind in SEEN and first <= piece.line <= last]
         if not seen:
@@ -163,7 +149,7 @@ class _Section:
             told.append(pieces.block(piece, pieces.answer(piece, self.evidence, source)))
         return told
 
-    def _legend(self, lines: Sequence[int]) -> list[Legend]:
+    def _legend(self, lines: Sequence[int]) -> list[forms.Legend]:
         """What these lines name for the first time in the section, where its prose does not name it."""
         helpers, constants = named(self.book, self.section.file, lines)
         texts = [p.text for p in self.evidence.pieces if p.kind == "note"]
@@ -174,14 +160,14 @@ class _Section:
             if helper.heading and not re.search(rf"`{re.escape(helper.name)}\b", prose)
         }
         values = [self.book.lines[file][line - 1].text.strip() for file, line in constants]
-        legend = Legend(
+        legend = forms.Legend(
             tuple((key, words) for key, words in told.items() if key not in self.named),
             tuple(text for text in values if text not in self.named and len(text) <= SHORT),
         )
         self.named |= {*told, *values}
         return [legend] if legend.helpers or legend.constants else []
 
-    def _rows(self, numbers: Sequence[int]) -> Code:
+    def _rows(self, numbers: Sequence[int]) -> forms.Code:
         """A block of code: lines, and what stands beside them."""
         lines, evidence = self.lines, self.evidence
         texts = (lines[n - 1] for n in numbers)
@@ -197,10 +183,10 @@ class _Section:
             gap = itertools.takewhile(lambda n, end=end: n <= end or not lines[n - 1].text.strip(), following)  # type: ignore[misc]
             entries = tuple(self.beside.get(number, ()))
             count = 1 + len(list(gap)) if entries else 1
-            rows.append(Row(number, entries, count, number not in evidence.dimmed, number in failed))
-        return Code(tuple(rows), dedent)
+            rows.append(forms.Row(number, entries, count, number not in evidence.dimmed, number in failed))
+        return forms.Code(tuple(rows), dedent)
 
-    def _fold(self, inside: Sequence[Block]) -> Fold:
+    def _fold(self, inside: Sequence[forms.Block]) -> forms.Fold:
         """A section that waits for a device: what it will show, and how to run it."""
         section = self.section
         prose = [s.prose for s in section.statements]
@@ -215,4 +201,4 @@ class _Section:
         how = section.name if need.device != "cuda" else f"--device {need.device}"
         state = margin.absence(section.requires or "", self.evidence, self.others).rstrip(".")
         command = f"litbook run {self.book.record.lecture} {how}"
-        return Fold(section.aside, state, ", ".join(promise), command, tuple(inside))
+        return forms.Fold(section.aside, state, ", ".join(promise), command, tuple(inside))

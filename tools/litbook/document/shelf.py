@@ -7,23 +7,8 @@ from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
+from litbook.document import blocks as forms
 from litbook.document import values
-from litbook.document.blocks import (
-    Bits,
-    Block,
-    Card,
-    Display,
-    Failure,
-    Output,
-    Shelf,
-    Shelved,
-    Side,
-    Storage,
-    Strip,
-    Table,
-    Trouble,
-    Whole,
-)
 from litbook.document.catalogue import _
 from litbook.document.drawable import has_bits, has_card, has_storage
 from litbook.document.evidence import Evidence
@@ -43,14 +28,14 @@ class Shelves:
     held: set[tuple[str, int | None]] = field(default_factory=set)  # expressions with their snapshots
     views: dict[int, list[View]] = field(default_factory=dict)  # by storage
 
-    def below(self, mine: Callable[[int], bool]) -> list[Block]:
+    def below(self, mine: Callable[[int], bool]) -> list[forms.Block]:
         """What belongs to the block of code above, whose lines are `mine`: failures first."""
         evidence = self.evidence
-        blocks = list[Block]()
+        blocks = list[forms.Block]()
         for claim in evidence.claims:
             if claim.verdict == "fails" and mine(claim.line):
                 sides = [
-                    Side(
+                    forms.Side(
                         side.text,
                         _("never evaluated")
                         if side.value is None
@@ -60,21 +45,23 @@ class Shelves:
                 ]
                 # What each was, where that says more than its source.
                 differing = tuple(side for side in sides if side.value != side.text)
-                blocks.append(Failure(claim, self.path, differing))
-        blocks += [Trouble(error, self.path) for error in evidence.errors if mine(error.line)]
+                blocks.append(forms.Failure(claim, self.path, differing))
+        blocks += [forms.Trouble(error, self.path) for error in evidence.errors if mine(error.line)]
         pairs = [(value, evidence.snapshot_of(value)) for value in evidence.values]
         here = [(v, s) for v, s in pairs if s is not None and mine(v.line) and v.loop is None]
         # Floats under each other, so that formats can be compared.
         floats = [(v.text, s) for v, s in here if isinstance(s, Tensor) and has_bits(s)]
-        things: list[Shelved] = [Bits(tuple(floats))] if floats else []
+        things: list[forms.Shelved] = [forms.Bits(tuple(floats))] if floats else []
         strips = self._strips(mine)
         for v, s in here:
             if what(v) in strips:
                 things.append(strips.pop(what(v)))
             elif isinstance(s, Tensor) and has_card(s) and not has_bits(s) and self._new(v):
-                things.append(Card(v.text, s))
+                things.append(forms.Card(v.text, s))
         things += strips.values()  # what rank 0 did not show
-        things += [Display(v.text, s) for v, s in here if isinstance(s, Opaque) and s.form and self._new(v)]
+        things += [
+            forms.Display(v.text, s) for v, s in here if isinstance(s, Opaque) and s.form and self._new(v)
+        ]
         # A table has a row for each rank that has another one.
         rows = list[tuple[Value, Snapshot]]()
         for v, s in here:
@@ -96,13 +83,13 @@ class Shelves:
         for v, s in here:
             drawn = isinstance(s, Tensor | Mapping) or (isinstance(s, Opaque) and s.form)
             if not drawn and (whole := values.whole(s, v.unit)) and self._new(v):
-                things.append(Whole(v.text, whole, values.is_cut(s)))
+                things.append(forms.Whole(v.text, whole, values.is_cut(s)))
         if things:
-            blocks.append(Shelf(tuple(things)))
+            blocks.append(forms.Shelf(tuple(things)))
         of_ranks = [piece for rank in evidence.of_ranks for piece in rank.pieces]
         printed = [p for p in of_ranks if p.kind == "output" and mine(p.line) and p.text.strip()]
         if printed:
-            blocks.append(Output(tuple(sorted({piece.line for piece in printed})), self._printed(mine)))
+            blocks.append(forms.Output(tuple(sorted({piece.line for piece in printed})), self._printed(mine)))
         return blocks
 
     def _printed(self, mine: Callable[[int], bool]) -> str:
@@ -120,16 +107,16 @@ class Shelves:
         lines = ((rank, line) for rank, text in enumerate(texts) for line in text.splitlines())
         return "".join(_("rank {n}: {line}", n=rank, line=line) + "\n" for rank, line in lines)
 
-    def _strips(self, mine: Callable[[int], bool]) -> dict[tuple[int, str, str, str | None], Strip]:
+    def _strips(self, mine: Callable[[int], bool]) -> dict[tuple[int, str, str, str | None], forms.Strip]:
         """The tensors of which not every rank has the same, by expression; of several the last."""
         by_rank = [{what(v): v for v in rank.values if mine(v.line)} for rank in self.evidence.of_ranks]
-        strips = dict[tuple[int, str, str, str | None], Strip]()
+        strips = dict[tuple[int, str, str, str | None], forms.Strip]()
         for key in dict.fromkeys(key for shown in by_rank for key in shown):
             seen = [shown.get(key) for shown in by_rank]
             shots = [value and self.evidence.snapshot_of(value) for value in seen]
             tensors = tuple(s if isinstance(s, Tensor) and has_card(s) else None for s in shots)
             if len({value and value.value for value in seen}) > 1 and any(tensors):
-                strips[key] = Strip(key[1], tensors)
+                strips[key] = forms.Strip(key[1], tensors)
         return strips
 
     def _new(self, value: Value) -> bool:
@@ -139,7 +126,7 @@ class Shelves:
         self.held.add(key)
         return fresh
 
-    def _tables(self, shown: Values) -> list[Table]:
+    def _tables(self, shown: Values) -> list[forms.Table]:
         """Mappings: those with the same keys and the same unit become one table."""
         tables: list[tuple[str | None, list[tuple[str, Mapping]]]] = []
         for value, mapping in shown:
@@ -155,9 +142,9 @@ class Shelves:
                     break
             else:
                 tables.append((value.unit, [(value.text, mapping)]))
-        return [Table(tuple(rows), unit) for unit, rows in tables]
+        return [forms.Table(tuple(rows), unit) for unit, rows in tables]
 
-    def _storages(self, shown: Values) -> list[Storage]:
+    def _storages(self, shown: Values) -> list[forms.Storage]:
         """A small storage stands where a further view of it appears: with the first view and the new ones."""
         fresh: dict[int, list[View]] = {}
         for value, tensor in shown:
@@ -173,7 +160,7 @@ class Shelves:
             base = self.views[storage][0]
             views = new if base in new else [base, *new]
             if len(views) > 1:
-                storages.append(Storage(tuple(views)))
+                storages.append(forms.Storage(tuple(views)))
         return storages
 
 

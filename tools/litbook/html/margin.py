@@ -30,8 +30,8 @@ def fit(entries: Sequence[Entry], rows: int, setting: Setting) -> Html:
     where it stands. How wide the margin is, only the reader's window knows: so this is worked out for each
     width that `litbook.css` tells apart, and becomes classes.
     """
-    drawn = markup.join((html(entry, setting) for entry in entries), " ")
-    widths = [_widths(entry) for entry in entries]
+    pairs = [_entry(entry, setting) for entry in entries]
+    drawn, widths = markup.join((made for made, _ in pairs), " "), [several for _, several in pairs]
     if all(
         sum(max(1, math.ceil(width / room)) for entry in widths for width in entry) <= rows
         for room in MARGINS.values()
@@ -50,47 +50,60 @@ def fit(entries: Sequence[Entry], rows: int, setting: Setting) -> Html:
 
 def html(entry: Entry, setting: Setting) -> Html:
     """One entry."""
+    return _entry(entry, setting)[0]
+
+
+def _entry(entry: Entry, setting: Setting) -> tuple[Html, list[float]]:
+    """An entry, and about how many characters of code wide it is on one row, and each row always its own."""
     match entry:
         case Shown():
             parts = [tag("b", entry.name), SPACE, tag("span", entry.text, class_="lb-text")]
-            if entry.ranks:
-                parts.append(tag("small", " ", _by_rank(entry)))
+            width, below = _advance(f"{entry.name} {entry.text}"), list[float]()
+            if entry.ranks:  # a row has their values in their order; where these look alike, they are not
+                ranks = _("by rank") if len(set(entry.ranks)) > 1 else _("another on each rank")
+                parts.append(tag("small", " ", ranks))
+                width += 1 + SMALL * _advance(ranks)
             if entry.turns:
                 parts.append(tag("small", f" {entry.turns}"))
+                width += SMALL * _advance(f" {entry.turns}")
             if entry.series and (drawn := drawings.sparkline(entry.series)):
                 parts += [SPACE, drawn]
+                width += 1 + PICTURE
             if entry.badge:
                 parts += [SPACE, tag("span", entry.badge, class_="lb-badge")]
+                width += 1 + BADGE * _advance(entry.badge) + FRAME
             if entry.measured:
                 parts += [SPACE, tag("small", entry.measured, class_="lb-measured")]
+                width += 1 + SMALL * _advance(entry.measured) + BETWEEN  # the style sheet puts dots before it
             for text, stamp in entry.elsewhere:
                 value = tag("span", text, class_="lb-text")
                 parts.append(tag("div", value, " ", tag("small", stamp), class_="lb-else"))
+                below.append(_advance(text) + 1 + SMALL * _advance(stamp))
             drawn = tag("div", *parts, class_="lb-val lb-bad" if entry.failed else "lb-val")
-            return markup.join([drawn, _promise(entry.promise)]) if entry.promise else drawn
+            kept = [_promise(entry.promise)] if entry.promise else []
+            return markup.join([drawn, *kept]), [width + len(kept), *below]
         case Promise(text):
-            return _promise(text)
+            return _promise(text), [_advance("✓ " + _("dtype and axes"))]
         case Judged(verdict=verdict):
-            words = markup.text(_(WORDS[verdict]))
-            if verdict == "holds":
-                words = tag("span", f"{words}:", class_="lb-said")
-            elif verdict == "fails":
-                words = tag("strong", words)
-            parts = [tag("span", SIGNS[verdict], class_="lb-sign", aria_hidden="true"), SPACE, words, SPACE]
+            word, sign = _(WORDS[verdict]), SIGNS[verdict]
+            shown = {"holds": tag("span", f"{word}:", class_="lb-said"), "fails": tag("strong", word)}
+            parts = [tag("span", sign, class_="lb-sign", aria_hidden="true"), SPACE]
+            parts += [shown.get(verdict, markup.text(word)), SPACE]
+            words = [sign, "" if verdict == "holds" else word, *([entry.caption] if entry.caption else [])]
+            width = _advance(" ".join([*words, entry.sides]).strip())
             parts += [note.inline(entry.caption, setting), SPACE] if entry.caption else []
             parts += [tag("span", entry.sides, class_="lb-sides")] if entry.sides else []
-            parts += [tag("small", " · ", entry.times)] if entry.times else []
+            if entry.times:
+                parts.append(tag("small", " · ", entry.times))
+                width += SMALL * _advance(f" · {entry.times}")
             if entry.remark:
                 parts += [SPACE, tag("small", entry.remark, class_="lb-measured" if entry.sides else None)]
-            return tag("div", *parts, class_=f"lb-claim lb-{verdict}")
+                width += 1 + SMALL * _advance(entry.remark) + (BETWEEN if entry.sides else 0)
+            return tag("div", *parts, class_=f"lb-claim lb-{verdict}"), [width]
         case Raised(message):
-            return tag("div", tag("strong", "✗ ", _("error")), " ", message, class_="lb-val lb-bad")
+            drawn = tag("div", tag("strong", "✗ ", _("error")), " ", message, class_="lb-val lb-bad")
+            return drawn, [_advance("✗ " + _("error") + " " + message)]
     assert_never(entry)
-
-
-def _by_rank(entry: Shown) -> str:
-    """That a row has the values of the ranks in their order; where these look alike, that they are not."""
-    return _("by rank") if len(set(entry.ranks)) > 1 else _("another on each rank")
 
 
 def _promise(text: str) -> Html:
@@ -98,44 +111,6 @@ def _promise(text: str) -> Html:
     sign = tag("span", "✓", class_="lb-sign", title=text)
     words = tag("span", " ", _("dtype and axes"), class_="lb-words")
     return tag("span", sign, words, class_="lb-claim lb-axes")
-
-
-# ---------------------------------------------------------------------------- how wide
-
-
-def _widths(entry: Entry) -> list[float]:
-    """About how many characters of code wide an entry is on one row, and each row that is always its own."""
-    match entry:
-        case Shown():
-            width = _advance(f"{entry.name} {entry.text}")
-            if entry.ranks:
-                width += 1 + SMALL * _advance(_by_rank(entry))
-            if entry.turns:
-                width += SMALL * _advance(f" {entry.turns}")
-            if entry.series and drawings.sparkline(entry.series):
-                width += 1 + PICTURE
-            if entry.badge:
-                width += 1 + BADGE * _advance(entry.badge) + FRAME
-            if entry.measured:
-                width += (
-                    1 + SMALL * _advance(entry.measured) + BETWEEN
-                )  # dots, put before it by the style sheet
-            width += entry.promise != ""
-            return [width, *(_advance(text) + 1 + SMALL * _advance(stamp) for text, stamp in entry.elsewhere)]
-        case Promise():
-            return [_advance("✓ " + _("dtype and axes"))]
-        case Judged():
-            words = [SIGNS[entry.verdict], "" if entry.verdict == "holds" else _(WORDS[entry.verdict])]
-            words += [entry.caption] if entry.caption else []
-            width = _advance(" ".join([*words, entry.sides]).strip())
-            if entry.times:
-                width += SMALL * _advance(f" · {entry.times}")
-            if entry.remark:
-                width += 1 + SMALL * _advance(entry.remark) + (BETWEEN if entry.sides else 0)
-            return [width]
-        case Raised(message):
-            return [_advance("✗ " + _("error") + " " + message)]
-    assert_never(entry)
 
 
 def _advance(text: str) -> float:
