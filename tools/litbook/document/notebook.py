@@ -15,6 +15,7 @@ import functools
 import inspect
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -22,7 +23,7 @@ from typing import assert_never
 
 from msgspec import Struct
 
-from litbook.document import amounts, blocks, books, evidence, grammar, pieces, standin, values
+from litbook.document import amounts, blocks, books, evidence, explored, grammar, pieces, standin, values
 from litbook.document.bibliography import Bibliography, names
 from litbook.document.catalogue import _, day, later
 from litbook.document.labels import named
@@ -36,7 +37,7 @@ from litbook.text import cells
 from litbook.text.lecture import Function, Watch
 from litbook.text.rows import Code
 from litbook.text.source import parse_sources
-from litbook.text.words import STATED
+from litbook.text.words import ASKED, STATED
 
 ON_COLAB = ("torch", "numpy", "matplotlib")  # what https://colab.research.google.com has installed
 ENDS = ("exception", "exit", "author")  # errors that end a section
@@ -130,7 +131,11 @@ class Notebook(Struct, frozen=True):
     wordings: Mapping[str, str]
 
 
-# ---------------------------------------------------------------------------- making them
+# ---------------------------------------------------------------------------- what the run says
+
+
+# Its moment, what comes first there, and what was put out: at one moment, what was printed comes first.
+Event = tuple[int, int, list[Result]]
 
 
 @dataclass
@@ -144,20 +149,11 @@ class _Run:
     def __post_init__(self) -> None:
         places: dict[tuple[int, str, str], model.Section]
         places = {(section.file, section.kind, section.name): section for section in self.record.sections}
-        self._section = [places.get((f.file, f.kind, f.name)) for f in self.functions]
+        sections = (places.get((f.file, f.kind, f.name)) for f in self.functions)
+        self.sections = {number: section for number, section in enumerate(sections) if section is not None}
         self._of = functools.cache(
             lambda key: evidence.gather(self.record, self.record.by_key[key], self.recordings)
         )
-
-    def section(self, function: int) -> model.Section:
-        """The section, or module, that a function of the text is."""
-        section = self._section[function]
-        assert section is not None
-        return section
-
-    def function(self, section: model.Section) -> int:
-        """The number of a section in the lecture's text."""
-        return self._section.index(section)
 
     def of(self, section: model.Section) -> evidence.Evidence:
         """What is known of a section."""
@@ -173,35 +169,160 @@ class _Run:
             order.setdefault((*place, False), number)
         return order
 
+    def results(self, group: Sequence[Code]) -> list[Result]:
+        """What these lines printed and showed when they were recorded, and the failure that ended them."""
+        events: list[Event] = []
+        for code in (code for code in group if not code.definition):
+            seen, lines = self.of(self.sections[code.function]), range(code.first, code.last + 1)
+            here = [piece for piece in seen.pieces if piece.line in lines]
+            events += self._events(seen, here, [value for value in seen.values if value.line in lines])
+            for section, once in self._called(code):
+                inner = self.of(section)
+                pieces, shown = inner.pieces, inner.values
+                if not (once or inner.stamp):  # what every call of the section said, not only its first
+                    calls = {number for number, frame in enumerate(section.frames) if not frame.called}
+                    pieces = [piece for piece in section.pieces if piece.frame in calls]
+                    shown = [v for v in section.values if v.frame in calls and v.kind != "clear"]
+                if inner.entry.shares:  # by rank; pictures and the like are rank 0's
+                    ranks = inner.of_ranks
+                    every = [_joined(self._events(rank, rank.pieces, rank.values)) for rank in ranks]
+                    texts = ["".join(r.text for r in results if isinstance(r, Printed)) for results in every]
+                    drawn = [result for result in every[0] if not isinstance(result, Printed)]
+                    events.append((code.first, 0, [Printed(by_rank(texts)), *drawn]))
+                else:
+                    events += self._events(inner, pieces, shown)
+        return _joined(events) + [end for end in map(self.failed, group) if end is not None]
 
-@dataclass
-class _Making:
-    """One notebook in the making."""
+    def _called(self, code: Code) -> Iterator[tuple[model.Section, bool]]:
+        """The sections that these lines call, and those below; whether the lines are one call, no loop."""
+        section = self.sections[code.function]
+        for call in evidence.statements(section):
+            if call.kind == "section" and code.first <= call.first <= code.last:
+                if call.target != section.key:
+                    below = _with_sections(self.record, self.record.by_key[call.target])
+                    once = (call.first, call.last) == (code.first, code.last)
+                    yield from ((inner, once and inner is below[0]) for inner in below)
 
-    run: _Run
-    layout: cells.Layout
-    cells: list[Cell] = field(default_factory=list)
+    def _events(
+        self, seen: evidence.Evidence, told: Sequence[model.Piece], shown: Sequence[model.Value]
+    ) -> list[Event]:
+        """What code handed over, as the stand-in for the engine shows it, and values as `show` has them."""
+        events, times, entry = list[Event](), Counter[tuple[int, str, str]](), seen.entry
+        # When in the run something came; in its section for a recording or a rank.
+        apart = seen.stamp or entry is not self.record.by_key[entry.key]
+        when = {} if apart else self.order
+        for piece in told:
+            results: list[Result] = []
+            if piece.kind == "output":
+                results = [Printed(piece.text)]
+            elif piece.kind in STATED or piece.kind in ("figure", "explore"):
+                results = [Handed(pieces.block(piece)), *_answered(piece, seen)]
+            events.append((when.get((entry.key, piece.step, False), piece.step), 0, results))
+        for value in shown:
+            snapshot = seen.snapshot_of(value)
+            if value.error or snapshot is None or _untold(snapshot):
+                continue
+            key = (value.line, value.text, value.kind)
+            times[key] += 1  # three times at most from one place, then an ellipsis
+            if times[key] <= FIRST + 1:
+                text = bounded(in_words(snapshot, value.unit or ""))
+                line = f"{value.text} = {text}\n"
+                if value.kind == "measure":
+                    run = seen.record.environment
+                    where = _("(measured on {machine}, {day})", machine=run.machine_name, day=day(run.date))
+                    line = f"{value.text} = {one_line(text)}   {where}\n"
+                line = line if times[key] <= FIRST else f"{value.text} …\n"
+                moment = when.get((entry.key, value.step, True), value.step)
+                events.append((moment, 1, [Printed(line)]))
+        return events
 
-    def word(self, name: str) -> str:
-        """What a word of ours is called in this notebook: its name, unless the lecture has given it away."""
-        while name in self.layout.names:
-            name += "_"
-        return name
+    def failed(self, code: Code) -> Ended | None:
+        """The claim that failed on these lines, or the exception that ended a section called."""
+        if code.definition:
+            return None
+        record, section = self.record, self.sections[code.function]
+        below = _with_sections(record, section) if code.call else [inner for inner, _ in self._called(code)]
+        for inner in below:
+            for error in evidence.here(record, inner).errors:
+                if error.kind in ENDS:
+                    name, _mark, rest = error.message.partition(": ")
+                    lines = tuple(f"{path}:{line}: {text.strip()}" for path, line, _, text in error.trace)
+                    return Ended(name if name.isidentifier() else "Exception", rest or error.message, lines)
+        for inner in [section, *below]:
+            for claim in evidence.here(record, inner).claims:
+                here = inner is not section or code.first <= claim.line <= code.last
+                if here and claim.verdict == "fails" and claim.kind == "assert":
+                    sides = values.claim(claim, inner.snapshots)
+                    return Ended("AssertionError", claim.caption, (f"assert {claim.text}", sides))
+        return None
 
-    def prose(self, role: str, *parts: Part, function: int | None = None) -> None:
-        """A cell of prose."""
-        self.cells.append(Words(role, parts, function))
 
-    def code(
-        self,
-        role: str,
-        lines: Sequence[str],
-        results: Sequence[Result] = (),
-        tags: Sequence[str] = (),
-        title: str = "",
-    ) -> None:
-        """A cell of code."""
-        self.cells.append(Program(role, "\n".join(lines), tuple(results), tuple(tags), title))
+def _joined(events: list[Event]) -> list[Result]:
+    """The results of all moments in their order; what was printed in a row is one."""
+    results: list[Result] = []
+    for result in (result for event in sorted(events, key=lambda event: event[:2]) for result in event[2]):
+        last = results[-1] if results else None
+        if isinstance(last, Printed) and isinstance(result, Printed):
+            results[-1] = Printed(last.text + result.text)
+        else:
+            results.append(result)
+    return results
+
+
+def _with_sections(record: model.Record, section: model.Section) -> list[model.Section]:
+    """A section, and those that it calls."""
+    sections = {section.key: section}
+    for statement in section.statements:
+        if statement.kind == "section" and statement.target != section.key:
+            sections |= {s.key: s for s in _with_sections(record, record.by_key[statement.target])}
+    return list(sections.values())
+
+
+def _untold(snapshot: model.Snapshot | None) -> str:
+    """Why a value says nothing of itself; "" where it does."""
+    return snapshot.why if isinstance(snapshot, model.Opaque) and not snapshot.text else ""
+
+
+def _answered(piece: model.Piece, seen: evidence.Evidence) -> list[Result]:
+    """What computing a question's answer prints."""
+    if piece.answer is None:
+        return []
+    text = bounded(in_words(seen.snapshot(piece.answer), piece.unit or ""))
+    return [Printed(_("answer") + f" = {text}\n")]
+
+
+def shown(block: blocks.Told) -> Iterator[str | blocks.Figure]:
+    """What the stand-in for the engine shows of what code hands over: Markdown, and pictures."""
+    match block:
+        case blocks.Prose(_line, text) | blocks.Link(_line, text):
+            yield text
+        case blocks.Question(_line, text):
+            yield _(ASKED) + " " + text
+        case blocks.Misbelief(_line, common, run):
+            yield misbelief(common, run)
+        case blocks.Image(_line, _data, alt):
+            yield _("*Picture: {alt}*", alt=alt)
+        case blocks.Video(_line, _data, alt):
+            yield _("*Video: {alt}*", alt=alt)
+        case blocks.Figure(caption=caption):
+            yield block
+            yield from [f"*{caption}*"] if caption else []
+        case blocks.Explore(line, grid, alt):
+            yield from [blocks.Figure(line, grid.still, alt)] if isinstance(grid, model.Live) else []
+            yield explored.told(block)
+        case blocks.Output() | blocks.Speech():
+            pass
+        case _:
+            assert_never(block)
+
+
+def misbelief(common: str, run: str) -> str:
+    """What is commonly said, and below it what the machine says, as Markdown; as the stand-in writes it."""
+    text = _("**Commonly said:**") + f" {common}\n\n" + _("**Run:**") + f" {run}"
+    return "> " + text.replace("\n", "\n> ")
+
+
+# ---------------------------------------------------------------------------- making them
 
 
 def notebooks(
@@ -222,11 +343,10 @@ def notebooks(
     lecture = parse_sources(record.sources)
     run = _Run(record, lecture.functions, recordings)
     raised = {section.name for section, error in record.errors() if error.kind in ENDS}
-    files = _files_of(shelf)
-    roots = [run.function(record.by_key[key]) for key in files]
+    files, numbers = _files_of(shelf), {section.key: number for number, section in run.sections.items()}
     return {
-        files[run.section(layout.root).key]: _notebook(run, shelf, layout, modules or {}, book)
-        for layout in cells.layouts(lecture, roots, raised)
+        files[run.sections[layout.root].key]: _Making(run, shelf, layout).notebook(modules or {}, book)
+        for layout in cells.layouts(lecture, [numbers[key] for key in files], raised)
     }
 
 
@@ -241,96 +361,6 @@ def _files_of(shelf: books.Book) -> dict[str, str]:
     return {key: page.removesuffix(".md") + ".ipynb" for key, page in pages.items()}
 
 
-def _notebook(
-    run: _Run, shelf: books.Book, layout: cells.Layout, modules: Mapping[str, str], book: str
-) -> Notebook:
-    made, record, root = _Making(run, layout), run.record, run.section(layout.root)
-    # Title, where it comes from, what it needs.
-    title = record.title if root.kind == "main" else root.heading or root.name
-    place = _("A lecture")
-    if root.kind != "main":
-        number = shelf.parts.index(root) + 1
-        place = _("Part {n} of {all} of **{lecture}**", n=number, all=len(shelf.parts), lecture=record.title)
-    if book:
-        place = _("{place} from *{book}*", place=place, book=book)
-    strangers = sorted(
-        {*made.layout.modules} - {_top(name) for name in modules} - sys.stdlib_module_names - {"litbook"}
-    )
-    versions = record.environment.versions
-    packages = [f"{name} {versions.get(name, '').partition('+')[0]}".strip() for name in strangers]
-    needs = _("It needs Python 3.11 or later.")
-    if packages:
-        needs = _("It needs Python 3.11 or later with {packages}.", packages=", ".join(packages))
-    if missing := [name for name in strangers if name not in ON_COLAB]:
-        needs += " " + _("On Colab, run `{command}` first.", command=f"%pip install {' '.join(missing)}")
-    what = _("{place}. This notebook runs on its own, from top to bottom. {needs}", place=place, needs=needs)
-    how = _(_HOW, machine=escaped(record.environment.machine_name))
-    made.prose("opening", Title(title, 1, root.name), Remark(what), Remark(how))
-    numbers = {label: item.number for label, item in shelf.numbers.items()}
-    head, made.cells = made.cells, []
-    _items(made)
-    body, made.cells = made.cells, head
-    wordings = _wordings(body, numbers, shelf.bibliography)
-    _setup(made, modules, wordings)
-    made.cells += body
-
-    # For what stands in another notebook: the title of its part.
-    here = [run.section(item.function) for item in layout.items if isinstance(item, cells.Section)]
-    keys, titles = {s.key for s in here}, {shelf.page(part): books.plain(part) for part in shelf.parts}
-    others: list[tuple[books.Entry, str]]
-    others = [(record.by_key[key], page) for key, page in shelf.place.items() if key not in keys]
-    others += [(record.definition_of[key], page) for key, page in shelf.defined.items()]
-    return Notebook(
-        record.lecture,
-        root.name,
-        title,
-        tuple(made.cells),
-        shelf.bibliography,
-        {item.function: item.level for item in reversed(layout.items) if isinstance(item, cells.Section)},
-        {section.name: section.heading or section.name for section in here},
-        {entry.name: titles.get(page, record.title) for entry, page in others},
-        {entry.name: f"{books.way(books.INDEX, page)}#{shelf.anchor(entry)}" for entry, page in others},
-        numbers,
-        wordings,
-    )
-
-
-def _wordings(
-    cells: Sequence[Cell], numbers: Mapping[str, int], bibliography: Bibliography
-) -> dict[str, str]:
-    """The names and citations of notes that code hands over: each as it is written, and in words."""
-    wordings = {f"[@{label}]:": f"**{named(label, number)}.**" for label, number in numbers.items()}
-    wordings |= {f"[@{label}]": named(label, number) for label, number in numbers.items()}
-    results = (result for cell in cells if isinstance(cell, Program) for result in cell.results)
-    for block in (result.block for result in results if isinstance(result, Handed)):
-        match block:
-            case (
-                blocks.Prose(_, text)
-                | blocks.Question(_, text)
-                | blocks.Link(_, text)
-                | blocks.Figure(caption=text)
-            ):
-                texts = [text]
-            case blocks.Misbelief(_, claim, run):
-                texts = [claim, run]
-            case blocks.Explore(caption=caption, do=do, see=see):
-                texts = [do, caption, see]
-            case blocks.Image() | blocks.Video() | blocks.Output() | blocks.Speech():
-                texts = []
-            case _:
-                assert_never(block)
-        for note in map(grammar.read, texts):
-            for citation in (node for node in walk(note) if isinstance(node, Citation)):
-                works = [(key, bibliography.get(key)) for key in citation.keys]
-                words = [f"{names(work)} {work.year}".strip() if work else f"@{key}?" for key, work in works]
-                mark = note.text[citation.at : note.text.index("]", citation.at) + 1]
-                wordings[mark] = f"({'; '.join(map(escaped, words))})"
-    return wordings
-
-
-# ---------------------------------------------------------------------------- the opening
-
-
 _HOW = later(
     "The outputs below are those of the book's own run on {machine}. `show(…)` prints a value; an `assert` "
     "is a claim, and stops the notebook if it does not hold. Where a value was *measured*, yours differs. "
@@ -339,38 +369,275 @@ _HOW = later(
 )
 
 
-def _setup(made: _Making, modules: Mapping[str, str], wordings: Mapping[str, str]) -> None:
-    """The files that come along, the lecture's imports and constants."""
-    layout, fold = made.layout, ("hide-input",)
-    # What stands in for the engine, and what is so in this notebook alone.
-    ours = inspect.getsource(standin)
-    ours += f"\nSEED = {made.run.record.environment.seed}\nSAID.update({dict(wordings)!r})"
-    files = {"litbook_amounts.py": inspect.getsource(amounts), "litbook.py": ours}
-    # The modules beside the lecture that the notebook imports, and those that they import.
-    waiting = list(layout.modules)
-    while waiting:
-        top = waiting.pop(0)
-        for name, text in modules.items():
-            if _top(name) == top and name not in files:
-                files[name] = text
-                waiting += cells.imported(text)
-    title = _("A folder of its own, for the files that come along and for what the cells write")
-    lines = [f"# {title}", "import os", "import sys", "import tempfile", ""]
-    lines += ['os.chdir(tempfile.mkdtemp(prefix="notebook-"))', "sys.path.insert(0, os.getcwd())"]
-    lines += [f"os.makedirs({folder!r})" for folder in sorted({f.rpartition("/")[0] for f in files} - {""})]
-    if "matplotlib" in layout.modules:
-        lines.append('os.environ["MPLBACKEND"] = "Agg"  # ' + _("figures are kept and shown once"))
-    made.code("setup", lines, tags=fold, title=title)
-    for name, text in files.items():
-        title = _("What stands in for the book’s engine here") if name == "litbook.py" else name
-        title = _("How numbers are written") if name == "litbook_amounts.py" else title
-        made.code("module", [f"%%writefile {name}", text], [Printed(f"Writing {name}\n")], fold, title)
-    words = [word if made.word(word) == word else f"{word} as {made.word(word)}" for word in OURS]
-    future = [line for line in layout.imports if line.startswith("from __future__")]
-    lines = ["# " + _("Imports"), *future, f"from litbook import {', '.join(words)}"]
-    lines += [*layout.imports[len(future) :], f"{made.word('reseed')}()"]
-    made.code("imports", lines, tags=fold, title=_("Imports"))
-    _cells(made, layout.setting, "constants", ["# " + _("Constants")], title=_("Constants"))
+@dataclass
+class _Making:
+    """One notebook in the making."""
+
+    run: _Run
+    shelf: books.Book
+    layout: cells.Layout
+    made: list[Cell] = field(default_factory=list)  # so far
+
+    def word(self, name: str) -> str:
+        """What a word of ours is called in this notebook: its name, unless the lecture has given it away."""
+        while name in self.layout.names:
+            name += "_"
+        return name
+
+    def prose(self, role: str, *parts: Part, function: int | None = None) -> None:
+        """A cell of prose."""
+        self.made.append(Words(role, parts, function))
+
+    def code(
+        self,
+        role: str,
+        lines: Sequence[str],
+        results: Sequence[Result] = (),
+        tags: Sequence[str] = (),
+        title: str = "",
+    ) -> None:
+        """A cell of code."""
+        self.made.append(Program(role, "\n".join(lines), tuple(results), tuple(tags), title))
+
+    def notebook(self, modules: Mapping[str, str], book: str) -> Notebook:
+        """All of it: what it is, the files that come along, then sections in order."""
+        run, shelf, layout = self.run, self.shelf, self.layout
+        record, root = run.record, run.sections[layout.root]
+        # Title, where it comes from, what it needs.
+        title = record.title if root.kind == "main" else root.heading or root.name
+        place = _("A lecture")
+        if root.kind != "main":
+            number, parts = shelf.parts.index(root) + 1, len(shelf.parts)
+            place = _("Part {n} of {all} of **{lecture}**", n=number, all=parts, lecture=record.title)
+        if book:
+            place = _("{place} from *{book}*", place=place, book=book)
+        ours = {_top(name) for name in modules} | {"litbook"}
+        strangers = sorted({*layout.modules} - ours - sys.stdlib_module_names)
+        versions = record.environment.versions
+        packages = [f"{name} {versions.get(name, '').partition('+')[0]}".strip() for name in strangers]
+        needs = _("It needs Python 3.11 or later.")
+        if packages:
+            needs = _("It needs Python 3.11 or later with {packages}.", packages=", ".join(packages))
+        if missing := [name for name in strangers if name not in ON_COLAB]:
+            needs += " " + _("On Colab, run `{command}` first.", command=f"%pip install {' '.join(missing)}")
+        what = _(
+            "{place}. This notebook runs on its own, from top to bottom. {needs}", place=place, needs=needs
+        )
+        how = _(_HOW, machine=escaped(record.environment.machine_name))
+        self.prose("opening", Title(title, 1, root.name), Remark(what), Remark(how))
+
+        # The body, and then what it needs above it: names and citations of notes that its code hands over,
+        # each as it is written, and in words.
+        head, self.made = self.made, []
+        self._items()
+        body, self.made = self.made, head
+        numbers = {label: item.number for label, item in shelf.numbers.items()}
+        wordings = {f"[@{label}]:": f"**{named(label, number)}.**" for label, number in numbers.items()}
+        wordings |= {f"[@{label}]": named(label, number) for label, number in numbers.items()}
+        results = (result for cell in body if isinstance(cell, Program) for result in cell.results)
+        handed = (part for result in results if isinstance(result, Handed) for part in shown(result.block))
+        for note in (grammar.read(part) for part in handed if isinstance(part, str)):
+            for citation in (node for node in walk(note) if isinstance(node, Citation)):
+                works = [(key, shelf.bibliography.get(key)) for key in citation.keys]
+                words = [f"{names(work)} {work.year}".strip() if work else f"@{key}?" for key, work in works]
+                mark = note.text[citation.at : note.text.index("]", citation.at) + 1]
+                wordings[mark] = f"({'; '.join(map(escaped, words))})"
+        self._setup(modules, wordings)
+
+        # For what stands in another notebook: the title of its part.
+        levels = {i.function: i.level for i in reversed(layout.items) if isinstance(i, cells.Section)}
+        here = [run.sections[number] for number in reversed(levels)]
+        keys, titles = {s.key for s in here}, {shelf.page(part): books.plain(part) for part in shelf.parts}
+        others: list[tuple[books.Entry, str]]
+        others = [(record.by_key[key], page) for key, page in shelf.place.items() if key not in keys]
+        others += [(record.definition_of[key], page) for key, page in shelf.defined.items()]
+        return Notebook(
+            record.lecture,
+            root.name,
+            title,
+            (*self.made, *body),
+            shelf.bibliography,
+            levels,
+            {section.name: section.heading or section.name for section in here},
+            {entry.name: titles.get(page, record.title) for entry, page in others},
+            {entry.name: f"{books.way(books.INDEX, page)}#{shelf.anchor(entry)}" for entry, page in others},
+            numbers,
+            wordings,
+        )
+
+    def _setup(self, modules: Mapping[str, str], wordings: Mapping[str, str]) -> None:
+        """The files that come along, the lecture's imports and constants."""
+        layout, fold = self.layout, ("hide-input",)
+        # What stands in for the engine, and what is so in this notebook alone.
+        ours = inspect.getsource(standin)
+        ours += f"\nSEED = {self.run.record.environment.seed}\nSAID.update({dict(wordings)!r})"
+        files = {"litbook_amounts.py": inspect.getsource(amounts), "litbook.py": ours}
+        # The modules beside the lecture that the notebook imports, and those that they import.
+        waiting = list(layout.modules)
+        while waiting:
+            top = waiting.pop(0)
+            for name, text in modules.items():
+                if _top(name) == top and name not in files:
+                    files[name] = text
+                    waiting += cells.imported(text)
+        title = _("A folder of its own, for the files that come along and for what the cells write")
+        lines = [f"# {title}", "import os", "import sys", "import tempfile", ""]
+        lines += ['os.chdir(tempfile.mkdtemp(prefix="notebook-"))', "sys.path.insert(0, os.getcwd())"]
+        folders = sorted({file.rpartition("/")[0] for file in files} - {""})
+        lines += [f"os.makedirs({folder!r})" for folder in folders]
+        if "matplotlib" in layout.modules:
+            lines.append('os.environ["MPLBACKEND"] = "Agg"  # ' + _("figures are kept and shown once"))
+        self.code("setup", lines, tags=fold, title=title)
+        for name, text in files.items():
+            title = _("What stands in for the book’s engine here") if name == "litbook.py" else name
+            title = _("How numbers are written") if name == "litbook_amounts.py" else title
+            self.code("module", [f"%%writefile {name}", text], [Printed(f"Writing {name}\n")], fold, title)
+        words = [word if self.word(word) == word else f"{word} as {self.word(word)}" for word in OURS]
+        future = [line for line in layout.imports if line.startswith("from __future__")]
+        lines = ["# " + _("Imports"), *future, f"from litbook import {', '.join(words)}"]
+        lines += [*layout.imports[len(future) :], f"{self.word('reseed')}()"]
+        self.code("imports", lines, tags=fold, title=_("Imports"))
+        self._cells(layout.setting, "constants", ["# " + _("Constants")], title=_("Constants"))
+
+    def _items(self) -> None:
+        """Sections in order: headings, prose, cells of code."""
+        waiting: list[Code] = []
+        starts: list[str] = []  # what the next cell of code begins with
+
+        def flush() -> None:
+            if waiting:
+                self._cells(waiting, self.run.functions[waiting[0].function].name, starts)
+                waiting.clear()
+
+        for item in self.layout.items:
+            if isinstance(item, Code):
+                if waiting:
+                    above, here = waiting[-1], (item.hidden, item.device, item.function)
+                    alike = (above.hidden, above.device, above.function) == here
+                    if above.definition != item.definition or not (item.definition or alike):
+                        flush()
+                waiting.append(item)
+                continue
+            flush()
+            if isinstance(item, cells.Section):
+                # A section begins: its title, and why its cells may do nothing or stand as a function.
+                section = self.run.sections[item.function]
+                seen, parts = self.run.of(section), list[Part]()
+                if item.function != self.layout.root:
+                    title = (section.heading or section.name) + _(" (aside)") * section.aside
+                    parts.append(Title(title, min(6, item.level), section.name))
+                if item.device:
+                    why = _(
+                        "This section needs {device}: without it, its cells do nothing.", device=item.device
+                    )
+                    outputs = (
+                        _("The outputs are from {stamp}.", stamp=escaped(seen.stamp)) if seen.stamp else ""
+                    )
+                    missing = "" if seen.stamp or seen.calls else _("It is not recorded on a GPU yet.")
+                    parts.append(Remark(f"*{why} {outputs or missing}*"))
+                elif seen.stamp:
+                    told = _(
+                        "*This section takes minutes. The outputs are from {stamp}.*",
+                        stamp=escaped(seen.stamp),
+                    )
+                    parts.append(Remark(told))
+                if item.why and not item.device:
+                    why, mark, name = item.why.partition(": ")
+                    reason = escaped(_(why) + mark + name)
+                    parts.append(Remark(_("*This section stays a function: {why}.*", why=reason)))
+                if parts:
+                    self.prose(f"heading of {section.name}", *parts)
+                starts[:] = [] if item.why else [f"{self.word('reseed')}()"]
+            else:
+                self._tell(item)
+        flush()
+
+    def _cells(self, several: Sequence[Code], role: str, starts: list[str], title: str = "") -> None:
+        """Neighbouring pieces of code as one cell; a claim that failed ends its cell: there a run stops.
+
+        With a `title` the cells are folded.
+        """
+        group: list[Code] = []
+        for i, code in enumerate(several):
+            group.append(code)
+            if i == len(several) - 1 or self.run.failed(code) is not None:
+                lines: list[str] = []
+                device, definition = group[0].device, group[0].definition and not title
+                if starts and not definition:
+                    lines += [("    " if device else "") + text for text in starts]
+                    starts.clear()
+                for nth, part in enumerate(group):
+                    if nth and (part.spaced or part.definition):
+                        lines += [""] * (1 + part.definition)
+                    lines += self._text(part)
+                if group[-1].quiet:
+                    lines[-1] = group[-1].quiet
+                if device:
+                    lines = [f"if {self.word('has_cuda')}():", *lines]
+                results = self.run.results(group)
+                hidden = all(part.hidden for part in group)
+                tags = ["hide-input"] if title or hidden else []
+                tags += ["raises-exception"] if any(isinstance(result, Ended) for result in results) else []
+                tags += [f"needs-{device}"] if device else []
+                tags += ["definition"] if definition else []
+                self.code(
+                    role,
+                    lines,
+                    results,
+                    tags,
+                    title or (_("Code that the page folds, too") if hidden else ""),
+                )
+                group = []
+
+    def _text(self, code: Code) -> list[str]:
+        """The lines of one piece of code, with the calls that show values."""
+        lines: list[str] = []
+        for row in code.rows:
+            if row.watch is None:
+                lines.append(row.text)
+            elif row.inline:
+                lines[-1] += "; " + self._call(code, row.watch)
+            else:
+                lines.append(row.text + self._call(code, row.watch))
+        return lines
+
+    def _call(self, code: Code, watch: Watch) -> str:
+        """`show("size", size, "B")`, or a comment where the recorded expression could not be shown."""
+        seen = self.run.of(self.run.sections[code.function])
+        for value in seen.values if watch.kind != "answer" else ():
+            if (value.line, value.text) == (watch.line, watch.text):
+                snapshot = seen.snapshot_of(value)
+                why = snapshot.why if isinstance(snapshot, model.Opaque) and not snapshot.text else ""
+                if why := value.error or why:
+                    return "pass  # " + _("{name} is not shown: {why}", name=watch.text, why=one_line(why))
+        name = _("answer") if watch.kind == "answer" else watch.text
+        unit = f", {_quoted(watch.unit)}" if watch.unit else ""
+        measured = ", measured=True" if watch.kind == "measure" else ""
+        return f"{self.word('show')}({_quoted(name)}, {watch.text}{unit}{measured})"
+
+    def _tell(self, item: cells.Told) -> None:
+        """Prose, pictures and links of one statement; of a note that never ran, what it says anyway."""
+        section = self.run.sections[item.function]
+        seen, name = self.run.of(section), section.name
+        told = [p for p in seen.pieces if item.first <= p.line <= item.last and p.kind in STATED]
+        if not told and not seen.stamp:
+            for statement in evidence.statements(section):
+                if statement.prose and item.first <= statement.first <= item.last:
+                    block = pieces.silent(statement.first, statement.prose, _("Not run"))
+                    self.prose(name, block, function=item.function)
+        for piece in told:
+            answer = None
+            if piece.answer is not None:
+                answer = blocks.Answer(seen.snapshot(piece.answer), piece.unit, stamp=seen.stamp)
+            self.prose(name, pieces.block(piece, answer), function=item.function)
+            if item.answer is not None and piece.kind not in ("link", "image", "video"):
+                # A folded cell that computes the answer.
+                lines, device = self._text(item.answer), item.answer.device
+                if device:
+                    lines = [f"if {self.word('has_cuda')}():", *lines]
+                tags = ["hide-cell", *([f"needs-{device}"] if device else [])]
+                results = [] if piece.frame < 0 else _answered(piece, seen)
+                self.code(name, lines, results, tags, _("How the answer is computed"))
 
 
 def _top(name: str) -> str:
@@ -378,286 +645,6 @@ def _top(name: str) -> str:
     return name.partition("/")[0].removesuffix(".py")
 
 
-# ---------------------------------------------------------------------------- the cells
-
-
-def _items(made: _Making) -> None:
-    """Sections in order: headings, prose, cells of code."""
-    waiting: list[Code] = []
-    starts: list[str] = []  # what the next cell of code begins with
-
-    def flush() -> None:
-        if waiting:
-            _cells(made, waiting, made.run.functions[waiting[0].function].name, starts)
-            waiting.clear()
-
-    for item in made.layout.items:
-        if isinstance(item, Code):
-            if waiting:
-                above, here = waiting[-1], (item.hidden, item.device, item.function)
-                alike = (above.hidden, above.device, above.function) == here
-                if above.definition != item.definition or not (item.definition or alike):
-                    flush()
-            waiting.append(item)
-            continue
-        flush()
-        if isinstance(item, cells.Section):
-            # A section begins: its title, and why its cells may do nothing or stand as a function.
-            section = made.run.section(item.function)
-            seen, parts = made.run.of(section), list[Part]()
-            if item.function != made.layout.root:
-                title = (section.heading or section.name) + _(" (aside)") * section.aside
-                parts.append(Title(title, min(6, item.level), section.name))
-            if item.device:
-                why = _("This section needs {device}: without it, its cells do nothing.", device=item.device)
-                outputs = _("The outputs are from {stamp}.", stamp=escaped(seen.stamp)) if seen.stamp else ""
-                missing = "" if seen.stamp or seen.calls else _("It is not recorded on a GPU yet.")
-                parts.append(Remark(f"*{why} {outputs or missing}*"))
-            elif seen.stamp:
-                told = _(
-                    "*This section takes minutes. The outputs are from {stamp}.*", stamp=escaped(seen.stamp)
-                )
-                parts.append(Remark(told))
-            if item.why and not item.device:
-                why, mark, name = item.why.partition(": ")
-                reason = escaped(_(why) + mark + name)
-                parts.append(Remark(_("*This section stays a function: {why}.*", why=reason)))
-            if parts:
-                made.prose(f"heading of {section.name}", *parts)
-            starts[:] = [] if item.why else [f"{made.word('reseed')}()"]
-        else:
-            _tell(made, item)
-    flush()
-
-
-def _cells(made: _Making, several: Sequence[Code], role: str, starts: list[str], title: str = "") -> None:
-    """Neighbouring pieces of code as one cell; a claim that failed ends its cell: there a run stops.
-
-    With a `title` the cells are folded.
-    """
-    group: list[Code] = []
-    for i, code in enumerate(several):
-        group.append(code)
-        if i == len(several) - 1 or _failed(made, code) is not None:
-            lines: list[str] = []
-            device, definition = group[0].device, group[0].definition and not title
-            if starts and not definition:
-                lines += [("    " if device else "") + text for text in starts]
-                starts.clear()
-            for nth, part in enumerate(group):
-                if nth and (part.spaced or part.definition):
-                    lines += [""] * (1 + part.definition)
-                lines += _text(made, part)
-            if group[-1].quiet:
-                lines[-1] = group[-1].quiet
-            if device:
-                lines = [f"if {made.word('has_cuda')}():", *lines]
-            results = _results(made, group)
-            hidden = all(part.hidden for part in group)
-            tags = ["hide-input"] if title or hidden else []
-            tags += ["raises-exception"] if any(isinstance(result, Ended) for result in results) else []
-            tags += [f"needs-{device}"] if device else []
-            tags += ["definition"] if definition else []
-            made.code(
-                role, lines, results, tags, title or (_("Code that the page folds, too") if hidden else "")
-            )
-            group = []
-
-
-def _text(made: _Making, code: Code) -> list[str]:
-    """The lines of one piece of code, with the calls that show values."""
-    lines: list[str] = []
-    for row in code.rows:
-        if row.watch is None:
-            lines.append(row.text)
-        elif row.inline:
-            lines[-1] += "; " + _call(made, code, row.watch)
-        else:
-            lines.append(row.text + _call(made, code, row.watch))
-    return lines
-
-
-def _call(made: _Making, code: Code, watch: Watch) -> str:
-    """`show("size", size, "B")`, or a comment where the recorded expression could not be shown."""
-    seen = made.run.of(made.run.section(code.function))
-    for value in seen.values if watch.kind != "answer" else ():
-        if (value.line, value.text) == (watch.line, watch.text):
-            snapshot = seen.snapshot_of(value)
-            why = snapshot.why if isinstance(snapshot, model.Opaque) and not snapshot.text else ""
-            if why := value.error or why:
-                return "pass  # " + _("{name} is not shown: {why}", name=watch.text, why=one_line(why))
-    name = _("answer") if watch.kind == "answer" else watch.text
-    unit = f", {_quoted(watch.unit)}" if watch.unit else ""
-    measured = ", measured=True" if watch.kind == "measure" else ""
-    return f"{made.word('show')}({_quoted(name)}, {watch.text}{unit}{measured})"
-
-
 def _quoted(text: str) -> str:
     """A string as code has it, in double quotes where it can."""
     return f'"{text}"' if not re.search(r'["\\\n]', text) and text.isprintable() else repr(text)
-
-
-# ---------------------------------------------------------------------------- outputs
-
-
-# Its moment, what comes first there, and what was put out: at one moment, what was printed comes first.
-Event = tuple[int, int, list[Result]]
-
-
-def _results(made: _Making, group: Sequence[Code]) -> list[Result]:
-    """What these lines printed and showed when they were recorded, and the failure that ended them."""
-    events: list[Event] = []
-    for code in (code for code in group if not code.definition):
-        seen, lines = made.run.of(made.run.section(code.function)), range(code.first, code.last + 1)
-        events += _told_events(made, seen, [p for p in seen.pieces if p.line in lines])
-        events += _shown_events(made, seen, [v for v in seen.values if v.line in lines])
-        for section, once in _called(made, code):
-            inner = made.run.of(section)
-            pieces, shown = inner.pieces, inner.values
-            if not (once or inner.stamp):  # what every call of the section said, not only its first
-                calls = {number for number, frame in enumerate(section.frames) if not frame.called}
-                pieces = [piece for piece in section.pieces if piece.frame in calls]
-                shown = [value for value in section.values if value.frame in calls and value.kind != "clear"]
-            if inner.entry.shares:  # by rank; pictures and the like are rank 0's
-                every = [
-                    _joined([*_told_events(made, rank, rank.pieces), *_shown_events(made, rank, rank.values)])
-                    for rank in inner.of_ranks
-                ]
-                texts = ["".join(r.text for r in results if isinstance(r, Printed)) for results in every]
-                drawn = [result for result in every[0] if not isinstance(result, Printed)]
-                events.append((code.first, 0, [Printed(by_rank(texts)), *drawn]))
-                continue
-            events += [*_told_events(made, inner, pieces), *_shown_events(made, inner, shown)]
-    results = _joined(events)
-    return results + [end for end in (_failed(made, code) for code in group) if end is not None]
-
-
-def _joined(events: list[Event]) -> list[Result]:
-    """The results of all moments in their order; what was printed in a row is one."""
-    results: list[Result] = []
-    for result in (result for event in sorted(events, key=lambda event: event[:2]) for result in event[2]):
-        last = results[-1] if results else None
-        if isinstance(last, Printed) and isinstance(result, Printed):
-            results[-1] = Printed(last.text + result.text)
-        else:
-            results.append(result)
-    return results
-
-
-def _called(made: _Making, code: Code) -> Iterator[tuple[model.Section, bool]]:
-    """The sections that these lines call, and those below; and whether the lines are one call, no loop."""
-    section = made.run.section(code.function)
-    for call in evidence.statements(section):
-        if call.kind == "section" and code.first <= call.first <= code.last and call.target != section.key:
-            below = _with_sections(made.run.record, made.run.record.by_key[call.target])
-            once = (call.first, call.last) == (code.first, code.last)
-            yield from ((inner, once and inner is below[0]) for inner in below)
-
-
-def _with_sections(record: model.Record, section: model.Section) -> list[model.Section]:
-    """A section, and those that it calls."""
-    sections = {section.key: section}
-    for statement in section.statements:
-        if statement.kind == "section" and statement.target != section.key:
-            sections |= {s.key: s for s in _with_sections(record, record.by_key[statement.target])}
-    return list(sections.values())
-
-
-def _moment(made: _Making, seen: evidence.Evidence, step: int, shown: bool) -> int:
-    """When in the run a step came, or what was shown after it; in its section for a recording or a rank."""
-    entry = seen.entry
-    if seen.stamp or entry is not made.run.record.by_key[entry.key]:
-        return step
-    return made.run.order.get((entry.key, step, shown), step)
-
-
-def _told_events(made: _Making, seen: evidence.Evidence, told: Sequence[model.Piece]) -> Iterator[Event]:
-    """What code handed over, as the stand-in for the engine shows it."""
-    for piece in told:
-        results: list[Result] = []
-        if piece.kind == "output":
-            results = [Printed(piece.text)]
-        elif piece.kind in STATED or piece.kind in ("figure", "explore"):
-            results = [Handed(pieces.block(piece)), *_answered(piece, seen)]
-        yield _moment(made, seen, piece.step, shown=False), 0, results
-
-
-def _answered(piece: model.Piece, seen: evidence.Evidence) -> list[Result]:
-    """What computing a question's answer prints."""
-    if piece.answer is None:
-        return []
-    text = bounded(in_words(seen.snapshot(piece.answer), piece.unit or ""))
-    return [Printed(_("answer") + f" = {text}\n")]
-
-
-def _shown_events(made: _Making, seen: evidence.Evidence, shown: Sequence[model.Value]) -> Iterator[Event]:
-    """As `show` prints them: three times at most from one place, then an ellipsis."""
-    times: dict[tuple[int, str, str], int] = {}
-    for value in shown:
-        snapshot = seen.snapshot_of(value)
-        if (
-            value.error
-            or snapshot is None
-            or (isinstance(snapshot, model.Opaque) and snapshot.why and not snapshot.text)
-        ):
-            continue
-        key = (value.line, value.text, value.kind)
-        times[key] = times.get(key, 0) + 1
-        if times[key] <= FIRST + 1:
-            text = bounded(in_words(snapshot, value.unit or ""))
-            line = f"{value.text} = {text}\n"
-            if value.kind == "measure":
-                run = seen.record.environment
-                where = _("(measured on {machine}, {day})", machine=run.machine_name, day=day(run.date))
-                line = f"{value.text} = {one_line(text)}   {where}\n"
-            text = line if times[key] <= FIRST else f"{value.text} …\n"
-            yield _moment(made, seen, value.step, shown=True), 1, [Printed(text)]
-
-
-def _failed(made: _Making, code: Code) -> Ended | None:
-    """The claim that failed on these lines, or the exception that ended a section called."""
-    if code.definition:
-        return None
-    record, section = made.run.record, made.run.section(code.function)
-    below = _with_sections(record, section) if code.call else [called for called, _ in _called(made, code)]
-    for inner in below:
-        for error in evidence.here(record, inner).errors:
-            if error.kind in ENDS:
-                name, _mark, rest = error.message.partition(": ")
-                lines = tuple(f"{path}:{line}: {text.strip()}" for path, line, _, text in error.trace)
-                return Ended(name if name.isidentifier() else "Exception", rest or error.message, lines)
-    for inner in [section, *below]:
-        for claim in evidence.here(record, inner).claims:
-            here = inner is not section or code.first <= claim.line <= code.last
-            if here and claim.verdict == "fails" and claim.kind == "assert":
-                sides = values.claim(claim, inner.snapshots)
-                return Ended("AssertionError", claim.caption, (f"assert {claim.text}", sides))
-    return None
-
-
-# ---------------------------------------------------------------------------- prose
-
-
-def _tell(made: _Making, item: cells.Told) -> None:
-    """Prose, pictures and links of one statement; of a note that never ran, what it says anyway."""
-    section = made.run.section(item.function)
-    seen, name = made.run.of(section), section.name
-    told = [p for p in seen.pieces if item.first <= p.line <= item.last and p.kind in STATED]
-    if not told and not seen.stamp:
-        for statement in evidence.statements(section):
-            if statement.prose and item.first <= statement.first <= item.last:
-                block = pieces.silent(statement.first, statement.prose, _("Not run"))
-                made.prose(name, block, function=item.function)
-    for piece in told:
-        answer = None
-        if piece.answer is not None:
-            answer = blocks.Answer(seen.snapshot(piece.answer), piece.unit, stamp=seen.stamp)
-        made.prose(name, pieces.block(piece, answer), function=item.function)
-        if item.answer is not None and piece.kind not in ("link", "image", "video"):
-            # A folded cell that computes the answer.
-            lines, device = _text(made, item.answer), item.answer.device
-            if device:
-                lines = [f"if {made.word('has_cuda')}():", *lines]
-            tags = ["hide-cell", *([f"needs-{device}"] if device else [])]
-            results = [] if piece.frame < 0 else _answered(piece, seen)
-            made.code(name, lines, results, tags, _("How the answer is computed"))

@@ -11,16 +11,17 @@ from typing import Any, assert_never
 
 import nbformat
 
-from litbook.document import blocks, captions, explored, pieces, standin, values
+from litbook.document import blocks, captions, pieces, standin, values
 from litbook.document import notebook as document
 from litbook.document.catalogue import _
 from litbook.document.markdown import escaped
 from litbook.document.visible import one_line, whole
 from litbook.html import figures, markup
 from litbook.notebook.note import Prose
-from litbook.record.model import Live, Record
+from litbook.record.model import Record
 from litbook.text.words import ASKED
 
+SHOWN = "<IPython.core.display.Markdown object>"  # what Jupyter has of Markdown as plain text
 FOLDED = "<details><summary>{}</summary>\n\n{}\n\n</details>"
 
 
@@ -105,7 +106,7 @@ class _File:
                 return self.prose.note(text, function)
             case blocks.Misbelief(_line, common, run):
                 common, run = self.prose.note(common, function), self.prose.note(run, function)
-                return _misbelief(common, run)
+                return document.misbelief(common, run)
             case blocks.Question(_line, text, hint, answer, why, missing):
                 # Its hint and its answer are folded.
                 parts = [_(ASKED) + " " + self.prose.note(text, function), missing]
@@ -140,8 +141,19 @@ class _File:
         match result:
             case document.Printed(text):
                 yield _node(output_type="stream", name="stdout", text=whole(text))
-            case document.Handed(block):
-                yield from self.handed(block)
+            case document.Handed(block):  # as the stand-in for the engine shows it
+                for part in document.shown(block):
+                    if isinstance(part, str):
+                        text = standin.told(part, dict(self.notebook.wordings))
+                        data = {"text/markdown": whole(text), "text/plain": SHOWN}
+                        yield _node(output_type="display_data", metadata={}, data=data)
+                        continue
+                    with contextlib.suppress(figures.NotAPicture):
+                        figures.inline(part.svg, part.alt, "f-")  # as pages ask whether it is a harmless SVG
+                        head, start, rest = part.svg.partition("<svg")
+                        drawn = f'{head}{start} role="img" aria-label="{markup.attribute(part.alt)}"{rest}'
+                        data = {"image/svg+xml": drawn, "text/plain": whole(part.alt)}
+                        yield _node(output_type="display_data", metadata={}, data=data)
             case document.Ended(name, message, lines):
                 trace = [*map(one_line, lines), f"{name}: {one_line(message)}"]
                 yield _node(
@@ -152,52 +164,6 @@ class _File:
                 )
             case _:
                 assert_never(result)
-
-    def handed(self, block: blocks.Told) -> Iterator[Any]:
-        """What code handed over while it ran, as the stand-in for the engine shows it."""
-        match block:
-            case blocks.Prose(_line, text) | blocks.Link(_line, text):
-                yield self.display(text)
-            case blocks.Question(_line, text):
-                yield self.display(_(ASKED) + " " + text)
-            case blocks.Misbelief(_line, common, run):
-                yield self.display(_misbelief(common, run))
-            case blocks.Image(_line, _data, alt):
-                yield self.display(_("*Picture: {alt}*", alt=alt))
-            case blocks.Video(_line, _data, alt):
-                yield self.display(_("*Video: {alt}*", alt=alt))
-            case blocks.Explore(line, Live() as live, alt):
-                yield from self.handed(blocks.Figure(line, live.still, alt))
-                yield self.display(explored.told(block))
-            case blocks.Figure(_line, svg, alt, caption):
-                with contextlib.suppress(figures.NotAPicture):
-                    figures.inline(svg, alt, "f-")  # as every page asks whether it is a harmless SVG
-                    head, start, rest = svg.partition("<svg")
-                    drawn = f'{head}{start} role="img" aria-label="{markup.attribute(alt)}"{rest}'
-                    data = {"image/svg+xml": drawn, "text/plain": whole(alt)}
-                    yield _node(output_type="display_data", metadata={}, data=data)
-                if caption:
-                    yield self.display(f"*{caption}*")
-            case blocks.Explore():
-                yield self.display(explored.told(block))
-            case blocks.Output() | blocks.Speech():
-                return
-            case _:
-                assert_never(block)
-
-    def display(self, text: str) -> Any:
-        """Markdown that a cell shows."""
-        data = {
-            "text/markdown": whole(standin.told(text, dict(self.notebook.wordings))),
-            "text/plain": "<IPython.core.display.Markdown object>",
-        }
-        return _node(output_type="display_data", metadata={}, data=data)
-
-
-def _misbelief(common: str, run: str) -> str:
-    """What is commonly said, and below it what the machine says, as Markdown."""
-    text = _("**Commonly said:**") + f" {common}\n\n" + _("**Run:**") + f" {run}"
-    return "> " + text.replace("\n", "\n> ")  # as the stand-in writes it
 
 
 def _node(**fields: Any) -> Any:
