@@ -99,11 +99,13 @@ def a_published_formula_counts_thirty_four_bytes() -> None:
         34\,d + 5\,a\,s \quad\text{bytes}
         $$
 
-        [@korthikanti2022]. Why? Go through the block and list what the backward pass needs. A
-        number takes `2` bytes, and a place of a dropout mask `1`. Inside the feed-forward part a
-        token has $4d$ numbers, so a tensor there takes `8` bytes for each of the $d$ numbers. That
-        gives the first term. The second is for attention: in each of $a$ heads, a token makes a
-        pair with each of $s$ tokens.
+        [@korthikanti2022]. Why? Go through the block and list what the backward pass needs:
+
+        - `for_each_number` lists the bytes for each of the $d$ numbers of a token. A tensor of $d$
+          numbers takes `2`, and a mask of dropout `1`. Inside the feed-forward part a token has
+          $4d$ numbers, so a tensor there takes `8`.
+        - `for_each_pair` lists those of attention, where a token makes a pair with each of $s$
+          tokens in each of $a$ heads.
     """)
     for_each_number = {
         "inputs of the norms": 2 + 2, "input of queries, keys, values": 2,
@@ -680,18 +682,18 @@ def memory_can_grow_with_the_root_of_the_depth() -> None:
     """What layers keep can grow with their number, with its root, or not at all."""
     note(r"""
         A deep model has many layers, and each needs its input for the backward pass. How little
-        memory can that take? Take $L$ equal layers in a row, one after the other. Each layer here
-        is the sine of its input. There are three ways:
+        memory can that take? Take `64` equal layers in a row. There are three ways:
 
-        - *Keep every input.* Memory grows with $L$. Each layer runs once.
-        - *Keep the inputs of segments.* Cut the row into $\sqrt{L}$ segments of $\sqrt{L}$ layers,
-          and keep the input of each segment. In the backward pass one segment at a time runs again,
-          and keeps its inputs meanwhile [@chen2016]. Memory grows with $\sqrt{L}$, and each layer
-          runs about twice.
+        - *Keep every input*: `64` tensors. Each layer runs once.
+        - *Keep the inputs of segments.* Cut the row into `8` segments of `8` layers, and keep the
+          input of each segment, `8` tensors. In the backward pass one segment at a time runs again,
+          and keeps its own `8` inputs meanwhile [@chen2016]. Together that is `8 + 8` tensors, and
+          each layer runs about twice. With $L$ layers it is $\sqrt{L} + \sqrt{L}$.
         - *Keep the first input alone.* For each layer, everything before it runs again. Memory does
-          not grow, but there are about $L^2/2$ runs of a layer.
+          not grow with $L$, but there are about $L^2/2$ runs of a layer.
 
-        `kept_all`, `kept_in_segments` and `KeptNone` are the three ways:
+        `kept_all`, `kept_in_segments` and `KeptNone` are the three ways. A layer here is the sine
+        of its input. First check that all three compute the same, with `16` layers:
     """)
     x = torch.randn(1000).double().requires_grad_()  # @unnoticed: 1000, .double(): any tensor
     rows = kept_all, kept_in_segments, KeptNone.apply
@@ -726,8 +728,9 @@ def memory_can_grow_with_the_root_of_the_depth() -> None:
         | inputs of segments | {peaks["segments"][2]} | {runs[1]} |
         | first input alone | {peaks["none"][2]} | {runs[2]:,} |
 
-        So segments save most of the memory for one more run. The root is the best size, because
-        fewer segments are longer, and more segments have more inputs to keep.
+        (One or two tensors more are in memory than the inputs, such as the result.) So segments
+        save most of the memory for one more run. The root is the best size, because fewer segments
+        are longer, and more segments have more inputs to keep.
     """)
     question(r"""
         A row of `100` layers is cut into `10` segments of `10` layers. In the backward pass it

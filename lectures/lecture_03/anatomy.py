@@ -316,9 +316,9 @@ def a_mask_alone_hints_at_the_order() -> None:
         - One layer: in attention, the last token takes a weighted sum of all tokens, and a sum is
           the same in any order. So the last token comes out the same.
         - Two layers: the *causal mask* lets each token see itself and the tokens before it, and no
-          later one. So after the first layer, each token has a sum of the tokens before it, and
-          which tokens these are depends on the order. The second layer adds up other rows, and the
-          last token comes out different.
+          later one. In the usual order token `0` sees only itself. In the order `4 2 0 1 3` it also
+          sees `4` and `2`. So after the first layer it is another sum. The second layer adds up
+          these sums, and the last token comes out different.
 
         In the code, `last` runs the tokens through some layers and returns the last token. `both`
         does it for both orders. `still` are cosines and sines that turn no query and no key, so the
@@ -361,10 +361,12 @@ def a_mask_alone_hints_at_the_order() -> None:
         models are told positions besides, for instance by turning queries and keys.
     """)
     question(r"""
-        A text has `8` tokens. Through the causal mask, how many tokens does the last of them see,
-        itself included, and how many does the first? Write both numbers with a comma between them.
-    """, answer=[8, 1], check=torch.ones(8, 8).tril().sum(dim=1)[[-1, 0]].int().tolist(), unit="tokens",
-        why="A token sees itself and all earlier tokens, and the first has none before it.")
+        Through the causal mask, how many tokens does token `1` see, itself included, in the order
+        `0 1 2 3 4`, and how many in the order `4 2 0 1 3`? Write both numbers with a comma between
+        them.
+    """, answer=[2, 4], check=[1 + order.index(1) for order in ([0, 1, 2, 3, 4], [4, 2, 0, 1, 3])], unit="tokens",
+        hint="Which tokens stand before it?",
+        why="It sees itself and all tokens before it: only token `0` in the first order, and tokens `4`, `2` and `0` in the second. So after one layer it is another sum.")
 
 
 def heads_of_queries_share_keys() -> None:
@@ -647,11 +649,11 @@ def each_matrix_costs_two_flops_per_weight() -> None:
 def a_counter_may_overlook_attention() -> None:
     """A counter that does not know a kernel reports nothing for it."""
     note(r"""
-        Can PyTorch's FLOP counter be trusted? It counts an operation only if that is on its list.
-        Attention can run in two ways: *written out* as products and a softmax, or *fused*, as a
-        single operation, a program called a kernel. Take a small model in both ways. It reads `3`
-        sequences of `32` tokens. `flops_by_operation` lists what the counter says for each
-        operation, first of the model with attention written out:
+        You count the FLOPs of a model with PyTorch's counter. Does it count all of them? It counts
+        an operation only if that is on its list. Attention can run in two ways: *written out* as
+        products and a softmax, or *fused*, as a single operation, a program called a kernel. Take a
+        small model in both ways. It reads `3` sequences of `32` tokens. `flops_by_operation` lists
+        what the counter says for each operation, first of the model with attention written out:
     """)
     written = Transformer(SMALL, "written").double()
     fused = Transformer(SMALL, "fused").double()
@@ -679,9 +681,14 @@ def a_counter_may_overlook_attention() -> None:
         it, so there the {attention:,} FLOPs of attention count as nothing. The fused kernels for
         CUDA are on the list. So count with attention written out.
     """)
-    question("With attention written out, `3` sequences of `32` tokens take `18530304` FLOPs. How many does a single sequence of `32` tokens take?",
-             answer=flops(lambda: written(torch.zeros(1, 32, dtype=torch.int64))), check=formula / 3, unit="FLOP",
-             why="All sequences are equally long, so one takes a third.")
+    question(r"""
+        On a CPU, another model with attention written out takes `50e6` FLOPs by the counter, of
+        which `8e6` are attention's two products. The same model runs with fused attention, whose
+        kernel is not on the counter's list. How many FLOPs does the counter report?
+    """, answer=50e6 - 8e6, check=42e6, unit="FLOP", within=0.01, wrong={
+            "The model needs these FLOPs, but the counter does not see attention's.": 50e6,
+        }, hint="Which of the operations does the counter not see?",
+        why="The fused kernel does attention's two products, and none of their FLOPs is counted. The products with weights are counted as before.")
 
 
 @aside

@@ -41,22 +41,18 @@ def later_models() -> None:
 def a_head_has_a_size_of_its_own() -> None:
     """All heads together may be wider than a token."""
     note(r"""
-        In attention, a token of $d$ numbers is turned into one *query* for each head. In Llama all
-        queries of a token have $d$ numbers together, as many as the token. In other models they
-        have more. A token of Qwen3-0.6B has $d = 1024$ numbers, and it has `16` heads of `128`
-        numbers each [@qwen3-06b]. So its queries have `16 * 128` numbers together, twice as many.
+        In attention, a token of $d$ numbers is turned into a *query* for each head. In Llama the
+        queries of a token have $d$ numbers together, as many as the token. Must that be so? In
+        Qwen3-0.6B a token has $d = 1024$ numbers, and `16` heads have queries of `128` numbers
+        [@qwen3-06b]. These are `16 * 128` numbers together, twice as many.
 
-        What does that cost? With $a$ heads of $c$ numbers, the query matrix turns $d$ numbers into
-        $ac$, so it has $d \cdot ac$ weights instead of $d \cdot d$. The output matrix turns the
-        $ac$ numbers into $d$ again, and has as many. The other five matrices of a layer stay as
-        they were. With $d_{kv}$ numbers in all keys of a token, and $h$ inside the feed-forward
-        part, a layer has
-
-        $$2d \cdot ac + 2d\,d_{kv} + 3dh$$
-
-        weights. This model has `28` layers, `8` heads of keys, so $d_{kv} = 8 \cdot 128$,
-        $h = 3072$, and one table for its `151936` tokens. `gains` are the factors of the norms of a
-        layer, with those for each query and each key [@qwen3]:
+        What does that cost? The query matrix turns `1024` numbers into `2048`, and the output
+        matrix turns these back. So each has `1024 * 2048` weights instead of `1024 * 1024`. The
+        matrices of keys and values and the three of the feed-forward part do not depend on the
+        queries. With `queries` numbers in all queries of a token, `keys` in all its keys, and $h$
+        inside the feed-forward part, the code adds up the weights of a layer. Then it adds the
+        `gains`, the factors of the norms, and counts the whole model: `28` layers, and one table
+        for `151936` tokens [@qwen3]:
     """)
     d, queries, keys, h = 1024, 16 * 128, 8 * 128, 3072
     weights = 2 * d * queries + 2 * d * keys + 3 * d * h
@@ -179,19 +175,25 @@ def a_token_meets_a_few_of_many_experts() -> None:
 def experts_want_large_batches() -> None:
     """With experts, many more tokens are needed before a card waits for arithmetic."""
     note(r"""
-        To multiply tokens by a matrix, a card reads the matrix once. If only a few tokens go
-        through it, reading takes longer than computing, and the card waits for its memory. How many
-        tokens are enough? With $n$ tokens and a matrix of $r$ rows and $c$ columns, in `bfloat16`,
-        the product does
-        [$nrc/(nr + rc + nc)$ FLOPs for each byte](#every_operation_has_an_intensity). An H100 can
-        do `ridge` FLOPs, about `295`, while a byte arrives. Set both equal, and solve for $n$.
-        `enough` does that.
+        Why do services of models with *experts* work on so many texts at once? Such a model has
+        several feed-forward parts in a layer, the experts, and each token goes through a few of
+        them. In Mixtral it goes through `2` of `8`, so an expert sees only a quarter of all tokens,
+        on average. To multiply tokens by a matrix, a card reads the matrix once, and with few
+        tokens the reading takes longer than the computing. So Mixtral needs `8 / 2` times as many
+        tokens as a model without experts before the card waits for arithmetic.
 
-        With *experts* it takes more. A model has several feed-forward parts in a layer, the
-        experts, and each token goes through a few of them. If it goes through $k$ of $E$ experts,
-        an expert sees only the share $k/E$ of all tokens, on average. So $E/k$ times as many tokens
-        are needed in all. Compare Mistral-7B, which has no experts, with Mixtral, where a token
-        goes through `2` of `8`, and with DeepSeek-V3, where it goes through `8` of `256`:
+        How many are needed without experts? With $n$ tokens and a matrix of $r$ rows and $c$
+        columns, in `bfloat16`, the product does
+        [$nrc/(nr + rc + nc)$ FLOPs for each byte](#every_operation_has_an_intensity), which is one
+        over $1/n + 1/r + 1/c$. An H100 can do $R$ FLOPs, about `295`, while a byte arrives. Both
+        are equal if
+
+        $$
+        \frac{1}{n} = \frac{1}{R} - \frac{1}{r} - \frac{1}{c}.
+        $$
+
+        `enough` computes this $n$. Compare Mistral-7B, which has no experts, with Mixtral, and with
+        DeepSeek-V3, where a token goes through `8` of `256` experts:
     """)
     ridge = PEAK / BANDWIDTH
     assert round(ridge) == 295, "The ridge of an H100 is 295."  # @hide

@@ -934,41 +934,42 @@ def a_block_waits_for_three_things() -> None:
 @aside
 def one_change_tells_what_a_block_waits_for() -> None:
     """Change one thing and watch the time, and you see what a block waits for."""
-    note(r"""
-        A block of a model is slow on a card. It may wait for the program to *launch* its
-        operations, for *memory*, or for *arithmetic*. How can one tell which? Change one thing and
-        watch the time. A *CUDA graph*, say, is a recording of all launches, which are then handed
-        to the card at once. So a block that waits for launches gets faster in it, and any other
-        does not:
-
-        | the block waits for | change that shows it | what helps |
-        |---|---|---|
-        | launches | it is faster in a CUDA graph | CUDA graph, fewer operations, larger batch |
-        | memory | no faster in a graph; with half the bytes a number it is | fusion, narrower numbers |
-        | arithmetic | no faster in a graph; it runs near the card's peak | faster format, more cards |
-
-        Another change is a narrower model. `waits` gives the times of a block of Llama-3-8B on an
-        H100 with `64` tokens, and those of a block of half its width:
+    note(rf"""
+        A block of a model is slow on a card. Does it wait for the program, which has to *launch*
+        each operation, for the card's *memory*, or for its *arithmetic*? Change one thing and watch
+        the time. Take, say, a block of half the width. `waits` gives the times of a block of
+        Llama-3-8B with `64` tokens on an H100, where a launch takes {LAUNCH / MICRO:.0f} µs, and
+        those of a block of half its width:
     """)
     half = replace(LLAMA_3_8B, width=2048, heads=16, kv_heads=4, hidden=7168)
     usual, narrow = waits(64), waits(64, half)
-    launches = narrow.launches / usual.launches  # @inspect launches as times
-    on_card = narrow.card / usual.card  # @inspect round(on_card, 2) as times
-    assert launches == 1, \
-        "At half the width, launching takes as long."
-    assert 0.25 < on_card < 0.28, \
-        "At half the width, the card takes about a quarter of the time."
-    note(r"""
-        At half the width a block has as many operations, and its matrices have a quarter of the
-        weights. So a block that waits for launches takes as long as before, and one that waits for
-        the card about a quarter of the time.
+    launching = [round(w.launches / MICRO) for w in (usual, narrow)]  # @inspect launching as µs
+    on_card = [round(w.card / MICRO) for w in (usual, narrow)]  # @inspect on_card as µs
+    assert launching[0] == launching[1] == 180, \
+        "At half the width, the launches take 180 µs as before."
+    assert on_card == [141, 38], \
+        "At half the width, the card takes 38 µs instead of 141."
+    note(rf"""
+        At half the width a block has as many operations to launch, but its matrices have a quarter
+        of the weights. So a block that waits for the card gets about `4` times as fast, and one
+        that waits for launches does not. This block is launched in {launching[0]} µs, longer than
+        the card's {on_card[0]}, so it waits for launches.
+
+        A *CUDA graph* is another change that tells. It records all launches and hands them to the
+        card at once, so only a block that waits for launches gets faster. With both changes the
+        three cases can be told apart:
+
+        | the block waits for | in a CUDA graph | with half the bytes a number | what helps |
+        |---|---|---|---|
+        | launches | faster | as slow | CUDA graph, larger batch |
+        | memory | as slow | faster | fusion, narrower numbers |
+        | arithmetic | as slow, near the card's peak | faster only in a faster format | faster format, more cards |
     """)
     question(rf"""
-        With `64` tokens, launching the operations of a block takes
-        `{round(usual.launches / MICRO)}` µs, and the card takes `{round(usual.card / MICRO)}` µs
-        for them. In a CUDA graph, launching takes no time. How many times as fast does it make the
-        block at best?
-    """, answer=round(round(usual.launches / MICRO) / round(usual.card / MICRO), 2), check=round(usual.launches / usual.card, 2), unit="times", within=0.01,
+        With `64` tokens, launching the operations of a block takes `{launching[0]}` µs, and the
+        card takes `{on_card[0]}` µs for them. Both go on at the same time. In a CUDA graph,
+        launching takes no time. How many times as fast does it make the block at best?
+    """, answer=round(launching[0] / on_card[0], 2), check=round(usual.launches / usual.card, 2), unit="times", within=0.01,
         wrong={
             "Launching goes on while the card works: the times do not add up.": (usual.launches + usual.card) / usual.card,
         }, hint="How long does the block take without a graph, and how long in it?",
@@ -1017,17 +1018,29 @@ def between_on_card(tokens: int) -> float:  # @stepover
 @aside
 @requires("cuda")
 def eager_compiled_and_in_a_graph() -> None:
-    """With one token a graph helps, with many a compiler."""
+    """With one token a CUDA graph makes a block faster, with many a compiler does."""
     note(r"""
-        PyTorch usually runs *eager*: the program hands each operation to the card when it comes to
-        it. There are two ways to make that faster. `torch.compile` fuses the operations between a
-        block's products, so that fewer bytes move. A *CUDA graph* records all launches and hands
-        them over at once. With a single token a block waits for launches, so a graph should help.
-        With `2048` it waits for memory and arithmetic, so compiling should. `three_ways` times a
-        block of Llama-3-8B in each way, and in both together. `between_on_card` measures which
-        share of its time is not that of products, to compare it with the
-        [share that was counted](#a_block_moves_more_than_it_multiplies):
+        There are two ways to run a block faster. A *CUDA graph* records all launches and hands them
+        to the card at once, so launching takes no time. `torch.compile` *fuses* the operations
+        between the products, so fewer bytes move. Which helps when? By the counts of this part, a
+        block of Llama-3-8B on an H100 takes these times, if a launch takes `5` µs:
+
+        | tokens | launches | card, for bytes and FLOPs | so the block takes | what should help |
+        |---|---|---|---|---|
+        | `1` | `170` µs | `130` µs | `170` µs | graph: down to `130` µs |
+        | `2048` | `180` µs | `1781` µs | `1781` µs | compiling: a large part is spent [between the products](#a_block_moves_more_than_it_multiplies) |
+
+        Launching and working go on at the same time, so the longer one counts.
+
+        The code below measures it where there is a card. PyTorch's usual way, one launch after the
+        other, is called *eager*. `three_ways` times a block eager, compiled, in a graph, and
+        compiled in a graph. `between_on_card` measures which share of its time is not that of
+        products:
     """)
+    predicted = [(w.launches, w.card) for w in (waits(1), waits(2048))]
+    in_micros = [[round(s / MICRO) for s in times] for times in predicted]  # @inspect in_micros as µs
+    assert in_micros == [[170, 130], [180, 1781]], \
+        "Predicted are 170 and 130 µs for one token, 180 and 1781 µs for 2048."
     few, _ = three_ways(1)  # @measure few
     many, results = three_ways(2048)  # @measure many
     apart = results["eager"] - results["compiled"]
@@ -1063,8 +1076,10 @@ def eager_compiled_and_in_a_graph() -> None:
     note(f"{few['eager'].device}, in µs:")
     note(f"| how | a single token | two thousand |\n|---|---|---|\n{rows}")
     question(r"""
-        Eager, a block takes `400` µs for a token; in a graph it takes `150` µs. A model has `32`
-        such blocks, and nothing else takes time. How many tokens a second does it write, eager and
-        in a graph?
+        For a single token, launching the operations of another block takes `400` µs, and the card
+        works `150` µs on them. A model has `32` such blocks, and nothing else takes time. How many
+        tokens a second does it write at best, eager and in a graph? Write both numbers with a comma
+        between them.
     """, answer=[1 / (32 * 400e-6), 1 / (32 * 150e-6)], check=[78.125, 10**6 / 4800], unit="tokens/s",
-        within=0.02, why="A token takes the time of all blocks, and one over that time is the pace.")
+        within=0.02, hint="Launching and working go on at the same time. Which is longer?",
+        why="Eager, a block takes the longer time, `400` µs. In a graph only the `150` µs of the card are left. A token takes the time of `32` blocks, and one over that time is the pace.")

@@ -307,15 +307,15 @@ def a_fused_backward_pass_recomputes_scores() -> None:
     own = per_pair * 6 / 7  # @hide
     assert own == 12.0, "Without the repeated scores, six products are 12."  # @hide
     note(rf"""
-        So it is $7 \cdot 2 = 14$ FLOPs. In a formula for MFU one finds four numbers in this place.
-        They differ in whether the repeated scores count, and whether the pairs count that a causal
-        mask hides, which are half of all. The benchmark of FlashAttention takes the second row
-        [@flash-benchmark]:
+        So it is $7 \cdot 2 = 14$ FLOPs. Does a report count all of them? There are two choices:
 
-        | | every pair | pairs that the mask leaves |
-        |---|---|---|
-        | six products, each once | {own:.0f} | {own / 2:.0f} |
-        | seven, with the scores computed again | {per_pair:.0f} | {per_pair / 2:.0f} |
+        - *Does the repeated product count?* The model needs only six products, so some count
+          {own:.0f} FLOPs. The card computes seven, so others count {per_pair:.0f}.
+        - *Do the pairs count that a causal mask hides?* They are half of all. Who leaves them out
+          counts half: {own / 2:.0f} or {per_pair / 2:.0f}.
+
+        Together that makes four numbers for the same attention. The benchmark of FlashAttention,
+        for example, counts {per_pair / 2:.0f} [@flash-benchmark].
     """)
     assert per_pair / 2 == 7.0, "With the mask, a kernel computes half."  # @hide
     question(r"""
@@ -447,13 +447,15 @@ def codebases_count_differently() -> None:
 def mfu_is_measured_here() -> None:
     """One training step on this machine has four MFUs, and only one formula agrees with the counter."""
     note(r"""
-        *MFU* is the FLOPs that a model needs in a second, divided by the peak. How large is it for
-        a training step on this machine? The formula for the FLOPs
-        [differs between codebases](#codebases_count_differently), so take four of them:
-        `CONVENTIONS` holds them. A small model, `64` wide, takes steps with a text of `256` tokens,
-        and `quickest` measures the shortest time of a step. A processor has no datasheet with a
-        peak for this. In its place stands the rate that a product of two matrices of `512 * 512`
-        reaches here:
+        What is the MFU of a training step on the machine that built this page? *MFU* is the FLOPs
+        that a model needs in a second, divided by the peak. Three numbers are needed:
+
+        - *the tokens per second*, `rate`. A small model, `64` wide, takes steps with a text of
+          `256` tokens, and `quickest` measures the shortest time of a step.
+        - *the peak*, `reached`. A processor has no datasheet for it. In its place stands the rate
+          that a product of two matrices of `512 * 512` reaches here.
+        - *the FLOPs of a token*. The formula
+          [differs between codebases](#codebases_count_differently), so `CONVENTIONS` holds four.
     """)
     config, context = SMALL, 256
     model, tokens = Transformer(config), torch.randint(0, 100, (1, context))
@@ -479,11 +481,11 @@ def mfu_is_measured_here() -> None:
     above = mfu["nanoGPT"] / mfu["Megatron-LM"] - 1  # @measure above as %
     assert round(above, 2) == 0.32, \
         "By nanoGPT's formula, the MFU is 32 % higher than by Megatron-LM's."
-    note(r"""
-        So the same step has four MFUs, one for each formula. Which one says what the machine
-        computes? Let PyTorch count the FLOPs of a step with attention written out, on the device
-        `meta`, where a tensor has a shape and no data. Divide them by the same time and the same
-        rate:
+    note(rf"""
+        So the same step has four MFUs, one for each formula, from {min(mfu.values()):.0%} to
+        {max(mfu.values()):.0%} here. Which one says what the machine computes? Let PyTorch count
+        the FLOPs of a step with attention written out, on the device `meta`, where a tensor has a
+        shape and no data. Divide them by the same time and the same peak:
     """)
     with torch.device("meta"):
         model = Transformer(config, "written")
@@ -497,14 +499,17 @@ def mfu_is_measured_here() -> None:
     assert quick < pace < BUSY * quick, \
         "A step takes longer than its products would at that rate."
     note(r"""
-        The counter agrees with torchtitan's formula. This formula counts every pair of tokens, and
-        written-out attention computes every pair. None of the four MFUs is near one, because the
-        products of so small a model are small, and much else takes time.
+        The counter agrees with torchtitan's formula, because that counts every pair of tokens once,
+        and written-out attention computes every pair. (None of the four MFUs is near one, because
+        the products of so small a model are small, and much else takes time.)
     """)
     question(r"""
-        A step has `256` tokens and takes `8` ms. How many tokens a second is that?
-    """, answer=256 / 8e-3, check=256 * 125, unit="tokens/s",
-        why="There are `125` such steps in a second, each with `256` tokens.")
+        A step of `256` tokens takes `8` ms. By a formula, a token takes `0.5e6` FLOPs. Products on
+        this machine reach `40e9` FLOP/s. What is the MFU by this formula, in percent?
+    """, answer=256 / 8e-3 * 0.5e6 / 40e9, check=125 * 256 * 0.5e6 / 40e9, unit="%", within=0.01, wrong={
+            "That is one token in the time of a step; the step has 256.": 0.5e6 / 8e-3 / 40e9,
+        }, hint="How many tokens a second is that?",
+        why="There are `125` steps in a second, so `32000` tokens of `0.5e6` FLOPs: `16e9` FLOP/s, of `40e9`.")
 
 
 def recomputation_is_work_but_not_the_models() -> None:

@@ -22,7 +22,7 @@ from .counts import Config, activation_bytes, block_weights, cache_bytes, forwar
 from .figures import plot_loss
 from .published import LLAMA_3_8B, LLAMA_32_1B, MODELS
 from .generate import step_seconds
-from .regimes import BANDWIDTH, PEAK, Operation, Traffic, operations_of, shares, waits
+from .regimes import BANDWIDTH, PEAK, Operation, Traffic, operations_of, shares
 
 
 def the_whole_model() -> None:
@@ -609,10 +609,11 @@ def its_time_is_measured() -> None:
     least = 1 / 16  # @hide
     assert least < one_step / rate / quickest_step <= 1, \
         "The MFU of the quickest step lies between 1/16 and one."  # @hide
-    note(r"""
-        The prediction is rough, because small products are slower than the large one whose rate was
-        measured, and because a call of some operations takes longer than that of an addition. But
-        it has the right size, without any number that was fitted to the run.
+    note(rf"""
+        The quickest step took {off:.1f} times the predicted time. The prediction is rough, because
+        small products are slower than the large one whose rate was measured, and because a call of
+        some operations takes longer than that of an addition. But it has the right size, without
+        any number that was fitted to the run.
     """)
     two = [Operation("mm", 4_000_000, 100_000, 0), Operation("add", 1_000_000, 800_000, 0)]  # @hide
     question(r"""
@@ -765,61 +766,74 @@ def it_writes_what_it_read() -> None:
 
 @aside
 def the_formulas_of_a_transformer() -> None:
-    """The formulas of a Transformer, with one model's numbers."""
+    """From the sizes of a model, seven formulas give its memory, its time and its pace."""
     note(r"""
-        Which formulas of this lecture are worth remembering? Seven of them stand in the table at
-        the end of this section, each with its value for Llama-3-8B, which the code computes for
-        texts of `8192` tokens in `bfloat16`, `2` bytes a number, on an H100. First the letters:
+        You know the sizes of a model and the datasheet of a card. What can you say before anything
+        runs? Take Llama-3-8B and an H100, with texts of $T = 8192$ tokens in `bfloat16`. The model
+        has $L$ layers. A token has $d$ numbers, $h$ inside the feed-forward part, and $d_{kv}$ in
+        all its keys. The vocabulary has $V$ tokens.
 
-        | letter | is | in Llama-3-8B |
-        |---|---|---|
-        | $L$, $d$, $h$ | layers; width of a token; width inside the feed-forward part | `32`, `4096`, `14336` |
-        | $d_{kv}$ | numbers in all keys of a token | `1024` |
-        | $V$ | tokens in the vocabulary | `128256` |
-        | $T$, $B$ | tokens of context; texts written at once | `8192`, `16` |
-        | $P$, $N$ | all parameters; weights in the matrices of blocks and head | computed below |
+        **How large is it?** Count the weights of the blocks. Then $N$ are those that a token is
+        multiplied by: the blocks' and the head's. $P$ counts all parameters, so also the embedding
+        and the gains of the norms:
     """)
-    L, d, kv, h, V, T, B = 32, 4096, 1024, 14336, 128256, 8192, 16
+    L, d, kv, h, V, T = 32, 4096, 1024, 14336, 128256, 8192
     config = LLAMA_3_8B  # @hide
     assert (L, d, kv, h, V, T) == (
         config.layers, config.width, config.kv_width, config.hidden, config.vocabulary, config.context), \
         "These are the numbers of Llama-3-8B."  # @hide
     blocks = L * (2 * d * d + 2 * d * kv + 3 * d * h)
-    P = blocks + L * 2 * d + d + 2 * V * d
+    N = blocks + V * d  # @inspect N
+    P = blocks + L * 2 * d + d + 2 * V * d  # @inspect P
     assert P == parameter_count(config), \
         "P is the number of parameters of Llama-3-8B."  # @hide
-    N = blocks + V * d
-    training = 6 * N + 12 * L * d * T
+    note(r"""
+        **What does training take?** A token takes $6N$ FLOPs for the weights and $12LdT$ for
+        attention. Say that the card reaches an MFU of `0.4`. And in each layer, a token keeps
+        $12d + 4d_{kv} + 8h$ bytes for the backward pass, so one text keeps $LT$ times as many:
+    """)
+    training = 6 * N + 12 * L * d * T  # @inspect training as FLOP
     assert training == 3 * forward_flops(config, 1, T), \
         "Training on a token takes three times the FLOPs of a forward pass."  # @hide
-    kept = 12 * d + 4 * kv + 8 * h
+    speed = 0.4 * PEAK / training  # @inspect round(speed) as tokens/s
+    assert 6800 < speed < 6900, \
+        "At an MFU of 40 %, a card trains on 6,834 tokens a second."  # @hide
+    kept = 12 * d + 4 * kv + 8 * h  # @inspect kept as B
     exact = activation_bytes(config, T)  # @hide
     assert round(kept / exact, 2) == 1, \
         "To a hundredth, a token keeps as many bytes in a layer as tensor by tensor."  # @hide
-    cache = 2 * L * kv * T * 2
+    text = L * T * kept / 1e9  # @inspect round(text, 1) as GB
+    assert 44 < text < 45, \
+        "For one text, the 32 layers keep 44 GB."  # @hide
+    note(r"""
+        **How fast does it write?** The KV cache of a text takes $2L\,d_{kv}\,T \cdot 2$ bytes. A
+        step that writes one token of each of `16` texts reads all weights and `16` caches:
+    """)
+    cache = 2 * L * kv * T * 2  # @inspect cache as B
     assert cache == cache_bytes(config, T), \
         "The KV cache of one text takes one GiB."  # @hide
-    reading, working = 2 * N / BANDWIDTH, 2 * B * N / PEAK
+    step = (2 * N + 16 * cache) / BANDWIDTH  # @inspect round(1e3 * step, 1) as ms
+    expected = step_seconds(config, 16, T)  # @hide
+    assert math.isclose(step, expected), \
+        "A decoding step of 16 texts takes as long as in an earlier part."  # @hide
+    reading, working = 2 * N / BANDWIDTH, 2 * 16 * N / PEAK  # @hide
     waits_for = reading / working  # @hide
     assert 18 < waits_for < 19, \
         "With 16 texts, reading the weights takes 18 times as long as the arithmetic."  # @hide
-    step = max(reading, working) + B * cache / BANDWIDTH
-    expected = step_seconds(config, B, T)  # @hide
-    assert math.isclose(step, expected), \
-        "A decoding step of 16 texts takes as long as in an earlier part."  # @hide
-    speed = 0.4 * PEAK / training
-    assert 6800 < speed < 6900, \
-        "At an MFU of 40 %, a card trains on 6,834 tokens a second."  # @hide
     note(rf"""
-        | what | formula | here | shown in |
-        |---|---|---|---|
-        | parameters | $L(2d^2 + 2d\,d_{{kv}} + 3dh + 2d) + d + 2Vd$ | {P / 1e9:.2f} billion | [@eq:parameters] |
-        | FLOPs of training, a token | $6N + 12LdT$ | {training / 1e9:.1f} GFLOP | [@eq:training] |
-        | kept for the backward pass, a token and layer | $12d + 4d_{{kv}} + 8h$ | {kept / 1e3:.0f} kB | [@eq:activations] |
-        | KV cache of a text | $2L\,d_{{kv}}\,T \cdot 2$ | {cache / 2**30:.0f} GiB | [@eq:cache] |
-        | decoding step, {B} texts | $\max(2N/\text{{bandwidth}}, 2BN/\text{{peak}}) + B \cdot \text{{cache}}/\text{{bandwidth}}$ | {1e3 * step:.1f} ms | [@eq:step] |
-        | time of a block, forward, one text; the sum is over its operations | $\sum \max(\text{{FLOPs}}/\text{{peak}}, \text{{bytes}}/\text{{bandwidth}})$ | {1e3 * waits(T).card:.1f} ms | [@eq:block-time] |
-        | tokens a second, training | $\text{{MFU}} \cdot \text{{peak}} / (6N + 12LdT)$ | {speed:,.0f} at {0.4:.0%} | [@eq:mfu] |
+        So before anything runs you know: {P / 1e9:.2f} billion parameters; {speed:,.0f} tokens a
+        second in training, with {text:.0f} GB of activations for a text; and {16 / step:,.0f}
+        tokens a second when it writes `16` texts. The formulas, to look them up:
+
+        | what | formula | shown in |
+        |---|---|---|
+        | parameters | $L(2d^2 + 2d\,d_{{kv}} + 3dh + 2d) + d + 2Vd$ | [@eq:parameters] |
+        | FLOPs of training, a token | $6N + 12LdT$ | [@eq:training] |
+        | tokens a second, training | $\text{{MFU}} \cdot \text{{peak}} / (6N + 12LdT)$ | [@eq:mfu] |
+        | bytes kept for the backward pass, a token and layer | $12d + 4d_{{kv}} + 8h$ | [@eq:activations] |
+        | bytes of the KV cache of a text | $2L\,d_{{kv}}\,T \cdot 2$ | [@eq:cache] |
+        | decoding step of $B$ texts | $\max(2N/\text{{bandwidth}}, 2BN/\text{{peak}}) + B \cdot \text{{cache}}/\text{{bandwidth}}$ | [@eq:step] |
+        | time of a block, over its operations | $\sum \max(\text{{FLOPs}}/\text{{peak}}, \text{{bytes}}/\text{{bandwidth}})$ | [@eq:block-time] |
     """)
     question(r"""
         Llama-3-8B has $N = 7504658432$ weights in matrices. A card that promises `989.5e12` FLOP/s
