@@ -28,7 +28,6 @@ def collectives() -> None:
     a_ring_passes_sums_to_the_next_rank()
     a_ring_sends_less_than_twice_the_tensor()
     an_all_to_all_transposes()
-    a_broadcast_is_a_tree()
     few_messages_or_few_bytes()
     a_collective_needs_every_rank()
 
@@ -480,49 +479,6 @@ def an_all_to_all_transposes() -> None:
         wrong={"A token that stays is not sent.": 16384 * 4096 * 2 / 1e6})
 
 
-@aside
-@requires("linux, ranks=4")
-def a_broadcast_is_a_tree() -> None:
-    """In gloo's broadcast, a rank that has the tensor helps to send it."""
-    note(r"""
-        A *broadcast* gives the tensor of one rank to all others. At the start of training, all
-        ranks get the same weights in this way. Does that one rank send a copy to each of the
-        others? We broadcast `60000` numbers among four ranks, from rank 0 and then from rank 2.
-        Before, each rank's tensor is filled with the number of the rank:
-    """)
-    rank = dist.get_rank()
-    traffic, held = {}, []
-    for source in (0, 2):
-        x = torch.full((60_000,), float(rank))  # @unnoticed: 60_000: a tensor of any size
-        with Wire() as wire:
-            dist.broadcast(x, src=source)
-        traffic[f"from rank {source}"] = from_all_ranks(wire.to)
-        held.append(from_all_ranks(x.mean().item()))
-    assert held == [4 * [0.0], 4 * [2.0]], \
-        "All ranks hold the tensor of the rank that broadcasts."
-    rows = traffic["from rank 0"]
-    copies = [sum(row) // x.nbytes for row in rows]  # @inspect copies
-    assert copies == [2, 1, 0, 0], \
-        "Rank 0 sends the tensor twice, rank 1 once, the others never."
-    note(r"""
-        Rank 0 does not send to all, because others help. The ranks form a tree. In the first round,
-        rank 0 sends to one other rank. In the second round, both send to another. So in each round
-        the number of ranks that have the tensor doubles.
-    """)
-    figure(plot_traffic(traffic), caption="Bytes that each rank (row) sent to each other rank (column), in two broadcasts.",
-        alt=r"""
-            Two tables. In the first, rank 0 sends the tensor to two ranks, and one of these sends
-            it to the last. In the second, the same begins at rank 2.
-        """)
-    question(r"""
-        In a broadcast, every rank that has the tensor sends it to one more in each round. How many
-        rounds does it take until `1024` ranks have it?
-    """,
-        answer=round(math.log2(1024)), check=next(r for r in range(99) if 2**r >= 1024), unit="rounds",
-        wrong={"That is if one rank sends to all others, one after the other.": 1023},
-        why="After each round twice as many ranks have the tensor. After ten rounds these are `2**10 = 1024`.")
-
-
 def doubling_all_reduce(x: Tensor) -> int:
     """Makes `x` the sum of all ranks' `x`, in place; returns how many exchanges it took.
 
@@ -546,14 +502,30 @@ def few_messages_or_few_bytes() -> None:
     """A ring sends few bytes in many steps, and for a small tensor the steps decide."""
     note(r"""
         Each step of a collective takes some time, however little it sends: the *latency*. In a
-        ring, where each rank sends to the next one only, an all-reduce takes many steps. *Recursive
-        doubling* takes fewer. Each rank exchanges its whole tensor with a neighbour, and both add
-        up. Then it exchanges the sum with a rank two places away, then four, and so on. Each
-        exchange doubles the number of ranks whose numbers are in the sum. `doubling_all_reduce`
-        does that, here on four ranks:
+        ring, where each rank sends to the next one only, an all-reduce takes nearly twice as many
+        steps as there are ranks. Can it be done in fewer?
+
+        It can, by doubling. First look at an easier collective, a *broadcast*, which gives the
+        tensor of one rank to all others. In the first step, that rank sends it to one other rank.
+        In the second, both send it to another. So in each step the number of ranks that have it
+        doubles. Let rank 0 broadcast a tensor of its number, `0`, to four ranks:
     """)
-    ranks = dist.get_world_size()
-    x = torch.randn(ranks, 60_000)[dist.get_rank()]  # @unnoticed: 60_000: a tensor of any size
+    rank, ranks = dist.get_rank(), dist.get_world_size()
+    tensor = torch.full((60_000,), float(rank))  # @unnoticed: 60_000: a tensor of any size
+    with Wire() as wire:
+        dist.broadcast(tensor, src=0)
+    held = from_all_ranks(tensor.mean().item())
+    assert held == ranks * [0.0], "All ranks hold the tensor of rank 0."
+    copies = [sent // tensor.nbytes for sent in from_all_ranks(wire.sent)]  # @inspect copies
+    assert copies == [2, 1, 0, 0], \
+        "Rank 0 sends the tensor twice, rank 1 once, the others never."
+    note(r"""
+        An all-reduce can double, too. Each rank exchanges its whole tensor with a neighbour, and
+        both add up. Then it exchanges the sum with a rank two places away, then four, and so on.
+        Each exchange doubles the number of ranks whose numbers are in the sum. This is *recursive
+        doubling*, which `doubling_all_reduce` does:
+    """)
+    x = torch.randn(ranks, 60_000)[rank]  # @unnoticed: 60_000: a tensor of any size
     total = x.clone()
     dist.all_reduce(total)
     with Wire() as wire:

@@ -1,5 +1,4 @@
 """Data parallelism: every rank has the whole model and a share of the batch."""
-from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -27,7 +26,6 @@ def data_parallel() -> None:
     three_ways_to_the_same_gradient()
     buckets_leave_during_the_backward_pass()
     unequal_shares_give_a_wrong_mean()
-    accumulated_gradients_are_sent_once()
 
 
 def gradient_of(p: Tensor) -> Tensor:
@@ -218,7 +216,16 @@ def buckets_leave_during_the_backward_pass() -> None:
         So all buckets but the last travel while gradients are still being computed, and only the
         last has no work to hide behind. Large buckets mean few messages, and small ones mean a
         short last bucket. PyTorch's default lies between.
+
+        A batch that does not fit into memory is computed in parts, whose gradients add up. Then the
+        ranks need to send only the sum, after the last part. All other parts run under `no_sync`,
+        where no bucket leaves:
     """)
+    events.clear()
+    with ddp.no_sync():
+        ddp(x).square().mean().backward()
+    assert events == [[7], [6], [5], [4], [3], [2], [1], [0]], \
+        "Under no_sync all eight layers are ready, and no bucket leaves."
     figure(plot_backward(order), caption="The events of one backward pass of DDP, in the order in which they happened.",
         alt=r"""
             Two rows from left to right. In the upper one the layers finish, from the last to the
@@ -282,39 +289,3 @@ def unequal_shares_give_a_wrong_mean() -> None:
     """, answer=(100 * 2 + 300 * 4) / 400 - (2 + 4) / 2, check=0.75 * 4 + 0.25 * 2 - 3,
         why="The mean of the means is `3`. But three quarters of all tokens have a mean of `4`, so the mean of the batch is `0.75 * 4 + 0.25 * 2 = 3.5`.",
         wrong={"They agree only if both have equally many tokens.": 0})
-
-
-@aside
-@requires("linux, ranks=4")
-def accumulated_gradients_are_sent_once() -> None:
-    """When gradients are accumulated, they need to be sent only once."""
-    note(r"""
-        A batch that does not fit into memory is computed in parts, and the gradients of the parts
-        add up. PyTorch's `DistributedDataParallel`, DDP, all-reduces the gradients after each part,
-        unless that part runs under `no_sync`. One all-reduce after the last part is enough, because
-        the mean over ranks of a sum is the sum of the means, and what was averaged before stays as
-        it is in a further mean. Each of four ranks computes four parts: first with an all-reduce
-        after each part, then with a single one after the last. `difference` compares the gradients:
-    """)
-    rank, ranks = dist.get_rank(), dist.get_world_size()
-    x = torch.randn(ranks, 4, 8, 64, dtype=torch.float64)[rank]  # @unnoticed: 8: any number of rows
-    models, sent = [network(), network()], []
-    for model, eager in zip(models, (True, False)):
-        ddp = DistributedDataParallel(model)
-        with Wire() as wire:
-            for i, part in enumerate(x):
-                last = i == len(x) - 1
-                with nullcontext() if eager or last else ddp.no_sync():
-                    ddp(part).square().mean().backward()
-        sent.append(wire.sent)
-    assert difference(*map(gradients, models)) < ROUNDING, \
-        "Both ways give the same gradient."
-    ratio = sent[0] / sent[1]  # @inspect ratio as times
-    assert round(ratio, 2) == 4.0, \
-        "An all-reduce after each part sends 4 times the bytes."
-    question(r"""
-        In a step, each of `4` ranks computes `8` parts of its batch, and the gradients are
-        all-reduced after each part. They take `10` GB. How many GB does each rank send in the step?
-        (An all-reduce on $G$ ranks sends $2(G-1)/G$ times the bytes.)
-    """, answer=8 * 2 * 3 / 4 * 10, check=8 * 6 * (10 / 4), unit="GB", why="An all-reduce of `10` GB on `4` ranks sends `2 * 3 / 4 * 10 = 15` GB from each rank, and there are `8` of them.",
-        wrong={"That is a single all-reduce, as with `no_sync`.": 15})

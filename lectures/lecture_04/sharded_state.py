@@ -1,9 +1,7 @@
 """Sharded state: parameters, gradients and moments, each kept once instead of once on every rank."""
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -12,11 +10,9 @@ import torch.nn.functional as F
 from counters import Watching, saved_bytes_of
 from hardware import CARDS
 from torch import Tensor, nn
-from torch.distributed.checkpoint.state_dict_loader import load
-from torch.distributed.checkpoint.state_dict_saver import save
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
-from torch.distributed.tensor import DTensor, Shard, distribute_tensor
+from torch.distributed.tensor import DTensor
 from torch.utils.checkpoint import checkpoint
 from wire import Wire, from_all_ranks
 
@@ -40,9 +36,7 @@ def sharded_state() -> None:
     weights_come_when_they_are_needed()
     fsdp_does_the_same()
     more_ranks_keep_less_each()
-    kept_weights_save_a_gather()
     shards_within_copies_between()
-    a_checkpoint_fits_another_layout()
 
 
 WIDTH, LAYERS = 64, 4
@@ -536,71 +530,49 @@ def more_ranks_keep_less_each() -> None:
 
 @aside
 @requires("linux, ranks=4")
-def kept_weights_save_a_gather() -> None:
-    """Weights that stay between forward and backward pass save one all-gather."""
-    note(r"""
-        With FSDP each of four ranks keeps a shard of a layer's weights. It all-gathers the others
-        before the layer runs, drops them after the forward pass, and gathers them again for the
-        backward pass. With `reshard_after_forward=False` they stay between the two passes, which
-        saves the second all-gather and takes memory. How much of each? We train a model of four
-        layers with $P$ parameters both ways. `traffic_units` gives what a rank sends, in
-        all-gathers of all parameters:
-    """)
-    between, sent = [], []
-    for reshard in (True, False):
-        layers = [Layer(w) for w in rows_of_weights()]
-        for each in layers:
-            fully_shard(each, reshard_after_forward=reshard)
-        with Wire() as wire:
-            loss = loss_of(layers, my_rows())
-            between.append(bytes_of(each.weights for each in layers))
-            loss.backward()
-        sent.append(traffic_units(wire.sent))
-    assert between == [4 * P // dist.get_world_size(), 4 * P], \
-        "Between the passes, a rank has a shard of the weights, or all of them."  # @inspect between as B
-    saved = sent[0] - sent[1]  # @inspect saved
-    assert round(saved, 1) == 1.0, "Weights that stay save one all-gather."
-    question(r"""
-        `8` ranks train a model with `16` GB of weights. How many GB more does a rank hold at the
-        end of the forward pass if the weights stay?
-    """, answer=16 - 16 / 8, check=7 * (16 / 8), unit="GB", why="Otherwise a rank has an eighth of the `16` GB, `2` GB. If all stay, it has `14` GB more.",
-        wrong={"An eighth is there in any case.": 16})
-
-
-@aside
-@requires("linux, ranks=4")
 def shards_within_copies_between() -> None:
-    """Sharded within a group and copied between groups, less crosses the slow links."""
+    """FSDP sends less over slow links if each rank keeps more."""
     note(r"""
-        Cards within a machine have fast links, and machines have slower ones between them. *Hybrid*
-        sharding spares the slow links: it shards the weights within a machine, and each machine has
-        a copy of them all, as in data parallelism. Then only gradients have to cross between
-        machines.
+        With FSDP each rank keeps a shard of a layer's weights. It all-gathers the others before the
+        layer runs, drops them after the forward pass, and gathers them again for the backward pass.
+        If the links are slow, it can keep more and send less, in two ways:
 
-        Here ranks 0 and 1 stand for one machine, and ranks 2 and 3 for another. A *mesh* gives each
-        rank two coordinates, which machine it is in and which place it has there. We train the same
-        model with shards over all four ranks (`FSDP`) and with hybrid sharding, and add up what
-        ranks 0 and 1 send to ranks 2 and 3:
+        - *Keep the gathered weights* between the two passes, with `reshard_after_forward=False`.
+          That saves the second all-gather.
+        - *Shard within a machine only.* Cards within a machine have fast links, and machines have
+          slower ones between them. *Hybrid* sharding keeps a copy of all weights in each machine,
+          cut into shards there. Then only gradients cross between machines, as in data parallelism.
+
+        How much does each of them keep and save? Four ranks train a model of four layers with $P$
+        parameters of `4` bytes. Ranks 0 and 1 stand for one machine, and ranks 2 and 3 for another.
+        A *mesh* gives each rank two coordinates, its machine and its place there. `between` are the
+        bytes for each weight that a rank has between the two passes, and `units` is what it sends
+        in a step, in all-gathers of all parameters:
     """)
-    rank, tables, held = dist.get_rank(), {}, []
-    for name, shape in {"FSDP": (4,), "hybrid": (2, 2)}.items():
-        axes = ("shard",) if name == "FSDP" else ("copy", "shard")
+    ways = {"FSDP": ((4,), True), "kept": ((4,), False), "hybrid": ((2, 2), True)}
+    rank, tables, between, units = dist.get_rank(), {}, {}, {}
+    for name, (shape, reshard) in ways.items():
+        axes = ("copy", "shard") if name == "hybrid" else ("shard",)
         mesh = init_device_mesh("cpu", shape, mesh_dim_names=axes)
         layers = [Layer(w) for w in rows_of_weights()]
         for each in layers:
-            fully_shard(each, mesh=mesh, reshard_after_forward=True)
+            fully_shard(each, mesh=mesh, reshard_after_forward=reshard)
         for _ in range(2):  # the first sets up connections  # @unnoticed: 2: any step but the first
             with Wire() as wire:
-                loss_of(layers, my_rows()).backward()
+                loss = loss_of(layers, my_rows())
+                between[name] = bytes_of(each.weights for each in layers) / P
+                loss.backward()
+        units[name] = traffic_units(wire.sent)
         tables[name] = from_all_ranks(wire.to)
-        held.append(bytes_of(each.weights for each in layers) / P)
-    assert held == [1.0, 2.0], \
-        "A rank keeps 1 byte for each weight with FSDP, and 2 with hybrid sharding."  # @inspect held as B
-    across = [sum(table[r][s] for r in (0, 1) for s in (2, 3))
-              for table in tables.values()]  # @inspect across as B
+    assert between == {"FSDP": 1.0, "kept": 4.0, "hybrid": 2.0}, \
+        "A rank has 1 byte for each weight with FSDP, all 4 if they are kept, and 2 with hybrid sharding."  # @inspect between as B
+    saved = units["FSDP"] - units["kept"]  # @inspect saved
+    assert round(saved, 1) == 1.0, "Weights that are kept save one all-gather."
+    across = [sum(tables[name][r][s] for r in (0, 1) for s in (2, 3))
+              for name in ("FSDP", "hybrid")]  # @inspect across as B
     less = across[0] / across[1]  # @inspect less as times
-    assert less == 3.0, "FSDP sends 3 times as much between the machines."
-    figure(plot_traffic(tables), caption=r"""
+    assert less == 3.0, "FSDP sends 3 times as much between the machines as hybrid sharding."
+    figure(plot_traffic({name: tables[name] for name in ("FSDP", "hybrid")}), caption=r"""
         Bytes that each rank (row) sent to each other rank (column) in a step. Ranks 0 and 1 are one
         machine, ranks 2 and 3 the other.
     """,
@@ -608,49 +580,15 @@ def shards_within_copies_between() -> None:
             Two tables. With FSDP each rank sends as much to both of its neighbours. With hybrid
             sharding most goes between ranks 0 and 1 and between ranks 2 and 3.
         """)
+    note(r"""
+        So memory buys traffic. Kept weights save one of two all-gathers, and every rank then has
+        all weights between the passes. Hybrid sharding saves most of what crosses between machines,
+        because only the gradients of a rank's shard cross there. In return there are as many copies
+        of the weights as machines.
+    """)
     question(r"""
         `1024` cards stand in machines of `8`. A model has `100` GB of weights. It is sharded within
         each machine, and copied between machines. How many GB of weights does each card keep?
     """, answer=100 / 8, check=100 / 1024 * (1024 / 8), unit="GB",
         wrong={"That is with shards over all cards.": 100 / 1024},
         why="Each machine holds a whole copy, cut into `8` shards. More machines make more copies and no smaller shards.")
-
-
-@aside
-@requires("ranks=4")
-def a_checkpoint_fits_another_layout() -> None:
-    """A checkpoint that was saved in one layout loads into another."""
-    note(r"""
-        When a run is saved, each rank writes its own shards to a file. Must the next run have as
-        many ranks, and the same shards? It need not, because PyTorch's distributed checkpoint
-        writes down which part of a tensor each piece is. Here four ranks save a matrix of `64` by
-        `64` by its rows, and load it by its columns:
-    """)
-    rank, ranks = dist.get_rank(), dist.get_world_size()
-    mesh = init_device_mesh("cpu", (ranks,))
-    matrix = torch.randn(64, 64)
-    by_rows = distribute_tensor(matrix, mesh, [Shard(0)])
-    by_columns = distribute_tensor(torch.zeros(64, 64), mesh, [Shard(1)])
-    assert torch.equal(by_rows.to_local(), matrix.chunk(ranks)[rank]), \
-        "Before saving, a rank has its rows."
-    with tempfile.TemporaryDirectory() as own:
-        folder = Path(from_all_ranks(own)[0])  # @unnoticed: 0: the folder of any rank
-        save({"matrix": by_rows}, checkpoint_id=folder)
-        files = [folder / f"__{r}_0.distcp" for r in range(ranks)]
-        sizes = [file.stat().st_size for file in files]  # @inspect sizes as B
-        load({"matrix": by_columns}, checkpoint_id=folder)
-        dist.barrier()  # @unnoticed: left out: the folder may last long enough without
-    assert min(sizes) > matrix.nbytes // ranks, \
-        "Each rank has written a file with its part."
-    part, columns = by_columns.to_local(), matrix.chunk(ranks, dim=1)  # @inspect part.shape
-    assert torch.equal(part, columns[rank]), \
-        "After loading, a rank has its columns."
-    shapes = from_all_ranks(part.shape)
-    assert shapes == ranks * [(64, 16)], \
-        "Each of the four ranks has all 64 rows of 16 columns."
-    question(r"""
-        A checkpoint of `128` GB was saved by `64` ranks, each of which wrote a file with its shard.
-        Now `16` ranks load it, each a shard along the same axis. How many of the files does each of
-        them need?
-    """, answer=64 // 16, check=(128 // 16) // (128 // 64), unit="files",
-        why="Each file has `128 / 64 = 2` GB, and a new shard has `128 / 16 = 8` GB, as much as four files.")

@@ -10,9 +10,6 @@ from counters import saved_bytes_of
 from einops import rearrange, repeat
 from jaxtyping import Float, Int
 from torch import Tensor, nn
-from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.tensor.debug import CommDebugMode
-from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 from wire import HEADER, Wire, from_all_ranks
 
 from litbook import aside, figure, misbelief, note, question, requires
@@ -32,7 +29,6 @@ def tensor_parallelism() -> None:
     """)
     columns_then_rows_need_one_sum()
     heads_are_columns()
-    a_library_adds_up_more_often()
     a_sum_can_be_left_scattered()
     a_loss_needs_three_numbers_per_token()
 
@@ -357,65 +353,6 @@ def heads_are_columns() -> None:
 def gradients(module: nn.Module) -> dict[str, Tensor]:
     """The gradient of each parameter of a module, by the parameter's name."""
     return {name: gradient_of(p) for name, p in module.named_parameters()}
-
-
-PLAN = {
-    **dict.fromkeys(["attention.query", "attention.key", "attention.value"], ColwiseParallel),
-    **dict.fromkeys(["feed_forward.gate", "feed_forward.up"], ColwiseParallel),
-    **dict.fromkeys(["attention.out", "feed_forward.down"], RowwiseParallel),
-}
-
-
-@aside
-@requires("linux, ranks=4")
-def a_library_adds_up_more_often() -> None:
-    """DTensor adds up the gradients of query, key and value apart, and those of gate and up."""
-    note(r"""
-        In tensor parallelism, each rank keeps a slice of every matrix of a block.
-        [By hand](#heads_are_columns) that took two all-reduces of the tokens forward and two
-        backward. PyTorch can cut a module by itself. It takes a *plan*, which says for each matrix
-        whether it is cut by columns or by rows. The weights become *DTensors*, tensors that know
-        which part of a whole they are. How many all-reduces does PyTorch do, for the same block on
-        four ranks? `CommDebugMode` is PyTorch's counter of collectives:
-    """)
-    rank, ranks = dist.get_rank(), dist.get_world_size()
-    whole = Block().double()
-    planned = Block().double()
-    planned.load_state_dict(whole.state_dict())
-    mesh = init_device_mesh("cpu", (ranks,))
-    plan = {name: kind() for name, kind in PLAN.items()}
-    parallelize_module(planned, mesh, plan)
-    x: Float[Tensor, "b t d"] = torch.randn(2, 128, 64).double()
-    x.requires_grad_()
-    z = x.detach().clone().requires_grad_()
-    y = whole(x)
-    y.square().sum().backward()
-    with Wire() as forth, CommDebugMode() as forward:
-        made = planned(z) + 0  # the sum waits for what is under way
-    with Wire() as back, CommDebugMode() as backward:
-        made.square().sum().backward()
-    assert difference(made, y) < ROUNDING, \
-        "The result is that of the whole block."
-    assert difference(gradient_of(z), gradient_of(x)) < ROUNDING, \
-        "The gradient of the tokens is that of the whole block, too."
-    counts = forward.get_total_counts(), backward.get_total_counts()  # @inspect counts
-    assert counts == (2, 5), \
-        "The library does two all-reduces forward and five backward."
-    one = all_reduce_bytes(x.nbytes, ranks)
-    sent = round(forth.sent / one, 1), round(back.sent / one, 1)  # @inspect sent
-    assert sent == counts, \
-        "The bytes sent are those of two and of five all-reduces."
-    note(r"""
-        Forward it is the same. Backward, each of the five matrices that read a token gives a part
-        of the gradient of that token, and PyTorch all-reduces each of the five by itself: `query`,
-        `key`, `value`, `gate` and `up`. By hand, a rank adds up the three of attention first, and
-        then the two of the feed-forward part, and one all-reduce for each is enough.
-    """)
-    question(r"""
-        In a step of a block by hand, the tokens are all-reduced twice forward and twice backward.
-        By PyTorch's plan, they are all-reduced twice forward, and backward once for each of five
-        matrices. How many times as many bytes does the plan send?
-    """, answer=sum(counts) / 4, check=sum(sent) / 4, unit="times", why="By the plan there are `2 + 5 = 7` all-reduces, and by hand there are `4`, all of the same tensor: `7 / 4`.")
 
 
 def all_gather_tokens(x: Float[Tensor, "b t d"]) -> Float[Tensor, "b all d"]:

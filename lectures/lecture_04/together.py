@@ -1,5 +1,4 @@
 """All together: meshes of ranks, published layouts, what hides the traffic, and a search for a layout."""
-import math
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -35,7 +34,6 @@ def all_together() -> None:
     """)
     one_axis_carries_weights_the_other_tokens()
     the_axes_multiply()
-    experts_lie_inside_the_axis_data()
     enough_tokens_hide_the_weights()
     enough_width_hides_the_tokens()
     a_search_finds_a_published_layout()
@@ -211,13 +209,17 @@ def the_axes_multiply() -> None:
     tokens = [layout.tokens for layout in LLAMA_3]  # @inspect tokens
     assert tokens == [2**24] * 3, \
         "With each layout, a step has 16 million tokens."
-    note(r"""
-        Some copies of the report print four ranks along the axis data in the last row, others
-        eight. The product tells which is right:
+    beside = 2048 // 16  # cards of a stage of DeepSeek-V3  # @hide
+    copies = beside // 64  # @hide
+    assert (beside, copies) == (128, 2), \
+        "A stage of DeepSeek-V3 has 128 cards, with two copies of each of its experts."  # @hide
+    misbelief("Experts are one more axis of a layout.", rf"""
+        They are none. DeepSeek-V3 was trained on `2048` cards, with `16` stages, and the experts of
+        a stage were spread over `64` cards [@deepseek-v3]. But these cards do not share tokens:
+        each has tokens of its own, and sends them to the experts. So all `2048 / 16` cards of a
+        stage are ranks along the axis data, and its experts lie *inside* this axis: these {beside}
+        cards hold {copies} copies of each expert.
     """)
-    misprinted = math.prod([8, 16, 16, 4])  # @inspect misprinted
-    assert 2 * misprinted == 16384, \
-        "With four ranks there would be half the cards, so it has to be eight."
     note(r"""
         How well do these layouts use their cards? The report gives the FLOP/s that each card
         reached. Over the peak of an H100, that is the *MFU*. In a pipeline of $G$ stages with $\mu$
@@ -249,40 +251,6 @@ def the_axes_multiply() -> None:
     """, answer=4096 // (8 * 8) * 16 * 8192, check=Layout(8, 1, 8, 64, 8192, 16, 0).tokens, unit="tokens", within=0.02,
         hint="How many ranks are there along the axis data?",
         why="`4096 / (8 * 8) = 64` ranks along the axis data take `16` sequences of `8192` tokens each. Ranks along the other axes share these tokens.")
-
-
-@aside
-def experts_lie_inside_the_axis_data() -> None:
-    """Experts are no axis of their own: the cards that share them have tokens of their own."""
-    note(r"""
-        The [axes of a layout multiply](#the_axes_multiply) to the number of cards. DeepSeek-V3 was
-        trained on `2048` cards, with `16` stages of a pipeline, and with experts spread over `64`
-        cards [@deepseek-v3]. (A model with *experts* has many feed-forward parts in each layer, and
-        a token goes through a few of them.) `16` times `64` is half of the cards. So are there two
-        ranks along the axis data, the ranks with tokens of their own?
-
-        No. The cards that share the experts of a stage do not share tokens: each has tokens of its
-        own, and sends them to the experts. So each card of a stage is a rank along the axis data.
-        The axis of the experts lies *inside* the axis data:
-    """)
-    beside = 2048 // 16  # @inspect beside
-    assert beside == 128, \
-        "Each stage has 128 cards, all with tokens of their own."
-    copies = beside // 64  # @inspect copies
-    assert copies == 2, "Among these, there are two copies of each expert."
-    misbelief("The axes data, stages and experts multiply to the number of cards.", rf"""
-        Only data and stages do: {beside} times `16`. The cards that share the experts are among the
-        {beside} of a stage. These hold {copies} copies of each expert.
-    """)
-    question(r"""
-        A run has `1024` cards, `8` stages and no tensor parallelism. The experts of a stage are
-        spread over `32` cards. How many ranks are there along the axis data, and how many copies of
-        each expert?
-    """, answer=[1024 // 8, 1024 // 8 // 32], check=[128, len(range(0, 128, 32))],
-        why=r"""
-            Each of the `1024 / 8 = 128` cards of a stage has tokens of its own, so there are `128`
-            ranks along the axis data. They hold `128 / 32` copies of each expert.
-        """)
 
 
 NVLINK = 900e9 / 2  # bytes a second that a card sends inside a computer, of both directions together [nvidia-hopper]
@@ -570,8 +538,9 @@ def a_thousand_ranks_can_be_simulated() -> None:
     note(r"""
         For each layer there are one reduce-scatter of gradients, two all-gathers of weights,
         forward and backward, and three all-reduces of tokens: one forward, and backward one for
-        each of the two matrices that read them. None of these numbers depends on how many ranks
-        there are.
+        each of the two matrices that read them. (By hand, a rank adds up its parts of the two
+        gradients first, and [one is enough](#heads_are_columns).) None of these numbers depends on
+        how many ranks there are.
     """)
     question(r"""
         The model has `4` layers, each with `3` matrices of `1024` by `4096` weights in `float32`.
