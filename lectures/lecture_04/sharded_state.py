@@ -549,7 +549,8 @@ def shards_within_copies_between() -> None:
         bytes for each weight that a rank has between the two passes, and `units` is what it sends
         in a step, in all-gathers of all parameters:
     """)
-    ways = {"FSDP": ((4,), True), "kept": ((4,), False), "hybrid": ((2, 2), True)}
+    line, grid = (4,), (2, 2)  # shapes of the mesh
+    ways = {"FSDP": (line, True), "kept": (line, False), "hybrid": (grid, True)}
     rank, tables, between, units = dist.get_rank(), {}, {}, {}
     for name, (shape, reshard) in ways.items():
         axes = ("copy", "shard") if name == "hybrid" else ("shard",)
@@ -557,7 +558,8 @@ def shards_within_copies_between() -> None:
         layers = [Layer(w) for w in rows_of_weights()]
         for each in layers:
             fully_shard(each, mesh=mesh, reshard_after_forward=reshard)
-        for _ in range(2):  # the first sets up connections  # @unnoticed: 2: any step but the first
+        # The first step sets up connections.
+        for _ in range(2):  # @unnoticed: 2: any step but the first
             with Wire() as wire:
                 loss = loss_of(layers, my_rows())
                 between[name] = bytes_of(each.weights for each in layers) / P
@@ -565,13 +567,14 @@ def shards_within_copies_between() -> None:
         units[name] = traffic_units(wire.sent)
         tables[name] = from_all_ranks(wire.to)
     assert between == {"FSDP": 1.0, "kept": 4.0, "hybrid": 2.0}, \
-        "A rank has 1 byte for each weight with FSDP, all 4 if they are kept, and 2 with hybrid sharding."  # @inspect between as B
+        "A rank has 1 byte for each weight with FSDP, 4 if they are kept, 2 with hybrid sharding."  # @inspect between as B
     saved = units["FSDP"] - units["kept"]  # @inspect saved
     assert round(saved, 1) == 1.0, "Weights that are kept save one all-gather."
     across = [sum(tables[name][r][s] for r in (0, 1) for s in (2, 3))
               for name in ("FSDP", "hybrid")]  # @inspect across as B
     less = across[0] / across[1]  # @inspect less as times
-    assert less == 3.0, "FSDP sends 3 times as much between the machines as hybrid sharding."
+    assert less == 3.0, \
+        "FSDP sends 3 times as much between the machines as hybrid sharding."
     figure(plot_traffic({name: tables[name] for name in ("FSDP", "hybrid")}), caption=r"""
         Bytes that each rank (row) sent to each other rank (column) in a step. Ranks 0 and 1 are one
         machine, ranks 2 and 3 the other.
