@@ -318,6 +318,40 @@ def test_what_a_lecture_has_started_ends_with_it(tmp_path: Path) -> None:
         time.sleep(0.02)
 
 
+def test_lectures_of_a_build_begin_with_the_longest_and_come_in_their_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """How long they took their recordings say; one whose recording nobody can read begins last."""
+    text = section(f"with open({str(tmp_path / 'begun')!r}, 'a') as file:\n    print(__name__, file=file)")
+    paths = [write(tmp_path, text, name) for name in ("lecture_a.py", "lecture_b.py", "lecture_c.py")]
+    (tmp_path / "recordings").mkdir()
+    for name, content in (("a.cpu", "{"), ("b.cpu", '{"seconds": 1}'), ("c.cpu", '{"seconds": 2}')):
+        (tmp_path / "recordings" / f"lecture_{name}.json").write_text(content)
+    monkeypatch.setattr("os.cpu_count", lambda: 1)
+    assert [record().lecture for record in process.records_of(paths)] == [
+        "lecture_a",
+        "lecture_b",
+        "lecture_c",
+    ]
+    assert (tmp_path / "begun").read_text().split() == ["lecture_c", "lecture_b", "lecture_a"]
+
+
+def test_whoever_asks_for_no_more_lectures_leaves_none_running(tmp_path: Path) -> None:
+    text = section(
+        f"Path({str(tmp_path)!r}, f'{{os.getpid()}}.pid').touch()\ntime.sleep(600)",
+        "import os, time\nfrom pathlib import Path",
+    )
+    quick = write(tmp_path, section("n = 1\nassert n == 1"), "lecture_a.py")
+    records = process.records_of([quick, *(write(tmp_path, text, f"lecture_{n}.py") for n in "bcd")])
+    assert next(records)().lecture == "lecture_a"
+    deadline = time.monotonic() + 60
+    while not (pids := [int(file.stem) for file in tmp_path.glob("*.pid")]):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    records.close()
+    assert not any(map(alive, pids))
+
+
 def test_ctrl_c_that_a_lecture_swallows_ends_it_all_the_same(tmp_path: Path) -> None:
     text = section(
         f"open({str(tmp_path / 'reached')!r}, 'w').close()\nwhile True:\n    try:\n        time.sleep(600)\n"

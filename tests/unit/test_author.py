@@ -167,6 +167,15 @@ def test_the_same_figure_gives_the_same_bytes(taker: Taker, fig: Any) -> None:
     assert taker.pieces[0][2] == taker.pieces[1][2]
 
 
+def test_plain_python_prints_the_caption_and_draws_nothing(
+    fig: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Drawing takes longer than most sections, and nobody would see it; benchmarks count on it."""
+    monkeypatch.setattr(fig, "savefig", lambda *_, **__: pytest.fail("it was drawn"))
+    figure(fig, caption="Squares", alt="A curve.")
+    assert capsys.readouterr().out == "[figure: Squares]\n\n"
+
+
 @pytest.mark.slow
 def test_the_same_figure_gives_the_same_bytes_in_another_process(tmp_path: Path) -> None:
     code = (

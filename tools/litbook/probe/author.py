@@ -180,7 +180,8 @@ def figure(fig: Any, *, caption: str, alt: str) -> None:
     if not (hasattr(fig, "savefig") and hasattr(fig, "get_size_inches")):  # pyplot has the first, too
         name = type(fig).__name__
         raise AuthorError(f"figure() takes a Matplotlib figure, not {name}: pass `fig`, not `plt`")
-    hand("figure", _text("figure", caption), data=vector.svg(fig), alt=cleandoc(alt))
+    drawn = vector.svg(fig) if _recorder else ""  # else nobody would see it
+    hand("figure", _text("figure", caption), data=drawn, alt=cleandoc(alt))
 
 
 def explore(  # noqa: PLR0913  (all but the first by name)
@@ -235,7 +236,8 @@ def explore(  # noqa: PLR0913  (all but the first by name)
         # What each point prints, or hands over, nobody would read a thousand times.
         with Path(os.devnull).open("w") as nowhere, contextlib.redirect_stdout(nowhere):
             if script:
-                live, given = exploring.live(function, over, at, vector.svg(still), script)
+                drawn = vector.svg(still) if recorder else ""
+                live, given = exploring.live(function, over, at, drawn, script)
             else:
                 grid, given = exploring.explored(function, over, at, kind, unit, limit)
     finally:

@@ -6,10 +6,12 @@ all, and read with distrust: whatever is wrong with it is a `RecordError` that n
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Mapping
 from pathlib import Path
 
+import msgspec
 from msgspec.structs import replace
 
 from litbook.errors import RecordError
@@ -77,6 +79,18 @@ def as_of(recording: model.Record, depends: Mapping[str, str]) -> model.Record:
 def _not_run(claim: model.Claim) -> model.Claim:
     operands = tuple(model.Operand(operand.text, None, operand.address) for operand in claim.operands)
     return replace(claim, verdict="needs-device", count=0, operands=operands, why="")
+
+
+class _Took(msgspec.Struct):
+    seconds: float = 0.0
+
+
+def took(lecture: Path) -> float:
+    """Seconds that the lecture took when it was recorded, on its slowest device; 0 where it was not."""
+    files = (lecture.parent / "recordings").glob(f"{lecture.stem}.*.json")
+    with contextlib.suppress(OSError, ValueError, msgspec.MsgspecError):  # `read` says what is wrong
+        return max(msgspec.json.decode(file.read_bytes(), type=_Took).seconds for file in files)
+    return 0.0
 
 
 # ---------------------------------------------------------------------------- writing

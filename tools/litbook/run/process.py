@@ -22,8 +22,9 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections import deque
+import time
 from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing import forkserver
@@ -35,7 +36,7 @@ from typing import Any
 from litbook.errors import LitbookError
 from litbook.files import NotWritten
 from litbook.project import shown
-from litbook.record import encoding, model, ranks
+from litbook.record import encoding, model, ranks, recordings
 from litbook.record.needs import needs
 from litbook.run import desk, world
 
@@ -58,6 +59,8 @@ AT_ONCE, MOST_WAITING = 2, 4  # processes that wait to run one lecture, and any:
 LAUNCH = 300.0  # seconds that the ranks of a section may take, where nobody says how long a run may
 LATER = 2.0  # seconds after a run, when a browser shows its page, the next ones begin to wait
 GRACE = 3.0  # seconds that a lecture which swallows Ctrl-C or the time-out gets before its process ends
+
+_running = set[int]()  # processes that run lectures for this one, in whichever thread
 
 End = Callable[[float | None], tuple[int, bool]]
 """Seconds that a process may take -> its exit status, and whether Ctrl-C came."""
@@ -120,28 +123,28 @@ def records_of(paths: Sequence[Path]) -> Generator[Callable[[], model.Record], N
     """For each lecture, in turn, what waits for its record and raises as `record_of` does.
 
     As many run side by side as there are cores, and torch gets its share of these: with all cores for each,
-    two lectures at once take twice as long as one after the other.
+    two lectures at once take twice as long as one after the other. Which took longest when it was recorded
+    begins first, so that no core waits for it at the end.
     """
     cores = os.cpu_count() or 1
     at_once = max(1, min(cores, len(paths)))
-    todo, running = deque(paths), deque[tuple[contextlib.ExitStack, Callable[[], model.Record]]]()
+
+    def run(path: Path) -> model.Record:
+        with _begun({**WHOLE, "path": str(path.resolve())}, cores // at_once) as (asked, end):
+            record = _record(asked, *end(None))
+        return _with_ranks(record, path, WHOLE)
+
+    pool = ThreadPoolExecutor(at_once)
+    waiting = {path: pool.submit(run, path) for path in sorted(paths, key=recordings.took, reverse=True)}
     try:
-        while todo or running:
-            while todo and len(running) < at_once:
-                path, run = todo.popleft(), contextlib.ExitStack()
-                asked, end = run.enter_context(
-                    _begun({**WHOLE, "path": str(path.resolve())}, cores // at_once)
-                )
-                running.append((run, partial(_whole, path, asked, end)))
-            with running[0][0]:
-                yield running.popleft()[1]
-    finally:
-        for run, _ in running:
-            run.close()
-
-
-def _whole(path: Path, asked: dict[str, Any], end: End) -> model.Record:
-    return _with_ranks(_record(asked, *end(None)), path, WHOLE)
+        for path in paths:
+            yield waiting[path].result
+    finally:  # whoever asked is gone: Ctrl-C, or an error between two lectures
+        pool.shutdown(wait=False, cancel_futures=True)
+        while not all(one.done() for one in waiting.values()):
+            for pid in list(_running):
+                _kill(pid)
+            time.sleep(0.02)
 
 
 def answer(path: Path, function: str, /, **given: Any) -> Any:
@@ -331,8 +334,10 @@ def _begun(asked: dict[str, Any], threads: int = 0) -> Iterator[tuple[dict[str, 
                 with contextlib.suppress(BrokenPipeError):
                     process.stdin.write(json.dumps(asked).encode())
                     process.stdin.close()
+                _running.add(process.pid)
                 yield asked, partial(_end, process, folder)
             finally:
+                _running.discard(process.pid)
                 _kill(process.pid)
                 passing_on.join(GRACE)
 
