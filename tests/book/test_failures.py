@@ -100,6 +100,7 @@ def test_of_many_sections_an_unknown_one_names_the_nearest_and_the_command_that_
     assert str(NotFound("section", asked, there)) == (
         f"no section named {asked!r}{said}    `litbook list LECTURE` shows all 13"
     )
+    assert "`litbook list" not in str(NotFound("option", asked, there))  # which does not show them
 
 
 @pytest.mark.slow
@@ -168,7 +169,7 @@ def test_bad_directives_of_a_lecture_that_parses_are_said_at_once(tmp_path: Path
             b"def main(argument): pass\n",
             "lecture_sample.py:1:1: main is no plain function without parameters",
         ),
-        (bytes(range(256)), "lecture_sample.py is not Python text: "),
+        (bytes(range(256)), "lecture_sample.py:2: this is no text in utf-8: b'\\x80'\n    save the file"),
         (b"x = '\xff'\n", "lecture_sample.py is not Python text: "),
         (b"# coding: klingon\n", "lecture_sample.py is not Python text: unknown encoding"),
         (b"x = 1\0\n", "source code string cannot contain null bytes"),

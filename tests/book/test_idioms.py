@@ -286,6 +286,7 @@ BOX = 'write !!! note "Title", and indent its text by four spaces'
         ("well :smile:", f"{HOLDS}an icon: ':smile:'", "write the character itself, such as ✓"),
         ("see [this][that]", f"{HOLDS}a link without an address: '[this][that]'", "write [text](https://…)"),
         ("x\n\n$$ y\n\nz", f"{HOLDS}a formula that does not end: '$$ y'", "close it with $$, with no blank line inside"),
+        (r"a $\frac{a}{b} and", rf"{HOLDS}a formula that does not end: '$\\frac{{a}}{{b}} and'", "close it with $, before a blank line"),
         (r"\(x^2\)", r"\(x^2\) is no mathematics here", "write $…$, or $$…$$ on its own"),
         ("[@tab:a]: Alone.", "Table a has a caption and no table", "put the caption above the table"),
         ('```python title="x"\ny\n```', "a fence takes the name of a language, nothing like 'title=\"x\"'", "leave it out; a drawing is a figure(…)"),
@@ -332,6 +333,8 @@ def test_what_only_looks_like_another_markdown_is_text(text):
         (r"a \tag{1} \tag{2}", r"\tag numbers a formula between $$, and each has one"),
         (r"\label{a} x", r"\label is unknown"),
         (r"\frac{1}", "a brace or an argument is missing"),
+        (r"\frac{1}{2", "it opens 2 braces and closes 1"),
+        (r"\{ x_{i}} \}", "it opens 1 braces and closes 2"),
     ],
 )
 def test_a_formula_says_what_in_it_cannot_be_shown(formula, why):

@@ -117,6 +117,32 @@ def test_a_note_is_refused_also_when_its_value_cannot_be_printed() -> None:
         note(Bad())  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(
+    ("formula", "command"),
+    [
+        ("a $\theta$", r"\theta"),
+        ("$a\times b$", r"\times"),
+        ("$a \neq b$", r"\neq"),
+        ("a $\beta$ here", r"\beta"),
+        ("in $x$, $\rho$", r"\rho"),
+        ("\n$$\n    \frac{a}{b}\n    $$\n", r"\frac"),
+    ],
+)
+def test_a_formula_whose_backslash_python_has_read_is_refused(formula: str, command: str) -> None:
+    with pytest.raises(AuthorError) as refused:
+        note(formula)
+    assert str(refused.value) == (
+        f"note(): Python has read the '{command[:2]}' of '{command}' in a formula as one character\n"
+        'put r before the quotation mark: r"…"; in an f-string rf"…", with its formulas\' braces doubled'
+    )
+
+
+@pytest.mark.parametrize("text", ["$5 each\tfor 2, $6", "$x +\ny$", "$$\n\tx = 1\n$$", "a\tb", r"$\theta$"])
+def test_tabs_and_ends_of_lines_elsewhere_are_let_be(text: str, taker: Taker) -> None:
+    note(text)
+    assert len(taker.pieces) == 1
+
+
 def test_a_speaker_note_is_a_piece_of_its_own_kind_and_takes_text_only(taker: Taker) -> None:
     speaker_note("""
         Ask first:

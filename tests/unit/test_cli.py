@@ -13,6 +13,7 @@ import pytest
 from tests.running import HEAD, REPO, SAMPLES, section, write
 
 from litbook import cli
+from litbook.project import Project
 from litbook.record import encoding
 
 
@@ -218,6 +219,49 @@ def test_the_book_of_a_command_is_the_one_around_it(book: Path, capsys: pytest.C
     assert capsys.readouterr().out == "Tensors\n  one  One\n"
     assert cli.litbook(["run", "lecture_01", "two"]) == 2
     assert capsys.readouterr().err == "litbook: no section named 'two'\n    there are: one\n"
+
+
+def test_a_function_that_is_no_section_is_named_as_one_that_main_should_call(
+    book: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(book, section("pass") + "\ndef two() -> None:\n    pass\n", "lecture_01.py")
+    assert cli.litbook(["run", "lecture_01", "two"]) == 2
+    assert capsys.readouterr().err == (
+        "litbook: no section named 'two'\n"
+        "    two() is no section: neither main() nor a part calls it as `two()`\n"
+        "    there are: one\n"
+    )
+
+
+@pytest.mark.parametrize("command", [["build"], ["serve"], ["pages", "there"], ["pdf", "there.pdf"]])
+def test_a_site_without_the_plugin_is_not_built_as_if_all_were_right(
+    book: Path, command: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = book.parent / "mkdocs.yml"
+    config.write_text("site_name: x\nplugins: [search]\n")
+    assert cli.litbook(command) == 2
+    assert capsys.readouterr().err == (
+        "litbook: mkdocs.yml names no plugin litbook: no lecture runs\n"
+        "    add it: plugins: [search, litbook]\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "draws"),
+    [
+        ("plugins: [search, litbook]", True),
+        ("plugins: {search: {}, litbook: {unbacked: warn}}", True),
+        ("plugins: [{litbook: {}}, search:]", True),
+        ("INHERIT: base.yml", True),  # which may name it
+        ("site_name: x", False),
+        ("plugins:", False),
+        ("plugins: [litbook-like]", False),
+    ],
+)
+def test_the_plugin_is_named_as_mkdocs_lets_it_be_named(tmp_path: Path, text: str, draws: bool) -> None:
+    config = tmp_path / "mkdocs.yml"
+    config.write_text(f"{text}\n")
+    assert Project.is_drawn(config) is draws
 
 
 def test_record_keeps_every_lecture_and_a_second_time_nothing_new(

@@ -205,6 +205,16 @@ def test_a_lecture_that_is_not_there_names_those_there_are(book: Project) -> Non
     )
 
 
+def test_a_folder_without_its_first_file_says_so(book: Project) -> None:
+    (book.folder / "lecture_09").mkdir()
+    (book.folder / "lecture_09" / "parts.py").touch()
+    with pytest.raises(NotFound) as caught:
+        book.lecture("lecture_09")
+    assert "no lecture named 'lecture_09'\n    a lecture that is a folder begins with __init__.py\n" in str(
+        caught.value
+    )
+
+
 def test_a_folder_that_is_no_lecture_names_its_files(book: Project) -> None:
     with pytest.raises(NotFound, match=r"there are: .*hardware.py, .*lecture_01.py"):
         book.lecture(str(book.folder))

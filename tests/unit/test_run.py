@@ -217,6 +217,25 @@ def test_an_error_of_an_authors_word_is_named_as_such(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("code", "way_out"),
+    [
+        ("note()", "it is called as note(text)"),
+        ("image('a.png')", "it is called as image(path, alt=…), and may have caption=…, width=…"),
+        ("question('Why?', 3)", "it is called as question(text, answer=…), and may have check=…, unit=…"),
+        ("question('Why?', answer=3, unti='B')", "it is called as question(text, answer=…)"),
+        ("len()", ""),
+        ("helper()", ""),
+    ],
+)
+def test_a_word_that_is_called_in_another_way_says_how(tmp_path: Path, code: str, way_out: str) -> None:
+    made = record(tmp_path, section(code, "def helper(x):\n    return x\n"))
+    ((_, error),) = made.errors()
+    assert error.message.startswith("TypeError: ")
+    assert error.message.partition("\n")[2].startswith(way_out)
+    assert bool(error.message.partition("\n")[2]) is bool(way_out)
+
+
 # ------------------------------------------------------------------------ what a lecture may count on
 
 

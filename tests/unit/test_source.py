@@ -224,7 +224,10 @@ def test_files_in_other_encodings_are_read(tmp_path, data):
 @pytest.mark.parametrize(
     "data, message",
     [
-        (b"x = '\xff'\n", "lecture.py is not Python text: "),
+        (
+            b"y = 1\nx = '\xff'\n",
+            "lecture.py:2: this is no text in utf-8: b'\\xff'\n    save the file as UTF-8",
+        ),
         (b"# coding: nonsense\n", "lecture.py is not Python text: unknown encoding"),
         (None, "lecture.py: No such file or directory"),
     ],
@@ -733,10 +736,8 @@ def test_what_a_part_is_for_its_sections_are_for():
 
 def test_requires_names_the_device():
     assert [f.name for f in lecture(TREE).functions if f.requires == "cuda"] == ["one"]
-    found = lecture(
-        "import litbook\n@litbook.requires('cuda')\ndef f(): pass\n@requires\ndef g(): pass\n@requires(d)\ndef h(): pass"
-    )
-    assert [f.requires for f in found.functions] == [None, "cuda", None, None, None]
+    found = lecture("import litbook\n@litbook.requires('cuda')\ndef f(): pass\n@requires(d)\ndef h(): pass")
+    assert [f.requires for f in found.functions] == [None, "cuda", None, None]
 
 
 ASIDES = """
@@ -811,6 +812,20 @@ def test_only_a_section_is_an_aside(text, at, name):
         f"lecture.py:{at}:2: only a section can be an aside, and {name} is none\n"
         "    @aside\n     ^\n    take the @aside away"
     )
+
+
+@pytest.mark.parametrize(
+    ("mark", "said"),
+    [
+        ("@aside()", "@aside takes no brackets\n    @aside()\n     ^\n    write @aside"),
+        (
+            "@litbook.requires",
+            '@requires does not say what\n    @litbook.requires\n     ^\n    say what is needed: @requires("cuda")',
+        ),
+    ],
+)
+def test_a_mark_with_a_bracket_too_many_or_too_few_says_how_it_is_written(mark, said):
+    assert str(problem(f"def main():\n    one()\n{mark}\ndef one(): pass")) == f"lecture.py:3:2: {said}"
 
 
 def test_calls_of_sections_are_section_statements_wherever_they_stand():

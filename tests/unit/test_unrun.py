@@ -103,6 +103,15 @@ def test_the_problem_names_the_place_and_the_way_out(tmp_path: Path) -> None:
     )
 
 
+def test_of_a_section_that_nothing_calls_the_way_out_is_to_call_it(tmp_path: Path) -> None:
+    text = section("assert 1 < 2") + "\ndef two() -> None:\n    assert 2 < 3\n"
+    (idle,) = unrun.unrun(record(tmp_path, text, device="cpu"))
+    assert idle.dead
+    assert idle.problem.way_out == (
+        "nothing calls two(): call it (a section: in main() or a part), or take it out"
+    )
+
+
 @pytest.mark.parametrize(
     ("text", "said", "reached"),
     [

@@ -349,8 +349,8 @@ def _new_command(words: list[str]) -> int:
 QUIET = "NO_MKDOCS_2_WARNING", "true"  # Material's notice of its own end: docs/maintain.md says what then
 
 
-def _needs_mkdocs(command: str, *others: str) -> None:
-    """Raises `LitbookError` where what draws a site is not installed."""
+def _needs_mkdocs(command: str, config: Path, *others: str) -> None:
+    """Raises `LitbookError` where what draws a site is not installed, or its configuration leaves us out."""
     missing = [name for name in ("mkdocs", *others) if importlib.util.find_spec(name) is None]
     if missing:
         from litbook import origin
@@ -359,13 +359,17 @@ def _needs_mkdocs(command: str, *others: str) -> None:
         raise LitbookError(
             f"litbook {command} needs {name}\n    pip install {shlex.join(origin.here('site'))}"
         )
+    if not Project.is_drawn(config):  # MkDocs would build a site without them, and find nothing wrong
+        raise LitbookError(
+            f"{config.name} names no plugin litbook: no lecture runs\n    add it: plugins: [search, litbook]"
+        )
 
 
 def _build_command(words: list[str]) -> int:
     parser = completion.Parser(prog="litbook build", description="Build the site; every problem fails it.")
     parser.add_argument("--site-dir", metavar="DIR", help="where to (default: as mkdocs.yml says)")
     asked, project = parser.parse_args(words), Project.find(Path.cwd())
-    _needs_mkdocs("build")
+    _needs_mkdocs("build", project.config)
     os.environ.setdefault(*QUIET)
     command = [sys.executable, *"-m mkdocs build --strict --config-file".split(), str(project.config)]
     command += ["--site-dir", asked.site_dir] if asked.site_dir else []
@@ -382,7 +386,7 @@ def _pdf_command(words: list[str]) -> int:
     )
     parser.add_argument("--browser", metavar="PROGRAM", default="", help="default: the first Chromium here")
     asked, project = parser.parse_args(words), Project.find(Path.cwd())
-    _needs_mkdocs("pdf", "pypdf")
+    _needs_mkdocs("pdf", project.config, "pypdf")
     from litbook.site import pdf
 
     if not asked.file.resolve().parent.is_dir():
@@ -406,7 +410,7 @@ def _pages_command(words: list[str]) -> int:
     )
     parser.add_argument("folder", metavar="DIR", type=Path, help="a folder that is empty, or not there yet")
     asked, project = parser.parse_args(words), Project.find(Path.cwd())
-    _needs_mkdocs("pages")
+    _needs_mkdocs("pages", project.config)
     os.environ.setdefault(*QUIET)
     from litbook.site import plain
 
@@ -424,7 +428,7 @@ def _serve_command(words: list[str]) -> int:
     parser.add_argument("--timeout", type=_seconds, default=300.0, help="seconds that a lecture may take")
     asked = parser.parse_args(words)
     config = asked.config_file or Project.find(Path.cwd()).config
-    _needs_mkdocs("serve")
+    _needs_mkdocs("serve", config)
     os.environ.setdefault(*QUIET)
     from litbook.run import process
 

@@ -74,20 +74,24 @@ class UnusableLecture(LitbookError):
 
 
 class NotFound(LitbookError):
-    """A lecture or section that was asked for does not exist. Of more than `MOST` the nearest are named."""
+    """A lecture or section that was asked for does not exist. Of more than `MOST` the nearest are named.
+
+    `hint` is what else the author may have meant.
+    """
 
     slug = "not-found"
     MOST = 12
 
-    def __init__(self, what: str, name: str, there: list[str]) -> None:
+    def __init__(self, what: str, name: str, there: list[str], hint: str = "") -> None:
         from difflib import get_close_matches
 
         self.name, self.there = name, there
         near = get_close_matches(name, there, n=5, cutoff=0.5)
         lines = [f"no {what} named {name!r}"]
-        if near:
+        if near and not hint:
             lines[0] += f"; did you mean {near[0]!r}?"
-        if len(there) > self.MOST:
+        lines += [f"    {hint}"] * bool(hint)
+        if len(there) > self.MOST and what in ("lecture", "section"):
             lines += [f"    near it: {', '.join(near)}"] * (len(near) > 1)
             lines.append(f"    `litbook list{' LECTURE' * (what == 'section')}` shows all {len(there)}")
         else:

@@ -99,6 +99,16 @@ class Project:
             raise LitbookError(f"{CONFIG}: words is {words!r}\n    there are: {', '.join(WORDS)}")
         return words
 
+    @staticmethod
+    def is_drawn(config: Path) -> bool:
+        """Whether the site of this configuration has the plugin, as far as this file says so itself."""
+        settings, _ = _settings(config)
+        plugins = settings.get("plugins") or []
+        names = (
+            name for plugin in plugins for name in ([plugin] if isinstance(plugin, str) else plugin or ())
+        )
+        return not settings or "INHERIT" in settings or "litbook" in names
+
     @property
     def config(self) -> Path:
         """The file that MkDocs reads."""
@@ -228,7 +238,9 @@ class Project:
                 if name_of(lecture) == name.removesuffix(".py"):
                     return lecture
             if path.suffix != ".py":
-                raise NotFound("lecture", name, self.names())
+                folders = [path for path in self.folder.glob("*/") if path.name == name]
+                hint = f"a lecture that is a folder begins with {INSIDE}" if folders else ""
+                raise NotFound("lecture", name, self.names(), hint)
         beside = sorted(str(p) for p in path.parent.glob("*.py")) if path.parent.is_dir() else []
         raise NotFound("lecture", name, beside or self.names())
 

@@ -744,6 +744,11 @@ _MARKS = [
         (r"(?<![\w:]):[a-z][a-z0-9_+-]+:(?![\w:`])", "an icon", "write the character itself, such as ✓"),
         (r"(?:^|(?<=\s))\[[^\[\]]+\]\[[^\[\]]*\]", "a link without an address", "write [text](https://…)"),
         (r"\$\$.*", "a formula that does not end", "close it with $$, with no blank line inside"),
+        (
+            r"(?<![$\w])\$(?![\s\d$])[^$\n]*\\[A-Za-z]{2}.*",
+            "a formula that does not end",
+            "close it with $, before a blank line",
+        ),
     )
 ]
 _SIGN = re.compile(r"[<\[!?=:/{~^+$-]")  # no mark is without one of these
@@ -755,7 +760,8 @@ def _runs(children: Iterable[tree.Inline], lead: str = "") -> Iterator[str]:
     for node in children:
         match node:
             case tree.Text(text=text, written=written):
-                run.append(_OTHER if written else text)
+                # `\alpha` escapes nothing: it stays in the run.
+                run.append(_OTHER if written and not written[1:].isalpha() else text)
             case tree.Break():
                 run.append("\n")
             case tree.Hole():

@@ -41,6 +41,9 @@ def mathml(source: str, display: str) -> tuple[Html, str]:
     r"""The formula, which is `block` or `inline`, and what its `\tag` says, `(3)`; "" without one."""
     if len(source) > LONGEST:
         raise ValueError(f"it is longer than {LONGEST} characters")
+    braces = re.sub(r"\\.", "", source, flags=re.DOTALL)  # without those that are shown, \{ and \}
+    if (opened := braces.count("{")) != (closed := braces.count("}")):
+        raise ValueError(f"it opens {opened} braces and closes {closed}")
     tags = [text if star else f"({text})" for star, text in _TAG.findall(source)]
     if tags and (len(tags) > 1 or display != "block"):
         raise ValueError(r"\tag numbers a formula between $$, and each has one")

@@ -33,6 +33,11 @@ R = TypeVar("R")
 
 MOST_BYTES = 4 * OUTPUT  # that a command may print: a character has at most four
 LONGEST_ANSWER = 400  # characters of an answer that plain Python prints
+# What a string without `r` makes of `\frac`, `\neq`: a control in a formula. Wrapping ends lines, too.
+_EATEN = re.compile(
+    r"\$(?:[^$\n]|\n(?!\n))*?(?<![\n\t])([\a\b\f\v\t\r]|\n(?=(?:abla|eq|otin)\b))([a-z]+)"
+    r"[^$]*(?:\$\$|(?<!\s)\$(?!\d))"
+)
 DECLARED: set[CodeType] = set()  # of functions that an author has declared words
 _IMAGES = {".png": "png", ".jpg": "jpeg", ".jpeg": "jpeg", ".svg": "svg+xml", ".webp": "webp", ".gif": "gif"}
 
@@ -509,4 +514,10 @@ def _text(word: str, text: object) -> str:
         with contextlib.suppress(Exception):  # the message is about its type
             shown = f": {str(text)[:60]}"
         raise AuthorError(f"{word}() takes text, not {type(text).__name__}{shown}")
+    if eaten := _EATEN.search(text):
+        command = "\\" + "abfvtrn"["\a\b\f\v\t\r\n".index(eaten[1])] + eaten[2]
+        raise AuthorError(
+            f"{word}(): Python has read the '{command[:2]}' of '{command}' in a formula as one character\n"
+            'put r before the quotation mark: r"…"; in an f-string rf"…", with its formulas\' braces doubled'
+        )
     return cleandoc(text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import itertools
 import re
 import tokenize
@@ -12,6 +13,7 @@ from pathlib import Path
 from traceback import walk_tb
 from types import FrameType
 
+from litbook.probe import author
 from litbook.probe.captions import bounded
 from litbook.probe.numbering import Numbering
 from litbook.project import CONFIG, WORDS
@@ -103,11 +105,15 @@ def own_lines(lecture: Lecture, frames: Iterable[tuple[FrameType, int]]) -> Iter
 
 def way_out(lecture: Lecture, error: BaseException) -> str:
     """Of a tensor of many truths that was asked for one: how to ask for all. Of a library: what brings it."""
+    if isinstance(error, ModuleNotFoundError) and error.name in {file.name for file in lecture.files} - {""}:
+        return f"\nit is a file of this lecture: from .{error.name} import …"
     if isinstance(error, ModuleNotFoundError) and error.name and "." not in error.name:
         return _installing(_folder(lecture), error.name)
     if isinstance(error, FileNotFoundError) and (_folder(lecture) / str(error.filename)).exists():
         return "\nit lies beside the lecture, which reads a copy of what its text quotes, up to 1 GiB"
     places = [(lecture.file_of(f.f_code.co_filename), line) for f, line in walk_tb(error.__traceback__)]
+    if places and places[-1][0] is not None and (usage := _usage(text_of(error))):  # the call itself raised
+        return usage
     if not places or places[-1][0] is None or not _AMBIGUOUS.match(text_of(error)):
         return ""
     for asked in lecture.claims:
@@ -119,6 +125,19 @@ def way_out(lecture: Lecture, error: BaseException) -> str:
             if not isinstance(test, ast.BoolOp | ast.UnaryOp):
                 return f"\nwrite: assert {inner}.all()"
     return "\nsay which are meant: (…).all() or (…).any()"
+
+
+def _usage(message: str) -> str:
+    """How one of the author's words is called, where the message says that it was called in another way."""
+    match = re.match(r"TypeError: (\w+)\(\) (?:missing|takes|got) ", message)
+    if match is None or match[1] not in author.__all__:
+        return ""
+    needed, others = list[str](), list[str]()
+    for name, parameter in inspect.signature(getattr(author, match[1])).parameters.items():
+        shown = f"{name}=…" if parameter.kind is parameter.KEYWORD_ONLY else name
+        (needed if parameter.default is parameter.empty else others).append(shown)
+    may = f", and may have {', '.join(others)}" if others else ""
+    return f"\nit is called as {match[1]}({', '.join(needed)}){may}"
 
 
 def _installing(folder: Path, name: str) -> str:

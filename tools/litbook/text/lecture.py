@@ -172,7 +172,9 @@ class Lecture:
         """The section called `name`, or `file.name`. Raises `NotFound`, or `Ambiguous` where several are."""
         sections = [i for i in self.order if self._full_name(i) == name] or self.namesakes.get(name, [])
         if not sections:
-            raise NotFound("section", name, self.section_names())
+            idle = any(spec.name == name and spec.kind == "helper" for spec in self.functions)
+            hint = f"{name}() is no section: neither main() nor a part calls it as `{name}()`" if idle else ""
+            raise NotFound("section", name, self.section_names(), hint)
         if len(sections) > 1:
             raise Ambiguous("section", name, [self._full_name(i) for i in sections])
         return sections[0]

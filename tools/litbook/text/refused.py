@@ -170,9 +170,15 @@ def _find_always_true(file: File, node: ast.Assert, problems: list[Problem]) -> 
 
 
 def _find_unknown_needs(lecture: Lecture, problems: list[Problem]) -> None:
-    """What a section requires, and nothing has."""
+    """What a section requires, and nothing has; marks with brackets too many or too few."""
     for node, index in lecture.function_of.items():
         for mark in getattr(node, "decorator_list", ()):
+            name = dotted(mark.func if isinstance(mark, ast.Call) else mark).rpartition(".")[2]
+            if name in ("requires", "aside") and not mark_of(mark):
+                what, way_out = "@aside takes no brackets", "write @aside"
+                if name == "requires":
+                    what, way_out = "@requires does not say what", 'say what is needed: @requires("cuda")'
+                problems.append(Problem("bad-mark", what, lecture.file_of_function(index).at(mark), way_out))
             match mark:
                 case ast.Call(args=[ast.Constant(required), *_]) if mark_of(mark) == "requires":
                     try:

@@ -129,8 +129,14 @@ def _read_all(places: dict[str, Path], problems: list[Problem]) -> dict[str, str
                 texts[shown] = file.read()
         except OSError as error:
             problems.append(Problem("unreadable", f"{shown}: {error.strerror}"))
-        except (UnicodeDecodeError, SyntaxError) as error:
-            problems.append(Problem("not-text", f"{shown} is not Python text: {error}"))
+        except UnicodeDecodeError as error:
+            line = error.object.count(b"\n", 0, error.start) + 1
+            byte = error.object[error.start : error.end]
+            what = f"{shown}:{line}: this is no text in {error.encoding}: {byte!r}"
+            problems.append(Problem("not-text", what, way_out="save the file as UTF-8"))
+        except SyntaxError as error:
+            what = f"{shown} is not Python text: {error}"
+            problems.append(Problem("not-text", what, way_out="save the file as UTF-8"))
     return texts
 
 

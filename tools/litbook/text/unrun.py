@@ -74,6 +74,9 @@ def unrun(record: Record, recordings: Sequence[Record] = ()) -> list[Unrun]:
             continue
         device = None if is_dead else reached.missing_device(function)
         what, way_out = f"never ran: {kind} {text}", WAY_OUT_DEAD
+        spec = lecture.functions[function]
+        if spec.kind == "helper" and "." not in spec.key and spec.name not in reached.named:
+            way_out = f"nothing calls {spec.name}(): call it (a section: in main() or a part), or take it out"
         if device is not None:
             what = f"has not run yet: {kind} {text}: it needs {device}"
             way_out = f"record the lecture where there is one: litbook record {record.lecture}"
