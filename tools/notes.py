@@ -20,7 +20,7 @@ from pathlib import Path
 
 from markdown_it import MarkdownIt
 
-from litbook.text.words import WORDS
+from litbook.text.words import WORDS, arguments
 
 WIDTH = 100
 INDENT = 4
@@ -98,11 +98,9 @@ def findings(source: str) -> Iterator[Finding]:
     lines = source.splitlines(keepends=True)
     for call in ast.walk(ast.parse(source)):
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in WORDS:
-            word = WORDS[call.func.id]
-            given = [argument for i, argument in enumerate(call.args) if i in word.positions]
-            given += [keyword.value for keyword in call.keywords if keyword.arg in word.names]
-            for argument in given:
-                if isinstance(argument, ast.Constant | ast.JoinedStr):
+            prose = WORDS[call.func.id].fields
+            for place, argument in arguments(call):
+                if place in prose and isinstance(argument, ast.Constant | ast.JoinedStr):
                     yield from _judged(lines, argument)
 
 

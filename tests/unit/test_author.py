@@ -532,5 +532,6 @@ def test_one_table_says_of_every_word_what_it_is_and_the_notebook_knows_them_all
     assert kinds >= words.SEEN
     for name, word in words.WORDS.items():
         given = inspect.signature(getattr(litbook, name)).parameters
-        assert set(word.names) <= set(given)
-        assert {list(given)[i] for i in word.positions} <= set(word.names) or name == "link"
+        assert {place for place in word.fields if isinstance(place, str)} <= set(given)
+        positions = [place for place in word.fields if isinstance(place, int)]
+        assert {list(given)[place] for place in positions} <= set(word.fields)

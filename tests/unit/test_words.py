@@ -13,16 +13,16 @@ from tests.running import record, section
 from litbook.errors import AuthorError
 from litbook.html import page as pages
 from litbook.probe import author
-from litbook.text.words import FIELDS, WORDS, told, unspoken
+from litbook.text.words import WORDS, told, unspoken
 
 
 @pytest.mark.parametrize("name", WORDS)
 def test_the_prose_of_a_word_is_in_arguments_that_its_function_has(name: str) -> None:
     parameters = list(inspect.signature(getattr(author, name)).parameters)
-    word = WORDS[name]
-    assert set(word.names) <= set(parameters)
-    assert {parameters[at] for at in word.positions} <= {*word.names, *parameters[: len(word.positions) + 1]}
-    assert {it for it in FIELDS[name.removesuffix("_note")] if isinstance(it, str)} <= set(parameters)
+    fields = WORDS[name].fields
+    assert {place for place in fields if isinstance(place, str)} <= set(parameters)
+    for place in (place for place in fields if isinstance(place, int)):
+        assert fields[parameters[place]] == fields[place], "by position as by name"
 
 
 @pytest.mark.parametrize(

@@ -297,7 +297,7 @@ class Asserts:
 
     def unfinished(self, thread: str, file: int | None, line: int) -> None:
         """A thread is at a line of the lecture, or will be, and nobody waits for it any longer."""
-        section = next(i for i, spec in enumerate(self.lecture.functions) if spec.kind == "main")
+        section = self.lecture.main or 0
         site: Site = section, self.lecture.functions[section].first, ()  # where it is in no line of ours
         if file is not None and (file, line) in self.recorder.numbering.statement_at:
             site = self._site(self.recorder.numbering.statement_at[file, line], None)

@@ -12,7 +12,7 @@ import json
 import math
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar, cast, get_args
+from typing import Any, NamedTuple, TypeVar, get_args
 
 import msgspec
 
@@ -44,64 +44,27 @@ def explored(
     A point at which it raises has none; the author's own has to have one.
     Raises `AuthorError` for all that `litbook.explore` refuses.
     """
-    if not callable(function):
-        raise AuthorError(
-            f"explore() takes a function of the sliders' places, not {type(function).__name__}: "
-            "pass it without calling it"
-        )
     if kind not in get_args(ChartKind):
         raise AuthorError(f"explore() draws {', '.join(get_args(ChartKind))}, not {kind!r:.40}")
-    sliders = (*_sliders(over),)
-    start = _start(sliders, over, at)
-    count = math.prod(len(slider.places) for slider in sliders)
-    if count > POINTS:
-        raise AuthorError(
-            f"explore() keeps up to {POINTS:,} points; these sliders have {count:,}\n"
-            "give them fewer places: powers of two, say, [2**i for i in range(13)]"
-        )
-    names = [slider.name for slider in sliders]
-    places = [
-        dict(zip(names, place, strict=True)) for place in itertools.product(*(over[name] for name in names))
-    ]
-    results = [_point(function, place) for place in places]
-    grid = Grid(kind, sliders, start, (), ())
-    central, here = results[grid.index(start)], _said(at)
-    if isinstance(central, str):
-        raise AuthorError(f"explore() has no value at its own point, {here}: {central}")
-    for place, result in zip(places, results, strict=True):
-        if isinstance(result, str):
+    asked = _asked(function, over, at, MOST_SLIDERS, _numbers)
+    central, here = asked.results[asked.ats.index(asked.start)].kept, _said(at)
+    for place, result in zip(asked.places, asked.results, strict=True):
+        if result.why:
             continue
-        if (*result,) != (*central,):
+        if (*result.kept,) != (*central,):
             raise AuthorError(
-                f"explore() got {_list(result)} at {_said(place)}, and {_list(central)} at {here}\n"
+                f"explore() got {_list(result.kept)} at {_said(place)}, and {_list(central)} at {here}\n"
                 "give the same names everywhere, in one order"
             )
-        if kind != "curve" and min(result.values()) < 0:
+        if kind != "curve" and min(result.kept.values()) < 0:
             raise AuthorError(
                 f"explore() draws {kind} from zero on, and got less at {_said(place)}\n"
                 'draw a curve: kind="curve"'
             )
-    for i in _repeated(count):
-        again = _point(function, places[i])
-        if repr(again) != repr(results[i]):
-            raise _unsteady(places[i], results[i], again)
-    points = (
-        *(result if isinstance(result, str) else (*map(number, result.values()),) for result in results),
-    )
-    grid = Grid(kind, sliders, start, (*central,), points, unit, _limit(limit))
-    size = len(msgspec.json.encode(grid))
-    if size > GRID:
-        raise AuthorError(
-            f"explore() keeps up to {GRID:,} bytes of a grid; this one has {size:,}\n"
-            "give its sliders fewer places, or round what the function gives"
-        )
-    keys = map(_key, places)
-    numbers = (result if isinstance(result, str) else result.get("", result) for result in results)
-    return grid, {
-        key: cast("Given", number)
-        for key, number in zip(keys, numbers, strict=True)
-        if not isinstance(number, str)
-    }
+    points = (*(result.why or (*map(number, result.kept.values()),) for result in asked.results),)
+    grid = Grid(kind, asked.sliders, asked.start, (*central,), points, unit, _limit(limit))
+    _bound(grid, "round what the function gives")
+    return grid, asked.given()
 
 
 def live(
@@ -116,67 +79,101 @@ def live(
     It is asked at all places, or at `SAMPLED` of them that are drawn by lot, the same ones in every run.
     Raises `AuthorError` for all that `litbook.explore` refuses.
     """
+    asked = _asked(function, over, at, MOST_MOVED, _json)
+    points = (
+        *((one, result.kept, result.why) for one, result in zip(asked.ats, asked.results, strict=True)),
+    )
+    _bound(points, "let the function give less")
+    return Live(still, script, asked.sliders, asked.start, points), asked.given()
+
+
+class _Result(NamedTuple):
+    """What the function gave at one point, what is kept of that, or why there is nothing."""
+
+    value: Any = None
+    kept: Any = ""
+    why: str = ""
+
+
+class _Asked(NamedTuple):
+    """A function that has been asked: where, counted along the sliders and by name, and what came of it."""
+
+    sliders: tuple[Slider, ...]
+    start: tuple[int, ...]
+    ats: list[tuple[int, ...]]
+    places: list[dict[str, Place]]
+    results: list[_Result]
+
+    def given(self) -> dict[Any, Any]:
+        """What it gave, by what authors ask for: the slider's place, of several sliders all of theirs."""
+        keys = ((*p.values(),) if len(p) > 1 else next(iter(p.values())) for p in self.places)
+        return {key: one.value for key, one in zip(keys, self.results, strict=True) if not one.why}
+
+
+def _asked(
+    function: Callable[..., Any],
+    over: Mapping[str, Sequence[Place]],
+    at: Mapping[str, Place],
+    most: int,
+    keep: Callable[[Any], _Result],
+) -> _Asked:
+    """Ask the function at every place, where up to `most` sliders may stand; `keep` takes what it gives."""
     if not callable(function):
         raise AuthorError(
             f"explore() takes a function of the sliders' places, not {type(function).__name__}: "
             "pass it without calling it"
         )
-    sliders = (*_sliders(over, MOST_MOVED),)
+    sliders = (*_sliders(over, most),)
     start = _start(sliders, over, at)
     sizes = [slider.size for slider in sliders]
     if math.prod(sizes) <= POINTS:
         ats = [*itertools.product(*map(range, sizes))]
+    elif most == MOST_SLIDERS:
+        raise AuthorError(
+            f"explore() keeps up to {POINTS:,} points; these sliders have {math.prod(sizes):,}\n"
+            "give them fewer places: powers of two, say, [2**i for i in range(13)]"
+        )
     else:
         lot = random.Random(0)
         drawn = [(*map(lot.randrange, sizes),) for _ in range(SAMPLED)]
         ats = [*dict.fromkeys([start, (0,) * len(sizes), (*(n - 1 for n in sizes),), *drawn])]
     places = [{s.name: over[s.name][i] for s, i in zip(sliders, one, strict=True)} for one in ats]
-    results = [_any(function, place) for place in places]
-    for i in _repeated(len(ats)):
-        again = _any(function, places[i])
-        if again[1:] != results[i][1:]:
-            raise _unsteady(places[i], results[i][0], again[0])
-    points = (*((one, text, why) for one, (_value, text, why) in zip(ats, results, strict=True)),)
-    if points[ats.index(start)][2]:
-        raise AuthorError(
-            f"explore() has no value at its own point, {_said(at)}: {points[ats.index(start)][2]}"
-        )
-    kept = Live(still, script, sliders, start, points)
+
+    def ask(place: Mapping[str, Place]) -> _Result:
+        try:
+            value = function(**place)
+        except Exception as error:
+            return _Result(why=bounded(f"{error}" or type(error).__name__)[:WHY])
+        return keep(value)
+
+    results = [*map(ask, places)]
+    if why := results[ats.index(start)].why:
+        raise AuthorError(f"explore() has no value at its own point, {_said(at)}: {why}")
+    for i in reversed(range(0, len(ats), -(-len(ats) // REPEATED))):  # a second time, the last first
+        again, first = ask(places[i]), results[i]
+        if repr(again[1:]) != repr(first[1:]):
+            first, again = (one._replace(value=one.why or one.value) for one in (first, again))
+            raise AuthorError(
+                f"explore() got {_brief(first.value)} at {_said(places[i])}, and then {_brief(again.value)}\n"
+                "compute it from the sliders' places alone: not from the clock, nor from chance, nor from "
+                "what an earlier point has left behind"
+            )
+    return _Asked(sliders, start, ats, places, results)
+
+
+def _bound(points: object, less: str) -> None:
+    """Raises `AuthorError` for more of a picture than a record keeps."""
     size = len(msgspec.json.encode(points))
     if size > GRID:
         raise AuthorError(
             f"explore() keeps up to {GRID:,} bytes of a grid; this one has {size:,}\n"
-            "give its sliders fewer places, or let the function give less"
+            f"give its sliders fewer places, or {less}"
         )
-    keys = map(_key, places)
-    return kept, {key: value for key, (value, _text, why) in zip(keys, results, strict=True) if not why}
 
 
-def _repeated(count: int) -> Iterator[int]:
-    """The points that are asked a second time, the last first."""
-    return reversed(range(0, count, -(-count // REPEATED)))
-
-
-def _unsteady(place: Mapping[str, Place], first: object, again: object) -> AuthorError:
-    return AuthorError(
-        f"explore() got {_brief(first)} at {_said(place)}, and then {_brief(again)}\n"
-        "compute it from the sliders' places alone: not from the clock, nor from chance, nor from "
-        "what an earlier point has left behind"
-    )
-
-
-def _key(place: Mapping[str, Place]) -> Any:
-    """By what authors ask for a point: the slider's place, of several sliders all of theirs."""
-    return (*place.values(),) if len(place) > 1 else next(iter(place.values()))
-
-
-def _any(function: Callable[..., Any], place: Mapping[str, Place]) -> tuple[Any, str, str]:
-    """What the function gives at one point, the same as JSON, and why there is nothing."""
-    try:
-        value = function(**place)
-    except Exception as error:
-        return None, "", bounded(f"{error}" or type(error).__name__)[:WHY]
-    return value, json.dumps(_plain(value), separators=(",", ":")), ""
+def _json(value: Any) -> _Result:
+    """What a script draws, as JSON."""
+    return _Result(value, json.dumps(_plain(value), separators=(",", ":")))
 
 
 def _plain(value: Any) -> Any:
@@ -197,7 +194,7 @@ def _plain(value: Any) -> Any:
     )
 
 
-def _sliders(over: Mapping[str, Sequence[Place]], most: int = MOST_SLIDERS) -> Iterator[Slider]:
+def _sliders(over: Mapping[str, Sequence[Place]], most: int) -> Iterator[Slider]:
     if not isinstance(over, Mapping) or not 1 <= len(over) <= most:
         some = "one slider or two" if most == MOST_SLIDERS else f"one slider to {most}"
         raise AuthorError(f"explore() has {some}, {EXAMPLE}, not {_brief(over)}")
@@ -211,11 +208,9 @@ def _sliders(over: Mapping[str, Sequence[Place]], most: int = MOST_SLIDERS) -> I
                 f"explore() needs a list of places for {name!r}, {EXAMPLE}, not {_brief(given)}"
             )
         texts = [isinstance(place, str) for place in places]
-        plain = all(
-            isinstance(place, str)
-            or (isinstance(place, int | float) and not isinstance(place, bool) and abs(place) <= 2**53)
-            for place in places
-        )  # NaN and infinity compare as false
+        numbers = [place for place in places if isinstance(place, int | float) and type(place) is not bool]
+        # NaN and infinity compare as false.
+        plain = sum(texts) + sum(abs(place) <= 2**53 for place in numbers) == len(places)
         if not plain or any(texts) != all(texts) or len(set(places)) < len(places):
             raise AuthorError(
                 f"explore() moves {name!r} over numbers or over texts, each once, not over {_brief(places)}"
@@ -241,31 +236,22 @@ def _start(
     return (*(over[slider.name].index(at[slider.name]) for slider in sliders),)
 
 
-def _point(function: Callable[..., Any], place: Mapping[str, Place]) -> dict[str, int | float] | str:
-    """The numbers at one point by name, or why there are none."""
-    try:
-        result = function(**place)
-    except Exception as error:
-        return bounded(f"{error}" or type(error).__name__)[:WHY]
-    amounts = (
-        {str(name): amount for name, amount in result.items()}
-        if isinstance(result, Mapping)
-        else {"": result}
-    )
+def _numbers(result: Any) -> _Result:
+    """Numbers by name, or why these are none."""
+    named = isinstance(result, Mapping)
+    amounts = {str(name): amount for name, amount in result.items()} if named else {"": result}
     for name, amount in amounts.items():
         item = getattr(amount, "item", None)  # of a tensor with one element, a scalar of numpy
         with contextlib.suppress(Exception):
             amounts[name] = item() if item is not None else amount
         if isinstance(amounts[name], bool) or not isinstance(amounts[name], int | float):
-            given = type(amount).__name__
-            raise AuthorError(
-                f"explore() takes a function that gives a number, or numbers by name, not {given}"
-            )
+            given = f"not {type(amount).__name__}"
+            raise AuthorError(f"explore() takes a function that gives a number, or numbers by name, {given}")
     if not 1 <= len(amounts) <= MOST_NAMES:
         raise AuthorError(f"explore() draws one number or up to {MOST_NAMES} by name, not {len(amounts)}")
     if bad := [amount for amount in amounts.values() if not math.isfinite(amount)]:
-        return str(bad[0])
-    return amounts
+        return _Result(why=str(bad[0]))
+    return _Result(amounts if named else amounts[""], amounts)
 
 
 def _limit(limit: tuple[str, int | float] | None) -> tuple[str, Number] | None:
@@ -288,7 +274,5 @@ def _list(amounts: Mapping[str, object]) -> str:
 
 
 def _brief(value: object) -> str:
-    if isinstance(value, dict) and (*value,) == ("",):
-        value = value[""]
     text = repr(value)
     return text if len(text) <= WHY else text[:WHY] + " …"

@@ -40,10 +40,9 @@ class Numbering:
         self.claims: dict[int, list[int]] = {}  # function -> its claims
         for number, claim in enumerate(lecture.claims):
             self.claims.setdefault(lecture.statements[claim.statement].function, []).append(number)
-        self.node_of_function = {number: node for node, number in lecture.function_of.items()}
         self.parameters = {
             number: [shown for shown, _ in parameters(node)]
-            for number, node in self.node_of_function.items()
+            for number, node in lecture.node_of.items()
             if isinstance(node, FunctionNode)
         }
         # For every watch, the innermost loop around it in its own function, or -1; and that function.
@@ -96,9 +95,8 @@ class Numbering:
 
     def order(self) -> list[int]:
         """The functions that are sections, in the order of the book: modules, `main`, parts and theirs."""
-        kinds = [function.kind for function in self.lecture.functions]
-        modules = [i for i, kind in enumerate(kinds) if kind == "module"]
-        return [*modules, *(i for i, kind in enumerate(kinds) if kind == "main"), *self.lecture.order]
+        main = () if self.lecture.main is None else (self.lecture.main,)
+        return [*self.module_of.values(), *main, *self.lecture.order]
 
     def definition(self, function: int, reached: Container[int]) -> model.Definition:
         """A helper or class as the record has it; also a section that was called as a helper is."""
@@ -141,7 +139,7 @@ class Numbering:
 
     def touched(self, statement: int) -> tuple[str, ...]:
         """The local names that a statement touches, each of which has a probe of its own."""
-        function = self.node_of_function[self.lecture.statements[statement].function]
+        function = self.lecture.node_of[self.lecture.statements[statement].function]
         return self.lecture.touched(self.node_of[statement], function)
 
     @cached_property
@@ -163,7 +161,5 @@ class Numbering:
     @cached_property
     def _silent(self) -> set[int]:
         """Statements without a step probe: inside functions that are compiled or stepped over."""
-        inside = {
-            child for anchor in self.lecture.untouched for child in ast.walk(anchor) if child is not anchor
-        }
+        inside = {child for top in self.lecture.untouched for child in ast.walk(top) if child is not top}
         return {number for statement, number in self.lecture.statement_of.items() if statement in inside}

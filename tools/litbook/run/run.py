@@ -199,7 +199,7 @@ class Execution:
                 for number in self.asked:
                     recorder.section(number, partial(modules.call, number))
                 if not self.asked:
-                    main = next(i for i, f in enumerate(recorder.lecture.functions) if f.kind == "main")
+                    main = recorder.lecture.main or 0
                     self._begin_from_seed()
                     with recorder.inside(main):
                         self._survives(main, partial(modules.call, main))

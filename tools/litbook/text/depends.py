@@ -32,7 +32,7 @@ from litbook.text.tree import (
     head_of,
     mark_of,
 )
-from litbook.text.words import UNKNOWN, WORDS, calls
+from litbook.text.words import UNKNOWN, WORDS, arguments, calls
 
 # What finds names or files that no text says, or reads the text itself: then all that there is counts.
 _HIDING = frozenset(
@@ -144,7 +144,10 @@ class _Wording:
             for name in node._fields:
                 value = node.__dict__.get(name)
                 if name == "decorator_list":
-                    value = [mark for mark in value if not self._mark(mark)]  # type: ignore[union-attr]
+                    # What says where a section runs or stands is nothing that a claim depends on.
+                    marks = [mark for mark in value if mark_of(mark)]  # type: ignore[union-attr]
+                    self._silent.update(id(inner) for mark in marks for inner in ast.walk(mark))
+                    value = [decorator for decorator in value if decorator not in marks]  # type: ignore[union-attr]
                 elif name == "body" and isinstance(node, Definition):
                     parts.append("told" if documented(node) else "")
                     value = body_of(node)
@@ -178,12 +181,6 @@ class _Wording:
         if isinstance(value, str) and len(value) <= _LONGEST and "\n" not in value:
             self.quoted.add(value)
 
-    def _mark(self, decorator: ast.expr) -> bool:
-        """Whether it says where a section runs or stands, which is nothing that a claim depends on."""
-        if mark_of(decorator):
-            self._silent.update(id(node) for node in ast.walk(decorator))
-        return bool(mark_of(decorator))
-
     def _directed(self, lecture: Lecture, node: Anchor) -> bool:
         """Add what directives say of a statement, and of prose what is computed; True where that is all."""
         for number in lecture.watches_of.get(node, ()):
@@ -216,10 +213,10 @@ class _Wording:
         word = WORDS.get(name, UNKNOWN)
         self._text.append(name)
         self._silent.add(id(head_of(call.func)))
-        for place, argument in [*enumerate(call.args), *((k.arg, k.value) for k in call.keywords)]:
+        for place, argument in arguments(call):
             if name == "link":
                 self._silent.update(id(node) for node in ast.walk(argument))
-            if not (isinstance(argument, ast.Constant) and {place} & {*word.positions, *word.names}):
+            if not (isinstance(argument, ast.Constant) and place in word.fields):
                 self._text.append(str(place))
                 self._add(lecture, argument)
 
@@ -248,7 +245,6 @@ class _Grounds:
         self._wordings = [*map(_kept, (file.tree for file in self.files), self._calling)]
         self._steps: dict[Unit, tuple[list[str], list[Unit]]] = {}
         self._units: dict[ast.AST, Unit] = {unit.node: unit for unit in self.program.units}
-        self._node_of = {number: node for node, number in lecture.function_of.items()}
         self._done: dict[int, tuple[list[ast.stmt], dict[int, int]]] = {}
         self._lead: dict[tuple[int, int], tuple[list[str], list[Unit]]] = {}
         self._packages: dict[str, str] = {}  # the first name of an import -> what it finds beside the lecture
@@ -284,7 +280,7 @@ class _Grounds:
 
     def _before(self, parent: int, index: int) -> tuple[list[str], list[Unit]]:
         """What a part, or `main`, does before it calls a section, as `_led` says it."""
-        node = self._node_of[parent]
+        node = self.lecture.node_of[parent]
         assert isinstance(node, FunctionNode)
         if parent not in self._done:
             self._done[parent] = self._doing(node)

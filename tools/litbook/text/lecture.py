@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import PurePosixPath
 from typing import Literal
 
@@ -115,6 +116,16 @@ class Lecture:
     order: list[int] = field(default_factory=list)  # parts and sections, as `main` reaches them
     namesakes: dict[str, list[int]] = field(default_factory=dict)  # these, by their names
 
+    @cached_property
+    def node_of(self) -> dict[int, ast.AST]:
+        """The module, function or class of each number."""
+        return {number: node for node, number in self.function_of.items()}
+
+    @cached_property
+    def main(self) -> int | None:
+        """The number of `main`; None in a text that is no lecture."""
+        return next((i for i, function in enumerate(self.functions) if function.kind == "main"), None)
+
     def sources(self) -> tuple[model.Source, ...]:
         """The files as the record keeps them."""
         return tuple(file.source() for file in self.files)
@@ -145,14 +156,10 @@ class Lecture:
         spec, helper = self.functions[function], ("helper", "class")
         if spec.kind not in helper:
             return function
-        around = (
-            (other.first, i)
-            for i, other in enumerate(self.functions)
-            if other.file == spec.file
-            and other.kind not in helper
-            and other.first <= spec.first <= other.last
+        others = (
+            (i, f) for i, f in enumerate(self.functions) if f.file == spec.file and f.kind not in helper
         )
-        return max(around)[1]
+        return max((f.first, i) for i, f in others if f.first <= spec.first <= f.last)[1]
 
     def section_names(self) -> list[str]:
         """Names of the parts and sections, in the order in which `main` reaches them; no two are equal."""

@@ -66,41 +66,33 @@ def mentions(text: str, defined: frozenset[str] | None = None) -> tuple[Mention,
     return tuple(sorted(read, key=lambda mention: (mention.line, mention.column or 0)))
 
 
+Files = tuple[tuple[str, str], ...]  # of a lecture: each a path and a text
+
+
 @functools.lru_cache(maxsize=4)
-@uncollected()
-def meanings(files: tuple[tuple[str, str], ...]) -> tuple[dict[str, tuple[int, str]], ...]:
-    """For each file of a lecture (a path, a text): which definition of which file it means by a name."""
-    trees = [_parsed(text) or ast.Module([], []) for _, text in files]
-    defined = [{name: (file, name) for name in _definitions(tree)} for file, tree in enumerate(trees)]
-    if len(files) == 1:
-        return tuple(defined)
-    resolved = Names(with_modules([File(*file, tree) for file, tree in zip(files, trees, strict=True)]))
+def meanings(files: Files) -> tuple[dict[str, tuple[int, str]], ...]:
+    """For each file of a lecture: which definition of which file it means by a name."""
+    trees, names = _read(files)
     return tuple(
-        {name: (resolved.home[node], node.name) for name, node in resolved.borrowed(file).items()}
-        | defined[file]
-        for file in range(len(files))
+        {name: (names.home[node], node.name) for name, node in names.borrowed(file).items()}
+        | {name: (file, name) for name in _definitions(tree)}
+        for file, tree in enumerate(trees)
     )
 
 
 @functools.lru_cache(maxsize=4)
-@uncollected()
-def constants(files: tuple[tuple[str, str], ...]) -> tuple[dict[str, tuple[int, int]], ...]:
+def constants(files: Files) -> tuple[dict[str, tuple[int, int]], ...]:
     """For each file of a lecture: names that a line at the left margin gives a value, its file and line.
 
     That may be another file, from which the name is imported.
     """
-    trees = [_parsed(text) or ast.Module([], []) for _, text in files]
-    given = []
+    trees, resolved = _read(files)
+    given = list[dict[str, tuple[int, int]]]()
     for file, tree in enumerate(trees):
         often = Counter(name for node in tree.body for name in scopes.binds(node))
-        lines = [
-            node for node in tree.body if isinstance(node, ast.Assign) and node.lineno == node.end_lineno
-        ]
+        lines = (n for n in tree.body if isinstance(n, ast.Assign) and n.lineno == n.end_lineno)
         names = {name: node.lineno for node in lines for name in scopes.binds(node) if often[name] == 1}
         given.append({name: (file, line) for name, line in names.items()})
-    if len(files) == 1:
-        return tuple(given)
-    resolved = Names(with_modules([File(*file, tree) for file, tree in zip(files, trees, strict=True)]))
     imported = []
     for file, tree in enumerate(trees):
         nodes = (node for node in tree.body if isinstance(node, ast.ImportFrom))
@@ -108,6 +100,14 @@ def constants(files: tuple[tuple[str, str], ...]) -> tuple[dict[str, tuple[int, 
         homes = {name: resolved.source(file, name) for name in names_here}
         imported.append({name: given[i][home] for name, (i, home) in homes.items() if home in given[i]})
     return tuple(own | others for own, others in zip(given, imported, strict=True))
+
+
+@functools.lru_cache(maxsize=4)
+@uncollected()
+def _read(files: Files) -> tuple[list[ast.Module], Names]:
+    """The trees of the files, and what names mean between them."""
+    trees = [_parsed(text) or ast.Module([], []) for _, text in files]
+    return trees, Names(with_modules([File(*file, tree) for file, tree in zip(files, trees, strict=True)]))
 
 
 def _parsed(text: str) -> ast.Module | None:

@@ -38,8 +38,7 @@ class Text:
 
     def __init__(self, lecture: Lecture) -> None:
         self.lecture = lecture
-        self.node_of = {index: node for node, index in lecture.function_of.items()}
-        self.main = next((i for i, f in enumerate(lecture.functions) if f.kind == "main"), None)
+        self.main = lecture.main
         self.called: dict[int, list[int]] = {}  # the sections that a section calls, in order
         for row in lecture.statements:
             if row.kind == "section" and row.target is not None:
@@ -55,7 +54,7 @@ class Text:
 
     def function(self, index: int) -> FunctionNode:
         """The definition of a section."""
-        node = self.node_of[index]
+        node = self.lecture.node_of[index]
         assert isinstance(node, FunctionNode)
         return node
 

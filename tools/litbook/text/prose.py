@@ -23,7 +23,7 @@ from litbook.text.lecture import Lecture
 from litbook.text.literals import HOLE, Passage, Source
 from litbook.text.program import Program
 from litbook.text.tree import FunctionNode
-from litbook.text.words import UNKNOWN, WORDS, calls
+from litbook.text.words import UNKNOWN, WORDS, arguments, calls
 
 
 @dataclass(frozen=True)
@@ -64,26 +64,20 @@ def prose(lecture: Lecture) -> Iterator[Prose]:
             is_section = index is not None and lecture.functions[index].kind in ("main", "part", "section")
             nodes += [binding.node] if binding and not is_section else []
         constants = (node.value for top in nodes for node in ast.walk(top) if isinstance(node, ast.Constant))
-        numbers = (
-            value for value in constants if isinstance(value, int | float) and not isinstance(value, bool)
-        )
+        numbers = (value for value in constants if isinstance(value, int | float) and type(value) is not bool)
         return frozenset(float(min(abs(number), sys.float_info.max)) for number in numbers)
 
-    local = functools.cache(
-        lambda node: scopes.local_names(node) if isinstance(node, FunctionNode) else frozenset()
-    )
     margins = [frozenset().union(*map(scopes.sets, file.tree.body)) for file in lecture.files]
-    nodes = {index: node for node, index in lecture.function_of.items()}
     for statement, number in lecture.statement_of.items():
         spec = lecture.statements[number]
-        file, node = lecture.file_of_statement(number), nodes[spec.function]
+        file, node = lecture.file_of_statement(number), lecture.node_of[spec.function]
         for call in calls(statement) if spec.kind == "piece" else ():
             name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
             word = WORDS.get(name, UNKNOWN)
-            arguments = [argument for i, argument in enumerate(call.args) if i in word.positions]
-            arguments += [keyword.value for keyword in call.keywords if keyword.arg in word.names]
-            names = margins[file.number] | local(node)
-            for argument in arguments:
+            names = margins[file.number] | (
+                scopes.local_names(node) if isinstance(node, FunctionNode) else set()
+            )
+            for argument in (argument for place, argument in arguments(call) if place in word.fields):
                 finder = _Finder(node, sources[file.number])
                 for passage in (finder.whole(argument), *finder.others):
                     kind: Literal["words", "exercise"] = "exercise" if name == "question" else "words"

@@ -26,15 +26,26 @@ _Given = Mapping[tuple[str, int], object]
 
 def why_same(text: str) -> str:
     """`SAME` where a test, or a part of it behind `and`, holds whatever its names stand for; else ""."""
-    with contextlib.suppress(SyntaxError, ValueError):  # what stands over several lines may not be one text
-        test = ast.parse(text, mode="eval").body
-        parts = test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else [test]
-        for part in parts:
-            inner = list(ast.walk(part))
-            constants = [node.value for node in inner if isinstance(node, ast.Constant)]
-            if any(isinstance(node, ast.Name) for node in inner) and _holds(part, [*_ODD, *constants], {}):
-                return SAME
+    match expression(text):
+        case None:
+            parts = []
+        case ast.BoolOp(ast.And(), parts):
+            pass
+        case test:
+            parts = [test]
+    for part in parts:
+        inner = list(ast.walk(part))
+        constants = [node.value for node in inner if isinstance(node, ast.Constant)]
+        if any(isinstance(node, ast.Name) for node in inner) and _holds(part, [*_ODD, *constants], {}):
+            return SAME
     return ""
+
+
+def expression(text: str) -> ast.expr | None:
+    """What a text says; None where it is no expression, as what stands over several lines may be none."""
+    with contextlib.suppress(SyntaxError, ValueError):
+        return ast.parse(text, mode="eval").body
+    return None
 
 
 def _holds(test: ast.expr, odd: list[object], given: _Given) -> bool:

@@ -8,14 +8,13 @@ text says something: the record keeps the sides of one time. Where zero is the p
 from __future__ import annotations
 
 import ast
-import contextlib
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from litbook.errors import Place, Problem
 from litbook.record import model
 from litbook.record.model import Record, Section, Snapshot
-from litbook.text.tautology import SAME, why_same
+from litbook.text.tautology import SAME, expression, why_same
 
 WAY_OUT = "claim also that there was something to see; where zero is the point, say so: # @zero: why"
 WAY_OUT_SAME = "claim something that can be false; where this is the point, say so: # @zero: why"
@@ -93,28 +92,25 @@ def why_nothing(
 
 def _taken_from_itself(text: str) -> bool:
     """Whether it holds a difference of the same thing twice."""
-    with contextlib.suppress(SyntaxError, ValueError):
-        for node in ast.walk(ast.parse(text, mode="eval")):
-            match node:
-                case ast.BinOp(left, ast.Sub(), right) if ast.dump(left) == ast.dump(right):
-                    return not _calls(ast.unparse(left))
+    for node in ast.walk(expression(text) or ast.Constant("")):
+        match node:
+            case ast.BinOp(left, ast.Sub(), right) if ast.dump(left) == ast.dump(right):
+                return not _calls(ast.unparse(left))
     return False
 
 
 def _is_rest(text: str) -> bool:
     """Whether it is what a division leaves: that this is zero says much."""
-    with contextlib.suppress(SyntaxError, ValueError):
-        match ast.parse(text, mode="eval").body:
-            case ast.BinOp(left, ast.Mod(), _):
-                return not isinstance(left, ast.Constant)
+    match expression(text):
+        case ast.BinOp(left, ast.Mod(), _):
+            return not isinstance(left, ast.Constant)
     return False
 
 
 def _calls(text: str) -> bool:
     """Whether the same text may give another object each time."""
-    with contextlib.suppress(SyntaxError, ValueError):
-        return any(isinstance(node, _CALLS) for node in ast.walk(ast.parse(text, mode="eval")))
-    return True
+    tree = expression(text)
+    return tree is None or any(isinstance(node, _CALLS) for node in ast.walk(tree))
 
 
 def _number(shown: Snapshot) -> model.Number | None:

@@ -18,29 +18,27 @@ def later(text: str) -> str:
 
 @dataclass(frozen=True)
 class Word:
-    """One word. Its prose is in the arguments at these positions, or given by these names."""
+    """One word: by position or name, which of its arguments are prose, and in which field of its piece."""
 
-    positions: tuple[int, ...] = ()
-    names: tuple[str, ...] = ()
+    fields: Mapping[int | str | None, str]
     seen: bool = True  # by readers of a page, as a piece of the word's own name
     stated: bool = True  # a notebook tells it from the record; else the word's own code runs there
 
 
 WORDS = {
-    "note": Word((0,), ("text",)),
-    "misbelief": Word((0, 1), ("said", "run")),
-    "question": Word((0,), ("text", "hint", "why")),
-    "figure": Word(names=("caption", "alt"), stated=False),
-    "explore": Word(names=("caption", "alt", "do", "see"), stated=False),
-    "image": Word(names=("caption", "alt")),
-    "video": Word(names=("caption", "alt")),
-    "link": Word((1,), ("text",)),
-    "speaker_note": Word((0,), ("text",), seen=False),
+    "note": Word({0: "text", "text": "text"}),
+    "misbelief": Word({0: "text", "said": "text", 1: "data", "run": "data"}),
+    "question": Word({0: "text", "text": "text", "hint": "data", "why": "why"}),
+    "figure": Word({"caption": "text", "alt": "alt"}, stated=False),
+    "explore": Word({"caption": "text", "alt": "alt", "do": "data", "see": "why"}, stated=False),
+    "image": Word({"caption": "text", "alt": "alt"}),
+    "video": Word({"caption": "text", "alt": "alt"}),
+    "link": Word({1: "text", "text": "text"}),
+    "speaker_note": Word({0: "text", "text": "text"}, seen=False),
 }
 COLOURS = ("red", "green", "blue", "gray", "orange", "purple")  # that a text may have: `[a word]{.red}`
-UNKNOWN = Word(
-    (0, 1), ("text", "said", "run", "caption", "alt", "hint", "why", "do", "see")
-)  # called by another name
+# One that is called by another name.
+UNKNOWN = Word(dict.fromkeys((0, 1, *(name for word in WORDS.values() for name in word.fields)), "text"))
 ASKED = later("**Check yourself.**")  # how the prose of a question begins
 
 # Module -> its words, and which of ours each is. Other tools' are there once their package is brought in.
@@ -52,18 +50,9 @@ SEEN = frozenset(name for name, word in WORDS.items() if word.seen)
 STATED = frozenset(name for name, word in WORDS.items() if word.stated)
 
 
-# In which field of a piece a word's prose is, by its position or name in the call.
-FIELDS: dict[str, dict[int | str | None, str]] = {
-    "note": {0: "text", "text": "text"},
-    "speaker": {0: "text", "text": "text"},
-    "misbelief": {0: "text", "said": "text", 1: "data", "run": "data"},
-    "question": {0: "text", "text": "text", "hint": "data", "why": "why"},
-    "figure": {"caption": "text", "alt": "alt"},
-    "explore": {"caption": "text", "alt": "alt", "do": "data", "see": "why"},
-    "image": {"caption": "text", "alt": "alt"},
-    "video": {"caption": "text", "alt": "alt"},
-    "link": {1: "text", "text": "text"},
-}
+def arguments(call: ast.Call) -> list[tuple[int | str | None, ast.expr]]:
+    """What a call is given, by position or name."""
+    return [*enumerate(call.args), *((keyword.arg, keyword.value) for keyword in call.keywords)]
 
 
 def told(statement: ast.stmt, words: Mapping[str, str]) -> list[tuple[str, dict[str, str]]]:
@@ -73,17 +62,15 @@ def told(statement: ast.stmt, words: Mapping[str, str]) -> list[tuple[str, dict[
     """
     pieces = list[tuple[str, dict[str, str]]]()
     for call in calls(statement):
-        kind = words.get(dotted(call.func), "").removesuffix("_note")
-        given: list[tuple[int | str | None, ast.expr]] = [*enumerate(call.args)]
-        given += ((keyword.arg, keyword.value) for keyword in call.keywords)
-        fields = {
-            FIELDS[kind][place]: inspect.cleandoc(value.value)
-            for place, value in given
-            if place in FIELDS.get(kind, ())
-            and isinstance(value, ast.Constant)
-            and isinstance(value.value, str)
-        }
-        pieces.append((kind, {name: text for name, text in fields.items() if text}))
+        name, fields = words.get(dotted(call.func), ""), dict[str, str]()
+        for place, value in arguments(call) if name in WORDS else ():
+            if (
+                place in WORDS[name].fields
+                and isinstance(value, ast.Constant)
+                and isinstance(value.value, str)
+            ):
+                fields[WORDS[name].fields[place]] = inspect.cleandoc(value.value)
+        pieces.append((name.removesuffix("_note"), {name: text for name, text in fields.items() if text}))
     return pieces
 
 
