@@ -79,9 +79,8 @@ def litbook(arguments: Sequence[str] | None = None) -> int:
     """`litbook` with `arguments` (default: the process's own), the first of which is the command."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     if words[:1] == ["--complete"]:
-        completion.complete(
-            {name: act for name, (act, _) in COMMANDS.items()}, os.environ.get("COMP_LINE", "")
-        )
+        acts = {name: act for name, (act, _) in COMMANDS.items()}
+        completion.complete(acts, os.environ.get("COMP_LINE", ""))
         return 0
     commands = "\n".join(f"  {name:8} {text}" for name, (_, text) in COMMANDS.items())
     parser = argparse.ArgumentParser(
@@ -164,6 +163,11 @@ def _say(text: str = "") -> None:
         _leave_stdout()
 
 
+def _say_json(value: object) -> None:
+    """Print for programs."""
+    _say(json.dumps(value, ensure_ascii=False))
+
+
 # ---------------------------------------------------------------------------- the commands
 
 TOOLS = str(Path(__file__).resolve().parents[1])  # where litbook lies, installed or not
@@ -184,6 +188,25 @@ JSON = "print one JSON value for programs, and nothing else"
 LECTURE = "a name (lecture_01) or the path of any lecture"
 
 
+def _number(kind: type[float], end: float, what: str) -> Callable[[str], float]:
+    """What reads a number between 0 and `end` off a command line."""
+
+    def read(text: str) -> float:
+        try:
+            number = kind(text)
+        except ValueError:
+            number = kind(0)
+        if not 0 < number < end:
+            raise argparse.ArgumentTypeError(f"{text!r} is no {what}")
+        return number
+
+    return read
+
+
+SECONDS = _number(float, 10**8, "number of seconds above 0")
+PORT = _number(int, 65536, "port: these are the numbers from 1 to 65535")
+
+
 def _parser(program: str, text: str) -> completion.Parser:
     """What every command that runs a lecture takes."""
     parser = completion.Parser(
@@ -196,7 +219,7 @@ def _parser(program: str, text: str) -> completion.Parser:
     add("--device", choices=("auto", "cpu", "cuda"), default="auto", help="what to run on (default: auto)")
     add("--quiet", action="store_true", help="print only what went wrong, and the count of claims")
     add("--out", metavar="FILE", type=Path, help="write the record of the run to FILE, as JSON")
-    add("--timeout", metavar="S", type=_seconds, help="stop after S seconds, naming the line reached")
+    add("--timeout", metavar="S", type=SECONDS, help="stop after S seconds, naming the line reached")
     add("--json", action="store_true", help=JSON)
     tools, whose = WORDS or None, "in whose words it is written (default: as its book says)"
     add("--words", choices=tools, default="", help=whose)
@@ -224,9 +247,8 @@ def _run_command(words: list[str]) -> int:
 def _record_command(words: list[str]) -> int:
     """One lecture or all; the first that is not recorded is the last that runs."""
     parser = _parser("litbook record", f"Run lectures (default: all), and {KEEPS}.")
-    parser.add_argument(
-        "--approve", action="store_true", help="also where values differ from the one there is"
-    )
+    differ = "also where values differ from the one there is"
+    parser.add_argument("--approve", action="store_true", help=differ)
     asked = parser.parse_intermixed_args(words)
     asked.record = asked.quiet = True
     for name in [asked.lecture] if asked.lecture else Project.find(Path.cwd()).every():
@@ -252,11 +274,11 @@ def _list_command(words: list[str]) -> int:
     if asked.json:
         from litbook.terminal import data
 
-        paths = [_lecture(asked.lecture)] if asked.lecture else Project.find(Path.cwd()).lectures()
         outlines = [
-            data.outline(name_of(path), source.outline(path), str(Path(shown(path)).parent)) for path in paths
+            data.outline(name_of(path), source.outline(path), str(Path(shown(path)).parent))
+            for path in ([_lecture(asked.lecture)] if asked.lecture else Project.find(Path.cwd()).lectures())
         ]
-        _say(json.dumps(outlines[0] if asked.lecture else outlines, ensure_ascii=False))
+        _say_json(outlines[0] if asked.lecture else outlines)
         return 0
     if asked.lecture:
         return _list_sections(_lecture(asked.lecture))
@@ -275,12 +297,8 @@ def _check_command(words: list[str]) -> int:
     add("sections", metavar="SECTION", nargs="*", help="try only these sections' claims, or code")
     for name, text in CHECKS.items():
         add(f"--{name}", action="append_const", dest="checks", const=name, help=text)
-    add(
-        "--sample",
-        metavar="N",
-        type=int,
-        help="change only N claims, or N places of the code, drawn at random",
-    )
+    drawn = "change only N claims, or N places of the code, drawn at random"
+    add("--sample", metavar="N", type=int, help=drawn)
     add("--seed", metavar="S", type=int, default=0, help="of the draw (default: 0)")
     add("--all", action="store_true", help="try every change of the code, not what five minutes allow")
     add("--json", action="store_true", help=JSON)
@@ -292,18 +310,12 @@ def _check_command(words: list[str]) -> int:
         names, overlooked = project.every(), project.overlooked()
         for problem in overlooked:
             _complain(str(problem))
-        again = (
-            f"import sys; sys.path.insert(0, {TOOLS!r}); from litbook.cli import litbook; sys.exit(litbook())"
-        )
+        again = f"import sys; sys.path.insert(0, {TOOLS!r}); from litbook import cli; sys.exit(cli.litbook())"
         command = [sys.executable, "-c", again, "check"]
         out = subprocess.PIPE if asked.json else None
         every = [subprocess.run([*command, name, *words], check=False, stdout=out) for name in names]
         if asked.json:
-            _say(
-                json.dumps(
-                    [row for done in every for row in json.loads(done.stdout or "[]")], ensure_ascii=False
-                )
-            )
+            _say_json([row for done in every for row in json.loads(done.stdout or "[]")])
         return max([bool(overlooked), *(done.returncode for done in every)])
     path = _lecture(asked.lecture).resolve()
     from litbook import checks
@@ -315,10 +327,8 @@ def _check_command(words: list[str]) -> int:
     for name in asked.checks or (["mutants"] if asked.sections else [*CHECKS][:-1]):
         if name in checks.CHECKS:
             checked = checks.CHECKS[name](path, wanted)
-            results.append(
-                {"lecture": asked.lecture, "check": name, "wrong": checked.wrong}
-                | {"summary": checked.summary, "problems": checked.lines}
-            )
+            results.append({"lecture": asked.lecture, "check": name, "wrong": checked.wrong,
+                            "summary": checked.summary, "problems": checked.lines})  # fmt: skip
             lines = [text for text in checked.lines if text not in told]
             told.update(lines)
             if not asked.json:
@@ -329,7 +339,7 @@ def _check_command(words: list[str]) -> int:
         else:
             _complain(str(optional.Missing("mutants")))
     if asked.json:
-        _say(json.dumps(results, ensure_ascii=False))
+        _say_json(results)
     return int(wrong)
 
 
@@ -346,23 +356,20 @@ def _new_command(words: list[str]) -> int:
     return 0
 
 
-QUIET = "NO_MKDOCS_2_WARNING", "true"  # Material's notice of its own end: docs/maintain.md says what then
-
-
 def _needs_mkdocs(command: str, config: Path, *others: str) -> None:
     """Raises `LitbookError` where what draws a site is not installed, or its configuration leaves us out."""
+    # Material's notice of its own end: docs/maintain.md says what then.
+    os.environ.setdefault("NO_MKDOCS_2_WARNING", "true")
     missing = [name for name in ("mkdocs", *others) if importlib.util.find_spec(name) is None]
     if missing:
         from litbook import origin
 
         name = "MkDocs" if missing[0] == "mkdocs" else missing[0]
-        raise LitbookError(
-            f"litbook {command} needs {name}\n    pip install {shlex.join(origin.here('site'))}"
-        )
+        way_out = f"pip install {shlex.join(origin.here('site'))}"
+        raise LitbookError(f"litbook {command} needs {name}\n    {way_out}")
     if not Project.is_drawn(config):  # MkDocs would build a site without them, and find nothing wrong
-        raise LitbookError(
-            f"{config.name} names no plugin litbook: no lecture runs\n    add it: plugins: [search, litbook]"
-        )
+        what = f"{config.name} names no plugin litbook: no lecture runs"
+        raise LitbookError(f"{what}\n    add it: plugins: [search, litbook]")
 
 
 def _build_command(words: list[str]) -> int:
@@ -370,20 +377,17 @@ def _build_command(words: list[str]) -> int:
     parser.add_argument("--site-dir", metavar="DIR", help="where to (default: as mkdocs.yml says)")
     asked, project = parser.parse_args(words), Project.find(Path.cwd())
     _needs_mkdocs("build", project.config)
-    os.environ.setdefault(*QUIET)
     command = [sys.executable, *"-m mkdocs build --strict --config-file".split(), str(project.config)]
     command += ["--site-dir", asked.site_dir] if asked.site_dir else []
     return subprocess.run(command, check=False).returncode
 
 
 def _pdf_command(words: list[str]) -> int:
-    parser = completion.Parser(
-        prog="litbook pdf", description="Build the site, strictly, and print all of it as one PDF."
-    )
+    does, asides = "Build the site, strictly, and print all of it as one PDF.", ("open", "out")
+    parser = completion.Parser(prog="litbook pdf", description=does)
     parser.add_argument("file", metavar="FILE.pdf", type=Path)
-    parser.add_argument(
-        "--asides", choices=("open", "out"), default="open", help="what becomes of them (default: open)"
-    )
+    become = "what becomes of them (default: open)"
+    parser.add_argument("--asides", choices=asides, default="open", help=become)
     parser.add_argument("--browser", metavar="PROGRAM", default="", help="default: the first Chromium here")
     asked, project = parser.parse_args(words), Project.find(Path.cwd())
     _needs_mkdocs("pdf", project.config, "pypdf")
@@ -404,14 +408,11 @@ def _pdf_command(words: list[str]) -> int:
 
 
 def _pages_command(words: list[str]) -> int:
-    parser = completion.Parser(
-        prog="litbook pages",
-        description="Write the pages as plain Markdown, with all they need, for any generator of sites.",
-    )
+    does = "Write the pages as plain Markdown, with all they need, for any generator of sites."
+    parser = completion.Parser(prog="litbook pages", description=does)
     parser.add_argument("folder", metavar="DIR", type=Path, help="a folder that is empty, or not there yet")
     asked, project = parser.parse_args(words), Project.find(Path.cwd())
     _needs_mkdocs("pages", project.config)
-    os.environ.setdefault(*QUIET)
     from litbook.site import plain
 
     problems = plain.pages(project.config, asked.folder)
@@ -423,13 +424,12 @@ def _pages_command(words: list[str]) -> int:
 
 def _serve_command(words: list[str]) -> int:
     parser = completion.Parser(prog="litbook serve", description="Show the site and what is saved.")
-    parser.add_argument("--port", type=_port, default=8000, help="of localhost (default: 8000)")
+    parser.add_argument("--port", type=PORT, default=8000, help="of localhost (default: 8000)")
     parser.add_argument("--config-file", type=Path, help="of the site (default: the mkdocs.yml of this book)")
-    parser.add_argument("--timeout", type=_seconds, default=300.0, help="seconds that a lecture may take")
+    parser.add_argument("--timeout", type=SECONDS, default=300.0, help="seconds that a lecture may take")
     asked = parser.parse_args(words)
     config = asked.config_file or Project.find(Path.cwd()).config
     _needs_mkdocs("serve", config)
-    os.environ.setdefault(*QUIET)
     from litbook.run import process
 
     # It imports what lectures need while this process imports MkDocs.
@@ -466,26 +466,6 @@ COMMANDS: dict[str, tuple[Callable[[list[str]], int], str]] = {
     "serve": (_serve_command, "show the site while lectures are written"),
     "badge": (_badge_command, "draw the badge that counts what the recordings hold"),
 }
-
-
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0.0
-    if not 0 < seconds < 10**8:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds above 0")
-    return seconds
-
-
-def _port(text: str) -> int:
-    try:
-        port = int(text)
-    except ValueError:
-        port = 0
-    if not 0 < port < 65536:
-        raise argparse.ArgumentTypeError(f"{text!r} is no port: these are the numbers from 1 to 65535")
-    return port
 
 
 def _list_lectures(project: Project) -> int:
@@ -618,7 +598,7 @@ def _close(
 
         more: dict[str, object] = {"problems": findings.wrong, "remarks": findings.remarks}
         more |= {"differences": [*map(str, differing)], "recorded": bool(kept)}
-        _say(json.dumps(data.run(record) | more | {"status": status}, ensure_ascii=False))
+        _say_json(data.run(record) | more | {"status": status})
         if trouble:
             _complain(str(trouble), asked.program)
         return status
@@ -668,21 +648,17 @@ def _keep(against: Against, record: model.Record, approve: bool) -> str:
     from litbook.record import recordings
 
     if not report.holds(record):
-        raise NotKept(
-            "not recorded: a claim fails or the lecture raised\n"
-            "    a recording is of a run in which every claim holds"
-        )
+        way_out = "a recording is of a run in which every claim holds"
+        raise NotKept(f"not recorded: a claim fails or the lecture raised\n    {way_out}")
     if not approve and against.unusable:
         raise against.unusable
     if not approve and against.differing(record):
-        raise NotKept(
-            f"not recorded: {against.shown} says something else\n    --approve accepts what differs"
-        )
+        way_out = "--approve accepts what differs"
+        raise NotKept(f"not recorded: {against.shown} says something else\n    {way_out}")
     more = bool(against.recording and against.recording.asked and not record.asked)  # than some sections
     if against.comparison and not against.comparison.differences and not more:
-        return (
-            f"{against.shown} stays as it is: no value, claim or section differs (delete it to record afresh)"
-        )
+        same = "no value, claim or section differs (delete it to record afresh)"
+        return f"{against.shown} stays as it is: {same}"
     if record.asked:
         record = recordings.renewed(against.recording, record)
     recordings.write(against.file, record)

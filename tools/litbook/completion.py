@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -58,27 +58,28 @@ class Parser(argparse.ArgumentParser):
             offered = waits.choices or ()  # of a file none: the shell knows files itself
         elif last.startswith("-"):
             offered = options
-        elif not plain and places[:1] == ["lecture"]:
-            offered = _lectures()
-        elif plain and places[:2] == ["lecture", "sections"]:
-            offered = _sections(plain[0])
+        else:
+            with contextlib.suppress(LitbookError, OSError):
+                if not plain and places[:1] == ["lecture"]:
+                    offered = Project.find(Path.cwd()).names()
+                elif plain and places[:2] == ["lecture", "sections"]:
+                    lectures = Project.find(Path.cwd()).lectures()
+                    path = next((path for path in lectures if name_of(path) == plain[0]), Path(plain[0]))
+                    offered = source.outline(path).section_names()
         _offer(offered, last)
 
 
 def complete(commands: Mapping[str, Callable[[list[str]], object]], line: str) -> None:
     """Print what the last word of the line may become; a command's own parser knows its words."""
-    words = _words(line)[1:] or [""]
+    try:
+        words = [*shlex.split(line), *[""] * line.endswith(" ")]  # behind a space the last is empty
+    except ValueError:  # an open quotation is as if it were none
+        words = line.replace('"', "").replace("'", "").split(" ")
+    words = words[1:] or [""]
     if len(words) == 1:
         _offer([*commands, "--help", "--version"], words[0])
     if words[0] in commands:
         commands[words[0]](Unfinished(words[1:]))
-
-
-def _words(line: str) -> list[str]:
-    """The words of a line; behind a space the last is empty, and an open quotation is as if it were none."""
-    with contextlib.suppress(ValueError):
-        return [*shlex.split(line), *[""] * line.endswith(" ")]
-    return line.replace('"', "").replace("'", "").split(" ")
 
 
 def _offer(words: Iterable[str], begun: str) -> NoReturn:
@@ -86,17 +87,3 @@ def _offer(words: Iterable[str], begun: str) -> NoReturn:
         if word.startswith(begun):
             print(word)
     raise SystemExit(0)
-
-
-def _lectures() -> Sequence[str]:
-    with contextlib.suppress(LitbookError, OSError):
-        return Project.find(Path.cwd()).names()
-    return ()
-
-
-def _sections(lecture: str) -> Sequence[str]:
-    with contextlib.suppress(LitbookError, OSError):
-        project = Project.find(Path.cwd())
-        path = next((path for path in project.lectures() if name_of(path) == lecture), Path(lecture))
-        return source.outline(path).section_names()
-    return ()

@@ -26,18 +26,13 @@ INSIDE = "__init__.py"  # where a lecture that is a folder begins
 RECORDINGS = "recordings"
 # What is meant as a lecture's name, or as its text: that imports our words, and begins at `main()`.
 LIKE_ONE = re.compile(r"lecture(?![a-z])", re.IGNORECASE)
-WORDS_AND_MAIN = re.compile(
-    r"(?=.*^(from|import) litbook\b)(?=.*^(async )?def main\b)", re.MULTILINE | re.DOTALL
-)
+WORDS_AND_MAIN = re.compile(r"(?ms)(?=.*^(from|import) litbook\b)(?=.*^(async )?def main\b)")
 ASSERTS = re.compile(r"^[ \t]*assert\b", re.MULTILINE)
 # In whose words, but ours, lectures may be written, and what is there while such a lecture runs: packages of
 # other tools' words fill it.
 WORDS: dict[str, Callable[[Path], AbstractContextManager[None]]] = {}
-CHECKOUT = (
-    Path(__file__).resolve().parents[2]
-)  # the tree that this litbook stands in, where it is not installed
-
-
+# The tree that this litbook stands in, where it is not installed.
+CHECKOUT = Path(__file__).resolve().parents[2]
 _MAIN = re.compile(r"^\s*(async\s+)?def\s+main\b", re.MULTILINE)
 
 
@@ -216,10 +211,8 @@ class Project:
         """What the lectures are called, where nothing can be said without any. Raises `LitbookError`."""
         if names := self.names():
             return names
-        raise LitbookError(
-            f"there are no lectures in {shown(self.folder)}\n"
-            f"    a lecture is a file called {PATTERN}.py, or a folder"
-        )
+        way_out = f"a lecture is a file called {PATTERN}.py, or a folder"
+        raise LitbookError(f"there are no lectures in {shown(self.folder)}\n    {way_out}")
 
     def lecture(self, name: str) -> Path:
         """The lecture called `name`, or the one at the path `name`. Raises `NotFound`."""
