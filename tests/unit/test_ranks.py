@@ -307,7 +307,7 @@ def launched(tmp_path: Path, text: str) -> list[tuple[list[str], list[dict[str, 
 
 def test_more_ranks_than_memory_bears_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(launches, "prepare", lambda *_: True)
-    monkeypatch.setattr(launches, "_free_memory", lambda: 3 * 2**30)
+    monkeypatch.setattr(launches, "_text", lambda _: f"MemTotal: 9 kB\nMemAvailable: {3 * 2**20} kB\n")
     [(keys, left)] = launched(tmp_path, section("x = 1"))
     assert keys == ["one"] and len(left) == 64
     assert left[0]["message"] == (

@@ -11,12 +11,9 @@ import re
 from litbook.text.words import COLOURS
 
 IMAGE = re.compile(r"<img\b[^<>]*\bsrc\s*=\s*[\"']?(?P<src>[^\s\"'<>]+)[^<>]*>", re.IGNORECASE)
-_KEPT = re.compile(
-    r"(^(?:```|~~~).*?^(?:```|~~~)|`+[^`]*`+|\$\$.*?\$\$|\$(?!\s)[^$\n]+(?<!\s)\$)", re.DOTALL | re.MULTILINE
-)  # code, formulas
-_DROPPED = re.compile(
-    r"<(script|style|iframe|object)\b.*?(</\1\s*>|\Z)|<!--.*?(-->|\Z)", re.DOTALL | re.IGNORECASE
-)
+# Code, formulas.
+_KEPT = re.compile(r"(?ms)(^(?:```|~~~).*?^(?:```|~~~)|`+[^`]*`+|\$\$.*?\$\$|\$(?!\s)[^$\n]+(?<!\s)\$)")
+_DROPPED = re.compile(r"(?is)<(script|style|iframe|object)\b.*?(</\1\s*>|\Z)|<!--.*?(-->|\Z)")
 _ELEMENT = re.compile(
     r"<(?P<name>a|abbr|b|big|center|code|del|div|em|font|h[1-6]|i|ins|kbd|mark|p|s|samp|small|span|strong|"
     r"sub|sup|tt|u|var)\b(?P<attributes>[^<>]*)>(?P<inside>(?:(?!<(?P=name)\b).)*?)</(?P=name)\s*>",

@@ -231,10 +231,8 @@ def link(arg: object = None, style: object = None, **kwargs: Any) -> None:  # no
 def _label(reference: Any) -> str:
     """`A title (Author+ 2020)`, of as much as is known."""
     authors, date = getattr(reference, "authors", None) or [], getattr(reference, "date", None) or ""
-    first = [
-        name if re.search(r"\bTeam\b", name) else name.split()[-1] + "+" * (len(authors) > 1)
-        for name in authors[:1]
-    ]
+    team = [name for name in authors[:1] if re.search(r"\bTeam\b", name)]
+    first = team or [name.split()[-1] + "+" * (len(authors) > 1) for name in authors[:1]]
     names = " ".join([*first, date[:4]]).strip()
     title = str(getattr(reference, "title", None) or "").strip()
     return f"{title} ({names})" if title and names else title or names or str(reference.url or "")
@@ -322,9 +320,8 @@ def cached(url: str, prefix: str) -> str:
     name = f"{prefix}-{hashlib.md5(url.encode(), usedforsecurity=False).hexdigest()}"
     path = "var/files/" + name + "-" + re.sub(r"[^\w_-]+", "_", url)
     ending = Path(re.sub(r"[?#].*", "", url).partition("://")[2].partition("/")[2]).suffix
-    path = next(
-        (name for name in (path, path + ending) if _place(name).is_file()), path
-    )  # newer copies have an ending
+    # Newer copies have an ending.
+    path = next((name for name in (path, path + ending) if _place(name).is_file()), path)
     if not _place(path).is_file():
         raise _no_copy(url, path)
     return path

@@ -17,10 +17,8 @@ from litbook.run import process
 
 
 def _asked(function: str, path: Path, wanted: Wanted) -> Checked:
-    answer = process.answer(
-        path, f"litbook.mutants.findings:{function}", path=str(path), wanted=asdict(wanted)
-    )
-    return Checked(**answer)
+    given = {"path": str(path), "wanted": asdict(wanted)}
+    return Checked(**process.answer(path, f"litbook.mutants.findings:{function}", **given))
 
 
 checks.CHECKS |= {"mutants": partial(_asked, "of_claims"), "code": partial(_asked, "of_code")}

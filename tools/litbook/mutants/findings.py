@@ -15,14 +15,14 @@ from litbook.checks import Checked, Wanted
 from litbook.document import report, values
 from litbook.mutants import changes, noticed, trials
 from litbook.record.needs import needs
-from litbook.run import run
+from litbook.run.desk import Desk
 from litbook.text import source
 from litbook.text.lecture import Lecture
 
 SECONDS = 280.0  # for a lecture's code: within five minutes, with what it takes to start and end
 
 
-def of_claims(owner: run.Owner, path: str, wanted: dict[str, Any]) -> dict[str, Any]:
+def of_claims(owner: Desk, path: str, wanted: dict[str, Any]) -> dict[str, Any]:
     """The changes of claims that hold all the same: each claim is changed a little, where it stands.
 
     The lecture runs once, on the CPU. What survives is a defect of the lecture, unless its source excuses it.
@@ -44,10 +44,8 @@ def of_claims(owner: run.Owner, path: str, wanted: dict[str, Any]) -> dict[str, 
     lines = []
     for outcome in outcomes:  # survivors, excused ones, idle excuses
         claim = lecture.claims[outcome.claim]
-        file, line = (
-            lecture.file_of_statement(claim.statement).path,
-            lecture.statements[claim.statement].first,
-        )
+        file = lecture.file_of_statement(claim.statement).path
+        line = lecture.statements[claim.statement].first
         if outcome.unsteady and outcome.failed:
             continue  # the run itself says so, with its values
         if outcome.unsteady:
@@ -97,7 +95,7 @@ def _device(lecture: Lecture, number: int) -> str | None:
     return None if need.is_plain else need.device
 
 
-def of_code(owner: run.Owner, path: str, wanted: dict[str, Any]) -> dict[str, Any]:
+def of_code(owner: Desk, path: str, wanted: dict[str, Any]) -> dict[str, Any]:
     """The changes of a section's code that none of its claims notices, and how many do, by section.
 
     Wrong is what neither claim nor value notices and the text does not excuse; where a least share is wanted,
@@ -120,16 +118,11 @@ def of_code(owner: run.Owner, path: str, wanted: dict[str, Any]) -> dict[str, An
             file = lecture.file_of_statement(change.statement)
             at = f"{file.path}:{change.line}:{change.column}"
             code = file.lines[change.line - 1].strip()
-            fate = (
-                f"excused: {change.excuse.reason}"
-                if change.excuse
-                else f"{what} in {section.section} notices"
-            )
+            unheard = f"{what} in {section.section} notices"
+            fate = f"excused: {change.excuse.reason}" if change.excuse else unheard
             lines.append(f"{at}: {fate}: {change.change}\n    {code}")
-        idle = (
-            section.idle if asked.sample is None and section.count + len(section.same) == section.made else []
-        )
-        for excuse in idle:  # where all was tried
+        every = asked.sample is None and section.count + len(section.same) == section.made
+        for excuse in section.idle if every else ():  # where all was tried
             what = f"the excuse for {excuse.name!r} excuses nothing: remove it"
             lines.append(f"{excuse.place.path}:{excuse.place.line}: {what}")
             wrong = True
@@ -142,11 +135,9 @@ def of_code(owner: run.Owner, path: str, wanted: dict[str, Any]) -> dict[str, An
     judged = count - len(excused)
     text = f"{count:,} of {made:,} changes in {len(sections)} section{'s' * (len(sections) != 1)} tried"
     text += f" in {time.monotonic() - start:,.0f} s: {claimed:,} noticed by a claim"
-    text += f" ({claimed / count:.1%}" if count else ""
-    text += (
-        f"; {claimed / judged:.1%} without {len(excused)} that the text excuses" if excused and judged else ""
-    )
-    text += ")" if count else ""
+    if count:
+        rest = f"; {claimed / max(1, judged):.1%} without {len(excused)} that the text excuses"
+        text += f" ({claimed / count:.1%}{rest * bool(excused and judged)})"
     text += f", {count - silent - claimed:,} by a value alone, {silent:,} by nothing"
     if same := sum(len(s.same) for s in sections):
         text += f"; not counted: {same} that come{'s' * (same == 1)} to the very same"

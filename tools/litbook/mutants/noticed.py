@@ -103,7 +103,7 @@ class _Plan:
     """Which changes are tried: until when, of how many sections that are still to come, drawn by what."""
 
     place: model.Environment
-    owner: run.Owner | None
+    owner: Desk | None
     texts: dict[str, str]
     until: float
     sections: int
@@ -120,7 +120,7 @@ def try_changes(
     seconds: float | None = None,
     seed: int = 0,
     sample: int | None = None,
-    owner: run.Owner | None = None,
+    owner: Desk | None = None,
 ) -> tuple[list[Tried], model.Record]:
     """Run the lecture (or some of its sections), and try the changes of each section that runs here.
 
@@ -156,19 +156,10 @@ def try_changes(
     for size, keys in process.worlds(record, slow=False).items():
         # A section on ranks runs anew with each change, in a launch of its own.
         left = None if seconds is None else until - _now()
-        given = {
-            "ranks": size,
-            "keys": keys,
-            "seconds": left,
-            "seed": seed,
-            "sample": drawn,
-            "path": str(path),
-            "texts": texts,
-        }
-        answer = process.answer(path, "litbook.mutants.noticed:on_ranks", **given)
-        several, text = pickle.loads(
-            base64.b64decode(answer)
-        )  # from a process that ran nothing of the lecture
+        given = {"ranks": size, "keys": keys, "seconds": left, "seed": seed, "sample": drawn, "texts": texts}
+        answer = process.answer(path, "litbook.mutants.noticed:on_ranks", **given, path=str(path))
+        # It comes from a process that ran nothing of the lecture.
+        several, text = pickle.loads(base64.b64decode(answer))
         tried += several
         unchanged = encoding.loads(text, "what the ranks left")
         entries = {section.key: section for section in unchanged.sections if section.key in keys}
@@ -185,9 +176,8 @@ def _unedited(lecture: Lecture, texts: dict[str, str]) -> None:
             if was != now:
                 what = "edited while its changes were tried: from this line on it is another text"
                 place = Place(file.path, number, 1, now or "")
-                raise LitbookError(
-                    str(Problem("edited", what, place, "run again, and save nothing meanwhile"))
-                )
+                way_out = "run again, and save nothing meanwhile"
+                raise LitbookError(str(Problem("edited", what, place, way_out)))
 
 
 def on_ranks(
@@ -240,14 +230,9 @@ class Launcher:
 
     def left(self, keys: list[str], given: dict[str, Any], seconds: float) -> list[dict[str, Any]]:
         """What each rank left."""
-        asked: dict[str, Any] = {
-            "path": str(self.path),
-            "timeout": seconds,
-            "function": "litbook.mutants.noticed:on_rank",
-        }
-        asked |= {
-            "given": {"path": str(self.path), "keys": keys, "ranks": self.size, "seconds": seconds, **given}
-        }
+        given = {"path": str(self.path), "keys": keys, "ranks": self.size, "seconds": seconds, **given}
+        function = "litbook.mutants.noticed:on_rank"
+        asked = {"path": str(self.path), "timeout": seconds, "function": function, "given": given}
         self.count += 1
         folder = Path(self.owner.folder, str(self.count))
         return launches.left(folder, self.owner.key, self.size, asked, self.lecture)
@@ -292,15 +277,8 @@ def on_rank(
                 vars(builtins)[same.TWICE] = twice.of
         return recorder
 
-    record = run.run(
-        Path(path),
-        sections=tuple(keys),
-        device="cpu",
-        timeout=seconds,
-        ranks=ranks,
-        owner=owner,
-        recorded_by=changed,
-    )
+    start = partial(run.run, Path(path), sections=tuple(keys), device="cpu", timeout=seconds)
+    record = start(ranks=ranks, owner=owner, recorded_by=changed)
     if both:
         return "same" if twice.same and all(twice.same) else ""
     return encoding.dumps(record)

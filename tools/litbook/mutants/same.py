@@ -20,6 +20,7 @@ from litbook.run.state import randomness
 from litbook.text.lecture import Lecture
 
 TWICE = "__litbook_twice__"  # the name by which the changed program knows `Twice.of`
+_STAYS = ast.NamedExpr | ast.Await | ast.Yield | ast.YieldFrom  # what means something else in a lambda
 _PLAIN = (int, float, complex, str, bytes, range, set, frozenset)
 
 
@@ -57,9 +58,7 @@ def compare(change: Change, lecture: Lecture) -> bool:
     for holder, name in places:
         before = getattr(holder, name)
         if holder is change.node or any(node is change.node for node in ast.walk(before)):
-            if any(
-                isinstance(n, ast.NamedExpr | ast.Await | ast.Yield | ast.YieldFrom) for n in ast.walk(before)
-            ):
+            if any(isinstance(node, _STAYS) for node in ast.walk(before)):
                 return False
             kept = copy.deepcopy(before)
             change.make(lecture)

@@ -49,6 +49,7 @@ from litbook.probe.recording import Listener
 from litbook.record import model
 from litbook.record.ranks import Lost, joined
 from litbook.run import process, run
+from litbook.run.desk import Desk
 from litbook.snapshot.snapshot import snapshot
 from litbook.text.file import File
 from litbook.text.lecture import Lecture
@@ -128,7 +129,7 @@ def try_claims(
     sections: tuple[str, ...] = (),
     claims: set[int] | None = None,
     ranks: int = 0,
-    owner: run.Owner | None = None,
+    owner: Desk | None = None,
 ) -> tuple[list[Outcome], model.Record]:
     """Run the lecture in the file `path` (or some of its sections) and try its claims (or some of them).
 
@@ -136,11 +137,9 @@ def try_claims(
     its end: of a claim behind an exception there is no outcome.
     """
     outcomes: dict[int, Outcome] = {}
-    recorder = partial(_Trying, outcomes, claims)
+    tried = partial(_Trying, outcomes, claims)
     with forks.one_thread():
-        record = run.run(
-            path, sections=sections, device="cpu", ranks=ranks, owner=owner, recorded_by=recorder
-        )
+        record = run.run(path, sections=sections, device="cpu", ranks=ranks, owner=owner, recorded_by=tried)
     return [outcomes[number] for number in sorted(outcomes)], record
 
 
@@ -175,7 +174,7 @@ def try_on_ranks(
     return [every[number] for number in sorted(every)], record
 
 
-def on_rank(owner: run.Owner, *, path: str, sections: list[str], claims: list[int] | None, ranks: int) -> str:
+def on_rank(owner: Desk, *, path: str, sections: list[str], claims: list[int] | None, ranks: int) -> str:
     """What one rank has tried, and its record, for `try_on_ranks`."""
     wanted = None if claims is None else set(claims)
     tried = try_claims(Path(path), sections=tuple(sections), claims=wanted, ranks=ranks, owner=owner)
@@ -234,11 +233,8 @@ class _Trying(Recorder):
 
 def unreadable(lecture: Lecture) -> list[Problem]:
     """Comments that are meant to excuse a survivor and cannot: of another form, or at no claim."""
-    at_claims = {
-        (_file(lecture, number).number, line)
-        for number in range(len(lecture.claims))
-        for line in _lines(lecture, number)
-    }
+    every = ((_file(lecture, i).number, _lines(lecture, i)) for i in range(len(lecture.claims)))
+    at_claims = {(file, line) for file, lines in every for line in lines}
     problems = []
     for file in lecture.files:
         for line, (column, comment) in _comments(file.text).items():
@@ -249,10 +245,8 @@ def unreadable(lecture: Lecture) -> list[Problem]:
                 what = "this excuse cannot be read"
                 way_out = "write # survives: CHANGE: REASON, the change as it is listed: 100 -> 90"
             elif (file.number, line) not in at_claims:
-                what, way_out = (
-                    "this excuse stands at no claim",
-                    "put it on the claim's line, or right above it",
-                )
+                what = "this excuse stands at no claim"
+                way_out = "put it on the claim's line, or right above it"
             else:
                 continue
             problems.append(Problem("excuse", what, file.place(line, column), way_out))
@@ -310,11 +304,8 @@ def _try(outcome: Outcome, lecture: Lecture, frame: FrameType) -> None:
     outcome.passed |= {i for i, verdict in zip(left, verdicts[1:], strict=True) if verdict != HOLDS}
     if outcome.left:  # for the list of survivors: the data that the test names
         used = {name.id: names.get(name.id) for name in ast.walk(node.test) if isinstance(name, ast.Name)}
-        outcome.names = {
-            name: snapshot(value)
-            for name, value in used.items()
-            if value is not None and not callable(value) and type(value).__name__ != "module"
-        }
+        data = ((name, v) for name, v in used.items() if v is not None and type(v).__name__ != "module")
+        outcome.names = {name: snapshot(value) for name, value in data if not callable(value)}
 
 
 def _in_child(codes: list[CodeType], names: dict[str, Any]) -> list[str]:

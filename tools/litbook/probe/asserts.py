@@ -41,9 +41,8 @@ from litbook.text.vacuous import why_nothing
 WAY_OUT = "if it is meant to fail, mark its line: # @fails"
 WAY_OUT_LEFT = "let it be judged, or mark its line @fails if it is meant to raise"
 WAY_OUT_TRUE = "claim something that can be false"
-WAY_OUT_UNHEARD = (
-    "call its function in a child of multiprocessing, whose asserts are heard; or run another file"
-)
+WAY_OUT_UNHEARD = "call its function in a child of multiprocessing, whose asserts are heard; "
+WAY_OUT_UNHEARD += "or run another file"
 ITERATED = ("all", "any", "sum", "max", "min")  # of Python's own, what may look at an iterator
 MISSING = object()  # stands for an operand that was not asked for
 

@@ -119,9 +119,8 @@ def question(
     if unit is not None and not _text("question", unit).strip():
         raise AuthorError("question() has a blank unit: leave it out, or write one such as unit='B'")
     if isinstance(within, bool) or not isinstance(within, int | float) or not 0 <= within < math.inf:
-        raise AuthorError(
-            f"question() takes within=0.05 for five percent, 1 for a factor of two, not {within!r:.60}"
-        )
+        forms = "within=0.05 for five percent, 1 for a factor of two"
+        raise AuthorError(f"question() takes {forms}, not {within!r:.60}")
     # What would have to run before it is an answer.
     kind = type(answer)
     if callable(answer):
@@ -139,17 +138,14 @@ def question(
     for mistake, value in (wrong or {}).items():
         sentence = _text("question", mistake)
         if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-            raise AuthorError(
-                f"question() takes a number for each wrong answer, not {value!r:.60}: {mistake!r:.60}"
-            )
+            given = f"{value!r:.60}: {mistake!r:.60}"
+            raise AuthorError(f"question() takes a number for each wrong answer, not {given}")
         if _agree(answer, value):
             raise AuthorError(f"question() has a wrong answer that is right: {value!r:.60}: {mistake!r:.60}")
         mistakes.append((sentence, float(value)))
     if _recorder is not None:
-        mistaken = tuple(mistakes)
-        piece = Piece(
-            "question", 0, 0, 0, asked, helped, unit=unit, why=because, within=float(within), wrong=mistaken
-        )  # fmt: skip
+        piece = Piece("question", 0, 0, 0, asked, helped, unit=unit, why=because,
+                      within=float(within), wrong=tuple(mistakes))  # fmt: skip
         _recorder.question(piece, answer)
     else:
         print(f"Question: {asked}\nAnswer: {_bounded_repr(answer)}{f' {unit}' if unit else ''}")
@@ -226,9 +222,8 @@ def explore(  # noqa: PLR0913  (all but the first by name)
     if not _text("explore", alt).strip():
         raise AuthorError("explore() needs an alt text: say what the picture shows, in a sentence")
     title, task, insight = (_text("explore", text) for text in (caption, do, see))
-    if (script := _module(Path(sys._getframe(1).f_code.co_filename).parent, module)) and not hasattr(
-        still, "savefig"
-    ):
+    script = _module(Path(sys._getframe(1).f_code.co_filename).parent, module)
+    if script and not hasattr(still, "savefig"):
         raise AuthorError(
             f"explore() shows a figure where no script draws, and this is {type(still).__name__}\n"
             "give it the Matplotlib figure of its first point: still=fig"
@@ -266,19 +261,16 @@ def _module(folder: Path, module: str) -> str:
         script = (folder / module).read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or "it is no text in UTF-8"
-        raise AuthorError(
-            f"explore() cannot read {module!r}: {why}\n"
-            "its path goes from the folder that this lecture's file is in"
-        ) from None
+        way_out = "its path goes from the folder that this lecture's file is in"
+        raise AuthorError(f"explore() cannot read {module!r}: {why}\n{way_out}") from None
     if len(script.encode()) > SCRIPT:
         raise AuthorError(
             f"explore() takes up to {SCRIPT:,} bytes of a script; {module!r} has {len(script.encode()):,}\n"
             "compute less in it, and take more from the function"
         )
     if "litbookPicture" not in script:
-        raise AuthorError(
-            f"explore() finds no picture in {module!r}: let it say `window.litbookPicture = {{ draw() … }}`"
-        )
+        way_out = "let it say `window.litbookPicture = { draw() … }`"
+        raise AuthorError(f"explore() finds no picture in {module!r}: {way_out}")
     return script
 
 
@@ -338,9 +330,8 @@ def _embedded(
     if not re.match(beginnings[kind], content, re.DOTALL):
         kinds = (name for name, begins in beginnings.items() if re.match(begins, content, re.DOTALL))
         holds = next(kinds, f"no {what} that {word}() knows")
-        raise AuthorError(
-            f"{word}() finds no {kind} in {str(path)!r}: it holds {holds}\nsave it anew, or rename it"
-        )
+        what = f"{word}() finds no {kind} in {str(path)!r}: it holds {holds}"
+        raise AuthorError(f"{what}\nsave it anew, or rename it")
     return f"data:{word}/{kind};base64,{base64.b64encode(content).decode()}"
 
 
@@ -499,12 +490,8 @@ def hand(kind: PieceKind, text: str, data: str = "", alt: str = "", width: int =
     if _recorder is not None:
         _recorder.piece(Piece(kind, 0, 0, 0, text, data, alt, width=width, track=track))
     else:
-        forms = {
-            "note": text,
-            "misbelief": f"Commonly said: {text}\nRun: {data}",
-            "link": f"[{text}] {data}",
-            "speaker": f"[speaker note] {text}",
-        }
+        forms = {"note": text, "misbelief": f"Commonly said: {text}\nRun: {data}"}
+        forms |= {"link": f"[{text}] {data}", "speaker": f"[speaker note] {text}"}
         print(forms.get(kind, f"[{kind}: {text or alt}]") + "\n")
 
 

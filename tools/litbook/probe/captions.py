@@ -32,9 +32,8 @@ def names_in(asked: ast.AST | None, frame: FrameType, told: Container[str] = ())
     """The data that a failing assert names, but for what is `told`, a line each: `x is tensor([1, 2])`."""
     nodes = list(ast.walk(asked)) if asked is not None else []
     names = sorted((n for n in nodes if isinstance(n, ast.Name)), key=lambda n: (n.lineno, n.col_offset))
-    bound = {n.id for n in names if isinstance(n.ctx, ast.Store)} | {
-        n.arg for n in nodes if isinstance(n, ast.arg)
-    }
+    bound = {n.arg for n in nodes if isinstance(n, ast.arg)}
+    bound |= {n.id for n in names if isinstance(n.ctx, ast.Store)}
     here, around, values = frame.f_locals, frame.f_globals, dict[str, object]()
     for name in (name.id for name in names if name.id not in bound and name.id not in told):
         if name in here or name in around:

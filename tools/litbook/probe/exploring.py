@@ -28,6 +28,7 @@ Given = TypeVar("Given", bound=Mapping[str, object] | Sequence[object] | int | f
 MOST_SLIDERS, MOST_NAMES = 2, 6
 MOST_MOVED = 8  # sliders of a picture that a script draws
 WHY = 80  # characters of the reason why a point has no value
+_json = json.JSONEncoder(separators=(",", ":")).encode
 EXAMPLE = 'over={"batch": [1, 2, 4, 8]}'
 
 
@@ -63,7 +64,7 @@ def explored(
             )
     points = (*(result.why or (*map(number, result.kept.values()),) for result in asked.results),)
     grid = Grid(kind, asked.sliders, asked.start, (*central,), points, unit, _limit(limit))
-    _bound(grid, "round what the function gives")
+    _bounded(grid, "round what the function gives")
     return grid, asked.given()
 
 
@@ -79,11 +80,11 @@ def live(
     It is asked at all places, or at `SAMPLED` of them that are drawn by lot, the same ones in every run.
     Raises `AuthorError` for all that `litbook.explore` refuses.
     """
-    asked = _asked(function, over, at, MOST_MOVED, _json)
+    asked = _asked(function, over, at, MOST_MOVED, lambda value: _Result(value, _json(_plain(value))))
     points = (
         *((one, result.kept, result.why) for one, result in zip(asked.ats, asked.results, strict=True)),
     )
-    _bound(points, "let the function give less")
+    _bounded(points, "let the function give less")
     return Live(still, script, asked.sliders, asked.start, points), asked.given()
 
 
@@ -161,7 +162,7 @@ def _asked(
     return _Asked(sliders, start, ats, places, results)
 
 
-def _bound(points: object, less: str) -> None:
+def _bounded(points: object, less: str) -> None:
     """Raises `AuthorError` for more of a picture than a record keeps."""
     size = len(msgspec.json.encode(points))
     if size > GRID:
@@ -169,11 +170,6 @@ def _bound(points: object, less: str) -> None:
             f"explore() keeps up to {GRID:,} bytes of a grid; this one has {size:,}\n"
             f"give its sliders fewer places, or {less}"
         )
-
-
-def _json(value: Any) -> _Result:
-    """What a script draws, as JSON."""
-    return _Result(value, json.dumps(_plain(value), separators=(",", ":")))
 
 
 def _plain(value: Any) -> Any:
@@ -188,10 +184,8 @@ def _plain(value: Any) -> Any:
         return [*map(_plain, value)]
     if hasattr(value, "tolist"):  # a tensor, an array
         return _plain(value.tolist())
-    raise AuthorError(
-        "explore() takes a function that gives numbers, texts, lists and dictionaries of them, not "
-        + type(value).__name__
-    )
+    forms = "numbers, texts, lists and dictionaries of them"
+    raise AuthorError(f"explore() takes a function that gives {forms}, not {type(value).__name__}")
 
 
 def _sliders(over: Mapping[str, Sequence[Place]], most: int) -> Iterator[Slider]:
@@ -204,17 +198,15 @@ def _sliders(over: Mapping[str, Sequence[Place]], most: int) -> Iterator[Slider]
             continue
         places = [*given] if isinstance(given, Sequence) and not isinstance(given, str) else []
         if not places:
-            raise AuthorError(
-                f"explore() needs a list of places for {name!r}, {EXAMPLE}, not {_brief(given)}"
-            )
+            what = f"explore() needs a list of places for {name!r}, {EXAMPLE}, not {_brief(given)}"
+            raise AuthorError(what)
         texts = [isinstance(place, str) for place in places]
         numbers = [place for place in places if isinstance(place, int | float) and type(place) is not bool]
         # NaN and infinity compare as false.
         plain = sum(texts) + sum(abs(place) <= 2**53 for place in numbers) == len(places)
         if not plain or any(texts) != all(texts) or len(set(places)) < len(places):
-            raise AuthorError(
-                f"explore() moves {name!r} over numbers or over texts, each once, not over {_brief(places)}"
-            )
+            what = f"explore() moves {name!r} over numbers or over texts, each once"
+            raise AuthorError(f"{what}, not over {_brief(places)}")
         if not any(texts) and places != sorted(places):
             raise AuthorError(f"explore() moves {name!r} from its smallest place to its largest: sort them")
         yield Slider(str(name), (*places,))
@@ -260,9 +252,8 @@ def _limit(limit: tuple[str, int | float] | None) -> tuple[str, Number] | None:
     match limit:
         case (str(name), int() | float() as most) if not isinstance(most, bool) and 0 < most < math.inf:
             return name, number(most)
-    raise AuthorError(
-        f'explore() takes a limit as a name and a number, limit=("the card", 80e9), not {_brief(limit)}'
-    )
+    form = 'a limit as a name and a number, limit=("the card", 80e9)'
+    raise AuthorError(f"explore() takes {form}, not {_brief(limit)}")
 
 
 def _said(place: Mapping[str, Place]) -> str:

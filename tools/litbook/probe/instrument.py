@@ -40,60 +40,28 @@ import copy
 import secrets
 import types
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Set
 from functools import partial
 from itertools import count, groupby
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from litbook.errors import Problem, UnusableLecture
 from litbook.text import scopes
 from litbook.text.claims import claim_of_assert
 from litbook.text.file import File
-from litbook.text.lecture import Lecture
+from litbook.text.lecture import SECTIONS, Lecture
 from litbook.text.tree import Definition, LoopNode, dotted, own_nodes, parameters, uncollected, unquoted
 
 Placed = ast.stmt | ast.expr | ast.ExceptHandler  # what stands somewhere in a text
 New = TypeVar("New", bound=Placed)
 
 
-class Probes(Protocol):
-    """What instrumented code calls. Every `int` is an index into a list of the `Lecture`."""
-
-    @property
-    def turns(self) -> Mapping[int, Any]:
-        """By loop statement, an object whose `first` says whether its local names are looked at."""
-
-    def step(self, statement: int) -> None: ...
-    def enter(self, function: int, first: int, *arguments: object) -> None: ...
-    def loop(self, statement: int) -> None: ...
-    def turn(self, statement: int, first: int) -> None: ...
-    def local(self, statement: int, name: str, value: object) -> None: ...
-    def watch(self, watch: int, value: object) -> None: ...
-    def clear(self, watch: int) -> None: ...
-    def missed(self, watch: int) -> None: ...
-    def pause(self) -> None: ...
-    def resume(self) -> None: ...
-    def section(self, function: int, call: Any) -> None: ...
-    def claim(self, claim: int) -> int: ...
-    def operand(self, number: int, value: Any) -> Any: ...
-    def verdict(self, stepped: None, claim: int, failed: bool) -> None: ...
-    def holds(self, claim: int, caption: object = None) -> None: ...
-    def fails(self, claim: int, caption: object = None) -> None: ...
-    def axes(self, claim: int, annotation: object, value: object) -> None: ...
-    def unread(self, claim: int) -> None: ...
-    def began(self, statement: int) -> None: ...
-    def false(self, statement: int) -> None: ...
-    def message(self, statement: int, given: Any) -> Any: ...
-    def truth(self, statement: int, part: int, value: Any, named: str) -> Any: ...
-    def looked(self, statement: int, part: int, value: Any, named: str) -> Any: ...
-    def side(self, statement: int, number: int, value: Any) -> Any: ...
-    def tolerance(self, statement: int, value: Any) -> Any: ...
-    def stumbled(self, first: int, last: int) -> None: ...
-    def annotated(self, statement: int, annotation: object) -> None: ...
-
-
+NAMES = (  # of the probes: the table above says what each is called with
+    "step", "enter", "loop", "turn", "local", "watch", "clear", "missed", "pause", "resume", "section",
+    "claim", "operand", "verdict", "holds", "fails", "axes", "unread", "annotated", "began", "false",
+    "message", "truth", "looked", "side", "tolerance", "stumbled",
+)  # fmt: skip
 TOGETHER = 64  # claims that share a `try`: each block takes much to compile, and so do many claims at once
-NAMES = tuple(name for name in vars(Probes) if not name.startswith("_") and name != "turns")
 CAUGHT = ("Exception", "BaseException")
 _CLOSE = {"allclose": 2, "isclose": 2, "approx": 1}  # which arguments are tolerances, beginning with this
 # What holds, or is zero, where it looks at nothing.
@@ -107,8 +75,11 @@ _TOLERANCES = ("atol", "rtol", "abs_tol", "rel_tol", "abs", "rel")
 
 
 @uncollected()
-def instrument_files(lecture: Lecture, probes: Probes, sections: Iterable[int] = ()) -> list[types.CodeType]:
+def instrument_files(lecture: Lecture, probes: Any, sections: Iterable[int] = ()) -> list[types.CodeType]:
     """The module code of every file with `probes` compiled in, for `exec` in a fresh namespace.
+
+    `probes` has a method of each of `NAMES`, and `turns`: by loop statement, an object whose `first` says
+    whether the loop's local names are looked at.
 
     Of a run of some `sections` alone, all that these do not call keep their own code, as untouched ones do.
 
@@ -234,7 +205,11 @@ class _Writer:
             first += 1
         at = body[min(first, len(body) - 1)]
         shown = [] if isinstance(node, ast.ClassDef) else self._watches(node, at)
-        behind = [probe for statement in body[:first] for probe in self._behind(statement)]
+        behind = list[ast.stmt]()  # the probes of what must come first: none can stand before it
+        for statement in body[:first]:
+            if _is_future_import(statement):
+                behind.append(self._probe("step", statement, self.lecture.statement_of[statement]))
+            behind += self._watches(statement, statement)
         block, begins = self._block(body[first:]), -1
         if first < len(body) and not behind and not shown and not self._is_claim(at):
             block, begins = block[1:], self.lecture.statement_of[at]  # one probe for both
@@ -243,13 +218,6 @@ class _Writer:
         names = [_at(at, ast.Name(name, ast.Load())) for _, name in taken]
         enter = self._probe("enter", at, self.lecture.function_of[node], begins, *names)
         return [*body[:first], enter, *behind, *shown, *block]
-
-    def _behind(self, statement: ast.stmt) -> list[ast.stmt]:
-        """The probes of a statement that must come first in its body, so that none can stand before it."""
-        if _is_future_import(statement):
-            step = self._probe("step", statement, self.lecture.statement_of[statement])
-            return [step, *self._watches(statement, statement)]
-        return self._watches(statement, statement)
 
     def _block(self, body: list[ast.stmt]) -> list[ast.stmt]:
         """The statements with their probes. Claims that follow one another share a `try`, which is long."""
@@ -270,22 +238,19 @@ class _Writer:
     def _statement(self, statement: ast.stmt) -> list[ast.stmt]:
         number = self.lecture.statement_of[statement]
         step = [] if self._is_claim(statement) else [self._probe("step", statement, number)]
+        written = self._written(statement, number)
         if statement in self.lecture.stepover and not isinstance(statement, Definition):
-            return [*step, *self._stepped_over(statement)]
-        return [*step, *self._with_watches(statement, self._written(statement, number))]
-
-    def _stepped_over(self, statement: ast.stmt) -> list[ast.stmt]:
-        """Without the recorder, but for the blocks of a compound statement: its header alone is a line."""
-        begun, written = list[ast.stmt](), self._written(statement, self.lecture.statement_of[statement])
-        if _has_block(statement):
-            *begun, new = written  # a loop begins where something still hears of it
-            for part in [new, *getattr(new, "handlers", ()), *getattr(new, "cases", ())]:
-                for name in ("body", "orelse", "finalbody"):
-                    if block := getattr(part, name, None):
-                        setattr(part, name, self._between("resume", "pause", statement, block))
-            written = [new]
-        paused = self._between("pause", "resume", statement, written)
-        return self._with_watches(statement, [*begun, *paused])
+            # Without the recorder, but for the blocks of a compound statement: its header alone is a line.
+            begun = list[ast.stmt]()
+            if _has_block(statement):
+                *begun, new = written  # a loop begins where something still hears of it
+                for part in [new, *getattr(new, "handlers", ()), *getattr(new, "cases", ())]:
+                    for name in ("body", "orelse", "finalbody"):
+                        if block := getattr(part, name, None):
+                            setattr(part, name, self._between("resume", "pause", statement, block))
+                written = [new]
+            written = [*begun, *self._between("pause", "resume", statement, written)]
+        return [*step, *self._with_watches(statement, written)]
 
     def _between(self, before: str, after: str, at: Placed, body: list[ast.stmt]) -> list[ast.stmt]:
         around = ast.Try(body, [], [], [self._probe(after, at)])
@@ -293,8 +258,16 @@ class _Writer:
 
     def _with_watches(self, statement: ast.stmt, written: list[ast.stmt]) -> list[ast.stmt]:
         """A simple statement with what is inspected after it; before it, where it leaves the block."""
+        if self.folding and isinstance(statement, LoopNode):  # what it has touched, if it ran once
+            inside = [statement, *(node for node in own_nodes(statement) if isinstance(node, ast.stmt))]
+            names = dict.fromkeys(
+                name for node in inside for name in self.lecture.touched(node, self.function)
+            )
+            number, pass_ = self.lecture.statement_of[statement], _at(statement, ast.Pass())
+            looks = [self._guarded(statement, self._local(number, name, statement), pass_) for name in names]
+            return [*written, *self._first_turns(statement, looks)]
         if _has_block(statement) and not isinstance(statement, ast.ClassDef):
-            return [*written, *self._after(statement)]  # shown where its block begins
+            return written  # shown where its block begins
         watches = [*self._locals(statement), *self._watches(statement, statement)]
         leaves = isinstance(statement, ast.Return | ast.Raise | ast.Break | ast.Continue)
         return [*watches, *written] if leaves else [*written, *watches]
@@ -304,17 +277,6 @@ class _Writer:
         number = self.lecture.statement_of[statement]
         names = self.lecture.touched(statement, self.function)
         return self._first_turns(statement, [self._local(number, name, statement) for name in names])
-
-    def _after(self, loop: ast.stmt) -> list[ast.stmt]:
-        """The same for all that a loop has touched, which may not have run once."""
-        if not (self.folding and isinstance(loop, LoopNode)):
-            return []
-        inside = [loop, *(node for node in own_nodes(loop) if isinstance(node, ast.stmt))]
-        names = dict.fromkeys(name for node in inside for name in self.lecture.touched(node, self.function))
-        number = self.lecture.statement_of[loop]
-        pass_ = _at(loop, ast.Pass())
-        looks = (self._guarded(loop, self._local(number, name, loop), pass_) for name in names)
-        return self._first_turns(loop, [*looks])
 
     def _local(self, number: int, name: str, at: ast.stmt) -> ast.stmt:
         text, value = ast.Constant(name), ast.Name(name, ast.Load())
@@ -327,19 +289,18 @@ class _Writer:
         turns = _at(at, ast.Constant(self.keys[f"turns {self.loop}"]))
         return [_at(at, ast.If(_at(at, ast.Attribute(turns, "first", ast.Load())), probes, []))]
 
-    def _watches(self, anchor: ast.AST, at: Placed | None) -> list[ast.stmt]:
-        if at is None:
-            return []
-        return [self._watch(number, at) for number in self.lecture.watches_of.get(anchor, [])]
-
-    def _watch(self, number: int, at: Placed) -> ast.stmt:
-        watch = self.lecture.watches[number]
-        if watch.kind == "clear":
-            return self._probe("clear", at, number)
-        for node in ast.walk(watch.node):  # it stands in a comment, and is part of no tree
-            ast.copy_location(node, at)
-        probe = self._probe("watch", at, number, watch.node)
-        return self._guarded(at, probe, self._probe("missed", at, number))
+    def _watches(self, anchor: ast.AST, at: Placed) -> list[ast.stmt]:
+        probes = list[ast.stmt]()
+        for number in self.lecture.watches_of.get(anchor, ()):
+            watch = self.lecture.watches[number]
+            if watch.kind == "clear":
+                probes.append(self._probe("clear", at, number))
+                continue
+            for node in ast.walk(watch.node):  # it stands in a comment, and is part of no tree
+                ast.copy_location(node, at)
+            probe = self._probe("watch", at, number, watch.node)
+            probes.append(self._guarded(at, probe, self._probe("missed", at, number)))
+        return probes
 
     # -- statements
 
@@ -349,9 +310,18 @@ class _Writer:
         if isinstance(statement, ast.Assert):
             return self._claim(statement, claim) if claim is not None else [self._assert(statement)]
         if isinstance(statement, ast.AnnAssign) and claim is not None:
-            return [statement, self._axes(statement, claim)]
-        if isinstance(statement, ast.AnnAssign) and self._may_promise(statement, number):
-            promise = self._probe("annotated", statement, number, unquoted(statement.annotation))
+            value = _at(statement, ast.Name(dotted(statement.target), ast.Load()))
+            probe = self._probe("axes", statement, claim, unquoted(statement.annotation), value)
+            return [statement, self._guarded(statement, probe, self._probe("unread", statement, claim))]
+        if isinstance(statement, ast.AnnAssign):
+            # One of a section may mean one of axes by another name; a call is not tried for it.
+            kind = self.lecture.functions[self.lecture.statements[number].function].kind
+            empty = isinstance(statement.value, ast.Constant) and statement.value.value is None
+            meant = unquoted(statement.annotation)
+            plain = dotted(meant) in vars(builtins) or any(isinstance(n, ast.Call) for n in ast.walk(meant))
+            if kind not in SECTIONS or empty or plain:
+                return [statement]
+            promise = self._probe("annotated", statement, number, meant)
             return [statement, self._guarded(statement, promise, _at(statement, ast.Pass()))]
         if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call) and target is not None:
             return [self._probe("section", statement, target, statement.value.func)]
@@ -360,18 +330,6 @@ class _Writer:
         if isinstance(statement, LoopNode):
             return self._looped(statement, number)
         return [self._compound(statement)]
-
-    def _may_promise(self, node: ast.AnnAssign, number: int) -> bool:
-        """Whether a section's annotation may mean one of axes by another name; a call is not tried for it."""
-        kind = self.lecture.functions[self.lecture.statements[number].function].kind
-        empty = isinstance(node.value, ast.Constant) and node.value.value is None
-        annotation = unquoted(node.annotation)
-        return (
-            kind in ("main", "part", "section")
-            and not empty
-            and dotted(annotation) not in vars(builtins)
-            and not any(isinstance(node, ast.Call) for node in ast.walk(annotation))
-        )
 
     def _definition(self, node: Definition) -> ast.stmt:
         if node in self.untouched:
@@ -418,17 +376,12 @@ class _Writer:
         if getattr(new, "body", None):
             new.body = [*self._locals(node), *self._watches(node, node), *new.body]
         for name in ("handlers", "cases"):
-            if parts := getattr(node, name, None):
-                shown = node if name == "cases" else None  # `match` has no block of its own
-                setattr(new, name, [self._part(part, shown) for part in parts])
+            if parts := [*map(copy.copy, getattr(node, name, ()))]:
+                setattr(new, name, parts)
+                for part, old in zip(parts, getattr(node, name), strict=True):
+                    above = self._watches(node, node) if name == "cases" else []  # it has no block of its own
+                    part.body = [*above, *self._watches(old, old.body[0]), *self._block(old.body)]
         return new  # type: ignore[no-any-return]
-
-    def _part(self, part: Any, whole: ast.stmt | None) -> Any:
-        """An `except` or a `case`; `whole` is the statement whose watches are shown in each of its parts."""
-        new = copy.copy(part)
-        above = self._watches(whole, whole) if whole is not None else []
-        new.body = [*above, *self._watches(part, part.body[0]), *self._block(part.body)]
-        return new
 
     # -- claims
 
@@ -446,7 +399,10 @@ class _Writer:
         if caption is None and not isinstance(asked, ast.BoolOp) and not chained:
             failed = _at(node.test, ast.UnaryOp(ast.Not(), test))  # where a truth that raises is looked for
             return [_at(node, ast.Expr(self._call("verdict", node, step, claim, failed)))]
-        holds, fails = (self._verdict(name, node, number, caption) for name in ("holds", "fails"))
+        holds, fails = (self._probe(name, node, number) for name in ("holds", "fails"))
+        if caption is not None:  # whose computing may raise
+            holds = self._guarded(node, self._probe("holds", node, number, caption), holds)
+            fails = self._guarded(node, self._probe("fails", node, number, caption), fails)
         judged = _at(node, ast.If(test, [holds], [fails]))
         return [_at(node, ast.Expr(step)), _at(node, ast.Expr(claim)), judged]
 
@@ -485,12 +441,6 @@ class _Writer:
                 setattr(new, name, sworn)
         return new
 
-    def _verdict(self, name: str, node: ast.Assert, number: int, caption: ast.expr | None) -> ast.stmt:
-        plain = self._probe(name, node, number)
-        if caption is None:
-            return plain
-        return self._guarded(node, self._probe(name, node, number, caption), plain)
-
     def _test(self, node: ast.Assert, operands: Iterable[ast.expr], claim: int | None) -> ast.expr:
         """The test of an assert, in which its operands hand their values over, and so do all tolerances.
 
@@ -498,15 +448,10 @@ class _Writer:
         """
         statement, test, copies = self.lecture.statement_of[node], node.test, dict[int, Any]()
         # Calls that may hold of everything: they have a tolerance, or look at many things.
-        calls = [
-            call
-            for call in ast.walk(test)
-            if isinstance(call, ast.Call)
-            and (
-                _named(call.func) in (*_LOOKING, *_CLOSE)
-                or any(keyword.arg in _TOLERANCES for keyword in call.keywords)
-            )
-        ]
+        calls = list[ast.Call]()
+        for call in (node for node in ast.walk(test) if isinstance(node, ast.Call)):
+            tolerates = any(keyword.arg in _TOLERANCES for keyword in call.keywords)
+            calls += [call] if tolerates or _named(call.func) in (*_LOOKING, *_CLOSE) else []
         if calls:
             test = copy.deepcopy(test, copies)
         for call in (copies[id(call)] for call in calls):
@@ -594,12 +539,6 @@ class _Writer:
                 if isinstance(meant, ast.FunctionDef) and name not in local:
                     return _returned(meant) or _named(node)
         return _named(node)
-
-    def _axes(self, node: ast.AnnAssign, number: int) -> ast.stmt:
-        assert isinstance(node.target, ast.Name)
-        value = _at(node, ast.Name(node.target.id, ast.Load()))
-        probe = self._probe("axes", node, number, unquoted(node.annotation), value)
-        return self._guarded(node, probe, self._probe("unread", node, number))
 
 
 def _named(node: ast.expr) -> str:

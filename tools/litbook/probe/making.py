@@ -13,6 +13,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Literal
 
 from msgspec.structs import replace
 
@@ -123,10 +124,8 @@ class Making:
                     caller = self._frame_of(log, parent)
                     line = self.numbering.line(self.functions[parent], line)
                 names = self.numbering.parameters.get(function, [])
-                arguments = tuple(
-                    (name, self._kept.keep(as_snapshot(value)))
-                    for name, value in zip(names, values, strict=True)
-                )
+                shots = (self._kept.keep(as_snapshot(value)) for value in values)
+                arguments = tuple(zip(names, shots, strict=True))
                 self._frame_at[number] = len(self._frames)
                 line = 0 if caller is None else line
                 self._frames.append(model.Frame(self._number_of(function), caller, line, arguments))
@@ -262,17 +261,16 @@ class Making:
             number, statement = state.base // numbering.scale, self.lecture.statements[state.statement]
             kept = *range(min(FIRST, state.count)), *range(max(FIRST, state.count - LAST), state.count)
             line = numbering.line(statement.function, statement.first)
-            frame, kind = self._frame_at[number], numbering.loop(state.statement)
-            loops.append(model.Loop(frame, line, state.count, kept, kind))
+            is_while = isinstance(numbering.node_of[state.statement], ast.While)
+            kind: Literal["for", "while"] = "while" if is_while else "for"
+            loops.append(model.Loop(self._frame_at[number], line, state.count, kept, kind))
             for watch, thinned in state.series.items() if state.count > 1 else ():
                 asked = self.lecture.watches[watch]
                 line = numbering.line(self.functions[number], asked.line)
                 values = (model.number(v) if not isinstance(v, str) else v for v in thinned.values)
                 series.append(model.Series(place, line, asked.text, tuple(thinned.at), tuple(values)))
-        claims = [
-            claim_of(numbering, number, self.judged.get(number), missing, self._kept.keep)
-            for number in numbering.claims.get(self.function, ())
-        ]
+        numbers, keep = numbering.claims.get(self.function, ()), self._kept.keep
+        claims = [claim_of(numbering, number, self.judged.get(number), missing, keep) for number in numbers]
         entered, digests = dict(enumerate(self.called, 1)), numbering.digests[numbering.keys[self.function]]
         if any(not frame.called for frame in self._frames):
             entered = {0: self.function, **entered}

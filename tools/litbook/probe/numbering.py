@@ -10,7 +10,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Container, Mapping
 from functools import cached_property
-from typing import Literal
 
 from litbook.record import model
 from litbook.text import depends
@@ -40,11 +39,8 @@ class Numbering:
         self.claims: dict[int, list[int]] = {}  # function -> its claims
         for number, claim in enumerate(lecture.claims):
             self.claims.setdefault(lecture.statements[claim.statement].function, []).append(number)
-        self.parameters = {
-            number: [shown for shown, _ in parameters(node)]
-            for number, node in lecture.node_of.items()
-            if isinstance(node, FunctionNode)
-        }
+        functions = ((i, node) for i, node in lecture.node_of.items() if isinstance(node, FunctionNode))
+        self.parameters = {i: [shown for shown, _ in parameters(node)] for i, node in functions}
         # For every watch, the innermost loop around it in its own function, or -1; and that function.
         loops, owners = [-1] * len(lecture.watches), [0] * len(lecture.watches)
         self.loop_around: dict[int, int] = {}  # the same of every loop statement
@@ -132,10 +128,6 @@ class Numbering:
                 )
             )
         return tuple(made)
-
-    def loop(self, statement: int) -> Literal["for", "while"]:
-        """The kind of a loop, by the number of its statement."""
-        return "while" if isinstance(self.node_of[statement], ast.While) else "for"
 
     def touched(self, statement: int) -> tuple[str, ...]:
         """The local names that a statement touches, each of which has a probe of its own."""

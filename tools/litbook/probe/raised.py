@@ -34,14 +34,9 @@ def text_of(error: BaseException | None) -> str:
 REQUIREMENTS = "requirements.txt"  # of a book, beside its mkdocs.yml
 # Packages that are called otherwise than what one imports of them.
 PACKAGES = {
-    "bs4": "beautifulsoup4",
-    "cv2": "opencv-python",
-    "dateutil": "python-dateutil",
-    "PIL": "pillow",
-    "skimage": "scikit-image",
-    "sklearn": "scikit-learn",
-    "yaml": "pyyaml",
-}
+    "bs4": "beautifulsoup4", "cv2": "opencv-python", "dateutil": "python-dateutil", "PIL": "pillow",
+    "skimage": "scikit-image", "sklearn": "scikit-learn", "yaml": "pyyaml",
+}  # fmt: skip
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]*")
 _AMBIGUOUS = re.compile(r"RuntimeError: Boolean value of Tensor with more than one value is ambiguous")
 _ENGINE = Path(__file__).resolve().parents[1]
@@ -168,10 +163,8 @@ def _beside(lecture: Lecture, file: str) -> str:
         inside = Path(file).relative_to(_folder(lecture))
     except ValueError:
         return ""
-    other = (
-        INSTALLED.isdisjoint(inside.parts) and _ENGINE not in Path(file).parents and file != first.filename
-    )
-    return (shown / inside).as_posix() if other else ""
+    ours = _ENGINE in Path(file).parents or file == first.filename
+    return (shown / inside).as_posix() if not ours and INSTALLED.isdisjoint(inside.parts) else ""
 
 
 def _folder(lecture: Lecture) -> Path:

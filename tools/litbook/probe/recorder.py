@@ -1,6 +1,6 @@
 """The recorder: a running lecture's sections, values, words and errors, and the record made of them all.
 
-In go the calls that instrumented code makes (`instrument.Probes`); out comes a `model.Record`. The probes
+In go the calls that instrumented code makes (see `instrument`); out comes a `model.Record`. The probes
 that run on every line stand in `probes`, the judging of claims in `verdicts`, the making of a section's entry
 in `making`.
 
@@ -43,7 +43,7 @@ from litbook.text.lecture import Lecture
 
 
 class Recorder(Judge):
-    """The probes of `instrument.Probes`, and everything they saw. One per run."""
+    """The probes of `instrument`, and everything they saw. One per run."""
 
     def __init__(self, lecture: Lecture, listener: Listener | None = None) -> None:
         self.lecture, self.listener = lecture, listener

@@ -31,10 +31,8 @@ _KINDS: tuple[tuple[type | tuple[type, ...], str], ...] = (
     ((type(...), type(NotImplemented)), "a placeholder"),
 )
 _ALWAYS = ("a mock", "a placeholder", TUPLE, UNAWAITED)  # wherever they come from, nobody meant them
-_MADE_BY = {
-    "CompletedProcess": "run()",
-    "Pattern": "compile()",
-}  # what makes one, where that is not called like its type
+# What makes one, where that is not called like its type.
+_MADE_BY = {"CompletedProcess": "run()", "Pattern": "compile()"}
 _NAMES = {"__await__": UNAWAITED, "__next__": TAKEN, "__anext__": TAKEN}
 # What Python and the probes of a function put around its statements, whatever these do.
 _PROBING = {

@@ -16,27 +16,19 @@ from typing import Any
 from litbook.probe.asserts import Asserts
 from litbook.probe.axes import axis_names, mismatch, remember
 from litbook.probe.captions import caption_of, names_in
-from litbook.probe.events import Log
 from litbook.probe.making import Judged, Kept, Making, claim_of
-from litbook.probe.numbering import Numbering
 from litbook.probe.raised import text_of
-from litbook.probe.recording import Listener
+from litbook.probe.recording import Recording
 from litbook.record import model
 from litbook.snapshot.snapshot import snapshot
-from litbook.text.lecture import Lecture
 from litbook.text.words import later
 
 _RAISED = object()  # stands for a caption that could not be computed
 
 
-class Judge:
-    """The part of a recorder that judges claims. `log` is of the section that runs."""
+class Judge(Recording):
+    """The part of a recorder that judges claims."""
 
-    lecture: Lecture
-    numbering: Numbering
-    listener: Listener | None
-    log: Log
-    active: dict[int, int]  # id of a live frame object -> base of its frame
     asserts: Asserts
     open_claims: list[tuple[int, dict[int, object]]]
 

@@ -16,13 +16,13 @@ import itertools
 import json
 import math
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from litbook.errors import Place, RecordError
 from litbook.record import model
-from litbook.record.model import Section, grouped
+from litbook.record.model import Item, Key, Section, grouped
 from litbook.record.ranks import names, ranks_of
 
 # How far apart two floats may be, relative to the larger one. Sums run in another order on another CPU, with
@@ -201,9 +201,10 @@ def _shower(section: Section, frame: int) -> str:
     return section.calls[number - 1] if number else ""
 
 
-def _pieces(section: Section, kind: model.PieceKind) -> dict[str, list[model.Piece]]:
-    """Pieces of a kind by their text."""
-    return grouped((piece for piece in section.pieces if piece.kind == kind), lambda piece: piece.text)
+def _matched(now: dict[Key, list[Item]], was: dict[Key, list[Item]]) -> Iterator[tuple[Key, Item, Item]]:
+    """What stands under one key in both, in its order."""
+    for key, several in now.items():
+        yield from ((key, one, before) for one, before in zip(several, was.get(key, []), strict=False))
 
 
 class _Pair:
@@ -238,8 +239,7 @@ class _Pair:
         runs = _runs(self.now)
         self.compare_values(runs, _runs(self.was))
         self.compare_series(runs.keys())
-        self.compare_answers()
-        self.compare_grids()
+        self.compare_pieces()
         self.compare_claims()
         return sorted(self.differences, key=lambda change: change.place.line)
 
@@ -296,86 +296,68 @@ class _Pair:
 
     def compare_series(self, inspected: Collection[Shown]) -> None:
         """Numbers watched over a loop, unless they are measured, where both kept the same turns."""
-        several, earlier = _series(self.now), _series(self.was)
-        pairs = (
-            (series, before)
-            for shown, here in several.items()
-            if shown in inspected
-            for series, before in zip(here, earlier.get(shown, []), strict=False)
-            if series.at == before.at
-        )
-        for series, before in pairs:
+        for shown, series, before in _matched(_series(self.now), _series(self.was)):
+            if shown not in inspected or series.at != before.at:
+                continue
             held = (  # a number may come out of a tensor: what that keeps of it says how close it can be
                 _format(self.now.snapshots[value.value])
                 for value in self.now.values
                 if (value.loop, value.text) == (series.loop, series.text) and value.value is not None
             )
-            name = next(held, "float")
-            self.values += len(series.at)
-            changes = [
-                Change(f"turn {turn}", _text(a), _text(b), by)
-                for turn, a, b in zip(series.at, before.values, series.values, strict=False)
-                if (by := apart(a, b, name)) is not None
-            ]
+            rows = zip((f"turn {turn}" for turn in series.at), before.values, series.values, strict=False)
             told = [change for d in self.differences if d.what == series.text for change in d.changes]
-            frame = self.now.loops[series.loop].frame
-            changes = [change for change in changes if change not in told]
-            self.add("value", frame, series.line, series.text, changes)
+            changes = [change for change in _apart(rows, next(held, "float")) if change not in told]
+            self.values += len(series.at)
+            self.add("value", self.now.loops[series.loop].frame, series.line, series.text, changes)
 
-    def compare_answers(self) -> None:
-        """What the machine answers to a question of the author's."""
-        questions, earlier = _pieces(self.now, "question"), _pieces(self.was, "question")
-        for text, several in questions.items():
-            for question, before in zip(several, earlier.get(text, []), strict=False):
-                if question.answer is not None and before.answer is not None:
-                    self.values += 1
-                    changes = self.changes(before.answer, question.answer)
-                    self.add("value", None, question.line, "the answer to a question", changes)
+    def compare_pieces(self) -> None:
+        """What the machine answers to a question of the author's, and what readers explore."""
+        pieces, earlier = (
+            grouped(s.pieces, lambda piece: (piece.kind, piece.text)) for s in (self.now, self.was)
+        )
+        for _, piece, before in _matched(pieces, earlier):
+            if piece.answer is not None and before.answer is not None:
+                self.values += 1
+                changes = self.changes(before.answer, piece.answer)
+                self.add("value", None, piece.line, "the answer to a question", changes)
+            if piece.grid is not None and before.grid is not None:
+                self.compare_grid(piece.line, piece.grid, before.grid)
+            if piece.live is not None and before.live is not None:
+                self.compare_live(piece.line, piece.live, before.live)
 
-    def compare_grids(self) -> None:
-        """What readers explore, point by point, where both have the same sliders and names."""
-        pictures, earlier = _pieces(self.now, "explore"), _pieces(self.was, "explore")
-        for caption, several in pictures.items():
-            for picture, before in zip(several, earlier.get(caption, []), strict=False):
-                if picture.live is not None and before.live is not None:
-                    self.compare_live(picture.line, picture.live, before.live)
-                now, was = picture.grid, before.grid
-                if now is None or was is None:
-                    continue
-                if (now.sliders, now.names) != (was.sliders, was.names):
-                    changes = [
-                        Change("", *(_bounded(str((grid.sliders, grid.names))) for grid in (was, now)))
-                    ]
-                    self.add("value", None, picture.line, "the sliders of what is explored", changes)
-                    continue
-                self.values += len(now.points)
-                for place, there, here in zip(now.places(), was.points, now.points, strict=True):
-                    if isinstance(there, str) or isinstance(here, str):
-                        changes = [Change(place, str(there), str(here))] if there != here else []
-                    else:
-                        changes = [
-                            Change(f"{place} {name}".strip(), _text(a), _text(b), by)
-                            for name, a, b in zip(now.names, there, here, strict=True)
-                            if (by := apart(a, b, "float")) is not None
-                        ]
-                    self.add("value", None, picture.line, "what is explored", changes)
+    def compare_grid(self, line: int, now: model.Grid, was: model.Grid) -> None:
+        """What a function gave, point by point, where both have the same sliders and names."""
+        moved, earlier = ((grid.sliders, grid.names) for grid in (now, was))
+        if self.moves(line, earlier, moved, earlier == moved):
+            return
+        self.values += len(now.points)
+        for place, there, here in zip(now.places(), was.points, now.points, strict=True):
+            if isinstance(there, str) or isinstance(here, str):
+                changes = [Change(place, str(there), str(here))] if there != here else []
+            else:
+                names = (f"{place} {name}".strip() for name in now.names)
+                changes = _apart(zip(names, there, here, strict=True), "float")
+            self.add("value", None, line, "what is explored", changes)
 
     def compare_live(self, line: int, now: model.Live, was: model.Live) -> None:
         """What a picture's script is held to, point by point, where both have the same points."""
         moved, earlier = ((one.sliders, [at for at, *_ in one.points]) for one in (now, was))
-        if moved != earlier:
-            changes = [Change("", _bounded(str(was.sliders)), _bounded(str(now.sliders)))]
-            self.add("value", None, line, "the sliders of what is explored", changes)
+        if self.moves(line, was.sliders, now.sliders, earlier == moved):
             return
         self.values += len(now.points)
-        for place, (_, there, before), (_, here, why) in zip(
-            now.places(), was.points, now.points, strict=True
-        ):
-            if before != why or (
-                here != there and not _alike(json.loads(there or "0"), json.loads(here or "0"))
-            ):
+        both = zip(now.places(), was.points, now.points, strict=True)
+        for place, (_, there, before), (_, here, why) in both:
+            alike = here == there or _alike(json.loads(there or "0"), json.loads(here or "0"))
+            if before != why or not alike:
                 change = Change(place, _bounded(before or there), _bounded(why or here))
                 self.add("value", None, line, "what is explored", [change])
+
+    def moves(self, line: int, was: object, now: object, same: bool) -> bool:
+        """Whether what readers explore has other sliders, which is one difference."""
+        if not same:
+            change = Change("", _bounded(str(was)), _bounded(str(now)))
+            self.add("value", None, line, "the sliders of what is explored", [change])
+        return not same
 
     def compare_claims(self) -> None:
         """Verdicts, and both sides of every comparison where the claim mentions nothing measured."""
@@ -420,8 +402,7 @@ def changes(was: model.Snapshot, now: model.Snapshot, at: str = "") -> list[Chan
                 a, b = was.text, now.text
             if a is None or b is None:
                 return [] if was.type.startswith("datetime.") else _text_changes(was.text, now.text, at)
-            by = apart(a, b, name)
-            return [] if by is None else [Change(at, _text(a), _text(b), by)]
+            return _apart([(at, a, b)], name)
         case model.Sequence(), model.Sequence():
             if was.length != now.length:
                 return [_change(f"{at}.length", was.length, now.length)]
@@ -480,14 +461,11 @@ def _tensor_changes(was: model.Tensor, now: model.Tensor, at: str) -> list[Chang
                 changes.append(Change(f"{at}.{name}", _text(a), _text(b), by))
 
     if was.corner == now.corner and len(was.values) == len(now.values):
-        # indices of the elements, row by row: `[0, 0]`, `[0, 1]` ...
+        # Where each element stands, row by row: `[0, 0]`, `[0, 1]` ...
         shape = now.corner or now.shape
         indices = itertools.product(*map(range, shape))
-        for a, b, index in zip(was.values, now.values, indices, strict=False):
-            by = apart(a, b, was.dtype, largest)
-            if by is not None:
-                place = f"[{', '.join(map(str, index))}]" if shape else ""
-                changes.append(Change(f"{at}{place}", _text(a), _text(b), by))
+        places = (f"{at}[{', '.join(map(str, index))}]" if shape else at for index in indices)
+        changes += _apart(zip(places, was.values, now.values, strict=False), was.dtype, largest)
     elif was.values or now.values:
         changes.append(Change(f"{at} values kept", f"{len(was.values):,}", f"{len(now.values):,}"))
     return changes
@@ -518,6 +496,14 @@ def apart(was: model.Number, now: model.Number, name: str, largest: float = 0.0)
     if gap <= tolerance * max(bigger, NOISE * largest):
         return None
     return f"{_relative(f'{gap:.3g}', a, b)}; {name} may differ by {tolerance:.2g} of it"
+
+
+def _apart(
+    rows: Iterable[tuple[str, model.Number, model.Number]], name: str, largest: float = 0.0
+) -> list[Change]:
+    """The numbers that differ, of rows that say where each stands, what it was and what it is."""
+    several = ((at, a, b, apart(a, b, name, largest)) for at, a, b in rows)
+    return [Change(at, _text(a), _text(b), by) for at, a, b, by in several if by is not None]
 
 
 def _alike(was: object, now: object) -> bool:

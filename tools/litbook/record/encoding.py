@@ -184,7 +184,7 @@ def _fits(explored: Grid | Live | None) -> bool:
         rows = all(isinstance(point, str) or len(point) == len(explored.names) for point in explored.points)
         complete = rows and len(explored.points) == math.prod(sizes)
     within = all(
-        len(at) == len(sizes) and all(0 <= i < n for i, n in zip(at, sizes, strict=True)) for at in ats
+        len(at) == len(sizes) and all(i in range(n) for i, n in zip(at, sizes, strict=True)) for at in ats
     )
     return bool(sizes) and complete and within
 
@@ -209,10 +209,8 @@ def _references(record: Record, section: Section) -> Iterator[Reference]:
         yield "loop", series.loop, loops
     steps = max(1, len(section.steps))  # what came before the first step carries the number 0
     for piece in section.pieces:
-        yield from (
-            ("frame", None if piece.frame == -1 else piece.frame, frames),
-            ("step", piece.step, steps),
-        )
+        yield "frame", None if piece.frame == -1 else piece.frame, frames
+        yield "step", piece.step, steps
         yield "snapshot", piece.answer, snapshots
     for value in section.values:
         yield from (("frame", value.frame, frames), ("step", value.step, steps))

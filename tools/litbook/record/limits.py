@@ -9,9 +9,8 @@ from __future__ import annotations
 # ---------------------------------------------------------------------------- what happened
 
 FIRST, LAST = 3, 2  # iterations of a loop that are kept, from its start and its end (the probes know the 2)
-CALLS = (
-    5  # calls of one function from one line that are kept, in one frame and one iteration; also of a section
-)
+# Calls of one function from one line that are kept, in one frame and one iteration; also of a section.
+CALLS = 5
 STEPS = 5_000  # steps kept of one call of a section, then only counted
 GLIMPSES = 64  # calls of one function whose arguments are looked at; of later ones what is immediate is kept
 SPARK = 48  # points kept of a watched number

@@ -333,9 +333,8 @@ class Piece(Part, frozen=True):
     frame: int  # -1: a question of a section that did not run, and whose answer needs nothing of it
     line: int
     text: str  # prose, question, caption, link text or output
-    data: str = (
-        ""  # SVG of a figure, target of a link, "run" of a misbelief, hint or what to try, data URI of a file
-    )
+    # SVG of a figure, target of a link, "run" of a misbelief, hint or what to try, data URI of a file
+    data: str = ""
     alt: str = ""
     answer: int | None = None  # of a question: index into `snapshots`
     unit: str | None = None  # of that answer
@@ -343,9 +342,7 @@ class Piece(Part, frozen=True):
     width: int = 0  # of an image or a film, in pixels of the page; 0: its own
     track: str = ""  # of a film: its captions, in WebVTT
     within: float = WITHIN  # right is what is at most 1 + this times too large or too small
-    wrong: tuple[
-        tuple[str, float], ...
-    ] = ()  # mistakes in a sentence each, and the numbers that come of them
+    wrong: tuple[tuple[str, float], ...] = ()  # a mistake in a sentence, and the number that comes of it
     grid: Grid | None = None  # of what readers explore
     live: Live | None = None  # or the picture of it, which a script draws
 

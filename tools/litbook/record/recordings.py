@@ -39,9 +39,8 @@ def read(file: Path, lecture: str) -> model.Record:
     if file.name != f"{lecture}.{slug}.json":
         raise _refusal(f"{shown} is a recording of another device: {slug[:80]!r}")
     if not PLAIN.fullmatch(slug):
-        raise _refusal(
-            f"{shown} has a device whose name is not of small letters, digits and -: {slug[:80]!r}"
-        )
+        what = "has a device whose name is not of small letters, digits and -"
+        raise _refusal(f"{shown} {what}: {slug[:80]!r}")
     return record
 
 
@@ -65,20 +64,14 @@ def as_of(recording: model.Record, depends: Mapping[str, str]) -> model.Record:
 
     `depends` has for each section, by its key, the digest of all that its claims depend on today.
     """
-    return replace(
-        recording,
-        sections=tuple(
-            section
-            if section.depends == depends.get(section.key)
-            else replace(section, claims=tuple(map(_not_run, section.claims)))
-            for section in recording.sections
-        ),
-    )
-
-
-def _not_run(claim: model.Claim) -> model.Claim:
-    operands = tuple(model.Operand(operand.text, None, operand.address) for operand in claim.operands)
-    return replace(claim, verdict="needs-device", count=0, operands=operands, why="")
+    sections = []
+    for section in recording.sections:
+        claims = list[model.Claim]()
+        for claim in section.claims if section.depends != depends.get(section.key) else ():
+            sides = tuple(model.Operand(side.text, None, side.address) for side in claim.operands)
+            claims.append(replace(claim, verdict="needs-device", count=0, operands=sides, why=""))
+        sections.append(replace(section, claims=tuple(claims)) if claims else section)
+    return replace(recording, sections=tuple(sections))
 
 
 class _Took(msgspec.Struct):

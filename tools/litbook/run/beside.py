@@ -16,6 +16,7 @@ import shutil
 import sys
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from litbook.errors import Problem
 from litbook.record.model import LIBRARIES
@@ -35,12 +36,8 @@ def find_namesakes(lecture: Lecture, folder: Path, imported: Iterable[str]) -> l
         beside = next((at for at in (f"{name}.py", f"{name}/__init__.py") if (folder / at).is_file()), None)
         if beside is not None:
             nodes = ((file, node) for file in lecture.files for node in blocks(file.tree))
-            imports = (
-                (file, node)
-                for file, node in nodes
-                if isinstance(node, ast.Import | ast.ImportFrom) and name in modules_in(node)
-            )
-            place = next((file.at(node) for file, node in imports), None)
+            imports = ((file, node) for file, node in nodes if isinstance(node, ast.Import | ast.ImportFrom))
+            place = next((file.at(node) for file, node in imports if name in modules_in(node)), None)
             what = f"{beside} beside the lecture is named like a module that is there already"
             problems.append(Problem("namesake", what, place, "give yours another name"))
     return problems
@@ -60,9 +57,7 @@ def copy_named(texts: Iterable[str], folder: Path, to: Path) -> None:
                 continue
             (to / place).parent.mkdir(parents=True, exist_ok=True)
             if entry.is_dir():
-                copy = shutil.copyfile
-                shutil.copytree(
-                    entry, to / place, ignore=nearby.left_out, copy_function=copy, dirs_exist_ok=True
-                )
+                how: dict[str, Any] = {"ignore": nearby.left_out, "copy_function": shutil.copyfile}
+                shutil.copytree(entry, to / place, **how, dirs_exist_ok=True)
             else:
                 shutil.copyfile(entry, to / place)

@@ -63,10 +63,7 @@ def carry_out(desk: Desk, asked: dict[str, Any]) -> None:
         listener = _find(asked["listener"])() if asked["listener"] else None
         try:
             debugger.ask_at(asked["terminal"])
-            how = {
-                name: asked[name]
-                for name in ("sections", "device", "timeout", "seed", "slow", "words", "ranks")
-            }
+            how = {name: asked[name] for name in "sections device timeout seed slow words ranks".split()}
             record = run.run(Path(asked["path"]), **how, listener=listener, owner=desk)
         finally:
             if listener is not None and desk.here():

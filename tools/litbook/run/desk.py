@@ -15,6 +15,7 @@ import contextlib
 import hashlib
 import json
 import os
+import signal
 import sys
 from pathlib import Path
 from typing import NoReturn
@@ -104,6 +105,14 @@ def where(folder: Path) -> str:
         if section := encoding.content(folder / AT).decode():
             return f"in the section {section[:200]}"
     return "before its first section"
+
+
+def fate(status: int) -> str:
+    """How a process ended, by its exit status."""
+    with contextlib.suppress(ValueError):  # a signal without a name
+        if status < 0:
+            return f"was killed by signal {-status} ({signal.Signals(-status).name})"
+    return f"was killed by signal {-status}" if status < 0 else f"ended with exit status {status}"
 
 
 def late(folder: Path) -> str:

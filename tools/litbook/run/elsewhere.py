@@ -32,9 +32,8 @@ from litbook.text import source
 from litbook.text.lecture import Lecture
 
 FIRST = "first.py"  # what a child runs before it imports the lecture, in the run's own folder
-RUNNERS = {
-    *("torchrun", "torch.distributed.run", "torch.distributed.launch", "coverage", "cProfile", "pdb", "trace")
-}
+RUNNERS = {"torchrun", "torch.distributed.run", "torch.distributed.launch"}
+RUNNERS |= {"coverage", "cProfile", "pdb", "trace"}
 
 
 def hear(
@@ -102,10 +101,7 @@ def runs(words: Sequence[str], folder: str, files: set[str], module: str) -> boo
     for word in todo:
         if word == "-c":
             text = next(todo, "")
-            return (
-                bool(re.search(rf"\b{re.escape(module)}\b", text))
-                and re.search("import|run_", text) is not None
-            )
+            return bool(re.search(rf"\b{re.escape(module)}\b", text) and re.search("import|run_", text))
         if word == "-m":
             name = next(todo, "")
             if name not in RUNNERS:

@@ -18,11 +18,7 @@ from typing import Any
 
 from litbook.probe.recorder import Recorder
 
-_FRAMES: dict[type, str] = {
-    GeneratorType: "gi_frame",
-    CoroutineType: "cr_frame",
-    AsyncGeneratorType: "ag_frame",
-}
+_FRAMES = {GeneratorType: "gi_frame", CoroutineType: "cr_frame", AsyncGeneratorType: "ag_frame"}
 PATIENCE = 3.0  # seconds for threads that are no daemons; one that is in the lecture's code then is an error
 
 
@@ -39,10 +35,8 @@ def end(recorder: Recorder, modules: list[ModuleType]) -> None:
         threads = {t.ident: t for t in threading.enumerate() if t is not threading.current_thread()}
         busy = []
         for ident, innermost in sys._current_frames().items():
-            frames = (frame for frame, _ in walk_stack(innermost))
-            inside = [
-                frame for frame in frames if recorder.lecture.file_of(frame.f_code.co_filename) is not None
-            ]
+            frames = ((frame, frame.f_code.co_filename) for frame, _ in walk_stack(innermost))
+            inside = [frame for frame, file in frames if recorder.lecture.file_of(file) is not None]
             if inside and ident in threads:
                 busy.append((threads[ident], inside))
         for thread, inside in busy:

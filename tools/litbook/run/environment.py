@@ -10,7 +10,7 @@ import re
 import resource
 import subprocess
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -97,6 +97,10 @@ def why_no_cuda() -> str:
     return f"torch {torch.__version__} sees none{seen}\n    look at nvidia-smi, and at CUDA_VISIBLE_DEVICES"
 
 
+# A tenth of a second: asked only where a module is not called as its package.
+_packages = functools.cache(metadata.packages_distributions)
+
+
 @functools.cache  # packages' own files are searched for it
 def _package(module: str) -> tuple[str, str] | None:
     """The package that a module comes from, and its version; None where none is installed."""
@@ -106,11 +110,6 @@ def _package(module: str) -> tuple[str, str] | None:
         with contextlib.suppress(metadata.PackageNotFoundError):
             return package, metadata.version(package)
     return None
-
-
-@functools.cache  # a tenth of a second: asked only where a module is not called as its package
-def _packages() -> Mapping[str, list[str]]:
-    return metadata.packages_distributions()
 
 
 def peak() -> int:

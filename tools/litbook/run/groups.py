@@ -50,8 +50,13 @@ def group(section: str) -> Iterator[Callable[[], object]]:
     rank, world = (int(os.environ[name]) for name in ("RANK", "WORLD_SIZE"))
     limit = timedelta(seconds=PATIENCE)
     met = dist.PrefixStore(section, store())  # type: ignore[attr-defined]
+    # NCCL for what lies on a GPU, where every rank has one of its own; gloo for the rest.
+    local, backend = int(os.environ.get("LOCAL_WORLD_SIZE", world)), "gloo"
+    if os.environ.get("CUDA_VISIBLE_DEVICES") != "" and torch.cuda.device_count() >= local:
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+        backend = "cpu:gloo,cuda:nccl"
     try:
-        dist.init_process_group(_backend(world), store=met, rank=rank, world_size=world, timeout=limit)
+        dist.init_process_group(backend, store=met, rank=rank, world_size=world, timeout=limit)
         _together(met, "begin", world, PATIENCE)  # none is done before all are connected
     except RuntimeError:  # torch's, that a store or a connection waits in vain
         raise Absent(f"the others {NOT_HERE} within {PATIENCE:g} s") from None
@@ -111,15 +116,6 @@ def store() -> Any:
         f"rank {rank} of {world} did not meet the others at {address}:{port}: {why}\n"
         "    MASTER_ADDR and MASTER_PORT name the first rank's machine, and a port that is free there"
     )
-
-
-def _backend(world: int) -> str:
-    """NCCL for what lies on a GPU, where every rank has one of its own; gloo for the rest."""
-    local = int(os.environ.get("LOCAL_WORLD_SIZE", world))
-    if os.environ.get("CUDA_VISIBLE_DEVICES") != "" and torch.cuda.device_count() >= local:
-        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-        return "cpu:gloo,cuda:nccl"
-    return "gloo"
 
 
 @contextlib.contextmanager

@@ -47,10 +47,8 @@ START = (  # without the working directory, where a file may be called `math.py`
 )
 PREFIX = "litbook-"  # of temporary folders, with `LOCK` in each
 LOCK = "in-use"
-PRELOADED: tuple[str, ...] = (
-    *model.LIBRARIES,
-    "matplotlib.pyplot",
-)  # for an author, where lectures import them
+# For an author, where lectures import them.
+PRELOADED: tuple[str, ...] = (*model.LIBRARIES, "matplotlib.pyplot")
 WHOLE: dict[str, Any] = {  # a run of all of a lecture, as `run.run` has it
     "sections": [], "device": "auto", "timeout": None, "seed": 0, "slow": False, "words": "", "ranks": 0,
     "listener": "", "terminal": "",
@@ -439,13 +437,9 @@ def _content(asked: dict[str, Any], wanted: str, status: int, interrupted: bool)
 
 def _died(asked: dict[str, Any], status: int) -> Died:
     """How the process ended and where."""
-    how = f"ended with exit status {status}"
-    if status < 0:
-        how = f"was killed by signal {-status}"
-        with contextlib.suppress(ValueError):  # one without a name
-            how += f" ({signal.Signals(-status).name})"
+    where = desk.where(Path(asked["folder"]))
     return Died(
-        f"{shown(Path(asked['path']))}: the process {how}, {desk.where(Path(asked['folder']))}; "
+        f"{shown(Path(asked['path']))}: the process {desk.fate(status)}, {where}; "
         "no verdict without a whole record\n"
         "    a lecture ends by coming to its end: let nothing in it end or replace its process"
     )

@@ -56,9 +56,11 @@ def launch(owner: desk.Desk, *, ranks: int, asked: dict[str, Any]) -> list[tuple
     lecture = source.usable(Path(asked["path"]), asked["sections"])
     if not prepare(Path(asked["path"]), lecture, ranks):
         return []
-    if (free := _free_memory()) is not None and free < ranks * MEMORY:
+    available = re.search(r"MemAvailable:\s*(\d+) kB", _text(Path("/proc/meminfo")))
+    if available and int(available[1]) * 1024 < ranks * MEMORY:
         sizes = f"{ranks} ranks take at least {ranks * MEMORY / 2**30:.1f} GiB of memory"
-        message = f"{sizes}, and {free / 2**30:.1f} GiB are free: ask for fewer ranks, or end something else"
+        free = f"{int(available[1]) / 2**20:.1f} GiB are free"
+        message = f"{sizes}, and {free}: ask for fewer ranks, or end something else"
         return [(asked["sections"], [{"message": message, "path": "", "line": 0}] * ranks)]
     keys, launches = list(asked["sections"]), list[tuple[list[str], list[Left]]]()
     while keys:
@@ -192,13 +194,6 @@ def _preload(path: Path, lecture: Lecture) -> bool:
     return bool(torch and torch.distributed.is_available())
 
 
-def _free_memory() -> int | None:
-    with contextlib.suppress(OSError):
-        match = re.search(r"MemAvailable:\s*(\d+) kB", Path("/proc/meminfo").read_text(encoding="ascii"))
-        return int(match[1]) * 1024 if match else None
-    return None
-
-
 # ---------------------------------------------------------------------------- one rank
 
 
@@ -230,24 +225,15 @@ def _left(folder: Path, key: str, status: int | None, lecture: Lecture) -> Left:
     paths = {file.filename: file.path for file in lecture.files}
     if kind == "trouble":
         message = json.loads(content)["message"]
-        lines = [
-            (path, int(n))
-            for path in paths.values()
-            for n in re.findall(re.escape(path) + r":(\d+)", message)
-        ]
+        named = ((path, re.findall(re.escape(path) + r":(\d+)", message)) for path in paths.values())
+        lines = [(path, int(number)) for path, numbers in named for number in numbers]
         return {"message": message} | _place(lines)
-    lines = [
-        (paths[name], int(line))
-        for name, line in re.findall(r'File "(.*?)", line (\d+)', stack)
-        if name in paths
-    ]
+    frames = re.findall(r'File "(.*?)", line (\d+)', stack)
+    lines = [(paths[name], int(line)) for name, line in frames if name in paths]
     if stack and status in (None, -signal.SIGTERM):
         at = "here" if lines else f"{where}, at its end"
         return {"message": f"the rank waited {at}, and {WITH_OTHERS}"} | _place(lines)
-    how = "ended without a word" if status is None else f"ended with exit status {status}"
-    if status is not None and status < 0:
-        with contextlib.suppress(ValueError):
-            how = f"was killed by signal {-status} ({signal.Signals(-status).name})"
+    how = "ended without a word" if status is None else desk.fate(status)
     return {"message": f"the process of the rank {how}, {where}"} | _place(lines)
 
 

@@ -15,11 +15,12 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from traceback import clear_frames, walk_stack, walk_tb
 from types import FrameType
-from typing import NoReturn, Protocol
+from typing import NoReturn
 
 from litbook.errors import Interrupted, LitbookError, Place, TimedOut, UnusableLecture
 from litbook.optional import Missing
@@ -32,6 +33,7 @@ from litbook.record import model
 from litbook.record.needs import Needs, needs
 from litbook.run import beside, elsewhere, ending, state
 from litbook.run import device as device_memory
+from litbook.run.desk import Desk
 from litbook.run.environment import count_cuda, environment, has_cuda, peak, why_no_cuda
 from litbook.run.modules import Modules
 from litbook.snapshot.foreign import alarm
@@ -42,17 +44,6 @@ from litbook.text.tree import frozen, modules_in
 
 _END = os._exit  # what really ends this process, also while a lecture runs
 GRACE = 3.0  # seconds that a lecture which swallows the time-out gets before the process ends
-
-
-class Owner(Protocol):
-    """Who owns a process that runs one lecture and nothing else."""
-
-    folder: str
-
-    def at(self, section: str) -> None: ...
-    def here(self) -> bool: ...
-    def late(self, event: tuple[object, ...]) -> None: ...
-    def give_up(self, error: LitbookError) -> NoReturn: ...
 
 
 class NoDevice(LitbookError):
@@ -72,7 +63,7 @@ def run(  # noqa: PLR0913  all that one may ask of a run
     words: str = "",
     ranks: int = 0,
     listener: Listener | None = None,
-    owner: Owner | None = None,
+    owner: Desk | None = None,
     recorded_by: Callable[[Lecture, Listener | None], Recorder] = Recorder,
 ) -> model.Record:
     """Run the lecture in the file or folder `path` and return its record.
@@ -131,7 +122,7 @@ def run(  # noqa: PLR0913  all that one may ask of a run
             execution = Execution(recorder, path, sections, device, seed, slow, ranks, owner)
             if owner is not None:
                 elsewhere.hear(path, lecture, execution.codes, words, recorder.asserts, owner.folder)
-            execution.whole(path)
+            execution.whole()
         asked = dict.fromkeys(lecture.section_name(lecture.section(name)) for name in sections)
         return recorder.finish(place, tuple(asked))
 
@@ -150,35 +141,34 @@ def read_ahead(path: Path) -> None:
 # ---------------------------------------------------------------------------- executing
 
 
+@dataclass
 class Execution:
     """A lecture that runs: `whole` runs it, `section` each section that it comes to."""
 
-    def __init__(
-        self,
-        recorder: Recorder,
-        path: Path,
-        sections: Sequence[str],
-        device: str,
-        seed: int,
-        slow: bool,
-        ranks: int,
-        owner: Owner | None,
-    ) -> None:
-        self.recorder, self.owner = recorder, owner
-        self.device, self.seed, self.slow, self.ranks = device, seed, slow, ranks
-        self.asked = dict.fromkeys(map(recorder.lecture.section, sections))
+    recorder: Recorder
+    path: Path
+    sections: Sequence[str]
+    device: str
+    seed: int
+    slow: bool
+    ranks: int
+    owner: Desk | None
+
+    def __post_init__(self) -> None:
+        recorder = self.recorder
+        self.asked = dict.fromkeys(map(recorder.lecture.section, self.sections))
         self.codes = instrument_files(recorder.lecture, recorder, self.asked)
-        self.modules = Modules(path, recorder.lecture, self.codes, recorder.inside_file)
+        self.modules = Modules(self.path, recorder.lecture, self.codes, recorder.inside_file)
         # What a compiler of long lectures has freed, the C library keeps; and Python's objects lie elsewhere.
         with contextlib.suppress(OSError, AttributeError, TypeError):  # no such library, or not this one
             ctypes.CDLL(None).malloc_trim(0)
         recorder.run_section = self.section
-        if owner is not None:
-            recorder.asserts.tell = owner.late
+        if self.owner is not None:
+            recorder.asserts.tell = self.owner.late
 
-    def whole(self, path: Path) -> None:
+    def whole(self) -> None:
         """The sections that were asked for, or all of the lecture through `main`, as Python would run it."""
-        process, recorder, modules = os.getpid(), self.recorder, self.modules
+        process, path, recorder, modules = os.getpid(), self.path, self.recorder, self.modules
 
         def exit_(status: int) -> NoReturn:
             if os.getpid() == process:
@@ -235,20 +225,18 @@ class Execution:
             before = [(entry, entry.read()) for entry in state.randomness()]
             self._begin_from_seed()
             try:
-                with self._group(spec.key, need) as leave:
+                # The process group in which it begins, with what leaves it; for most there is none.
+                group: contextlib.AbstractContextManager[Callable[[], object]] = contextlib.nullcontext(bool)
+                if need.ranks or need.simulated:
+                    from litbook.run import groups  # it imports torch
+
+                    group = groups.group(spec.key) if need.ranks else groups.simulated(need.simulated)
+                with group as leave:
                     if not self._survives(function, call):
                         leave()
             finally:  # what runs after it sees the random state from before it
                 for entry, value in before:
                     entry.write(value)
-
-    def _group(self, section: str, need: Needs) -> contextlib.AbstractContextManager[Callable[[], object]]:
-        """The process group in which a section begins, with what leaves it; for most there is none."""
-        if not need.ranks and not need.simulated:
-            return contextlib.nullcontext(lambda: None)
-        from litbook.run import groups  # it imports torch
-
-        return groups.group(section) if need.ranks else groups.simulated(need.simulated)
 
     def _begin_from_seed(self) -> None:
         random.seed(self.seed)
@@ -349,7 +337,7 @@ class _Deadline(BaseException):
 
 
 @contextlib.contextmanager
-def _deadline(timeout: float | None, recorder: Recorder, owner: Owner | None) -> Iterator[None]:
+def _deadline(timeout: float | None, recorder: Recorder, owner: Desk | None) -> Iterator[None]:
     """Turns the time-out and Ctrl-C into errors that name the line reached."""
     stop, runner = threading.Event(), threading.get_ident()
     longer = f"if it needs longer: --timeout {math.ceil(4 * (timeout or 0))}"
@@ -357,15 +345,14 @@ def _deadline(timeout: float | None, recorder: Recorder, owner: Owner | None) ->
     def ring(*_: object) -> None:
         raise _Deadline
 
-    def watch(timeout: float, owner: Owner) -> None:
+    def watch(timeout: float, owner: Desk) -> None:
         """End a process whose lecture swallows the time-out, or sits in native code."""
         if stop.wait(timeout + GRACE):
             return
         frame = sys._current_frames().get(runner)
         stack = [*walk_stack(frame)][::-1] if frame is not None else []
-        error = TimedOut(
-            f"timed out after {timeout:g} s and would not stop", _reached(recorder, stack), longer
-        )
+        what = f"timed out after {timeout:g} s and would not stop"
+        error = TimedOut(what, _reached(recorder, stack), longer)
         if recorder.listener is not None:  # in a thread, because the one that we end may hold its lock
             last_words = threading.Thread(target=recorder.listener.end, daemon=True)
             last_words.start()

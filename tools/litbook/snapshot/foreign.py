@@ -62,9 +62,12 @@ class Clock:
 
         Raises `KeyboardInterrupt` and `Stopped`, nothing else.
         """
-        why = self._refusal()
-        if why:
-            return None, f"{what} {why}"
+        if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
+            return None, f"{what} is called in the main thread only"
+        if signal.getsignal(signal.SIGALRM) is None:  # set by C code: it could not be given back
+            return None, f"{what} is not called while other code holds SIGALRM"
+        if self.left <= 0.001:
+            return None, f"{what} {self.otherwise}"
         started = time.monotonic()
         try:
             with alarm(self.left, _Bell(), AGAIN):
@@ -77,13 +80,6 @@ class Clock:
             return None, f"{what} raised {name_of(type(error))}"
         finally:
             self.left -= time.monotonic() - started
-
-    def _refusal(self) -> str:
-        if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
-            return "is called in the main thread only"
-        if signal.getsignal(signal.SIGALRM) is None:  # set by C code: it could not be given back
-            return "is not called while other code holds SIGALRM"
-        return "" if self.left > 0.001 else self.otherwise
 
 
 def _foreign(function: Callable[[Any], Any], value: object) -> Any:

@@ -141,17 +141,10 @@ class Reader:
             fits = max(abs(low), abs(high)) * len(flat) < 2**63
             upper, lower = (0, flat) if fits else (int((flat >> 32).sum()) << 32, flat & 0xFFFFFFFF)
             total = upper + int(lower.sum())
+        # Mean, and squares about it, from distances to a first guess: so few digits cancel.
         about = self.guess if total is None else total / len(flat)
-        mean, squares = self._spread(flat, flat.mean().item() if about is None else about)
-        if not math.isfinite(squares) and self.work is self.library.float32:  # a square overflowed
-            return Reader(self.library, self.library.float64, len(flat)).part(flat)
-        self.guess = mean
-        return Part(len(flat), low, high, mean, squares, total)
-
-    def _spread(self, flat: Any, about: float) -> tuple[float, float]:
-        """Mean, and squares about it, from distances to a first guess: so few digits cancel."""
-        count = len(flat)
-        apart = self.scratch[:count]
+        about = flat.mean().item() if about is None else about
+        apart = self.scratch[: len(flat)]
         if flat.dtype == apart.dtype:
             self.library.subtract(flat, about, out=apart)
         else:
@@ -160,5 +153,8 @@ class Reader:
         # Not dot(): BLAS adds up in a row and lost 5 digits of a float32 variance; sum() adds pairwise.
         left = apart.sum().item()
         apart *= apart
-        squares = apart.sum().item()
-        return about + left / count, squares - left * left / count
+        mean, squares = about + left / len(flat), apart.sum().item() - left * left / len(flat)
+        if not math.isfinite(squares) and self.work is self.library.float32:  # a square overflowed
+            return Reader(self.library, self.library.float64, len(flat)).part(flat)
+        self.guess = mean
+        return Part(len(flat), low, high, mean, squares, total)

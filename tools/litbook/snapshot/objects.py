@@ -84,14 +84,9 @@ def called(function: Callable[[Any], Any], value: Any, clock: Clock, what: str) 
 # ---------------------------------------------------------------------------- code
 
 _CODE = (
-    types.FunctionType,
-    types.BuiltinFunctionType,
-    types.MethodType,
-    types.WrapperDescriptorType,
-    types.MethodDescriptorType,
-    types.ClassMethodDescriptorType,
-    types.MethodWrapperType,
-)
+    types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.WrapperDescriptorType,
+    types.MethodDescriptorType, types.ClassMethodDescriptorType, types.MethodWrapperType,
+)  # fmt: skip
 
 
 def _is_code(kind: type) -> bool:

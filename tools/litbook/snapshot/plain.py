@@ -97,9 +97,8 @@ def scalar(value: Any, kind: type) -> model.Scalar | None:
             return replace(_repr(value), number=numbers([item], letter == "f" and width <= 4)[0])
     if issubclass(kind, enum.Enum):  # by its name; a flag without one is left to its `repr`
         member = dict_of(value).get("_name_")
-        return (
-            _cleaned(name, f"{QUALNAME(kind).rpartition('.')[2]}.{member}") if type(member) is str else None
-        )
+        full = f"{QUALNAME(kind).rpartition('.')[2]}.{member}"
+        return _cleaned(name, full) if type(member) is str else None
     if issubclass(kind, int):
         return _int(int.__int__(value), name)
     if issubclass(kind, float):

@@ -37,23 +37,18 @@ class Storages:
         if ref is None or ref() is not storage:
             if not (is_array(type(storage)) or is_one_of(type(storage), {"torch": "UntypedStorage"})):
                 raise TypeError(f"{name_of(type(storage))} is no storage")
-            number = self._alias(storage) or self.taken + 1
+            # A live storage in the same memory has its number already. Only borrowed memory has two owners:
+            # torch can resize what it allocated itself, and nothing else.
+            self._borrowed = self._borrowed or is_array(type(storage)) or not storage.resizable()
+            here, number = _region(storage) if self._borrowed else None, self.taken + 1
+            for living, other in list(self._numbers.values()) if here else ():
+                there = _region(living())
+                if here and there and there[0] == here[0] and there[1] < here[2] and here[1] < there[2]:
+                    number = other
+                    break
             self.taken = max(self.taken, number)
             self._numbers[key] = weakref.ref(storage, lambda _: self._numbers.pop(key, None)), number
         return number
-
-    def _alias(self, storage: Any) -> int | None:
-        """The number of a live storage that occupies the same memory: only borrowed memory can."""
-        # Torch can resize what it allocated itself, and nothing else.
-        self._borrowed = self._borrowed or is_array(type(storage)) or not storage.resizable()
-        here = _region(storage) if self._borrowed else None
-        if here is None:
-            return None
-        for ref, number in list(self._numbers.values()):
-            there = _region(ref())
-            if there and there[0] == here[0] and there[1] < here[2] and here[1] < there[2]:
-                return number
-        return None
 
 
 def _region(storage: Any) -> tuple[str, int, int] | None:

@@ -162,11 +162,8 @@ class _Seen(ABC):
         raw = _or(None, self._first, corner)
         shown = raw is not None and self.allowance.may_show(len(raw))
         statistics = _or(None, self._statistics, None if corner else raw)
-        return (
-            numbers(raw, self.narrow) if shown else (),
-            tuple(corner) if shown and corner else None,
-            statistics,
-        )
+        kept = numbers(raw, self.narrow) if shown else ()
+        return kept, tuple(corner) if shown and corner else None, statistics
 
     def _first(self, corner: list[int]) -> list[Any]:
         elements, _ = self._sliceable()
@@ -250,7 +247,8 @@ class _Tensor(_Seen):
         self.library = libraries.numpy() if name in ("uint16", "uint32", "uint64") else torch.module
         is_strided = torch.layout(tensor) is torch.module.strided
         self.storage = _or(None, self._storage) if is_strided else None
-        self.strides = self._strides() if is_strided else None
+        strides = _or((None,), base.stride, tensor) if is_strided else (None,)
+        self.strides = strides if all(type(s) is int for s in strides) else None
         shape = tuple(torch.shape(tensor))
         self.meta = model.Tensor(
             type="",
@@ -265,10 +263,6 @@ class _Tensor(_Seen):
             contiguous=self.strides is not None and _or(False, base.is_contiguous, tensor),
             axes=allowance.axes_of(len(shape)),
         )
-
-    def _strides(self) -> tuple[int, ...] | None:
-        strides = _or((None,), self.torch.base.stride, self.tensor)
-        return strides if all(type(s) is int for s in strides) else None
 
     def _storage(self) -> Any:
         storage = self.torch.base.untyped_storage(self.tensor)
@@ -373,11 +367,14 @@ class _Array(_Seen):
         self.narrow = array.itemsize <= {"f": 4, "c": 8}.get(letter, 0)
         self.alike = whole.dtype == array.dtype and (whole.flags.c_contiguous or whole.flags.f_contiguous)
         (start, size), (origin, storage_size) = libraries.placed(array), libraries.placed(whole)
+        strides = None  # of a field of a record array, say
+        if self.itemsize and not any(s % self.itemsize for s in array.strides):
+            strides = tuple(s // self.itemsize for s in array.strides)
         self.meta = model.Tensor(
             type="",
             dtype=cleaned(str(array.dtype.name), TYPE_NAME)[0],
             shape=array.shape,
-            strides=self._strides(),
+            strides=strides,
             offset=(start - origin) // self.itemsize if array.size and self.itemsize else 0,
             bytes=size,
             storage=_or(None, allowance.storages.number, owner),
@@ -385,11 +382,6 @@ class _Array(_Seen):
             contiguous=array.flags.c_contiguous,
             axes=allowance.axes_of(array.ndim),
         )
-
-    def _strides(self) -> tuple[int, ...] | None:
-        if not self.itemsize or any(s % self.itemsize for s in self.array.strides):
-            return None  # a field of a record array, say
-        return tuple(s // self.itemsize for s in self.array.strides)
 
     def _readable(self) -> bool:
         return self.is_number

@@ -144,25 +144,22 @@ class _Writer:
             if alone and (target := self.plan.opened(node)) is not None:
                 self._section(target, level + 1, device)
             elif alone and (word := self.text.word(node)):
+                # The record tells it; of a question the notebook also has what computes the answer.
+                (first, last), code, asked = span([node]), None, self.text.answer(node)
+                if asked is not None:
+                    expression, unit = asked
+                    self._define(self.text.keys(index, ast.Expr(expression)), level)
+                    text = segment(self.lecture.file_of_function(index).text, expression)
+                    unit = unit if isinstance(unit, str) else None
+                    row = Row("    " if device else "", Watch("answer", text, unit, first, expression))
+                    code = Code(index, first, last, (row,), device=device)
                 if word != "speaker_note":
-                    self.items.append(self._told(node, index, level, device))
+                    self.items.append(Told(index, first, last, code))
             else:
                 self._define(self.text.keys(index, *group), level)
                 code = self._code(group, index, device)
                 called = self.text.target(node) is not None  # whose value is None
                 self.items.append(replace(code, quiet="") if called else code)
-
-    def _told(self, node: ast.stmt, index: int, level: int, device: str | None) -> Told:
-        """A statement that the record tells; of a question also what computes the answer."""
-        first, last = span([node])
-        if (asked := self.text.answer(node)) is None:
-            return Told(index, first, last)
-        expression, unit = asked
-        self._define(self.text.keys(index, ast.Expr(expression)), level)
-        text = segment(self.lecture.file_of_function(index).text, expression)
-        watch = Watch("answer", text, unit if isinstance(unit, str) else None, first, expression)
-        rows = (Row("    " if device else "", watch),)
-        return Told(index, first, last, Code(index, first, last, rows, device=device))
 
     def _define(self, keys: Iterable[Key], level: int) -> None:
         """Define what is called by these names, in turn too, unless it has been."""

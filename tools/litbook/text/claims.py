@@ -105,7 +105,7 @@ def spells_axes(annotation: ast.expr) -> bool:
     return False
 
 
-_OPERATORS: dict[type[ast.cmpop], str] = {
+OPERATORS: dict[type[ast.AST], str] = {
     ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=",
     ast.Is: "is", ast.IsNot: "is not", ast.In: "in", ast.NotIn: "not in",
 }  # fmt: skip
@@ -135,7 +135,7 @@ def dissect(test: ast.expr, text: str) -> tuple[tuple[str, ...], list[ast.expr]]
             case ast.Compare(left, operators, sides):
                 add(left, inside=True)
                 for operator, side in zip(operators, sides, strict=True):
-                    form[-1] += f" {_OPERATORS[type(operator)]} "
+                    form[-1] += f" {OPERATORS[type(operator)]} "
                     add(side, inside=True)
             case ast.BoolOp(operator, values):
                 form[-1] += "(" * inside

@@ -17,17 +17,8 @@ from litbook.text.tree import Definition, blocks, dotted, everything
 # torch.jit.script, triton.jit, numba.cuda.jit. What it gets stays exactly as the author wrote it.
 COMPILERS = {"compile", "jit", "njit", "optimize", "script", "trace", "vectorize", "guvectorize"}
 LIBRARIES = {"jax", "mlx", "numba", "torch", "triton"}
-_PLAIN = {
-    "ABC",
-    "Enum",
-    "Flag",
-    "Generic",
-    "IntEnum",
-    "NamedTuple",
-    "Protocol",
-    "StrEnum",
-    "TypedDict",
-}  # bases
+# Bases of what is no module of a network.
+_PLAIN = {"ABC", "Enum", "Flag", "Generic", "IntEnum", "NamedTuple", "Protocol", "StrEnum", "TypedDict"}
 _FOREIGN = re.compile(r"[^\W\x00-\x7f]")  # a letter that Python may read as an ASCII one in a name
 
 
@@ -78,10 +69,9 @@ def _read_by_compilers(lecture: Lecture, file: File, every: list[Named]) -> Iter
     words, origins, named = COMPILERS, dict[str, str](), every[file.number]
     if any(library in file.text for library in LIBRARIES) or not file.text.isascii():
         origins = _origins(file)
-        words = {
-            *COMPILERS,
-            *(name for name, full in origins.items() if full.rpartition(".")[2] in COMPILERS),
-        }
+        words = COMPILERS.union(
+            name for name, full in origins.items() if full.rpartition(".")[2] in COMPILERS
+        )
     compiles = functools.partial(_compiles, origins)
     for statement in file.tree.body if origins else ():
         text = file.text_of(statement)

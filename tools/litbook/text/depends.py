@@ -19,7 +19,7 @@ from litbook.text import nearby, scopes
 from litbook.text.file import with_modules
 from litbook.text.imports import Names
 from litbook.text.lecture import SECTIONS, Lecture
-from litbook.text.program import Key, Program, Unit
+from litbook.text.program import Key, Program, Unit, definition
 from litbook.text.sections import words_in
 from litbook.text.tree import (
     Anchor,
@@ -67,9 +67,8 @@ def digests(lecture: Lecture, folder: Path | None = None) -> dict[str, Digests]:
     for node, index in lecture.function_of.items():
         function = lecture.functions[index]
         wording = "" if function.kind == "module" else grounds.worded(function.file, node).digest
-        by_key[lecture.key(index)] = Digests(
-            wording, grounds.of_section(index, node) if function.kind in SECTIONS else ""
-        )
+        whole = grounds.of_section(index, node) if function.kind in SECTIONS else ""
+        by_key[lecture.key(index)] = Digests(wording, whole)
     return by_key
 
 
@@ -171,9 +170,8 @@ class _Wording:
                 changes = attr in _CHANGES or (attr.endswith("_") and not attr.endswith("__"))
                 self._changed += [value] if changes else []
             case ast.JoinedStr(values=values):
-                self._quote(
-                    "".join(str(part.value) if isinstance(part, ast.Constant) else "{}" for part in values)
-                )
+                parts = (str(part.value) if isinstance(part, ast.Constant) else "{}" for part in values)
+                self._quote("".join(parts))
             case ast.Import() | ast.ImportFrom():
                 self.imports.append(node)
 
@@ -273,7 +271,10 @@ class _Grounds:
             unit = waiting.pop()
             if unit not in seen:
                 seen.add(unit)
-                told, needed = self._step(unit)
+                if unit not in self._steps:  # what it says, and which statements it leads to
+                    wording = self.worded(unit.file, unit.node)
+                    self._steps[unit] = self._led(unit.file, wording, frozenset(), unit)
+                told, needed = self._steps[unit]
                 lines.update(told)
                 waiting += needed
         return sha256("\n".join(sorted(lines)).encode(errors="backslashreplace")).hexdigest()[:16]
@@ -288,9 +289,8 @@ class _Grounds:
         count = calls_at.get(index, len(done))
         if (parent, count) not in self._lead:
             at = self.lecture.functions[parent].file
-            self._lead[parent, count] = self._led(
-                at, self._wording(at, done[:count]), scopes.local_names(node)
-            )
+            wording = self._wording(at, done[:count])
+            self._lead[parent, count] = self._led(at, wording, scopes.local_names(node))
         return self._lead[parent, count]
 
     def _doing(self, node: FunctionNode) -> tuple[list[ast.stmt], dict[int, int]]:
@@ -315,7 +315,7 @@ class _Grounds:
             foreign = any(self.program.source(unit.file, name) in self.program.foreign for name in unit.fills)
             star = isinstance(unit.node, ast.ImportFrom) and unit.node.names[0].name == "*" and not unit.text
             plain = ast.Import | ast.ImportFrom | ast.Assign | ast.AnnAssign | ast.AugAssign
-            if foreign or star or not (_defines(unit) or isinstance(unit.node, plain)):
+            if foreign or star or not (definition(unit) or isinstance(unit.node, plain)):
                 units.append(unit)
         return units
 
@@ -323,16 +323,10 @@ class _Grounds:
     def changers(self) -> dict[Key, list[Unit]]:
         """For each name of a file the functions that change its value, or give it another."""
         by_name = dict[Key, list[Unit]]()
-        for unit in filter(_defines, self.program.units):
+        for unit in filter(definition, self.program.units):
             for name in self.worded(unit.file, unit.node).changes - unit.binds:
                 by_name.setdefault(self.program.source(unit.file, name), []).append(unit)
         return by_name
-
-    def _step(self, unit: Unit) -> tuple[list[str], list[Unit]]:
-        """What a statement says, and which statements it leads to."""
-        if unit not in self._steps:
-            self._steps[unit] = self._led(unit.file, self.worded(unit.file, unit.node), frozenset(), unit)
-        return self._steps[unit]
 
     def _led(
         self, file: int, wording: _Wording, local: frozenset[str] = frozenset(), unit: Unit | None = None
@@ -411,7 +405,3 @@ class _Grounds:
         beside = [path for path in beside if path.stat().st_size <= _UNNAMED]
         named = [self.folder / place for place in nearby.named(quoted, self.folder)]
         return " ".join(sorted(f"{path.name} {nearby.content(path)}" for path in {*files, *beside, *named}))
-
-
-def _defines(unit: Unit) -> bool:
-    return isinstance(unit.node, Definition)

@@ -22,7 +22,7 @@ from litbook.errors import Problem
 from litbook.text.file import File
 from litbook.text.lecture import SECTIONS, Lecture, Watch
 from litbook.text.scopes import targets
-from litbook.text.tree import Anchor, Definition, FunctionNode, blocks, documented, own_nodes
+from litbook.text.tree import Anchor, Definition, FunctionNode, blocks, documented, own_nodes, parameters
 
 DIRECTIVES = {  # each with what it says: of this the reference in the docs is made
     "inspect": "show these expressions, after the line has run: `x, f(y) as B`; alone, what the line assigns",
@@ -207,9 +207,8 @@ def _with_watches(file: File, directive: Directive, problems: list[Problem]) -> 
         if re.fullmatch(r":\s*\S.*:\s+\S.*", content):
             return directive
         what = "@unnoticed says no change, or no reason"
-        way_out = (
-            "write the changes as they are listed, and why: # @unnoticed: 8 -> 9, 8 -> 16: any size does"
-        )
+        way_out = "write the changes as they are listed, and why: # @unnoticed: 8 -> 9, 8 -> 16: "
+        way_out += "any size does"
     elif name not in ("inspect", "measure", "clear"):
         if not content:
             return directive
@@ -261,10 +260,10 @@ def _expression(text: str) -> list[Shown]:
     """One expression with its unit, or names and attributes separated by spaces. Raises `SyntaxError`."""
     match = _UNIT.fullmatch(text)
     bare, unit = (match["expression"], match["unit"]) if match else (text, None)
-    words = bare.split()
     try:
         return [(bare, unit, _parsed(bare))]
     except SyntaxError as error:
+        words = bare.split()
         if len(words) > 1 and all(map(_NAME.fullmatch, words)):
             with contextlib.suppress(SyntaxError):  # a word of Python's, as in `x is not`
                 return [(word, unit, _parsed(word)) for word in words]
@@ -307,11 +306,8 @@ def attach(
         watches = directive.watches
         if directive.name == "inspect" and not directive.content and not directive.in_remark:
             # What the statement gives a value, as expressions that show it; of a function its parameters.
-            parts, names = targets(anchor), list[str]()
-            if isinstance(anchor, FunctionNode):
-                given = anchor.args
-                every = (*given.posonlyargs, *given.args, given.vararg, *given.kwonlyargs, given.kwarg)
-                names = [arg.arg for arg in every if arg]
+            names = [name for _, name in parameters(anchor)] if isinstance(anchor, FunctionNode) else []
+            parts = targets(anchor)
             while parts:
                 match parts.pop(0):
                     case ast.Tuple(elts=several) | ast.List(elts=several):
@@ -349,9 +345,8 @@ def _mark(
                     what = f"@stepover on the section {spec.name!r} would leave nothing to show"
                     way_out = "put it on the line that calls at full speed"
         case "unnoticed":
-            lecture.unnoticed.setdefault(anchor, []).append(
-                (place, directive.content.removeprefix(":").strip())
-            )
+            excuse = place, directive.content.removeprefix(":").strip()
+            lecture.unnoticed.setdefault(anchor, []).append(excuse)
         case "zero" | "fails":
             (lecture.zeros if directive.name == "zero" else lecture.fails).add(anchor)
             if not isinstance(anchor, ast.Assert):

@@ -9,11 +9,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from hashlib import sha256
 from pathlib import PurePosixPath
 
 from litbook.errors import Place
-from litbook.record import model
 from litbook.text.tree import first_line, lines_of
 
 
@@ -54,11 +52,6 @@ class File:
     def text_of(self, statement: ast.stmt) -> str:
         """The physical lines of a statement, with its decorators."""
         return "\n".join(self.lines[first_line(statement) - 1 : statement.end_lineno])
-
-    def source(self) -> model.Source:
-        """The file as the record keeps it."""
-        digest = sha256(self.text.encode()).hexdigest()
-        return model.Source(self.path, digest, self.text, tuple(sorted(self.cuts)))
 
 
 def with_modules(files: Sequence[File]) -> list[File]:

@@ -68,18 +68,16 @@ class Names:
         """The definitions of other files by every name that an import anywhere in the file gives them."""
         definitions: dict[str, Definition] = {}
         for node in blocks(self.files[file].tree):
-            for name, bound in (
-                self._bound(file, node) if isinstance(node, ast.Import | ast.ImportFrom) else ()
-            ):
+            imports = isinstance(node, ast.Import | ast.ImportFrom)
+            for name, bound in self._bound(file, node) if imports else ():
                 meaning = self._meant(bound, ())
                 if isinstance(meaning, Definition):
                     definitions[name] = meaning
                 elif isinstance(meaning, int):
                     definitions |= self._members(meaning, name)
                 elif name == "*" and isinstance(bound, _Import):
-                    definitions |= {
-                        key.removeprefix("."): node for key, node in self._members(bound.file, "").items()
-                    }
+                    members = self._members(bound.file, "").items()
+                    definitions |= {key.removeprefix("."): node for key, node in members}
         return definitions
 
     def _members(self, file: int, name: str) -> dict[str, Definition]:

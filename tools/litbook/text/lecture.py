@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass, field
 from functools import cached_property
+from hashlib import sha256
 from pathlib import PurePosixPath
 from typing import Literal
 
@@ -128,7 +129,8 @@ class Lecture:
 
     def sources(self) -> tuple[model.Source, ...]:
         """The files as the record keeps them."""
-        return tuple(file.source() for file in self.files)
+        digests = ((file, sha256(file.text.encode()).hexdigest()) for file in self.files)
+        return tuple(model.Source(f.path, digest, f.text, tuple(sorted(f.cuts))) for f, digest in digests)
 
     def touched(self, statement: ast.stmt, function: ast.AST | None) -> tuple[str, ...]:
         """The local names of a `function` that a statement touches, and that are not inspected there."""

@@ -18,9 +18,7 @@ HOLE = "\ue000"  # a private character: stands for what an f-string computes
 
 _OPENING = re.compile(r"(?P<prefix>[A-Za-z]{0,2})(?P<quote>'''|\"\"\"|'|\")")
 _BETWEEN = re.compile(r"(?:\s|\\\n|#[^\n]*\n)*")  # what may stand between two literals that are one string
-_ESCAPE = re.compile(
-    r"\\(?:\n|N\{[^}]*\}|x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[0-7]{1,3}|.)", re.S
-)
+_ESCAPE = re.compile(r"(?s)\\(?:\n|N\{[^}]*\}|x[\da-fA-F]{2}|u[\da-fA-F]{4}|U[\da-fA-F]{8}|[0-7]{1,3}|.)")
 
 
 @dataclass(frozen=True)

@@ -73,13 +73,9 @@ def left_out(folder: str, names: list[str]) -> list[str]:
     """What nobody reads of a folder: installed libraries, and links to folders, which may lead anywhere."""
     if "pyvenv.cfg" in names:
         return names
-    return [
-        name
-        for name in names
-        if name in _NEVER
-        or name.startswith(".")
-        or (os.path.islink(f"{folder}/{name}") and not os.path.isfile(f"{folder}/{name}"))  # noqa: PTH114, PTH113  for each of many files
-    ]
+    paths = ((name, f"{folder}/{name}") for name in names)
+    links = {name for name, at in paths if os.path.islink(at) and not os.path.isfile(at)}  # noqa: PTH114, PTH113  for each of many files
+    return [name for name in names if name in _NEVER | links or name.startswith(".")]
 
 
 def content(entry: Path) -> str:

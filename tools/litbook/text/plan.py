@@ -173,7 +173,7 @@ def plan_of(text: Text, root: int, raised: frozenset[str] = frozenset()) -> Plan
         if not more:
             break
         why = why | more
-    if problems := [*_clashes(plan), *_whole_modules(plan)]:
+    if problems := [*_clashes(plan)]:
         raise UnusableLecture(problems)
     return plan
 
@@ -221,9 +221,8 @@ def _reason_of_text(text: Text, index: int, raised: frozenset[str]) -> str:
             if not inner.args or dotted(inner.func).split(".")[-1] in ("exec", "eval"):
                 return f"it asks for its own scope ({dotted(inner.func)})"
     noted = (inner.annotation for inner in own_nodes(node) if isinstance(inner, ast.AnnAssign))
-    undefined = (
-        {name for hint in noted for name in scopes.reads(hint)} - scopes.local_names(node) - {*dir(builtins)}
-    )
+    meant = {name for hint in noted for name in scopes.reads(hint)}
+    undefined = meant - scopes.local_names(node) - {*dir(builtins)}
     origins = {text.program.origin(text.file(index), name) for name in {*undefined, "annotations"}}
     late = "__future__.annotations" in origins
     if not late and any(origin.startswith("builtins.") for origin in origins - {"builtins.annotations"}):
@@ -256,7 +255,7 @@ def _reason(plan: Plan, index: int) -> str:
 
 
 def _clashes(plan: Plan) -> Iterator[Problem]:
-    """Two things of two files under one name."""
+    """Two things of two files under one name, and modules of the lecture that are asked for whole."""
     program, files = plan.text.program, plan.text.lecture.files
 
     def where(key: Key) -> str:
@@ -266,34 +265,28 @@ def _clashes(plan: Plan) -> Iterator[Problem]:
             return f"Python's own, in {files[key[0]].path}"
         return f"that of {files[unit.file].path}:{first_line(unit.node)}"
 
+    notebook = f"the notebook of {plan.text.lecture.functions[plan.root].name}()"
     plain = (unit for unit in plan.needed if unit.text or not isinstance(unit.node, Import))
     first: dict[str, Key] = {}
     for key in sorted({*plan.read, *((unit.file, name) for unit in plain for name in unit.binds)}):
         other = first.setdefault(key[1], key)
         if program.origin(*other) != program.origin(*key):
             both = f"{where(other)} and {where(key)}"
-            what = f"{_notebook(plan)} needs two things that are called {key[1]!r}: {both}"
+            what = f"{notebook} needs two things that are called {key[1]!r}: {both}"
             yield Problem("clash", what, None, "give one of them another name")
-
-
-def _notebook(plan: Plan) -> str:
-    return f"the notebook of {plan.text.lecture.functions[plan.root].name}()"
-
-
-def _whole_modules(plan: Plan) -> Iterator[Problem]:
-    """Modules of the lecture that are used as values, or imported where no statement of the module is."""
-    top, inside = "import what you need: from {} import …", "import it at the top of the file"
+    # Modules of the lecture that are used as values, or imported where no statement of the module is.
     uses = list[tuple[int, ast.stmt, str, str]]()
-    for (file, name), node in plan.text.program.whole.items():
+    for (file, name), node in program.whole.items():
         if (file, name) in plan.read:
-            uses.append((file, node, name, top.format(name if isinstance(node, ast.Import) else f".{name}")))
+            at = name if isinstance(node, ast.Import) else f".{name}"
+            uses.append((file, node, name, f"import what you need: from {at} import …"))
     for unit in plan.needed:
         for inner in blocks(unit.node):
-            if isinstance(inner, ast.ImportFrom) and any(plan.text.program.names.imports(unit.file, inner)):
-                uses.append((unit.file, inner, str(inner.module), inside))
+            if isinstance(inner, ast.ImportFrom) and any(program.names.imports(unit.file, inner)):
+                uses.append((unit.file, inner, str(inner.module), "import it at the top of the file"))
     for file, node, name, way_out in uses:
-        what = f"{_notebook(plan)} has no module {name}: its files become one"
-        yield Problem("clash", what, plan.text.lecture.files[file].at(node), way_out)
+        what = f"{notebook} has no module {name}: its files become one"
+        yield Problem("clash", what, files[file].at(node), way_out)
 
 
 def _calls(node: ast.AST) -> bool:

@@ -42,14 +42,8 @@ def find_lost_sections(lecture: Lecture, callers: Iterable[ast.AST], problems: l
     `callers` are main, the parts and the sections. A function that is decorated is its decorator's business.
     """
     # The functions of each module by name; those inside an `if` or `try` only where there is no other.
-    functions = [
-        {
-            node.name: node
-            for node in (*own_statements(file.tree), *file.tree.body)
-            if isinstance(node, FunctionNode)
-        }
-        for file in lecture.files
-    ]
+    every = [(*own_statements(file.tree), *file.tree.body) for file in lecture.files]
+    functions = [{node.name: node for node in nodes if isinstance(node, FunctionNode)} for nodes in every]
 
     def meant(caller: FunctionNode, name: str) -> FunctionNode | None:
         """What a name in a function means: a function of the lecture, also one that is defined in a block."""
@@ -104,8 +98,7 @@ def find_lost_sections(lecture: Lecture, callers: Iterable[ast.AST], problems: l
 
 def find_what_says_nothing(lecture: Lecture, problems: list[Problem]) -> None:
     """Functions that are replaced, claims that claim nothing, asides that are none, needs unknown to all."""
-    _find_misplaced_asides(lecture, problems)
-    _find_unknown_needs(lecture, problems)
+    _find_wrong_marks(lecture, problems)
     for file in lecture.files:
         _find_replaced(file, lecture.names, problems)
     # Annotations of jaxtyping in a section's own body that look like claims and are none. In a helper none is
@@ -169,43 +162,39 @@ def _find_always_true(file: File, node: ast.Assert, problems: list[Problem]) -> 
                 problems.append(Problem("no-claim", what, file.at(node.msg), way_out))
 
 
-def _find_unknown_needs(lecture: Lecture, problems: list[Problem]) -> None:
-    """What a section requires, and nothing has; marks with brackets too many or too few."""
+def _find_wrong_marks(lecture: Lecture, problems: list[Problem]) -> None:
+    """`@requires` of what nothing has; `@aside` on what has a page of its own, or on what is no section.
+
+    And either with brackets too many or too few.
+    """
+    sections = [lecture.functions[i] for i in lecture.order]
+    tops = [section for section in sections if section.parent == lecture.main]
+    paged = any(top.kind == "part" for top in tops)  # else the lecture is one page
     for node, index in lecture.function_of.items():
+        spec, file = lecture.functions[index], lecture.file_of_function(index)
+        is_aside = spec.kind in ("part", "section") and not (paged and spec in tops)
         for mark in getattr(node, "decorator_list", ()):
             name = dotted(mark.func if isinstance(mark, ast.Call) else mark).rpartition(".")[2]
-            if name in ("requires", "aside") and not mark_of(mark):
-                what, way_out = "@aside takes no brackets", "write @aside"
-                if name == "requires":
-                    what, way_out = "@requires does not say what", 'say what is needed: @requires("cuda")'
-                problems.append(Problem("bad-mark", what, lecture.file_of_function(index).at(mark), way_out))
-            match mark:
-                case ast.Call(args=[ast.Constant(required), *_]) if mark_of(mark) == "requires":
+            match mark_of(mark), mark:
+                case "", _ if name in ("requires", "aside"):
+                    what, way_out = "@aside takes no brackets", "write @aside"
+                    if name == "requires":
+                        what, way_out = "@requires does not say what", 'say what is needed: @requires("cuda")'
+                    problems.append(Problem("bad-mark", what, file.at(mark), way_out))
+                case "requires", ast.Call(args=[ast.Constant(required), *_]):
                     try:
                         needs(str(required))
                     except ValueError as error:
                         what, _, way_out = str(error).partition("; ")
-                        place = lecture.file_of_function(index).at(mark)
-                        problems.append(Problem("unknown-need", what, place, way_out))
-
-
-def _find_misplaced_asides(lecture: Lecture, problems: list[Problem]) -> None:
-    """Marks `@aside` on what has a page of its own, and on what is no section at all."""
-    sections = [lecture.functions[i] for i in lecture.order]
-    tops = [
-        top for top in sections if top.parent is not None and lecture.functions[top.parent].kind == "main"
-    ]
-    paged = any(top.kind == "part" for top in tops)  # else the lecture is one page
-    for node, index in lecture.function_of.items():
-        spec = lecture.functions[index]
-        marks = [mark for mark in getattr(node, "decorator_list", ()) if mark_of(mark) == "aside"]
-        if not marks or (spec.kind in ("part", "section") and not (paged and spec in tops)):
-            continue
-        what, way_out = f"only a section can be an aside, and {spec.name} is none", "take the @aside away"
-        if spec in tops:
-            what = f"{spec.name}() has a page of its own, which cannot be an aside"
-            way_out = "mark the sections that it calls"
-        problems.append(Problem("no-aside", what, lecture.files[spec.file].at(marks[0]), way_out))
+                        problems.append(Problem("unknown-need", what, file.at(mark), way_out))
+                case "aside", _ if not is_aside:
+                    what = f"only a section can be an aside, and {spec.name} is none"
+                    way_out = "take the @aside away"
+                    if spec in tops:
+                        what = f"{spec.name}() has a page of its own, which cannot be an aside"
+                        way_out = "mark the sections that it calls"
+                    problems.append(Problem("no-aside", what, file.at(mark), way_out))
+                    is_aside = True  # it is said once
 
 
 def _why_idle(file: File, node: ast.AnnAssign, kinds: set[str]) -> tuple[str, str]:

@@ -84,15 +84,8 @@ class Rows:
         quiet, end = "", group[-1]
         if isinstance(end, ast.Expr) and end.end_lineno == last and rows[-1].watch is None:
             quiet = self._line(last, dedent, len(self._before(last, end.end_col_offset or 0)))
-        return Code(
-            function,
-            first,
-            last,
-            tuple(rows),
-            hidden=all(statement in self.lecture.hidden for statement in group),
-            quiet=quiet,
-            spaced=top > 1 and not self.lines[top - 2].strip(),
-        )
+        hidden, spaced = self.lecture.hidden.issuperset(group), top > 1 and not self.lines[top - 2].strip()
+        return Code(function, first, last, tuple(rows), hidden=hidden, quiet=quiet, spaced=spaced)
 
     def _line(self, number: int, dedent: int, semicolon: int | None = None) -> str:
         """A line without its directives; of one that begins inside a string all spaces stay."""

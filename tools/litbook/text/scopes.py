@@ -16,7 +16,7 @@ import functools
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from litbook.text.tree import LEAVES, children, head_of
+from litbook.text.tree import LEAVES, children, head_of, parameters
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 Block = Function | ast.ClassDef
@@ -178,7 +178,7 @@ def local_names(block: Block) -> frozenset[str]:
 @functools.lru_cache(maxsize=4096)  # plans of notebooks and the search for numbers ask for the same functions
 def _local_and_shared(block: Block) -> tuple[frozenset[str], frozenset[str]]:
     """The names that a block has to itself, and those that it declares `global`."""
-    bound = {arg.arg for arg in _arguments(block)} if isinstance(block, Function) else set[str]()
+    bound = {name for _, name in parameters(block)} if isinstance(block, Function) else set[str]()
     shared, elsewhere = set[str](), set[str]()
     for node in _inside(*_body(block)):
         match node:
@@ -261,8 +261,10 @@ def _annotations(block: ast.AST) -> list[ast.AST]:
     parts: list[ast.AST] = [*block.__dict__.get("type_params", ())]
     match block:
         case ast.FunctionDef(returns=returns) | ast.AsyncFunctionDef(returns=returns):
-            noted = (arg.annotation for arg in _arguments(block))
-            return [*parts, *(annotation for annotation in (*noted, returns) if annotation)]
+            a = block.args
+            several = (*a.posonlyargs, *a.args, a.vararg, *a.kwonlyargs, a.kwarg)
+            noted = (argument and argument.annotation for argument in several)
+            return [*parts, *filter(None, (*noted, returns))]
         case ast.ClassDef(bases=bases, keywords=keywords):
             return [*parts, *bases, *keywords]
     return parts
@@ -270,11 +272,6 @@ def _annotations(block: ast.AST) -> list[ast.AST]:
 
 def _type_parameters(node: ast.AST) -> frozenset[str]:
     return frozenset(parameter.name for parameter in node.__dict__.get("type_params", ()))
-
-
-def _arguments(function: Function) -> Iterator[ast.arg]:
-    a = function.args
-    yield from (arg for arg in (*a.posonlyargs, *a.args, a.vararg, *a.kwonlyargs, a.kwarg) if arg)
 
 
 def _body(block: Block) -> list[ast.AST]:

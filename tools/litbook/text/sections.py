@@ -33,6 +33,7 @@ from litbook.text.tree import (
     mark_of,
     own_nodes,
     own_statements,
+    parameters,
 )
 from litbook.text.words import HOMES, SEEN, calls, first_heading
 
@@ -52,23 +53,19 @@ def number_definitions(lecture: Lecture) -> None:
             key = f"{file.name}.{spec.key}" if file.name else spec.key
             keys[key] += 1
             lecture.function_of[node] = len(lecture.functions)
-            lecture.functions.append(
-                replace(
-                    spec,
-                    heading=title if node is file.tree else spec.heading,
-                    file=file.number,
-                    key=key if keys[key] == 1 else f"{key}#{keys[key]}",
-                )
+            heading, key = (
+                title if node is file.tree else spec.heading,
+                key + f"#{keys[key]}" * (keys[key] > 1),
             )
+            lecture.functions.append(replace(spec, heading=heading, file=file.number, key=key))
 
 
 @functools.lru_cache(maxsize=64)  # a save changes one file of a lecture
 def definitions_in(text: str, tree: ast.Module) -> list[tuple[ast.AST, Function]]:
     """The module, and the functions and classes of one file in reading order, as if there were no other."""
     lines = lines_of(text)
-    rows: list[tuple[ast.AST, Function]] = [
-        (tree, Function("<module>", "module", 1, max(1, len(lines)), key="<module>"))
-    ]
+    rows = list[tuple[ast.AST, Function]]()
+    rows.append((tree, Function("<module>", "module", 1, max(1, len(lines)), key="<module>")))
     todo = [(node, "") for node in reversed(directly_in(tree))]  # with what stands before a name in there
     while todo:
         node, front = todo.pop()
@@ -76,10 +73,11 @@ def definitions_in(text: str, tree: ast.Module) -> list[tuple[ast.AST, Function]
             first, last = first_line(node), node.end_lineno or node.lineno
             told = documented(node) and len(node.body) > 1
             marks = {mark_of(decorator): decorator for decorator in reversed(node.decorator_list)}
-            requires: str | None = None
             match marks.get("requires"):
                 case ast.Call(args=[ast.Constant(value=device), *_]):
-                    requires = str(device)
+                    requires: str | None = str(device)
+                case _:
+                    requires = None
             spec = Function(
                 name=node.name,
                 kind="class" if isinstance(node, ast.ClassDef) else "helper",
@@ -99,10 +97,7 @@ def definitions_in(text: str, tree: ast.Module) -> list[tuple[ast.AST, Function]
 
 def is_plain(file: File, node: ast.AST) -> bool:
     """Whether `node` is a function that takes nothing, and no generator: one that can be a section."""
-    if not isinstance(node, ast.FunctionDef):
-        return False
-    a = node.args
-    if a.posonlyargs or a.args or a.kwonlyargs or a.vararg or a.kwarg:
+    if not isinstance(node, ast.FunctionDef) or parameters(node):
         return False
     generates = ast.Yield | ast.YieldFrom
     return not ("yield" in file.text_of(node) and any(isinstance(n, generates) for n in own_nodes(node)))
@@ -136,15 +131,12 @@ def files_in_order(files: list[File], names: Names, calls: Calls) -> list[int]:
 @functools.lru_cache(maxsize=4096)  # a save changes one file of a lecture
 def bare_calls(node: ast.AST) -> list[tuple[ast.Expr, str]]:
     """The statements `name()` and `file.name()` in a function's own body, in order, each with the name."""
-    return [
-        (statement, dotted(statement.value.func))
-        for statement in own_statements(node)
-        if isinstance(statement, ast.Expr)
-        and isinstance(statement.value, ast.Call)
-        and isinstance(statement.value.func, ast.Name | ast.Attribute)
-        and not statement.value.args
-        and not statement.value.keywords
-    ]
+    calls = list[tuple[ast.Expr, str]]()
+    for statement in own_statements(node):
+        match statement:
+            case ast.Expr(ast.Call(ast.Name() | ast.Attribute() as called, [], [])):
+                calls.append((statement, dotted(called)))
+    return calls
 
 
 def find_sections(lecture: Lecture, calls: Calls, problems: list[Problem]) -> set[ast.AST]:
@@ -181,22 +173,16 @@ def find_sections(lecture: Lecture, calls: Calls, problems: list[Problem]) -> se
         with contextlib.suppress(ValueError):
             needed = str(needs(spec.requires).within(needs(around))) or None
         kind: FunctionKind = "main" if above is None else "part" if calls.get(node) else "section"
-        lecture.functions[index] = replace(
-            spec,
-            kind=kind,
-            parent=parent,
-            heading=spec.heading or node.name.replace("_", " ").capitalize(),
-            requires=needed,
-            aside=spec.aside or bool(above and above.aside),
-        )
+        heading = spec.heading or node.name.replace("_", " ").capitalize()
+        spec = replace(spec, aside=spec.aside or bool(above and above.aside), requires=needed)
+        lecture.functions[index] = replace(spec, kind=kind, parent=parent, heading=heading)
         below = [callee for _, callee in calls.get(node, []) if callee not in seen]
         todo += [(callee, index) for callee in reversed(below)]
     return seen
 
 
 def _last_main(tree: ast.Module) -> Definition | None:
-    mains = [n for n in tree.body if isinstance(n, Definition) and n.name == "main"]
-    return mains[-1] if mains else None
+    return next((n for n in reversed(tree.body) if isinstance(n, Definition) and n.name == "main"), None)
 
 
 def _reached(calls: Calls, start: ast.AST | None) -> list[ast.AST]:
@@ -212,12 +198,10 @@ def _reached(calls: Calls, start: ast.AST | None) -> list[ast.AST]:
 
 def number_statements(lecture: Lecture, calls: Calls) -> None:
     """Number every statement; those that call a section, or define something, with the number of that."""
-    targets: dict[ast.AST, int] = {
-        call: lecture.function_of[callee]
-        for caller, several in calls.items()
-        if lecture.functions[lecture.function_of[caller]].kind in SECTIONS
-        for call, callee in several
-    }
+    targets = dict[ast.AST, int]()
+    for caller, several in calls.items():
+        if lecture.functions[lecture.function_of[caller]].kind in SECTIONS:
+            targets |= {call: lecture.function_of[callee] for call, callee in several}
     for file in lecture.files:
         for node, owner, row in statements_in(file.text, file.tree):
             target, kind = targets.get(node), row.kind

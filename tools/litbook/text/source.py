@@ -22,14 +22,7 @@ from litbook.record import model
 from litbook.text.beside import WORD, modules_beside
 from litbook.text.claims import find_claims, mark_measured
 from litbook.text.compiled import leave_compiled_code_alone
-from litbook.text.directives import (
-    Anchors,
-    Directive,
-    anchors_in,
-    attach,
-    directives_in,
-    hide,
-)
+from litbook.text.directives import Anchors, Directive, anchors_in, attach, directives_in, hide
 from litbook.text.file import File, with_modules
 from litbook.text.imports import Names, find_circles
 from litbook.text.lecture import Lecture
@@ -66,11 +59,8 @@ def lecture_files(path: Path) -> list[Path]:
     path = lecture_path(path)
     if not path.is_dir():
         return [path]
-    modules = [
-        file
-        for file in path.glob("*.py")
-        if file.stem.isidentifier() and file.stem != "__main__" and file.is_file()
-    ]
+    modules = (file for file in path.glob("*.py") if file.stem.isidentifier() and file.is_file())
+    modules = (file for file in modules if file.stem != "__main__")
     return sorted(modules, key=lambda file: (file.stem != "__init__", file.stem))
 
 
@@ -109,9 +99,8 @@ def _texts(path: Path, shown: str, problems: list[Problem]) -> dict[Text, Path]:
         places[at] = places[at] if path.is_dir() else path.resolve()
         folder, taken = path.resolve().parent, {path.stem, *(file.stem for file in files)}
         names = list[str]()  # of the modules beside the lecture that are its text, too
-        with contextlib.suppress(
-            ValueError, SyntaxError, RecursionError, MemoryError
-        ):  # parsing it will say so
+        # What is wrong with it, parsing it will say.
+        with contextlib.suppress(ValueError, SyntaxError, RecursionError, MemoryError):
             if WORD in text:
                 names = modules_beside(_file(at, text), folder, taken, problems)
         beside = {(PurePosixPath(shown).parent / f"{m}.py").as_posix(): folder / f"{m}.py" for m in names}

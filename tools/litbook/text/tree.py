@@ -172,9 +172,8 @@ def truth_of(node: ast.expr) -> bool | None:
         case ast.List(elts) | ast.Set(elts) | ast.Tuple(elts):
             return _holds_any([e.value if isinstance(e, ast.Starred) else None for e in elts])
         case ast.Dict(keys, values):
-            return _holds_any(
-                [value if key is None else None for key, value in zip(keys, values, strict=True)]
-            )
+            both = zip(keys, values, strict=True)
+            return _holds_any([value if key is None else None for key, value in both])
         case ast.JoinedStr(values):
             return True if any(isinstance(part, ast.Constant) and part.value for part in values) else None
         case ast.Lambda() | ast.GeneratorExp():
@@ -222,7 +221,7 @@ def _holds_text(node: ast.expr) -> bool:
     return truth_of(node) is True and not number
 
 
-def parameters(node: FunctionNode) -> list[tuple[str, str]]:
+def parameters(node: FunctionNode | ast.Lambda) -> list[tuple[str, str]]:
     """Every parameter in the order of the signature: as a reader sees it (`*rest`), and its bare name."""
     a = node.args
     rest = [(f"*{a.vararg.arg}", a.vararg.arg)] if a.vararg else []

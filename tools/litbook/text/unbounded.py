@@ -34,9 +34,8 @@ def unbounded(lecture: Lecture) -> list[Problem]:
                 if not judged.isdisjoint(given):
                     # Of a definition all of it, else not the statements inside.
                     parts = [part for part in children(statement) if not isinstance(part, ast.stmt)]
-                    judged.update(
-                        *map(scopes.reads, [statement] if isinstance(statement, Definition) else parts)
-                    )
+                    whole = isinstance(statement, Definition)
+                    judged.update(*map(scopes.reads, [statement] if whole else parts))
         file = lecture.file_of_function(function)
         for statement in statements[function]:
             for watch in (lecture.watches[i] for i in lecture.watches_of.get(statement, ())):

@@ -7,7 +7,8 @@ second way where its question has a `check=` of another text, or where its funct
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Sequence
 
 from litbook.errors import Problem
 from litbook.record.model import Source
@@ -22,6 +23,18 @@ SAME = "write another way to it: a count, a counter, a published number"
 def unchecked(lecture: Lecture) -> list[Problem]:
     """The questions of `lecture` whose answer has no second way, in the order of its files."""
     text, problems = Text(lecture), dict[tuple[int, int], Problem]()
+    compared = defaultdict[int, list[ast.expr]](
+        list
+    )  # by function, what it asserts that something else equals
+    for statement, number in lecture.statement_of.items():
+        test = statement.test if isinstance(statement, ast.Assert) else None
+        for part in test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else [test]:
+            match part:
+                case ast.Compare(left, ops, others) if all(isinstance(op, ast.Eq) for op in ops):
+                    compared[lecture.statements[number].function] += [left, *others]
+                case ast.Call(func, [one, other, *_]):
+                    if ast.unparse(func).rpartition(".")[2] in ("isclose", "allclose", "equal"):
+                        compared[lecture.statements[number].function] += [one, other]
     for statement, number in lecture.statement_of.items():
         match statement:
             case ast.Expr(ast.Call(keywords=keywords)) if text.word(statement) == "question":
@@ -31,7 +44,7 @@ def unchecked(lecture: Lecture) -> list[Problem]:
                 answer, check = given["answer"], given.get("check")
                 if isinstance(check, ast.Constant) and check.value is None:
                     check = None
-                others = _compared(lecture, lecture.statements[number].function)
+                others = compared[lecture.statements[number].function]
                 once_more = check is not None and _same(answer, check)
                 if not once_more and (check is not None or any(_same(answer, other) for other in others)):
                     continue
@@ -39,9 +52,8 @@ def unchecked(lecture: Lecture) -> list[Problem]:
                 way = "its check= is the answer once more" if once_more else "nothing checks it"
                 what = f"the answer {ast.unparse(answer):.60} has one way only: {way}"
                 place = file.at(check if check is not None else answer)
-                problems[file.number, place.line] = Problem(
-                    "unchecked", what, place, SAME if once_more else WAY_OUT
-                )
+                way_out = SAME if once_more else WAY_OUT
+                problems[file.number, place.line] = Problem("unchecked", what, place, way_out)
     return [problems[place] for place in sorted(problems)]
 
 
@@ -54,24 +66,6 @@ def count(lecture: Lecture) -> int:
     """How many questions the text of `lecture` asks."""
     text = Text(lecture)
     return sum(text.word(statement) == "question" for statement in lecture.statement_of)
-
-
-def _compared(lecture: Lecture, function: int) -> Iterator[ast.expr]:
-    """What the asserts of a function say that something else equals, or is close to."""
-    for statement, number in lecture.statement_of.items():
-        if isinstance(statement, ast.Assert) and lecture.statements[number].function == function:
-            match statement.test:
-                case ast.BoolOp(ast.And(), parts):
-                    tests = parts
-                case test:
-                    tests = [test]
-            for part in tests:
-                match part:
-                    case ast.Compare(left, ops, others) if all(isinstance(op, ast.Eq) for op in ops):
-                        yield from (left, *others)
-                    case ast.Call(func, [one, other, *_]):
-                        if ast.unparse(func).rpartition(".")[2] in ("isclose", "allclose", "equal"):
-                            yield from (one, other)
 
 
 def _same(one: ast.expr, other: ast.expr) -> bool:

@@ -142,10 +142,8 @@ class _Reached:
             both = zip(numbers, section.claims, strict=False)
             self.ran_asserts.update(number for number, claim in both if claim.count)
         silent = {inner for node in lecture.compiled for inner in ast.walk(node)}
-        asserts = (
-            node for node in lecture.statement_of if isinstance(node, ast.Assert) and node not in silent
-        )
-        self.recorded = {lecture.statement_of[node] for node in asserts}
+        heard = (node for node in lecture.statement_of if node not in silent)
+        self.recorded = {lecture.statement_of[node] for node in heard if isinstance(node, ast.Assert)}
         self.ended = {s.key for s, error in record.errors() if error.kind not in ("inspect", "assert")}
         self.broken = any(s.key in self.ended for s in record.sections if s.kind in ("module", "main"))
         self.uses = {number: set(_names_in(node)) for node, number in lecture.function_of.items()}

@@ -35,11 +35,10 @@ def free(lecture: Lecture) -> dict[int, list[ast.expr]]:
                     needed = (unit.node for unit in text.program.needed((file, name) for name in names))
                     nodes = (inner for node in (*given, *needed) for inner in ast.walk(node))
                     # Whether code of the lecture's, or of a library, may run.
-                    runs = any(
-                        isinstance(node, _RUNS)
-                        or (isinstance(node, ast.Call) and getattr(node.func, "id", "") not in _PLAIN)
-                        for node in nodes
+                    called = (
+                        getattr(node, "func", node) for node in nodes if isinstance(node, _RUNS | ast.Call)
                     )
+                    runs = any(getattr(one, "id", "") not in _PLAIN for one in called)
                     if text.local_names(section).isdisjoint(names) and not runs:
                         questions[section].append(call)
     return questions
@@ -68,7 +67,6 @@ def steps(source: str, values: Mapping[str, str]) -> list[str]:
             answer = {keyword.arg: keyword.value for keyword in keywords}.get("answer")
             if answer is not None and not isinstance(answer, ast.Constant):
                 text = ast.unparse(answer)
-                return list(
-                    dict.fromkeys([text, ast.unparse(_Filled(values).visit(ast.parse(text, mode="eval")))])
-                )
+                filled = ast.unparse(_Filled(values).visit(ast.parse(text, mode="eval")))
+                return list(dict.fromkeys([text, filled]))
     return []
