@@ -41,6 +41,8 @@ raised, or a strict build would refuse something else; 2 the lecture, its record
 cannot be used; 130 interrupted (143 by SIGTERM)"""
 
 
+RAW = argparse.RawDescriptionHelpFormatter
+
 optional.bring_in("edtrace")
 
 
@@ -87,7 +89,7 @@ def litbook(arguments: Sequence[str] | None = None) -> int:
         prog="litbook",
         usage="litbook COMMAND [-h] ...",
         description=f"Lectures whose every claim is executed. The commands:\n{commands}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=RAW,
     )
     parser.add_argument("command", metavar="COMMAND", help="what to do; -h behind it says more")
     parser.add_argument("--version", action=_Version, help="say which litbook this is, and where it is")
@@ -209,9 +211,7 @@ PORT = _number(int, 65536, "port: these are the numbers from 1 to 65535")
 
 def _parser(program: str, text: str) -> completion.Parser:
     """What every command that runs a lecture takes."""
-    parser = completion.Parser(
-        prog=program, description=text, epilog=EXIT, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = completion.Parser(prog=program, description=text, epilog=EXIT, formatter_class=RAW)
     parser.set_defaults(program=program.partition(" ")[0], record=False, approve=False)
     add = parser.add_argument
     add("lecture", metavar="LECTURE", nargs="?", help=LECTURE)

@@ -34,10 +34,8 @@ def _link(call: ast.Call) -> ast.Call:
     if call.args or "url" not in given:
         return call
     texts = (given["url"], given.get("title", given["url"]))
-    shown: list[ast.expr] = [
-        text if isinstance(text, ast.Constant | ast.JoinedStr) else ast.Constant("…") for text in texts
-    ]
-    return ast.Call(call.func, shown, [])
+    stands, unknown = ast.Constant | ast.JoinedStr, ast.Constant("…")
+    return ast.Call(call.func, [text if isinstance(text, stands) else unknown for text in texts], [])
 
 
 def _text(call: ast.Call) -> ast.Call:

@@ -328,10 +328,8 @@ def cached(url: str, prefix: str) -> str:
 
 
 def _no_copy(url: str, path: str) -> AuthorError:
-    return AuthorError(
-        f"nothing is fetched while a lecture runs, and of {url!r} there is no copy\n"
-        f"in the lecture's folder: curl --create-dirs -Lo {path!r} {url!r}"
-    )
+    what = f"nothing is fetched while a lecture runs, and of {url!r} there is no copy"
+    return AuthorError(f"{what}\nin the lecture's folder: curl --create-dirs -Lo {path!r} {url!r}")
 
 
 def download_file(url: str, filename: str) -> None:

@@ -103,13 +103,9 @@ def of_code(owner: Desk, path: str, wanted: dict[str, Any]) -> dict[str, Any]:
     """
     asked, start = Wanted(**wanted), time.monotonic()
     lecture = source.usable(Path(path), asked.sections)
+    seconds, which = None if asked.everything or asked.sample else SECONDS, tuple(asked.sections)
     sections, record = noticed.try_changes(
-        Path(path),
-        sections=tuple(asked.sections),
-        seconds=None if asked.everything or asked.sample else SECONDS,
-        seed=asked.seed,
-        sample=asked.sample,
-        owner=owner,
+        Path(path), sections=which, seconds=seconds, seed=asked.seed, sample=asked.sample, owner=owner
     )
     lines, shares, wrong = [], [], False
     for section in sections:

@@ -145,9 +145,8 @@ def try_changes(
         above = [number]
         while (parent := lecture.functions[above[-1]].parent) is not None:
             above.append(parent)
-        count += needs(lecture.functions[number].requires).is_plain and (
-            not asked or not asked.isdisjoint(above)
-        )
+        is_asked = not asked or not asked.isdisjoint(above)
+        count += is_asked and needs(lecture.functions[number].requires).is_plain
     at_once = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     plan = _Plan(environment(path, "cpu", 0), owner, texts, until, count, seed, drawn, at_once)
     with forks.one_thread():
@@ -288,10 +287,8 @@ def _differing(now: model.Record, was: model.Record) -> set[str]:
     """What differs between a section and itself: values, what is raised, and claims that no longer hold."""
     differing = {f"{d.place.line} {d.what}" for d in compare.compare(now, was).differences}
     before, after = ({f"{RAISED}{e.line} {e.message}" for _, e in r.errors()} for r in (was, now))
-    held, holds = (
-        {f"{CLAIM}{claim.line} {claim.text}" for _, claim in r.claims() if claim.verdict == "holds"}
-        for r in (was, now)
-    )
+    claims = ([claim for _, claim in r.claims() if claim.verdict == "holds"] for r in (was, now))
+    held, holds = ({f"{CLAIM}{claim.line} {claim.text}" for claim in several} for several in claims)
     return differing | (before ^ after) | (held - holds)
 
 

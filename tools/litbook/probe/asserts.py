@@ -68,9 +68,8 @@ class Asserts:
 
     def __init__(self, recorder: Recording) -> None:
         self.recorder, self.lecture = recorder, recorder.lecture
-        self.nodes = {
-            number: node for node, number in self.lecture.statement_of.items() if isinstance(node, ast.Assert)
-        }
+        numbered = self.lecture.statement_of.items()
+        self.nodes = {number: node for node, number in numbered if isinstance(node, ast.Assert)}
         self.meant = {number for number, node in self.nodes.items() if node in self.lecture.fails}
         self.tell: Callable[[tuple[object, ...]], None] = lambda _: None
         self.late = False

@@ -224,10 +224,8 @@ def explore(  # noqa: PLR0913  (all but the first by name)
     title, task, insight = (_text("explore", text) for text in (caption, do, see))
     script = _module(Path(sys._getframe(1).f_code.co_filename).parent, module)
     if script and not hasattr(still, "savefig"):
-        raise AuthorError(
-            f"explore() shows a figure where no script draws, and this is {type(still).__name__}\n"
-            "give it the Matplotlib figure of its first point: still=fig"
-        )
+        what = f"explore() shows a figure where no script draws, and this is {type(still).__name__}"
+        raise AuthorError(f"{what}\ngive it the Matplotlib figure of its first point: still=fig")
     grid, live = None, None
     recorder, _recorder = _recorder, None
     if recorder is not None:
@@ -264,10 +262,8 @@ def _module(folder: Path, module: str) -> str:
         way_out = "its path goes from the folder that this lecture's file is in"
         raise AuthorError(f"explore() cannot read {module!r}: {why}\n{way_out}") from None
     if len(script.encode()) > SCRIPT:
-        raise AuthorError(
-            f"explore() takes up to {SCRIPT:,} bytes of a script; {module!r} has {len(script.encode()):,}\n"
-            "compute less in it, and take more from the function"
-        )
+        what = f"explore() takes up to {SCRIPT:,} bytes of a script; {module!r} has {len(script.encode()):,}"
+        raise AuthorError(f"{what}\ncompute less in it, and take more from the function")
     if "litbookPicture" not in script:
         way_out = "let it say `window.litbookPicture = { draw() … }`"
         raise AuthorError(f"explore() finds no picture in {module!r}: {way_out}")

@@ -53,15 +53,11 @@ def explored(
         if result.why:
             continue
         if (*result.kept,) != (*central,):
-            raise AuthorError(
-                f"explore() got {_list(result.kept)} at {_said(place)}, and {_list(central)} at {here}\n"
-                "give the same names everywhere, in one order"
-            )
+            what = f"explore() got {_list(result.kept)} at {_said(place)}, and {_list(central)} at {here}"
+            raise AuthorError(f"{what}\ngive the same names everywhere, in one order")
         if kind != "curve" and min(result.kept.values()) < 0:
-            raise AuthorError(
-                f"explore() draws {kind} from zero on, and got less at {_said(place)}\n"
-                'draw a curve: kind="curve"'
-            )
+            what = f"explore() draws {kind} from zero on, and got less at {_said(place)}"
+            raise AuthorError(f'{what}\ndraw a curve: kind="curve"')
     points = (*(result.why or (*map(number, result.kept.values()),) for result in asked.results),)
     grid = Grid(kind, asked.sliders, asked.start, (*central,), points, unit, _limit(limit))
     _bounded(grid, "round what the function gives")
@@ -81,9 +77,8 @@ def live(
     Raises `AuthorError` for all that `litbook.explore` refuses.
     """
     asked = _asked(function, over, at, MOST_MOVED, lambda value: _Result(value, _json(_plain(value))))
-    points = (
-        *((one, result.kept, result.why) for one, result in zip(asked.ats, asked.results, strict=True)),
-    )
+    both = zip(asked.ats, asked.results, strict=True)
+    points = (*((one, result.kept, result.why) for one, result in both),)
     _bounded(points, "let the function give less")
     return Live(still, script, asked.sliders, asked.start, points), asked.given()
 
@@ -120,10 +115,8 @@ def _asked(
 ) -> _Asked:
     """Ask the function at every place, where up to `most` sliders may stand; `keep` takes what it gives."""
     if not callable(function):
-        raise AuthorError(
-            f"explore() takes a function of the sliders' places, not {type(function).__name__}: "
-            "pass it without calling it"
-        )
+        what = f"explore() takes a function of the sliders' places, not {type(function).__name__}"
+        raise AuthorError(f"{what}: pass it without calling it")
     sliders = (*_sliders(over, most),)
     start = _start(sliders, over, at)
     sizes = [slider.size for slider in sliders]
@@ -166,10 +159,8 @@ def _bounded(points: object, less: str) -> None:
     """Raises `AuthorError` for more of a picture than a record keeps."""
     size = len(msgspec.json.encode(points))
     if size > GRID:
-        raise AuthorError(
-            f"explore() keeps up to {GRID:,} bytes of a grid; this one has {size:,}\n"
-            f"give its sliders fewer places, or {less}"
-        )
+        what = f"explore() keeps up to {GRID:,} bytes of a grid; this one has {size:,}"
+        raise AuthorError(f"{what}\ngive its sliders fewer places, or {less}")
 
 
 def _plain(value: Any) -> Any:

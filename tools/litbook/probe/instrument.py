@@ -100,11 +100,8 @@ def instrument_files(lecture: Lecture, probes: Any, sections: Iterable[int] = ()
         calls = [(row.function, row.target) for row in lecture.statements if row.target is not None]
         while more := {target for caller, target in calls if caller in wanted} - wanted:
             wanted |= more
-        untouched = untouched | {
-            node
-            for node, number in lecture.function_of.items()
-            if lecture.functions[number].kind in ("part", "section") and number not in wanted
-        }
+        others = ((node, number) for node, number in lecture.function_of.items() if number not in wanted)
+        untouched = untouched | {n for n, i in others if lecture.functions[i].kind in ("part", "section")}
     codes, problems = list[types.CodeType](), list[Problem]()
     for file in lecture.files:
         if file.warns:
@@ -260,9 +257,8 @@ class _Writer:
         """A simple statement with what is inspected after it; before it, where it leaves the block."""
         if self.folding and isinstance(statement, LoopNode):  # what it has touched, if it ran once
             inside = [statement, *(node for node in own_nodes(statement) if isinstance(node, ast.stmt))]
-            names = dict.fromkeys(
-                name for node in inside for name in self.lecture.touched(node, self.function)
-            )
+            touched = partial(self.lecture.touched, function=self.function)
+            names = dict.fromkeys(name for node in inside for name in touched(node))
             number, pass_ = self.lecture.statement_of[statement], _at(statement, ast.Pass())
             looks = [self._guarded(statement, self._local(number, name, statement), pass_) for name in names]
             return [*written, *self._first_turns(statement, looks)]

@@ -141,17 +141,12 @@ class Numbering:
 
     def unreached(self, entered: dict[int, int], reached: Container[int]) -> tuple[tuple[int, int], ...]:
         """Statements of the functions `entered`, by their place, that could have run and did not."""
-        return tuple(
-            (place, self.within[number])
-            for place, function in entered.items()
-            for number in self.statements_of[function]
-            if number not in reached
-            and self.lecture.statements[number].kind != "doc"
-            and number not in self._silent
-        )
+        every = ((place, i) for place, function in entered.items() for i in self.statements_of[function])
+        return tuple((at, self.within[i]) for at, i in every if i not in reached and i not in self._silent)
 
     @cached_property
     def _silent(self) -> set[int]:
-        """Statements without a step probe: inside functions that are compiled or stepped over."""
+        """Statements that never say that they ran: docstrings; those of functions without probes."""
         inside = {child for top in self.lecture.untouched for child in ast.walk(top) if child is not top}
-        return {number for statement, number in self.lecture.statement_of.items() if statement in inside}
+        rows = enumerate(zip(self.node_of, self.lecture.statements, strict=True))
+        return {number for number, (node, row) in rows if row.kind == "doc" or node in inside}

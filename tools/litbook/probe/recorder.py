@@ -272,18 +272,15 @@ class Recorder(Judge):
             missing[function] = self.needs.get(function) or missing.get(above, "")
         made = tuple(self.making(function).section(missing[function]) for function in order)
         called = {function for making in self.makings.values() for function in making.called}
-        definitions = [
-            numbering.definition(function, reached)
-            for function, is_section in enumerate(numbering.is_section)
-            if not is_section or function in called
-        ]
+        shown = (i for i, is_section in enumerate(numbering.is_section) if not is_section or i in called)
+        definitions = tuple(numbering.definition(function, reached) for function in shown)
         return model.Record(
             schema=model.SCHEMA,
             lecture=lecture.name,
             title=lecture.title,
             environment=environment,
             sources=lecture.sources(),
-            definitions=tuple(definitions),
+            definitions=definitions,
             sections=made,
             seconds=round(self.seconds, 4),
             peak=self.peak,

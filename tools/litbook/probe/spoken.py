@@ -56,12 +56,9 @@ def speaks(code: CodeType, names: Mapping[str, object], seen: tuple[CodeType, ..
     flags = inspect.CO_VARARGS, inspect.CO_VARKEYWORDS
     given = code.co_argcount + code.co_kwonlyargcount + sum(bool(code.co_flags & flag) for flag in flags)
     called = [names[name] for name in code.co_names if name in names]
-    return (
-        code.co_nlocals == given
-        and bool(called)
-        and code not in seen
-        and all(
-            isinstance(one, FunctionType) and speaks(one.__code__, one.__globals__, (*seen, code))
-            for one in called
-        )
+    if code.co_nlocals != given or not called or code in seen:
+        return False
+    seen = (*seen, code)
+    return all(
+        isinstance(one, FunctionType) and speaks(one.__code__, one.__globals__, seen) for one in called
     )

@@ -78,9 +78,8 @@ class Judge(Recording):
             for i, value in seen.items():
                 self.asserts.equal(claim.statement, i, value, frame)
             storages = self._making_of(number).storages
-            judged.operands = [
-                snapshot(seen[i], storages) if i in seen else None for i in range(len(claim.operands))
-            ]
+            every = range(len(claim.operands))
+            judged.operands = [snapshot(seen[i], storages) if i in seen else None for i in every]
             if failed and all(map(_says_little, judged.operands)):  # then also what the claim names
                 told = {text for text, shot in zip(claim.operand_texts, judged.operands, strict=True) if shot}
                 judged.why = names_in(claim.node, frame, told)

@@ -108,10 +108,8 @@ def compare(fresh: model.Record, recording: model.Record) -> Comparison:
     Raises `RecordError` if the two are not of the same lecture.
     """
     if fresh.lecture != recording.lecture:
-        raise RecordError(
-            f"a record of {recording.lecture!r} cannot be compared with one of {fresh.lecture!r}\n"
-            "    compare two records of one lecture"
-        )
+        what = f"a record of {recording.lecture!r} cannot be compared with one of {fresh.lecture!r}"
+        raise RecordError(f"{what}\n    compare two records of one lecture")
     paths = [source.path for source in fresh.sources] or [fresh.lecture]
     # What stopped before its sections, at an import that fails, says nothing of them.
     stopped = any(section.errors for section in fresh.sections if section.kind in ("module", "main"))
@@ -224,9 +222,8 @@ class _Pair:
             self.add("value", None, 0, "what ran", number)
             return self.differences
         if world:
-            pairs = [
-                _Pair(self.record, *both) for both in zip(ranks_of(self.now), ranks_of(self.was), strict=True)
-            ]
+            both = zip(ranks_of(self.now), ranks_of(self.was), strict=True)
+            pairs = [_Pair(self.record, *of_rank) for of_rank in both]
             on = dict[Difference, list[int]]()
             for rank, pair in enumerate(pairs):
                 for difference in pair.compare():
@@ -312,9 +309,8 @@ class _Pair:
 
     def compare_pieces(self) -> None:
         """What the machine answers to a question of the author's, and what readers explore."""
-        pieces, earlier = (
-            grouped(s.pieces, lambda piece: (piece.kind, piece.text)) for s in (self.now, self.was)
-        )
+        both = self.now, self.was
+        pieces, earlier = (grouped(s.pieces, lambda piece: (piece.kind, piece.text)) for s in both)
         for _, piece, before in _matched(pieces, earlier):
             if piece.answer is not None and before.answer is not None:
                 self.values += 1
@@ -437,12 +433,8 @@ def _tensor_changes(was: model.Tensor, now: model.Tensor, at: str) -> list[Chang
         return changes  # the values are others, then
 
     # the largest finite magnitude in both
-    numbers = (
-        model.python_number(number)
-        for tensor in (was, now)
-        for number in ((tensor.stats.min, tensor.stats.max) if tensor.stats else tensor.values)
-        if number is not None
-    )
+    kept = [(*((t.stats.min, t.stats.max) if t.stats else t.values),) for t in (was, now)]
+    numbers = (model.python_number(number) for several in kept for number in several if number is not None)
     finite = (abs(number) for number in numbers if number is not None and _finite(number))
     largest = float(max(finite, default=0))
 

@@ -48,10 +48,8 @@ def _refusal(what: str) -> RecordError:
     """What is wrong with the file, in one line of bounded length: it may repeat what the file holds."""
     what, _, way_out = what.partition("\n")
     update = "update litbook, " if "update litbook" in way_out else ""
-    return RecordError(
-        f"{what[:300]}{'…' if len(what) > 300 else ''}\n"
-        f"    {update}take the file back from git, or run the lecture with --approve, which replaces it"
-    )
+    update += "take the file back from git, or run the lecture with --approve, which replaces it"
+    return RecordError(f"{what[:300]}{'…' if len(what) > 300 else ''}\n    {update}")
 
 
 def _short(file: Path) -> str:
@@ -120,10 +118,8 @@ def renewed(recording: model.Record | None, record: model.Record) -> model.Recor
     for key in sorted(fresh & stale):
         now = record.definition_of[key]
         if recording.definition_of[key].digest != now.digest:
-            raise RecordError(
-                f"{now.name} has changed, and sections that are not recorded now use it\n"
-                "    record the whole lecture: leave the sections out"
-            )
+            what = f"{now.name} has changed, and sections that are not recorded now use it"
+            raise RecordError(f"{what}\n    record the whole lecture: leave the sections out")
     definitions = recording.definition_of | {key: record.definition_of[key] for key in fresh}
     asserts = [*(check for check in recording.asserts if check.key not in new), *record.asserts]
     return replace(
@@ -157,11 +153,8 @@ def trimmed(record: model.Record) -> model.Record:
     stepped = {key for section in whole for key in section.calls}
     named = {statement.target for section in whole for statement in section.statements}
     called = {key for section in record.sections for key in section.calls}
-    definitions = (
-        definition if definition.key in stepped else replace(definition, statements=())
-        for definition in record.definitions
-        if definition.key in called | named
-    )
+    kept = (definition for definition in record.definitions if definition.key in called | named)
+    definitions = (each if each.key in stepped else replace(each, statements=()) for each in kept)
     return replace(
         record,
         sources=tuple(replace(source, text="", cuts=()) for source in record.sources),

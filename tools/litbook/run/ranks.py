@@ -270,12 +270,9 @@ def within(owner: desk.Desk, *, asked: dict[str, Any]) -> list[tuple[list[str], 
     lecture = source.usable(path, asked["sections"])
     _preload(path, lecture)
     wanted = {lecture.section(name) for name in asked["sections"]}
-    keys = [
-        lecture.key(i)
-        for i in lecture.order
-        if lecture.functions[i].kind == "section" and needs(lecture.functions[i].requires).ranks == world
-        if not wanted or wanted & {i, lecture.functions[i].parent}
-    ]
+    sections = ((i, lecture.functions[i]) for i in lecture.order if lecture.functions[i].kind == "section")
+    sized = ((i, spec.parent) for i, spec in sections if needs(spec.requires).ranks == world)
+    keys = [lecture.key(i) for i, parent in sized if not wanted or wanted & {i, parent}]
     if not keys:
         return []
     groups.store()  # without the others none of these runs

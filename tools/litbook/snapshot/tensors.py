@@ -247,8 +247,8 @@ class _Tensor(_Seen):
         self.library = libraries.numpy() if name in ("uint16", "uint32", "uint64") else torch.module
         is_strided = torch.layout(tensor) is torch.module.strided
         self.storage = _or(None, self._storage) if is_strided else None
-        strides = _or((None,), base.stride, tensor) if is_strided else (None,)
-        self.strides = strides if all(type(s) is int for s in strides) else None
+        strides: tuple[int, ...] | None = _or(None, base.stride, tensor) if is_strided else None
+        self.strides = strides if strides is not None and all(type(s) is int for s in strides) else None
         shape = tuple(torch.shape(tensor))
         self.meta = model.Tensor(
             type="",

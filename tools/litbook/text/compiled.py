@@ -30,9 +30,8 @@ def leave_compiled_code_alone(lecture: Lecture) -> None:
     object that is called `compile` or `jit` compiles nothing.
     """
     # For every file, the definitions of the lecture by their names there: its own, and what it imports.
-    named = [
-        {name: [node] for name, node in lecture.names.borrowed(file.number).items()} for file in lecture.files
-    ]
+    borrowed = (lecture.names.borrowed(file.number) for file in lecture.files)
+    named = [{name: [node] for name, node in names.items()} for names in borrowed]
     for node, number in lecture.function_of.items():
         if isinstance(node, Definition):
             named[lecture.functions[number].file].setdefault(node.name, []).append(node)
@@ -69,9 +68,8 @@ def _read_by_compilers(lecture: Lecture, file: File, every: list[Named]) -> Iter
     words, origins, named = COMPILERS, dict[str, str](), every[file.number]
     if any(library in file.text for library in LIBRARIES) or not file.text.isascii():
         origins = _origins(file)
-        words = COMPILERS.union(
-            name for name, full in origins.items() if full.rpartition(".")[2] in COMPILERS
-        )
+        known = (name for name, full in origins.items() if full.rpartition(".")[2] in COMPILERS)
+        words = COMPILERS.union(known)
     compiles = functools.partial(_compiles, origins)
     for statement in file.tree.body if origins else ():
         text = file.text_of(statement)

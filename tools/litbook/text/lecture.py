@@ -158,9 +158,8 @@ class Lecture:
         spec, helper = self.functions[function], ("helper", "class")
         if spec.kind not in helper:
             return function
-        others = (
-            (i, f) for i, f in enumerate(self.functions) if f.file == spec.file and f.kind not in helper
-        )
+        there = ((i, f) for i, f in enumerate(self.functions) if f.file == spec.file)
+        others = ((i, f) for i, f in there if f.kind not in helper)
         return max((f.first, i) for i, f in others if f.first <= spec.first <= f.last)[1]
 
     def section_names(self) -> list[str]:

@@ -43,9 +43,7 @@ class Text:
         for row in lecture.statements:
             if row.kind == "section" and row.target is not None:
                 self.called.setdefault(row.function, []).append(row.target)
-        # What `reads` and `local_names` have worked out: notebooks ask for the same again.
-        self.read: dict[ast.stmt, frozenset[str]] = {}
-        self.owned: dict[int, frozenset[str]] = {}
+        self.read: dict[ast.stmt, frozenset[str]] = {}  # by `reads`: notebooks ask for the same again
         self.program = Program(lecture.names, self.reads)
 
     def file(self, function: int) -> int:
@@ -64,9 +62,7 @@ class Text:
 
     def local_names(self, index: int) -> frozenset[str]:
         """The names that a section has to itself."""
-        if index not in self.owned:
-            self.owned[index] = scopes.local_names(self.function(index))
-        return self.owned[index]
+        return scopes.local_names(self.function(index))
 
     def reads(self, node: ast.stmt) -> frozenset[str]:
         """The names of the module, and builtins, that a statement needs to run, be called and be shown."""

@@ -74,9 +74,8 @@ def prose(lecture: Lecture) -> Iterator[Prose]:
         for call in calls(statement) if spec.kind == "piece" else ():
             name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
             word = WORDS.get(name, UNKNOWN)
-            names = margins[file.number] | (
-                scopes.local_names(node) if isinstance(node, FunctionNode) else set()
-            )
+            local = scopes.local_names(node) if isinstance(node, FunctionNode) else frozenset[str]()
+            names = margins[file.number] | local
             for argument in (argument for place, argument in arguments(call) if place in word.fields):
                 finder = _Finder(node, sources[file.number])
                 for passage in (finder.whole(argument), *finder.others):

@@ -53,10 +53,8 @@ def number_definitions(lecture: Lecture) -> None:
             key = f"{file.name}.{spec.key}" if file.name else spec.key
             keys[key] += 1
             lecture.function_of[node] = len(lecture.functions)
-            heading, key = (
-                title if node is file.tree else spec.heading,
-                key + f"#{keys[key]}" * (keys[key] > 1),
-            )
+            heading = title if node is file.tree else spec.heading
+            key += f"#{keys[key]}" * (keys[key] > 1)
             lecture.functions.append(replace(spec, heading=heading, file=file.number, key=key))
 
 
@@ -210,9 +208,9 @@ def number_statements(lecture: Lecture, calls: Calls) -> None:
             elif kind == "def":
                 target = lecture.function_of[node]
             lecture.statement_of[node] = len(lecture.statements)
-            lecture.statements.append(
-                Statement(lecture.function_of[owner], row.first, row.last, kind, row.end, target, row.opener)
-            )
+            function = lecture.function_of[owner]
+            numbered = Statement(function, row.first, row.last, kind, row.end, target, row.opener)
+            lecture.statements.append(numbered)
 
 
 @functools.lru_cache(maxsize=64)  # a save changes one file of a lecture

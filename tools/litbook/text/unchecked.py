@@ -23,9 +23,8 @@ SAME = "write another way to it: a count, a counter, a published number"
 def unchecked(lecture: Lecture) -> list[Problem]:
     """The questions of `lecture` whose answer has no second way, in the order of its files."""
     text, problems = Text(lecture), dict[tuple[int, int], Problem]()
-    compared = defaultdict[int, list[ast.expr]](
-        list
-    )  # by function, what it asserts that something else equals
+    # What the asserts of each function say that something else equals, or is close to.
+    compared = defaultdict[int, list[ast.expr]](list)
     for statement, number in lecture.statement_of.items():
         test = statement.test if isinstance(statement, ast.Assert) else None
         for part in test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else [test]:

@@ -15,7 +15,9 @@ from litbook.text.lecture import Lecture
 from litbook.text.plan import Text
 
 _PLAIN = {"abs", "len", "max", "min", "round", "sum"}
-_RUNS = ast.Lambda | ast.Await | ast.NamedExpr | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+_MAY_RUN = (
+    ast.Call | ast.Lambda | ast.Await | ast.NamedExpr | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+)
 
 
 def free(lecture: Lecture) -> dict[int, list[ast.expr]]:
@@ -35,9 +37,7 @@ def free(lecture: Lecture) -> dict[int, list[ast.expr]]:
                     needed = (unit.node for unit in text.program.needed((file, name) for name in names))
                     nodes = (inner for node in (*given, *needed) for inner in ast.walk(node))
                     # Whether code of the lecture's, or of a library, may run.
-                    called = (
-                        getattr(node, "func", node) for node in nodes if isinstance(node, _RUNS | ast.Call)
-                    )
+                    called = (getattr(node, "func", node) for node in nodes if isinstance(node, _MAY_RUN))
                     runs = any(getattr(one, "id", "") not in _PLAIN for one in called)
                     if text.local_names(section).isdisjoint(names) and not runs:
                         questions[section].append(call)
