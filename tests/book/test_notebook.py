@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import deque
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -19,6 +20,7 @@ from litbook.document import standin
 from litbook.document.bibliography import Entry
 from litbook.document.notebook import Notebook
 from litbook.document.notebook import notebooks as document
+from litbook.document.notebook_values import in_words
 from litbook.html import formulas
 from litbook.html import notebook as notebook_page
 from litbook.notebook import ipynb
@@ -559,6 +561,16 @@ def test_notebooks_are_not_searched(site):
 def test_the_formatting_of_values_is_that_of_the_stand_in():
     for value, text in [(3, "3"), (2.5, "2.5"), (1 / 3, "0.333333"), (True, "True"), (10**6, "1,000,000")]:
         assert standin.spelled(value) == standin.number(value) == text
+
+
+@pytest.mark.parametrize(
+    "empty", [set(), frozenset(), deque(), [], (), {}], ids=lambda value: type(value).__name__
+)
+def test_what_is_empty_is_said_alike_of_a_live_and_of_a_recorded_value(empty):
+    kind = type(empty).__name__
+    recorded = model.Mapping(kind, 0) if kind == "dict" else model.Sequence(kind, 0)
+    said = "deque()" if kind == "deque" else repr(empty)
+    assert standin.spelled(empty) == in_words(recorded) == said
 
 
 # ---------------------------------------------------------------------------- the setting for Colab

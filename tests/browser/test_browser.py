@@ -66,6 +66,15 @@ def test_no_page_scrolls_sideways_complains_or_asks_elsewhere(context: BrowserCo
     assert complaints == []
 
 
+def test_text_of_twice_the_size_stays_on_the_screen_of_a_phone(browser: Browser, address: str) -> None:
+    page = browser.new_page(viewport={"width": 390, "height": 844})
+    for name in ("", "lectures/", "lectures/misbeliefs/", STORAGE):
+        page.goto(address + name)
+        page.evaluate("document.documentElement.style.fontSize = '250%'")  # Material's own is 125 %
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390, name
+    page.close()
+
+
 def test_values_stand_beside_their_line_on_a_laptop_and_under_it_on_a_phone(
     browser: Browser, address: str
 ) -> None:

@@ -225,3 +225,19 @@ def test_two_floats_that_differ_in_a_late_digit_are_told_apart_wherever_they_are
     assert values.claim(it, many) == "[1.0, 0.8000000001] != [1.0, 0.8000000002]"
     alike = (scalar(0.8000000001), scalar(0.8000000001))
     assert values.claim(replace(it, form=("", " == ", "")), alike) == "0.8 == 0.8"
+
+
+@pytest.mark.parametrize(
+    ("empty", "text"),
+    [
+        (Sequence("set", 0, ()), "set()"),
+        (Sequence("frozenset", 0, ()), "frozenset()"),
+        (Sequence("collections.deque", 0, ()), "deque()"),
+        (Sequence("list", 0, ()), "[]"),
+        (Sequence("tuple", 0, ()), "()"),
+        (Mapping("dict", 0, (), ()), "{}"),
+        (Mapping("collections.OrderedDict", 0, (), ()), "OrderedDict()"),
+    ],
+)
+def test_what_is_empty_says_what_it_is(empty, text):
+    assert values.line(empty) == text

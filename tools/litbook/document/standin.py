@@ -114,15 +114,18 @@ def bounded(text: str) -> str:
 
 def sequence(kind: str, texts: list[str], length: int) -> str:
     """The first items of a list, a tuple, a set, and how many there are."""
+    if not length and kind in ("set", "frozenset", "deque"):
+        return f"{kind}()"
     texts = [*texts, f"… {length:,} in all"] if length > len(texts) else texts
-    opening, closing = {"list": ("[", "]"), "set": ("{", "}"), "frozenset": ("{", "}")}.get(kind, ("(", ")"))
+    braces = dict.fromkeys(("dict", "set", "frozenset"), ("{", "}"))
+    opening, closing = {"list": ("[", "]"), **braces}.get(kind, ("(", ")"))
     comma = "," if opening == "(" and length == 1 else ""
     return f"{opening}{', '.join(texts)}{comma}{closing}"
 
 
 def mapping(kind: str, pairs: list[tuple[str, str]], length: int) -> str:
     """The first pairs of a dictionary, or the first fields of an object of class `kind`."""
-    inside = sequence("set", [f"{name}{'=' if kind else ': '}{value}" for name, value in pairs], length)
+    inside = sequence("dict", [f"{name}{'=' if kind else ': '}{value}" for name, value in pairs], length)
     return f"{kind}({inside[1:-1]})" if kind else inside
 
 

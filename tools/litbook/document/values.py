@@ -189,6 +189,8 @@ def _enclose(sequence: Sequence, items: list[str]) -> str:
     if sequence.length > len(items):
         items = [*items, _("… {n} in all", n=count(sequence.length))]
     name = sequence.type.rpartition(".")[2]
+    if name in ("set", "frozenset", "deque") and not sequence.length:
+        return f"{name}()"  # {} is an empty dict
     if name in ("list", "set", "frozenset"):
         opening, closing = "[]" if name == "list" else "{}"
         return opening + ", ".join(items) + closing
@@ -229,7 +231,9 @@ def _pairs(mapping: Mapping, items: list[str]) -> str:
         pairs.append(_("… {n} in all", n=count(mapping.length)))
     name = _visible(mapping.type.rpartition(".")[2])
     body = " · ".join(pairs)
-    return f"{{{body}}}" if name == "dict" else f"{name}: {body}"
+    if name == "dict":
+        return f"{{{body}}}"
+    return f"{name}: {body}" if body else f"{name}()"
 
 
 def _key(key: Snapshot) -> str:
