@@ -610,7 +610,7 @@ def fused_attention_reads_keys_again() -> None:
         return [in_tiles(rows, *torch.randn(3, t, d))[1] for t in lengths]
 
     small, large = loads(16), loads(32)
-    in_millions = [[round(k / 1e6, 2) for k in row] for row in (small, large)]  # @inspect in_millions
+    loaded = {"tiles of 16": small, "tiles of 32": large}  # @inspect loaded
     growth = small[2] / small[1]  # @inspect round(growth, 1) as times
     assert 3.7 < growth < 4, \
         "From 256 to 512 tokens, the loads grow to nearly 4 times."

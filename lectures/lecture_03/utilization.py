@@ -389,30 +389,30 @@ def codebases_count_differently() -> None:
         `relative` computes the FLOPs of a token by each formula, and divides them by those of
         torchtitan. First Llama-3-8B with `8192` tokens of context, then with `131072`:
     """)
-    names = list(CONVENTIONS)  # @inspect names
 
-    def relative(config: Config, context: int) -> list[float]:
-        counts = [
-            c.flops_per_token(config, context) for c in CONVENTIONS.values()
-        ]
-        base = counts[names.index("torchtitan")]
-        return [round(count / base, 2) for count in counts]
+    def relative(config: Config, context: int) -> dict[str, float]:
+        counts = {
+            name: formula.flops_per_token(config, context)
+            for name, formula in CONVENTIONS.items()
+        }
+        base = counts["torchtitan"]
+        return {name: round(count / base, 2) for name, count in counts.items()}
 
-    short = relative(LLAMA_3_8B, 8192)  # @inspect short
-    assert short == [0.83, 1.05, 1, 0.89], \
-        "With 8192 tokens of context, the four are 0.83, 1.05, 1 and 0.89 times torchtitan's."
-    long = relative(LLAMA_3_8B, 131072)  # @inspect long
-    assert long == [0.19, 1.01, 1, 0.59], \
-        "With 131072 tokens of context, they are 0.19, 1.01, 1 and 0.59 times torchtitan's."
+    short = relative(LLAMA_3_8B, 8192)  # @inspect short as times
+    assert [*short.values()] == [0.83, 1.05, 1, 0.89], \
+        "With 8192 tokens of context, Megatron-LM's formula gives 0.89 times torchtitan's FLOPs."
+    long = relative(LLAMA_3_8B, 131072)  # @inspect long as times
+    assert [*long.values()] == [0.19, 1.01, 1, 0.59], \
+        "With 131072 tokens of context, it gives 0.59 times torchtitan's."
     counted = CONVENTIONS["torchtitan"].flops_per_token(QWEN_3, 8192)  # @hide
     gains = counted - 3 * forward_flops(QWEN_3, 1, 8192)  # @hide
     assert gains == 6 * (28 * 2 * (1024 + 128) + 1024), \
         "Qwen3's heads are twice as wide as the model, and torchtitan's count is right but for the norms."  # @hide
     note(rf"""
         The same run, with the same tokens per second, has an MFU in proportion to these numbers. If
-        its MFU is one half by torchtitan's formula, it is {0.5 * short[-1]:.0%} by Megatron-LM's
-        with `8192` tokens, and {0.5 * long[-1]:.0%} with `131072`. The longer the context, the
-        further they are apart, because attention is then most of the count.
+        its MFU is one half by torchtitan's formula, it is {0.5 * short["Megatron-LM"]:.0%} by
+        Megatron-LM's with `8192` tokens, and {0.5 * long["Megatron-LM"]:.0%} with `131072`. The
+        longer the context, the further they are apart, because attention is then most of the count.
     """)
     lengths = [2**n for n in range(11, 18)]  # @hide
     lines = {
@@ -437,7 +437,7 @@ def codebases_count_differently() -> None:
         Llama-3-8B has `32` layers, width `4096` and `7504658432` weights without its embedding. A
         run with `8192` tokens of context reports an MFU of `40%` by torchtitan's formula. How many
         percent would Megatron-LM's give?
-    """, answer=0.4 * short[-1], check=0.4 * round(share, 2), unit="%", within=0.02, wrong={
+    """, answer=0.4 * short["Megatron-LM"], check=0.4 * round(share, 2), unit="%", within=0.02, wrong={
             "Only attention's part is halved, not the whole count.": 0.2,
         }, hint="Divide $6N + 6LdT$ by $6N + 12LdT$.",
         why="The run is as fast as before, and Megatron-LM counts fewer FLOPs for each token, so its MFU is lower in proportion.")
