@@ -15,7 +15,7 @@ from litbook.text import source
 def changed(body: str, before: str = "") -> list[str]:
     """Every change of a section that is `body`."""
     lecture = source.parse(section(body, before))
-    return [it.change for it in changes(lecture, lecture.section("one"))]
+    return [it.change for it in changes(lecture)[lecture.section("one")]]
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_another_constant_of_the_same_kind_is_one_that_the_lecture_has() -> None
 
 def test_a_change_is_made_in_the_tree_and_stands_where_it_is_written() -> None:
     lecture = source.parse(section("x = f(\n    'é', 3, dim=4)"))
-    found = changes(lecture, lecture.section("one"))
+    found = changes(lecture)[lecture.section("one")]
     assert [(it.change, it.line, it.column) for it in found] == [
         ("left out", 11, 5),
         ("arguments swapped", 11, 9),
@@ -109,7 +109,7 @@ def test_an_excuse_names_changes_of_its_statement_and_says_why() -> None:
         "x = f(3, n=4)  # @unnoticed: 3, n= dropped: any size: 3 or 5\ny = 3  # @unnoticed: 4 -> 5: no reason"
     )
     lecture = source.parse(section(text))
-    found = changes(lecture, lecture.section("one"))
+    found = changes(lecture)[lecture.section("one")]
     excused = [(it.change, it.excuse.name, it.excuse.reason) for it in found if it.excuse]
     why = "any size: 3 or 5"
     assert excused == [("3 -> 4", "3", why), ("3 -> 6", "3", why), ("n= dropped", "n= dropped", why)]

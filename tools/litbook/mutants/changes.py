@@ -27,6 +27,7 @@ Each is named as it is listed, or by what stands before its arrow, which names a
 from __future__ import annotations
 
 import ast
+import itertools
 import re
 from collections import defaultdict
 from collections.abc import Iterator
@@ -98,9 +99,9 @@ class Change:
                 inside[name][:] = [self.value if s is self.node else s for s in inside[name]]
 
 
-def changes(lecture: Lecture, function: int) -> list[Change]:
-    """Every change of the body of a section, in the order of its text."""
-    made = list[Change]()
+def changes(lecture: Lecture) -> dict[int, list[Change]]:
+    """Every change of the body of each part and section, in the order of its text, by its function."""
+    made: dict[int, list[Change]] = {function: [] for function in lecture.order}
     # What is of one kind: the texts given at one place of a call or index, the constants of one import.
     alike = defaultdict[tuple[str, object], set[str]](set)
     for file in lecture.files:
@@ -117,21 +118,20 @@ def changes(lecture: Lecture, function: int) -> list[Change]:
         statement = lecture.statements[number]
         measured = any(lecture.watches[i].kind == "measure" for i in lecture.watches_of.get(node, ()))
         let_be = measured or node in lecture.claim_of or isinstance(node, _LET_BE)
-        if statement.function == function and statement.kind in ("code", "def") and not let_be:
+        if statement.function in made and statement.kind in ("code", "def") and not let_be:
             of_it = [*_Maker(lecture, number, kinds).of(node)]
             excuses = {excuse.name: excuse for excuse in _excuses(lecture, node, of_it) if excuse.reason}
             for change in of_it:
                 excuse = next((excuses[name] for name in change.names if name in excuses), None)
-                made.append(replace(change, excuse=excuse))
-    return sorted(made, key=lambda change: (change.line, change.column))
+                made[statement.function].append(replace(change, excuse=excuse))
+    return {i: sorted(of_it, key=lambda change: (change.line, change.column)) for i, of_it in made.items()}
 
 
 def unreadable(lecture: Lecture) -> list[Problem]:
     """Excuses that name no change of their statement, in the order of the text."""
     made = defaultdict[int, list[Change]](list)
-    for function in lecture.order:
-        for change in changes(lecture, function):
-            made[change.statement].append(change)
+    for change in itertools.chain(*changes(lecture).values()):
+        made[change.statement].append(change)
     problems = list[tuple[str, int, Problem]]()
     for node in lecture.unnoticed:
         of_it = made[lecture.statement_of[node]] if isinstance(node, ast.stmt) else []

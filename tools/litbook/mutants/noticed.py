@@ -133,7 +133,8 @@ def try_changes(
     if sample is not None:
         here = [i for i in lecture.order if needs(lecture.functions[i].requires).is_plain]
         here = [i for i in here if not sections or lecture.section_name(i) in sections]
-        every = [(i, at) for i in here for at in range(len(changes(lecture, i)))]
+        made = changes(lecture)
+        every = [(i, at) for i in here for at in range(len(made[i]))]
         drawn = {}
         for i, at in random.Random(seed).sample(every, min(sample, len(every))):
             drawn.setdefault(lecture.section_name(i), []).append(at)
@@ -193,7 +194,7 @@ def on_ranks(
     """The changes of sections on ranks, and the record of all of these unchanged, for `try_changes`."""
     launcher = Launcher(owner, Path(path), ranks)
     lecture, until = launcher.lecture, _now() + (float("inf") if seconds is None else seconds)
-    done, whole = list[Tried](), launcher.joined(keys, {"change": None}, LAUNCH)
+    made, done, whole = changes(lecture), list[Tried](), launcher.joined(keys, {"change": None}, LAUNCH)
     for number, key in enumerate(keys):
         _unedited(source.usable(launcher.path), texts)
         share = _now() + (until - _now()) / (len(keys) - number)
@@ -202,7 +203,7 @@ def on_ranks(
         patience = TIMES * took + MORE
         os.environ["LITBOOK_PATIENCE"] = f"{2 * took + 1:.1f}"  # who waits in vain need not wait for that
         again = launcher.joined([key], {"change": None}, patience)
-        every = changes(lecture, lecture.section(key))
+        every = made[lecture.section(key)]
         chosen = list(range(len(every))) if sample is None else sample.get(key, [])
         tried = Tried(key, len(chosen))
         done.append(tried)
@@ -269,7 +270,7 @@ def on_rank(
     def changed(lecture: Lecture, listener: Listener | None) -> Recorder:
         recorder = Recorder(lecture, listener)
         if change is not None:
-            made = changes(lecture, lecture.section(keys[0]))[change]
+            made = changes(lecture)[lecture.section(keys[0])][change]
             if not both:
                 made.make(lecture)
             elif same.compare(made, lecture):
@@ -299,6 +300,7 @@ class _Changing(Recorder):
         _unedited(lecture, plan.texts)
         super().__init__(lecture, listener)
         self.plan = plan
+        self.changes = changes(lecture)
         self.again = False  # whether this is a fork, where a section runs again
 
     def section(self, function: int, call: Callable[[], object]) -> None:
@@ -319,7 +321,7 @@ class _Changing(Recorder):
     def _try(self, function: int, patience: float, until: float) -> Tried:
         """Try the changes of a section that has run; each may take `patience` seconds."""
         plan, key = self.plan, self.numbering.keys[function]
-        every = changes(self.lecture, function)
+        every = self.changes[function]
         if plan.sample is not None:
             every = [every[at] for at in plan.sample.get(key, ())]
         tried, was = Tried(key, len(every)), self.alone(function)
