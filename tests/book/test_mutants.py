@@ -213,9 +213,17 @@ def test_the_command_lists_a_survivor_with_its_place_its_text_and_the_values(
         "    assert x < 90\n"
         "    assert x < 110\n"
         "      x is 3\n"
+        "    claim more closely, or say on its line why it may: # survives: 100 -> 90 and 100 -> 110: WHY\n"
         "\n"
         "1 claim, 3 mutants in 2 trials: 1 passed, 0 excused, 1 survives\n"
     )
+
+
+def test_a_bound_is_nudged_to_a_number_that_can_be_copied_into_an_excuse(repo: Path, tmp_path: Path) -> None:
+    done = command(repo, write(tmp_path, section("x = 0.0\nassert x < 1e-9")))
+    assert "    claim more closely, or say on its line why it may: # survives: 1e-9 -> 9e-10 and 1e-9 -> 1.1e-09: WHY\n" in done.stdout  # fmt: skip
+    excused = "x = 0.0\nassert x < 1e-9  # survives: 1e-9 -> 9e-10 and 1e-9 -> 1.1e-09: as small as it gets"
+    assert command(repo, write(tmp_path, section(excused))).returncode == 0
 
 
 def test_the_source_excuses_a_survivor_and_an_excuse_for_nothing_is_listed(

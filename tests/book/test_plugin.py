@@ -89,6 +89,12 @@ def test_options_choose_which_pages_there_are(book: Path) -> None:
     assert "Parts" in page(book, ".") and "lectures/ledger" not in page(book, ".")
 
 
+def test_a_bibliography_that_is_named_has_to_be_there(book: Path) -> None:
+    done = built(book, "bibliography: refs.bib")
+    assert done.returncode == 1
+    assert "/refs.bib does not exist\n    [@key] cites an entry of this file" in done.stderr
+
+
 def test_lectures_bibliography_and_docs_may_lie_elsewhere(book: Path) -> None:
     (book / "lectures").rename(book / "chapters")
     (book / "docs").rename(book / "pages")

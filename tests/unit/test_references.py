@@ -160,3 +160,6 @@ def test_outside_a_book_citations_need_a_bibliography_and_in_one_it_may_be_missi
     (tmp_path / "mkdocs.yml").write_text("site_name: A book\nplugins: [litbook: {lectures: .}]\n")
     done = command("--quiet", lecture)
     assert done.returncode == 1 and "[@glue] is in no bibliography" in done.stdout
+    (tmp_path / "mkdocs.yml").write_text("plugins: [litbook: {lectures: ., bibliography: refs.bib}]\n")
+    done = command("--quiet", lecture)
+    assert done.returncode == 1 and "/refs.bib does not exist\n    [@key] cites an entry of" in done.stdout

@@ -160,6 +160,8 @@ class _Maker:
                 if place == BOUND:
                     step = max(1, abs(value) // 10) if isinstance(value, int) else abs(value) / 10
                     nudged = value - step, value + step
+                    if isinstance(value, float):  # 9e-10, not 9.000000000000001e-10
+                        nudged = float(f"{nudged[0]:.12g}"), float(f"{nudged[1]:.12g}")
                 else:
                     nudged = _nudged(value, written)
                 changes = []

@@ -57,8 +57,8 @@ def of_claims(owner: Desk, path: str, wanted: dict[str, Any]) -> dict[str, Any]:
         for trial in [] if outcome.unsteady else outcome.left:
             excuse = outcome.excuse(trial)
             fate = f"excused: {excuse}" if excuse else "survives"
-            change = f"{trial.kind} {' and '.join(mutant.change for mutant in trial.mutants)}"
-            lines.append(f"{file}:{trial.line or line}:{trial.column}: {fate}: {change}")
+            change = " and ".join(mutant.change for mutant in trial.mutants)
+            lines.append(f"{file}:{trial.line or line}:{trial.column}: {fate}: {trial.kind} {change}")
             if trial.kind == "annotation":
                 lines[-1] += f"\n    {claim.text}"
             else:  # the claim, what it was changed into, and what its names were
@@ -66,6 +66,10 @@ def of_claims(owner: Desk, path: str, wanted: dict[str, Any]) -> dict[str, Any]:
                 lines[-1] += "".join(f"\n    assert {test}" for test in tests)
                 names = outcome.names.items()
                 lines[-1] += "".join(f"\n      {name} is {values.line(value)}" for name, value in names)
+            if not excuse:
+                lines[-1] += (
+                    f"\n    claim more closely, or say on its line why it may: # survives: {change}: WHY"
+                )
         idle = (f"the excuse for {change!r} excuses nothing: remove it" for change in outcome.idle)
         lines += [f"{file}:{line}: {what}" for what in idle]
 

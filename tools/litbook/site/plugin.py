@@ -382,7 +382,9 @@ class LitbookPlugin(BasePlugin[Options]):
         """
         findings = verdict.Findings()
         self.editions, bibliography = [], books.NOTHING_CITED
-        if project.bibliography.exists():  # else a citation says that its key is unknown
+        if (
+            project.bibliography.exists() or project.bibliography_at
+        ):  # else a citation says that its key is unknown
             try:
                 bibliography = read_bibliography(project.bibliography)
             except LitbookError as error:
