@@ -350,7 +350,7 @@ def test_what_is_not_finite_and_what_raises_is_kept_for_the_script_to_match() ->
     [
         (CALL.replace("sum.js", "none.js"), SCRIPT, "cannot read 'none.js': No such file or directory"),
         (CALL, b"\xff", "cannot read 'sum.js': it is no text in UTF-8"),
-        (CALL, SCRIPT + "/" * 10_000, "takes up to 10,000 bytes of a script; 'sum.js' has"),
+        (CALL, SCRIPT + "/" * 10_000, "takes up to 10,000 bytes; 'sum.js' has"),
         (CALL, "alert(1)", "finds no picture in 'sum.js'"),
         (CALL.replace("still=Figure(), ", ""), SCRIPT, "give it the Matplotlib figure of its first point"),
         (CALL.replace("f,", "lambda a, b: object(),", 1), SCRIPT, "not object"),

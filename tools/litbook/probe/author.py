@@ -255,15 +255,11 @@ def _module(folder: Path, module: str) -> str:
     """The text of a script beside the lecture; nothing where none is asked for."""
     if not module:
         return ""
+    cure = "compute less in it, and take more from the function"
     try:
-        script = (folder / module).read_text(encoding="utf-8")
-    except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or "it is no text in UTF-8"
-        way_out = "its path goes from the folder that this lecture's file is in"
-        raise AuthorError(f"explore() cannot read {module!r}: {why}\n{way_out}") from None
-    if len(script.encode()) > SCRIPT:
-        what = f"explore() takes up to {SCRIPT:,} bytes of a script; {module!r} has {len(script.encode()):,}"
-        raise AuthorError(f"{what}\ncompute less in it, and take more from the function")
+        script = _content("explore", module, folder, SCRIPT, cure).decode().replace("\r\n", "\n")
+    except UnicodeDecodeError:
+        raise AuthorError(f"explore() cannot read {module!r}: it is no text in UTF-8") from None
     if "litbookPicture" not in script:
         way_out = "let it say `window.litbookPicture = { draw() … }`"
         raise AuthorError(f"explore() finds no picture in {module!r}: {way_out}")

@@ -59,7 +59,16 @@ def explored(
             what = f"explore() draws {kind} from zero on, and got less at {_said(place)}"
             raise AuthorError(f'{what}\ndraw a curve: kind="curve"')
     points = (*(result.why or (*map(number, result.kept.values()),) for result in asked.results),)
-    grid = Grid(kind, asked.sliders, asked.start, (*central,), points, unit, _limit(limit))
+    drawn: tuple[str, Number] | None = None
+    match limit:
+        case None:
+            pass
+        case (str(name), int() | float() as most) if type(most) is not bool and 0 < most < math.inf:
+            drawn = name, number(most)
+        case _:
+            form = 'a limit as a name and a number, limit=("the card", 80e9)'
+            raise AuthorError(f"explore() takes {form}, not {_brief(limit)}")
+    grid = Grid(kind, asked.sliders, asked.start, (*central,), points, unit, drawn)
     _bounded(grid, "round what the function gives")
     return grid, asked.given()
 
@@ -235,16 +244,6 @@ def _numbers(result: Any) -> _Result:
     if bad := [amount for amount in amounts.values() if not math.isfinite(amount)]:
         return _Result(why=str(bad[0]))
     return _Result(amounts if named else amounts[""], amounts)
-
-
-def _limit(limit: tuple[str, int | float] | None) -> tuple[str, Number] | None:
-    if limit is None:
-        return None
-    match limit:
-        case (str(name), int() | float() as most) if not isinstance(most, bool) and 0 < most < math.inf:
-            return name, number(most)
-    form = 'a limit as a name and a number, limit=("the card", 80e9)'
-    raise AuthorError(f"explore() takes {form}, not {_brief(limit)}")
 
 
 def _said(place: Mapping[str, Place]) -> str:

@@ -50,7 +50,16 @@ from litbook.text import scopes
 from litbook.text.claims import claim_of_assert
 from litbook.text.file import File
 from litbook.text.lecture import SECTIONS, Lecture
-from litbook.text.tree import Definition, LoopNode, dotted, own_nodes, parameters, uncollected, unquoted
+from litbook.text.tree import (
+    Definition,
+    LoopNode,
+    closure,
+    dotted,
+    own_nodes,
+    parameters,
+    uncollected,
+    unquoted,
+)
 
 Placed = ast.stmt | ast.expr | ast.ExceptHandler  # what stands somewhere in a text
 New = TypeVar("New", bound=Placed)
@@ -98,8 +107,7 @@ def instrument_files(lecture: Lecture, probes: Any, sections: Iterable[int] = ()
     untouched = lecture.untouched
     if wanted := {*sections}:
         calls = [(row.function, row.target) for row in lecture.statements if row.target is not None]
-        while more := {target for caller, target in calls if caller in wanted} - wanted:
-            wanted |= more
+        wanted |= {*closure(wanted, lambda one: [target for caller, target in calls if caller == one])}
         others = ((node, number) for node, number in lecture.function_of.items() if number not in wanted)
         untouched = untouched | {n for n, i in others if lecture.functions[i].kind in ("part", "section")}
     codes, problems = list[types.CodeType](), list[Problem]()

@@ -59,6 +59,4 @@ def speaks(code: CodeType, names: Mapping[str, object], seen: tuple[CodeType, ..
     if code.co_nlocals != given or not called or code in seen:
         return False
     seen = (*seen, code)
-    return all(
-        isinstance(one, FunctionType) and speaks(one.__code__, one.__globals__, seen) for one in called
-    )
+    return all(isinstance(f, FunctionType) and speaks(f.__code__, f.__globals__, seen) for f in called)

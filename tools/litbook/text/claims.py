@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import ast
 import functools
-from collections.abc import Iterator
 from dataclasses import replace
 
 from litbook.text import scopes
 from litbook.text.lecture import SECTIONS, Assertion, Lecture
-from litbook.text.tree import Definition, directly_in, segment, unquoted
+from litbook.text.tree import Definition, own_statements, segment, unquoted
 
 
 def find_claims(lecture: Lecture) -> None:
@@ -51,14 +50,8 @@ def claim_of_assert(text: str, node: ast.Assert) -> Assertion:
     return Assertion(0, "assert", segment(text, node.test), caption, form, tuple(operands), texts, node=node)
 
 
-def outside_try(node: ast.AST) -> Iterator[ast.AST]:
-    """The statements of a body in order, without those of functions, classes and `try` inside it."""
-    todo = directly_in(node)[::-1]
-    while todo:
-        child = todo.pop()
-        yield child
-        if not isinstance(child, Definition | ast.Try | ast.TryStar):
-            todo += directly_in(child)[::-1]
+# The statements of a body in order, without those of functions, classes and `try` inside it.
+outside_try = functools.partial(own_statements, ends=Definition | ast.Try | ast.TryStar)
 
 
 def mark_measured(lecture: Lecture) -> None:

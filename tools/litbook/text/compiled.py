@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from litbook.text import scopes
 from litbook.text.file import File
 from litbook.text.lecture import Lecture
-from litbook.text.tree import Definition, blocks, dotted, everything
+from litbook.text.tree import Definition, blocks, closure, dotted, everything
 
 # What reads a function's source or bytecode is called so, in one of these libraries: torch.compile,
 # torch.jit.script, triton.jit, numba.cuda.jit. What it gets stays exactly as the author wrote it.
@@ -45,14 +45,12 @@ Named = dict[str, list[Definition]]
 
 def _with_called(lecture: Lecture, named: list[Named], first: Iterable[ast.AST]) -> set[ast.AST]:
     """These definitions, and what they call in turn."""
-    done, todo = set[ast.AST](), [*first]
-    while todo:
-        node = todo.pop()
-        if node not in done:
-            done.add(node)
-            there = named[lecture.functions[lecture.function_of[node]].file]
-            todo += [callee for name in names_called(node) for callee in there.get(name, ())]
-    return done
+
+    def called(node: ast.AST) -> Iterator[ast.AST]:
+        there = named[lecture.functions[lecture.function_of[node]].file]
+        return (callee for name in names_called(node) for callee in there.get(name, ()))
+
+    return {*closure(first, called)}
 
 
 @functools.lru_cache(maxsize=4096)  # a save changes one file of a lecture

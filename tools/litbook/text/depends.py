@@ -27,6 +27,7 @@ from litbook.text.tree import (
     FunctionNode,
     blocks,
     body_of,
+    closure,
     documented,
     dotted,
     head_of,
@@ -252,11 +253,8 @@ class _Grounds:
         """A statement without its prose."""
         kept = self._wordings[file]
         if node not in kept:
-            kept[node] = self._wording(file, [node])
+            kept[node] = _Wording(self.lecture, self.words[file], self._calling[file], [node])
         return kept[node]
-
-    def _wording(self, file: int, nodes: Iterable[ast.AST]) -> _Wording:
-        return _Wording(self.lecture, self.words[file], self._calling[file], nodes)
 
     def of_section(self, index: int, node: ast.AST) -> str:
         """The digest of all that a section depends on."""
@@ -266,17 +264,15 @@ class _Grounds:
             lines.update(told)
             waiting += needed
             index = parent
-        seen = set[Unit]()
-        while waiting:
-            unit = waiting.pop()
-            if unit not in seen:
-                seen.add(unit)
-                if unit not in self._steps:  # what it says, and which statements it leads to
-                    wording = self.worded(unit.file, unit.node)
-                    self._steps[unit] = self._led(unit.file, wording, frozenset(), unit)
-                told, needed = self._steps[unit]
-                lines.update(told)
-                waiting += needed
+
+        def leads(unit: Unit) -> list[Unit]:
+            """Which statements it leads to; what it says is kept beside that."""
+            if unit not in self._steps:
+                wording = self.worded(unit.file, unit.node)
+                self._steps[unit] = self._led(unit.file, wording, frozenset(), unit)
+            return self._steps[unit][1]
+
+        lines.update(line for unit in closure(waiting, leads) for line in self._steps[unit][0])
         return sha256("\n".join(sorted(lines)).encode(errors="backslashreplace")).hexdigest()[:16]
 
     def _before(self, parent: int, index: int) -> tuple[list[str], list[Unit]]:
@@ -289,7 +285,7 @@ class _Grounds:
         count = calls_at.get(index, len(done))
         if (parent, count) not in self._lead:
             at = self.lecture.functions[parent].file
-            wording = self._wording(at, done[:count])
+            wording = _Wording(self.lecture, self.words[at], self._calling[at], done[:count])
             self._lead[parent, count] = self._led(at, wording, scopes.local_names(node))
         return self._lead[parent, count]
 

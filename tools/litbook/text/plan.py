@@ -21,6 +21,7 @@ from litbook.text.tree import (
     blocks,
     body_of,
     children,
+    closure,
     dotted,
     everything,
     first_line,
@@ -137,7 +138,7 @@ def plan_of(text: Text, root: int, raised: frozenset[str] = frozenset()) -> Plan
 
     Raises `UnusableLecture` where one namespace cannot hold it all.
     """
-    sections = [*dict.fromkeys(_below(text, root))]
+    sections = closure([root], lambda section: text.called.get(section, ()))  # in reading order
     before = list[ast.stmt]()
     for statement in text.body(text.main) if text.main is not None and text.main != root else ():
         target = text.target(statement)
@@ -172,14 +173,6 @@ def plan_of(text: Text, root: int, raised: frozenset[str] = frozenset()) -> Plan
     if problems := [*_clashes(plan)]:
         raise UnusableLecture(problems)
     return plan
-
-
-def _below(text: Text, index: int, above: tuple[int, ...] = ()) -> Iterator[int]:
-    """A section and all that it calls, in reading order."""
-    yield index
-    for target in text.called.get(index, ()):
-        if target not in (*above, index):
-            yield from _below(text, target, (*above, index))
 
 
 def _has_effect(program: Program, unit: Unit) -> bool:

@@ -15,7 +15,7 @@ from itertools import filterfalse
 from litbook.text import scopes
 from litbook.text.imports import Names
 from litbook.text.sections import is_formal
-from litbook.text.tree import Definition, body_of
+from litbook.text.tree import Definition, body_of, closure
 
 Key = tuple[int, str]  # a file's number, and a name in it
 
@@ -123,13 +123,7 @@ class Program:
 
     def reached(self, files: Iterable[int]) -> set[int]:
         """These files, and those that they import in turn."""
-        reached, waiting = set[int](), [*files]
-        while waiting:
-            file = waiting.pop()
-            if file not in reached:
-                reached.add(file)
-                waiting += self.imports[file]
-        return reached
+        return {*closure(files, self.imports.__getitem__)}
 
     def needed(self, keys: Iterable[Key], may: Callable[[Unit], bool] = lambda _: True) -> dict[Unit, None]:
         """The statements that bind or change these names, and what those read in turn; in order.

@@ -24,6 +24,7 @@ from litbook.text.tree import (
     Anchor,
     Definition,
     blocks,
+    closure,
     directly_in,
     documented,
     dotted,
@@ -185,13 +186,7 @@ def _last_main(tree: ast.Module) -> Definition | None:
 
 def _reached(calls: Calls, start: ast.AST | None) -> list[ast.AST]:
     """`start`, and what it calls in turn, each before what it calls."""
-    todo, seen = [start] if start is not None else [], dict[ast.AST, None]()
-    while todo:
-        node = todo.pop()
-        if node not in seen:
-            seen[node] = None
-            todo += [callee for _, callee in reversed(calls.get(node, []))]
-    return list(seen)
+    return closure([start] if start else [], lambda node: [callee for _, callee in calls.get(node, [])])
 
 
 def number_statements(lecture: Lecture, calls: Calls) -> None:

@@ -10,12 +10,16 @@ import contextlib
 import functools
 import gc
 import re
-from collections.abc import Iterator
+import types
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from typing import TypeVar
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 LoopNode = ast.For | ast.AsyncFor | ast.While
 Anchor = ast.stmt | ast.ExceptHandler | ast.match_case
+Kinds = types.UnionType | type[ast.AST]
+Node = TypeVar("Node", bound=Hashable)
 
 
 _frozen = False  # in `frozen`; Python's own answer counts a frozen library's 200,000 objects each time
@@ -251,14 +255,25 @@ def blocks(node: ast.Module | Anchor) -> list[Anchor]:
     return anchors
 
 
-def own_statements(node: ast.AST) -> Iterator[Anchor]:
-    """As `blocks`, in order, but not what is inside the functions and classes there."""
+def own_statements(node: ast.AST, ends: Kinds = Definition) -> Iterator[Anchor]:
+    """As `blocks`, in order, but not what is inside the functions and classes there, or what else `ends`."""
     todo = directly_in(node)[::-1]
     while todo:
         child = todo.pop()
         yield child
-        if not isinstance(child, Definition):
+        if not isinstance(child, ends):
             todo += directly_in(child)[::-1]
+
+
+def closure(start: Iterable[Node], leads: Callable[[Node], Iterable[Node]]) -> list[Node]:
+    """These, and all that they lead to in turn: each once, before what it leads to."""
+    todo, reached = [*start][::-1], dict[Node, None]()
+    while todo:
+        node = todo.pop()
+        if node not in reached:
+            reached[node] = None
+            todo += [*leads(node)][::-1]
+    return [*reached]
 
 
 def first_line(statement: ast.stmt) -> int:
