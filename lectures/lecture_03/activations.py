@@ -728,9 +728,9 @@ def memory_can_grow_with_the_root_of_the_depth() -> None:
         | inputs of segments | {peaks["segments"][2]} | {runs[1]} |
         | first input alone | {peaks["none"][2]} | {runs[2]:,} |
 
-        (One or two tensors more are in memory than the inputs, such as the result.) So segments
-        save most of the memory for one more run. The root is the best size, because fewer segments
-        are longer, and more segments have more inputs to keep.
+        (Beside the inputs, one or two results may be in memory.) So segments save most of the
+        memory for one more run. The root is the best size, because fewer segments are longer, and
+        more segments have more inputs to keep.
     """)
     question(r"""
         A row of `100` layers is cut into `10` segments of `10` layers. In the backward pass it

@@ -957,13 +957,13 @@ def one_change_tells_what_a_block_waits_for() -> None:
 
         A *CUDA graph* is another change that tells. It records all launches and hands them to the
         card at once, so only a block that waits for launches gets faster. With both changes the
-        three cases can be told apart:
+        three cases can be told apart. A block waits for
 
-        | the block waits for | in a CUDA graph | with half the bytes a number | what helps |
-        |---|---|---|---|
-        | launches | faster | as slow | CUDA graph, larger batch |
-        | memory | as slow | faster | fusion, narrower numbers |
-        | arithmetic | as slow, near the card's peak | faster only in a faster format | faster format, more cards |
+        - *launches*, if a graph makes it faster. A larger batch helps, too;
+        - *memory*, if a graph does not make it faster, but half the bytes for each number do.
+          Fusion and narrower numbers help;
+        - *arithmetic*, if a graph does not make it faster and it runs near the card's peak. A
+          faster format helps, or more cards.
     """)
     question(rf"""
         With `64` tokens, launching the operations of a block takes `{launching[0]}` µs, and the
@@ -1022,15 +1022,15 @@ def eager_compiled_and_in_a_graph() -> None:
     note(r"""
         There are two ways to run a block faster. A *CUDA graph* records all launches and hands them
         to the card at once, so launching takes no time. `torch.compile` *fuses* the operations
-        between the products, so fewer bytes move. Which helps when? By the counts of this part, a
-        block of Llama-3-8B on an H100 takes these times, if a launch takes `5` µs:
+        between the products, so fewer bytes move. Which helps when? Take a block of Llama-3-8B on
+        an H100, counted as in this part. Launching and working go on at the same time, so the
+        longer one counts:
 
-        | tokens | launches | card, for bytes and FLOPs | so the block takes | what should help |
-        |---|---|---|---|---|
-        | `1` | `170` µs | `130` µs | `170` µs | graph: down to `130` µs |
-        | `2048` | `180` µs | `1781` µs | `1781` µs | compiling: a large part is spent [between the products](#a_block_moves_more_than_it_multiplies) |
-
-        Launching and working go on at the same time, so the longer one counts.
+        - With `1` token, launching takes `170` µs, and the card works `130` µs. The block takes
+          `170` µs, and in a graph only the `130` of the card are left.
+        - With `2048` tokens, launching takes `180` µs, and the card works `1781` µs. A graph saves
+          nothing. Compiling should help, because a large part of that time is spent
+          [between the products](#a_block_moves_more_than_it_multiplies).
 
         The code below measures it where there is a card. PyTorch's usual way, one launch after the
         other, is called *eager*. `three_ways` times a block eager, compiled, in a graph, and

@@ -823,17 +823,18 @@ def the_formulas_of_a_transformer() -> None:
     note(rf"""
         So before anything runs you know: {P / 1e9:.2f} billion parameters; {speed:,.0f} tokens a
         second in training, with {text:.0f} GB of activations for a text; and {16 / step:,.0f}
-        tokens a second when it writes `16` texts. The formulas, to look them up:
+        tokens a second when it writes `16` texts. The formulas, to look them up (sizes in bytes,
+        times in seconds; the last one adds up the operations of a block):
 
         | what | formula | shown in |
         |---|---|---|
         | parameters | $L(2d^2 + 2d\,d_{{kv}} + 3dh + 2d) + d + 2Vd$ | [@eq:parameters] |
-        | FLOPs of training, a token | $6N + 12LdT$ | [@eq:training] |
-        | tokens a second, training | $\text{{MFU}} \cdot \text{{peak}} / (6N + 12LdT)$ | [@eq:mfu] |
-        | bytes kept for the backward pass, a token and layer | $12d + 4d_{{kv}} + 8h$ | [@eq:activations] |
-        | bytes of the KV cache of a text | $2L\,d_{{kv}}\,T \cdot 2$ | [@eq:cache] |
-        | decoding step of $B$ texts | $\max(2N/\text{{bandwidth}}, 2BN/\text{{peak}}) + B \cdot \text{{cache}}/\text{{bandwidth}}$ | [@eq:step] |
-        | time of a block, over its operations | $\sum \max(\text{{FLOPs}}/\text{{peak}}, \text{{bytes}}/\text{{bandwidth}})$ | [@eq:block-time] |
+        | FLOPs, a token trained | $6N + 12LdT$ | [@eq:training] |
+        | tokens a second | $\text{{MFU}} \cdot \text{{peak}} / (6N + 12LdT)$ | [@eq:mfu] |
+        | activations, a token and layer | $12d + 4d_{{kv}} + 8h$ | [@eq:activations] |
+        | KV cache of a text | $2L\,d_{{kv}}\,T \cdot 2$ | [@eq:cache] |
+        | step of $B$ texts | $\max(2N/\text{{bandwidth}}, 2BN/\text{{peak}}) + B \cdot \text{{cache}}/\text{{bandwidth}}$ | [@eq:step] |
+        | time of a block | $\sum \max(\text{{FLOPs}}/\text{{peak}}, \text{{bytes}}/\text{{bandwidth}})$ | [@eq:block-time] |
     """)
     question(r"""
         Llama-3-8B has $N = 7504658432$ weights in matrices. A card that promises `989.5e12` FLOP/s
