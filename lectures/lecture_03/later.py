@@ -206,6 +206,7 @@ def experts_want_large_batches() -> None:
     mistral = enough(4096, 14336)  # @inspect mistral as tokens
     mixtral = enough(4096, 14336) * 8 // 2  # @inspect mixtral as tokens
     deepseek = enough(7168, 2048) * 256 // 8  # @inspect deepseek as tokens
+    assert mistral == 326, "Mistral needs 326 tokens."
     assert mixtral == 4 * 326, \
         "Mixtral needs 8 / 2 times the 326 tokens of one expert."
     assert deepseek == 32 * 363, \

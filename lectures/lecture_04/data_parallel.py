@@ -216,7 +216,13 @@ def buckets_leave_during_the_backward_pass() -> None:
         So all buckets but the last travel while gradients are still being computed, and only the
         last has no work to hide behind. Large buckets mean few messages, and small ones mean a
         short last bucket. PyTorch's default lies between.
-
+    """)
+    figure(plot_backward(order), caption="The events of one backward pass of DDP, in the order in which they happened.",
+        alt=r"""
+            Two rows from left to right. In the upper one the layers finish, from the last to the
+            first. In the lower one a bucket leaves after each second layer.
+        """)
+    note(r"""
         A batch that does not fit into memory is computed in parts, whose gradients add up. Then the
         ranks need to send only the sum, after the last part. All other parts run under `no_sync`,
         where no bucket leaves:
@@ -226,11 +232,6 @@ def buckets_leave_during_the_backward_pass() -> None:
         ddp(x).square().mean().backward()
     assert events == [[7], [6], [5], [4], [3], [2], [1], [0]], \
         "Under no_sync all eight layers are ready, and no bucket leaves."
-    figure(plot_backward(order), caption="The events of one backward pass of DDP, in the order in which they happened.",
-        alt=r"""
-            Two rows from left to right. In the upper one the layers finish, from the last to the
-            first. In the lower one a bucket leaves after each second layer.
-        """)
     question(r"""
         The gradients of a model take `1` GB, in equally large layers. DDP sends them in buckets of
         `25` MB, and all but the last leave before the backward pass ends. What share of the bytes
