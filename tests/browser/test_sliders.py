@@ -126,11 +126,13 @@ def test_without_a_script_the_authors_point_stands_there(
         "0.9091",
         "0.8",
     ]
+    assert page.locator(".lb-try").count() and not page.locator(".lb-try:visible").count()  # nothing to move
     context.close()
 
 
 def test_nothing_is_wider_than_a_phone_and_paper_has_the_numbers(page: Page) -> None:
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    assert page.locator(".lb-try").first.is_visible()
     page.emulate_media(media="print")
-    assert not page.locator(".lb-sliders").first.is_visible()
+    assert not page.locator(":is(.lb-sliders, .lb-try):visible").count()
     assert page.locator(".lb-innumbers table").first.is_visible()
