@@ -6,6 +6,7 @@ This file knows nothing of the engine: a notebook brings it along, where the eng
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 DIGITS = 6  # significant digits of a float whose repr is long
 SHORT = 11  # characters up to which an exact number of bytes or FLOPs is used inside a list or table
@@ -19,7 +20,7 @@ SI = ("", "k", "M", "G", "T", "P", "E")
 SMALL_TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 
 
-def amount(value: complex, unit: str = "") -> str:
+def amount(value: complex, unit: str = "") -> str:  # noqa: PLR0911 (a case for each unit)
     """A number with its unit, exact and, where that helps, once more with a prefix.
 
     `B`, `FLOP`, `FLOP/s`, `B/s`, `s` and `%` (of a fraction, shown times 100) drive how it is written; any
@@ -33,14 +34,23 @@ def amount(value: complex, unit: str = "") -> str:
     if isinstance(value, float) and not math.isfinite(value):
         return f"{value} {unit}".rstrip()
     match unit:
-        case "B":
-            return _bytes(value)
-        case "FLOP" | "FLOPs":
-            return _flop(value)
+        case "B":  # the exact count; beyond a KiB also in binary, beyond a MiB also in decimal prefixes
+            if abs(value) >= 10**21:
+                return f"{_scientific(value)} B"
+            parts = [f"{_exactly(value)} B", *[_prefixed(value, 1024, BINARY)] * (abs(value) >= 1024)]
+            return " · ".join([*parts, *[_prefixed(value, 1000, DECIMAL)] * (abs(value) >= 1024**2)])
+        case "FLOP" | "FLOPs":  # exact while that can be read; from a million on with a prefix
+            exact = [f"{_exactly(value)} FLOP"] * (abs(value) < 10**12)
+            return " · ".join([*exact, *[_with_prefix(value, "FLOP")] * (abs(value) >= 10**6)])
         case "FLOP/s" | "B/s":
             return _with_prefix(value, unit)
         case "s":
-            return _seconds(value)
+            if value == 0 or abs(value) >= 1:
+                return f"{_digits(value)} s" if abs(value) < 10**15 else f"{_scientific(value)} s"
+            if abs(value) < 1e-12:
+                return f"{value:.3g} s"
+            scale, name = next((s for s in SMALL_TIMES if abs(value) >= s[0]), SMALL_TIMES[-1])
+            return f"{_digits(value / scale)} {name}"
         case "%":
             if abs(value) >= HUGE:
                 return f"{_scientific(value)} × 100 %"
@@ -71,8 +81,7 @@ def short(value: int | float, unit: str = "") -> str:
 
 def size(count: int) -> str:
     """A number of bytes in one short form: `24 B`, `2.25 GiB`."""
-    power = _power(count, 1024, len(BINARY))
-    return f"{count:,} B" if power == 0 else f"{_digits(count / 1024**power)} {BINARY[power]}"
+    return f"{count:,} B" if abs(count) < 1024 else _prefixed(count, 1024, BINARY)
 
 
 def plain(value: int | float) -> str:
@@ -124,38 +133,12 @@ def _exactly(value: int | float) -> str:
     return f"{value:,.0f}" if float(value).is_integer() else plain(value)
 
 
-def _bytes(value: int | float) -> str:
-    """The exact count; beyond a KiB also in binary, beyond a MiB also in decimal prefixes."""
-    power, thousands = _power(value, 1024, len(BINARY)), _power(value, 1000, len(DECIMAL))
-    if abs(value) >= 10**21:
-        return f"{_scientific(value)} B"
-    parts = [f"{_exactly(value)} B"]
-    if power:
-        parts.append(f"{_digits(value / 1024**power)} {BINARY[power]}")
-    if power >= 2:
-        parts.append(f"{_digits(value / 1000**thousands)} {DECIMAL[thousands]}")
-    return " · ".join(parts)
+def _prefixed(value: int | float, base: int, names: Sequence[str]) -> str:
+    power = _power(value, base, len(names))
+    return f"{_digits(value / base**power)} {names[power]}"
 
 
 def _with_prefix(value: int | float, unit: str) -> str:
     if abs(value) >= 10**21:
         return f"{_scientific(value)} {unit}"
-    power = _power(value, 1000, len(SI))
-    return f"{_digits(value / 1000**power)} {SI[power]}{unit}"
-
-
-def _flop(value: int | float) -> str:
-    """A count of operations, exact while that can be read; from a million on with a prefix."""
-    short = _with_prefix(value, "FLOP")
-    if abs(value) < 10**6 or abs(value) >= 10**12:
-        return f"{_exactly(value)} FLOP" if abs(value) < 10**6 else short
-    return f"{_exactly(value)} FLOP · {short}"
-
-
-def _seconds(value: int | float) -> str:
-    if value == 0 or abs(value) >= 1:
-        return f"{_digits(value)} s" if abs(value) < 10**15 else f"{_scientific(value)} s"
-    if abs(value) < 1e-12:
-        return f"{value:.3g} s"
-    scale, name = next((s for s in SMALL_TIMES if abs(value) >= s[0]), SMALL_TIMES[-1])
-    return f"{_digits(value / scale)} {name}"
+    return _prefixed(value, 1000, [name + unit for name in SI])

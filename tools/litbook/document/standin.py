@@ -150,21 +150,16 @@ def fields(value: Any) -> list[tuple[Any, Any]] | None:
 def spelled_tensor(value: Any, unit: str = "", depth: int = 0) -> str:
     """A tensor or array."""
     device, dtype = str(getattr(value, "device", "cpu")), str(value.dtype).removeprefix("torch.")
-    values = held(value) if device == "cpu" and math.prod(value.shape) <= 64 else []
+    values: list[Any] = []
+    if device == "cpu" and math.prod(value.shape) <= 64:
+        with contextlib.suppress(Exception):  # where its layout or dtype does not give them
+            values = list(value.flatten().tolist())
     text = tensor(dtype, tuple(value.shape), device, value.nbytes, values, unit, depth)
     if unit == "bits" and 0 < len(values) <= 8 and dtype in FORMATS and hasattr(value, "detach"):
         torch = sys.modules["torch"]
         whole = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[value.element_size()]
         text += bits(value.detach().flatten().view(whole).tolist(), dtype)
     return text
-
-
-def held(value: Any) -> list[Any]:
-    """The numbers of a tensor or array; none where its layout or dtype does not give them."""
-    try:
-        return list(value.flatten().tolist())
-    except Exception:
-        return []
 
 
 FORMATS = {
