@@ -20,7 +20,7 @@ SI = ("", "k", "M", "G", "T", "P", "E")
 SMALL_TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 
 
-def amount(value: complex, unit: str = "") -> str:  # noqa: PLR0911 (a case for each unit)
+def amount(value: complex, unit: str = "") -> str:
     """A number with its unit, exact and, where that helps, once more with a prefix.
 
     `B`, `FLOP`, `FLOP/s`, `B/s`, `s` and `%` (of a fraction, shown times 100) drive how it is written; any

@@ -52,9 +52,9 @@ class Book:
         spans: dict[int, list[tuple[int, int]]] = {}
         entries: list[Entry] = [*self.record.sections, *self.record.definitions]
         for entry in entries:
-            if any(s.kind == "hidden" for s in entry.statements):
-                of_file = spans.setdefault(entry.file, [])
-                of_file += [(s.first, max(s.end, s.last)) for s in statements(entry) if s.kind == "hidden"]
+            hidden = (s.whole for s in entry.statements if s.kind == "hidden")
+            lines = [(entry.first + whole[0], entry.first + whole[-1]) for whole in hidden]
+            spans.setdefault(entry.file, []).extend(lines)
         return spans
 
     @cached_property

@@ -7,6 +7,7 @@ Nothing but a site asks, so what prints to a terminal speaks English.
 from __future__ import annotations
 
 import datetime
+import gettext
 from collections.abc import Callable
 
 from litbook.text.words import later as later  # noqa: PLC0414 (mypy: other modules take it from here)
@@ -14,18 +15,10 @@ from litbook.text.words import later as later  # noqa: PLC0414 (mypy: other modu
 MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
 
 
-class Language:
+class Language(gettext.NullTranslations):
     """English. Another language says each of these in its own way."""
 
     name = "en"  # as browsers call it
-
-    def text(self, text: str, /) -> str:
-        """The text in this language."""
-        return text
-
-    def plural(self, one: str, more: str, n: int, /) -> str:
-        """The form of the text for `n` things."""
-        return one if n == 1 else more
 
     def number(self, value: float, places: int) -> str:
         """A number with so many decimals."""
@@ -50,13 +43,13 @@ def use(language: str) -> None:
 
 def _(text: str, **values: object) -> str:
     """The text in the site's language, with these values in the place of their `{names}`."""
-    text = _language.text(text)
+    text = _language.gettext(text)
     return text.format(**values) if values else text
 
 
 def ngettext(one: str, more: str, n: int, **values: object) -> str:
     """The form of the text for `n` things; `{n}` in it is their number."""
-    return _language.plural(one, more, n).format(n=number(n), **values)
+    return _language.ngettext(one, more, n).format(n=number(n), **values)
 
 
 def language() -> str:

@@ -7,12 +7,13 @@ knows no form in which anything is shown.
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
-from functools import cached_property
+from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from litbook.record.model import Piece, Record, Section, Value
+from litbook.record.model import Piece, Record, Section
 from litbook.text.sections import words_in
 from litbook.text.source import parse_sources
 from litbook.text.words import told
@@ -20,43 +21,36 @@ from litbook.text.words import told
 
 def onto(recording: Record, record: Record) -> Record:
     """The recording, as far as pages show it, on the text that `record` has."""
-    text = _Text(record)
-    return replace(
-        recording,
-        sections=tuple(
-            _Laid(was, record.by_key[was.key], text).section()
-            if was.ran
-            and was.requires
-            and was.depends == getattr(record.by_key.get(was.key), "depends", None)
-            else was
-            for was in recording.sections
-        ),
-    )
+    told = functools.cache(lambda: _told(record))  # of a recording that is as today nobody asks
+
+    def laid(was: Section) -> Section:
+        now = record.by_key.get(was.key)
+        same = now is not None and was.ran and was.requires and was.depends == now.depends
+        return _Laid(was, now, told).section() if now is not None and same else was
+
+    return replace(recording, sections=tuple(map(laid, recording.sections)))
 
 
-class _Text:
-    """The text of a record, taken apart when it is first asked for."""
+Texts = list[list[tuple[str, dict[str, str]]]]
+"""For each statement of a section what its words say, as far as it stands there."""
 
-    def __init__(self, record: Record) -> None:
-        self.record = record
 
-    @cached_property
-    def told(self) -> dict[str, list[list[tuple[str, dict[str, str]]]]]:
-        """Key -> for each statement of that section what its words say, as far as it stands there."""
-        lecture = parse_sources(self.record.sources)
-        by_key: dict[str, list[list[tuple[str, dict[str, str]]]]] = {}
-        for node, number in lecture.statement_of.items():
-            key = lecture.key(lecture.statements[number].function)
-            words = words_in(lecture.file_of_statement(number).tree)
-            by_key.setdefault(key, []).append(told(node, words))
-        return by_key
+def _told(record: Record) -> dict[str, Texts]:
+    """By the key of a section, its texts in the record's own text."""
+    lecture = parse_sources(record.sources)
+    by_key: dict[str, Texts] = {}
+    for node, number in lecture.statement_of.items():
+        key = lecture.key(lecture.statements[number].function)
+        words = words_in(lecture.file_of_statement(number).tree)
+        by_key.setdefault(key, []).append(told(node, words))
+    return by_key
 
 
 class _Laid:
     """One recorded section, and its entry in today's record."""
 
-    def __init__(self, was: Section, now: Section, text: _Text) -> None:
-        self.was, self.now, self.text = was, now, text
+    def __init__(self, was: Section, now: Section, told: Callable[[], dict[str, Texts]]) -> None:
+        self.was, self.now, self.told = was, now, told
 
     def section(self) -> Section:
         """The recorded entry, with the lines and the prose of today."""
@@ -77,7 +71,9 @@ class _Laid:
             statements=tuple(replace(here, kind=there.kind, prose=there.prose) for there, here in both),
             frames=tuple(frames),
             pieces=tuple(self.pieces()),
-            values=tuple(map(self.value, was.values)),
+            values=tuple(
+                v if was.frames[v.frame].called else replace(v, line=self.line(v.line)) for v in was.values
+            ),
             loops=tuple(
                 replace(loop, line=self.line(loop.line)) if number in local else loop
                 for number, loop in enumerate(was.loops)
@@ -103,14 +99,9 @@ class _Laid:
         ends = line == there.last != there.first
         return here.last if ends else min(here.first + line - there.first, here.last)
 
-    def value(self, value: Value) -> Value:
-        """A value of the section's own lines at its line."""
-        direct = not self.was.frames[value.frame].called
-        return replace(value, line=self.line(value.line)) if direct else value
-
     def pieces(self) -> list[Piece]:
         """The pieces at their lines; a text that stands in a statement is that of today."""
-        told, often = self.text.told[self.now.key], Counter[tuple[int | None, str]]()
+        told, often = self.told()[self.now.key], Counter[tuple[int | None, str]]()
         pieces = list[Piece]()
         for piece in self.was.pieces:
             number = self.at(piece.line)

@@ -4,38 +4,27 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from itertools import islice, takewhile
 
 from msgspec import Struct
 
 from litbook.document.code import Line
 from litbook.document.evidence import body, statements
-from litbook.record.model import Section, Statement
+from litbook.record.model import Section
 
 
-@dataclass
-class Code:
-    """Lines that are shown as code."""
+class Item(Struct, frozen=True):
+    """Lines that are shown as `code`; else a call of the section `target`; else lines whose words are told.
 
-    lines: list[int] = field(default_factory=list)
-
-
-class Told(Struct, frozen=True):
-    """Lines whose statement is not shown, because what it says is."""
+    A statement whose words are told is not shown, because what it says is.
+    """
 
     first: int
     last: int
+    code: tuple[int, ...] = ()
+    target: str = ""
 
 
-class Call(Struct, frozen=True):
-    """A call of a further section."""
-
-    line: int
-    target: str  # the section's key
-
-
-Item = Code | Told | Call
 Spans = Sequence[tuple[int, int]]
 
 
@@ -46,8 +35,8 @@ def outline(
 
     `tells(first, last)` says whether prose or a picture came from there; what has nothing to tell stays code.
     """
-    in_order = sorted(statements(section), key=lambda s: (s.first, -_end(s)))
-    calls = [Call(s.first, s.target) for s in in_order if s.kind == "section"]
+    in_order = sorted(statements(section), key=lambda s: (s.first, -s.whole[-1]))
+    calls = [Item(s.first, s.first, target=s.target) for s in in_order if s.kind == "section"]
     unseen = [(a, b) for a, b in hidden if a <= section.last and section.first <= b]
     items: list[Item] = []
     block: list[int] = []  # the lines of code since the last item
@@ -63,32 +52,30 @@ def outline(
     def put(*between: Item) -> None:
         """What stands between blocks of code; the one above ends without blank lines around it."""
         shown = [i for i, number in enumerate(block) if not lines[number - 1].was_blank]
-        items.extend([Code(block[shown[0] : shown[-1] + 1])] if shown else [])
+        if shown:
+            code = block[shown[0] : shown[-1] + 1]
+            items.append(Item(code[0], code[-1], tuple(code)))
         items.extend(between)
         block.clear()
 
     at = body(section) - 1
     for statement in in_order:
-        first, last = statement.first, _end(statement)
+        first, last = statement.first, statement.whole[-1]
         if first <= at or statement.kind == "doc":
             at = max(at, last)
             continue
         take(at + 1, first)
         at = last
-        start = bisect_left(calls, first, key=lambda call: call.line)
-        inside = tuple(takewhile(lambda call, last=last: call.line <= last, islice(calls, start, None)))  # type: ignore[misc]
+        start = bisect_left(calls, first, key=lambda call: call.first)
+        inside = tuple(takewhile(lambda call, last=last: call.first <= last, islice(calls, start, None)))  # type: ignore[misc]
         if statement.kind == "section":
             put(*inside)
         elif statement.kind in ("piece", "hidden") and tells(first, last):
-            put(Told(first, last))
+            put(Item(first, last))
         elif statement.kind != "hidden":
             take(first, last + 1)
             if tells(first, last) or inside:
-                put(Told(first, last), *inside)
+                put(Item(first, last), *inside)
     take(at + 1, section.last + 1)
     put()
     return items
-
-
-def _end(statement: Statement) -> int:
-    return max(statement.end, statement.last)

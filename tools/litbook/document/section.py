@@ -57,7 +57,7 @@ class _Section:
         self.silent = [] if self.evidence.stamp else [s for s in statements(section) if s.prose]
         hidden = book.hidden.get(section.file, ())
         self.items = outline.outline(section, self.lines, hidden, self._tells)
-        self.code = sorted(n for item in self.items if isinstance(item, outline.Code) for n in item.lines)
+        self.code = sorted(number for item in self.items for number in item.code)
         self.shelves = Shelves(self.evidence, book.path(section))
         self.guards = [
             claim
@@ -100,21 +100,15 @@ class _Section:
                 blocks.append(forms.Unshown(numbers))
 
         for item in self.items:
-            match item:
-                case outline.Code(lines):
-                    unshown(lines[-1])
-                    blocks += self._legend(lines)
-                    blocks.append(self._rows(lines))
-                    blocks += self.shelves.below(lambda line, lines=lines: self._home(line) in lines)  # type: ignore[misc]
-                    at = max(at, lines[-1])
-                case outline.Told(first, last):
-                    unshown(last)
-                    blocks += self._told(first, last)
-                    at = max(at, last)
-                case outline.Call(line, target):
-                    unshown(line)
-                    blocks.append(forms.Call(target))
-                    at = max(at, line)
+            unshown(item.last)
+            if item.code:
+                blocks += [*self._legend(item.code), self._rows(item.code)]
+                blocks += self.shelves.below(lambda line, code=item.code: self._home(line) in code)  # type: ignore[misc]
+            elif item.target:
+                blocks.append(forms.Call(item.target))
+            else:
+                blocks += self._told(item.first, item.last)
+            at = max(at, item.last)
         unshown(section.last)
         if self.guards and not self.waits:
             blocks.append(forms.Guards(self._rows(sorted(self.shown - {*self.code})), len(self.guards)))

@@ -12,7 +12,7 @@ from litbook.document import catalogue
 LOCALE = Path(__file__).parent / "locale"
 
 
-class Translated(catalogue.Language):
+class Translated(gettext.GNUTranslations, catalogue.Language):
     """The language of a `.po` file; a text that it lacks stays English."""
 
     def __init__(self, name: str, file: Path) -> None:
@@ -23,8 +23,7 @@ class Translated(catalogue.Language):
         with file.open("rb") as text:
             mofile.write_mo(packed, pofile.read_po(text, locale=self.locale))
         packed.seek(0)
-        words = gettext.GNUTranslations(packed)
-        self.text, self.plural = words.gettext, words.ngettext  # type: ignore[method-assign]
+        super().__init__(packed)
 
     def number(self, value: float, places: int) -> str:
         """A number with so many decimals."""
