@@ -6,6 +6,7 @@ putting its marks in place of these: it computes nothing.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 
@@ -73,48 +74,38 @@ class Chart(Struct, frozen=True):
 def chart(grid: Grid) -> Chart:
     """The chart of a grid."""
     rows = [None if isinstance(point, str) else [*map(_float, point)] for point in grid.points]
-    highest = max((sum(row) if grid.kind == "stack" else max(row) for row in rows if row), default=0.0)
     limit = None if grid.limit is None else _float(grid.limit[1])
     named = "" if grid.limit is None else f"{grid.limit[0]}: {spelled(grid.limit[1], grid.unit)}"
-    if grid.kind == "curve":
-        numbers = [number for row in rows if row for number in row] + ([] if limit is None else [limit])
-        up, columns = _scale(numbers), grid.sliders[0].places
-        numeric = not any(isinstance(place, str) for place in columns)
-        positions = [_float(place) for place in columns] if numeric else [*map(float, range(len(columns)))]
-        on_lines = (
-            Point(gap=kept)
-            if isinstance(kept, str)
-            else Point(
-                (*map(up, map(_float, kept)),),
-                (*(spelled(number, grid.unit) for number in kept),),
-                -1 if limit is None else up(limit),
-            )
-            for kept in grid.points
-        )
-        bottom, top = (spelled(bound(numbers, default=0.0), grid.unit) for bound in (min, max))
-        across, far = map(_scale(positions), positions), (_far(positions), _far(numbers))
-        between = ((up(number), spelled(number, grid.unit)) for number in _round(numbers))
-        return Chart(grid, (*on_lines,), named, (*across,), bottom, top, (*between,), far)
-    points = []
+    curve, stack = grid.kind == "curve", grid.kind == "stack"
+    numbers = [number for row in rows for number in row or ()] + ([] if limit is None else [limit])
+    highest = max((sum(row) if stack else max(row) for row in rows if row), default=0.0)
+    up, points = _scale(numbers), list[Point]()
     for row, kept in zip(rows, grid.points, strict=True):
         if row is None or isinstance(kept, str):
             points.append(Point(gap=str(kept)))
             continue
-        # A limit is a size to compare with: each point is drawn so large that both are seen.
-        total = sum(row) if grid.kind == "stack" else max(row)
-        widest = highest if limit is None else max(total, limit)
-        scale = WHOLE / widest if widest else 0.0
+        place = up
+        if not curve:
+            # A limit is a size to compare with: each point is drawn so large that both are seen.
+            widest = highest if limit is None else max(sum(row) if stack else max(row), limit)
+            place = functools.partial(_part, widest)
         plain = [n for n in map(python_number, kept) if isinstance(n, int | float)]
-        whole = spelled(sum(plain), grid.unit) if grid.kind == "stack" and len(kept) > 1 else ""
-        points.append(
-            Point(
-                (*(round(number * scale) for number in row),),
-                (*(spelled(number, grid.unit) for number in kept),),
-                -1 if limit is None else round(limit * scale),
-                whole,
-            )
-        )
-    return Chart(grid, (*points,), named)
+        texts = tuple(spelled(number, grid.unit) for number in kept)
+        whole = spelled(sum(plain), grid.unit) if stack and len(kept) > 1 else ""
+        points.append(Point((*map(place, row),), texts, -1 if limit is None else place(limit), whole))
+    if not curve:
+        return Chart(grid, (*points,), named)
+    columns = grid.sliders[0].places
+    numeric = not any(isinstance(place, str) for place in columns)
+    positions = [_float(place) for place in columns] if numeric else [*map(float, range(len(columns)))]
+    bottom, top = (spelled(bound(numbers, default=0.0), grid.unit) for bound in (min, max))
+    across, far = map(_scale(positions), positions), (_far(positions), _far(numbers))
+    between = ((up(number), spelled(number, grid.unit)) for number in _round(numbers))
+    return Chart(grid, (*points,), named, (*across,), bottom, top, (*between,), far)
+
+
+def _part(widest: float, number: float) -> int:
+    return round(number * (WHOLE / widest)) if widest else 0
 
 
 def _far(numbers: Sequence[float]) -> bool:

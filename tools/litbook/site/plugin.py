@@ -79,26 +79,15 @@ INTERRUPTED = 130  # the exit status of Ctrl-C
 PLACES = re.compile(r"<!-- (claims|parts|excerpt|drawing)(?: (\w+))? -->")  # on the front page
 
 
-class Severity(kinds.Choice[str]):
-    """One of three words; in YAML a bare `off` is False."""
-
-    def __init__(self, default: str = "error") -> None:
-        super().__init__(("error", "warn", "off"), default=default)
+class Word(kinds.Choice[str]):
+    """One of some words, however YAML reads a bare `on` or `off`."""
 
     def run_validation(self, value: object) -> str:
         """The word; raises MkDocs' error for any other."""
-        return super().run_validation("off" if value is False else value)
+        return super().run_validation(("off", "on")[value] if isinstance(value, bool) else value)
 
 
-class Switch(Severity):
-    """`on` or `off`, however YAML reads it."""
-
-    def __init__(self) -> None:
-        kinds.Choice.__init__(self, ("on", "off"), default="on")
-
-    def run_validation(self, value: object) -> str:
-        """The word; raises MkDocs' error for any other."""
-        return super().run_validation("on" if value is True else value)
+SEVERITIES = ("error", "warn", "off")
 
 
 class Hosts(kinds.ListOfItems[str]):
@@ -129,9 +118,8 @@ class Comments(kinds.DictOfItems[str]):
         given: dict[str, str] = super().run_validation(value)
         if given and ({*given} != {*self.NAMES} or not re.fullmatch(r"[\w.-]+/[\w.-]+", given["repo"])):
             names = ", ".join(self.NAMES)
-            raise base.ValidationError(
-                f"{given} is not what https://giscus.app gives: {names}; repo is OWNER/NAME"
-            )
+            what = f"{given} is not what https://giscus.app gives: {names}"
+            raise base.ValidationError(f"{what}; repo is OWNER/NAME")
         return given
 
 
@@ -148,12 +136,12 @@ class Options(base.Config):
     synonyms = kinds.DictOfItems(kinds.Type(str), default={})  # words for which the search finds others, too
     # In whose words the lectures are written; "": in ours. Where no others are here, a run says so.
     words = kinds.Choice(("", *WORDS), default="") if WORDS else kinds.Type(str, default="")
-    unbacked = Severity()  # what a number is that nothing backs
-    unchecked = Severity("off")  # what an answer is that nothing checks
+    unbacked = Word(SEVERITIES, default="error")  # what a number is that nothing backs
+    unchecked = Word(SEVERITIES, default="off")  # what an answer is that nothing checks
     embed = Hosts()  # of frames, pictures and films that a page shows
     scripts = Hosts()  # of scripts that a page runs, with what they load; `inline`: those in a page, too
     comments = Comments()  # below each page of a lecture, by giscus
-    policy = Switch()  # whether pages say to the browser what they may run and load
+    policy = Word(("on", "off"), default="on")  # whether pages say to the browser what they may run and load
     recordings = kinds.Choice((verdict.CURRENT, verdict.MAY_BE_OLDER), default=verdict.CURRENT)
 
 
@@ -190,11 +178,8 @@ class LitbookPlugin(BasePlugin[Options]):
         """MkDocs hands over the options: an unknown one is an error that names the nearest."""
         errors, warnings = super().load_config(options, config_file_path)
         names = [name for name, _ in self.config_scheme]
-        errors += [
-            (name, base.ValidationError(str(NotFound("option", str(name), names))))
-            for name in options
-            if name not in names
-        ]
+        for name in (name for name in options if name not in names):
+            errors.append((name, base.ValidationError(str(NotFound("option", str(name), names)))))
         return errors, [warning for warning in warnings if warning[0] not in options]
 
     # -- what MkDocs calls, in its order
@@ -216,7 +201,16 @@ class LitbookPlugin(BasePlugin[Options]):
         if self.preview:
             self.entries = self.preview.pages().entries()
         else:
-            self._take_turn(project)
+            self._end()
+            # One build at a time, until this one or its process ends: all write the same pages.
+            turn = project.config.open()
+            try:
+                fcntl.flock(turn, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                turn.close()
+                what = f"another build of {shown(project.config)} is running, and writes the same pages"
+                raise Abort(f"{what}\n    wait for its end, or build a copy of the book") from None
+            self.turn = turn
             self.telling.enter_context(telling(lambda: self.doing))
             colab = config["extra"].get("colab") or ""
             try:
@@ -288,22 +282,17 @@ class LitbookPlugin(BasePlugin[Options]):
     def on_page_content(self, html: str, *, page: Any, **_options: Any) -> str:
         """The blocks take the place of their comments, and links may lead to what they hold."""
         parts: list[str] = []
-        for i, block in enumerate(
-            self.made[page.file.src_uri].blocks if page.file.src_uri in self.made else ()
-        ):
+        made = self.made.get(page.file.src_uri)
+        for i, block in enumerate(made.blocks if made else ()):
             if not isinstance(block, Heading):
                 before, _, html = html.partition(f"<!--litbook {i}-->")
                 parts += before, block
                 page.present_anchor_ids.update(block.ids)
         if self.config.comments and parts and not self.preview and not _IS_TABLE.match(page.file.src_uri):
-            said = {f"data_{name}": value for name, value in self.config.comments.items()}
-            said |= {
-                "data_mapping": "pathname",
-                "data_theme": "preferred_color_scheme",
-                "data_loading": "lazy",
-            }
-            said["src"] = f"https://{GISCUS}/client.js"
-            html += tag("script", crossorigin="anonymous", async_=True, **said)
+            of = {"mapping": "pathname", "theme": "preferred_color_scheme", "loading": "lazy"}
+            names = {f"data_{name}": value for name, value in (self.config.comments | of).items()}
+            src = f"https://{GISCUS}/client.js"
+            html += tag("script", crossorigin="anonymous", async_=True, **names, src=src)
         return "".join([*parts, html])
 
     @event_priority(50)  # before the search reads the page
@@ -320,7 +309,7 @@ class LitbookPlugin(BasePlugin[Options]):
     def on_post_page(self, output: str, *, page: Any, config: Any) -> str:
         """What Material leaves nameless gets a name, and the page its policy; what that blocks is told."""
         uri = page.file.src_uri
-        if self._has_policy() and uri not in self.made:  # what is drawn here holds nothing that is blocked
+        if uri not in self.made:  # what is drawn here holds nothing that is blocked
             for what in self._policy().blocks(output, _scripts(tuple(config["theme"].dirs))):
                 if self.preview:
                     log.warning("%s: the policy of pages blocks %s", uri, what)
@@ -437,17 +426,14 @@ class LitbookPlugin(BasePlugin[Options]):
                     findings.wrong.append(f"{path.name} cannot be run: {error}")
         findings.wrong += map(str, project.overlooked())
         if not paths:
-            findings.wrong.append(
-                f"there are no lectures in {shown(project.folder)}: a build of nothing has no verdict"
-            )
+            nothing = f"there are no lectures in {shown(project.folder)}"
+            findings.wrong.append(f"{nothing}: a build of nothing has no verdict")
 
     def _dress(self, config: Any) -> None:
         """The styles, scripts and Markdown extensions of lectures' pages; the author's come after them."""
         if config["theme"].name != "material":
-            log.warning(
-                "the theme is %s: the lectures' pages are made for Material\n    theme: {name: material}",
-                config["theme"].name,
-            )
+            other = f"the theme is {config['theme'].name}: the lectures' pages are made for Material"
+            log.warning("%s\n    theme: {name: material}", other)
         at = "assets/litbook"
         config["extra_css"][:0] = [style for n in STYLES if (style := f"{at}/{n}") not in config["extra_css"]]
         scripts = [kinds.ExtraScriptValue(f"{at}/{name}") for name in SCRIPTS]
@@ -474,41 +460,23 @@ class LitbookPlugin(BasePlugin[Options]):
     def _guarded(self, text: str, config: Any) -> str:
         """A page with names, its formulas' font and its policy."""
         text = search.ours(frame.told(frame.named(text)))
-        if not self._has_policy():
-            return text
         return self._policy().guarded(text, _scripts(tuple(config["theme"].dirs)))
 
-    def _has_policy(self) -> bool:
-        """Not under `mkdocs serve`, which adds a script."""
-        return self.command != "serve" or self.preview is not None
-
     def _policy(self) -> policy.Policy:
+        """What pages say to the browser; nothing under `mkdocs serve`, which adds a script."""
         chosen = self.config
         scripts = (*chosen.scripts, *[GISCUS] * bool(chosen.comments))
-        return policy.Policy(tuple(chosen.embed), scripts, chosen.policy == "off")
+        off = chosen.policy == "off" or (self.command == "serve" and self.preview is None)
+        return policy.Policy(tuple(chosen.embed), scripts, off)
 
     def _check_colab(self, config: Any) -> None:
         """A wrong address would give every notebook a link that leads nowhere."""
         given = config["extra"].get("colab")
         if given and not re.fullmatch(notebook_page.GITHUB, str(given)):
             expected = "https://github.com/OWNER/REPOSITORY/blob/BRANCH, where GitHub has the built site"
-            self.wrong(
-                f"mkdocs.yml: extra.colab is {given!r}; expected {expected}. Without it the notebooks say "
-                "how to upload one."
-            )
+            without = "Without it the notebooks say how to upload one."
+            self.wrong(f"mkdocs.yml: extra.colab is {given!r}; expected {expected}. {without}")
             config["extra"]["colab"] = ""
-
-    def _take_turn(self, project: Project) -> None:
-        """One build at a time, until this one or its process ends: all write the same pages."""
-        self._end()
-        turn = project.config.open()
-        try:
-            fcntl.flock(turn, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            turn.close()
-            what = f"another build of {shown(project.config)} is running, and writes the same pages"
-            raise Abort(f"{what}\n    wait for its end, or build a copy of the book") from None
-        self.turn = turn
 
     def _end(self) -> None:
         """Let go of what one build holds."""

@@ -17,6 +17,7 @@ import functools
 import gc
 import html
 import logging
+import logging.handlers
 import queue
 import signal
 import threading
@@ -63,21 +64,18 @@ SETTLED = 0.05  # seconds without another save, then a lecture runs
 LOOK = 1.0  # seconds until somebody looks whether the watched folders are still there
 TIDY = 5.0  # seconds without a save, then garbage is collected
 POLL = 25.0  # seconds that a browser's question for news is held
+MANY = 10_000  # warnings that nobody has taken, then they go
 MOST_TROUBLES = 20  # shown in the banner; the terminal has all
 
 log = logging.getLogger("litbook.site.preview")
 
-BANNER = (
-    '<div id="litbook-trouble" role="alert" style="position:sticky;top:0;z-index:9;max-height:40vh;'
-    "overflow:auto;padding:.6rem 1rem;background:#7f1d1d;color:#fff;font:.7rem/1.4 ui-monospace,monospace;"
-    'white-space:pre-wrap">{}</div>'
+# What stands above a page: its id and role, where it lies, its colour, and what it says.
+BOX = (
+    '<div id="litbook-{}" role="{}" style="position:{};z-index:9;background:{};overflow:auto;max-height:40vh;'
+    'padding:.5rem 1rem;color:#fff;font:.7rem/1.4 ui-monospace,monospace;white-space:pre-wrap">{}</div>'
 )
-# It lies over the page, which does not jump when it comes.
-NOTICE = (
-    '<div id="litbook-running" role="status" style="position:fixed;bottom:0;left:0;right:0;z-index:9;'
-    "padding:.5rem 1rem;background:#1e3a5f;color:#fff;font:.7rem/1.4 ui-monospace,monospace;"
-    'white-space:pre-wrap">{}</div>'
-)
+BANNER = ("trouble", "alert", "sticky;top:0", "#7f1d1d")
+NOTICE = ("running", "status", "fixed;bottom:0;left:0;right:0", "#1e3a5f")  # the page does not jump
 
 
 class Shown(Struct, frozen=True):
@@ -130,21 +128,11 @@ class Draft:
         return f"{self.path.name} is running: {older}"
 
 
-class Warnings(logging.Handler):
-    """What MkDocs and its plugins warn of, until somebody takes it."""
-
-    def __init__(self) -> None:
-        super().__init__(logging.WARNING)
-        self.texts: list[str] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Keep one."""
-        self.texts.append(record.getMessage())
-
-    def take(self) -> list[str]:
-        """Those since the last time."""
-        texts, self.texts = self.texts, []
-        return texts
+def box(kind: tuple[str, str, str, str], texts: Sequence[str], between: str, more: str) -> str:
+    """Texts above a page as HTML; "" where there are none, and of many how many `more` there are."""
+    left = len(texts) - MOST_TROUBLES
+    shown = [*texts[:MOST_TROUBLES], f"… and {left} more{more}"] if left > 0 else texts
+    return BOX.format(*kind, html.escape(harmless(between.join(shown)))) if texts else ""
 
 
 class Preview:
@@ -163,7 +151,9 @@ class Preview:
         self.generation = 0  # of everything but the lectures
         self.trouble = ""  # why there is no site at all
         self.overlooked: list[str] = []  # what looks like a lecture and is none, and what is no bibliography
-        self.warnings, self.warned = Warnings(), dict[str, list[str]]()  # by address; "" is of the whole site
+        # What MkDocs and its plugins warn of, until somebody takes it; and by address, "" is the whole site.
+        self.warnings, self.warned = logging.handlers.BufferingHandler(MANY), dict[str, list[str]]()
+        self.warnings.setLevel(logging.WARNING)
         logger = logging.getLogger("mkdocs")
         logger.addHandler(self.warnings)
         logger.propagate = False  # what is warned of before the lectures have run is no news
@@ -211,35 +201,30 @@ class Preview:
             self.tidings.tell()
 
     def _work(self) -> None:
+        """Run the lectures that wait, and show what came of each, if no newer save has ended it."""
         while True:
             with self.lock:
                 self.work.wait_for(lambda: self.todo)
-                todo = self.todo
-            self._ran(todo, time.monotonic())
-
-    def _ran(self, todo: list[Path], since: float) -> None:
-        """Run the first lecture that waits, and show what came of it, if no newer save has ended it."""
-        path = todo[0]
-        saves = self.drafts[path].saves if path in self.drafts else 0
-        try:
-            record, trouble = self.warm.record_of(path, self.timeout), ""
-        except (LitbookError, OSError) as error:
-            record, trouble = None, str(error)
-        with self.lock:
-            if self.todo is not todo:
-                return
-            self.todo = todo[1:]
-            draft = self.drafts.get(path)
-            if draft is None:
-                return  # it is gone
-            draft.trouble, draft.ahead, draft.judged = trouble, {}, saves
-            if record is None:
-                log.error("%s", harmless(trouble))
-            else:
-                self._show(draft, record, saves)
-                took = time.monotonic() - since
-                log.info("%s: %s; %.1f s", path.name, report.summary(record), took)
-            self.tidings.tell()
+                todo, path, since = self.todo, self.todo[0], time.monotonic()
+                saves = self.drafts[path].saves if path in self.drafts else 0
+            try:
+                record, trouble = self.warm.record_of(path, self.timeout), ""
+            except (LitbookError, OSError) as error:
+                record, trouble = None, str(error)
+            with self.lock:
+                if self.todo is not todo:
+                    continue
+                self.todo, draft = todo[1:], self.drafts.get(path)
+                if draft is None:
+                    continue  # it is gone
+                draft.trouble, draft.ahead, draft.judged = trouble, {}, saves
+                if record is None:
+                    log.error("%s", harmless(trouble))
+                else:
+                    self._show(draft, record, saves)
+                    took = time.monotonic() - since
+                    log.info("%s: %s; %.1f s", path.name, report.summary(record), took)
+                self.tidings.tell()
 
     def _show(self, draft: Draft, record: model.Record, saves: int) -> None:
         draft.findings = verdict.Findings()
@@ -280,7 +265,7 @@ class Preview:
         """Collect the pages anew: a page of the docs, the configuration or a part's name has changed."""
         with self.lock:
             try:
-                self.warnings.take()
+                self.warnings.flush()
                 self._collect()
                 self._heard("", [])
                 self.trouble = ""
@@ -363,7 +348,7 @@ class Preview:
                 pages = self._pages([now if now.folder == e.folder else e for e in pages.editions])
             file.content_string = self.plugin.made[file.src_uri] = pages.text(file.src_uri, problems)
             for uri, content in pages.pictures(file.src_uri.split("/")[1]):
-                self._put(uri, content)
+                write(self.folder / uri, content)
         return problems
 
     def _asked(self, address: str) -> tuple[Draft, str] | None:
@@ -401,7 +386,7 @@ class Preview:
             now = (self.generation, *(draft.generation for draft in self.drafts.values()))
             if self.made.get(address) == now:
                 return ""
-            self.warnings.take()
+            self.warnings.flush()
             drawn = self._fill(page.file)
             self._populate(page)
             build._build_page(page, self.config, list(self.files.documentation_pages()), self.nav, self.env)
@@ -417,7 +402,8 @@ class Preview:
 
     def _heard(self, address: str, drawn: list[Problem]) -> None:
         """Keep what was wrong with the page at the address, and is not said of its lecture already."""
-        texts = [*map(str, drawn), *self.warnings.take()]
+        texts = [*map(str, drawn), *(record.getMessage() for record in self.warnings.buffer)]
+        self.warnings.flush()
         told = {text.partition(" ")[2] for draft in self.drafts.values() for text in draft.findings.wrong}
         self.warned[address] = [text for text in texts if text.partition(" ")[2] not in told]
         for text in self.warned[address]:
@@ -433,7 +419,7 @@ class Preview:
             made = asked and asked[0].behind(asked[1])
             content = (self._pages([made.edition]) if made else self.pages()).data(uri)
             if content is not None:
-                self._put(uri, content.encode())
+                write(self.folder / uri, content.encode())
 
     def _index(self, uri: str) -> None:
         """The two files of the search: where its index is, which each page asks, and the index itself."""
@@ -458,12 +444,9 @@ class Preview:
                     case _:
                         on_page = [*pages.text(place, []).passages]
                 passages[urls.get(place, "")] = on_page
-        self._put(search.WHERE, index.generate_search_index(None).encode())
+        write(self.folder / search.WHERE, index.generate_search_index(None).encode())
         search.split(self.folder, self.plugin.config.synonyms, passages)
         self.searched = dict.fromkeys({search.WHERE, uri}, now)
-
-    def _put(self, uri: str, content: bytes) -> None:
-        write(self.folder / uri, content)
 
     def banner(self, address: str) -> str:
         """What is wrong, with the lectures and with the page at the address, as HTML; "" where nothing is."""
@@ -471,19 +454,14 @@ class Preview:
             wrong = [self.trouble, *self.overlooked] if self.trouble else [*self.overlooked]
             wrong += [text for _, draft in sorted(self.drafts.items()) for text in draft.wrong()]
             wrong += [*self.warned.get("", ()), *self.warned.get(address, ())]
-        if len(wrong) > MOST_TROUBLES:
-            left = len(wrong) - MOST_TROUBLES
-            wrong = [*wrong[:MOST_TROUBLES], f"… and {left} more: the terminal lists them"]
-        return BANNER.format(html.escape(harmless("\n\n".join(wrong)))) if wrong else ""
+        return box(BANNER, wrong, "\n\n", ": the terminal lists them")
 
     def notice(self, address: str) -> str:
         """Which of the lectures that this page speaks of run now, as HTML; "" where none does."""
         asked = self._asked(address)  # without the lock: an open page hears of it while others are made
         drafts = [asked[0]] if asked else [draft for _, draft in sorted(self.drafts.items())]
-        running = [*filter(None, (draft.running(asked[1] if asked else "") for draft in drafts))]
-        if len(running) > MOST_TROUBLES:
-            running = [*running[:MOST_TROUBLES], f"… and {len(running) - MOST_TROUBLES} more are running"]
-        return NOTICE.format(html.escape(harmless("\n".join(running)))) if running else ""
+        running = (draft.running(asked[1] if asked else "") for draft in drafts)
+        return box(NOTICE, [*filter(None, running)], "\n", " are running")
 
     # -- what was saved
 
@@ -536,7 +514,7 @@ def _watch(preview: Preview, saves: Saves) -> None:
         if paths:
             paths, last, untidy = set(), time.monotonic(), True
         elif untidy and not preview.todo and time.monotonic() - last > TIDY:
-            gc.collect()  # now, when nobody waits; see `_served`
+            gc.collect()  # now, when nobody waits; see `serve`
             untidy = False
 
 
@@ -608,33 +586,28 @@ def serve(config_file: Path, port: int, warm: Warm, timeout: float) -> int:
     logging.getLogger("mkdocs").setLevel(logging.WARNING)
     for ending in (signal.SIGINT, signal.SIGTERM):  # what a script starts with `&` inherits SIGINT as ignored
         signal.signal(ending, signal.default_int_handler)
+    address = f"http://localhost:{port}/"
     with private_folder() as folder:
         (folder / "site").mkdir()
-        return _served(
-            Preview(config_file, folder / "site", f"http://localhost:{port}/", warm, timeout), port
-        )
-
-
-def _served(preview: Preview, port: int) -> int:
-    address = preview.address
-    try:
-        server = Server(preview, port)
-    except OSError as error:
-        other = port + 1 if port < 65535 else port - 1
-        way_out = f"another port: litbook serve --port {other}"
-        log.error("cannot listen on %s: %s\n    %s", address, error.strerror, way_out)
-        return 2
-    gc.disable()  # in the middle of a page it takes as long as half the page; `_watch` does it between saves
-    try:
-        saves = Saves(preview.project)
-        preview.changed(set(preview.project.lectures()))
-        preview.refresh()
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        log.info("serving on %s   (Ctrl-C ends it)", address)
-        _watch(preview, saves)
-    except KeyboardInterrupt:
-        log.info("done")
-    finally:
-        preview.warm.end()
-        server.server_close()
-    return 0
+        preview = Preview(config_file, folder / "site", address, warm, timeout)
+        try:
+            server = Server(preview, port)
+        except OSError as error:
+            other = port + 1 if port < 65535 else port - 1
+            way_out = f"another port: litbook serve --port {other}"
+            log.error("cannot listen on %s: %s\n    %s", address, error.strerror, way_out)
+            return 2
+        gc.disable()  # amid a page it takes as long as half the page; `_watch` does it between saves
+        try:
+            saves = Saves(preview.project)
+            preview.changed(set(preview.project.lectures()))
+            preview.refresh()
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            log.info("serving on %s   (Ctrl-C ends it)", address)
+            _watch(preview, saves)
+        except KeyboardInterrupt:
+            log.info("done")
+        finally:
+            preview.warm.end()
+            server.server_close()
+        return 0

@@ -24,36 +24,7 @@ from litbook.errors import LitbookError
 
 log = logging.getLogger("litbook.site.preview")
 
-# Asks for news: shows a new notice, and reloads where the page is another. Then it goes back to where the
-# reader was, also on a page that has become longer or shorter.
-SCRIPT = """
-(() => {
-  const begun = document.currentScript.dataset.news;
-  const key = "litbook-scroll:" + location.pathname;
-  const kept = sessionStorage.getItem(key);
-  sessionStorage.removeItem(key);
-  if (kept !== null) {
-    history.scrollRestoration = "manual";
-    const back = () => scrollTo({ top: Number(kept), behavior: "instant" });
-    back();
-    addEventListener("load", back);
-  }
-  const ask = async (news) => {
-    try {
-      const answer = await fetch(`/livereload/${news}?${location.pathname}`), now = await answer.json();
-      news = `${now.pages}-${now.notices}`;
-      if (now.pages !== Number(begun.split("-")[0])) {
-        sessionStorage.setItem(key, String(scrollY));
-        return location.reload();
-      }
-      document.getElementById("litbook-running")?.remove();
-      document.body.insertAdjacentHTML("afterbegin", now.notice);
-    } catch { await new Promise((done) => setTimeout(done, 1000)); }
-    ask(news);
-  };
-  if (document.readyState === "complete") ask(begun); else addEventListener("load", () => ask(begun));
-})();
-"""
+SCRIPT = Path(__file__).with_name("served") / "news.js"  # asks for news, and shows it
 SCRIPT_AT = "/livereload/script.js"  # a file: a page's policy lets no script stand in the page
 
 NEWS = re.compile(r"/livereload/([0-9]{1,15})-([0-9]{1,15})", re.ASCII)
@@ -150,7 +121,7 @@ class Handler(http.server.SimpleHTTPRequestHandler):
             self._send(json.dumps(now).encode(), "application/json")
             return
         if path == SCRIPT_AT:
-            self._send(SCRIPT.encode(), "text/javascript")
+            self._send(SCRIPT.read_bytes(), "text/javascript")
             return
         news = self.site.tidings.news
         try:
