@@ -37,11 +37,13 @@ def amount(value: complex, unit: str = "") -> str:
         case "B":  # the exact count; beyond a KiB also in binary, beyond a MiB also in decimal prefixes
             if abs(value) >= 10**21:
                 return f"{_scientific(value)} B"
-            parts = [f"{_exactly(value)} B", *[_prefixed(value, 1024, BINARY)] * (abs(value) >= 1024)]
-            return " · ".join([*parts, *[_prefixed(value, 1000, DECIMAL)] * (abs(value) >= 1024**2)])
+            binary = _prefixed(value, 1024, BINARY) if abs(value) >= 1024 else ""
+            decimal = _prefixed(value, 1000, DECIMAL) if abs(value) >= 1024**2 else ""
+            return " · ".join(filter(None, (f"{_exactly(value)} B", binary, decimal)))
         case "FLOP" | "FLOPs":  # exact while that can be read; from a million on with a prefix
-            exact = [f"{_exactly(value)} FLOP"] * (abs(value) < 10**12)
-            return " · ".join([*exact, *[_with_prefix(value, "FLOP")] * (abs(value) >= 10**6)])
+            exact = f"{_exactly(value)} FLOP" if abs(value) < 10**12 else ""
+            prefixed = _with_prefix(value, "FLOP") if abs(value) >= 10**6 else ""
+            return " · ".join(filter(None, (exact, prefixed)))
         case "FLOP/s" | "B/s":
             return _with_prefix(value, unit)
         case "s":

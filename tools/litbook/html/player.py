@@ -28,7 +28,7 @@ from litbook.document.order import Moment, moments
 from litbook.html import markup
 from litbook.html.markup import Html, tag
 from litbook.record.limits import CALLS, STEPS
-from litbook.record.model import Error, Local, Record, Section, Statement, Tensor, Value
+from litbook.record.model import Local, Record, Section, Statement, Tensor, Value
 from litbook.record.needs import needs
 from litbook.record.ranks import of_rank
 
@@ -55,9 +55,8 @@ class Track:
     # [of which row of `values`, storage, elements of it in the order of the tensor, all of its elements,
     # the last two sizes of its shape]
     memories: list[list[object]] = field(default_factory=list)
-    turns: list[Row] = field(
-        default_factory=list
-    )  # (step, iteration from 1, of how many, the loop's last line)
+    # (step, iteration from 1, of how many, the loop's last line)
+    turns: list[Row] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
     asked: list[int] = field(default_factory=list)  # of the names those inspected, or a claim's
     texts: list[str] = field(default_factory=list)
@@ -85,9 +84,8 @@ def data(record: Record, recordings: Sequence[Record] = ()) -> dict[str, str]:
             else section
             for section in record.sections
         )
-        book = books.of(
-            structs.replace(record, sections=tuple(sections)), books.NOTHING_CITED, recordings, []
-        )
+        ours = structs.replace(record, sections=tuple(sections))
+        book = books.of(ours, books.NOTHING_CITED, recordings, [])
         for page, track in tracks(book).items():
             if track.steps and rank < max(1, _ranks(record, book.sections(page))):
                 made[file_of(page, rank)] = script(page, track)
@@ -164,7 +162,17 @@ class _Progress:
         self.section = section
         self.called = [record.called(section, frame) for frame in range(len(section.frames))]
         self.claims = {claim.line: claim for claim in section.claims}
-        self.turns = self._turns()
+        # By step: the iteration that begins there, of how many, and how many were folded right before it. A
+        # loop's header is a step before the first iteration and before each further one that was kept.
+        headers: dict[tuple[int, int], list[int]] = {(loop.frame, loop.line): [] for loop in section.loops}
+        for i, (frame, statement) in enumerate(section.steps):
+            headers.get((frame, self.statement(frame, statement).first), []).append(i)
+        self.turns: dict[int, tuple[int, int, int]] = {}
+        for loop in section.loops:
+            steps = headers[loop.frame, loop.line]
+            for before, turn, step in zip((-1, *loop.kept), loop.kept, steps, strict=False):
+                self.turns[step] = turn, loop.count, turn - before - 1
+            del steps[: max(1, len(loop.kept))]
         self.frame_of: dict[int, int] = {}
         self.last: dict[int, int] = {}  # frame -> the statement that ran there last
         self.end = 0  # the last step of the track that is the section's
@@ -173,28 +181,6 @@ class _Progress:
     def statement(self, frame: int, number: int) -> Statement:
         """What ran at a step."""
         return self.called[frame].statements[number]
-
-    def _turns(self) -> dict[int, tuple[int, int, int]]:
-        """By step: the iteration that begins there, of how many, and how many were folded right before it.
-
-        A loop's header is a step before the first iteration and before each further one that was kept.
-        """
-        headers: dict[tuple[int, int], list[int]] = {}
-        loops = self.section.loops
-        looped = {(loop.frame, loop.line) for loop in loops}
-        for i, (frame, statement) in enumerate(self.section.steps):
-            key = frame, self.statement(frame, statement).first
-            if key in looped:
-                headers.setdefault(key, []).append(i)
-        turns, used = {}, dict.fromkeys(headers, 0)
-        for loop in loops:
-            key = loop.frame, loop.line
-            steps = headers.get(key, [])[used.get(key, 0) :]
-            for before, turn, step in zip((-1, *loop.kept), loop.kept, steps, strict=False):
-                turns[step] = turn, loop.count, turn - before - 1
-            if key in used:
-                used[key] += max(1, len(loop.kept))
-        return turns
 
 
 class _Maker:
@@ -219,8 +205,9 @@ class _Maker:
         if section.key not in self.entries:
             self.entries[section.key] = _Progress(self.record, section)
         entry = self.entries[section.key]
-        if isinstance(value, Local):
-            self._local(entry, value)
+        if isinstance(value, Local):  # a local name that has another value than before
+            if self._is_in(entry, value.frame):
+                self._shown(entry, value.frame, value.name, value.value)
         elif value is not None:
             self._value(entry, value)
         elif _is_shown(self.record, section, *section.steps[step]):
@@ -245,11 +232,19 @@ class _Maker:
             if entry.frame_of and section.dropped and kept >= STEPS:
                 text = _("… from here on the steps of this section were only counted")
                 track.remarks.append([entry.end, text])
-        for section in self.book.sections(self.page):
-            if section.key in self.entries:
-                self._notes(self.entries[section.key])
-                for error in section.errors:
-                    self._error(section, error)
+        places = [self.places[line] for _, line in track.steps]  # of each step: file, first, last
+        for section in (s for s in self.book.sections(self.page) if s.key in self.entries):
+            # A speaker note comes with the first step that it stands before; at the end, with the last one.
+            frames = self.entries[section.key].frame_of
+            for piece in (piece for piece in section.pieces if piece.kind == "speaker"):
+                steps = [i for i, (frame, _) in enumerate(track.steps) if frame == frames.get(piece.frame)]
+                later = (i for i in steps if places[i][1] > section.first + piece.line)
+                track.notes.append([next(later, steps[-1] if steps else 0), piece.text])
+            # An exception stands at the last step of its line: of its trace the last that is the lecture's.
+            for error in (error for error in section.errors if error.kind != "inspect"):
+                file, line = origin(self.record, section, error)
+                at = [i for i, (its, a, b) in enumerate(places) if its == file and a <= line <= b]
+                track.errors += [[at[-1], values.plain(error.message)]] if at else []
         # Source lines of helpers whose listing is on another page, or on none.
         listed: list[Entry] = [*self.book.sections(self.page), *self.book.definitions(self.page)]
         lost = {place[:2] for place in self.places}.difference(*map(_lines, listed))
@@ -274,11 +269,8 @@ class _Maker:
         entry.end = len(track.steps)
         track.steps.append((entry.frame_of[frame], self._line(entry, frame, number)))
         # What a claim has looked at is known there, too: names and what is asked of them, not constants.
-        claim = (
-            entry.claims.get(entry.statement(frame, number).first)
-            if not section.frames[frame].called
-            else None
-        )
+        called = section.frames[frame].called
+        claim = None if called else entry.claims.get(entry.statement(frame, number).first)
         for side in claim.operands if claim is not None and claim.count == 1 else ():
             if side.value is not None and _NAMED.fullmatch(side.text):
                 self._asked(side.text)
@@ -346,11 +338,6 @@ class _Maker:
                 track.claims.append([claim.verdict, caption, margin.sides(claim, entry.section.snapshots)])
         return self.line_of[key]
 
-    def _local(self, entry: _Progress, local: Local) -> None:
-        """A local name that has another value than before."""
-        if self._is_in(entry, local.frame):
-            self._shown(entry, local.frame, local.name, local.value)
-
     def _is_in(self, entry: _Progress, frame: int) -> bool:
         """Whether anything is shown of a frame; if so it is the one of the last step from now on."""
         steps = self.track.steps
@@ -408,24 +395,6 @@ class _Maker:
         if at == len(table):
             table.append(text)
         return at
-
-    def _notes(self, entry: _Progress) -> None:
-        """A speaker note comes with the first step that it stands before; at the end, with the last one."""
-        for piece in entry.section.pieces:
-            if piece.kind == "speaker":
-                line, frame = entry.section.first + piece.line, entry.frame_of.get(piece.frame)
-                of_frame = [i for i, (f, _) in enumerate(self.track.steps) if f == frame]
-                later = (i for i in of_frame if self.track.lines[self.track.steps[i][1]][0] > line)
-                self.track.notes.append([next(later, of_frame[-1] if of_frame else 0), piece.text])
-
-    def _error(self, section: Section, error: Error) -> None:
-        """An exception stands at the last step of its line: of its trace the last that is the lecture's."""
-        file, line = origin(self.record, section, error)
-        for at in range(len(self.track.steps) - 1, -1, -1):
-            its, first, last = self.places[self.track.steps[at][1]]
-            if error.kind != "inspect" and its == file and first <= line <= last:
-                self.track.errors.append([at, values.plain(error.message)])
-                return
 
 
 def _lines(entry: Entry) -> Iterator[tuple[int, int]]:
