@@ -52,17 +52,16 @@ def phrase(text: str) -> tree.Note:
 @functools.lru_cache(maxsize=8192)  # pages, notebooks and several checks read a lecture's texts
 def _read(text: str, hole: str, phrase: bool) -> tree.Note:
     clean = "".join(visible(text))
+    what = f"this note is longer than {LONGEST:,} characters"
+    if len(clean) <= LONGEST:
+        env: dict[str, Any] = {"notes": {}, "calls": {}, "refusals": []}
+        tokens = _markdown().parseInline(clean, env) if phrase else _markdown().parse(clean, env)
+        try:
+            return _Tree(clean, env, hole).note(tokens)
+        except _TooDeep:
+            what = "this note is nested too deeply to be laid out"
     as_text = (tree.Paragraph(0, (tree.Text(0, clean),)),) if clean.strip() else ()
-    if len(clean) > LONGEST:
-        what = f"this note is longer than {LONGEST:,} characters"
-        return tree.Note(clean, as_text, refusals=(tree.Refusal("prose", what, "make it several notes"),))
-    env: dict[str, Any] = {"notes": {}, "calls": {}, "refusals": []}
-    tokens = _markdown().parseInline(clean, env) if phrase else _markdown().parse(clean, env)
-    try:
-        return _Tree(clean, env, hole).note(tokens)
-    except _TooDeep:
-        what = "this note is nested too deeply to be laid out"
-        return tree.Note(clean, as_text, refusals=(tree.Refusal("prose", what, "make it several notes"),))
+    return tree.Note(clean, as_text, refusals=(tree.Refusal("prose", what, "make it several notes"),))
 
 
 # ---------------------------------------------------------------------------- rules for blocks
@@ -206,10 +205,10 @@ def _footnote(state: StateBlock, first: int, end: int, silent: bool) -> bool:
     text = state.getLines(first, last, 0, keepLastLF=False).strip()[match.end() :].strip()
     if name in state.env["notes"] or not text:
         wrong = f"the footnote [^{name}] has {'two texts' if text else 'no text'}"
-        _refuse(state, wrong, "give each footnote a name and a text of its own", f"[^{name}]:")
+        _refuse(state.env, wrong, "give each footnote a name and a text of its own", f"[^{name}]:")
     elif re.search(r"\[\^[^\]]*\]:", text):
         wrong = f"the footnote [^{name}] has another one inside"
-        _refuse(state, wrong, "give each footnote a line of its own", f"[^{name}]:")
+        _refuse(state.env, wrong, "give each footnote a line of its own", f"[^{name}]:")
     state.env["notes"][name] = 0
     token = state.push("footnote_open", "", 1)
     token.map, token.info = [first, last], name
@@ -289,7 +288,7 @@ def _latex(state: StateInline, silent: bool) -> bool:
         return False
     if not silent:
         what = f"{match[0][:80]} is no mathematics here"
-        _refuse(state, what, "write $…$, or $$…$$ on its own", match[0])
+        _refuse(state.env, what, "write $…$, or $$…$$ on its own", match[0])
     return _put(state, silent, "code_inline", match, match[0])
 
 
@@ -336,9 +335,7 @@ def _picture(state: StateInline, silent: bool) -> bool:
     length, pending = len(state.tokens), state.pending
     if link(state, silent):
         what = "a note cannot hold a picture"
-        state.env["refusals"].append(
-            tree.Refusal("picture-in-note", what, "use image(path, alt=…) or figure(…)")
-        )
+        _refuse(state.env, what, "use image(path, alt=…) or figure(…)", slug="picture-in-note")
         return True
     state.pos -= 1
     del state.tokens[length:]
@@ -375,8 +372,8 @@ def _bare(state: StateInline, silent: bool) -> bool:
     return True
 
 
-def _refuse(state: StateBlock | StateInline, what: str, way_out: str, about: str) -> None:
-    state.env["refusals"].append(tree.Refusal("prose", what, way_out, about))
+def _refuse(env: Any, what: str, way_out: str, about: str = "", slug: str = "prose") -> None:
+    env["refusals"].append(tree.Refusal(slug, what, way_out, about))
 
 
 class _Helpers:
@@ -439,12 +436,10 @@ class _Tree:
 
     def __init__(self, text: str, env: dict[str, Any], hole: str) -> None:
         self.text, self.env, self.hole = text, env, hole
-        self.refusals: list[tree.Refusal] = env["refusals"]
         self.lines = [0, *(match.end() for match in re.finditer("\n", text))]  # where each begins
-        self.last = (
-            0  # the offset behind the words that were placed last: cells of one line follow one another
-        )
-        self.footnotes: dict[str, tuple[int, str, tuple[tree.Block, ...]]] = {}
+        # The offset behind the words that were placed last: cells of one line follow one another.
+        self.last = 0
+        self.footnotes: dict[str, tree.Footnote] = {}
 
     def note(self, tokens: list[Token]) -> tree.Note:
         """The whole tree."""
@@ -457,17 +452,10 @@ class _Tree:
         names = [*calls, *(name for name in self.footnotes if name not in calls)]
         for name in names[len(calls) :]:
             way_out = f"write [^{name}] where it belongs"
-            self.refuse(f"nothing calls the footnote [^{name}]", way_out, f"[^{name}]:")
-        footnotes = [
-            tree.Footnote(*self.footnotes[name], calls.get(name, 0))
-            for name in names
-            if name in self.footnotes
-        ]
-        return tree.Note(self.text, blocks, tuple(footnotes), tuple(self.refusals))
-
-    def refuse(self, what: str, way_out: str, about: str) -> None:
-        """Keep what the note cannot hold."""
-        self.refusals.append(tree.Refusal("prose", what, way_out, about))
+            _refuse(self.env, f"nothing calls the footnote [^{name}]", way_out, f"[^{name}]:")
+        texts = (self.footnotes.get(name) for name in names)
+        footnotes = [replace(text, calls=calls.get(text.name, 0)) for text in texts if text]
+        return tree.Note(self.text, blocks, tuple(footnotes), tuple(self.env["refusals"]))
 
     # -- blocks
 
@@ -498,7 +486,7 @@ class _Tree:
             match block:
                 case tree.Paragraph(children=(tree.Name(label=label), *_)) if label.startswith("tab:"):
                     what = f"Table {label.partition(':')[2]} has a caption and no table"
-                    self.refuse(what, "put the caption above the table", "[@tab:")
+                    _refuse(self.env, what, "put the caption above the table", "[@tab:")
         return tuple(blocks)
 
     def block(self, node: SyntaxTreeNode, depth: int) -> tree.Block | None:  # noqa: PLR0911 (a case for each)
@@ -528,7 +516,8 @@ class _Tree:
             case "box":
                 return self.box(at, node, depth + 1)
             case "footnote":
-                self.footnotes[node.info] = at, node.info, self.blocks(node.children, depth + 1)
+                inside = self.blocks(node.children, depth + 1)
+                self.footnotes[node.info] = tree.Footnote(at, node.info, inside, 0)
                 return None
             case "hr":
                 return tree.Rule(at)
@@ -541,12 +530,9 @@ class _Tree:
         match blocks:
             case (tree.Paragraph(children=(tree.Text(text=text) as words, *rest)) as first, *others):
                 if match := re.match(r"\[([ xX])\](?:\s|$)", text):
-                    left = (
-                        [tree.Text(words.at + match.end(), text[match.end() :])]
-                        if text[match.end() :]
-                        else []
-                    )
-                    return tree.Item(at, (replace(first, children=(*left, *rest)), *others), match[1] != " ")
+                    left = tree.Text(words.at + match.end(), text[match.end() :])
+                    first = replace(first, children=(left, *rest) if left.text else (*rest,))
+                    return tree.Item(at, (first, *others), match[1] != " ")
         return tree.Item(at, blocks)
 
     def term(self, node: SyntaxTreeNode, depth: int) -> tree.Term | tree.Meaning:
@@ -567,7 +553,9 @@ class _Tree:
         more = node.info.strip()[len(language) :].strip()
         if more or language == "mermaid":
             what = f"a fence takes the name of a language, nothing like {more or 'mermaid'!r}"
-            self.refuse(what, "leave it out; a drawing is a figure(…)", f"{node.markup}{node.info}".strip())
+            _refuse(
+                self.env, what, "leave it out; a drawing is a figure(…)", f"{node.markup}{node.info}".strip()
+            )
         return tree.Fence(at, node.content.rstrip("\n"), language)
 
     def table(self, at: int, node: SyntaxTreeNode) -> tree.Table:
@@ -598,7 +586,7 @@ class _Tree:
             if not isinstance(block, tree.Tabs):
                 name = tree.kind(block) if title is None else tree.plain(title)
             what = f"the box or tab {name!r} is empty: nothing below it is indented"
-            self.refuse(what, "indent its text by four spaces", name)
+            _refuse(self.env, what, "indent its text by four spaces", name)
         return block
 
     # -- what stands in a line
@@ -629,7 +617,7 @@ class _Tree:
             for mark, what, way_out in _MARKS if _SIGN.search(run) else ():
                 if match := mark.search(run):
                     written = match[0].replace(_OTHER, "…")
-                    self.refuse(f"a note cannot hold {what}: {written[:60]!r}", way_out, match[0])
+                    _refuse(self.env, f"a note cannot hold {what}: {written[:60]!r}", way_out, match[0])
         return nodes
 
     def inline(self, nodes: Iterable[SyntaxTreeNode], place: Callable[[int], int]) -> Iterator[tree.Inline]:
@@ -673,9 +661,7 @@ class _Tree:
                 form = forms.get(node.info, "text")
                 inside = tuple(self.inline(node.children, place))
                 if form == "angle":  # markdown-it's own rule leaves no place to its text
-                    inside = tuple(
-                        tree.Text(at + 1, part.text) for part in inside if isinstance(part, tree.Text)
-                    )
+                    inside = tuple(replace(part, at=at + 1) for part in inside)
                 return tree.Link(at, inside, str(node.attrs["href"]), title, form)
             case "citation":
                 return tree.Citation(at, tuple(re.findall(r"@([\w:./+-]+)", node.content)))

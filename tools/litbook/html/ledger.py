@@ -15,7 +15,6 @@ from typing import Any
 from msgspec import Struct
 
 from litbook.document import books, margin, values
-from litbook.document.books import Book
 from litbook.document.catalogue import _, day, later, ngettext, number
 from litbook.document.edition import Edition
 from litbook.document.evidence import Evidence, here
@@ -78,11 +77,10 @@ def page(lectures: Sequence[Edition]) -> Page:
     lead = tag("p", words, tag("a", "claims.json", href="../claims.json"), ".")
     parts = [markup.heading(1, _("Ledger")), verdicts.summary(rulings), lead]
     for edition in lectures:
-        record = edition.record
-        book = edition.book
-        links = []
+        record, links = edition.record, []
         for name, title in titles(edition):
-            counts = verdicts.counts(verdicts.rulings(record, edition.recordings, book.sections(name)))
+            sections = edition.book.sections(name)
+            counts = verdicts.counts(verdicts.rulings(record, edition.recordings, sections))
             link = tag("a", title, href=_way(edition, name))
             links.append(tag("li", link, " ", tag("small", counts)))
         head = note.inline(record.title, Setting(Citations(books.NOTHING_CITED)))
@@ -92,14 +90,13 @@ def page(lectures: Sequence[Edition]) -> Page:
             tag("ul", *links, class_="lb-parts"),
         ]
         if failing := [entry for entry in _entries(edition) if entry.verdict == "fails"]:
-            parts.append(_table(edition, book, failing, ".."))
+            parts.append(_table(edition, failing, ".."))
     return markup.page(parts, [Passage("", _("Ledger"), (words.strip(),))])
 
 
 def titles(edition: Edition) -> list[tuple[str, str]]:
     """The pages of a lecture on which claims stand, in reading order, with their titles."""
-    record = edition.record
-    book = edition.book
+    record, book = edition.record, edition.book
     every = [(books.INDEX, record.title), *((book.page(part), books.plain(part)) for part in book.parts)]
     there = {book.place.get(section.key, books.INDEX) for section in record.sections if section.claims}
     return [(name, title) for name, title in every if name in there]
@@ -107,11 +104,9 @@ def titles(edition: Edition) -> list[tuple[str, str]]:
 
 def part(edition: Edition, name: str) -> Page:
     """The claims of one page of a lecture as Markdown. It stands in a folder of the lecture's name."""
-    record = edition.record
-    book = edition.book
     up = "../.." if name == books.INDEX else "../../.."
-    sections = book.sections(name)
-    counts = verdicts.counts(verdicts.rulings(record, edition.recordings, sections))
+    sections = edition.book.sections(name)
+    counts = verdicts.counts(verdicts.rulings(edition.record, edition.recordings, sections))
     link = tag("a", _("the page"), href=f"{up}/{_way(edition, name)}")
     # Radio buttons, for which the style sheet does the rest.
     buttons = (
@@ -124,7 +119,7 @@ def part(edition: Edition, name: str) -> Page:
         tag("p", counts, " · ", link, class_="lb-summary"),
         _runs(edition),
         tag("div", *labels, class_="lb-filters", role="group", aria_label=_("show claims that")),
-        _table(edition, book, [*_entries(edition, {section.key for section in sections})], up),
+        _table(edition, [*_entries(edition, {section.key for section in sections})], up),
         tag("p", _("No claim here has this verdict."), class_="lb-nothing", role="status"),
         tag("p", tag("a", _("All pages of the ledger"), href=f"{up}/ledger/")),
     ]
@@ -138,7 +133,6 @@ def data(lectures: Sequence[Edition]) -> str:
     """The ledger as JSON, one run and one claim a line."""
     runs, claims = list[dict[str, Any]](), list[dict[str, Any]]()
     for edition in lectures:
-        book = edition.book
         first = len(runs)
         for i, record in enumerate(edition.runs()):
             environment = record.environment
@@ -170,8 +164,8 @@ def data(lectures: Sequence[Edition]) -> str:
             claims.append({
                 "lecture": edition.folder,
                 "section": entry.section.key,
-                "address": _address(edition, book, entry),
-                "file": book.path(entry.section),
+                "address": _address(edition, entry),
+                "file": edition.book.path(entry.section),
                 "line": claim.line,
                 "claim": claim.text,
                 "caption": claim.caption,
@@ -282,13 +276,13 @@ def _runs(edition: Edition) -> Html:
     return tag("ul", *lines, class_="lb-runs")
 
 
-def _table(edition: Edition, book: Book, entries: Sequence[Entry], up: str) -> Html:
+def _table(edition: Edition, entries: Sequence[Entry], up: str) -> Html:
     """These claims under the theses of their sections; `up` leads to where the lectures' folders are."""
     names = [_("Claim"), _("This build")]
     for run in edition.runs()[1:]:
         device = f"{run.environment.device.name}, {day(run.environment.date)}"
         names.append(_("{device}, recorded", device=device))
-    setting = Setting(Citations(book.bibliography))
+    setting = Setting(Citations(books.NOTHING_CITED))
     bodies = []
     for key, group in grouped(entries, lambda entry: entry.section.key).items():
         section = edition.record.by_key[key]
@@ -301,7 +295,7 @@ def _table(edition: Edition, book: Book, entries: Sequence[Entry], up: str) -> H
             words = test = tag("code", entry.claim.text)
             if entry.claim.caption:
                 words = note.inline(margin.caption(entry.claim), setting)
-            link = tag("a", words, href=f"{up}/{_address(edition, book, entry)}")
+            link = tag("a", words, href=f"{up}/{_address(edition, entry)}")
             claim = tag("td", link, *([markup.SPACE, test] if entry.claim.caption else []))
             # What each run says of the claim; what this build says stands there once.
             cells, by_run = list[Html](), {one.run: one for one in entry.verdicts}
@@ -327,7 +321,8 @@ def _way(edition: Edition, name: str) -> str:
     return f"{edition.folder}/{books.way(books.INDEX, name).removeprefix('./')}"
 
 
-def _address(edition: Edition, book: Book, entry: Entry) -> str:
+def _address(edition: Edition, entry: Entry) -> str:
     """The address of a claim's line, from there."""
+    book = edition.book
     page = book.place.get(entry.section.key, books.INDEX)
     return f"{_way(edition, page)}#{book.line(page, entry.section.file, entry.claim.line)}"

@@ -85,6 +85,11 @@ def _text(text: str) -> Html:
     return Words(html.escape(text, quote=False).replace("\n", NEW_LINE))
 
 
+def _lines(parts: Iterable[Html]) -> Html:
+    """Each on a line of its own."""
+    return markup.join([NEW_LINE, *(line for part in parts for line in (part, NEW_LINE))])
+
+
 class _Writer:
     """Writes one note; footnotes and tabs are counted on from those of the page's notes before it."""
 
@@ -95,8 +100,8 @@ class _Writer:
         self.number = {footnote.name: first + i for i, footnote in enumerate(note.footnotes)}
 
     def blocks(self, children: Iterable[tree.Block]) -> Html:
-        """Blocks inside another one, each between line ends."""
-        return markup.join([NEW_LINE, *(row for block in children for row in (self.block(block), NEW_LINE))])
+        """Blocks inside another one."""
+        return _lines(map(self.block, children))
 
     def block(self, block: tree.Block) -> Html:  # noqa: PLR0911 (a case for each kind)
         """One block; a heading is bold: no contents lead into a box or list."""
@@ -109,11 +114,9 @@ class _Writer:
                 return tag("blockquote", self.blocks(children))
             case tree.List(items=items, start=start):
                 name, first = ("ul", None) if start is None else ("ol", start if start != 1 else None)
-                rows = [row for item in items for row in (self.item(item), NEW_LINE)]
-                return tag(name, NEW_LINE, *rows, start=first)
+                return tag(name, _lines(map(self.item, items)), start=first)
             case tree.Terms(parts=parts):
-                rows = [row for part in parts for row in (self.part(part), NEW_LINE)]
-                return tag("dl", NEW_LINE, *rows)
+                return tag("dl", _lines(map(self.part, parts)))
             case tree.Fence(text=text, language=language):
                 return code.fence(text, language)
             case tree.Display(latex=latex, label=label):
@@ -175,13 +178,11 @@ class _Writer:
             checked, id_ = "checked" if i == chosen else None, f"{name}-{i}"
             inputs.append(tag("input", checked=checked, id=id_, name=name, type="radio"))
             titles.append(tag("label", self.line(tab.title), for_=id_))
-            texts += [tag("div", self.blocks(tab.children), class_="tabbed-block"), NEW_LINE]
+            texts.append(tag("div", self.blocks(tab.children), class_="tabbed-block"))
         labels_ = tag("div", *titles, class_="tabbed-labels")
-        content = tag("div", NEW_LINE, *texts, class_="tabbed-content")
-        return tag(
-            "div", *inputs, labels_, NEW_LINE, content, NEW_LINE,
-            class_="tabbed-set tabbed-alternate", data_tabs=f"{self.setting.tabs}:{len(tabs.tabs)}",
-        )  # fmt: skip
+        content = _lines([tag("div", _lines(texts), class_="tabbed-content")])
+        class_, place = "tabbed-set tabbed-alternate", f"{self.setting.tabs}:{len(tabs.tabs)}"
+        return tag("div", *inputs, labels_, content, class_=class_, data_tabs=place)
 
     def table(self, table: tree.Table) -> Html:
         """A table. Columns of numbers end at one edge, unless the author says where they stand."""
@@ -195,16 +196,14 @@ class _Writer:
                 edges[i] = "right"
 
         def row(name: str, cells: Sequence[tree.Cell]) -> Html:
-            parts = [NEW_LINE]
-            for cell, edge in zip(cells, edges, strict=True):
-                style = f"text-align: {edge};" if edge else None
-                parts += [tag(name, self.line(cell.children), style=style), NEW_LINE]
-            return tag("tr", *parts)
+            styles = (f"text-align: {edge};" if edge else None for edge in edges)
+            pairs = zip((self.line(cell.children) for cell in cells), styles, strict=True)
+            return tag("tr", _lines(tag(name, text, style=style) for text, style in pairs))
 
-        caption = [NEW_LINE, tag("caption", self.line(table.caption))] if table.caption else []
-        head = tag("thead", NEW_LINE, row("th", table.head), NEW_LINE)
-        body = tag("tbody", NEW_LINE, *(p for cells in table.rows for p in (row("td", cells), NEW_LINE)))
-        whole = tag("table", *caption, NEW_LINE, head, NEW_LINE, body, NEW_LINE)
+        caption = [tag("caption", self.line(table.caption))] if table.caption else []
+        head = tag("thead", _lines([row("th", table.head)]))
+        body = tag("tbody", _lines(row("td", cells) for cells in table.rows))
+        whole = tag("table", _lines([*caption, head, body]))
         return tag("div", whole, class_="lb-scroll", tabindex=0, role="group", aria_label=_("table"))
 
     def footnotes(self) -> list[Html]:
@@ -212,8 +211,8 @@ class _Writer:
         if not self.note.footnotes:
             return []
         start = self.number[self.note.footnotes[0].name]
-        rows = [row for footnote in self.note.footnotes for row in (self.footnote(footnote), NEW_LINE)]
-        return [tag("div", NEW_LINE, tag("ol", NEW_LINE, *rows, start=start), NEW_LINE, class_="footnote")]
+        texts = tag("ol", _lines(map(self.footnote, self.note.footnotes)), start=start)
+        return [tag("div", _lines([texts]), class_="footnote")]
 
     def footnote(self, footnote: tree.Footnote) -> Html:
         """One text: the way back stands at the end of its last paragraph."""
@@ -227,7 +226,7 @@ class _Writer:
                 rows = [*map(self.block, others), tag("p", self.line(children), Html("&#160;"), *ways)]
             case others:
                 rows = [*map(self.block, others), tag("p", *([] if others else ["…"]), *ways)]
-        return tag("li", NEW_LINE, *(part for row in rows for part in (row, NEW_LINE)), id=f"fn-{number}")
+        return tag("li", _lines(rows), id=f"fn-{number}")
 
     # -- what stands in a line
 

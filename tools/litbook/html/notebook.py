@@ -6,7 +6,7 @@ Prose goes the way of all prose, formulas are MathML, and pictures are drawn as 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import assert_never
 from urllib.parse import quote
 
@@ -141,21 +141,14 @@ class _Walk:
                 return parts
             case blocks.Link(_line, text, target):
                 return note.blocks(pieces.link(text, target), setting)
-            case blocks.Image(_line, data, alt, caption):
-                picture = _drawn(pictures.picture, data, alt, UP)
-                return [
-                    markup.join([picture, _prose(note.passage(f"*{caption}*", setting)) if caption else ""])
-                ]
-            case blocks.Video():
-                film = _drawn(lambda _data, _alt, up: pictures.film(block, up), block.data, block.alt, UP)
-                figure = tag("figure", film, class_="lb-figure")
-                return [figure, *(note.blocks(f"*{block.caption}*", setting) if block.caption else [])]
-            case blocks.Figure(_line, svg, alt, caption):
+            case blocks.Figure() | blocks.Image() | blocks.Video():
                 self.drawn += 1
-                figure = tag(
-                    "figure", _drawn(figures.inline, svg, alt, f"n{self.drawn}-"), class_="lb-figure"
-                )
-                return [figure, *(note.blocks(f"*{caption}*", setting) if caption else [])]
+                try:
+                    drawn = pictures.drawn(block, f"n{self.drawn}-", UP)
+                except figures.NotAPicture:
+                    drawn = tag("p", block.alt)
+                caption = note.blocks(f"*{block.caption}*", setting) if block.caption else []
+                return [tag("figure", drawn, class_="lb-figure"), *caption]
             case blocks.Explore(line, Live() as live, alt):
                 still = self.told(blocks.Figure(line, live.still, alt))
                 return [*still, *note.blocks(explored.told(block), setting)]
@@ -172,22 +165,13 @@ class _Walk:
                 yield _printed(text, "lb-nb-out")
             case document.Ended(name, message, lines):
                 yield _printed("\n".join([*lines, f"{name}: {message}"]), "lb-nb-out lb-nb-error")
-            case document.Handed(blocks.Image(_line, _data, alt)):
-                yield _prose(note.passage(_("*Picture: {alt}*", alt=alt), self.setting))
-            case document.Handed(blocks.Video(_line, _data, alt)):
-                yield _prose(note.passage(_("*Video: {alt}*", alt=alt), self.setting))
+            case document.Handed(blocks.Image() | blocks.Video() as block):  # in words, as in the notebook
+                for words in document.shown(block):
+                    yield from note.blocks(words, self.setting) if isinstance(words, str) else []
             case document.Handed(block):
                 yield from self.told(block)
             case _:
                 assert_never(result)
-
-
-def _drawn(draw: Callable[[str, str, str], Html], data: str, alt: str, place: str) -> Html:
-    """A picture; its words where it cannot be shown."""
-    try:
-        return draw(data, alt, place)
-    except figures.NotAPicture:
-        return tag("p", alt)
 
 
 def _fold(title: str, *inside: Html) -> Html:

@@ -39,31 +39,18 @@ def pages(
     problems: list[Problem] | None = None,
     others: Callable[[str], Book | None] = lambda _: None,
     ways: Mapping[str, Html] | None = None,
+    only: str = "",
 ) -> dict[str, Page]:
-    """Relative paths to Markdown text: `index.md`, and one page per part with the part's name.
+    """Relative paths to Markdown text: `index.md`, and one page per part with the part's name; or `only` one.
 
     `recordings` are records of the same lecture from other devices. `problems`, if given, receives
     what is wrong with the prose, with file and line. `others` has the pages of the book's lectures by name,
-    `ways` what else stands at the foot of pages.
+    `ways` what else stands at the foot of pages. Raises `ValueError` where no page is called `only`.
     """
     book = books.of(record, bibliography, recordings, [] if problems is None else problems)
     book.others = others
-    return {name: _page(book, name, (ways or {}).get(name, markup.NOTHING)) for name in book.pages}
-
-
-def one(
-    record: Record,
-    name: str,
-    bibliography: Mapping[str, Entry] = books.NOTHING_CITED,
-    recordings: Sequence[Record] = (),
-    problems: list[Problem] | None = None,
-    others: Callable[[str], Book | None] = lambda _: None,
-    way: Html = markup.NOTHING,
-) -> Page:
-    """The one of `pages` that is called `name`. Raises `ValueError` where there is none."""
-    book = books.of(record, bibliography, recordings, [] if problems is None else problems)
-    book.others = others
-    return _page(book, book.pages[book.pages.index(name)], way)
+    names = [book.pages[book.pages.index(only)]] if only else book.pages
+    return {name: _page(book, name, (ways or {}).get(name, markup.NOTHING)) for name in names}
 
 
 def titles(record: Record) -> list[tuple[str, str]]:
@@ -129,11 +116,8 @@ def drawing(lectures: Sequence[Edition], name: str) -> Html:
 def _moving(grids: bool, scripts: bool, up: str) -> Html:
     """The scripts that pictures to play with need, which lie `up` from their page."""
     files = {"explore.js": grids, "live.js": scripts}
-    return markup.join(
-        tag("script", src=f"{up}assets/litbook/{file}", defer=True)
-        for file, is_there in files.items()
-        if is_there
-    )
+    needed = (f"{up}assets/litbook/{file}" for file, is_needed in files.items() if is_needed)
+    return markup.join(tag("script", src=address, defer=True) for address in needed)
 
 
 def excerpt(record: Record) -> Html:
@@ -163,17 +147,11 @@ def _page(book: Book, name: str, way: Html) -> Page:
     if number:  # one part: its sections, the definitions it is the first to use, and the ways back and on
         part, mine = book.parts[number - 1], book.sections(name)
         title, anchor = part.heading or part.name, book.anchor(part)
-        ways = [
-            tag(
-                "a",
-                tag("small", word),
-                tag("span", books.plain(book.parts[at - 1])),
-                href=books.way(name, book.pages[at]),
-                rel=rel,
-            )
-            for at, word, rel in ((number - 1, _("Previous"), "prev"), (number + 1, _("Next"), "next"))
-            if 0 < at < len(book.pages)
-        ]
+        ways = list[Html]()
+        for at, word, rel in ((number - 1, _("Previous"), "prev"), (number + 1, _("Next"), "next")):
+            if 0 < at < len(book.pages):
+                words = tag("small", word), tag("span", books.plain(book.parts[at - 1]))
+                ways.append(tag("a", *words, href=books.way(name, book.pages[at]), rel=rel))
         where = tag("span", _("{n} of {all}", n=number, all=len(book.parts)), class_="lb-nowrap")
         place = tag("span", tag("a", record.title, href=books.way(name, books.INDEX)), " · ", where)
         names = _("place in this lecture"), _("parts of this lecture")

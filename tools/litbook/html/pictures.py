@@ -18,17 +18,28 @@ import xml.etree.ElementTree as ET
 from collections.abc import Sequence
 
 from litbook.document import captions
-from litbook.document.blocks import Video
+from litbook.document.blocks import Figure, Image, Video
 from litbook.document.catalogue import _
 from litbook.document.explored import label, named
 from litbook.html import markup
-from litbook.html.figures import NotAPicture, harmless
+from litbook.html.figures import NotAPicture, harmless, inline
 from litbook.html.markup import Html, tag
 from litbook.record.model import PICTURES, VIDEOS, Live, Opaque, Record
 
 FOLDER = "pictures"
 _DATA = re.compile(r"data:(image|video)/[\w+.-]+;base64,")
 ET.register_namespace("", "http://www.w3.org/2000/svg")  # else every name in a written file has a prefix
+
+
+def drawn(block: Figure | Image | Video, prefix: str, up: str) -> Html:
+    """A figure, whose ids begin with `prefix`, a picture or a film; `NotAPicture` for what is none."""
+    match block:
+        case Figure(_line, svg, alt):
+            return inline(svg, alt, prefix)
+        case Image(_line, data, alt, _caption, width):
+            return picture(data, alt, up, width)
+        case Video():
+            return film(block, up)
 
 
 def picture(data: str, alt: str, up: str, width: int = 0) -> Html:

@@ -164,20 +164,14 @@ class _Walk:
         caption = note.inline(block.caption, setting) if block.caption else markup.NOTHING
         if not block.alt.strip():
             setting.report("no-alt", f"this {kind} has no alt text", "say what it shows in a sentence")
-        drawing, switch = markup.NOTHING, markup.NOTHING
         try:
-            if isinstance(block, blocks.Figure):
-                plot = figures.inline(block.svg, block.alt, f"f{sheet.pictures}-")
-                drawing, switch = plot, drawings.zoom(plot.width)
-            elif isinstance(block, blocks.Video):
-                drawing = pictures.film(block, sheet.up)
-            else:
-                drawing = pictures.picture(block.data, block.alt, sheet.up, block.width)
+            drawing = pictures.drawn(block, f"f{sheet.pictures}-", sheet.up)
         except figures.NotAPicture as error:
             setting.report("bad-picture", f"this {kind} cannot be shown: {error}")
             drawing = tag("p", block.alt)
+        switch = [drawings.zoom(drawing.width)] if isinstance(drawing, markup.Drawing) else []
         words = [markup.SPACE, tag("figcaption", caption)] if caption else []
-        return tag("figure", drawing, switch, *words, class_="lb-figure")
+        return tag("figure", drawing, *switch, *words, class_="lb-figure")
 
     def code(self, block: blocks.Code) -> Html:
         """Rows of number and line, and what stands beside them."""

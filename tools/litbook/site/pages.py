@@ -19,7 +19,7 @@ from litbook.document.edition import Edition
 from litbook.document.verdict import Findings, Strict
 from litbook.document.verdict import problems as problems_of
 from litbook.errors import LitbookError, Problem
-from litbook.html import devices, formulas, ledger, markup, misbeliefs, page, pictures, player
+from litbook.html import devices, formulas, ledger, misbeliefs, page, pictures, player
 from litbook.html import notebook as notebook_page
 from litbook.html.markup import Html, Page
 from litbook.notebook import ipynb
@@ -109,10 +109,8 @@ class Pages:
             case [folder, name]:
                 edition = next(e for e in self.editions if e.folder == folder)
                 ways = {} if "notebooks" in self.choices.without else _ways(edition)
-                way = ways.get(name, markup.NOTHING)
-                return page.one(
-                    edition.record, name, self.bibliography, edition.recordings, problems, self.others, way
-                )
+                of = edition.record, self.bibliography, edition.recordings, problems, self.others
+                return page.pages(*of, ways, only=name)[name]
             case [folder, "notebooks", _] if isinstance(made := self._notebook(folder)[place], Page):
                 return made
         raise LookupError(place)
