@@ -7,7 +7,7 @@ the newest recording of such a device whose text is the same, wherever that stoo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from functools import cached_property
 
 from msgspec import Struct
@@ -170,9 +170,10 @@ def statements(entry: model.Section | model.Definition) -> list[model.Statement]
     ]
 
 
-def body(entry: model.Section) -> int:
-    """The line of the file on which a section's text begins, after its docstring."""
-    return entry.first + entry.body
+def silent(section: model.Section, spoken: Set[int]) -> list[model.Statement]:
+    """The statements that say something where they never ran: none of their lines has `spoken`."""
+    lines = ((s, range(s.first, s.last + 1)) for s in statements(section) if s.prose)
+    return [statement for statement, its in lines if spoken.isdisjoint(its)]
 
 
 def calls(section: model.Section) -> list[int]:

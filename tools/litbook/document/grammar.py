@@ -553,9 +553,8 @@ class _Tree:
         more = node.info.strip()[len(language) :].strip()
         if more or language == "mermaid":
             what = f"a fence takes the name of a language, nothing like {more or 'mermaid'!r}"
-            _refuse(
-                self.env, what, "leave it out; a drawing is a figure(…)", f"{node.markup}{node.info}".strip()
-            )
+            about = f"{node.markup}{node.info}".strip()
+            _refuse(self.env, what, "leave it out; a drawing is a figure(…)", about)
         return tree.Fence(at, node.content.rstrip("\n"), language)
 
     def table(self, at: int, node: SyntaxTreeNode) -> tree.Table:

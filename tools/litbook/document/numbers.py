@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 
 from litbook.document import grammar, labels
-from litbook.document.evidence import gather, statements
+from litbook.document.evidence import gather, silent, statements
 from litbook.document.silent import DRAWING
 from litbook.errors import Place, Problem
 from litbook.record.model import Record, Section
@@ -51,15 +51,10 @@ def _prose(
 ) -> Iterator[tuple[Section, int, str, bool]]:
     """Prose and captions with their lines: of a section, and of those that it calls, where it calls them."""
     done.add(section.key)
-    pieces = gather(record, section, recordings).pieces
-    kinds = ("note", "figure", "image", "video")
+    pieces, kinds = gather(record, section, recordings).pieces, ("note", "figure", "image", "video")
     texts = [(piece.line, piece.text, True) for piece in pieces if piece.kind in kinds]
-    spoken = {line for line, *_ in texts}
-    texts += [
-        (s.first, s.prose, not s.prose.startswith(DRAWING))
-        for s in statements(section)
-        if s.prose and spoken.isdisjoint(range(s.first, s.last + 1))
-    ]
+    unheard = silent(section, {line for line, *_ in texts})
+    texts += [(s.first, s.prose, not s.prose.startswith(DRAWING)) for s in unheard]
     calls = {s.first: s.target for s in statements(section) if s.kind == "section"}
     for line in sorted({*calls, *(line for line, *_ in texts)}):
         yield from ((section, *text) for text in texts if text[0] == line)

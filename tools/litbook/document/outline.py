@@ -9,7 +9,7 @@ from itertools import islice, takewhile
 from msgspec import Struct
 
 from litbook.document.code import Line
-from litbook.document.evidence import body, statements
+from litbook.document.evidence import statements
 from litbook.record.model import Section
 
 
@@ -58,7 +58,7 @@ def outline(
         items.extend(between)
         block.clear()
 
-    at = body(section) - 1
+    at = section.first + section.body - 1  # the text begins after the docstring
     for statement in in_order:
         first, last = statement.first, statement.whole[-1]
         if first <= at or statement.kind == "doc":

@@ -14,7 +14,7 @@ from litbook.document import books, grammar, pieces, references
 from litbook.document.bibliography import Bibliography
 from litbook.document.books import INDEX, NOTHING_CITED
 from litbook.document.edition import Edition
-from litbook.document.evidence import gather, statements
+from litbook.document.evidence import gather, silent
 from litbook.document.note import Citation, Display, Link, Math, Name, Note, Reference, walk
 from litbook.document.setting import FAR, Citations, Setting
 from litbook.document.silent import unspoken
@@ -88,15 +88,11 @@ def _texts(edition: Edition, section: Section | Definition) -> Iterator[tuple[in
                 yield piece.line, pieces.link(piece.text, piece.data)
             case "figure" | "image" | "video":
                 yield piece.line, grammar.phrase(piece.text)
-            case "misbelief":
+            case "misbelief" | "explore":
                 yield from ((piece.line, grammar.phrase(text)) for text in (piece.text, piece.data))
-            case "explore":
-                yield from ((piece.line, grammar.phrase(text)) for text in (piece.text, piece.data))
-                yield piece.line, grammar.read(piece.why)
+                yield piece.line, grammar.read(piece.why)  # of a picture to play with
             case "note" | "question" | "speaker":
                 texts = filter(None, (piece.text, piece.data, piece.why))
                 yield from ((piece.line, grammar.read(text)) for text in texts)
-    spoken = {piece.line for piece in told}
-    for statement in statements(section):  # what never ran
-        if statement.prose and spoken.isdisjoint(range(statement.first, statement.last + 1)):
-            yield statement.first, grammar.read(unspoken(statement.prose).removeprefix(ASKED).strip())
+    for statement in silent(section, {piece.line for piece in told}):
+        yield statement.first, grammar.read(unspoken(statement.prose).removeprefix(ASKED).strip())

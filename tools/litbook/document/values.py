@@ -11,7 +11,7 @@ import math
 import re
 from collections.abc import Sequence as SequenceOf
 
-from litbook.document import amounts, floats
+from litbook.document import amounts, floats, standin
 from litbook.document.catalogue import _
 from litbook.document.catalogue import number as count
 from litbook.document.visible import spell
@@ -69,7 +69,7 @@ def sides(claim: Claim, snapshots: SequenceOf[Snapshot]) -> list[str]:
             if side.shape:
                 count = len(side.values)  # of which each takes two signs or more
                 whole = count == math.prod(side.shape) and 2 * count <= SHORT_SIDE
-                nested = _nested(_numbers(side), side.shape) if whole else ""
+                nested = standin.grid(_numbers(side), side.shape) if whole else ""
                 text = nested if nested and len(nested) <= SHORT_SIDE else _beginning(side, _numbers(side, 2))
         texts.append(text)
     # Where shortening hides a difference, every digit stands there: `0.30000000000000004 != 0.3`.
@@ -92,15 +92,6 @@ def _beginning(tensor: Tensor, numbers: list[str]) -> str:
     """The sizes of a tensor, and the first of its numbers: `16×1: 0.5, 1.5, …`."""
     dots = [] if len(numbers) == math.prod(tensor.shape) else ["…"]
     return f"{'×'.join(map(str, tensor.shape))}: {', '.join([*numbers, *dots])}"
-
-
-def _nested(items: SequenceOf[str], sizes: SequenceOf[int]) -> str:
-    """Numbers in brackets, as a tensor of these sizes is written: `[[1, 2], [3, 4]]`."""
-    if not sizes:
-        return items[0]
-    step = len(items) // sizes[0]
-    rows = (_nested(items[i : i + step], sizes[1:]) for i in range(0, len(items), step))
-    return f"[{', '.join(rows)}]"
 
 
 def short(snapshot: Snapshot) -> str:

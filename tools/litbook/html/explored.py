@@ -7,7 +7,6 @@ begins. Without them the picture is complete.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 
 from litbook.document.blocks import Explore
@@ -28,11 +27,8 @@ def figure(block: Explore, name: str, setting: Setting, up: str = "") -> Html:
     """
     if not block.alt.strip():
         setting.report("no-alt", "this picture has no alt text", "say what it shows in a sentence")
-    fields = [
-        _field(slider, at, f"{name}-{i}")
-        for i, (slider, at) in enumerate(zip(block.grid.sliders, block.grid.at, strict=True))
-        if not slider.span
-    ]
+    sliders = enumerate(zip(block.grid.sliders, block.grid.at, strict=True))
+    fields = [_field(slider, at, f"{name}-{i}") for i, (slider, at) in sliders if not slider.span]
     match block.grid:
         case Live() as live:
             return _live(block, live, name, setting, up, fields)
@@ -44,22 +40,17 @@ def figure(block: Explore, name: str, setting: Setting, up: str = "") -> Html:
         words = _("{limit}; the scale fits both, so this mark moves", limit=drawn.limit)
         key = tag("span", class_="lb-limitkey"), words if moves else drawn.limit
         inside.append(tag("p", tag("span", *key), class_="lb-keys"))
-    inside.append(
-        tag("p", class_="lb-gap", hidden=True)
-    )  # why there is no value, where the script meets a gap
+    # Why there is no value, where the script meets a gap.
+    inside.append(tag("p", class_="lb-gap", hidden=True))
     picture = tag("div", *inside, class_=f"lb-chart lb-{block.grid.kind}", role="img", aria_label=block.alt)
     do, see = _words(block, setting)
     # The author's point and both ends in numbers: what paper has of the others.
     ends = drawn.ends()
     head = tag("tr", tag("td"), *(tag("th", place, scope="col") for place, _point in ends))
-    rows = [
-        tag(
-            "tr",
-            tag("th", row or _("value"), scope="row"),
-            *(tag("td", p.gap or p.texts[i]) for _place, p in ends),
-        )
-        for i, row in enumerate(grid.names)
-    ]
+    rows = []
+    for i, row in enumerate(grid.names):
+        cells = (tag("td", point.gap or point.texts[i]) for _place, point in ends)
+        rows.append(tag("tr", tag("th", row or _("value"), scope="row"), *cells))
     table = tag("table", tag("thead", head), tag("tbody", *rows))
     numbers = tag("details", tag("summary", _("In numbers")), table, class_="lb-open lb-innumbers")
     parts = [*do, tag("div", *fields, class_="lb-sliders"), picture, numbers, *see]
@@ -70,13 +61,9 @@ def figure(block: Explore, name: str, setting: Setting, up: str = "") -> Html:
         points.append(drawn.in_words(point) if point.gap else [*point.marks, *point.texts, *rest])
     places = [[label(slider, i) for i in range(len(slider.places))] for slider in grid.sliders]
     data: dict[str, object] = {"kind": grid.kind, "names": grid.names, "places": places, "points": points}
-    if drawn.across:
-        data["across"] = drawn.across
-    json_text = json.dumps(data, separators=(",", ":"))
-    json_text = json_text.replace("&", "&amp;").replace("'", "&#39;").replace("<", "&lt;")
+    data |= {"across": drawn.across} if drawn.across else {}
     opening = markup.opening("figure", class_="lb-explore", id=name)
-    # JSON in ASCII: inside single quotes nothing else can end the attribute.
-    return Html(f"{opening[:-1]} data-grid='{json_text}'>{markup.join(parts)}</figure>")
+    return Html(f"{opening[:-1]} data-grid={markup.data(data)}>{markup.join(parts)}</figure>")
 
 
 def _words(block: Explore, setting: Setting) -> tuple[list[Html], list[Html]]:
@@ -111,28 +98,22 @@ def _live(block: Explore, live: Live, name: str, setting: Setting, up: str, fiel
 def _field(slider: Slider, at: int, name: str) -> Html:
     """What moves one slider: a range over its places, of texts a choice."""
     if any(isinstance(place, str) for place in slider.places):
-        options = (
-            tag("option", label(slider, i), value=i, selected=i == at) for i in range(len(slider.places))
-        )
-        field: Html = tag("select", *options, id=name)
-        shown = markup.NOTHING
+        labels = enumerate(label(slider, i) for i in range(len(slider.places)))
+        options = (tag("option", text, value=i, selected=i == at) for i, text in labels)
+        fields = [tag("select", *options, id=name)]
     else:
         last, text = len(slider.places) - 1, label(slider, at)
-        field = tag(
-            "input", type="range", id=name, min=0, max=last, value=at, aria_valuetext=text, disabled=not last
-        )
-        shown = tag("output", text, for_=name)
-    return tag("label", tag("span", named(slider)), field, shown, class_="lb-slider", for_=name)
+        value: dict[str, object] = {"min": 0, "max": last, "value": at, "aria_valuetext": text}
+        field = tag("input", type="range", id=name, **value, disabled=not last)
+        fields = [field, tag("output", text, for_=name)]
+    return tag("label", tag("span", named(slider)), *fields, class_="lb-slider", for_=name)
 
 
 def _bars(drawn: Chart) -> Iterator[Html]:
     """A bar for each name; of a stack one bar with a part for each, and below it what they are."""
     point, stacked = drawn.start, drawn.grid.kind == "stack"
-    bars = [
-        tag("span", class_=f"lb-bar lb-hue{i % COLOURS}", style=f"--w:{mark / 10:g}%")
-        for i, mark in enumerate(point.marks)
-    ]
-    mark = [tag("span", class_="lb-limit", style=f"--x:{point.limit / 10:g}%")] if point.limit >= 0 else []
+    bars = [_placed(f"lb-bar lb-hue{i % COLOURS}", w=mark) for i, mark in enumerate(point.marks)]
+    mark = [_placed("lb-limit", x=point.limit)] if point.limit >= 0 else []
     if stacked:
         together = _("together"), " ", tag("b", point.total, class_="lb-total")
         total = [tag("span", *together)] if point.total else []
@@ -152,6 +133,12 @@ def _keys(drawn: Chart) -> Iterator[Html]:
         yield tag("span", sign, label_, " ", number, class_="lb-part-of")
 
 
+def _placed(class_: str, *inside: Html, **places: int) -> Html:
+    """A mark at its places, in thousandths; the style sheet knows these by name."""
+    style = ";".join(f"--{name}:{place / 10:g}%" for name, place in places.items())
+    return tag("span", *inside, class_=class_, style=style)
+
+
 def _curve(drawn: Chart) -> Iterator[Html]:
     """Lines over the first slider, and a dot on each where it stands."""
     grid, point = drawn.grid, drawn.start
@@ -166,17 +153,10 @@ def _curve(drawn: Chart) -> Iterator[Html]:
             apart = not there.marks
         lines.append(tag("path", d=path, class_=f"lb-line lb-hue{i % COLOURS}"))
     box = {"viewBox": "0 0 1000 1000", "preserveAspectRatio": "none", "aria_hidden": "true"}
-    start = drawn.across[grid.at[0]] / 10
-    dots = [
-        tag("span", class_=f"lb-dot lb-hue{i % COLOURS}", style=f"--x:{start:g}%;--y:{mark / 10:g}%")
-        for i, mark in enumerate(point.marks)
-    ]
-    rules = [
-        tag("span", tag("small", text), class_="lb-rule", style=f"--y:{mark / 10:g}%")
-        for mark, text in drawn.between
-    ]
-    if point.limit >= 0:
-        dots.append(tag("span", class_="lb-roof", style=f"--y:{point.limit / 10:g}%"))
+    start, marks = drawn.across[grid.at[0]], enumerate(point.marks)
+    dots = [_placed(f"lb-dot lb-hue{i % COLOURS}", x=start, y=mark) for i, mark in marks]
+    rules = (_placed("lb-rule", tag("small", text), y=mark) for mark, text in drawn.between)
+    dots += [_placed("lb-roof", y=point.limit)] if point.limit >= 0 else []
     top = _("{top}, on a logarithmic scale", top=drawn.top) if drawn.far[1] else drawn.top
     yield tag("p", top, class_="lb-keys lb-axis")
     yield tag("div", *rules, tag("svg", *lines, **box), *dots, class_="lb-plane")

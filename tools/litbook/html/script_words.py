@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection
 
 from litbook.document import catalogue, margin
@@ -96,7 +95,6 @@ def data(scripts: Collection[str]) -> Html:
     if not scripts:
         return markup.NOTHING
     words = {name: {key: _(text) for key, text in SCRIPTS[name].items()} for name in scripts}
-    text = json.dumps({"lang": catalogue.language(), **words}, ensure_ascii=False, separators=(",", ":"))
-    text = text.replace("&", "&amp;").replace("'", "&#39;").replace("<", "&lt;")
     # No script element: what navigates without loading pages would run it.
-    return Html(f"<div id=\"lb-words\" hidden data-words='{text}'></div>")
+    told = markup.data({"lang": catalogue.language(), **words}, ours=True)
+    return Html(f'<div id="lb-words" hidden data-words={told}></div>')

@@ -132,9 +132,8 @@ class Pages:
 
     def pictures(self, folder: str) -> Iterator[tuple[str, bytes]]:
         """Every picture of the lecture in `folder`, with its content."""
-        records = [
-            record for e in self.editions if e.folder == folder for record in (e.record, *e.recordings)
-        ]
+        those = [e for e in self.editions if e.folder == folder]
+        records = [record for e in those for record in (e.record, *e.recordings)]
         return ((f"{PLACE}/{folder}/{name}", content) for name, content in pictures.files(records).items())
 
     # -- all of them
@@ -179,12 +178,9 @@ class Pages:
             and not {"__pycache__", ".venv"} & set(file.parts)
         }
         try:
+            works, kept = self.bibliography, edition.recordings
             made = notebook.notebooks(
-                edition.record,
-                modules=modules,
-                bibliography=self.bibliography,
-                recordings=edition.recordings,
-                book=self.book,
+                edition.record, modules=modules, bibliography=works, recordings=kept, book=self.book
             )
         except LitbookError as error:
             findings.wrong.append(f"{edition.folder} has no notebooks: {error}")
@@ -218,18 +214,11 @@ def _ways(edition: Edition) -> dict[str, Html]:
     for name, file in notebook.pages(record).items():
         # What it took to run the page: time, on which machine, memory, and packages.
         part = next((part for part in book.parts if book.page(part) == name), None)
-        took = _(
-            "took {seconds} s on {machine}",
-            seconds=f"{max(1, (part or record).seconds):.0f}",
-            machine=where.machine_name,
-        )
+        seconds = f"{max(1, (part or record).seconds):.0f}"
+        took = _("took {seconds} s on {machine}", seconds=seconds, machine=where.machine_name)
         if held >= 0.1 and of:  # less is nothing to plan for
-            memory = _(
-                "the whole lecture at most {held} of its {of} GiB of memory",
-                held=f"{held:.1f}",
-                of=f"{of:.0f}",
-            )
-            took += f", {memory}"
+            gib = {"held": f"{held:.1f}", "of": f"{of:.0f}"}
+            took += ", " + _("the whole lecture at most {held} of its {of} GiB of memory", **gib)
         took += _("; needs {packages}", packages=", ".join(where.versions)) if where.versions else ""
         ways[name] = notebook_page.way(name, file, took)
     return ways

@@ -32,6 +32,10 @@ LEAVES = ("/lectures/ledger/",)  # long tables, which a site filters and paper d
 END = "lbp-end"  # what stands last, if the browser has come to the end
 BROWSERS = "chromium chromium-browser google-chrome google-chrome-stable chrome microsoft-edge".split()
 ON_MACOS = "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome"
+OPTIONS = (
+    "--headless --disable-gpu --no-first-run --no-pdf-header-footer --generate-pdf-document-outline "
+    "--virtual-time-budget=600000"
+)
 LONGEST = 600.0  # seconds for one print
 
 
@@ -84,10 +88,9 @@ def write(
                     for name, place in reader.named_destinations.items()
                 }
                 if END not in choices["pages"]:
-                    raise LitbookError(
-                        f"{program} printed {len(reader.pages)} pages, and not to the end of the book\n"
-                        "    see what it says of a page: litbook serve, and print that in the browser"
-                    )
+                    what = f"{program} printed {len(reader.pages)} pages, and not to the end of the book"
+                    way_out = "see what it says of a page: litbook serve, and print that in the browser"
+                    raise LitbookError(f"{what}\n    {way_out}")
         finally:
             server.shutdown()
     try:
@@ -106,29 +109,15 @@ def _printed(program: str, address: str) -> bytes:
     """What the browser prints of a page, as PDF."""
     with tempfile.TemporaryDirectory() as folder:
         made = Path(folder) / "book.pdf"
-        command = [
-            program,
-            "--headless",
-            "--disable-gpu",
-            "--no-first-run",
-            f"--user-data-dir={folder}/profile",
-        ]
-        command += [
-            "--no-pdf-header-footer",
-            "--generate-pdf-document-outline",
-            "--virtual-time-budget=600000",
-        ]
+        command = [program, *OPTIONS.split(), f"--user-data-dir={folder}/profile", f"--print-to-pdf={made}"]
         if hasattr(os, "geteuid") and os.geteuid() == 0:
             command.append("--no-sandbox")  # it refuses to run as root otherwise
-        command += [f"--print-to-pdf={made}", address]
+        how: dict[str, Any] = {"capture_output": True, "text": True, "errors": "replace", "timeout": LONGEST}
         try:
-            done = subprocess.run(
-                command, capture_output=True, text=True, errors="replace", timeout=LONGEST, check=False
-            )
+            done = subprocess.run([*command, address], check=False, **how)
         except (OSError, subprocess.TimeoutExpired) as error:
-            raise LitbookError(
-                f"{program} does not print: {error}\n    name another: --browser PATH"
-            ) from None
+            what = f"{program} does not print: {error}"
+            raise LitbookError(f"{what}\n    name another: --browser PATH") from None
         if not made.is_file():
             last = "\n    ".join(done.stderr.strip().splitlines()[-3:])
             raise LitbookError(f"{program} printed nothing; it ended with {done.returncode}\n    {last}")

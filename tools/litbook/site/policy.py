@@ -21,9 +21,8 @@ from litbook.html import markup
 
 _SCRIPT = re.compile(r"<script(?: id=\"\w+\")?>(.*?)</script>", re.DOTALL)
 _HOLE = re.compile(r"\{\{.*?\}\}")
-_HEAD = re.compile(
-    r"<head>(?:\s*<meta charset=[^<>]*>)?"
-)  # a browser looks for the charset in the first kilobyte
+# A browser looks for the charset in the first kilobyte.
+_HEAD = re.compile(r"<head>(?:\s*<meta charset=[^<>]*>)?")
 HOST = re.compile(r"(https?://)?(\*\.)?[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*(:\d+)?")
 INLINE = "inline"  # among `scripts`: those that stand in a page, whoever wrote them
 MERMAID = "unpkg.com"  # where Material loads Mermaid from, for a page with a diagram and without Mermaid
@@ -50,13 +49,12 @@ class Policy(Struct, frozen=True):
         """The policy of one page; `ours` are the scripts that the theme writes."""
         inline = INLINE in self.scripts
         theme = {text for text in _SCRIPT.findall(page) if ours.fullmatch(text)}
-        hashes, handlers, style = _hashes(theme), "", ""
+        hashes, handlers = _hashes(theme), ""
         if inline:
             held = _Held(page)
             hashes += _hashes(held.scripts - theme)
             handlers = " 'unsafe-hashes'" + _hashes(held.handlers) if held.handlers else ""
-        if self.scripts:
-            style = " 'unsafe-inline'"  # what a script or a plugin draws brings its style along
+        style = " 'unsafe-inline'" * bool(self.scripts)  # what a script or a plugin draws brings its own
         loaded = _sources(host for host in self.scripts if host != INLINE)
         shown = _sources(self.embed) + loaded
         return "; ".join(
@@ -98,16 +96,15 @@ class Policy(Struct, frozen=True):
                 plain = host.removeprefix("www.") if scheme == "https" else f"{scheme}://{host}"
                 blocked.append(f"{what} from {host}\n    let it in: {_line(option, plain)}")
         inline = INLINE in self.scripts
-        if not inline and any(not ours.fullmatch(text) for text in held.scripts):
-            blocked.append(f"a script that stands in the page\n    let it run: {_line('scripts', INLINE)}")
-        if not inline and held.handlers:
-            blocked.append(f"an attribute that runs a script\n    let it run: {_line('scripts', INLINE)}")
-        if not self.scripts and held.styles:
-            blocked.append(f"a style that stands in the page\n    let it in: {_line('scripts', INLINE)}")
-        if not self.scripts and held.mermaid:
-            blocked.append(
-                f"what Mermaid draws, which brings its style along\n    let it in: {_line('scripts', INLINE)}"
-            )
+        theirs = any(not ours.fullmatch(text) for text in held.scripts)
+        for is_blocked, what, let in (
+            (theirs and not inline, "a script that stands in the page", "run"),
+            (held.handlers and not inline, "an attribute that runs a script", "run"),
+            (held.styles and not self.scripts, "a style that stands in the page", "in"),
+            (held.mermaid and not self.scripts, "what Mermaid draws, which brings its style along", "in"),
+        ):
+            if is_blocked:
+                blocked.append(f"{what}\n    let it {let}: {_line('scripts', INLINE)}")
         if held.objects:
             blocked.append("an <object> or <embed>\n    use an <iframe>, or below litbook: `policy: off`")
         return list(dict.fromkeys(blocked))
@@ -142,10 +139,8 @@ def _sources(hosts: Iterable[str]) -> str:
 
 
 def _hashes(texts: Iterable[str]) -> str:
-    return "".join(
-        f" 'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
-        for text in sorted(texts)
-    )
+    digests = (hashlib.sha256(text.encode()).digest() for text in sorted(texts))
+    return "".join(f" 'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
 
 
 class _Held(HTMLParser):

@@ -312,9 +312,8 @@ class Preview:
         files = config.plugins.on_files(files, config=config)
         set_exclusions(files, config)
         nav = config.plugins.on_nav(get_navigation(files, config), config=config, files=files)
-        named = {
-            f"{PLACE}/{lecture}/{name}": title for lecture, rows in pages.titles() for name, title in rows
-        }
+        rows = ((f"{PLACE}/{lecture}/{name}", title) for lecture, of in pages.titles() for name, title in of)
+        named = dict(rows)
         addresses: dict[str, Page] = {}
         for file in files.documentation_pages():
             made = file.page or Page(None, file, config)
@@ -369,19 +368,22 @@ class Preview:
             if asked and address.endswith("/") and asked[1] != INDEX:
                 self.reader = asked[0].path, asked[1]
                 self.work.notify_all()
-            every = (
-                address.startswith(f"/{PLACE}/") and f"/{pictures.FOLDER}/" not in address
-            )  # these come with a page
+            # Pictures come with a page.
+            every = address.startswith(f"/{PLACE}/") and f"/{pictures.FOLDER}/" not in address
             shown = [asked[0]] if asked else [*self.drafts.values()] * every
             name = asked[1] if asked else ""
             if waiting := [d.path.name for d in shown if not d.trouble and not d.behind(name)]:
-                return _(
-                    "This page is not ready: {lectures} is running. It comes by itself.",
-                    lectures=", ".join(waiting),
-                )
-            page = self.addresses.get(address)
-            if page is None:
-                self._data(address)
+                names = ", ".join(waiting)
+                return _("This page is not ready: {lectures} is running. It comes by itself.", lectures=names)
+            page, uri = self.addresses.get(address), address.lstrip("/")
+            if page is None:  # steps of a player, a notebook, the claims as JSON, the badge, what is searched
+                if uri in (search.WHERE, search.INDEX):
+                    self._index(uri)
+                if uri.startswith(f"{PLACE}/") and not uri.endswith("/"):
+                    made = asked and asked[0].behind(asked[1])
+                    content = (self._pages([made.edition]) if made else self.pages()).data(uri)
+                    if content is not None:
+                        write(self.folder / uri, content.encode())
                 return ""
             now = (self.generation, *(draft.generation for draft in self.drafts.values()))
             if self.made.get(address) == now:
@@ -408,18 +410,6 @@ class Preview:
         self.warned[address] = [text for text in texts if text.partition(" ")[2] not in told]
         for text in self.warned[address]:
             log.warning("%s", harmless(text))
-
-    def _data(self, address: str) -> None:
-        """The steps of a player, a notebook, the claims as JSON, the badge, what is searched."""
-        uri = address.lstrip("/")
-        if uri in (search.WHERE, search.INDEX):
-            self._index(uri)
-        if uri.startswith(f"{PLACE}/") and not uri.endswith("/"):
-            asked = self._asked(address)
-            made = asked and asked[0].behind(asked[1])
-            content = (self._pages([made.edition]) if made else self.pages()).data(uri)
-            if content is not None:
-                write(self.folder / uri, content.encode())
 
     def _index(self, uri: str) -> None:
         """The two files of the search: where its index is, which each page asks, and the index itself."""
@@ -530,9 +520,8 @@ class Saves(FileSystemEventHandler):
         self.project = project
         self.seen: queue.Queue[Path] = queue.Queue()
         self.observer = Observer()
-        self.watched: dict[
-            Path, tuple[int, ObservedWatch]
-        ] = {}  # by folder: which one that is, and its watch
+        # By folder: which one that is, and its watch.
+        self.watched: dict[Path, tuple[int, ObservedWatch]] = {}
         self.moved()
         self.observer.schedule(self, str(project.root))
         self.observer.start()
