@@ -295,6 +295,16 @@ def test_what_looks_like_a_lecture_is_named_by_list_and_fails_check(
     assert said in err and "lecture_01: no unbacked numbers\n" in out
 
 
+def test_a_check_of_a_whole_lecture_takes_no_sections_in_silence(
+    book: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.litbook(["check", "lecture_01", "nosuch", "--unbacked"]) == 2
+    assert capsys.readouterr().err == (
+        "litbook: --unbacked is asked of a whole lecture, not of nosuch alone\n"
+        "    leave the sections out; --mutants and --code take some\n"
+    )
+
+
 def test_check_looks_for_all_that_no_claim_guards(book: Path, capfd: pytest.CaptureFixture[str]) -> None:
     text = section('note("Of 16 bytes.")\nx = 3\nassert x < 100\nreturn\nassert x').replace(
         "One.", "One thing."

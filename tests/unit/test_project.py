@@ -205,6 +205,15 @@ def test_a_lecture_that_is_not_there_names_those_there_are(book: Project) -> Non
     )
 
 
+def test_a_file_of_a_lecture_in_several_names_the_lecture(book: Project) -> None:
+    file = book.folder / "lecture_03" / "models.py"
+    with pytest.raises(LitbookError) as caught:
+        book.lecture(str(file))
+    assert (
+        str(caught.value) == f"{file} is a file of a lecture in several\n    name its folder: {file.parent}"
+    )
+
+
 def test_a_folder_without_its_first_file_says_so(book: Project) -> None:
     (book.folder / "lecture_09").mkdir()
     (book.folder / "lecture_09" / "parts.py").touch()

@@ -294,7 +294,7 @@ def _check_command(words: list[str]) -> int:
     )
     add = parser.add_argument
     add("lecture", metavar="LECTURE", nargs="?", help=f"{LECTURE} (default: every lecture)")
-    add("sections", metavar="SECTION", nargs="*", help="try only these sections' claims, or code")
+    add("sections", metavar="SECTION", nargs="*", help="with --mutants, --code: only what stands in these")
     for name, text in CHECKS.items():
         add(f"--{name}", action="append_const", dest="checks", const=name, help=text)
     drawn = "change only N claims, or N places of the code, drawn at random"
@@ -305,6 +305,12 @@ def _check_command(words: list[str]) -> int:
     least = "fail where claims notice less than P percent of the code's changes (default: where nothing does)"
     add("--least", metavar="P", type=float, help=least)
     asked = parser.parse_intermixed_args(words)
+    whole = [name for name in asked.checks or () if name not in ("mutants", "code")]
+    if asked.sections and whole:
+        raise LitbookError(
+            f"--{whole[0]} is asked of a whole lecture, not of {' '.join(asked.sections)} alone\n"
+            "    leave the sections out; --mutants and --code take some"
+        )
     if asked.lecture is None:
         project = Project.find(Path.cwd())
         names, overlooked = project.every(), project.overlooked()

@@ -225,6 +225,11 @@ class Project:
                     return path
                 raise NotFound("lecture", name, sorted(str(p) for p in path.glob("*.py")))
             if path.is_file() and (path.suffix == ".py" or os.sep in name):
+                first = path.parent / INSIDE
+                if _MAIN.search(_text(first)) and not _MAIN.search(_text(path)):
+                    raise LitbookError(
+                        f"{name} is a file of a lecture in several\n    name its folder: {path.parent}"
+                    )
                 return path
         if os.sep not in name:
             for lecture in self.lectures():
