@@ -35,7 +35,9 @@ def as_markdown(text: str) -> str:
         part, changed = _DROPPED.sub("", parts[i]), 1
         while changed:  # from the innermost outwards
             part, changed = _ELEMENT.subn(_element, part)
-        part = _BREAK.sub(lambda match: " " if _in_table(match) else "\\\n", part)
+        # A row of a table is one line.
+        part = re.sub(r"(?m)^[ \t]*\|.*$", lambda row: _BREAK.sub(" ", row[0]), part)
+        part = _BREAK.sub("\\\\\n", part)
         parts[i] = _TAG.sub(r"\\<", part)
     return "".join(parts)
 
@@ -57,8 +59,3 @@ def _element(match: re.Match[str]) -> str:
     if colour in COLOURS and not re.search(r"[\[\]\n]", words):
         return f"{before}[{words}]{{.{colour}}}{after}"
     return inside
-
-
-def _in_table(match: re.Match[str]) -> bool:
-    """Whether it stands in a row of a table, which is one line."""
-    return match.string[: match.start()].rpartition("\n")[2].lstrip().startswith("|")

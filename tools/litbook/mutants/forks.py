@@ -19,6 +19,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from litbook.run.state import set_environment
+
 _END, _FORK = os._exit, os.fork if hasattr(os, "fork") else None  # what they are also while a lecture runs
 
 
@@ -27,15 +29,12 @@ def one_thread() -> Iterator[None]:
     """One thread for torch. A pool of threads is not there in a forked child, which would wait for it."""
     if (torch := sys.modules.get("torch")) is None:
         # A lecture that imports it has it read the environment; one that does not need not wait for it.
-        before = os.environ.get("OMP_NUM_THREADS")
+        before = dict(os.environ)
         os.environ["OMP_NUM_THREADS"] = "1"
         try:
             yield
         finally:
-            if before is None:
-                del os.environ["OMP_NUM_THREADS"]
-            else:
-                os.environ["OMP_NUM_THREADS"] = before
+            set_environment(before)
         return
     threads = torch.get_num_threads()
     torch.set_num_threads(1)

@@ -43,17 +43,15 @@ def names_in(asked: ast.AST | None, frame: FrameType, told: Container[str] = ())
     if type(here) is dict and sys.getrefcount(here) == 3 and frame.f_code.co_flags & CO_OPTIMIZED:
         here.clear()
     data = [(n, v) for n, v in values.items() if not callable(v) and not issubclass(type(v), ModuleType)]
-    return "\n".join(f"{name} is {_briefly(value)}" for name, value in data[:NAMES])
-
-
-def _briefly(value: object) -> str:
-    """A value on one line; of one that is too long for that the kind and the beginning."""
-    if type(value) is str:
-        text = repr(value[: BRIEF + 1])
-    else:
-        text = repr(value) if type(value) in (int, float) else " ".join(spelled(value).split())
-    if len(text) <= BRIEF:
-        return text
-    shown = snapshot(value)
-    kind = f"{shown.dtype} {list(shown.shape)}" if isinstance(shown, model.Tensor) else shown.type
-    return f"{kind}: {text[:BRIEF]} …"
+    lines = list[str]()
+    for name, value in data[:NAMES]:
+        if type(value) is str:
+            text = repr(value[: BRIEF + 1])
+        else:
+            text = repr(value) if type(value) in (int, float) else " ".join(spelled(value).split())
+        if len(text) > BRIEF:  # for one line: the kind, and the beginning
+            shown = snapshot(value)
+            kind = f"{shown.dtype} {list(shown.shape)}" if isinstance(shown, model.Tensor) else shown.type
+            text = f"{kind}: {text[:BRIEF]} …"
+        lines.append(f"{name} is {text}")
+    return "\n".join(lines)

@@ -11,7 +11,7 @@ import itertools
 import json
 import math
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar, get_args
 
 import msgspec
@@ -126,16 +126,13 @@ def _asked(
     if not callable(function):
         what = f"explore() takes a function of the sliders' places, not {type(function).__name__}"
         raise AuthorError(f"{what}: pass it without calling it")
-    sliders = (*_sliders(over, most),)
-    start = _start(sliders, over, at)
+    sliders, start = _sliders(over, at, most)
     sizes = [slider.size for slider in sliders]
     if math.prod(sizes) <= POINTS:
         ats = [*itertools.product(*map(range, sizes))]
     elif most == MOST_SLIDERS:
-        raise AuthorError(
-            f"explore() keeps up to {POINTS:,} points; these sliders have {math.prod(sizes):,}\n"
-            "give them fewer places: powers of two, say, [2**i for i in range(13)]"
-        )
+        what = f"explore() keeps up to {POINTS:,} points; these sliders have {math.prod(sizes):,}"
+        raise AuthorError(f"{what}\ngive them fewer places: powers of two, say, [2**i for i in range(13)]")
     else:
         lot = random.Random(0)
         drawn = [(*map(lot.randrange, sizes),) for _ in range(SAMPLED)]
@@ -188,13 +185,17 @@ def _plain(value: Any) -> Any:
     raise AuthorError(f"explore() takes a function that gives {forms}, not {type(value).__name__}")
 
 
-def _sliders(over: Mapping[str, Sequence[Place]], most: int) -> Iterator[Slider]:
+def _sliders(
+    over: Mapping[str, Sequence[Place]], at: Mapping[str, Place], most: int
+) -> tuple[tuple[Slider, ...], tuple[int, ...]]:
+    """The sliders, of which there may be so many, and the author's point: where each of them stands."""
+    sliders = list[Slider]()
     if not isinstance(over, Mapping) or not 1 <= len(over) <= most:
         some = "one slider or two" if most == MOST_SLIDERS else f"one slider to {most}"
         raise AuthorError(f"explore() has {some}, {EXAMPLE}, not {_brief(over)}")
     for name, given in over.items():
         if most > MOST_SLIDERS and isinstance(given, range) and len(given) > POINTS:
-            yield Slider(str(name), span=(given.start, given.stop, given.step))
+            sliders.append(Slider(str(name), span=(given.start, given.stop, given.step)))
             continue
         places = [*given] if isinstance(given, Sequence) and not isinstance(given, str) else []
         if not places:
@@ -209,13 +210,7 @@ def _sliders(over: Mapping[str, Sequence[Place]], most: int) -> Iterator[Slider]
             raise AuthorError(f"{what}, not over {_brief(places)}")
         if not any(texts) and places != sorted(places):
             raise AuthorError(f"explore() moves {name!r} from its smallest place to its largest: sort them")
-        yield Slider(str(name), (*places,))
-
-
-def _start(
-    sliders: Sequence[Slider], over: Mapping[str, Sequence[Place]], at: Mapping[str, Place]
-) -> tuple[int, ...]:
-    """The author's point: where each slider stands."""
+        sliders.append(Slider(str(name), (*places,)))
     if not isinstance(at, Mapping) or {*at} != {*over}:
         names = ", ".join(f'"{slider.name}": {slider.places[0]!r}' for slider in sliders)
         raise AuthorError(f"explore() starts at a place of each slider, at={{{names}}}, not {_brief(at)}")
@@ -225,7 +220,7 @@ def _start(
                 f"explore() starts {slider.name!r} at {_brief(at[slider.name])}, which is none of its places"
                 f"\nthese are {_brief(over[slider.name] if slider.span else [*slider.places])}"
             )
-    return (*(over[slider.name].index(at[slider.name]) for slider in sliders),)
+    return (*sliders,), (*(over[slider.name].index(at[slider.name]) for slider in sliders),)
 
 
 def _numbers(result: Any) -> _Result:

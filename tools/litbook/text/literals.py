@@ -63,9 +63,13 @@ class Source:
 
     def passage(self, node: ast.Constant | ast.JoinedStr) -> Passage:
         """The characters of a string or f-string."""
-        start = self.offset(node.lineno, node.col_offset)
+        at = start = self.offset(node.lineno, node.col_offset)
         end = self.offset(node.end_lineno or node.lineno, node.end_col_offset or 0)
-        characters = _Reader(self.text, end).literals(start)
+        characters = list[tuple[str, int]]()  # of one or more literals side by side, each with its offset
+        while at < end and (opening := _OPENING.match(self.text, at)):
+            at = self._literal(opening, characters)
+            between = _BETWEEN.match(self.text, at)
+            at = between.end() if between else at
         places, line = [], bisect_right(self.starts, start)
         for _, offset in characters:  # in rising order: the line only moves on
             while line < len(self.starts) and self.starts[line] <= offset:
@@ -73,24 +77,7 @@ class Source:
             places.append((line, offset - self.starts[line - 1] + 1))
         return Passage("".join(character for character, _ in characters), tuple(places))
 
-
-class _Reader:
-    """Reads literals off `text`, up to the offset `end`."""
-
-    def __init__(self, text: str, end: int) -> None:
-        self.text = text
-        self.end = end
-
-    def literals(self, at: int) -> list[tuple[str, int]]:
-        """The characters of one or more literals side by side, each with its offset."""
-        characters: list[tuple[str, int]] = []
-        while at < self.end and (opening := _OPENING.match(self.text, at)):
-            at = self.literal(opening, characters)
-            between = _BETWEEN.match(self.text, at)
-            at = between.end() if between else at
-        return characters
-
-    def literal(self, opening: re.Match[str], into: list[tuple[str, int]]) -> int:
+    def _literal(self, opening: re.Match[str], into: list[tuple[str, int]]) -> int:
         """Read one literal; the offset behind its closing quote."""
         prefix, quote, at = opening["prefix"].lower(), opening["quote"], opening.end()
         while at < len(self.text) and not self.text.startswith(quote, at):
@@ -109,13 +96,13 @@ class _Reader:
             elif character in "{}" and "f" in prefix:
                 doubled = self.text[at : at + 2] in ("{{", "}}")
                 into.append((character if doubled else HOLE, at))
-                at = at + 2 if doubled else self.behind_hole(at + 1)
+                at = at + 2 if doubled else self._behind_hole(at + 1)
             else:
                 into.append((character, at))
                 at += 1
         return at + len(quote)
 
-    def behind_hole(self, at: int) -> int:
+    def _behind_hole(self, at: int) -> int:
         """The offset behind the `}` that ends a hole; strings, brackets and a format may stand inside."""
         depth = 0
         while at < len(self.text):
@@ -126,7 +113,7 @@ class _Reader:
                     start -= 1
                 named = start and re.match(r"\w", self.text[start - 1])
                 opening = _OPENING.match(self.text, at if named else start)
-                at = self.literal(opening, []) if opening else at + 1
+                at = self._literal(opening, []) if opening else at + 1
                 continue
             if character in "([{":
                 depth += 1
@@ -137,7 +124,7 @@ class _Reader:
             elif character == ":" and not depth:
                 at += 1
                 while at < len(self.text) and self.text[at] != "}":  # the format
-                    at = self.behind_hole(at + 1) if self.text[at] == "{" else at + 1
+                    at = self._behind_hole(at + 1) if self.text[at] == "{" else at + 1
                 return at + 1
             at += 1
         return at
