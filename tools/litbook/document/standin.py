@@ -297,7 +297,9 @@ def question(text: str, *, answer: object, unit: str | None = None, **_: object)
 
 
 def figure(fig: Any, *, caption: str, alt: str) -> None:
-    """A Matplotlib figure as SVG, with its caption."""
+    """A Matplotlib figure as SVG, with its caption; of several ranks only the first one's is shown."""
+    if HANDED and HANDED[0]:
+        return
     file = io.StringIO()
     fig.savefig(file, format="svg", bbox_inches="tight")
     display(("SVG", file.getvalue()), *([("Markdown", f"*{told(cleandoc(caption))}*")] if caption else []))
@@ -478,16 +480,17 @@ def as_rank(function: Callable[[], Any], place: str) -> tuple[str, list[Any], st
     process is forked from, hung once in 285 launches.
     """
     import datetime
+    import gc
     import os
 
     import torch
     import torch.distributed as dist
 
+    gc.freeze()  # what the kernel holds is no garbage of a rank, and takes long to look through
     torch.set_num_threads(1)
-    HANDED.clear()
-    HANDED.append(None)  # from here on what is handed over is kept
-    error, out = "", io.StringIO()
     rank, world = (int(os.environ[name]) for name in ("RANK", "WORLD_SIZE"))
+    HANDED[:] = [rank]  # from here on what is handed over is kept
+    error, out = "", io.StringIO()
     met, limit = dist.FileStore(place, world), datetime.timedelta(seconds=30)  # type: ignore[attr-defined]
     dist.init_process_group("gloo", store=met, rank=rank, world_size=world, timeout=limit)
     try:
