@@ -148,5 +148,5 @@ class Numbering:
     def _silent(self) -> set[int]:
         """Statements that never say that they ran: docstrings; those of functions without probes."""
         inside = {child for top in self.lecture.untouched for child in ast.walk(top) if child is not top}
-        rows = enumerate(zip(self.node_of, self.lecture.statements, strict=True))
-        return {number for number, (node, row) in rows if row.kind == "doc" or node in inside}
+        rows, numbered = self.lecture.statements, self.lecture.statement_of.items()  # a change adds nodes
+        return {number for node, number in numbered if rows[number].kind == "doc" or node in inside}
