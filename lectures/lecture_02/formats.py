@@ -532,7 +532,7 @@ def bfloat16_is_much_coarser() -> None:
             "Whole numbers are all there up to 256 only; here the steps are of four.": 1001,
             "The step from 512 to 1024 is twice that.": 1002,
         },
-        check=1000 + 2.0 ** (9 - 7),
+        check=1000 + 2.0 ** (9 - 7), within=0.001,
         hint=r"""
             `1000` lies between the powers of two `512` and `1024`. How wide is each of the `128`
             steps from one to the other?

@@ -300,7 +300,7 @@ def tf32_saves_no_bytes() -> None:
     whole = torch.arange(1.0, 9999.0)  # @unnoticed: 9999.0: far enough
     question("Which is the first whole number above zero that TF32 rounds to another one?",
              answer=int(whole[to_tf32(whole) != whole][0]),
-        check=2 ** (10 + 1) + 1,
+        check=2 ** (10 + 1) + 1, within=0.0001,
         wrong={
             "There is a leading binary digit before the ten of the fraction.": 1025,
             "That is a power of two, and exact.": 2048,

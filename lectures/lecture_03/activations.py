@@ -442,7 +442,7 @@ def written_attention_keeps_a_weight_per_pair() -> None:
         attention? (Leave out the `float32` of a fused kernel: it is too small to matter.)
     """, answer=(32 * (2 * 131072 - 4) + 168072) / 168072,
         check=lines["written out"][-1] / lines["fused"][-1],
-        unit="times", within=0.05, wrong={
+        unit="times", within=0.01, wrong={
             "That is the weights alone: the rest is kept too.": 32 * 2 * 131072 / 168072,
             "A weight takes two bytes.": 1 + 32 * 131072 / 168072,
         }, hint="How many bytes are the softmax weights of one token?", why=r"""

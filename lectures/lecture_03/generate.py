@@ -678,7 +678,7 @@ def beyond_some_context_no_batch_helps() -> None:
     """, answer=15009316864 / (ridge * numbers / 2 - pairs),
         check=2 * 7504658432 / (PEAK / BANDWIDTH * cache_bytes(LLAMA_3_8B, 1, width=1)
                                 - attention_flops(LLAMA_3_8B, 1, 1)),
-        unit="tokens", within=0.05, wrong={
+        unit="tokens", within=0.01, wrong={
             "The FLOPs of attention stay as they are.": 15009316864 / (ridge * numbers / 2 - pairs / 2),
         }, hint="Which of the three numbers becomes half?",
         why="The bytes of the cache become half, and the FLOPs stay: `2 * 7504658432 / (295.37 * 65536 - 524288)`. That is a little more than twice as many tokens.")

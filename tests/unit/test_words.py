@@ -60,6 +60,16 @@ def test_a_wrong_answer_is_a_number_and_wrong(wrong: dict[str, float], said: str
         author.question("how many?", answer=3, wrong=wrong)
 
 
+def test_a_wrong_answer_that_the_field_would_take_for_right_is_refused() -> None:
+    with pytest.raises(AuthorError) as caught:
+        author.question("how many?", answer=50.5, wrong={"the miss alone": 50})
+    assert str(caught.value) == (
+        "question() takes a wrong answer for right: 50: 'the miss alone'\n"
+        "it lies within=0.01 of the answer, 50.5: give less, or leave it out"
+    )
+    author.question("how many?", answer=50.5, wrong={"the miss alone": 50, "a sign": -50.5}, within=0.005)
+
+
 def test_mistakes_stand_below_the_answer_and_in_its_data(tmp_path: Path) -> None:
     made = record(tmp_path, section("question('?', answer=8, unit='B', wrong={'A & B': 4, 'C': 2**20})"))
     page = pages.pages(made)["index.md"]

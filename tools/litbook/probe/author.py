@@ -142,6 +142,11 @@ def question(
             raise AuthorError(f"question() takes a number for each wrong answer, not {given}")
         if _agree(answer, value):
             raise AuthorError(f"question() has a wrong answer that is right: {value!r:.60}: {mistake!r:.60}")
+        if isinstance(answer, int | float) and abs(answer - value) <= within * min(abs(answer), abs(value)):
+            raise AuthorError(
+                f"question() takes a wrong answer for right: {value!r:.60}: {mistake!r:.60}\n"
+                f"it lies within={within:g} of the answer, {answer!r:.60}: give less, or leave it out"
+            )
         mistakes.append((sentence, float(value)))
     if _recorder is not None:
         piece = Piece("question", 0, 0, 0, asked, helped, unit=unit, why=because,
