@@ -285,6 +285,7 @@ BOX = 'write !!! note "Title", and indent its text by four spaces'
         ("x^2^", f"{HOLDS}a raised or lowered text: '^2^'", "write it as mathematics, $x^2$"),
         ("well :smile:", f"{HOLDS}an icon: ':smile:'", "write the character itself, such as ✓"),
         ("see [this][that]", f"{HOLDS}a link without an address: '[this][that]'", "write [text](https://…)"),
+        ("as [@glu, p. 3]", f"{HOLDS}a citation with a place: '[@glu, p. 3]'", "write [@key], and the place as words beside it"),
         ("x\n\n$$ y\n\nz", f"{HOLDS}a formula that does not end: '$$ y'", "close it with $$, with no blank line inside"),
         (r"a $\frac{a}{b} and", rf"{HOLDS}a formula that does not end: '$\\frac{{a}}{{b}} and'", "close it with $, before a blank line"),
         (r"\(x^2\)", r"\(x^2\) is no mathematics here", "write $…$, or $$…$$ on its own"),

@@ -728,6 +728,11 @@ _MARKS = [
         ),
         (r"(?<![\w:]):[a-z][a-z0-9_+-]+:(?![\w:`])", "an icon", "write the character itself, such as ✓"),
         (r"(?:^|(?<=\s))\[[^\[\]]+\]\[[^\[\]]*\]", "a link without an address", "write [text](https://…)"),
+        (
+            r"\[@[\w:./+-]+,[^\]]*\]",
+            "a citation with a place",
+            "write [@key], and the place as words beside it",
+        ),
         (r"\$\$.*", "a formula that does not end", "close it with $$, with no blank line inside"),
         (
             r"(?<![$\w])\$(?![\s\d$])[^$\n]*\\[A-Za-z]{2}.*",
