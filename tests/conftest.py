@@ -53,9 +53,11 @@ MARKERS = (
 
 # Files that take more than ten seconds, the longest first: at the end no worker sits on one of them alone.
 LONGEST = (
-    "test_notebook", "test_interpreter", "test_accessibility", "test_lecture_02", "test_failures", "test_lectures",
-    "test_swallowed", "test_gpu_standin", "test_launches", "test_napkin", "test_lecture_04", "test_build",
-    "test_devices_command", "test_benchmarks", "test_kills", "test_growth",
+    "test_launches", "test_notebook", "test_recordings", "test_failures", "test_napkin", "test_weight",
+    "test_swallowed", "test_interpreter", "test_preview", "test_gpu_standin", "test_lectures",
+    "test_lecture_04", "test_site", "test_player", "test_accessibility", "test_new", "test_mutants",
+    "test_older", "test_benchmarks", "test_lecture_02", "test_process", "test_suite", "test_pdf",
+    "test_browser", "test_prose", "test_kills", "test_devices_command", "test_growth",
 )  # fmt: skip
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
