@@ -8,6 +8,7 @@ the contents page of each of these lectures, and the same as a list. A book with
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -43,6 +44,7 @@ def rows(glossary: str) -> list[dict[str, str]]:
     return [match.groupdict() for match in ROW.finditer(glossary)]
 
 
+@functools.cache  # for one build: later lectures need the earlier ones, too
 def sections(lecture: Path) -> list[Section]:
     """The parts and sections of a lecture, in the order of reading."""
     read = source.read(lecture, lecture.name)
@@ -91,6 +93,11 @@ def needs(glossary: Sequence[Mapping[str, str]], told: Sequence[Section]) -> Nee
                 words += [word] if word not in words else []
         before[section.name] = section
     return every
+
+
+def on_pre_build(**_: Any) -> None:
+    """What was saved since the last build is read again."""
+    sections.cache_clear()
 
 
 def on_page_content(html: str, page: Any, config: Any, **_: Any) -> str:

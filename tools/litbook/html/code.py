@@ -57,5 +57,6 @@ def fence(source: str, language: str, *, tabindex: int | None = None) -> Html:
     return tag("pre", tag("code", body), tabindex=tabindex, class_="lb-fence")
 
 
+@functools.lru_cache(maxsize=10_000)  # most of a lecture's code is the same few thousand words
 def _span(name: str, text: str) -> Html:
     return tag("span", text, class_=name) if name else markup.join([text])

@@ -47,6 +47,7 @@ from litbook.record import model
 from litbook.run import process
 from litbook.site import policy, search
 from litbook.site.pages import ENDS, PLACE, Choices, NavEntry, Pages
+from litbook.text.tree import frozen, uncollected
 
 Records = Generator[Callable[[], model.Record], None, None]
 Runner = Callable[[Sequence[Path]], Records]  # as `process.records_of`
@@ -212,6 +213,7 @@ class LitbookPlugin(BasePlugin[Options]):
                 raise Abort(f"{what}\n    wait for its end, or build a copy of the book") from None
             self.turn = turn
             self.telling.enter_context(telling(lambda: self.doing))
+            self.telling.enter_context(frozen())
             colab = config["extra"].get("colab") or ""
             try:
                 self.entries = self.build(project, process.records_of, config["site_name"], colab)
@@ -382,7 +384,8 @@ class LitbookPlugin(BasePlugin[Options]):
         files: dict[str, str | bytes] = {}
         for edition in self._editions(project, run, findings):  # drawn while the next one runs
             self.editions.append(edition)
-            files |= pages.of(edition, findings)
+            with uncollected():
+                files |= pages.of(edition, findings)
         files |= pages.ends()
         written = {_write(project.docs / place, content) for place, content in files.items()}
         self.made = {place: content for place, content in files.items() if isinstance(content, Page)}
