@@ -6,7 +6,6 @@ putting its marks in place of these: it computes nothing.
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable, Sequence
 
@@ -84,15 +83,15 @@ def chart(grid: Grid) -> Chart:
         if row is None or isinstance(kept, str):
             points.append(Point(gap=str(kept)))
             continue
-        place = up
-        if not curve:
-            # A limit is a size to compare with: each point is drawn so large that both are seen.
-            widest = highest if limit is None else max(sum(row) if stack else max(row), limit)
-            place = functools.partial(_part, widest)
+        every = row if limit is None else [*row, limit]
+        # A limit is a size to compare with: each point is drawn so large that both are seen.
+        widest = highest if limit is None else max(sum(row) if stack else max(row), limit)
+        scale = WHOLE / widest if widest else 0.0
+        marks = tuple(up(number) if curve else round(number * scale) for number in every)
         plain = [n for n in map(python_number, kept) if isinstance(n, int | float)]
         texts = tuple(spelled(number, grid.unit) for number in kept)
         whole = spelled(sum(plain), grid.unit) if stack and len(kept) > 1 else ""
-        points.append(Point((*map(place, row),), texts, -1 if limit is None else place(limit), whole))
+        points.append(Point(marks[: len(row)], texts, -1 if limit is None else marks[-1], whole))
     if not curve:
         return Chart(grid, (*points,), named)
     columns = grid.sliders[0].places
@@ -102,10 +101,6 @@ def chart(grid: Grid) -> Chart:
     across, far = map(_scale(positions), positions), (_far(positions), _far(numbers))
     between = ((up(number), spelled(number, grid.unit)) for number in _round(numbers))
     return Chart(grid, (*points,), named, (*across,), bottom, top, (*between,), far)
-
-
-def _part(widest: float, number: float) -> int:
-    return round(number * (WHOLE / widest)) if widest else 0
 
 
 def _far(numbers: Sequence[float]) -> bool:

@@ -21,29 +21,27 @@ from litbook.text.words import told
 
 def onto(recording: Record, record: Record) -> Record:
     """The recording, as far as pages show it, on the text that `record` has."""
-    told = functools.cache(lambda: _told(record))  # of a recording that is as today nobody asks
+
+    @functools.cache  # of a recording that is as today nobody asks
+    def texts() -> dict[str, Texts]:
+        """By the key of a section, its texts in the record's own text."""
+        lecture, by_key = parse_sources(record.sources), dict[str, Texts]()
+        for node, number in lecture.statement_of.items():
+            key = lecture.key(lecture.statements[number].function)
+            words = words_in(lecture.file_of_statement(number).tree)
+            by_key.setdefault(key, []).append(told(node, words))
+        return by_key
 
     def laid(was: Section) -> Section:
         now = record.by_key.get(was.key)
         same = now is not None and was.ran and was.requires and was.depends == now.depends
-        return _Laid(was, now, told).section() if now is not None and same else was
+        return _Laid(was, now, texts).section() if now is not None and same else was
 
     return replace(recording, sections=tuple(map(laid, recording.sections)))
 
 
 Texts = list[list[tuple[str, dict[str, str]]]]
 """For each statement of a section what its words say, as far as it stands there."""
-
-
-def _told(record: Record) -> dict[str, Texts]:
-    """By the key of a section, its texts in the record's own text."""
-    lecture = parse_sources(record.sources)
-    by_key: dict[str, Texts] = {}
-    for node, number in lecture.statement_of.items():
-        key = lecture.key(lecture.statements[number].function)
-        words = words_in(lecture.file_of_statement(number).tree)
-        by_key.setdefault(key, []).append(told(node, words))
-    return by_key
 
 
 class _Laid:

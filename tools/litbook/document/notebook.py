@@ -220,8 +220,10 @@ class _Run:
             events.append((when.get((entry.key, piece.step, False), piece.step), 0, results))
         for value in shown:
             snapshot = seen.snapshot_of(value)
-            if value.error or snapshot is None or _untold(snapshot):
+            if value.error or snapshot is None:
                 continue
+            if isinstance(snapshot, model.Opaque) and snapshot.why and not snapshot.text:
+                continue  # it says nothing of itself
             key = (value.line, value.text, value.kind)
             times[key] += 1  # three times at most from one place, then an ellipsis
             if times[key] <= FIRST + 1:
@@ -276,11 +278,6 @@ def _with_sections(record: model.Record, section: model.Section) -> list[model.S
         if statement.kind == "section" and statement.target != section.key:
             sections |= {s.key: s for s in _with_sections(record, record.by_key[statement.target])}
     return list(sections.values())
-
-
-def _untold(snapshot: model.Snapshot | None) -> str:
-    """Why a value says nothing of itself; "" where it does."""
-    return snapshot.why if isinstance(snapshot, model.Opaque) and not snapshot.text else ""
 
 
 def _answered(piece: model.Piece, seen: evidence.Evidence) -> list[Result]:

@@ -6,7 +6,7 @@ A section's steps come at the step that called it; the values of that step come 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from litbook.document.evidence import calls_of_frames
@@ -26,7 +26,15 @@ class Moment(NamedTuple):
 
 def moments(record: Record) -> Iterator[Moment]:
     """All that happened, section by section, each at the step that called it."""
-    waiting = {section.key: deque(_calls(section)) for section in record.sections}
+    # By section, the steps of each call that is to come, with those of the helpers that it called.
+    waiting: dict[str, deque[list[int]]] = {}
+    for section in record.sections:
+        call_of = calls_of_frames(section)
+        by_call: dict[int | None, list[int]] = {call: [] for call in call_of}
+        for step, (frame, _) in enumerate(section.steps):
+            by_call[call_of[frame]].append(step)
+        by_call.pop(None, None)  # of helpers that were called from elsewhere, such as a thread
+        waiting[section.key] = deque(by_call.values())
 
     def call(section: Section) -> Iterator[Moment]:
         """The next call of a section, with the calls of sections in it."""
@@ -44,13 +52,3 @@ def moments(record: Record) -> Iterator[Moment]:
     for section in [record.main, *record.sections]:  # what main calls, and what another way has called
         while waiting[section.key]:
             yield from call(section)
-
-
-def _calls(section: Section) -> Iterable[list[int]]:
-    """The steps of each call of a section, with those of the helpers that it called."""
-    call_of = calls_of_frames(section)
-    by_call: dict[int | None, list[int]] = {call: [] for call in call_of}
-    for step, (frame, _) in enumerate(section.steps):
-        by_call[call_of[frame]].append(step)
-    by_call.pop(None, None)  # of helpers that were called from elsewhere, such as a thread
-    return by_call.values()
