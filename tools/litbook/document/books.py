@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice, takewhile
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 from pathlib import PurePosixPath
 
 from litbook.document import code, labels, numbers
@@ -86,12 +86,10 @@ class Book:
 
     def _page_of_file(self, file: int) -> str:
         """The first page that this is the file of, else the first that has something of it."""
-        definitions = (
-            page for key, page in self.defined.items() if self.record.definition_of[key].file == file
-        )
-        pages = (page for page in self.pages if self.file[page] == file)
-        some = min(definitions, key=self.pages.index, default=INDEX)
-        return next(pages, some)
+        pages = [page for page in self.pages if self.file[page] == file]
+        of_key = self.record.definition_of
+        some = (page for key, page in self.defined.items() if of_key[key].file == file)
+        return pages[0] if pages else min(some, key=self.pages.index, default=INDEX)
 
     @cached_property
     def _often(self) -> Counter[str]:
@@ -106,13 +104,10 @@ class Book:
     @cached_property
     def _spellings(self) -> dict[str, str]:
         """How headings write what has capitals inside or stands as code: `flops` -> `FLOPs`."""
-        headings = [section.heading for section in self.record.sections]
-        words = {
-            word for text in headings for word in re.findall(r"\w+", text) if word[1:] != word[1:].lower()
-        }
-        words |= {
-            word for text in headings for code in text.split("`")[1::2] for word in re.findall(r"\w+", code)
-        }
+        words = set[str]()
+        for section in self.record.sections:
+            words |= {word for word in re.findall(r"\w+", section.heading) if word[1:] != word[1:].lower()}
+            words.update(*(re.findall(r"\w+", code) for code in section.heading.split("`")[1::2]))
         return {word.lower(): word for word in sorted(words)}
 
     def label(self, section: Section) -> str:
@@ -168,10 +163,11 @@ class Book:
         files = []
         for file, meant in enumerate(meanings(_texts(self.record))):
             named = ((mention.line, meant[mention.name]) for mention in _mentions(self.record, file))
-            pairs = [(line, outer[place]) for line, place in named if place in outer]
-            files.append(
-                {line: [d for _, d in of_line] for line, of_line in grouped(pairs, itemgetter(0)).items()}
-            )
+            by_line: dict[int, list[Definition]] = {}
+            for line, place in named:
+                if place in outer:
+                    by_line.setdefault(line, []).append(outer[place])
+            files.append(by_line)
         return files
 
     @cached_property

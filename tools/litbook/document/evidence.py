@@ -72,10 +72,8 @@ class Evidence(Struct, frozen=True, dict=True):
     @cached_property
     def claims(self) -> list[model.Claim]:
         """The section's claims with what became of them in this run."""
-        return [
-            replace(claim, line=claim.line + self.first, last=claim.last + self.first)
-            for claim in self.entry.claims
-        ]
+        first = self.first
+        return [replace(c, line=c.line + first, last=c.last + first) for c in self.entry.claims]
 
     @cached_property
     def statements(self) -> list[model.Statement]:
@@ -119,9 +117,8 @@ class Other(Struct, frozen=True):
     @property
     def stamp(self) -> str:
         """Device and date, and whether the text was another then."""
-        return stamp(self.entry.run or self.record.environment) + (
-            "" if self.current else _(", from an older text")
-        )
+        older = "" if self.current else _(", from an older text")
+        return stamp(self.entry.run or self.record.environment) + older
 
     def at(self, first: int) -> Evidence:
         """What the recording says, for a section that begins on line `first` today."""
@@ -154,12 +151,8 @@ def gather(record: model.Record, section: model.Section, recordings: Sequence[mo
 def others(section: model.Section, recordings: Sequence[model.Record]) -> list[Other]:
     """This section in each recording that has it, newest first."""
     newest = sorted(recordings, key=lambda r: r.environment.date, reverse=True)
-    entries = [(recording, recording.by_key.get(section.key)) for recording in newest]
-    return [
-        Other(recording, entry, entry.depends == section.depends)
-        for recording, entry in entries
-        if entry is not None
-    ]
+    there = ((r, r.by_key[section.key]) for r in newest if section.key in r.by_key)
+    return [Other(recording, entry, entry.depends == section.depends) for recording, entry in there]
 
 
 def statements(entry: model.Section | model.Definition) -> list[model.Statement]:

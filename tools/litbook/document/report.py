@@ -71,9 +71,8 @@ def remarks(record: Record) -> list[str]:
             size = len(piece.data.partition(",")[2].rstrip("=")) * 3 // 4
             if piece.kind == "image" and size > LARGE_IMAGE:
                 head = f"{path}:{piece.line}: a picture of {size:,} bytes: {piece.alt[:60]}"
-                lines.append(
-                    harmless(f"{head}\n    every reader loads it: fewer pixels, JPEG or WebP take less")
-                )
+                way_out = "every reader loads it: fewer pixels, JPEG or WebP take less"
+                lines.append(harmless(f"{head}\n    {way_out}"))
         texts = record.sources[section.file].text.split("\n")
         rows = {section.first + it.first: it for it in section.statements if it.first == it.last}
         margin = min((len(texts[at - 1]) - len(texts[at - 1].lstrip()) for at in rows), default=0)
@@ -149,9 +148,7 @@ def longest(records: Sequence[Record]) -> str:
         took += [(section.seconds - inside.get(section.key, 0.0), lecture + section.key) for section in its]
     if sum(seconds for seconds, _ in took) < LONG:
         return ""
-    first = [
-        f"{name} {seconds:.1f} s" for seconds, name in sorted(took, reverse=True)[:MOST] if seconds > 0.05
-    ]
+    first = [f"{name} {s:.1f} s" for s, name in sorted(took, reverse=True)[:MOST] if s > 0.05]
     return "longest: " * bool(first) + ", ".join(first)
 
 

@@ -34,14 +34,10 @@ def blocks(book: Book, section: Section) -> list[forms.Block]:
 
 def waits(book: Book, section: Section) -> bool:
     """Whether nothing of a section has been seen, for want of a device; of a part, its sections say so."""
+    if not section.requires or section.errors or section.ran:
+        return False
     inside = any(other.parent == section.key for other in book.record.sections)
-    return (
-        bool(section.requires)
-        and not inside
-        and not section.errors
-        and not section.ran
-        and not any(other.entry.ran for other in others(section, book.recordings))
-    )
+    return not inside and not any(other.entry.ran for other in others(section, book.recordings))
 
 
 class _Section:
@@ -59,11 +55,8 @@ class _Section:
         self.items = outline.outline(section, self.lines, hidden, self._tells)
         self.code = sorted(number for item in self.items for number in item.code)
         self.shelves = Shelves(self.evidence, book.path(section))
-        self.guards = [
-            claim
-            for claim in self.evidence.claims
-            if claim.verdict == "holds" and any(first <= claim.line <= last for first, last in hidden)
-        ]
+        holding = (claim for claim in self.evidence.claims if claim.verdict == "holds")
+        self.guards = [claim for claim in holding if any(a <= claim.line <= b for a, b in hidden)]
         guards = [n for claim in self.guards for n in range(claim.line, claim.last + 1)]
         self.shown = {*self.code, *guards}
         self.named = set[str]()  # what legends have said so far
@@ -80,12 +73,8 @@ class _Section:
         need = needs(device)
         if section.kind == "section" and (count := need.ranks or need.simulated):
             blocks.append(forms.Ranks(count, bool(need.simulated)))
-        if (
-            device
-            and not section.errors
-            and not (self.evidence.calls and not self.evidence.stamp)
-            and not self.waits
-        ):
+        here = self.evidence.calls and not self.evidence.stamp
+        if device and not (section.errors or here or self.waits):
             blocks.append(forms.Absence(margin.absence(device, self.evidence, self.others)))
         if not self.code:  # values and failures have no line to stand at
             blocks += [forms.Loose(tuple(self.beside[0]))] if 0 in self.beside else []
@@ -130,11 +119,8 @@ class _Section:
         if not seen:
             device = self.section.requires
             why = margin.not_run(device) if device else _("Not reached")
-            return [
-                pieces.silent(note.first, note.prose, why)
-                for note in self.silent
-                if first <= note.first <= last
-            ]
+            notes = (note for note in self.silent if first <= note.first <= last)
+            return [pieces.silent(note.first, note.prose, why) for note in notes]
         told = []
         for piece in pieces.joined(seen):
             spans = (range(s.first, s.last + 1) for s in self.evidence.statements)

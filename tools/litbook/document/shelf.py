@@ -34,18 +34,12 @@ class Shelves:
         blocks = list[forms.Block]()
         for claim in evidence.claims:
             if claim.verdict == "fails" and mine(claim.line):
-                sides = [
-                    forms.Side(
-                        side.text,
-                        _("never evaluated")
-                        if side.value is None
-                        else values.line(evidence.snapshot(side.value)),
-                    )
-                    for side in claim.operands
-                ]
-                # What each was, where that says more than its source.
-                differing = tuple(side for side in sides if side.value != side.text)
-                blocks.append(forms.Failure(claim, self.path, differing))
+                sides = list[forms.Side]()
+                for text, at in ((side.text, side.value) for side in claim.operands):
+                    value = _("never evaluated") if at is None else values.line(evidence.snapshot(at))
+                    # What each was, where that says more than its source.
+                    sides += [forms.Side(text, value)] if value != text else []
+                blocks.append(forms.Failure(claim, self.path, tuple(sides)))
         blocks += [forms.Trouble(error, self.path) for error in evidence.errors if mine(error.line)]
         pairs = [(value, evidence.snapshot_of(value)) for value in evidence.values]
         here = [(v, s) for v, s in pairs if s is not None and mine(v.line) and v.loop is None]
@@ -72,10 +66,8 @@ class Shelves:
                 if (what(other), other.turn) == (what(v), v.turn) and other.value is not None
             ]
             if isinstance(s, Mapping) and len({other.value for _n, other, _shot in alike}) > 1:
-                rows += [
-                    (replace(other, text=_("{name}, rank {n}", name=v.text, n=n)), shot)
-                    for n, other, shot in alike
-                ]
+                for n, other, shot in alike:
+                    rows.append((replace(other, text=_("{name}, rank {n}", name=v.text, n=n)), shot))
             else:
                 rows.append((v, s))
         things += [*self._tables(rows), *self._storages(here)]

@@ -34,11 +34,8 @@ def unspoken(prose: str) -> str:
         start = max(place for place in starts if place <= block.at)
         end = min((place for place in starts if place > block.at), default=len(note.text))
         match block:
-            case (
-                tree.Paragraph(children=children)
-                | tree.Heading(children=children)
-                | tree.Term(children=children)
-            ):
+            case tree.Paragraph() | tree.Heading() | tree.Term():
+                children = block.children
                 text = note.text[:end].rstrip("> \n")
                 marks = re.search(r"[`*_\[!\\<]*$", note.text[: children[0].at if children else len(text)])
                 begin = marks.start() if marks else block.at
@@ -63,13 +60,11 @@ def unspoken(prose: str) -> str:
 def columns(prose: str) -> list[list[str]]:
     """Of each table whose rows would have come from the run, what its columns are."""
     tables = (node for node in tree.walk(grammar.read(prose, HOLE)) if isinstance(node, tree.Table))
-    return [
-        [tree.plain(cell.children) for cell in table.head]
-        for table in tables
-        if all(
-            any(isinstance(child, tree.Hole) for cell in row for child in cell.children) for row in table.rows
-        )
-    ]
+
+    def waits(row: tuple[tree.Cell, ...]) -> bool:
+        return any(isinstance(child, tree.Hole) for cell in row for child in cell.children)
+
+    return [[tree.plain(cell.children) for cell in t.head] for t in tables if all(map(waits, t.rows))]
 
 
 def _whole_sentences(note: tree.Note, children: tuple[tree.Inline, ...], start: int, end: int) -> str:
@@ -78,9 +73,8 @@ def _whole_sentences(note: tree.Note, children: tuple[tree.Inline, ...], start: 
     for node, after in pairwise((*children, tree.Break(end))):
         part = note.text[node.at : after.at]
         # A full stop in a formula, in code, in the text of a link ends no sentence.
-        masked += (
-            part if isinstance(node, tree.Text | tree.Hole | tree.Break) else re.sub(f"[^{HOLE}]", "X", part)
-        )
+        plain = isinstance(node, tree.Text | tree.Hole | tree.Break)
+        masked += part if plain else re.sub(f"[^{HOLE}]", "X", part)
     between = [match.span() for match in _BETWEEN.finditer(masked)]
     kept = ""
     for (_, first), (last, behind) in pairwise([(0, 0), *between, (len(masked), len(masked))]):

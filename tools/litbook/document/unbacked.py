@@ -107,9 +107,8 @@ def unbacked(lecture: Lecture) -> list[Problem]:
                     problems[text.file.number, *place] = problem
             for at, number in _numbers(line, text):
                 place = places[spelled[at][1]]
-                what = (
-                    f"unbacked: the number {number!r} in {'a heading' if text.kind == 'heading' else 'prose'}"
-                )
+                where = "a heading" if text.kind == "heading" else "prose"
+                what = f"unbacked: the number {number!r} in {where}"
                 problem = Problem("unbacked", what, text.file.place(*place), WAYS_OUT[text.kind])
                 problems[text.file.number, *place] = problem
     return [problems[place] for place in sorted(problems)]

@@ -50,12 +50,8 @@ def edition(path: Path, record: model.Record, findings: Findings | None) -> Edit
                 continue
             recorded = laid.onto(recordings.as_of(recording, now), record)
             # What a build leaves to it, because it is slow.
-            left = [
-                s
-                for s in recorded.sections
-                if s.ran and s.key in record.by_key and not record.by_key[s.key].ran
-            ]
-            left = [s for s in left if record.by_key[s.key].requires]
+            waits = {section.key for section in record.sections if section.requires and not section.ran}
+            left = [section for section in recorded.sections if section.ran and section.key in waits]
             others += [replace(recorded, sections=tuple(left))] if left else []
             if findings is None:
                 continue

@@ -103,14 +103,10 @@ def _facts(run: Record, libraries: Iterable[str]) -> dict[str, str]:
 def _missing(edition: Edition) -> Html:
     """What waits for a device that nobody has recorded on."""
     ran = {"", "slow", "linux", *(run.environment.device.kind for run in edition.runs())}
-    needed = sorted(
-        {s.requires for s in edition.record.sections if s.requires and needs(s.requires).device not in ran}
-    )
-    waiting = [
-        section.key
-        for section, claim in edition.record.claims()
-        if claim.verdict == "needs-device" and section.requires in needed
-    ]
+    required = {section.requires for section in edition.record.sections if section.requires}
+    needed = sorted(need for need in required if needs(need).device not in ran)
+    waits = (section for section, claim in edition.record.claims() if claim.verdict == "needs-device")
+    waiting = [section.key for section in waits if section.requires in needed]
     if not needed or not waiting:
         return markup.NOTHING
     words = ngettext(

@@ -90,11 +90,8 @@ def storage(views: Sequence[View]) -> Html:
         n=count, size=amounts.size(first.storage_bytes or 0), ways=len(views),
     )  # fmt: skip
     width = count * CELL + 4
-    texts = [values.number(value).removesuffix(".0") for value in first.memory or ()]
-    texts = [
-        text if len(text) <= 5 else f"{as_float(value):.2g}"
-        for text, value in zip(texts, first.memory or (), strict=True)
-    ]
+    pairs = [(value, values.number(value).removesuffix(".0")) for value in first.memory or ()]
+    texts = [text if len(text) <= 5 else f"{as_float(value):.2g}" for value, text in pairs]
     drawn = []
     for name, tensor in views:
         strides, last, walk = tensor.strides or (), tensor.shape[-1], indices(tensor)

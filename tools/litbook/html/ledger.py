@@ -149,18 +149,15 @@ def data(lectures: Sequence[Edition]) -> str:
             })  # fmt: skip
         for entry in _entries(edition):
             claim = entry.claim
-            judged = [
-                {
-                    "run": first + v.run,
-                    "verdict": v.claim.verdict,
-                    "current": v.current,
-                    "operands": [
-                        {"text": side.text, "value": None if side.value is None else
-                         values.line(v.evidence.snapshot(side.value))} for side in v.claim.operands
-                    ],
-                }
-                for v in entry.verdicts
-            ]  # fmt: skip
+            judged = []
+            for v in entry.verdicts:
+                sides = [
+                    (s.text, None if s.value is None else v.evidence.snapshot(s.value))
+                    for s in v.claim.operands
+                ]
+                operands = [{"text": text, "value": seen and values.line(seen)} for text, seen in sides]
+                told = {"run": first + v.run, "verdict": v.claim.verdict, "current": v.current}
+                judged.append(told | {"operands": operands})
             claims.append({
                 "lecture": edition.folder,
                 "section": entry.section.key,
@@ -237,10 +234,8 @@ def badge(label: str, text: str, color: str) -> str:
     `label` stands on grey, `text` on `color`.
     """
     # The pixels of both in Verdana at 11 pixels, about, with room on both sides.
-    narrow = [sum(c in " ,.:il|'" for c in words) for words in (label, text)]
-    left, right = (
-        2 * PADDING + 7 * (len(words) - n) + 4 * n for words, n in zip((label, text), narrow, strict=True)
-    )
+    widths = ([4 if c in " ,.:il|'" else 7 for c in words] for words in (label, text))
+    left, right = (2 * PADDING + sum(each) for each in widths)
     whole = markup.attribute(f"{label}: {text}")
     size = f'width="{left + right}" height="{HEIGHT}"'
     parts = [
