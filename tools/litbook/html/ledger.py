@@ -151,11 +151,10 @@ def data(lectures: Sequence[Edition]) -> str:
             claim = entry.claim
             judged = []
             for v in entry.verdicts:
-                sides = [
-                    (s.text, None if s.value is None else v.evidence.snapshot(s.value))
-                    for s in v.claim.operands
-                ]
-                operands = [{"text": text, "value": seen and values.line(seen)} for text, seen in sides]
+                operands = list[dict[str, str | None]]()
+                for side in v.claim.operands:
+                    value = None if side.value is None else values.line(v.evidence.snapshot(side.value))
+                    operands.append({"text": side.text, "value": value})
                 told = {"run": first + v.run, "verdict": v.claim.verdict, "current": v.current}
                 judged.append(told | {"operands": operands})
             claims.append({
