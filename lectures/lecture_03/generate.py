@@ -898,9 +898,8 @@ def writing_is_timed_on_the_card() -> None:
     config, context = replace(LLAMA_3_8B, layers=8, context=1024), 1024
     assert decoding_bytes(config, 1, 0) == 2 * 2270167040, \
         "A token reads 2,270,167,040 weights of 2 bytes."
-    reading, working = 2 * 2270167040 / 3.35e12, 2 * 2270167040 / 989.5e12  # s
-    predicted = [round(1e3 * reading, 2), round(1e3 * working, 3)]  # @inspect predicted as ms
-    assert predicted == [1.36, 0.005], \
+    predicted = [2e3 * 2270167040 / rate for rate in (3.35e12, 989.5e12)]  # @inspect predicted as ms
+    assert [round(predicted[0], 2), round(predicted[1], 3)] == [1.36, 0.005], \
         "By its datasheet, an H100 reads for 1.36 ms and computes for 0.005 ms."
     model = random_model(config)
     batches = [1, 8, 32]
@@ -908,8 +907,8 @@ def writing_is_timed_on_the_card() -> None:
     paces = [b / t.seconds for b, t in zip(batches, timed)]  # @measure paces as tokens/s
     assert paces == sorted(paces), \
         "With more texts, all together get more tokens a second."
-    pairs = list(zip(batches, timed))
-    used = [decoding_bytes(config, b, context) / t.seconds for b, t in pairs]  # @measure used as B/s
+    read = [decoding_bytes(config, b, context) for b in batches]
+    used = [size / t.seconds for size, t in zip(read, timed)]  # @measure used as B/s
     card = find(torch.cuda.get_device_name())
     if card is not None:
         share = [rate / card.bandwidth for rate in used]  # @measure share as %
@@ -917,15 +916,15 @@ def writing_is_timed_on_the_card() -> None:
             "No step reads more bytes in a second than the bandwidth promises."
         assert share[0] > 0.4, \
             "For one text, the card reads at more than 0.4 of its bandwidth."
-    work = forward_flops(config, 1, context) / timed[0].seconds  # @measure work as FLOP/s
     if card is not None and card.bfloat16 is not None:
-        busy = work / card.bfloat16  # @measure busy as %
+        work = forward_flops(config, 1, context) / card.bfloat16  # s
+        busy = work / timed[0].seconds  # @measure busy as %
         assert busy < used[0] / card.bandwidth, \
             "The card uses a smaller share of its arithmetic than of its bandwidth."
     rows = "\n".join(
         f"| {batch} | {t.seconds / MICRO:.0f} | {batch / t.seconds:,.0f} |"
-        for batch, t in pairs
-    )
+        for batch, t in zip(batches, timed)
+    )  # @hide
     note(f"{timed[0].device}:")
     note(f"| texts | µs for a step | tokens/s together |\n|---|---|---|\n{rows}")
     question(r"""
