@@ -897,7 +897,7 @@ def writing_is_timed_on_the_card() -> None:
     size = decoding_bytes(config, 1, 0)
     assert size == 2 * 2270167040, \
         "A token reads 2,270,167,040 weights of 2 bytes."
-    assert round(1e3 * size / 3.35e12, 2) == 1.36, "An H100 reads them in 1.36 ms."
+    assert round(1e3 * size / 3.35e12, 2) == 1.36, "An H100 reads for 1.36 ms."
     assert round(1e3 * size / 989.5e12, 3) == 0.005, "It computes for 0.005 ms."
     model = random_model(config)
     batches = [1, 8, 32]
