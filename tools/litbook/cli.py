@@ -10,7 +10,9 @@ command line or the lecture's text must come at once.
 from __future__ import annotations
 
 import argparse
+import atexit
 import contextlib
+import gc
 import importlib.util
 import json
 import os
@@ -123,6 +125,7 @@ def _status(program: str, answer: Callable[[], int]) -> int:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
+    atexit.register(gc.freeze)  # else Python looks through a whole record for garbage before it ends
     terminated = 0
 
     def terminate(number: int, _: object) -> NoReturn:

@@ -8,9 +8,11 @@ not of a line of a log.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import fcntl
 import functools
+import gc
 import hashlib
 import logging
 import re
@@ -188,6 +190,7 @@ class LitbookPlugin(BasePlugin[Options]):
     def on_startup(self, *, command: str, dirty: bool) -> None:  # noqa: ARG002 (MkDocs' signature)
         """MkDocs says once what it is started for; so does mike."""
         self.command = command
+        atexit.register(gc.freeze)  # else Python looks for garbage in a whole book before it ends
 
     def on_config(self, config: Any) -> Any:
         """MkDocs is about to collect files: make the lectures' pages and list them in the nav."""
