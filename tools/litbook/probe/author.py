@@ -123,7 +123,8 @@ def question(
         raise AuthorError(f"question() takes {forms}, not {within!r:.60}")
     # What would have to run before it is an answer.
     kind = type(answer)
-    if callable(answer):
+    given: Any = answer  # narrowed, an object would be of a class that mypy cannot load from its cache
+    if callable(given):
         name = str(getattr(answer, "__name__", kind.__name__))[:60]
         raise AuthorError(f"question() takes the answer itself, not {name}: call it and pass what comes back")
     if issubclass(kind, Iterator | AsyncIterator | Awaitable):
