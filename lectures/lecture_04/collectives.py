@@ -375,24 +375,26 @@ def a_ring_sends_less_than_twice_the_tensor() -> None:
         With more ranks this comes near to twice the tensor, and never reaches it. Does the count of
         bytes agree? Four ranks try it with a tensor of `240000` numbers. First comes our own ring:
         `ring_reduce_scatter` is its first half, and `ring_all_gather` its second. Then comes the
-        all-reduce of gloo, the library that carries the data here. gloo adds some headers of `48`
-        bytes:
+        all-reduce of gloo, the library that carries the data here. gloo adds three *headers* of
+        `48` bytes to each message: two before it, and one that comes back. In our ring each rank
+        sends six messages, and gets six:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     x = torch.randn(ranks, 240_000)[rank]
     formula = 2 * (ranks - 1) * x.nbytes // ranks  # @inspect formula as B
-    assert formula == 6 * 240_000, "That is six steps with 240000 bytes each."
+    assert formula == 6 * 240_000, \
+        "That is six steps with a quarter of the tensor each, 240000 bytes."
     by_hand, by_gloo = x.clone(), x.clone()
     parts = by_hand.chunk(ranks)
     with Wire() as ring:
         ring_reduce_scatter(parts)
         ring_all_gather(parts)
     assert ring.sent - formula == 18 * HEADER, \
-        "Our ring sends the bytes of the formula and 18 headers."
+        "Our ring sends the bytes of the formula and 18 headers, three for each of six messages."
     with Wire() as gloo:
         dist.all_reduce(by_gloo)
     assert gloo.sent - formula == 36 * HEADER, \
-        "gloo's all-reduce sends the same and 36 headers."
+        "gloo's all-reduce sends the same and 36 headers, as of twelve messages."
     assert difference(by_hand, by_gloo) < ROUNDING, \
         "Both give the same sums, up to rounding."
     note(r"""

@@ -171,7 +171,8 @@ def buckets_leave_during_the_backward_pass() -> None:
 
         To see that, we write down two kinds of events in a network of eight layers, `0` to `7`.
         `ready` is called when a layer's gradient is there, and notes the layer's number. `send` is
-        called when a bucket leaves, and notes the numbers of all layers in it. A bucket holds two
+        called when a bucket leaves, and notes the numbers of all layers in it. DDP calls it in the
+        place of its own all-reduce, so it has to all-reduce the bucket, too. A bucket holds two
         layers here:
     """)
     ranks, model = dist.get_world_size(), network()
@@ -210,12 +211,14 @@ def buckets_leave_during_the_backward_pass() -> None:
     assert buckets == [[7, 6], [5, 4], [3, 2], [1, 0]], \
         "Each layer is in one bucket."
     default = DistributedDataParallel(network()).bucket_bytes_cap  # @inspect default as B
-    assert default == 25 * MiB, \
-        "By default, a bucket of DDP holds 25 MiB."
+    first = dist._DEFAULT_FIRST_BUCKET_BYTES  # @inspect first as B
+    assert (default, first) == (25 * MiB, MiB), \
+        "By default, a bucket of DDP holds 25 MiB, but the first one to leave 1 MiB."
     note(r"""
         So all buckets but the last travel while gradients are still being computed, and only the
         last has no work to hide behind. Large buckets mean few messages, and small ones mean a
-        short last bucket. PyTorch's default lies between.
+        short last bucket. PyTorch's default lies between. Its first bucket is small, so that
+        sending begins early.
     """)
     figure(plot_backward(order), caption="The events of one backward pass of DDP, in the order in which they happened.",
         alt=r"""

@@ -147,8 +147,8 @@ def stages_hand_on_activations() -> None:
         schedule, all microbatches go forward first, and then all go backward [@gpipe].
 
         `all_forward_then_all_backward` does that with `send` and `recv`, for `256` tokens of `32`
-        numbers in `4` microbatches. Each token carries one number more, which is for counting steps
-        further down:
+        numbers in `4` microbatches. Each token carries one number more, the step in which it was
+        last worked on. We need it further down:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     tokens = torch.randn(2, 256, 32).double()
@@ -160,18 +160,20 @@ def stages_hand_on_activations() -> None:
     grad = gradient_of(stage.linear.weight)
     assert difference(grad, alone[rank]) < ROUNDING, \
         "Each stage has the gradient of one process."
-    note(r"""
+    note(rf"""
         What does a rank send? Each rank but the last sends results on, and each but the first sends
         gradients back. Results and gradients have a row for each token, so both are as large as the
-        batch. Weights stay where they are:
+        batch. gloo, which carries the data, adds *headers* of {HEADER} bytes: two before a message,
+        and one in return for it. Weights stay where they are:
     """)
     neighbors = (rank > 0) + (rank < ranks - 1)  # @inspect neighbors
     assert wire.sent == neighbors * (256 * 33 * 8 + 12 * HEADER), \
-        "To each neighbor, a rank sends 256 rows of 33 numbers, and 12 headers."
+        "To each neighbor, a rank sends 256 rows of 33 numbers, and 12 headers: 2 for each of 4 messages, 1 in return for each of 4."
     note(r"""
         When does a rank wait? Say that a stage takes one step for a microbatch, forward as well as
         backward. A rank that receives a microbatch works on it in a later step than the rank that
-        sent it. `Clock` counts the steps like that, by the number that each token carries.
+        sent it. `Clock` counts the steps like that: it compares the number that a token brings with
+        the rank's own last step, takes the step after the later of both, and writes it down.
         `share_idle` is the share of all steps in which a rank had nothing to do:
     """)
     steps = from_all_ranks(stage.clock.steps)
@@ -196,7 +198,8 @@ def stages_hand_on_activations() -> None:
     """)
     question(r"""
         A stage in the middle of a pipeline gets `16` microbatches of `8192` tokens each, with
-        `16384` numbers for a token, in `bfloat16`. How many bytes does it send in a training step?
+        `16384` numbers for a token, in `bfloat16`, `2` bytes each. How many bytes does it send in a
+        training step?
     """, answer=2 * 16 * 8192 * 16384 * 2, check=(1 + 1) * (16 * 8192) * (2 * 16384), unit="B", within=0.05,
         wrong={"Gradients go back as well.": 16 * 8192 * 16384 * 2},
         hint="What goes to the next rank, and what to the rank before?",
@@ -234,7 +237,7 @@ def microbatches_fill_the_pipeline() -> None:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     tokens = torch.randn(2, 64, 32).double()  # @unnoticed: 64: at least as many as microbatches
-    x, target = F.pad(tokens, (0, 1))
+    x, target = F.pad(tokens, (0, 1))  # a column for a token's step
     counted = {}
     for batches in (1, 2, 4, 8, 16):
         stage = Stage(rank, Clock())
@@ -242,7 +245,7 @@ def microbatches_fill_the_pipeline() -> None:
         counted[batches] = share_idle(from_all_ranks(stage.clock.steps))  # @inspect counted[batches]
     assert counted == {b: bubble(ranks, b) for b in counted}, \
         "The counted bubbles are those of the formula."
-    assert [3 / share for share in counted.values()] == [4, 5, 7, 11, 19], \
+    assert [*counted.values()] == [Fraction(3, n) for n in (4, 5, 7, 11, 19)], \
         "With 1, 2, 4, 8 and 16 microbatches, a rank waits in 3 of 4, 5, 7, 11 and 19 steps."
 
     def shares(stages: int, microbatches: int) -> dict[str, float]:

@@ -140,7 +140,8 @@ def every_rank_keeps_sixteen_bytes() -> None:
         ranks all-reduce their gradients. What does a rank keep then, and what does it send in a
         step? Four ranks train a model of {LAYERS} feed-forward layers with AdamW, in `float32`.
         Each takes eight of the `32` rows of a batch. They make two steps. `bytes_by_kind` adds up
-        the bytes of parameters, gradients and moments that a rank keeps:
+        the bytes of parameters, gradients and moments that a rank keeps. It is given the weights
+        twice here, once as parameters and once as what holds the gradients:
     """)
     ranks = dist.get_world_size()
     weights = [w.requires_grad_() for w in rows_of_weights()]
@@ -171,7 +172,7 @@ def every_rank_keeps_sixteen_bytes() -> None:
     """)
     sent = traffic_units(wire.sent)  # @inspect sent
     assert round(sent, 1) == 2.0, \
-        "The all-reduce of the gradients sends two units."
+        "The all-reduce of the gradients sends two units, beside headers."
     figure(plot_state({"data parallelism": from_all_ranks(held)}, P),
         caption=r"""
             What each rank keeps in data parallelism: everything. Each kind is drawn in four

@@ -337,9 +337,9 @@ def enough_width_hides_the_tokens() -> None:
         that number cancels, and one token is enough to tell. With the width $d$ of a token, the
         weights of a block grow as $d^2$, and so do the FLOPs for a token; the bytes of a token grow
         as $d$. So a wider model computes more for each byte. Take a block of Llama 3's 405B model
-        [@llama3], with `BLOCK` weights, shared by `8` cards. A weight takes `2` FLOPs for a token.
-        A token has `WIDTH` numbers of `2` bytes. `all_reduce_bytes` gives what a card sends to
-        all-reduce it:
+        [@llama3], with `BLOCK` weights, shared by `8` cards. Forward, a weight takes `2` FLOPs for
+        a token; the scores of attention are left out. A token has `WIDTH` numbers of `2` bytes.
+        `all_reduce_bytes` gives what a card sends to all-reduce it:
     """)
     sent = 2 * all_reduce_bytes(WIDTH * 2, 8)  # @inspect sent as B
     inside = 2 * BLOCK / 8 / sent  # @inspect inside as FLOP/B
@@ -353,17 +353,28 @@ def enough_width_hides_the_tokens() -> None:
         NVLink, the link inside a computer [@nvidia-hopper], and {far:,.0f} over the network between
         computers [@llama3]. So over NVLink sending takes less time than computing, and over the
         network more. Therefore the cards that share products stand in one computer. But a block
-        waits for each all-reduce, so the time of sending is added to that of computing:
+        waits for each all-reduce, so the time of sending is added to that of computing. Backward
+        there are two all-reduces again, and a weight takes `4` FLOPs:
     """)
-    exposed = near / inside  # @inspect exposed as %
-    assert 0.31 < exposed < 0.32, \
-        "Not hidden, the traffic over NVLink adds nearly a third to the computing time."
+    forward = near / inside  # @inspect forward as %
+    step = near * 2 * sent / ((2 + 4) * BLOCK / 8)  # @inspect step as %
+    assert 0.31 < forward < 0.32, \
+        "Not hidden, the traffic over NVLink adds nearly a third to the time of computing forward."
+    assert 0.2 < step < 0.22, \
+        "To that of a whole step it adds about a fifth."
+    note(r"""
+        The figure has both kinds of traffic, for Llama 3's run on `8192` cards [@llama3]. The more
+        tokens a card has, the more it computes for each byte of FSDP's weights. The left point is
+        FSDP on all cards. The right one is the layout that was used: FSDP between groups of cards,
+        which share products or hold different layers. Such a group has many more tokens than a card
+        would have alone.
+    """)
     figure(plot_hiding(
             {t: 2 * t / 2 for t in (256, 2**22)}, inside,
             {"the network asks for this": far, "NVLink asks for this": near},
             {"FSDP alone": LLAMA_3[0].tokens / LLAMA_3[0].cards,
              "with tensor and stages": LLAMA_3[0].tokens / LLAMA_3[0].data}),
-        caption="How many FLOPs a card of `LLAMA_3[0]` computes for each byte that it sends. Above a dashed line, sending takes less time than computing.",
+        caption="How many FLOPs a card computes for each byte that it sends, for weights (FSDP) and for tokens (tensor parallelism). Above a dashed line, sending takes less time than computing.",
         alt=r"""
             Over the tokens at each rank, the line of FSDP's weights rises as fast as they do, and
             that of tensor parallelism's tokens is flat. FSDP alone lies just below what NVLink asks
