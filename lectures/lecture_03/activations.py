@@ -687,8 +687,8 @@ def memory_can_grow_with_the_root_of_the_depth() -> None:
         - *Keep every input*: `64` tensors. Each layer runs once.
         - *Keep the inputs of segments.* Cut the row into `8` segments of `8` layers, and keep the
           input of each segment, `8` tensors. In the backward pass one segment at a time runs again,
-          and keeps its own `8` inputs meanwhile [@chen2016]. Together that is `8 + 8` tensors, and
-          each layer runs about twice. With $L$ layers it is $\sqrt{L} + \sqrt{L}$.
+          and keeps the inputs of its other `7` layers meanwhile [@chen2016]. Together that is
+          `8 + 7` tensors, and each layer runs about twice. With $L$ layers it is about $2\sqrt{L}$.
         - *Keep the first input alone.* For each layer, everything before it runs again. Memory does
           not grow with $L$, but there are about $L^2/2$ runs of a layer.
 
@@ -718,7 +718,7 @@ def memory_can_grow_with_the_root_of_the_depth() -> None:
     runs = [row[2][1] for row in (every, segments, none)]  # @inspect runs
     assert runs[0] == 64, "Every input kept: each of 64 layers runs once."
     assert runs[1] == 2 * 64 - 8, \
-        "In segments: each of 64 runs twice, but for the last of each of 8 segments."
+        "In segments: all but the last layer of each of 8 segments run twice."
     assert runs[2] == 64 + 64 * 63 // 2, \
         "One input kept: for each of 64 layers, all layers before it run again."
     note(rf"""
@@ -728,16 +728,21 @@ def memory_can_grow_with_the_root_of_the_depth() -> None:
         | inputs of segments | {peaks["segments"][2]} | {runs[1]} |
         | first input alone | {peaks["none"][2]} | {runs[2]:,} |
 
-        (Beside the inputs, one or two results may be in memory.) So segments save most of the
-        memory for one more run. The root is the best size, because fewer segments are longer, and
-        more segments have more inputs to keep.
+        The tensors in memory are the inputs, but for the first, which is there before the row runs,
+        and `2` or `3` results that are being computed: `63 + 2`, `7 + 7 + 2` and `0 + 3`. The last
+        layer of a segment runs only once, because no layer of the segment takes its result.
+
+        So segments save most of the memory for one more run. The root is the best size, because
+        fewer segments are longer, and more segments have more inputs to keep.
     """)
     question(r"""
         A row of `100` layers is cut into `10` segments of `10` layers. In the backward pass it
-        keeps the inputs of all segments, and those of all layers of the segment that runs again.
+        keeps the input of each segment, and of each further layer of the segment that runs again.
         How many inputs is that at most?
-    """, answer=10 + 10, check=100 // math.isqrt(100) + math.isqrt(100), unit="inputs", within=0.1,
-        why="`10` inputs of segments, and `10` within the segment that runs again. Longer segments would be fewer, but each would keep more.")
+    """, answer=10 + 9, check=2 * math.isqrt(100) - 1, unit="inputs", within=0.01, wrong={
+            "The first layer's input is that of the segment: it is kept once.": 10 + 10,
+        },
+        why="`10` inputs of segments, and `9` more within the segment that runs again. Longer segments would be fewer, but each would keep more.")
 
 
 @aside

@@ -316,19 +316,21 @@ def a_mask_alone_hints_at_the_order() -> None:
         - One layer: in attention, the last token takes a weighted sum of all tokens, and a sum is
           the same in any order. So the last token comes out the same.
         - Two layers: the *causal mask* lets each token see itself and the tokens before it, and no
-          later one. In the usual order token `0` sees only itself. In the order `4 2 0 1 3` it also
-          sees `4` and `2`. So after the first layer it is another sum. The second layer adds up
-          these sums, and the last token comes out different.
+          later one. In the usual order token `0` sees only itself. In the order `4 2 0 1 3` token
+          `0` sees tokens `4` and `2`, too. So the first layer gives another sum for token `0`. The
+          second layer adds up these sums, and the last token comes out different.
 
         In the code, `last` runs the tokens through some layers and returns the last token. `both`
-        does it for both orders. `still` are cosines and sines that turn no query and no key, so the
-        model learns nothing about positions:
+        does it for both orders. Usually the model is told positions by *rotary embedding*, which
+        [turns queries and keys](#rotary_embedding_tells_distances) by angles that grow with the
+        position. `still` holds the cosines and sines of angles that are all zero, so nothing turns,
+        and the model is told no position:
     """)
     config = replace(SMALL, layers=2)  # @unnoticed: 2 -> 3, 2 -> 4: two layers or more
     model = Transformer(config, "written").double()  # @unnoticed: 'written' -> 'fused': either attention
     tokens = torch.arange(8)  # @unnoticed: 8 -> 9, 8 -> 16: only the first eight are used
     still = torch.zeros(2, 8, 4).double()  # @unnoticed: .double(): any format
-    still[0] = 1  # cosines and sines of no angle
+    still[0] = 1  # the cosine of zero; the sines stay 0
     head = torch.randn(1, 8, 1, 8).double()  # @hide
     assert torch.equal(rotate(head, still), head), \
         "These cosines and sines turn no query and no key."  # @hide
@@ -358,7 +360,7 @@ def a_mask_alone_hints_at_the_order() -> None:
     note(rf"""
         With two layers, the other order changes the last token by {change:.0%} of its length. So
         the mask gives the model a hint at the order. It does not say how far apart tokens are, so
-        models are told positions besides, for instance by turning queries and keys.
+        models are told positions besides, for instance by rotary embedding.
     """)
     question(r"""
         Through the causal mask, how many tokens does token `1` see, itself included, in the order
@@ -366,7 +368,7 @@ def a_mask_alone_hints_at_the_order() -> None:
         them.
     """, answer=[2, 4], check=[1 + order.index(1) for order in ([0, 1, 2, 3, 4], [4, 2, 0, 1, 3])], unit="tokens",
         hint="Which tokens stand before it?",
-        why="It sees itself and all tokens before it: only token `0` in the first order, and tokens `4`, `2` and `0` in the second. So after one layer it is another sum.")
+        why="It sees itself and all tokens before it: only token `0` in the first order, and tokens `4`, `2` and `0` in the second. So the first layer gives another sum for token `1`.")
 
 
 def heads_of_queries_share_keys() -> None:
@@ -670,12 +672,11 @@ def a_counter_may_overlook_attention() -> None:
         weights, and `aten.bmm` are attention's two products. Now count the model with fused
         attention. `attention_flops` is the formula for attention's two products:
     """)
-    products = flops(lambda: fused(tokens))  # @measure products as FLOP
-    missing = sum(bill.values()) - products  # @measure missing as FLOP
+    products = flops(lambda: fused(tokens))  # @inspect products as FLOP
+    missing = sum(bill.values()) - products  # @inspect missing as FLOP
     attention = attention_flops(SMALL, 3 * 32, 32)  # @inspect attention as FLOP
-    assert missing % attention == 0, \
-        "The counter misses all of attention, or nothing."  # @zero: a remainder
-    assert missing <= attention, "It misses no more than attention."
+    assert missing == attention, \
+        "On this CPU, the counter misses all FLOPs of attention, and no others."
     misbelief("`FlopCounterMode` counts what a model does.", rf"""
         It counts the operations on its list. The fused kernel that PyTorch runs on a CPU is not on
         it, so there the {attention:,} FLOPs of attention count as nothing. The fused kernels for

@@ -182,18 +182,20 @@ def experts_want_large_batches() -> None:
         tokens the reading takes longer than the computing. So Mixtral needs `8 / 2` times as many
         tokens as a model without experts before the card waits for arithmetic.
 
-        How many are needed without experts? With $n$ tokens and a matrix of $r$ rows and $c$
-        columns, in `bfloat16`, the product does
-        [$nrc/(nr + rc + nc)$ FLOPs for each byte](#every_operation_has_an_intensity), which is one
-        over $1/n + 1/r + 1/c$. An H100 can do $R$ FLOPs, about `295`, while a byte arrives. Both
-        are equal if
+        How many are needed without experts? Take $n$ tokens and a matrix of $r$ rows and $c$
+        columns. The product takes $2nrc$ FLOPs. It reads $nr$ numbers and $rc$ weights and writes
+        $nc$ numbers, of `2` bytes each. The twos cancel, so for each byte it does
+        [$nrc/(nr + rc + nc)$ FLOPs](#every_operation_has_an_intensity), which is one over
+        $1/n + 1/r + 1/c$. An H100 can do $R$ FLOPs, about `295`, while a byte arrives. Both are
+        equal if
 
         $$
         \frac{1}{n} = \frac{1}{R} - \frac{1}{r} - \frac{1}{c}.
         $$
 
-        `enough` computes this $n$. Compare Mistral-7B, which has no experts, with Mixtral, and with
-        DeepSeek-V3, where a token goes through `8` of `256` experts:
+        `enough` computes this $n$. Mistral-7B has no experts. Its feed-forward part has matrices of
+        `4096` rows and `14336` columns, and each expert of Mixtral has the same. In DeepSeek-V3 a
+        token goes through `8` of `256` experts, with `7168` rows and `2048` columns [@deepseek-v3]:
     """)
     ridge = PEAK / BANDWIDTH
     assert round(ridge) == 295, "The ridge of an H100 is 295."  # @hide
@@ -212,10 +214,9 @@ def experts_want_large_batches() -> None:
     assert deepseek == 32 * 363, \
         "DeepSeek-V3 needs 256 / 8 times the 363 tokens of one expert."
     note(rf"""
-        So the feed-forward part of Mistral needs {mistral} tokens at once, and that of Mixtral,
-        whose experts have the same matrices, {mixtral:,}. DeepSeek-V3 needs {deepseek:,}. Large
-        services therefore spread the experts over many cards, so that the tokens of all cards meet
-        at the card of an expert.
+        So the feed-forward part of Mistral needs {mistral} tokens at once, that of Mixtral
+        {mixtral:,}, and that of DeepSeek-V3 {deepseek:,}. Large services therefore spread the
+        experts over many cards, so that the tokens of all cards meet at the card of an expert.
     """)
     question(r"""
         A model sends each token through `4` of `128` experts. How many tokens have to go through

@@ -951,19 +951,20 @@ def one_change_tells_what_a_block_waits_for() -> None:
         "At half the width, the card takes 38 µs instead of 141."
     note(rf"""
         At half the width a block has as many operations to launch, but its matrices have a quarter
-        of the weights. So a block that waits for the card gets about `4` times as fast, and one
-        that waits for launches does not. This block is launched in {launching[0]} µs, longer than
-        the card's {on_card[0]}, so it waits for launches.
+        of the weights. So a block that waits for the card gets nearly `4` times as fast, and one
+        that waits for launches does not. This block is launched in {launching[0]} µs at both
+        widths, longer than the card takes, so it waits for launches.
 
-        A *CUDA graph* is another change that tells. It records all launches and hands them to the
-        card at once, so only a block that waits for launches gets faster. With both changes the
-        three cases can be told apart. A block waits for
+        Half the width cannot tell memory from arithmetic, because it makes both the bytes and the
+        FLOPs fewer. Half the bytes for each number can, if the card computes with them as fast as
+        before. So a block waits for
 
-        - *launches*, if a graph makes it faster. A larger batch helps, too;
-        - *memory*, if a graph does not make it faster, but half the bytes for each number do.
-          Fusion and narrower numbers help;
-        - *arithmetic*, if a graph does not make it faster and it runs near the card's peak. A
-          faster format helps, or more cards.
+        - *launches*, if half the width does not make it faster. A larger batch helps, or a *CUDA
+          graph*, which hands all launches to the card at once;
+        - *memory*, if half the width makes it faster, and half the bytes do, too. Fusion and
+          narrower numbers help;
+        - *arithmetic*, if half the width makes it faster, and half the bytes do not. A faster
+          format helps, or more cards.
     """)
     question(rf"""
         With `64` tokens, launching the operations of a block takes `{launching[0]}` µs, and the

@@ -1,5 +1,4 @@
 """Which FLOPs enter MFU: the same run by the conventions of well-known codebases."""
-import math
 from functools import partial
 from typing import NamedTuple
 
@@ -454,8 +453,10 @@ def mfu_is_measured_here() -> None:
           `256` tokens, and `quickest` measures the shortest time of a step.
         - *the peak*, `reached`. A processor has no datasheet for it. In its place stands the rate
           that a product of two matrices of `512 * 512` reaches here.
-        - *the FLOPs of a token*. The formula
-          [differs between codebases](#codebases_count_differently), so `CONVENTIONS` holds four.
+        - *the FLOPs of a token*. `CONVENTIONS` holds four formulas,
+          [each of a codebase](#codebases_count_differently). `6N` leaves out attention's pairs of
+          tokens. Megatron-LM counts half of them, nanoGPT and torchtitan all. And nanoGPT and `6N`
+          count the weights of the embedding, which are only looked up.
     """)
     config, context = SMALL, 256
     model, tokens = Transformer(config), torch.randint(0, 100, (1, context))
@@ -474,34 +475,39 @@ def mfu_is_measured_here() -> None:
         "The step that is timed has a forward and a backward pass."  # @hide
     reached = flops(lambda: x @ x) / product  # @measure reached as FLOP/s
     rate = context / pace  # @measure rate as tokens/s
-    mfu = {
-        name: rate * c.flops_per_token(config, context) / reached
+    per_token = {
+        name: c.flops_per_token(config, context)
         for name, c in CONVENTIONS.items()
-    }  # @measure mfu as %
+    }  # @inspect per_token as FLOP
+    mfu = {name: rate * n / reached for name, n in per_token.items()}  # @measure mfu as %
     above = mfu["nanoGPT"] / mfu["Megatron-LM"] - 1  # @measure above as %
     assert round(above, 2) == 0.32, \
         "By nanoGPT's formula, the MFU is 32 % higher than by Megatron-LM's."
     note(rf"""
         So the same step has four MFUs, one for each formula, from {min(mfu.values()):.0%} to
-        {max(mfu.values()):.0%} here. Which one says what the machine computes? Let PyTorch count
-        the FLOPs of a step with attention written out, on the device `meta`, where a tensor has a
-        shape and no data. Divide them by the same time and the same peak:
+        {max(mfu.values()):.0%} here. Time and peak are the same in all four, so only the FLOPs
+        differ. Which formula says what a step computes? Let PyTorch count the FLOPs of a step with
+        attention written out, on the device `meta`, where a tensor has a shape and no data. Divide
+        those of each formula by them, token for token:
     """)
     with torch.device("meta"):
         model = Transformer(config, "written")
         tokens = torch.zeros(1, context, dtype=torch.int64)  # @unnoticed: int64: any type of tokens
     counted = flops(step)
-    busy = counted / pace / reached  # @measure busy as %
-    near = math.isclose(busy, mfu["torchtitan"], rel_tol=0.01)
-    assert near, \
-        "By PyTorch's counter, the MFU is that of torchtitan's formula."
+    each = counted / context  # @inspect each as FLOP
+    ratios = {name: round(n / each, 3) for name, n in per_token.items()}  # @inspect ratios as times
+    assert [*ratios.values()] == [0.618, 1.044, 1.002, 0.789], \
+        "torchtitan's formula gives 1.002 times the FLOPs that PyTorch counts."
+    gains = sum(p.numel() for p in model.parameters() if p.dim() == 1)  # @inspect gains
+    assert per_token["torchtitan"] - each == 6 * gains, \
+        "For a token, the difference is 6 FLOPs for each gain of a norm."
     quick = counted / reached  # @measure quick as s
     assert quick < pace < BUSY * quick, \
         "A step takes longer than its products would at that rate."
     note(r"""
         The counter agrees with torchtitan's formula, because that counts every pair of tokens once,
-        and written-out attention computes every pair. (None of the four MFUs is near one, because
-        the products of so small a model are small, and much else takes time.)
+        and written-out attention computes every pair. The rest is the gains of the norms: the
+        formula counts them like weights of a product, and the counter does not count them.
     """)
     question(r"""
         A step of `256` tokens takes `8` ms. By a formula, a token takes `0.5e6` FLOPs. Products on
