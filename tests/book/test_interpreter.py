@@ -25,6 +25,10 @@ import pytest
 
 SUITE = Path(__file__).with_name("interpreter_suite.py")
 SECONDS = 120  # for one module
+# Read once: pytest changes the environment while threads start processes.
+SURROUNDINGS = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | {
+    "PYTHONHASHSEED": "0"
+}
 
 # Run on every CPython that is here: on this one with the probes of a real recording, elsewhere with such as count.
 ALWAYS = "test_grammar test_generators test_with test_scope test_patma test_exceptions".split()
@@ -65,8 +69,7 @@ class Job:
     def run(self) -> dict[str, Any]:
         """The outcomes, or `failed` with what the process said last."""
         with tempfile.TemporaryDirectory() as folder:
-            environment = {**os.environ, "PYTHONHASHSEED": "0", "TMPDIR": folder}
-            environment.pop("PYTHONPATH", None)
+            environment = {**SURROUNDINGS, "TMPDIR": folder}
             if self.mode != "plain" and self.python != sys.executable:
                 environment["PYTHONPATH"] = libraries(self.python)
             command = [self.python, str(SUITE), self.mode, self.module]
