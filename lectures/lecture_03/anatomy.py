@@ -660,7 +660,7 @@ def a_counter_may_overlook_attention() -> None:
     written = Transformer(SMALL, "written").double()
     fused = Transformer(SMALL, "fused").double()
     fused.load_state_dict(written.state_dict())
-    tokens = torch.randint(0, SMALL.vocabulary, (3, 32))  # @unnoticed: 0, 3, 32: any tokens
+    tokens = torch.randint(0, SMALL.vocabulary, (3, 32))  # @unnoticed: 0: any tokens
     assert torch.allclose(written(tokens), fused(tokens)), \
         "Both models give the same scores for the next token."
     bill = flops_by_operation(lambda: written(tokens))  # @inspect bill as FLOP

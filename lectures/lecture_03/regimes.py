@@ -945,7 +945,7 @@ def one_change_tells_what_a_block_waits_for() -> None:
     usual, narrow = waits(64), waits(64, half)
     launching = [round(w.launches / MICRO) for w in (usual, narrow)]  # @inspect launching as µs
     on_card = [round(w.card / MICRO) for w in (usual, narrow)]  # @inspect on_card as µs
-    assert launching[0] == launching[1] == 180, \
+    assert launching == [180, 180], \
         "At half the width, the launches take 180 µs as before."
     assert on_card == [141, 38], \
         "At half the width, the card takes 38 µs instead of 141."

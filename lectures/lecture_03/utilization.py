@@ -453,8 +453,8 @@ def mfu_is_measured_here() -> None:
           `256` tokens, and `quickest` measures the shortest time of a step.
         - *the peak*, `reached`. A processor has no datasheet for it. In its place stands the rate
           that a product of two matrices of `512 * 512` reaches here.
-        - *the FLOPs of a token*. `CONVENTIONS` holds four formulas,
-          [each of a codebase](#codebases_count_differently). `6N` leaves out attention's pairs of
+        - *the FLOPs of a token*. `CONVENTIONS` holds four formulas
+          [that are in use](#codebases_count_differently). `6N` leaves out attention's pairs of
           tokens. Megatron-LM counts half of them, nanoGPT and torchtitan all. And nanoGPT and `6N`
           count the weights of the embedding, which are only looked up.
     """)
