@@ -5,6 +5,7 @@ import torch
 import torch.distributed as dist
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch._C._distributed_c10d import _DEFAULT_FIRST_BUCKET_BYTES as FIRST
 from torch.nn.parallel import DistributedDataParallel
 from units import MiB
 from wire import HEADER, Wire, from_all_ranks
@@ -211,8 +212,7 @@ def buckets_leave_during_the_backward_pass() -> None:
     assert buckets == [[7, 6], [5, 4], [3, 2], [1, 0]], \
         "Each layer is in one bucket."
     default = DistributedDataParallel(network()).bucket_bytes_cap  # @inspect default as B
-    first = dist._DEFAULT_FIRST_BUCKET_BYTES  # @inspect first as B
-    assert (default, first) == (25 * MiB, MiB), \
+    assert (default, FIRST) == (25 * MiB, MiB), \
         "By default, a bucket of DDP holds 25 MiB, but the first one to leave 1 MiB."
     note(r"""
         So all buckets but the last travel while gradients are still being computed, and only the
