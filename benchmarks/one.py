@@ -68,7 +68,7 @@ def litbook(lecture: Path) -> Found:
 
     parts: dict[str, float] = {}
     for room, name, stage in (
-        (source, "parse", "reading the text"),
+        (source, "usable", "reading the text"),
         (run, "instrument_files", "compiling probes in"),
         (vector, "svg", "drawing figures as SVG"),
     ):
