@@ -137,7 +137,17 @@ def test_a_formula_whose_backslash_python_has_read_is_refused(formula: str, comm
     )
 
 
-@pytest.mark.parametrize("text", ["$5 each\tfor 2, $6", "$x +\ny$", "$$\n\tx = 1\n$$", "a\tb", r"$\theta$"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "$5 each\tfor 2, $6",
+        "$x +\ny$",
+        "$$\n\tx = 1\n$$",
+        "a\tb",
+        r"$\theta$",
+        pytest.param("$" + "\ta" * 300_000, id="as long as two books"),
+    ],
+)
 def test_tabs_and_ends_of_lines_elsewhere_are_let_be(text: str, taker: Taker) -> None:
     note(text)
     assert len(taker.pieces) == 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import functools
+import itertools
 import math
 import os
 import re
@@ -34,10 +35,8 @@ R = TypeVar("R")
 MOST_BYTES = 4 * OUTPUT  # that a command may print: a character has at most four
 LONGEST_ANSWER = 400  # characters of an answer that plain Python prints
 # What a string without `r` makes of `\frac`, `\neq`: a control in a formula. Wrapping ends lines, too.
-_EATEN = re.compile(
-    r"\$(?:[^$\n]|\n(?!\n))*?(?<![\n\t])([\a\b\f\v\t\r]|\n(?=(?:abla|eq|otin)\b))([a-z]+)"
-    r"[^$]*(?:\$\$|(?<!\s)\$(?!\d))"
-)
+_EATEN = re.compile(r"(?<![\n\t])([\a\b\f\v\t\r]|\n(?=(?:abla|eq|otin)\b))([a-z]+)")
+RAW = 'put r before the quotation mark: r"…"; in an f-string rf"…", with its formulas\' braces doubled'
 DECLARED: set[CodeType] = set()  # of functions that an author has declared words
 _IMAGES = {".png": "png", ".jpg": "jpeg", ".jpeg": "jpeg", ".svg": "svg+xml", ".webp": "webp", ".gif": "gif"}
 
@@ -499,10 +498,11 @@ def _text(word: str, text: object) -> str:
         with contextlib.suppress(Exception):  # the message is about its type
             shown = f": {str(text)[:60]}"
         raise AuthorError(f"{word}() takes text, not {type(text).__name__}{shown}")
-    if eaten := _EATEN.search(text):
-        command = "\\" + "abfvtrn"["\a\b\f\v\t\r\n".index(eaten[1])] + eaten[2]
-        raise AuthorError(
-            f"{word}(): Python has read the '{command[:2]}' of '{command}' in a formula as one character\n"
-            'put r before the quotation mark: r"…"; in an f-string rf"…", with its formulas\' braces doubled'
-        )
+    between = text.split("$")  # each but the first and the last may be a formula
+    for formula, after in itertools.pairwise(between[1:]):
+        closed = not after or not (formula[-1:].isspace() or after[0].isdigit())
+        if closed and (eaten := _EATEN.search(formula.partition("\n\n")[0])):
+            command = "\\" + "abfvtrn"["\a\b\f\v\t\r\n".index(eaten[1])] + eaten[2]
+            what = f"Python has read the '{command[:2]}' of '{command}' in a formula as one character"
+            raise AuthorError(f"{word}(): {what}\n{RAW}")
     return cleandoc(text)
