@@ -27,16 +27,20 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
     return markdown
 
 
-def words(module: ModuleType = litbook, level: int = 3) -> str:
-    """A heading, the signature and the docstring of each word that a module exports."""
-    return "\n".join(_word(name, getattr(module, name), "#" * level) for name in sorted(module.__all__))
+def words(module: ModuleType = litbook) -> str:
+    """A heading, the signature and the docstring of each word that a module exports.
+
+    Of other tools' words no search finds one: who looks for `link` or `note` means ours.
+    """
+    heading = "### `{}`" if module is litbook else "#### `{}` {{ data-search-exclude }}"
+    return "\n".join(_word(name, getattr(module, name), heading) for name in sorted(module.__all__))
 
 
-def _word(name: str, word: object, level: str) -> str:
+def _word(name: str, word: object, heading: str) -> str:
     said = inspect.getdoc(word)
     if not said or not callable(word):
         raise ValueError(f"the reference needs a docstring of {name}")
-    return f"{level} `{name}`\n\n```python\n{signature(name, word)}\n```\n\n{said}\n"
+    return f"{heading.format(name)}\n\n```python\n{signature(name, word)}\n```\n\n{said}\n"
 
 
 def signature(name: str, word: Callable[..., object]) -> str:
@@ -63,7 +67,7 @@ def foreign() -> str:
         module = importlib.import_module("litbook.edtrace.words")
     except ModuleNotFoundError:
         return ""
-    return f"## Words of other tools\n\n### edtrace\n\n{_table(module)}\n\n{words(module, 4)}"
+    return f"## Words of other tools\n\n### edtrace\n\n{_table(module)}\n\n{words(module)}"
 
 
 def _table(module: ModuleType) -> str:
