@@ -52,8 +52,7 @@ def judged(path: Path, record: model.Record, *, writing: bool = False, words: st
     findings, library, formula = whole.Findings(), None, None
     if find_spec("bibtexparser") and (book.bibliography.exists() or book.config.exists()):
         try:
-            there = book.bibliography.exists() or book.bibliography_at  # what is named has to be there
-            library = bibliography.read(book.bibliography) if there else {}
+            library = bibliography.read(book.bibliography) if book.has_bibliography else {}
         except LitbookError as error:
             findings.wrong.append(str(error))
     if find_spec("latex2mathml"):

@@ -366,8 +366,10 @@ def _new_command(words: list[str]) -> int:
 
 
 def _needs_mkdocs(command: str, config: Path, *others: str) -> None:
-    """Raises `LitbookError` where what draws a site is not installed, or its configuration leaves us out."""
-    # Material's notice of its own end: docs/maintain.md says what then.
+    """Raises `LitbookError` where what draws a site is not installed, or its configuration leaves us out.
+
+    From then on Material says nothing of its own end: docs/maintain.md says what then.
+    """
     os.environ.setdefault("NO_MKDOCS_2_WARNING", "true")
     missing = [name for name in ("mkdocs", *others) if importlib.util.find_spec(name) is None]
     if missing:
@@ -392,11 +394,11 @@ def _build_command(words: list[str]) -> int:
 
 
 def _pdf_command(words: list[str]) -> int:
-    does, asides = "Build the site, strictly, and print all of it as one PDF.", ("open", "out")
+    does = "Build the site, strictly, and print all of it as one PDF."
     parser = completion.Parser(prog="litbook pdf", description=does)
     parser.add_argument("file", metavar="FILE.pdf", type=Path)
     become = "what becomes of them (default: open)"
-    parser.add_argument("--asides", choices=asides, default="open", help=become)
+    parser.add_argument("--asides", choices=("open", "out"), default="open", help=become)
     parser.add_argument("--browser", metavar="PROGRAM", default="", help="default: the first Chromium here")
     asked, project = parser.parse_args(words), Project.find(Path.cwd())
     _needs_mkdocs("pdf", project.config, "pypdf")

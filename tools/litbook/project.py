@@ -121,6 +121,11 @@ class Project:
         return self.root / at if at else self.folder / "references.bib"
 
     @property
+    def has_bibliography(self) -> bool:
+        """Whether there is one, or has to be one because the configuration names it."""
+        return bool(self.bibliography_at) or self.bibliography.exists()
+
+    @property
     def cache(self) -> Path:
         """What git ignores and anybody may delete."""
         return self.root / ".litbook"

@@ -41,8 +41,9 @@ from litbook.text.vacuous import why_nothing
 WAY_OUT = "if it is meant to fail, mark its line: # @fails"
 WAY_OUT_LEFT = "let it be judged, or mark its line @fails if it is meant to raise"
 WAY_OUT_TRUE = "claim something that can be false"
-WAY_OUT_UNHEARD = "call its function in a child of multiprocessing, whose asserts are heard; "
-WAY_OUT_UNHEARD += "or run another file"
+WAY_OUT_UNHEARD = (
+    "call its function in a child of multiprocessing, whose asserts are heard; or run another file"
+)
 ITERATED = ("all", "any", "sum", "max", "min")  # of Python's own, what may look at an iterator
 MISSING = object()  # stands for an operand that was not asked for
 
@@ -295,7 +296,8 @@ class Asserts:
 
     def unfinished(self, thread: str, file: int | None, line: int) -> None:
         """A thread is at a line of the lecture, or will be, and nobody waits for it any longer."""
-        section = self.lecture.main or 0
+        section = self.lecture.main
+        assert section is not None, "else the lecture would not run"
         site: Site = section, self.lecture.functions[section].first, ()  # where it is in no line of ours
         if file is not None and (file, line) in self.recorder.numbering.statement_at:
             site = self._site(self.recorder.numbering.statement_at[file, line], None)

@@ -138,8 +138,8 @@ def question(
     for mistake, value in (wrong or {}).items():
         sentence = _text("question", mistake)
         if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-            given = f"{value!r:.60}: {mistake!r:.60}"
-            raise AuthorError(f"question() takes a number for each wrong answer, not {given}")
+            what = f"{value!r:.60}: {mistake!r:.60}"
+            raise AuthorError(f"question() takes a number for each wrong answer, not {what}")
         if _agree(answer, value):
             raise AuthorError(f"question() has a wrong answer that is right: {value!r:.60}: {mistake!r:.60}")
         if isinstance(answer, int | float) and abs(answer - value) <= within * min(abs(answer), abs(value)):
@@ -264,7 +264,8 @@ def _module(folder: Path, module: str) -> str:
     try:
         script = _content("explore", module, folder, SCRIPT, cure).decode().replace("\r\n", "\n")
     except UnicodeDecodeError:
-        raise AuthorError(f"explore() cannot read {module!r}: it is no text in UTF-8") from None
+        what = f"explore() cannot read {module!r}: it is no text in UTF-8"
+        raise AuthorError(f"{what}\nsave the file as UTF-8") from None
     if "litbookPicture" not in script:
         way_out = "let it say `window.litbookPicture = { draw() … }`"
         raise AuthorError(f"explore() finds no picture in {module!r}: {way_out}")

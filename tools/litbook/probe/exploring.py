@@ -69,7 +69,7 @@ def explored(
             form = 'a limit as a name and a number, limit=("the card", 80e9)'
             raise AuthorError(f"explore() takes {form}, not {_brief(limit)}")
     grid = Grid(kind, asked.sliders, asked.start, (*central,), points, unit, drawn)
-    _bounded(grid, "round what the function gives")
+    _fits(grid, "round what the function gives")
     return grid, asked.given()
 
 
@@ -88,7 +88,7 @@ def live(
     asked = _asked(function, over, at, MOST_MOVED, lambda value: _Result(value, _json(_plain(value))))
     both = zip(asked.ats, asked.results, strict=True)
     points = (*((one, result.kept, result.why) for one, result in both),)
-    _bounded(points, "let the function give less")
+    _fits(points, "let the function give less")
     return Live(still, script, asked.sliders, asked.start, points), asked.given()
 
 
@@ -161,7 +161,7 @@ def _asked(
     return _Asked(sliders, start, ats, places, results)
 
 
-def _bounded(points: object, less: str) -> None:
+def _fits(points: object, less: str) -> None:
     """Raises `AuthorError` for more of a picture than a record keeps."""
     size = len(msgspec.json.encode(points))
     if size > GRID:

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from litbook.errors import RecordError
 from litbook.files import replace_whole, way_out
+from litbook.project import RECORDINGS
 from litbook.record import encoding, model, ranks
 from litbook.record.needs import needs
 
@@ -78,7 +79,7 @@ class _Took(msgspec.Struct):
 
 def took(lecture: Path) -> float:
     """Seconds that the lecture took when it was recorded, on its slowest device; 0 where it was not."""
-    files = (lecture.parent / "recordings").glob(f"{lecture.stem}.*.json")
+    files = (lecture.parent / RECORDINGS).glob(f"{lecture.stem}.*.json")
     with contextlib.suppress(OSError, ValueError, msgspec.MsgspecError):  # `read` says what is wrong
         return max(msgspec.json.decode(file.read_bytes(), type=_Took).seconds for file in files)
     return 0.0

@@ -16,7 +16,6 @@ import shutil
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from litbook.errors import Problem
 from litbook.record.model import LIBRARIES
@@ -57,7 +56,7 @@ def copy_named(texts: Iterable[str], folder: Path, to: Path) -> None:
                 continue
             (to / place).parent.mkdir(parents=True, exist_ok=True)
             if entry.is_dir():
-                how: dict[str, Any] = {"ignore": nearby.left_out, "copy_function": shutil.copyfile}
-                shutil.copytree(entry, to / place, **how, dirs_exist_ok=True)
+                copy, out = shutil.copyfile, nearby.left_out
+                shutil.copytree(entry, to / place, ignore=out, copy_function=copy, dirs_exist_ok=True)
             else:
                 shutil.copyfile(entry, to / place)

@@ -32,8 +32,9 @@ from litbook.text import source
 from litbook.text.lecture import Lecture
 
 FIRST = "first.py"  # what a child runs before it imports the lecture, in the run's own folder
-RUNNERS = {"torchrun", "torch.distributed.run", "torch.distributed.launch"}
-RUNNERS |= {"coverage", "cProfile", "pdb", "trace"}
+RUNNERS = {
+    "torchrun", "torch.distributed.run", "torch.distributed.launch", "coverage", "cProfile", "pdb", "trace",
+}  # fmt: skip
 
 
 def hear(

@@ -189,7 +189,8 @@ class Execution:
                 for number in self.asked:
                     recorder.section(number, partial(modules.call, number))
                 if not self.asked:
-                    main = recorder.lecture.main or 0
+                    main = recorder.lecture.main
+                    assert main is not None, "else the lecture would not be usable"
                     self._begin_from_seed()
                     with recorder.inside(main):
                         self._survives(main, partial(modules.call, main))
@@ -226,7 +227,9 @@ class Execution:
             self._begin_from_seed()
             try:
                 # The process group in which it begins, with what leaves it; for most there is none.
-                group: contextlib.AbstractContextManager[Callable[[], object]] = contextlib.nullcontext(bool)
+                group: contextlib.AbstractContextManager[Callable[[], object]] = contextlib.nullcontext(
+                    lambda: None
+                )
                 if need.ranks or need.simulated:
                     from litbook.run import groups  # it imports torch
 

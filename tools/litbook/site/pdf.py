@@ -112,9 +112,11 @@ def _printed(program: str, address: str) -> bytes:
         command = [program, *OPTIONS.split(), f"--user-data-dir={folder}/profile", f"--print-to-pdf={made}"]
         if hasattr(os, "geteuid") and os.geteuid() == 0:
             command.append("--no-sandbox")  # it refuses to run as root otherwise
-        how: dict[str, Any] = {"capture_output": True, "text": True, "errors": "replace", "timeout": LONGEST}
+        command.append(address)
         try:
-            done = subprocess.run([*command, address], check=False, **how)
+            done = subprocess.run(
+                command, capture_output=True, text=True, errors="replace", timeout=LONGEST, check=False
+            )
         except (OSError, subprocess.TimeoutExpired) as error:
             what = f"{program} does not print: {error}"
             raise LitbookError(f"{what}\n    name another: --browser PATH") from None

@@ -82,7 +82,7 @@ INTERRUPTED = 130  # the exit status of Ctrl-C
 PLACES = re.compile(r"<!-- (claims|parts|excerpt|drawing)(?: (\w+))? -->")  # on the front page
 
 
-class Word(kinds.Choice[str]):
+class OneOf(kinds.Choice[str]):
     """One of some words, however YAML reads a bare `on` or `off`."""
 
     def run_validation(self, value: object) -> str:
@@ -139,12 +139,12 @@ class Options(base.Config):
     synonyms = kinds.DictOfItems(kinds.Type(str), default={})  # words for which the search finds others, too
     # In whose words the lectures are written; "": in ours. Where no others are here, a run says so.
     words = kinds.Choice(("", *WORDS), default="") if WORDS else kinds.Type(str, default="")
-    unbacked = Word(SEVERITIES, default="error")  # what a number is that nothing backs
-    unchecked = Word(SEVERITIES, default="off")  # what an answer is that nothing checks
+    unbacked = OneOf(SEVERITIES, default="error")  # what a number is that nothing backs
+    unchecked = OneOf(SEVERITIES, default="off")  # what an answer is that nothing checks
     embed = Hosts()  # of frames, pictures and films that a page shows
     scripts = Hosts()  # of scripts that a page runs, with what they load; `inline`: those in a page, too
     comments = Comments()  # below each page of a lecture, by giscus
-    policy = Word(("on", "off"), default="on")  # whether pages say to the browser what they may run and load
+    policy = OneOf(("on", "off"), default="on")  # whether pages say to the browser what they may run and load
     recordings = kinds.Choice((verdict.CURRENT, verdict.MAY_BE_OLDER), default=verdict.CURRENT)
 
 
@@ -181,8 +181,9 @@ class LitbookPlugin(BasePlugin[Options]):
         """MkDocs hands over the options: an unknown one is an error that names the nearest."""
         errors, warnings = super().load_config(options, config_file_path)
         names = [name for name, _ in self.config_scheme]
-        for name in (name for name in options if name not in names):
-            errors.append((name, base.ValidationError(str(NotFound("option", str(name), names)))))
+        for name in options:
+            if name not in names:
+                errors.append((name, base.ValidationError(str(NotFound("option", str(name), names)))))
         return errors, [warning for warning in warnings if warning[0] not in options]
 
     # -- what MkDocs calls, in its order
@@ -376,9 +377,7 @@ class LitbookPlugin(BasePlugin[Options]):
         """
         findings = verdict.Findings()
         self.editions, bibliography = [], books.NOTHING_CITED
-        if (
-            project.bibliography.exists() or project.bibliography_at
-        ):  # else a citation says that its key is unknown
+        if project.has_bibliography:  # else a citation says that its key is unknown
             try:
                 bibliography = read_bibliography(project.bibliography)
             except LitbookError as error:

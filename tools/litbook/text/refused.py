@@ -172,7 +172,7 @@ def _find_wrong_marks(lecture: Lecture, problems: list[Problem]) -> None:
     paged = any(top.kind == "part" for top in tops)  # else the lecture is one page
     for node, index in lecture.function_of.items():
         spec, file = lecture.functions[index], lecture.file_of_function(index)
-        is_aside = spec.kind in ("part", "section") and not (paged and spec in tops)
+        misplaced = spec.kind not in ("part", "section") or (paged and spec in tops)  # as an aside
         for mark in getattr(node, "decorator_list", ()):
             name = dotted(mark.func if isinstance(mark, ast.Call) else mark).rpartition(".")[2]
             match mark_of(mark), mark:
@@ -187,14 +187,14 @@ def _find_wrong_marks(lecture: Lecture, problems: list[Problem]) -> None:
                     except ValueError as error:
                         what, _, way_out = str(error).partition("; ")
                         problems.append(Problem("unknown-need", what, file.at(mark), way_out))
-                case "aside", _ if not is_aside:
+                case "aside", _ if misplaced:
                     what = f"only a section can be an aside, and {spec.name} is none"
                     way_out = "take the @aside away"
                     if spec in tops:
                         what = f"{spec.name}() has a page of its own, which cannot be an aside"
                         way_out = "mark the sections that it calls"
                     problems.append(Problem("no-aside", what, file.at(mark), way_out))
-                    is_aside = True  # it is said once
+                    misplaced = False  # it has been said
 
 
 def _why_idle(file: File, node: ast.AnnAssign, kinds: set[str]) -> tuple[str, str]:
