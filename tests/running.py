@@ -100,13 +100,13 @@ def text_of(stream: io.TextIOWrapper) -> str:
     return stream.read()
 
 
-def process(*words: object, **options: Any) -> Done:
+def process(*words: object, python: str | Path = sys.executable, **options: Any) -> Done:
     """The same in a process of its own, for tests of what only a process has; `env` adds to the environment."""
     env = {**os.environ, "PYTHONIOENCODING": "utf-8", **options.pop("env", {})}
     env = {name: value for name, value in env.items() if value is not None}
     options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
     return subprocess.run(
-        [*COMMAND, *map(str, words)],
+        [python, *COMMAND[1:], *map(str, words)],
         env=env,
         text=True,
         encoding="utf-8",

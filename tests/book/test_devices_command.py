@@ -1,8 +1,9 @@
 """A recording from a GPU, from the command line to the site. The card is a STAND-IN: no number here is any card's.
 
-The commands are the real ones, each in a process of its own, in a small book of its own. Python imports a
-module called `sitecustomize` before it runs anything; the one here puts the stand-in in the place of
-`torch.cuda`. Nothing of the project knows of it, and the build of the site runs without it.
+The commands are the real ones, each in a process of its own, in a small book of its own, by a Python that has
+what docs/maintain.md says and nothing else. Python imports a module called `sitecustomize` before it runs
+anything; the one here puts the stand-in in the place of `torch.cuda`. Nothing of the project knows of it, and
+the build of the site runs without it.
 """
 
 from __future__ import annotations
@@ -12,11 +13,14 @@ import os
 import re
 import subprocess
 import sys
+import venv
 from html import unescape
+from importlib.metadata import distribution
 from pathlib import Path
 from typing import Any
 
 import pytest
+from packaging.requirements import Requirement
 from tests.running import HEAD, REPO, line_of, process
 
 from litbook.record import encoding
@@ -34,6 +38,7 @@ def main():
 
 def here():
     "A sum on the CPU."
+    note(r"A sum of numbers below $n$ is $n (n - 1) / 2$ [@gauss].")
     total = torch.arange(10).sum().item()  # @inspect total
     assert total == 45, "every machine says so"
 
@@ -82,6 +87,34 @@ nav:
   - Start: index.md
   - Lectures: []
 """
+GAUSS = "@book{gauss, title={Sums}, author={Gauss, C. F.}, year={1801}}\n"
+
+
+def installed(names: list[str]) -> set[str]:
+    """The names of these distributions and of all that they require."""
+    todo, done = list(names), set[str]()
+    while todo:
+        name = todo.pop()
+        if name in done:
+            continue
+        done.add(name)
+        needed = map(Requirement, distribution(name).requires or ())
+        todo += [it.name for it in needed if it.marker is None or it.marker.evaluate({"extra": ""})]
+    return done
+
+
+def bare_python(folder: Path) -> Path:
+    """A Python with the seven libraries of docs/maintain.md, what they require, and nothing else."""
+    [line] = re.findall(
+        r"pip install torch==[\d.]+ (.+)", (REPO / "docs" / "maintain.md").read_text(encoding="utf-8")
+    )[:1]
+    venv.EnvBuilder().create(folder)
+    [there] = folder.glob("lib/python*/site-packages")
+    for name in installed(["torch", *line.split()]):
+        files = distribution(name).files or ()
+        for top in {file.parts[0] for file in files} - {"..", "__pycache__"}:
+            (there / top).symlink_to(Path(str(distribution(name).locate_file(top))))
+    return folder / "bin" / "python"
 
 
 class Book:
@@ -89,12 +122,14 @@ class Book:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.bare = bare_python(folder / "bare")
         for name in ("lectures", "docs", "starts"):
             (folder / name).mkdir()
         self.lecture = folder / "lectures" / "lecture_07.py"
         self.lecture.write_text(LECTURE, encoding="utf-8")
         self.recordings = folder / "lectures" / "recordings"
         (folder / "starts" / "sitecustomize.py").write_text(STARTS, encoding="utf-8")
+        (folder / "lectures" / "references.bib").write_text(GAUSS, encoding="utf-8")
         (folder / "docs" / "index.md").write_text("# Start\n\n<!-- claims -->\n", encoding="utf-8")
         (folder / "mkdocs.yml").write_text(CONFIG, encoding="utf-8")
 
@@ -104,6 +139,7 @@ class Book:
         return process(
             "lectures/lecture_07.py", "--device", "cuda", "--quiet", *words,
             cwd=self.folder,
+            python=self.bare,
             env={
                 "PYTHONPATH": os.pathsep.join(map(str, path)),
                 "STANDIN": json.dumps(card),
@@ -178,7 +214,7 @@ def test_the_site_shows_the_recording_under_the_name_of_its_card_and_nowhere_as_
     day = encoding.read(book.recordings / SLUG).environment.date[:10]
     page = unescape((site / "lecture_07" / "index.html").read_text(encoding="utf-8"))
     stamp = re.findall(r"STAND-IN 128, \d+ \w+ \d{4}, torch 2\.11\.0", page)[0]
-    sections = page.split("<h2 ")
+    sections = page.split("<h2 ")[:-1]  # behind them: the references
     assert [part.partition('"')[2].partition('"')[0] for part in sections[1:]] == [
         "here", "adds", "has_fp8", "is_large",
     ]  # fmt: skip

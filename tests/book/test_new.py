@@ -316,14 +316,19 @@ def test_outside_a_book_a_lecture_is_found_by_its_path(tmp_path: Path) -> None:
     assert litbook(tmp_path, "run", "any.py", "--quiet").stdout.endswith("1 claim holds, 0 fail, 0 not run\n")
 
 
-def test_without_mkdocs_the_site_names_its_extra(book: Path, tmp_path: Path) -> None:
-    hides = "import sys\nsys.modules['mkdocs'] = None\n"
+@pytest.mark.parametrize(
+    "command, library",
+    [("build", "mkdocs"), ("serve", "mkdocs"), ("pages out", "mkdocs"), ("badge claims.svg", "latex2mathml")],
+)
+def test_without_a_library_of_the_site_its_extra_is_named(
+    book: Path, tmp_path: Path, command: str, library: str
+) -> None:
+    hides = f"import sys\nsys.modules[{library!r}] = None\n"
     (tmp_path / "sitecustomize.py").write_text(hides)
-    for command in ("build", "serve"):
-        done = litbook(book, command, without=tmp_path)
-        assert (done.returncode, done.stderr) == (
-            2, f"litbook: litbook {command} needs MkDocs\n    pip install '{REPO}[site]'\n",
-        )  # fmt: skip
+    done = litbook(book, *command.split(), without=tmp_path)
+    assert (done.returncode, done.stderr) == (
+        2, f"litbook: the library {library} is not installed\n    pip install '{REPO}[site]'\n",
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("module", ["litbook", "litbook.cli"])

@@ -143,6 +143,13 @@ def _status(program: str, answer: Callable[[], int]) -> int:
     except KeyboardInterrupt:  # before or after the lecture itself ran
         _complain("interrupted", program)
         return terminated or 130
+    except ModuleNotFoundError as error:  # of what draws pages; a lecture's ends its run
+        from litbook import origin
+
+        library = (error.name or "").partition(".")[0]
+        way_out = f"pip install {shlex.join(origin.here('site'))}"
+        _complain(f"the library {library} is not installed\n    {way_out}", program)
+        return 2
     except (OSError, ValueError) as error:  # a full disk behind `>`; a lecture that closed the real stdout
         file = getattr(error, "filename", None)
         _complain(f"{file or 'cannot print'}: {getattr(error, 'strerror', None) or error}", program)
@@ -365,19 +372,15 @@ def _new_command(words: list[str]) -> int:
     return 0
 
 
-def _needs_mkdocs(command: str, config: Path, *others: str) -> None:
-    """Raises `LitbookError` where what draws a site is not installed, or its configuration leaves us out.
+def _needs_mkdocs(config: Path, *others: str) -> None:
+    """Raises where what draws a site is not installed, or its configuration leaves us out.
 
     From then on Material says nothing of its own end: docs/maintain.md says what then.
     """
     os.environ.setdefault("NO_MKDOCS_2_WARNING", "true")
-    missing = [name for name in ("mkdocs", *others) if importlib.util.find_spec(name) is None]
-    if missing:
-        from litbook import origin
-
-        name = "MkDocs" if missing[0] == "mkdocs" else missing[0]
-        way_out = f"pip install {shlex.join(origin.here('site'))}"
-        raise LitbookError(f"litbook {command} needs {name}\n    {way_out}")
+    for name in ("mkdocs", *others):
+        if importlib.util.find_spec(name) is None:
+            raise ModuleNotFoundError(name=name)
     if not Project.is_drawn(config):  # MkDocs would build a site without them, and find nothing wrong
         what = f"{config.name} names no plugin litbook: no lecture runs"
         raise LitbookError(f"{what}\n    add it: plugins: [search, litbook]")
@@ -387,7 +390,7 @@ def _build_command(words: list[str]) -> int:
     parser = completion.Parser(prog="litbook build", description="Build the site; every problem fails it.")
     parser.add_argument("--site-dir", metavar="DIR", help="where to (default: as mkdocs.yml says)")
     asked, project = parser.parse_args(words), Project.find(Path.cwd())
-    _needs_mkdocs("build", project.config)
+    _needs_mkdocs(project.config)
     command = [sys.executable, *"-m mkdocs build --strict --config-file".split(), str(project.config)]
     command += ["--site-dir", asked.site_dir] if asked.site_dir else []
     return subprocess.run(command, check=False).returncode
@@ -401,7 +404,7 @@ def _pdf_command(words: list[str]) -> int:
     parser.add_argument("--asides", choices=("open", "out"), default="open", help=become)
     parser.add_argument("--browser", metavar="PROGRAM", default="", help="default: the first Chromium here")
     asked, project = parser.parse_args(words), Project.find(Path.cwd())
-    _needs_mkdocs("pdf", project.config, "pypdf")
+    _needs_mkdocs(project.config, "pypdf")
     from litbook.site import pdf
 
     if not asked.file.resolve().parent.is_dir():
@@ -423,7 +426,7 @@ def _pages_command(words: list[str]) -> int:
     parser = completion.Parser(prog="litbook pages", description=does)
     parser.add_argument("folder", metavar="DIR", type=Path, help="a folder that is empty, or not there yet")
     asked, project = parser.parse_args(words), Project.find(Path.cwd())
-    _needs_mkdocs("pages", project.config)
+    _needs_mkdocs(project.config)
     from litbook.site import plain
 
     problems = plain.pages(project.config, asked.folder)
@@ -440,7 +443,7 @@ def _serve_command(words: list[str]) -> int:
     parser.add_argument("--timeout", type=SECONDS, default=300.0, help="seconds that a lecture may take")
     asked = parser.parse_args(words)
     config = asked.config_file or Project.find(Path.cwd()).config
-    _needs_mkdocs("serve", config)
+    _needs_mkdocs(config)
     from litbook.run import process
 
     # It imports what lectures need while this process imports MkDocs.

@@ -8,9 +8,6 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
 
-from bibtexparser.entrypoint import parse_string
-from bibtexparser.middlewares import LatexDecodingMiddleware
-from bibtexparser.model import DuplicateBlockKeyBlock
 from msgspec import Struct
 
 from litbook.document.catalogue import _
@@ -55,6 +52,11 @@ WAY_OUT = "look at this entry for a brace, a quotation mark or a comma that is m
 
 def parse(text: str, where: str = "references.bib") -> dict[str, Entry]:
     """The entries of BibTeX `text` by key; errors as for `read`."""
+    # Here, and not above: a machine that records has no bibtexparser, and loads this module.
+    from bibtexparser.entrypoint import parse_string
+    from bibtexparser.middlewares import LatexDecodingMiddleware
+    from bibtexparser.model import DuplicateBlockKeyBlock
+
     # bibtexparser logs what `failed_blocks` says too, some of it with a stack.
     logger = logging.getLogger("bibtexparser")
     before = logger.level
