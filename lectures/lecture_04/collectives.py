@@ -36,33 +36,38 @@ def collectives() -> None:
 def a_rank_sees_its_own_memory_alone() -> None:
     """A rank is a process with memory of its own."""
     note(r"""
-        To use many cards, we start many processes, one for each card. Such a process is called a
-        *rank*. All ranks run the same program, and each has a number, counted from zero: rank 0,
-        rank 1, and so on. All ranks together are a *process group*.
+        To train on several cards, we start several processes, one for each card. Such a process is
+        called a *rank*. All ranks run the same program, and each has a number: rank 0, rank 1, and
+        so on. All ranks together are a *process group*. Can one rank see what another one has in
+        memory?
 
-        Four ranks ran the code of this section, on processors in place of cards. Where a value
-        differs from rank to rank, the page shows all four:
+        Four ranks ran the code of this section, on processors in place of cards. `rank` is the
+        number of the rank that runs the line, and `ranks` is how many there are. Each rank makes a
+        tensor of four numbers. Rank 0 has `[1, 2, 3, 4]`, rank 1 has `[10, 20, 30, 40]`, and ranks
+        2 and 3 have hundreds and thousands. Where a value differs from rank to rank, the page shows
+        all four:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()  # @inspect rank, ranks
     mine = 10**rank * torch.arange(1, 5)  # @inspect mine
     note(r"""
-        Each rank made a tensor of its own: rank 0 has ones, rank 1 tens, rank 2 hundreds and rank 3
-        thousands. So a number says by its digits which rank made it. `from_all_ranks` collects a
-        value from every rank, in the order of ranks:
+        `from_all_ranks` collects a value from every rank into one list, in the order of ranks. We
+        look at the lists of ranks 0 and 3:
     """)
     start = from_all_ranks(mine.tolist())
-    assert start[0] == [1, 2, 3, 4], "Rank 0 has ones."
-    assert start[3] == [1000, 2000, 3000, 4000], "Rank 3 has thousands."
-    note("Now rank 0 writes into its tensor. Do the other ranks see it?")
+    assert start[0] == [1, 2, 3, 4], "Rank 0 has the numbers 1 to 4."
+    assert start[3] == [1000, 2000, 3000, 4000], \
+        "Rank 3 has a thousand times these numbers."
+    note("Now rank 0 writes a `9` into its tensor. Does that change the tensor of another rank?")
     if rank == 0:
         mine[0] = 9  # @unnoticed: 0: any place
     changed = from_all_ranks(mine.tolist())
     untouched = [changed[r] == start[r] for r in range(ranks)]  # @inspect untouched
     assert untouched == [False, True, True, True], \
-        "Only rank 0 sees what it has written."
+        "The tensor of rank 0 has changed, and those of the other ranks have not."
     note(r"""
-        They do not, because each process has memory of its own. What another rank needs must be
-        sent to it. Rank 0 sends its tensor, and rank 1 receives it into its own:
+        It does not, because each process has memory of its own. What another rank needs must be
+        sent to it. Here rank 0 sends its tensor (`send`), and rank 1 receives it (`recv`), which
+        overwrites what rank 1 had:
     """)
     if rank == 0:
         dist.send(mine, dst=1)
@@ -73,29 +78,36 @@ def a_rank_sees_its_own_memory_alone() -> None:
         "After the message, rank 1 has the numbers of rank 0."
     assert sent[2:] == start[2:], "Ranks 2 and 3 still have their own numbers."
     figure(plot_held({"at first": start, "rank 0 writes": changed, "and sends to 1": sent}),
-        caption="What each rank holds. The colour of a number says which rank made it.",
+        caption=r"""
+            What each rank holds at first, after rank 0 has written a `9`, and after rank 1 has
+            received the tensor of rank 0. The colour of a number says which rank made it.
+        """,
         alt=r"""
             Three panels with a row of four numbers for each rank. In the second panel the first
             number of rank 0 has changed. In the third, rank 1 has the numbers of rank 0.
         """)
     question(r"""
-        After that, rank 1 sends its tensor to rank 2. Then rank 2 sends its own to rank 3. How many
-        ranks hold a `9`?
+        Ranks 0 and 1 now hold a `9`. Next, rank 1 sends its tensor to rank 2. After that, rank 2
+        sends its own to rank 3. How many ranks hold a `9` in the end?
     """, answer=sum(9 in row for row in [sent[0], sent[1], sent[1], sent[1]]), check=ranks, unit="ranks",
         wrong={"Rank 3 gets what rank 2 has just received, not what it had at first.": 3},
         hint="What does rank 2 hold at the moment when it sends?",
-        why="The `9` goes from rank 0 to rank 1, from there to rank 2, and on to rank 3. When rank 2 sends, it already holds what rank 1 had.")
+        why="Sending leaves the sender's tensor as it is. So ranks 0 and 1 keep the `9`, rank 2 gets it from rank 1, and rank 3 gets it from rank 2, which already holds it when it sends.")
 
 
 @requires("ranks=4")
 def an_all_reduce_leaves_the_sum_everywhere() -> None:
     """A reduce leaves the sum on one rank, an all-reduce leaves it on every rank."""
     note(r"""
-        A *collective* is an operation that all ranks of a group enter together. The first two add
-        up tensors of the same shape, one from each rank, number by number. Here each of four ranks
-        has four numbers: rank 0 ones, rank 1 tens, rank 2 hundreds, rank 3 thousands. So each digit
-        of a sum says which rank it came from. A *reduce* leaves the sum on a single rank, here on
-        rank 0:
+        Four [ranks](#a_rank_sees_its_own_memory_alone), processes for one card each, hold four
+        numbers each, and need the sum of all of them, number by number. An exchange that all ranks
+        enter together is called a *collective*. Two collectives add up.
+
+        Rank 0 has `[1, 2, 3, 4]`, rank 1 has `[10, 20, 30, 40]`, and ranks 2 and 3 have hundreds
+        and thousands. So the sum of the four first numbers is `1 + 10 + 100 + 1000 = 1111`, and
+        each of its digits comes from another rank. A *reduce* leaves the sum on a single rank.
+        `dst` says on which, here on rank 0. (`from_all_ranks` shows what each rank has, in a list
+        for each rank.)
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     mine = 10**rank * torch.arange(1, 5)
@@ -105,13 +117,13 @@ def an_all_reduce_leaves_the_sum_everywhere() -> None:
     dist.reduce(at_one, dst=0)
     reduced = from_all_ranks(at_one.tolist())
     assert reduced[0] == total == [1111, 2222, 3333, 4444], \
-        "After the reduce, rank 0 has the sum."
-    note("An *all-reduce* leaves the same sum on all ranks:")
+        "After the reduce, rank 0 has the sum of the four ranks' numbers."
+    note("An *all-reduce* leaves the same sum on every rank:")
     everywhere = mine.clone()
     dist.all_reduce(everywhere)
     summed = from_all_ranks(everywhere.tolist())
     assert summed == ranks * [total], \
-        "After the all-reduce, every rank has the sum."
+        "After the all-reduce, each of the four ranks has the sum."
     figure(plot_held({"at first": start, "after a reduce": reduced, "after an all-reduce": summed}),
         caption=r"""
             What each rank holds at first, after a reduce to rank 0, and after an all-reduce. A
@@ -122,15 +134,15 @@ def an_all_reduce_leaves_the_sum_everywhere() -> None:
             has numbers of all four colours. After the all-reduce all ranks have them.
         """)
     misbelief("A reduce changes nothing on the ranks that do not get the sum.", rf"""
-        The others' numbers may be overwritten. Only the rank in `dst` gets a result, and nothing is
-        promised about the rest. Here rank 1 had {start[1]} and was left with {reduced[1]}: sums on
+        It may overwrite their numbers. Only the rank in `dst` is promised a result. Here rank 1 had
+        {start[1]} before the reduce and {reduced[1]} after it, because sums pass through it on
         their way to rank 0.
     """)
     lost = [reduced[r] != start[r] for r in range(ranks)]  # @inspect lost
-    assert all(lost), "After the reduce, no rank has its own numbers any more."
+    assert all(lost), "After this reduce, no rank has the numbers that it began with."
     question(r"""
-        Each of eight ranks has its own number: rank 0 has `0`, rank 1 has `1`, and rank 7 has `7`.
-        They all-reduce these. Which number does rank 5 have then?
+        Each of eight ranks has its own number: rank 0 has `0`, rank 1 has `1`, and so on up to rank
+        7, which has `7`. They all-reduce these numbers. Which number does rank 5 have then?
     """, answer=sum(range(8)), check=8 * 7 // 2,
         hint="Does it matter which rank one asks?",
         why="An all-reduce leaves the sum of all ranks' numbers on every rank: `0 + 1 + … + 7 = 28`.",
@@ -141,24 +153,26 @@ def an_all_reduce_leaves_the_sum_everywhere() -> None:
 def an_all_reduce_has_two_halves() -> None:
     """A reduce-scatter followed by an all-gather is an all-reduce."""
     note(r"""
-        After an all-reduce, every rank has the whole sum of all ranks' tensors. Often no rank needs
-        all of it. Cut a tensor into as many parts as there are ranks, and give each rank one of
-        them: such a part is a *shard*. A *reduce-scatter* adds up like an all-reduce, but leaves on
-        each rank only one shard of the sum. Here four ranks have four numbers each, ones on rank 0,
-        tens on rank 1, and so on:
+        An [all-reduce](#an_all_reduce_leaves_the_sum_everywhere) leaves the sum of all ranks'
+        tensors on every rank. Often a rank needs only a part of that sum. Cut a tensor into as many
+        equal parts as there are ranks, and give one part to each rank: such a part is a *shard*. A
+        *reduce-scatter* adds up, too, but leaves each rank only its shard of the sum.
+
+        Four ranks have four numbers each: rank 0 has `[1, 2, 3, 4]`, rank 1 has `[10, 20, 30, 40]`,
+        and ranks 2 and 3 have hundreds and thousands. So a shard is one number: `1111` for rank 0,
+        `2222` for rank 1, and so on. In the code, `chunk` cuts a tensor into equal parts, and
+        `empty_like` makes room for a result. `from_all_ranks` shows what each rank has:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     mine = 10**rank * torch.arange(1, 5)
     start = from_all_ranks(mine.tolist())
-    shard = torch.empty_like(mine[:1])
-    dist.reduce_scatter(shard, list(mine.chunk(ranks)))
+    parts = list(mine.chunk(ranks))
+    shard = torch.empty_like(parts[0])
+    dist.reduce_scatter(shard, parts)
     scattered = from_all_ranks(shard.tolist())
     assert scattered == [[1111], [2222], [3333], [4444]], \
-        "After the reduce-scatter, each rank has one number of the sum."
-    note(r"""
-        An *all-gather* collects shards. Each rank has one, and afterwards all ranks have all of
-        them:
-    """)
+        "After the reduce-scatter, each rank has one of the four sums."
+    note("An *all-gather* collects the shards of all ranks, in the order of ranks, on every rank:")
     whole = [torch.empty_like(shard) for _ in range(ranks)]
     dist.all_gather(whole, shard)
     gathered = from_all_ranks(torch.cat(whole).tolist())
@@ -167,21 +181,25 @@ def an_all_reduce_has_two_halves() -> None:
     assert gathered == reduced, \
         "After the all-gather, all ranks have what an all-reduce gives."
     figure(plot_held({"at first": start, "after a reduce-scatter": scattered, "after an all-gather": gathered}),
-        caption="What each rank holds: the two halves of an all-reduce, one after the other.",
+        caption=r"""
+            What each rank holds at first, after a reduce-scatter, and after an all-gather of its
+            results. The two together are an all-reduce.
+        """,
         alt=r"""
             Three panels. After the reduce-scatter each rank has one number, in all four colours.
             After the all-gather each rank has all four of these numbers.
         """)
     note(r"""
-        Between the two halves, each rank holds a part of the result that no other rank holds. Much
-        of this lecture happens there: each rank updates its own shard of the parameters.
+        So an all-reduce has two halves. Between them, each rank has a part of the sum that no other
+        rank has. A rank can work on its part there, and the all-gather brings the results to all.
     """)
     question(r"""
-        Sixteen ranks reduce-scatter a tensor of `4096` numbers in `float32`. How many bytes are the
-        result of one rank?
+        Sixteen ranks reduce-scatter a tensor of `4096` numbers in `float32`, `4` bytes each. How
+        many bytes is the result of one rank?
     """, answer=4096 * 4 // 16, check=torch.empty(4096).chunk(16)[0].nbytes, unit="B",
-        wrong={"That is the whole tensor, as after an all-reduce.": 4 * 4096},
-        hint="How many numbers has a shard?",
+        wrong={"That is the whole tensor, as after an all-reduce.": 4 * 4096,
+               "That counts numbers, which have `4` bytes each.": 256},
+        hint="How many numbers does a shard have?",
         why="A shard has `4096 / 16 = 256` numbers, of `4` bytes each.")
 
 
@@ -189,14 +207,15 @@ def an_all_reduce_has_two_halves() -> None:
 def the_kernel_counts_what_a_rank_sends() -> None:
     """An all-gather sends one shard fewer than there are ranks."""
     note(r"""
-        How many bytes does a rank send in an all-gather, which collects the shards of all ranks on
-        every rank? We measure that before we trust a formula. The ranks of this page exchange data
-        through *gloo*, the library that PyTorch uses on processors. Each two ranks have a TCP
-        connection, and the operating system counts the bytes that are written to it. `Wire` reads
-        these counts before and after a block of code.
+        Each of four ranks holds one *shard*, a fourth of a tensor. An
+        [all-gather](#an_all_reduce_has_two_halves) collects all four shards on every rank. How many
+        bytes does a rank send for that?
 
-        First we check it on a single message. Rank 0 sends rank 3 a tensor of `1000` numbers.
-        `by_send` has a row for each rank that sends, and in it the bytes to each rank:
+        We measure it. The operating system counts the bytes that a rank writes to each other rank,
+        and `Wire` reads these counts before and after a block of code. First we try `Wire` on a
+        single message: rank 0 sends rank 3 a tensor of `1000` numbers in `float32`, which has
+        `4 * 1000` bytes. `by_send` has a row for each rank that sends, and in it the bytes to each
+        rank:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     x = torch.randn(1000)  # @unnoticed: 1000: a tensor of any size
@@ -206,14 +225,14 @@ def the_kernel_counts_what_a_rank_sends() -> None:
         if rank == 3:
             dist.recv(x, src=0)  # @unnoticed: src= dropped: rank 0 alone sends
     by_send = from_all_ranks(wire.to)  # @inspect by_send
-    whole_sent = x.nbytes + 2 * HEADER
-    assert by_send[0] == [0, 0, 0, whole_sent], \
-        "Rank 0 sends rank 3 the tensor and two headers."
-    assert by_send[3] == [HEADER, 0, 0, 0], "Rank 3 sends one header in return."
+    assert by_send[0] == [0, 0, 0, x.nbytes + 2 * HEADER], \
+        "Rank 0 sends rank 3 the 4000 bytes of the tensor and two headers of 48 bytes."
+    assert by_send[3] == [HEADER, 0, 0, 0], \
+        "Rank 3 sends rank 0 one header of 48 bytes."
     note(rf"""
-        Each byte is accounted for. gloo precedes a message by *headers* of {HEADER} bytes: rank 3
-        says with one that it is ready, and rank 0 sends two and then the tensor. Now an all-gather,
-        where each of the four ranks has a shard of `60000` numbers:
+        So `Wire` counts right. The *headers* are little notes of {HEADER} bytes which *gloo* adds,
+        the library that carries the data between processors: rank 3 says that it is ready, and rank
+        0 says what is coming. Now the all-gather, with a shard of `60000` numbers on each rank:
     """)
     shard = torch.randn(60_000)
     whole = [torch.empty_like(shard) for _ in range(ranks)]
@@ -222,35 +241,35 @@ def the_kernel_counts_what_a_rank_sends() -> None:
     by_gather = from_all_ranks(wire.to)  # @inspect by_gather
     shards, rest = divmod(wire.sent, shard.nbytes)  # @inspect shards, rest as B
     assert shards == ranks - 1, \
-        "Each of four ranks sends three shards, one fewer than there are ranks."
+        "Each of the four ranks sends three shards. The rest are headers."
     assert wire.sent - rest == 720_000, \
         "Three shards of 60000 numbers take 720000 bytes."
     assert rest == 18 * HEADER, \
-        "Besides, it sends 18 headers, those of six messages: two for each shard."
+        "The rest are 18 headers: three for each of six messages, two for each shard."  # @hide
     note(r"""
-        Each rank sends to one neighbour only: first its own shard, then the shards that come in
-        from its other neighbour. It never sends the shard that the receiving neighbour made itself.
-        So of $G$ shards it sends $G-1$. A shard is the tensor divided by $G$. So in an all-gather
-        each rank sends
+        Each rank sends to one neighbour only: first its own shard, and then the shards that come in
+        from its other neighbour. It sends three of the four, because the neighbour made the fourth
+        itself. In general, $G$ ranks have shards of a $G$th of the tensor, and each sends $G-1$ of
+        them:
 
         [@eq:gather]: $$
         \frac{G-1}{G} \times \text{bytes of the tensor}
         $$
 
-        With many ranks, this is nearly the whole tensor.
+        On four ranks that is three quarters of the tensor. With many ranks it is nearly all of it.
     """)
     figure(plot_traffic({"a send from 0 to 3": by_send, "an all-gather": by_gather}),
         caption=r"""
             Bytes that each rank (row) sent to each other rank (column), in one message and in an
-            all-gather.
+            all-gather. In the all-gather, each rank sends to one neighbour only.
         """,
         alt=r"""
             Two tables. In the first, only rank 0 sends some thousand bytes to rank 3, and a header
             comes back. In the second, each rank sends nearly all of its bytes to one neighbour.
         """)
     question(r"""
-        Eight ranks hold the weights of a model in shards of `1` GB. For a moment each needs all `8`
-        GB. How many GB does each rank send?
+        Eight ranks hold the weights of a model in shards of `1` GB. An all-gather gives each of
+        them all `8` GB. How many GB does each rank send?
     """, answer=(8 - 1) / 8 * 8, check=(8 - 1) * 1, unit="GB", hint="Which of the eight shards does the neighbour have already?",
         why="A rank sends its neighbour all shards but the one that the neighbour made: seven of `1` GB.",
         wrong={"The neighbour has one of the shards already.": 8,
@@ -272,24 +291,30 @@ def pass_on(part: Tensor) -> Tensor:
 def a_ring_passes_sums_to_the_next_rank() -> None:
     """In a ring, each rank sends to the next one only."""
     note(r"""
-        Four ranks want the sum of their tensors. Each could send its whole tensor to all others,
-        but there is a cheaper way. Put the ranks in a *ring*: each sends to the next, and the last
-        to the first. `pass_on(part)` does that once on all ranks: it sends `part` to the next rank
-        and returns what came from the rank before.
+        Four ranks want the sum of their tensors on every rank, an
+        [all-reduce](#an_all_reduce_leaves_the_sum_everywhere). How can they get it if each sends to
+        one other rank only? Put them in a *ring*: each sends to the next, and the last to the
+        first.
 
-        Each rank cuts its four numbers into four parts, `0` to `3`. Follow part `0`. It starts at
-        rank 1, which sends its part `0` to rank 2. Rank 2 adds its own part `0`, and sends the sum
-        to rank 3. Rank 3 adds its own, and sends the sum to rank 0. Rank 0 adds its own: after
-        three steps the sum of all four is finished there.
+        Each rank cuts its four numbers into parts `0` to `3`, of one number each. Rank 0 has
+        `[1, 2, 3, 4]`, rank 1 has `[10, 20, 30, 40]`, and ranks 2 and 3 have hundreds and
+        thousands. So the parts `0` are `[1]`, `[10]`, `[100]` and `[1000]`. Follow them:
 
-        At the same time, part `1` starts at rank 2 and is finished at rank 1, and so on. So in each
-        step every rank sends one part and adds to another. In step `s`, rank `r` sends part
-        `r - s`, and adds what comes in to its part `r - s - 1`. (Below zero, `% ranks` counts on
-        from the end.) This is a reduce-scatter, for each rank ends with one part of the sum:
+        | step | who sends its part `0` | what the receiver has after adding |
+        |---|---|---|
+        | first | rank 1 sends `[10]` | rank 2 has `10 + 100 = 110` |
+        | second | rank 2 sends `[110]` | rank 3 has `110 + 1000 = 1110` |
+        | third | rank 3 sends `[1110]` | rank 0 has `1110 + 1 = 1111` |
+
+        After three steps, rank 0 has the finished sum of all parts `0`. Parts `1` go round at the
+        same time, one rank ahead, and are finished at rank 1, and so on. So in step `s`, rank `r`
+        sends its part `r - s`, and adds what comes in to its part `r - s - 1`. (`% ranks` counts on
+        from the end below zero: part `-1` is part `3`.) `pass_on` sends a part to the next rank and
+        returns what came from the rank before:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     mine = 10**rank * torch.arange(1, 5)
-    parts = mine.chunk(ranks)  # views of `mine`
+    parts = mine.chunk(ranks)  # views: changing a part changes `mine`
     states = {}
     for step in range(1, ranks):
         incoming = pass_on(parts[(rank - step) % ranks])
@@ -297,23 +322,24 @@ def a_ring_passes_sums_to_the_next_rank() -> None:
         states[f"add {step}"] = from_all_ranks(mine.tolist())
     finished = [row[r] for r, row in enumerate(states["add 3"])]  # @inspect finished
     assert finished == [1111, 2222, 3333, 4444], \
-        "After three steps, rank r has the sum of all ranks' parts r."
-
+        "After three steps, rank r has the sum of all parts r."
     note(r"""
-        In three more steps, the finished parts go round the ring once more. What comes in is now
-        copied and not added. This is an all-gather, for all ranks end with all parts:
+        Each rank now has one part of the sum: this was a *reduce-scatter*. In three more steps, the
+        finished parts go round the ring. What comes in is copied now, not added. This is an
+        *all-gather*:
     """)
     for step in range(ranks - 1):
         incoming = pass_on(parts[(rank - step) % ranks])
         parts[(rank - step - 1) % ranks].copy_(incoming)
         states[f"copy {step + 1}"] = from_all_ranks(mine.tolist())
     assert states["copy 3"] == ranks * [finished], \
-        "After six steps, all ranks have all finished parts."
-    assert len(states) == 2 * (ranks - 1), "Both halves take three steps each."
+        "After six steps, each of the four ranks has all four finished parts."
+    assert len(states) == 2 * (ranks - 1), \
+        "Adding takes three steps, and copying takes three."
     figure(plot_held(states),
         caption=r"""
             What each rank holds after each step. In the first three steps one number of each rank
-            gets one colour more, in the last three the finished numbers are copied.
+            gets one colour more, and in the last three the finished numbers are copied.
         """,
         alt=r"""
             Six panels. In each of the first three steps, one number of each rank gets one colour
@@ -363,44 +389,49 @@ def ring_all_gather(parts: Sequence[Tensor]) -> None:
 def a_ring_sends_less_than_twice_the_tensor() -> None:
     """Each rank sends less than twice the tensor in an all-reduce, however many ranks there are."""
     note(r"""
-        In a ring of $G$ ranks, each rank sends only to the next one. How many bytes does it send in
-        an all-reduce? It cuts its tensor into $G$ parts and sends one part in each step. The first
-        half, the reduce-scatter, takes $G-1$ steps to add the parts up. The second half, the
-        all-gather, takes as many to copy the sums. So each rank sends
+        How many bytes does a rank send in an all-reduce, which leaves the sum of all ranks' tensors
+        on every rank? Take four ranks in [a ring](#a_ring_passes_sums_to_the_next_rank), where each
+        sends to the next one only, and tensors of `240000` numbers in `float32`. Each rank cuts its
+        tensor into four parts, of `240000` bytes each, and sends one part in each step. Adding up
+        takes three steps (a *reduce-scatter*), and copying the sums takes three (an *all-gather*).
+        So each rank sends six parts, `6 * 240000` bytes. In general, on $G$ ranks there are
+        $2\,(G-1)$ steps with a $G$th of the tensor in each:
 
         [@eq:all-reduce]: $$
         2 \times \frac{G-1}{G} \times \text{bytes of the tensor}
         $$
 
-        With more ranks this comes near to twice the tensor, and never reaches it. Does the count of
-        bytes agree? Four ranks try it with a tensor of `240000` numbers. First comes our own ring:
-        `ring_reduce_scatter` is its first half, and `ring_all_gather` its second. Then comes the
-        all-reduce of gloo, the library that carries the data here. gloo adds three *headers* of
-        `48` bytes to each message: two before it, and one that comes back. In our ring each rank
-        sends six messages, and gets six:
+        With more ranks this comes near to twice the tensor, and never reaches it. Does a count of
+        the bytes agree? `Wire` counts what a rank sends. First comes our own ring:
+        `ring_reduce_scatter` adds up, and `ring_all_gather` copies. Then comes the all-reduce of
+        *gloo*, the library that carries the data between processors:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     x = torch.randn(ranks, 240_000)[rank]
     formula = 2 * (ranks - 1) * x.nbytes // ranks  # @inspect formula as B
     assert formula == 6 * 240_000, \
-        "That is six steps with a quarter of the tensor each, 240000 bytes."
+        "By the formula, a rank sends six parts of 240000 bytes."
     by_hand, by_gloo = x.clone(), x.clone()
     parts = by_hand.chunk(ranks)
     with Wire() as ring:
         ring_reduce_scatter(parts)
         ring_all_gather(parts)
-    assert ring.sent - formula == 18 * HEADER, \
-        "Our ring sends the bytes of the formula and 18 headers, three for each of six messages."
     with Wire() as gloo:
         dist.all_reduce(by_gloo)
-    assert gloo.sent - formula == 36 * HEADER, \
-        "gloo's all-reduce sends the same and 36 headers, as of twelve messages."
     assert difference(by_hand, by_gloo) < ROUNDING, \
-        "Both give the same sums, up to rounding."
+        "Our ring and gloo give the same sums, up to rounding."
+    ratios = ring.sent / formula, gloo.sent / formula  # @inspect ratios
+    assert [round(ratio, 2) for ratio in ratios] == [1.0, 1.0], \
+        "Our ring and gloo both send the bytes of the formula, within 1 %."
+    assert ring.sent - formula == 18 * HEADER, \
+        "Beside the formula, our ring sends 18 headers of gloo: three for each of six messages."  # @hide
+    assert gloo.sent - formula == 36 * HEADER, \
+        "Beside the formula, gloo's all-reduce sends 36 headers, as of twelve messages."  # @hide
     note(r"""
-        Both send what the formula says, and a few headers. Now the first half alone, a
-        reduce-scatter, which leaves each rank one part of the sum. It should send half as much as
-        an all-reduce. Ours does; gloo's does not:
+        Both send what the formula says, and short headers that gloo adds to each message.
+
+        The reduce-scatter is the first half of the ring. So alone it should send half as many bytes
+        as an all-reduce. Ours does, and gloo's does not:
     """)
     parts, shard = x.clone().chunk(ranks), torch.empty(x.numel() // ranks)
     with Wire() as ours:
@@ -409,17 +440,17 @@ def a_ring_sends_less_than_twice_the_tensor() -> None:
         dist.reduce_scatter(shard, list(x.chunk(ranks)))
     shares = ours.sent / formula, theirs.sent / formula  # @inspect shares as %
     assert [round(share, 2) for share in shares] == [0.5, 1.0], \
-        "Our reduce-scatter sends half as much as an all-reduce, gloo's as much."
-    misbelief("A reduce-scatter sends half as much as an all-reduce.", r"""
-        gloo's reduce-scatter sends a whole all-reduce, and then throws away what the rank did not
-        ask for. Only with a ring like ours it is half. The name of a collective says what comes
-        out, not what is sent.
+        "Our reduce-scatter sends half of the formula's bytes, and gloo's sends all of them."
+    misbelief("A reduce-scatter always sends half as much as an all-reduce.", r"""
+        gloo's sends as much as an all-reduce: it makes the whole sum on every rank, and throws away
+        what the rank did not ask for. Only with a ring like ours it is half. The name of a
+        collective says what each rank gets, not what is sent.
     """)
     figure(plot_traffic({"our ring": from_all_ranks(ring.to), "gloo's all-reduce": from_all_ranks(gloo.to),
                          "gloo's reduce-scatter": from_all_ranks(theirs.to)}),
         caption=r"""
-            Bytes that each rank (row) sent to each other rank (column). Each sends to one
-            neighbour; gloo's ring turns the other way.
+            Bytes that each rank (row) sent to each other rank (column). Each rank sends to one
+            neighbour; gloo's ring turns the other way than ours.
         """,
         alt=r"""
             Three tables. In each of them every rank sends nearly all of its bytes to one neighbour,
@@ -432,17 +463,21 @@ def a_ring_sends_less_than_twice_the_tensor() -> None:
         wrong={"That is one half of the ring.": 63 / 64 * 16,
                "A rank sends to the next one only, not to all others.": 63 * 16},
         hint="How many GB are the gradients, and what share of them does each half of the ring send?",
-        why="The gradients take `16` GB. Each half of the ring sends `63 / 64` of that, so both send nearly twice as much. On `1024` ranks it would be hardly more.")
+        why="The gradients take `16` GB. Each half of the ring sends `63 / 64` of that, so both together send nearly twice `16` GB. On `1024` ranks it would be hardly more.")
 
 
 @requires("linux, ranks=4")
 def an_all_to_all_transposes() -> None:
     """In an all-to-all, each rank sends another part to every rank."""
     note(r"""
-        In an *all-to-all*, each rank sends a different part of its numbers to every rank. Nothing
-        is added. Part $i$ of each rank goes to rank $i$. Models with experts need it, where each
-        token has to go to the rank that has its expert. Here four ranks have four numbers each,
-        ones on rank 0, tens on rank 1, and so on:
+        A rank may have something different for each of the other ranks: tokens, for example, that
+        go to different ranks because each rank keeps other parts of the model. The exchange for
+        that is the *all-to-all*. Each rank cuts its tensor into one part for each rank, and part
+        $i$ goes to rank $i$. Nothing is added.
+
+        Four ranks have four numbers each: rank 0 has `[1, 2, 3, 4]`, rank 1 has `[10, 20, 30, 40]`,
+        and ranks 2 and 3 have hundreds and thousands. A part is one number. So rank 0 gets the
+        first number of every rank, rank 1 the second, and so on:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     mine = 10**rank * torch.arange(1, 5)
@@ -454,29 +489,36 @@ def an_all_to_all_transposes() -> None:
     assert exchanged[0] == [1, 10, 100, 1000], \
         "Rank 0 has the first number of every rank."
     assert exchanged == columns, \
-        "What was column i of the table of ranks is now the row of rank i."
+        "The numbers i of all ranks, a column of the table, are now those of rank i, a row."
     figure(plot_held({"at first": start, "after an all-to-all": exchanged}),
-        caption="What each rank holds. An all-to-all transposes a table that has a row for each rank.",
+        caption=r"""
+            What each rank holds before and after an all-to-all. Written as a table with a row for
+            each rank, the numbers are transposed.
+        """,
         alt="Two panels. At first each row has one colour; afterwards each column has one.")
     note(r"""
-        How many bytes does a rank send? All parts but the one that it keeps, and no part passes
-        through a third rank. So of a tensor of `240000` numbers each of four ranks sends three
-        parts, each a fourth of the tensor:
+        How many bytes does a rank send? It sends all parts but one, because its own part stays. Try
+        a tensor of `240000` numbers on four ranks. A part is a fourth of it, `240000` bytes in
+        `float32`, so a rank should send `3 * 240000` bytes. `Wire` counts what it sends:
     """)
     x = torch.randn(240_000)
     with Wire() as wire:
         dist.all_to_all_single(torch.empty_like(x), x)  # @unnoticed: arguments swapped: any numbers
     part = x.nbytes // ranks  # @inspect part as B
     assert part == 240_000, "A part of 60000 numbers takes 240000 bytes."
-    extra = [sent - part for sent in wire.to if sent]  # @inspect extra as B
+    parts_sent = wire.sent / part  # @inspect parts_sent
+    assert round(parts_sent, 2) == ranks - 1, \
+        "Each of the four ranks sends three parts."
+    extra = [sent - part for sent in wire.to if sent]  # @hide
     assert extra == (ranks - 1) * [3 * HEADER], \
-        "Each rank sends a part and three headers to each other rank."
+        "Each rank sends one part and three headers of 48 bytes to each other rank."  # @hide
     question(r"""
-        Each of `8` ranks has `16384` tokens of `4096` numbers in `2` bytes. Each token goes to any
-        of the ranks with equal chance. How many MB does a rank send, on average?
+        Each of `8` ranks has `16384` tokens of `4096` numbers in `2` bytes. Each token has to go to
+        one of the `8` ranks, to any of them with equal chance. How many MB does a rank send in an
+        all-to-all, on average?
     """, answer=7 / 8 * 16384 * 4096 * 2 / 1e6,
         check=sum(16384 / 8 * 4096 * 2 for other in range(7)) / 1e6, unit="MB", within=0.05,
-        hint="What share of the tokens goes to another rank?",
+        hint="How many MB do all tokens of a rank take, and what share of them goes to another rank?",
         why="`16384` tokens of `4096 * 2` bytes are `134` MB. One token in eight goes to the rank where it is already, so seven eighths are sent.",
         wrong={"A token that stays is not sent.": 16384 * 4096 * 2 / 1e6})
 
@@ -503,47 +545,35 @@ def doubling_all_reduce(x: Tensor) -> int:
 def few_messages_or_few_bytes() -> None:
     """A ring sends few bytes in many steps, and for a small tensor the steps decide."""
     note(r"""
-        Each step of a collective takes some time, however little it sends: the *latency*. In a
-        ring, where each rank sends to the next one only, an all-reduce takes nearly twice as many
-        steps as there are ranks. Can it be done in fewer?
+        Each time that ranks exchange something, it takes some microseconds, however little they
+        send: the *latency*. An all-reduce in [a ring](#a_ring_passes_sums_to_the_next_rank), where
+        each rank sends to the next one only, takes `2 * 3` exchanges on four ranks, and `2 * 63` on
+        `64`. Can ranks add up their tensors in fewer exchanges?
 
-        It can, by doubling. First look at an easier collective, a *broadcast*, which gives the
-        tensor of one rank to all others. In the first step, that rank sends it to one other rank.
-        In the second, both send it to another. So in each step the number of ranks that have it
-        doubles. Let rank 0 broadcast a tensor of its number, `0`, to four ranks:
+        They can, by *recursive doubling*. In the first exchange, ranks 0 and 1 send each other
+        their whole tensors, and so do ranks 2 and 3. Both add up, and have the sum of two ranks. In
+        the second exchange, ranks two apart send each other these sums: ranks 0 and 2, and ranks 1
+        and 3. Now all four ranks have the sum of four. Each exchange doubles the number of ranks in
+        a sum, so `64` ranks take `6` exchanges, because `2**6 = 64`. `doubling_all_reduce` does
+        that, and `Wire` counts the bytes:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
-    tensor = torch.full((60_000,), float(rank))  # @unnoticed: 60_000: a tensor of any size
-    with Wire() as wire:
-        dist.broadcast(tensor, src=0)
-    held = from_all_ranks(tensor.mean().item())
-    assert held == ranks * [0.0], "All ranks hold the tensor of rank 0."
-    copies = [sent // tensor.nbytes for sent in from_all_ranks(wire.sent)]  # @inspect copies
-    assert copies == [2, 1, 0, 0], \
-        "Rank 0 sends the tensor twice, rank 1 once, the others never."
-    note(r"""
-        An all-reduce can double, too. Each rank exchanges its whole tensor with a neighbour, and
-        both add up. Then it exchanges the sum with a rank two places away, then four, and so on.
-        Each exchange doubles the number of ranks whose numbers are in the sum. This is *recursive
-        doubling*, which `doubling_all_reduce` does:
-    """)
     x = torch.randn(ranks, 60_000)[rank]  # @unnoticed: 60_000: a tensor of any size
     total = x.clone()
     dist.all_reduce(total)
     with Wire() as wire:
         exchanges = doubling_all_reduce(x)  # @inspect exchanges
     assert difference(x, total) < ROUNDING, \
-        "Doubling gives the sum of an all-reduce."
+        "Recursive doubling gives the sum of an all-reduce, up to rounding."
     tensors = wire.sent / x.nbytes  # @inspect tensors
     assert round(tensors, 2) == exchanges == 2, \
-        "Four ranks take two exchanges, and each sends the whole tensor twice."
-    note(rf"""
-        On {ranks} ranks a ring takes {2 * (ranks - 1)} steps, and each rank sends
-        {2 * (ranks - 1) / ranks} tensors. Doubling takes fewer steps and sends more. Which is
-        faster? Suppose `64` ranks. A ring takes `2 * 63 = 126` steps, with `1/64` of the tensor in
-        each. Doubling takes `6` steps, because `2**6 = 64`, with the whole tensor in each. `ring`
-        and `doubling` give the seconds for a tensor of `size` bytes: a latency for each step, and
-        the bytes over the bandwidth of a link:
+        "Four ranks take two exchanges, and each rank sends its whole tensor twice."
+    note(r"""
+        So doubling takes fewer exchanges than a ring, and sends more bytes. On `64` ranks, a ring
+        sends `1/64` of the tensor in each of `2 * 63` exchanges, and doubling the whole tensor in
+        each of `6`. Which one is faster? `ring` and `doubling` give the seconds for a tensor of
+        `size` bytes: the `latency` of each exchange, and the bytes that are sent, divided by the
+        `bandwidth` of a link:
     """)
     latency, bandwidth = 5e-6, 100e9  # @inspect latency as s, bandwidth as B/s
 
@@ -556,21 +586,26 @@ def few_messages_or_few_bytes() -> None:
         return steps * latency + steps * size / bandwidth
 
     small = ring(1e6) / doubling(1e6)  # @inspect small as times
-    assert 7.2 < small < 7.25, "For a megabyte, doubling is 7.2 times as fast."
+    assert 7.2 < small < 7.25, \
+        "For a megabyte, a ring takes 7.2 times as long as doubling."
     large = doubling(1e9) / ring(1e9)  # @inspect large as times
     assert 2.95 < large < 2.96, \
-        "For a gigabyte, the ring is nearly 3 times as fast."
+        "For a gigabyte, doubling takes nearly 3 times as long as a ring."
+    note(r"""
+        A small tensor is summed faster by doubling, because the latency of the exchanges is most of
+        the time. A large one is summed faster by a ring, because there the bytes are.
+    """)
     question(r"""
-        On `64` ranks, a ring takes `126` steps and sends `126/64` tensors. Doubling takes `6` steps
-        and sends `6` tensors. A step has a latency of `5` microseconds, and a link carries `100`
-        GB/s. Up to which size, in MB, is doubling faster?
+        On `64` ranks, a ring takes `126` exchanges and sends `126/64` tensors. Doubling takes `6`
+        exchanges and sends `6` tensors. An exchange has a latency of `5` microseconds, and a link
+        carries `100` GB/s. Up to which size of the tensor, in MB, is doubling faster?
     """, answer=(126 - 6) * latency / (6 - 126 / 64) * bandwidth / 1e6,
         check=doubling(0) * (126 - 6) / 6 / (doubling(1e6) - doubling(0) - ring(1e6) + ring(0)), unit="MB", within=0.05,
-        hint="How many steps does doubling save, and how many tensors more does it send?",
+        hint="How many exchanges does doubling save, and how many tensors more does it send?",
         why=r"""
-            Doubling saves `120` steps of `5` microseconds, which is `600` microseconds. It sends
-            `6 - 126/64`, about `4`, tensors more. In `600` microseconds a link carries `60` MB,
-            which is about `4` tensors of `15` MB.
+            Doubling saves `120` exchanges of `5` microseconds, which is `600` microseconds. It
+            sends `6 - 126/64`, about `4`, tensors more. In `600` microseconds a link carries `60`
+            MB, which is about `4` tensors of `15` MB.
         """)
 
 
@@ -579,11 +614,12 @@ def few_messages_or_few_bytes() -> None:
 def a_collective_needs_every_rank() -> None:
     """If one rank does not enter a collective, the others wait."""
     note(r"""
-        A collective ends when all ranks have entered it. If one rank does not come, because it did
-        not take the same `if`, for instance, then the others wait until the group's time-out. That
-        is minutes long unless one sets it, and meanwhile the program seems to hang. Here three of
-        four ranks enter an all-reduce, rank 2 does not, and the group has a time-out of half a
-        second:
+        A program on several ranks may hang without any message. Often the reason is a
+        [collective](#an_all_reduce_leaves_the_sum_everywhere), an exchange that all ranks have to
+        enter. If one rank does not come, for instance because it did not take the same `if`, the
+        others wait for it until a *time-out*, which is minutes long unless one sets it. Here three
+        of four ranks enter an all-reduce and rank 2 does not. `impatient` is a group of the same
+        ranks with a time-out of half a second:
     """)
     rank, ranks, message = dist.get_rank(), dist.get_world_size(), ""
     short = timedelta(seconds=0.5)  # @unnoticed: 0.5: any short time
@@ -595,30 +631,30 @@ def a_collective_needs_every_rank() -> None:
             message = str(error)
     failed = from_all_ranks(message != "")  # @inspect failed
     assert failed == [True, True, False, True], \
-        "The three ranks that came get an error, rank 2 gets none."
+        "The three ranks that came get an error, and rank 2 gets none."
     late = "Timed out" in str(from_all_ranks(message))
     assert late, "The error says that the time is out."
     note(r"""
-        It is worse when all ranks come, but one of them with another shape. Three ranks hold the
-        table `[[1, 2, 3], [4, 5, 6]]`. Rank 3 holds it transposed, as `[[1, 4], [2, 5], [3, 6]]`.
-        `right` is what each rank would have if all had the first table:
+        Tensors of different shapes are worse, because nobody gets an error. Three ranks all-reduce
+        the table `[[1, 2, 3], [4, 5, 6]]`. Rank 3 has transposed it by mistake, and holds
+        `[[1, 4], [2, 5], [3, 6]]`. `right` is what each rank would have if all had the first table:
     """)
     table = torch.arange(1, 7).view(2, 3)
     mine = table if rank != 3 else table.T.contiguous()
     right = from_all_ranks((ranks * table).tolist())
     assert right == ranks * [[[4, 8, 12], [16, 20, 24]]], \
-        "Four equal tables would add up to this."
+        "Four equal tables would add up to four times the table."
     dist.all_reduce(mine)
     sums = from_all_ranks(mine.tolist())
     wrong = [sums[r] != right[r] for r in range(ranks)]  # @inspect wrong
     assert all(wrong), "Every rank has wrong sums, and no rank has an error."
     assert sums[0] == [[4, 10, 11], [17, 18, 24]], \
-        "Numbers at the same place in memory were added."
+        "The sums are those of numbers at the same place in memory."
     note(r"""
-        No rank gets an error, because gloo, which carries the data here, does not compare shapes:
-        it adds what lies at the same place in memory. While you write such a program, run it with
-        `TORCH_DISTRIBUTED_DEBUG=DETAIL`. Then PyTorch first compares the collectives and shapes of
-        all ranks.
+        `gloo`, the library that carries the data here, does not compare shapes. It adds what lies
+        at the same place in memory: `[1, 2, 3, 4, 5, 6]` on three ranks and `[1, 4, 2, 5, 3, 6]` on
+        rank 3. While you write such a program, run it with `TORCH_DISTRIBUTED_DEBUG=DETAIL`. Then
+        PyTorch first compares the collectives and shapes of all ranks.
     """)
     question(r"""
         Ranks 0, 1 and 2 have the table `[[1, 2, 3], [4, 5, 6]]`, and rank 3 has it transposed,
