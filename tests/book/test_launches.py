@@ -10,10 +10,11 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from textwrap import indent
 
 import pytest
 from msgspec.structs import replace
-from tests.running import COMMAND, HEAD, LITBOOK, Done, claims, process, section, write
+from tests.running import COMMAND, HEAD, LITBOOK, Done, claims, line_of, process, section, write
 
 from litbook.record import encoding, ranks
 
@@ -178,59 +179,64 @@ def test_a_rank_that_cannot_know_of_the_others_says_what_is_missing(tmp_path: Pa
 
 WAITED = "rank 1 did not come here, came with another size, or had gone: RuntimeError: "
 
+# Sections of one lecture, which a launch each would make four times as dear: what each does, and what is said of it,
+# with the line of the body that is named. The first four lose no rank; each of the others does.
+WRONG: dict[str, tuple[str, dict[int, str]]] = {
+    "raises": (
+        "if rank == 1:\n    raise ValueError('mine')\ndist.barrier()",
+        {2: "on rank 1: ValueError: mine", 3: f"on rank 0: {WAITED}"},
+    ),
+    "skips": ("if rank == 0:\n    dist.barrier()", {2: f"on rank 0: {WAITED}"}),
+    "init": (
+        "dist.init_process_group('gloo')",
+        {1: "on all 2 ranks: ValueError: trying to initialize the default process group twice!"},
+    ),
+    "exits": (
+        "if rank == 1:\n    os._exit(0)\ndist.barrier()",
+        {2: "on rank 1: os._exit(0) ends no lecture: it is an error like any exception"},
+    ),
+    "killed": (
+        "if rank == 1:\n    os.kill(os.getpid(), signal.SIGKILL)\nassert rank < 2, 'never'\ndist.barrier()",
+        {0: "on rank 1: the process of the rank was killed by signal 9 (SIGKILL), in the section killed"},
+    ),
+    "silent": (
+        "if rank == 1:\n    ctypes.CDLL(None)._exit(0)\ndist.barrier()",
+        {0: "on rank 1: the process of the rank ended without a word, in the section silent"},
+    ),
+    "native": (
+        "if rank == 1:\n    ctypes.string_at(0)\ndist.barrier()",
+        {2: "on rank 1: the process of the rank was killed by signal 11 (SIGSEGV), in the section native"},
+    ),
+    "shapes": (
+        "dist.all_reduce(torch.ones(8 if rank else 4))",
+        {1: "on rank 0: the process of the rank was killed by signal 6 (SIGABRT), in the section shapes"},
+    ),
+}
 
-@pytest.mark.parametrize(
-    ("body", "lines"),
-    [
-        (
-            "if rank == 1:\n    raise ValueError('mine')\ndist.barrier()",
-            [":17: on rank 1: ValueError: mine", f":18: on rank 0: {WAITED}"],
-        ),
-        ("if rank == 0:\n    dist.barrier()", [f":17: on rank 0: {WAITED}"]),
-        (
-            "dist.init_process_group('gloo')",
-            [":16: on all 2 ranks: ValueError: trying to initialize the default process group twice!"],
-        ),
-        (
-            "if rank == 1:\n    os.kill(os.getpid(), signal.SIGKILL)\ndist.barrier()",
-            ["on rank 1: the process of the rank was killed by signal 9 (SIGKILL), in the section one"],
-        ),
-        (
-            "if rank == 1:\n    ctypes.CDLL(None)._exit(0)\ndist.barrier()",
-            ["on rank 1: the process of the rank ended without a word, in the section one"],
-        ),
-        (
-            "if rank == 1:\n    ctypes.string_at(0)\ndist.barrier()",
-            [":17: on rank 1: the process of the rank was killed by signal 11 (SIGSEGV), in the section one"],
-        ),
-        (
-            "dist.all_reduce(torch.ones(8 if rank else 4))",
-            [":16: on rank 0: the process of the rank was killed by signal 6 (SIGABRT), in the section one"],
-        ),
-        (
-            "if rank == 1:\n    os._exit(0)\ndist.barrier()",
-            [":17: on rank 1: os._exit(0) ends no lecture: it is an error like any exception"],
-        ),
-    ],
-    ids=["raises", "skips", "init", "killed", "silent", "native", "shapes", "exits"],
-)
-def test_what_goes_wrong_on_a_rank_is_named_and_nothing_is_left(
-    tmp_path: Path, body: str, lines: list[str]
-) -> None:
-    text = on_ranks("rank = dist.get_rank()\n" + body).replace("import os, time", "import ctypes, os, signal")
-    done = ran(tmp_path, text, "--quiet")
+
+@pytest.fixture(scope="module")
+def wrong(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Done]:
+    """The lecture of these, with a section behind them, and what its run says."""
+    bodies = {name: f"rank = dist.get_rank()\n{body}" for name, (body, _) in WRONG.items()}
+    bodies["behind"] = "assert dist.get_world_size() == 2, 'both'"
+    text = f"{HEAD}import ctypes, signal\n{TORCH}\ndef main():\n"
+    text += "".join(f"    {name}()\n" for name in bodies)
+    for name, body in bodies.items():
+        text += f'\n\n@requires("ranks=2")\ndef {name}():\n{indent(body, "    ")}\n'
+    return text, ran(tmp_path_factory.mktemp("wrong"), text, "--quiet")
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_goes_wrong_on_a_rank_is_named_and_nothing_is_left(wrong: tuple[str, Done], name: str) -> None:
+    text, done = wrong
     assert done.returncode == 1
-    for line in lines:
-        assert line in done.stdout, done.stdout
+    for line, message in WRONG[name][1].items():
+        at = f":{line_of(text, f'def {name}(') + 1 + line}: " if line else ""
+        assert f"{at}{message}" in done.stdout, done.stdout
 
 
-def test_a_section_behind_one_that_loses_a_rank_runs_all_the_same(tmp_path: Path) -> None:
-    lost = 'if dist.get_rank() == 1:\n    os.kill(os.getpid(), 9)\nassert dist.get_rank() < 2, "never"'
-    text = on_ranks(lost).replace("    one()\n", "    one()\n    two()\n", 1)
-    text += '\n\n@requires("ranks=2")\ndef two():\n    """Two."""\n    assert dist.get_world_size() == 2, "both"\n'
-    done = ran(tmp_path, text, "--quiet")
-    assert "on rank 1: the process of the rank was killed by signal 9 (SIGKILL)" in done.stdout
-    assert "1 claim holds, 0 fail, 0 not run, 1 was not reached" in done.stdout
+def test_a_section_behind_one_that_loses_a_rank_runs_all_the_same(wrong: tuple[str, Done]) -> None:
+    assert "1 claim holds, 0 fail, 0 not run, 1 was not reached" in wrong[1].stdout
 
 
 def test_a_rank_that_never_ends_is_ended_with_its_line(tmp_path: Path) -> None:
