@@ -7,6 +7,7 @@ import json
 import os
 import re
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -90,9 +91,17 @@ def place(tmp_path: Path) -> Place:
     return Place(tmp_path)
 
 
-@pytest.fixture
-def recorded(place: Place) -> Place:
+@pytest.fixture(scope="module")
+def once(tmp_path_factory: pytest.TempPathFactory) -> Place:
+    """The same, recorded; for all tests, which take a copy."""
+    place = Place(tmp_path_factory.mktemp("once"))
     assert place.run("--record").returncode == 0
+    return place
+
+
+@pytest.fixture
+def recorded(place: Place, once: Place) -> Place:
+    shutil.copytree(once.file.parent, place.file.parent)
     return place
 
 
