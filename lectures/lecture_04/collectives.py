@@ -139,7 +139,8 @@ def an_all_reduce_leaves_the_sum_everywhere() -> None:
         their way to rank 0.
     """)
     lost = [reduced[r] != start[r] for r in range(ranks)]  # @inspect lost
-    assert all(lost), "After this reduce, no rank has the numbers that it began with."
+    assert all(lost), \
+        "After this reduce, no rank has the numbers that it began with."
     question(r"""
         Each of eight ranks has its own number: rank 0 has `0`, rank 1 has `1`, and so on up to rank
         7, which has `7`. They all-reduce these numbers. Which number does rank 5 have then?
