@@ -94,12 +94,11 @@ def bytes_of(tensors: Iterable[Tensor | None]) -> int:  # @stepover
 
 
 def bytes_by_kind(
-    weights: Iterable[Tensor], with_gradients: Iterable[Tensor],
-    optimizer: torch.optim.Optimizer,
+    tensors: Sequence[Tensor], optimizer: torch.optim.Optimizer
 ) -> list[int]:
-    """Bytes on this rank of the parameters, of the gradients and of the moments."""
-    gradients = bytes_of(t.grad for t in with_gradients)
-    return [bytes_of(weights), gradients, bytes_of(moments(optimizer))]
+    """Bytes on this rank of these parameters, of their gradients and of AdamW's moments."""
+    gradients = bytes_of(t.grad for t in tensors)
+    return [bytes_of(tensors), gradients, bytes_of(moments(optimizer))]
 
 
 def difference_to_one_process(
@@ -136,12 +135,17 @@ def traffic_units(sent: int) -> float:
 def every_rank_keeps_sixteen_bytes() -> None:
     """In data parallelism every rank keeps sixteen bytes for each parameter."""
     note(rf"""
-        In data parallelism each rank has the whole model and its own rows of the batch, and the
-        ranks all-reduce their gradients. What does a rank keep then, and what does it send in a
-        step? Four ranks train a model of {LAYERS} feed-forward layers with AdamW, in `float32`.
-        Each takes eight of the `32` rows of a batch. They make two steps. `bytes_by_kind` adds up
-        the bytes of parameters, gradients and moments that a rank keeps. It is given the weights
-        twice here, once as parameters and once as what holds the gradients:
+        Does a model twice as large fit if twice as many cards train it? In
+        [data parallelism](#a_rank_has_the_gradient_of_its_own_rows) each rank has a copy of the
+        model and its own share of the batch, and the ranks
+        [all-reduce](#an_all_reduce_leaves_the_sum_everywhere) their gradients. We count what a rank
+        keeps then, and what it sends.
+
+        Four ranks train a model of four layers with $P$ = {P:,} parameters in `float32`. The
+        optimizer is AdamW, which keeps two *moments* for each parameter: running means of its
+        gradient and of the gradient's square. In each of two steps, `loss_of` runs the layers on
+        eight of the `32` rows of a batch. `bytes_by_kind` adds up the bytes of parameters,
+        gradients and moments on this rank:
     """)
     ranks = dist.get_world_size()
     weights = [w.requires_grad_() for w in rows_of_weights()]
@@ -156,36 +160,35 @@ def every_rank_keeps_sixteen_bytes() -> None:
                 gradient /= ranks
         optimizer.step()
     assert difference_to_one_process(weights, optimizer) < ROUNDING, \
-        "Weights and moments are those of one process."
-    held = bytes_by_kind(weights, weights, optimizer)  # @inspect held as B
+        "After two steps, weights and moments are those of one process, up to rounding."
+    held = bytes_by_kind(weights, optimizer)  # @inspect held as B
     assert held == [4 * P, 4 * P, 8 * P], \
-        "A rank keeps 4, 4 and 8 bytes for each of P parameters, gradients and moments."
+        "For each parameter, a rank keeps 4 bytes, its gradient 4, and its moments 8."
     note(r"""
-        With $P$ parameters, a rank keeps $4P$ bytes of parameters, $4P$ of gradients and $8P$ of
-        AdamW's two moments. That is $16P$ on every rank, as on a single card. Adding ranks does not
-        make room for a larger model.
+        That is `4 + 4 + 8 = 16` bytes for each parameter, on every rank, as on a single card. So
+        the answer is no: more ranks make no room for a larger model, because each keeps all of it.
 
-        And what is sent? We measure it in *units* that do not depend on the model. One unit is what
-        a rank sends in an all-gather of all parameters, $4P\,(G-1)/G$ bytes on $G$ ranks. An
-        all-reduce is a reduce-scatter and an all-gather, which send as much each. So it should send
-        two units. `traffic_units` divides the measured bytes by one unit:
+        And what is sent? We measure traffic in *units*. One unit is what a rank sends in one
+        [all-gather](#an_all_reduce_has_two_halves) of all parameters. An all-reduce is a
+        reduce-scatter and an all-gather, and in a ring both send as much. So the all-reduce of the
+        gradients should send two units. `traffic_units` divides the counted bytes by one unit:
     """)
     sent = traffic_units(wire.sent)  # @inspect sent
     assert round(sent, 1) == 2.0, \
-        "The all-reduce of the gradients sends two units, beside headers."
+        "To all-reduce the gradients, a rank sends two units."
     figure(plot_state({"data parallelism": from_all_ranks(held)}, P),
         caption=r"""
-            What each rank keeps in data parallelism: everything. Each kind is drawn in four
-            quarters, in the colours of the ranks that will own them once the state is sharded.
+            What each of four ranks keeps in data parallelism: everything. Each kind is drawn in
+            four quarters, so that one sees later which quarter a rank can do without.
         """,
         alt=r"""
             Four rows, one for each rank, with four blocks of parameters, four of gradients and four
             of moments, which are twice as wide. All blocks are filled in all rows.
         """)
     question(r"""
-        A model has `7` billion parameters and is trained with AdamW in `float32`. How many GB of
-        state do `64` ranks keep in all, in data parallelism?
-    """, answer=64 * 16 * 7, check=64 * sum(held) / P * 7, unit="GB", hint="How many bytes does a single rank keep?",
+        A model has `7` billion parameters and is trained with AdamW in `float32`. In data
+        parallelism, how many GB do `64` ranks keep in all for parameters, gradients and moments?
+    """, answer=64 * 16 * 7, check=64 * sum(held) / P * 7, unit="GB", hint="How many bytes does a single rank keep for each parameter?",
         why="Each rank keeps `16` bytes for each parameter, `112` GB, whatever the others keep. `64` ranks keep `64` times that.",
         wrong={"That is a single rank.": 112})
 
@@ -194,63 +197,64 @@ def every_rank_keeps_sixteen_bytes() -> None:
 def each_rank_updates_a_shard() -> None:
     """ZeRO's first stage shards the moments, and sends no more than before."""
     note(r"""
-        In data parallelism, all ranks have the same parameters and the same summed gradients. So
-        all compute the same update, and each keeps AdamW's moments of all parameters for it. It is
-        enough if each rank updates one part of the parameters, its *shard*. Then it needs the
-        moments of its shard only. This is the first stage of *ZeRO* [@zero]. A step ends like this:
+        In [data parallelism](#every_rank_keeps_sixteen_bytes) each rank has a copy of the model,
+        and after the all-reduce all have the same gradients. So all ranks compute the same update,
+        and each keeps AdamW's moments, two numbers for each parameter, for it. That is done once
+        too often on every rank but one. Why not let each of four ranks update a fourth of the
+        parameters, its *shard*? Then it needs only the moments of its shard. This is the first
+        stage of *ZeRO* [@zero]. After the backward pass, a step goes like this:
 
-        1. A reduce-scatter brings each rank the summed gradients of its shard.
+        1. A [reduce-scatter](#an_all_reduce_has_two_halves) leaves each rank the sum of all ranks'
+           gradients for its shard.
         2. Each rank updates its shard.
         3. An all-gather brings the updated shards to all ranks.
 
-        The reduce-scatter and the all-gather are the halves of an all-reduce. So nothing is sent
-        that data parallelism does not send.
+        The reduce-scatter and the all-gather are the two halves of an all-reduce, so a rank sends
+        no more than before.
 
-        In the code, four ranks train a model of four layers, and `weights` has one row of numbers
-        for each layer. A shard is a *view* of a quarter of a row: it shares the row's memory. So
-        when AdamW updates the shards, it changes a quarter of each row. `ring_all_gather` writes
-        the other three quarters into the row. (It and `ring_reduce_scatter` are
-        [our own ring](#ring_reduce_scatter), because the reduce-scatter of gloo, the library that
-        carries the data here, sends too much.)
+        In the code, a model of four layers has one row of numbers for each layer in `weights`. A
+        rank's shard is a quarter of each row, as a view: where AdamW changes the shard, it changes
+        the row. `ring_reduce_scatter` and `ring_all_gather` are our own
+        [ring](#a_ring_sends_less_than_twice_the_tensor), which changes tensors in place:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     weights = [w.requires_grad_() for w in rows_of_weights()]
     shards = [nn.Parameter(w.detach().chunk(ranks)[rank]) for w in weights]
-    optimizer = torch.optim.AdamW(shards)  # its steps change the weights
+    optimizer = torch.optim.AdamW(shards)
     for _ in range(2):
         for w in weights:
             w.grad = None
         loss_of([partial(layer, w) for w in weights], my_rows()).backward()
         with Wire() as wire:
-            for w, shard in zip(weights, shards):
+            for w, shard in zip(weights, shards):  # step 1
                 shard.grad = ring_reduce_scatter(gradient_of(w).chunk(ranks))
                 shard.grad /= ranks
-            optimizer.step()
-            for w in weights:
-                ring_all_gather(w.detach().chunk(ranks))  # in place
+            optimizer.step()  # step 2
+            for w in weights:  # step 3
+                ring_all_gather(w.detach().chunk(ranks))
     assert difference_to_one_process(weights, optimizer) < ROUNDING, \
-        "All weights are those of one process."
-    held = bytes_by_kind([*weights, *shards], weights, optimizer)  # @inspect held as B
+        "After two steps, all weights are those of one process, up to rounding."
+    held = bytes_by_kind([*weights, *shards], optimizer)  # @inspect held as B
     assert held == [4 * P, 4 * P, 8 * P // ranks], \
-        "A rank keeps all parameters and gradients, and a fourth of the moments."
+        "A rank keeps all parameters, all gradients, and a fourth of the moments."
     assert round(traffic_units(wire.sent), 1) == 2.0, \
-        "It sends as much as two all-gathers, as data parallelism does."
+        "A rank sends as much as in two all-gathers of all parameters."
     figure(plot_state({"stage one": from_all_ranks(held)}, P), caption=r"""
         What each rank keeps in the first stage: all parameters, all gradients, and the moments of
         its own shard.
     """,
         alt="Four rows of blocks. All parameters and gradients are filled; of the moments, one block in each row.")
-    misbelief("Sharding the optimizer costs extra traffic.", rf"""
-        It costs none. In a step of the first stage, a rank sent as much as
-        {traffic_units(wire.sent):.1f} all-gathers of all parameters. In data parallelism it sends
-        the same, for an all-reduce is a reduce-scatter and an all-gather. Only the update has moved
-        between the two.
+    misbelief("Sharding the moments costs extra traffic.", rf"""
+        It costs none. In a step of the first stage, a rank sent as much as in
+        {traffic_units(wire.sent):.1f} all-gathers of all parameters. Data parallelism sends the
+        same, because its all-reduce is a reduce-scatter and an all-gather. Only the update has
+        moved between the two.
     """)
     question(r"""
         `16` ranks train a model of `10` billion parameters with the first stage. A parameter takes
         `4` bytes, its gradient `4`, and its moments `8`. How many GB does each rank keep?
     """, answer=(8 + 8 / 16) * 10, check=(held[0] + held[1]) / P * 10 + 8 * 10 / 16, unit="GB",
-        wrong={"Parameters and gradients are not sharded here.": 10, "Without sharding.": 160},
+        wrong={"Parameters and gradients are not sharded here.": 10, "That is without sharding.": 160},
         hint="Which of the three kinds is cut into `16` shards?",
         why="Parameters and gradients take `8` bytes for each parameter on every rank. Of the moments' `8` bytes a rank keeps a sixteenth, `0.5`. `8.5 * 10` is `85` GB.")
 
@@ -260,16 +264,16 @@ def each_rank_updates_a_shard() -> None:
 def gradients_need_not_stay() -> None:
     """The second stage keeps only one shard of each gradient, as soon as its layer is done."""
     note(r"""
-        In the [first stage of ZeRO](#each_rank_updates_a_shard) each rank updates one shard of the
-        parameters. For that it needs one shard of each gradient, which a reduce-scatter brings
-        after the backward pass. But a layer's gradient is complete much earlier, as soon as the
-        backward pass has left the layer. The second stage does the reduce-scatter then, and drops
-        the rest of the gradient [@zero].
+        In the [first stage of ZeRO](#each_rank_updates_a_shard) each of four ranks updates one
+        shard, a fourth of the parameters. For that it needs only a fourth of the gradients. But
+        until the end of the backward pass it keeps all of them. Can it drop the rest earlier?
 
-        Four ranks train a model of four layers. PyTorch calls a *hook*, a function of ours, when a
-        gradient is complete. Our hook is `scatter`: it reduce-scatters the gradient, keeps this
-        rank's shard, and drops the rest. `most` is the largest number of bytes that whole gradients
-        took at one time:
+        It can, because the gradient of a layer is complete as soon as the backward pass has left
+        that layer. So the *second stage* does the reduce-scatter then: it leaves the rank the sum
+        of all ranks' gradients for its shard, and the rest of the layer's gradient is dropped
+        [@zero]. In the code, PyTorch calls our function `scatter` whenever the gradient of a layer
+        is complete. The model has four layers. `most` is the largest number of bytes that whole
+        gradients took at one time:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     weights = [w.requires_grad_() for w in rows_of_weights()]
@@ -293,14 +297,18 @@ def gradients_need_not_stay() -> None:
             for w in weights:
                 ring_all_gather(w.detach().chunk(ranks))
     assert difference_to_one_process(weights, optimizer) < ROUNDING, \
-        "All weights are those of one process."
-    held = bytes_by_kind([*weights, *shards], shards, optimizer)  # @inspect held as B
+        "After two steps, all weights are those of one process, up to rounding."
+    held = bytes_by_kind([*weights, *shards], optimizer)  # @inspect held as B
     assert held == [4 * P, 4 * P // ranks, 8 * P // ranks], \
-        "A rank keeps shards of gradients and moments, and all parameters."
+        "A rank keeps all parameters, a fourth of the gradients and a fourth of the moments."
     assert most == 4 * P // LAYERS, \
-        "The whole gradient of one layer is there at a time."
+        "At any time, the whole gradient of one layer is there at most."
     assert round(traffic_units(wire.sent), 1) == 2.0, \
-        "It sends two all-gathers of the parameters, as the first stage does."
+        "A rank sends as much as in two all-gathers of the parameters, like the first stage."
+    note(r"""
+        So the second stage saves three fourths of the gradients' memory on four ranks, and costs no
+        traffic: the same reduce-scatters happen, only earlier.
+    """)
     question(r"""
         A parameter takes `4` bytes, its gradient `4` and its moments `8`. How many bytes for each
         parameter of the model does each of `8` ranks keep in the second stage, which shards
@@ -333,62 +341,71 @@ def run_from_shard(shard: Tensor, x: Tensor) -> Tensor:
     return layer(Gather.apply(shard), x)
 
 
+def run_and_drop(shard: Tensor, x: Tensor) -> Tensor:
+    """Does the same, and keeps only `x` for the backward pass, which gathers the weights again."""
+    y: Tensor = checkpoint(run_from_shard, shard, x, use_reentrant=False)  # @unnoticed: use_reentrant= dropped: the older way keeps as little
+    return y
+
+
 @requires("linux, ranks=4")
 def weights_come_when_they_are_needed() -> None:
     """The third stage keeps one shard of everything, and fetches a layer's weights twice."""
     note(r"""
-        A layer needs its weights only while it computes. So in the third stage of ZeRO, a rank
-        keeps only one shard of everything: of weights, gradients and moments. For each layer, it
-        does this:
+        A layer needs its weights only while it computes. So a rank need not keep the weights of all
+        layers. In the *third stage* of [ZeRO](#each_rank_updates_a_shard), each of four ranks keeps
+        one shard, a fourth, of everything: of weights, of gradients and of AdamW's moments. The
+        rest comes when it is needed:
 
-        - Forward it all-gathers the layer's weights, runs the layer, and drops them.
-        - Backward it all-gathers the weights once more. A reduce-scatter leaves it the gradient of
-          its own shard.
+        - Forward, an [all-gather](#an_all_reduce_has_two_halves) collects the weights of a layer
+          from all ranks. The layer runs, and the rank drops the weights.
+        - Backward, another all-gather collects them again. A reduce-scatter then leaves each rank
+          the sum of all ranks' gradients for its shard.
 
-        Four ranks train a model of four layers. `run_from_shard` all-gathers a layer's weights and
-        runs the layer. Without more, autograd would keep these weights for the backward pass. So a
-        [checkpoint](#lecture_03.checkpointing_keeps_the_input_alone) is put around it: it keeps
-        nothing but the layer's input, and in the backward pass it runs the layer again, with
-        another all-gather. `saved` has the bytes that autograd keeps without checkpoints and with
-        them. A row of the batch has `64` numbers of `4` bytes. A rank trains on `8` of the `32`
-        rows, but as a view of the batch, so all `32` stay:
+        Four ranks train a model of four layers. `run_and_drop` does this for one layer: it gathers
+        the weights, runs the layer and keeps nothing but the layer's input. For the backward pass,
+        it [runs the layer once more](#lecture_03.checkpointing_keeps_the_input_alone):
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     shards = [nn.Parameter(w.chunk(ranks)[rank].clone())
               for w in rows_of_weights()]
     optimizer = torch.optim.AdamW(shards)
-    again = partial(checkpoint, run_from_shard, use_reentrant=False)  # @unnoticed: use_reentrant= dropped: the older way keeps as little
-    layers = [partial(again, shard) for shard in shards]
+    layers = [partial(run_and_drop, shard) for shard in shards]
     for _ in range(2):
         optimizer.zero_grad()
         with Wire() as wire:
             loss_of(layers, my_rows()).backward()
         optimizer.step()
     assert difference_to_one_process(shards, optimizer) < ROUNDING, \
-        "Each shard is that of one process."
-    held = bytes_by_kind(shards, shards, optimizer)  # @inspect held as B
+        "After two steps, each shard is that of one process, up to rounding."
+    held = bytes_by_kind(shards, optimizer)  # @inspect held as B
     assert sum(held) == 16 * P // ranks, \
-        "A rank keeps a shard of everything: 4 bytes for each parameter."
+        "Of each parameter's 4 + 4 + 8 = 16 bytes, a rank keeps a fourth on average."
+    note(r"""
+        How much is sent for that? One *unit* is what a rank sends in one all-gather of all
+        parameters. A reduce-scatter in our ring sends as much:
+    """)
     sent = traffic_units(wire.sent)  # @inspect sent
     assert round(sent, 1) == 3.0, \
-        "Two all-gathers and a reduce-scatter send three units."
+        "In a step, a rank sends three units: two all-gathers and a reduce-scatter."
+    without = [partial(run_from_shard, shard) for shard in shards]  # @hide
     saved = [saved_bytes_of(partial(loss_of, run, my_rows()), shards)
-             for run in ([partial(run_from_shard, s) for s in shards], layers)]  # @inspect saved as B
+             for run in (without, layers)]  # @hide
     assert saved[0] > 4 * P, \
-        "Without a checkpoint, autograd keeps all weights, and more."
+        "If the layers did not drop their weights, autograd would keep all of them."  # @hide
     assert saved[1] == 4 * WIDTH * (32 + 8 * LAYERS), \
-        "With it, autograd keeps 32 rows of the batch, and 8 from each of the layers."
-    figure(plot_state({"stage three": from_all_ranks(held)}, P), caption="What each rank keeps in the third stage: one shard of everything.",
+        "Autograd keeps no weights: only the 32 rows of the batch, and the 8 rows that enter each layer."  # @hide
+    figure(plot_state({"stage three": from_all_ranks(held)}, P), caption="What each rank keeps in the third stage: one shard of parameters, gradients and moments.",
         alt="Four rows of blocks. In each row one block of parameters, one of gradients and one of moments is filled.")
     note(r"""
-        So the third stage sends three units, where a unit is one all-gather of all parameters: two
-        all-gathers, and a reduce-scatter that costs as much. Data parallelism sends two, and so do
-        the stages before. In return, a rank keeps `16` bytes for each parameter of its shard, and
-        nothing for the others. So this stage can hold any model, if there are enough ranks.
+        Data parallelism and the first two stages send two units, so the third sends half as much
+        again. In return, all `16` bytes of each parameter (`4` for itself, `4` for its gradient,
+        `8` for its moments) are divided by the number of ranks. So any model fits, if there are
+        enough ranks.
     """)
     question(r"""
-        A model of `70` billion parameters is trained with AdamW in the third stage. On how many
-        ranks does each keep `17.5` GB?
+        A model of `70` billion parameters is trained in the third stage. Parameters, gradients and
+        moments take `16` bytes for each parameter, and all of it is sharded. On how many ranks does
+        each keep `17.5` GB?
     """, answer=16 * 70 / 17.5, check=next(g for g in range(1, 999) if sum(held) * ranks / P * 70 / g <= 17.5), unit="ranks",
         wrong={"That is the parameters alone.": 16}, hint="How many GB do all ranks keep together?",
         why="The state is `16 * 70 = 1120` GB in all, and `1120 / 17.5 = 64`.")
@@ -423,12 +440,15 @@ class Collectives(Watching):
 def fsdp_does_the_same() -> None:
     """PyTorch's FSDP keeps and computes the same as the third stage by hand."""
     note(r"""
-        PyTorch's name for the third stage of ZeRO is *FSDP*, fully sharded data
-        parallelism [@fsdp]: each rank keeps one shard of all parameters, gradients and moments.
-        `fully_shard` is given a layer. From then on, PyTorch all-gathers the layer's parameters
-        before the layer runs, forward and backward, and drops them afterwards. It reduce-scatters
-        the gradients. We train a model of four layers on four ranks, and count these calls by
-        `Collectives`:
+        Nobody has to shard a model by hand. PyTorch does it for any model, and calls it *FSDP*,
+        fully sharded data parallelism [@fsdp]. It is the
+        [third stage of ZeRO](#weights_come_when_they_are_needed): each rank keeps one shard, a part
+        of all parameters, gradients and moments.
+
+        One calls `fully_shard` for each layer. From then on, PyTorch collects the layer's weights
+        from all ranks before the layer runs (an *all-gather*), forward and once more backward, and
+        drops them afterwards. A *reduce-scatter* leaves each rank the summed gradients of its
+        shard. We train a model of four layers on four ranks. `Collectives` counts these exchanges:
     """)
     ranks = dist.get_world_size()
     layers = [Layer(w) for w in rows_of_weights()]
@@ -442,71 +462,73 @@ def fsdp_does_the_same() -> None:
             loss_of(layers, my_rows()).backward()
         optimizer.step()
     assert difference_to_one_process(weights, optimizer) < ROUNDING, \
-        "Each shard is that of one process."
-    held = bytes_by_kind(weights, weights, optimizer)  # @inspect held as B
+        "After two steps, each shard is that of one process, up to rounding."
+    held = bytes_by_kind(weights, optimizer)  # @inspect held as B
     assert sum(held) == 16 * P // ranks, \
-        "With FSDP a rank keeps a shard of everything: 4 bytes for each parameter."
+        "With FSDP, a rank keeps a fourth of each parameter's 4 + 4 + 8 = 16 bytes on average."
     counts = calls.counts  # @inspect counts
     assert counts["allgather_base"] == 2 * LAYERS, \
-        "FSDP does two all-gathers for each layer."
+        "For four layers, FSDP does eight all-gathers, two for each."
     assert counts["reduce_scatter_base"] == LAYERS, \
-        "It does one reduce-scatter for each layer."
-    note(r"""
-        There are three collectives for each layer: two all-gathers and a reduce-scatter. Let one
-        all-gather of all parameters be the unit of traffic. If a reduce-scatter costs as much,
-        three units are sent. But we count four, because gloo, the library that carries the data
-        here, [sends a whole all-reduce](#a_ring_sends_less_than_twice_the_tensor) in place of a
-        reduce-scatter, and that is two units:
-    """)
-    sent = traffic_units(wire.sent)  # @inspect sent
+        "It does four reduce-scatters, one for each layer."
+    sent = traffic_units(wire.sent)  # @hide
     assert round(sent, 1) == 4.0, \
-        "Two all-gathers send two units, and gloo's reduce-scatter two."
+        "In all-gathers of all parameters, a rank sends four here: two, and gloo's reduce-scatter, which sends two."  # @hide
     note(r"""
-        Where a reduce-scatter is as cheap as an all-gather, FSDP sends three units. Data
-        parallelism sends two, for its all-reduce. So FSDP sends one and a half times as much
-        [@zero].
+        So each layer takes three exchanges in a step. Each of them sends all of the layer but the
+        rank's own shard, if a reduce-scatter is as cheap as an all-gather. Data parallelism
+        all-reduces the gradients, which is as much as two such exchanges. So FSDP sends one and a
+        half times as much [@zero], and keeps only a part of the state. (The library of our
+        processors is not that cheap:
+        [its reduce-scatter sends a whole all-reduce](#a_ring_sends_less_than_twice_the_tensor).)
     """)
     question(r"""
         A layer has `1` GB of weights, in shards on `8` ranks. In a step of FSDP, each rank takes
         part in two all-gathers of the weights and in a reduce-scatter of the gradients, and each of
         these sends `7/8` of a GB. How many GB does a rank send for this layer?
     """, answer=3 * 7 / 8, check=(7 + 7 + 7) * (1 / 8), unit="GB",
-        wrong={"That is data parallelism.": 2 * 7 / 8, "That is with gloo's reduce-scatter.": 4 * 7 / 8},
+        wrong={"That is data parallelism.": 2 * 7 / 8, "That is with a reduce-scatter that costs as much as an all-reduce.": 4 * 7 / 8},
         hint="How many collectives does a layer take in a step?",
         why="Two all-gathers and a reduce-scatter send as much each: all but the rank's own eighth, `7 / 8` GB.")
 
 
 def more_ranks_keep_less_each() -> None:
     """Only what is sharded shrinks with more ranks."""
-    note(r"""
-        Each stage of ZeRO shards more. What is sharded is divided by the number of ranks, and the
-        rest is on every rank. With AdamW in `float32`, a parameter takes `4` bytes, its gradient
-        `4`, and its moments `8`. So with $P$ parameters on $G$ ranks:
+    note(rf"""
+        A model of `13` billion parameters is trained with AdamW in `float32`. For each parameter,
+        the parameter takes `4` bytes, its gradient `4`, and the two moments of AdamW `8`. Will that
+        fit on H100 cards, with {CARDS["H100 SXM"].memory / 1e9:.0f} GB each? It depends on what is
+        *sharded*: divided among the ranks, so that each keeps only one part. What is not sharded,
+        every rank keeps whole. The stages of [ZeRO](#each_rank_updates_a_shard) shard more and
+        more. With $P$ parameters on $G$ ranks:
 
-        [@tab:stages]: Bytes that each rank keeps, and all-gathers of the parameters that it sends in a step.
+        [@tab:stages]: Bytes that each rank keeps, and how many all-gathers of all parameters its traffic in a step is worth.
 
         | | keeps | sends |
         |---|---|---|
-        | data parallelism | $16P$ | $2$ |
+        | data parallelism: nothing is sharded | $16P$ | $2$ |
         | stage one: moments are sharded | $8P + 8P/G$ | $2$ |
-        | stage two: and gradients | $4P + 12P/G$ | $2$ |
-        | stage three: and parameters | $16P/G$ | $3$ |
+        | stage two: moments and gradients | $4P + 12P/G$ | $2$ |
+        | stage three: everything | $16P/G$ | $3$ |
 
-        With `13` billion parameters, which stages ever fit into the memory of an H100? `keep` gives
-        the bytes of each kind on one rank, and `grid` has them for all stages and all numbers of
-        ranks on the slider:
+        Take stage two on `8` ranks. Each keeps all parameters, `4 * 13 = 52` GB, and an eighth of
+        gradients and moments, `12 * 13 / 8 = 19.5` GB. Together that is `52 + 19.5 = 71.5` GB,
+        which fits. `keep` gives the bytes of each kind on one rank, and `grid` has them for all
+        stages and all numbers of ranks on the slider:
     """)
     sizes = {"parameters": 4, "gradients": 4, "moments": 8}
     assert sum(sizes.values()) == 16, "The state of a parameter has 16 bytes."
-    shared = {"data parallelism": {}, "stage one": {"moments"},
-              "stage two": {"moments", "gradients"}, "stage three": sizes}
+    sharded = {"data parallelism": {}, "stage one": {"moments"},
+               "stage two": {"moments", "gradients"}, "stage three": sizes}
 
     def keep(stage: str, ranks: int) -> dict[str, float]:
-        return {name: 13e9 * size / (ranks if name in shared[stage] else 1)
-                for name, size in sizes.items()}
+        return {kind: 13e9 * size / (ranks if kind in sharded[stage] else 1)
+                for kind, size in sizes.items()}
 
+    assert sum(keep("stage two", 8).values()) == 71.5e9, \
+        "In stage two on 8 ranks, each keeps 71.5 GB."
     memory = CARDS["H100 SXM"].memory  # @inspect memory as B
-    grid = explore(keep, over={"stage": [*shared], "ranks": [1, 2, 4, 8, 16, 32, 64, 128, 1024]},
+    grid = explore(keep, over={"stage": [*sharded], "ranks": [1, 2, 4, 8, 16, 32, 64, 128, 1024]},
         at={"stage": "stage one", "ranks": 8}, kind="stack", unit="B", limit=("memory of one H100", memory),
         do="Which stages ever fit on an H100? Choose a stage, then move the ranks.",
         see=r"""
@@ -515,15 +537,19 @@ def more_ranks_keep_less_each() -> None:
         """,
         caption="What each rank keeps of the state of a model of `13` billion parameters, with AdamW in `float32`.",
         alt="A bar of parameters, gradients and moments beside the memory of one card.")  # @hide
-    fits = dict.fromkeys(shared, 0)
+    fits = dict.fromkeys(sharded, 0)
     for (stage, ranks), state in grid.items():
         if not fits[stage] and sum(state.values()) <= memory:
             fits[stage] = ranks
     assert [*fits.values()] == [0, 0, 8, 4], \
-        "Among these, stage two fits from 8 ranks on, three from 4; 0: none fits."
+        "Stages two and three fit on 8 and on 4 of these numbers of ranks, the others (0) on none."
+    note(r"""
+        More ranks help only with what is sharded. In data parallelism nothing is, and in stage one
+        parameters and gradients alone take `8 * 13 = 104` GB on every rank.
+    """)
     question(r"""
-        A model of `13` billion parameters is trained in the second stage of ZeRO. How many GB does
-        a rank keep at least, however many ranks there are?
+        A model of `13` billion parameters is trained in the second stage of ZeRO, which shards
+        gradients and moments. How many GB does a rank keep at least, however many ranks there are?
     """, answer=4 * 13, check=round(grid["stage two", 1024]["parameters"] / 1e9), unit="GB", hint="Which of parameters, gradients and moments is whole on every rank in this stage?",
         why="The second stage shards gradients and moments, and every rank has all parameters: `13` billion of `4` bytes.",
         wrong={"Gradients are sharded in the second stage.": 104})
@@ -534,49 +560,39 @@ def more_ranks_keep_less_each() -> None:
 def shards_within_copies_between() -> None:
     """FSDP sends less over slow links if each rank keeps more."""
     note(r"""
-        With FSDP each rank keeps a shard of a layer's weights. It all-gathers the others before the
-        layer runs, drops them after the forward pass, and gathers them again for the backward pass.
-        If the links are slow, it can keep more and send less, in two ways:
+        Cards in one machine have fast links to each other, and slower ones to the cards of other
+        machines. [FSDP](#fsdp_does_the_same) does not care: each rank keeps one shard of all
+        weights, and so weights cross the slow links all the time. *Hybrid* sharding keeps a whole
+        copy of the weights in each machine, cut into shards inside it. Then a rank finds all
+        weights in its own machine. Only gradients cross between machines, as in data parallelism.
 
-        - *Keep the gathered weights* between the two passes, with `reshard_after_forward=False`.
-          That saves the second all-gather.
-        - *Shard within a machine only.* Cards within a machine have fast links, and machines have
-          slower ones between them. *Hybrid* sharding keeps a copy of all weights in each machine,
-          cut into shards there. Then only gradients cross between machines, as in data parallelism.
-
-        How much does each of them keep and save? Four ranks train a model of four layers with $P$
-        parameters of `4` bytes. Ranks 0 and 1 stand for one machine, and ranks 2 and 3 for another.
-        A *mesh* gives each rank two coordinates, its machine and its place there. `between` are the
-        bytes for each weight that a rank has between the two passes, and `units` is what it sends
-        in a step, in all-gathers of all parameters:
+        How much does that save, and what does it cost? Four ranks train a model of four layers.
+        Ranks 0 and 1 stand for one machine, and ranks 2 and 3 for another. With FSDP a shard is a
+        fourth of the weights, with hybrid sharding it is half. PyTorch is told so by a *mesh*, a
+        table of the ranks. `keeps` are the bytes that a rank keeps for each weight of `4` bytes,
+        and `tables` who sends how many bytes to whom:
     """)
-    line, grid = (4,), (2, 2)  # shapes of the mesh
-    ways = {"FSDP": (line, True), "kept": (line, False), "hybrid": (grid, True)}
-    rank, tables, between, units = dist.get_rank(), {}, {}, {}
-    for name, (shape, reshard) in ways.items():
-        axes = ("copy", "shard") if name == "hybrid" else ("shard",)
-        mesh = init_device_mesh("cpu", shape, mesh_dim_names=axes)
+    meshes = {"FSDP": init_device_mesh("cpu", (4,), mesh_dim_names=("shard",)),
+              "hybrid": init_device_mesh("cpu", (2, 2), mesh_dim_names=("copy", "shard"))}
+    keeps, tables = {}, {}
+    for name, mesh in meshes.items():
         layers = [Layer(w) for w in rows_of_weights()]
         for each in layers:
-            fully_shard(each, mesh=mesh, reshard_after_forward=reshard)
+            fully_shard(each, mesh=mesh, reshard_after_forward=True)
+        keeps[name] = bytes_of(each.weights for each in layers) / P
         # The first step sets up connections.
         for _ in range(2):  # @unnoticed: 2: any step but the first
             with Wire() as wire:
-                loss = loss_of(layers, my_rows())
-                between[name] = bytes_of(each.weights for each in layers) / P
-                loss.backward()
-        units[name] = traffic_units(wire.sent)
+                loss_of(layers, my_rows()).backward()
         tables[name] = from_all_ranks(wire.to)
-    assert between == {"FSDP": 1.0, "kept": 4.0, "hybrid": 2.0}, \
-        "A rank has 1 byte for each weight with FSDP, 4 if they are kept, 2 with hybrid sharding."  # @inspect between as B
-    saved = units["FSDP"] - units["kept"]  # @inspect saved
-    assert round(saved, 1) == 1.0, "Weights that are kept save one all-gather."
+    assert keeps == {"FSDP": 1.0, "hybrid": 2.0}, \
+        "For each weight a rank keeps 1 byte with FSDP, and 2 with hybrid sharding."  # @inspect keeps as B
     across = [sum(tables[name][r][s] for r in (0, 1) for s in (2, 3))
               for name in ("FSDP", "hybrid")]  # @inspect across as B
     less = across[0] / across[1]  # @inspect less as times
     assert less == 3.0, \
-        "FSDP sends 3 times as much between the machines as hybrid sharding."
-    figure(plot_traffic({name: tables[name] for name in ("FSDP", "hybrid")}), caption=r"""
+        "From one machine to the other, FSDP sends 3 times the bytes of hybrid sharding."
+    figure(plot_traffic(tables), caption=r"""
         Bytes that each rank (row) sent to each other rank (column) in a step. Ranks 0 and 1 are one
         machine, ranks 2 and 3 the other.
     """,
@@ -585,10 +601,10 @@ def shards_within_copies_between() -> None:
             sharding most goes between ranks 0 and 1 and between ranks 2 and 3.
         """)
     note(r"""
-        So memory buys traffic. Kept weights save one of two all-gathers, and every rank then has
-        all weights between the passes. Hybrid sharding saves most of what crosses between machines,
-        because only the gradients of a rank's shard cross there. In return there are as many copies
-        of the weights as machines.
+        So memory buys traffic: each rank keeps twice as many bytes, and much less crosses the slow
+        links, because there each rank sends only the gradients of its shard. (Where a
+        reduce-scatter is as cheap as an all-gather, it is `9 / 4` times the bytes instead of `3`;
+        [here it costs as much as an all-reduce](#a_ring_sends_less_than_twice_the_tensor).)
     """)
     question(r"""
         `1024` cards stand in machines of `8`. A model has `100` GB of weights. It is sharded within
