@@ -89,43 +89,47 @@ def kept_per_token(
 def a_published_formula_counts_thirty_four_bytes() -> None:
     """An older block keeps 34 bytes for each number of a token, and 5 for each pair of tokens and head."""
     note(r"""
-        How many bytes does a block of GPT-3 keep for the backward pass? Its block is older than
-        that of Llama: it has LayerNorm, a nonlinearity called GELU, and *dropout*, which sets
-        random numbers to zero and keeps a mask that says which. A paper counted what it keeps
-        [@korthikanti2022]. A token has a width of $d$ numbers, attention has $a$ heads, and a
-        sequence has $s$ tokens. In `bfloat16`, a token keeps in each layer
+        How many bytes does a block of GPT-3 keep for the backward pass, for each token? A block of
+        GPT-3 is older than that of Llama. It has LayerNorm and a nonlinearity called GELU. It also
+        has *dropout*, which sets random numbers to zero, and keeps a *mask* that says which. A
+        token has $d$ numbers, attention has $a$ heads, and a text has $s$ tokens. In `bfloat16`,
+        with `2` bytes for a number, a paper counts for each token and layer
 
         $$
         34\,d + 5\,a\,s \quad\text{bytes}
         $$
 
-        [@korthikanti2022]. Why? Go through the block and list what the backward pass needs:
+        [@korthikanti2022]. Where do `34` and `5` come from? The backward pass needs what goes into
+        each operation of the block:
 
-        - `for_each_number` lists the bytes for each of the $d$ numbers of a token. A tensor of $d$
-          numbers takes `2`, and a mask of dropout `1`. Inside the feed-forward part a token has
-          $4d$ numbers, so a tensor there takes `8`.
-        - `for_each_pair` lists those of attention, where a token makes a pair with each of $s$
-          tokens in each of $a$ heads.
+        - `for_each_number` lists these tensors, with their bytes for each of the $d$ numbers of a
+          token. A tensor of $d$ numbers takes `2`, a mask of $d$ numbers `1`. Inside the
+          feed-forward part a token has $4d$ numbers, so a tensor there takes `8`.
+        - `for_each_pair` lists those of attention. There a token makes a pair with each of $s$
+          tokens, in each of $a$ heads. A pair has a softmax weight, a number in the mask of
+          dropout, and the weight that dropout lets through.
     """)
     for_each_number = {
         "inputs of the norms": 2 + 2, "input of queries, keys, values": 2,
         "queries, keys, values": 2 + 2 + 2, "input of out": 2, "two masks": 1 + 1,
         "input of up": 2, "input of GELU": 8, "input of down": 8,
     }
-    for_each_pair = {"softmax": 2, "mask": 1, "what the mask left": 2}
+    for_each_pair = {"weight": 2, "mask": 1, "weight after dropout": 2}
     assert sum(for_each_number.values()) == 34, \
         "A token keeps 34 bytes for each number of its width."
     assert sum(for_each_pair.values()) == 5, \
         "A token keeps 5 bytes for each head and each token that it is paired with."
-    note("Is the list complete? `PaperBlock` builds that block. `kept_per_token` runs it, and adds up the bytes that autograd keeps for each token. Each of the three cases below is a width $d$, heads $a$, a number of sequences, and $s$ tokens in each:")
-    sizes = (64, 4, 2, 32), (64, 8, 2, 32), (96, 4, 3, 48)  # @inspect sizes  # @unnoticed: 2, 3: bytes per token are the same in any batch
-    by_formula = [34 * d + 5 * a * s for d, a, _, s in sizes]  # @inspect by_formula as B
-    assert by_formula == [2816, 3456, 4224], \
-        "The formula gives 2816, 3456 and 4224 bytes for a token."  # @hide
-    kept = [kept_per_token(PaperBlock(d, a), d, b, s) for d, a, b, s in sizes]  # @inspect kept as B
-    over = [k - f for k, f in zip(kept, by_formula)]
-    assert over == [8.0] * 3, \
-        "In each case, autograd keeps 8 bytes more for a token than the formula says."
+    note("Are the lists complete? `PaperBlock` builds a small block of this kind, with $d = 64$ and $a = 4$. It reads `2` texts of $s = 32$ tokens. `kept_per_token` adds up the bytes that autograd keeps for each token:")
+    d, a, s = 64, 4, 32
+    by_formula = 34 * d + 5 * a * s  # @inspect by_formula as B
+    kept = kept_per_token(PaperBlock(d, a), d, 2, s)  # @inspect kept as B  # @unnoticed: 2: bytes per token are the same in any batch
+    over = kept - by_formula  # @inspect over as B
+    assert over == 8.0, \
+        "For a token, autograd keeps 8 bytes more than the formula says."
+    others = (64, 8, 2, 32), (96, 4, 3, 48)  # d, a, texts and s  # @hide  # @unnoticed: 2, 3: bytes per token are the same in any batch
+    more = [kept_per_token(PaperBlock(d, a), d, b, s) for d, a, b, s in others]  # @hide
+    assert more == [34 * 64 + 5 * 8 * 32 + 8, 34 * 96 + 5 * 4 * 48 + 8], \
+        "For two other sizes, autograd keeps 8 bytes more than the formula says, too."  # @hide
     x = torch.empty(2, 32, 64, dtype=torch.bfloat16, device="meta")  # @hide
     _, mean, deviation = torch.native_layer_norm(x, [64], None, None, 1e-5)  # @hide
     on_card = 2 * (mean.nbytes + deviation.nbytes) / (2 * 32)  # @hide
@@ -136,13 +140,13 @@ def a_published_formula_counts_thirty_four_bytes() -> None:
     assert round(share, 2) == 0.70, \
         "In GPT-3, 70 % of the bytes are those of pairs, 5 a s."
     note(rf"""
-        The list is complete but for {over[0]:.0f} bytes: each of the two norms also keeps a mean
-        and a deviation for each token, which the paper leaves out.
+        The lists are complete but for {over:.0f} bytes: each of the two norms also keeps a mean and
+        a deviation for each token, which the paper leaves out.
 
-        GPT-3 has $d = 12288$, $a = 96$ and $s = 2048$ [@gpt3]. So a token keeps `34 * 12288` bytes
-        in each layer for its own numbers, {34 * d / 1e3:.0f} kB, and `5 * 96 * 2048` bytes for
-        pairs, {5 * a * s / 1e3:.0f} kB. Pairs take {share:.0%}, because there are so many tokens
-        and heads.
+        GPT-3 has $d = 12288$, $a = 96$ and $s = 2048$ [@gpt3]. So in each layer a token keeps
+        `34 * 12288` bytes, {34 * d / 1e3:.0f} kB, for its own numbers, and `5 * 96 * 2048` bytes,
+        {5 * a * s / 1e3:.0f} kB, for its pairs. The pairs take {share:.0%}, because in each of `96`
+        heads a token makes a pair with all `2048` tokens.
     """)
     question("GPT-3 has width `12288` and `96` heads. From how many tokens in a sequence on is the second term, $5as$ bytes for a token, larger than the first, $34d$?",
              answer=next(s for s in range(1, 9999) if 5 * a * s > 34 * d), check=34 * 12288 // (5 * 96) + 1, unit="tokens",
@@ -310,42 +314,42 @@ def with_lean_norms(block: Block) -> Block:
 def a_norm_in_pieces_keeps_float32_copies() -> None:
     """A norm that runs in pieces keeps two `float32` copies of its input."""
     note(r"""
-        RMSNorm divides the numbers of a token by their root mean square. That is little work. Can
-        it keep much for the backward pass all the same? That depends on how it runs. Its input is
-        in `bfloat16`, `2` bytes a number, but the norm computes in `float32`, because its sum would
-        lose digits otherwise.
+        How much memory does a norm take in training? RMSNorm divides the numbers of a token by
+        their root mean square. Its input is in `bfloat16`, `2` bytes a number. But it computes in
+        `float32`, `4` bytes a number, because the sum of squares would lose digits otherwise. What
+        it keeps for the backward pass depends on how it runs:
 
-        - As *one kernel*, as on a GPU: it keeps its input, and one `float32` for each token. It
-          computes the rest again in the backward pass.
-        - *In pieces*, as on a CPU: PyTorch runs one operation after the other, to convert, square,
-          divide, and convert back. Autograd keeps what passes between them: two copies of the input
-          in `float32`.
+        - *As one kernel*, a single program, as on a GPU. It keeps its input, and one `float32` for
+          each token. In the backward pass it computes the rest again.
+        - *In pieces*, as on a CPU. PyTorch runs one operation after the other: convert, square,
+          divide, convert back. Autograd keeps what passes between them: two copies of the input in
+          `float32`.
 
-        `RMSNorm` runs in pieces. `Lean` is a norm that keeps only what the kernel keeps. First
-        check that both compute the same, for `4` texts of `8` tokens of `64` numbers:
+        In the code, `RMSNorm` runs in pieces, and `Lean` is a norm that keeps only what the kernel
+        keeps. Both compute the same, here for `4` texts of `8` tokens of `64` numbers:
     """)
     x = torch.randn(4, 8, 64, dtype=torch.float64, requires_grad=True)  # @unnoticed: 4, 8: any tokens
     pieces, lean = RMSNorm(64).double(), Lean(64).double()
     assert torch.allclose(lean(x), pieces(x)), \
         "Both norms give the same result."
 
-    def gradients(norm: RMSNorm) -> Tensor:
+    def gradients(norm: RMSNorm) -> Tensor:  # @hide
         both = torch.autograd.grad(norm(x).sin().sum(), [x, norm.gain])
         return torch.cat([g.flatten() for g in both])
 
-    in_parts = gradients(pieces)
+    in_parts = gradients(pieces)  # @hide
     assert torch.allclose(gradients(lean), in_parts), \
-        "Both norms give the same gradients."
-    note("Now the bytes that both keep for each number of a token. `kept_per_token` measures a token of `64` numbers; the `4` bytes of the `float32` for the token are taken off:")
-    kept = [kept_per_token(n, 64, 2, 16) for n in (RMSNorm(64), Lean(64))]
-    in_pieces = (kept[0] - 4) / 64  # @measure in_pieces as B
-    in_one = (kept[1] - 4) / 64  # @inspect in_one as B
+        "Both norms give the same gradients."  # @hide
+    note("`kept_per_token` adds up the bytes that each norm keeps for a token of `64` numbers. Take off the `4` bytes of the one `float32`, and divide by `64`. What is left are the bytes for each number:")
+    in_pieces = (kept_per_token(RMSNorm(64), 64, 2, 16) - 4) / 64  # @measure in_pieces as B
+    in_one = (kept_per_token(Lean(64), 64, 2, 16) - 4) / 64  # @inspect in_one as B
     assert in_one == 2.0, "As one kernel, a norm keeps 2 bytes for each number."
     assert in_pieces >= in_one, "In pieces, it keeps no less."
     note(r"""
-        How much is that in a block of Llama-3-8B? It is `4096` wide and has two norms.
-        `activation_bytes` gives the bytes that the whole block keeps for a token, if each norm
-        keeps `2` or `8` bytes for each number:
+        In pieces it is `8` bytes for each number where PyTorch keeps both copies. How much is that
+        in a whole block? A block of Llama-3-8B is `4096` wide and has two norms. `activation_bytes`
+        gives the bytes that the block keeps for a token, first with `8` bytes for each number of a
+        norm, then with `2`:
     """)
     config = LLAMA_3_8B
     with_pieces = activation_bytes(config, 8192, norm=8)
@@ -357,8 +361,8 @@ def a_norm_in_pieces_keeps_float32_copies() -> None:
     assert round(norms / attention, 2) == 5.28, \
         "In pieces, the two norms keep 5.28 times what fused attention keeps."  # @hide
     note(rf"""
-        So in pieces the whole block keeps {more:.0%} more. The cause is that two copies in
-        `float32` take `8` bytes for each number, where the kernel keeps `2`.
+        So with norms in pieces the whole block keeps {more:.0%} more, because two copies in
+        `float32` take `8` bytes for each number, where a kernel keeps the input alone, `2` bytes.
     """)
     other = replace(config, width=2048)  # @hide
     question(r"""
@@ -375,17 +379,18 @@ def a_norm_in_pieces_keeps_float32_copies() -> None:
 def written_attention_keeps_a_weight_per_pair() -> None:
     """Written-out attention keeps a weight for every pair of tokens; fused attention keeps none."""
     note(r"""
-        In attention, each token has a *softmax weight* for each token of the text, in every head:
-        how much it takes from that token. The backward pass needs these weights. Must they be kept?
+        In attention, each token has a *softmax weight* for each token of the text, in every head.
+        The weight says how much the token takes from that other token. The backward pass needs all
+        these weights. Must they be kept?
 
-        - *Written-out* attention, which runs as separate operations, keeps them.
-        - *Fused* attention, which runs as a single kernel, keeps only one `float32`, `4` bytes, for
-          each head and token. From this it computes the weights again in the backward pass
-          [@dao2022].
+        - *Written-out* attention runs as separate operations, and keeps them: `2` bytes each in
+          `bfloat16`.
+        - *Fused* attention runs as a single program, a kernel. It keeps only one `float32`, `4`
+          bytes, for each head and token. From this it computes the weights again in the backward
+          pass [@dao2022].
 
-        A small block with `8` heads reads texts of `16` to `128` tokens, and `kept_per_token` adds
-        up the bytes that autograd keeps for each token, in the whole block. `weights` is what
-        written-out attention keeps in place of the `float32`s of fused attention:
+        Measure it with a small block of `8` heads that reads texts of `16` to `128` tokens. `fused`
+        and `written` are the bytes that the whole block keeps for each token:
     """)
     lengths = [16, 32, 64, 128]
 
@@ -397,12 +402,11 @@ def written_attention_keeps_a_weight_per_pair() -> None:
     written = [kept(n, "written") for n in lengths]  # @inspect written as B
     assert max(fused) == min(fused), \
         "Fused, a token keeps as many bytes in a long text as in a short one."
-    more = [w - f for w, f in zip(written, fused)]  # @hide
+    more = [w - f for w, f in zip(written, fused)]  # @inspect more as B
     assert more == [224, 480, 992, 2016], \
         "Written out, a token keeps 224, 480, 992 and 2016 bytes more."  # @hide
-    weights = [w - (f - 4 * 8) for w, f in zip(written, fused)]  # @inspect weights as B
-    assert weights == [2 * 8 * n for n in lengths], \
-        "Written out, a token also keeps 2 bytes for each of 8 heads and each token of the text."
+    assert more == [2 * 8 * n - 4 * 8 for n in lengths], \
+        "Written out, each of 8 heads keeps 2 bytes for each of n tokens, instead of 4 bytes."
     tokens, heads = 8192, LLAMA_3_8B.heads  # @hide
     token = activation_bytes(LLAMA_3_8B, tokens)  # @hide
     layer = tokens * token  # @hide
@@ -412,8 +416,9 @@ def written_attention_keeps_a_weight_per_pair() -> None:
     assert LLAMA_3_8B.context == tokens, \
         "Llama-3-8B reads 8192 tokens."  # @hide
     note(rf"""
-        So with written-out attention, twice the text means twice the weights that *each* token
-        keeps. With fused attention a token keeps the same in any text.
+        So with written-out attention, *each* token keeps twice as many weights in a text that is
+        twice as long, because it has a weight for each of its tokens. With fused attention a token
+        keeps the same in any text.
 
         Llama-3-8B has `32` heads and reads texts of `8192` tokens [@llama3]. Fused, a token keeps
         {token / 1e3:.0f} kB in a layer. Written out, it keeps `2 * 32 * 8192` bytes more,
@@ -681,64 +686,59 @@ def peak_and_forwards(  # @stepover
 def memory_can_grow_with_the_root_of_the_depth() -> None:
     """What layers keep can grow with their number, with its root, or not at all."""
     note(r"""
-        A deep model has many layers, and each needs its input for the backward pass. How little
-        memory can that take? Take `64` equal layers in a row. There are three ways:
+        A deep model has many layers, and the backward pass needs the input of each. How little
+        memory can that take? Take `64` equal layers, one after the other. There are three ways:
 
-        - *Keep every input*: `64` tensors. Each layer runs once.
-        - *Keep the inputs of segments.* Cut the row into `8` segments of `8` layers, and keep the
-          input of each segment, `8` tensors. In the backward pass one segment at a time runs again,
-          and keeps the inputs of its other `7` layers meanwhile [@chen2016]. Together that is
-          `8 + 7` tensors, and each layer runs about twice. With $L$ layers it is about $2\sqrt{L}$.
-        - *Keep the first input alone.* For each layer, everything before it runs again. Memory does
-          not grow with $L$, but there are about $L^2/2$ runs of a layer.
+        - *Keep every input.* These are `64` tensors, and each layer runs once.
+        - *Keep the input of each segment* [@chen2016]. Cut the layers into `8` segments of `8`, and
+          keep the `8` inputs of the segments. In the backward pass one segment at a time runs
+          again, and keeps the inputs of its other layers meanwhile. These are `8 + 7` tensors, and
+          nearly every layer runs twice.
+        - *Keep the first input alone.* For each layer, all layers before it run again. One tensor
+          is kept, and for $L$ layers there are about $L^2/2$ runs of a layer.
 
-        `kept_all`, `kept_in_segments` and `KeptNone` are the three ways. A layer here is the sine
-        of its input. First check that all three compute the same, with `16` layers:
+        In the code `kept_all`, `kept_in_segments` and `KeptNone` are the three ways. A layer is the
+        sine of its input. `peak_and_forwards` runs a forward and a backward pass, and counts the
+        most tensors that are in memory at once, and how often a layer runs:
     """)
-    x = torch.randn(1000).double().requires_grad_()  # @unnoticed: 1000, .double(): any tensor
-    rows = kept_all, kept_in_segments, KeptNone.apply
-    sums = [row(16, x).sum() for row in rows]
-    first, *others = [torch.autograd.grad(total, x)[0] for total in sums]
-    assert all(torch.allclose(g, first) for g in others), \
-        "All three ways give the same gradient."
-    note("Measure all three for `4`, `16` and `64` layers. `peak_and_forwards` counts the most tensors that are in memory at once, and how often a layer runs:")
-    depths = [4, 16, 64]
-    every, segments, none = (
-        [peak_and_forwards(row, n) for n in depths] for row in rows)
-    named = {"every": every, "segments": segments, "none": none}
-    peaks = {name: [round(p) for p, _ in row] for name, row in named.items()}  # @inspect peaks
-    assert peaks == {"every": [5, 17, 65], "segments": [4, 8, 16], "none": [3, 3, 3]}, \
-        "So many tensors are alive at once."  # @hide
-    assert 3.7 < peaks["every"][2] / peaks["every"][1] < 3.9, \
-        "Every input kept: from 16 to 64 layers, the memory grows to about four times."
-    assert peaks["segments"][2] == 2 * peaks["segments"][1], \
-        "In segments: from 16 to 64 layers, the memory doubles."
-    assert set(peaks["none"]) == {3}, \
-        "One input kept: the memory does not grow."
-    runs = [row[2][1] for row in (every, segments, none)]  # @inspect runs
-    assert runs[0] == 64, "Every input kept: each of 64 layers runs once."
+    ways = kept_all, kept_in_segments, KeptNone.apply
+    measured = [peak_and_forwards(way, 64) for way in ways]
+    tensors = [round(most) for most, _ in measured]  # @inspect tensors
+    runs = [count for _, count in measured]  # @inspect runs
+    assert tensors == [65, 16, 3], \
+        "The three ways have at most 65, 16 and 3 tensors in memory."
+    assert runs[0] == 64, "With every input kept, each of 64 layers runs once."
     assert runs[1] == 2 * 64 - 8, \
-        "In segments: all but the last layer of each of 8 segments run twice."
+        "In segments, all layers run twice but the last one of each of 8 segments."
     assert runs[2] == 64 + 64 * 63 // 2, \
-        "One input kept: for each of 64 layers, all layers before it run again."
+        "With the first input alone, for each of 64 layers all layers before it run again."
+    x = torch.randn(1000).double().requires_grad_()  # @hide  # @unnoticed: 1000, .double(): any tensor
+    sums = [way(16, x).sum() for way in ways]  # @hide
+    first, *others = [torch.autograd.grad(total, x)[0] for total in sums]  # @hide
+    assert all(torch.allclose(g, first) for g in others), \
+        "All three ways give the same gradient."  # @hide
+    fewer = [[round(peak_and_forwards(way, n)[0]) for n in (4, 16)] for way in ways]  # @hide
+    assert fewer == [[5, 17], [4, 8], [3, 3]], \
+        "Of 4 and of 16 layers, the three ways have 5 and 17, 4 and 8, and 3 and 3 tensors in memory."  # @hide
     note(rf"""
         | `64` layers | tensors in memory | runs of a layer |
         |---|---|---|
-        | every input | {peaks["every"][2]} | {runs[0]} |
-        | inputs of segments | {peaks["segments"][2]} | {runs[1]} |
-        | first input alone | {peaks["none"][2]} | {runs[2]:,} |
+        | every input | {tensors[0]} | {runs[0]} |
+        | input of each segment | {tensors[1]} | {runs[1]} |
+        | first input alone | {tensors[2]} | {runs[2]:,} |
 
-        The tensors in memory are the inputs, but for the first, which is there before the row runs,
-        and `2` or `3` results that are being computed: `63 + 2`, `7 + 7 + 2` and `0 + 3`. The last
-        layer of a segment runs only once, because no layer of the segment takes its result.
+        (The first input is there before the layers run, so it is not among these tensors. Besides
+        there are `2` or `3` results that are being computed: `63 + 2`, `7 + 7 + 2` and `0 + 3`.)
 
-        So segments save most of the memory for one more run. The root is the best size, because
-        fewer segments are longer, and more segments have more inputs to keep.
+        So segments save three quarters of the memory for less than one run more of each layer. As
+        many segments as a segment has layers is the best choice: with fewer segments each is
+        longer, and with more there are more inputs to keep. With $L$ layers about $2\sqrt{{L}}$
+        inputs are then kept.
     """)
     question(r"""
-        A row of `100` layers is cut into `10` segments of `10` layers. In the backward pass it
-        keeps the input of each segment, and of each further layer of the segment that runs again.
-        How many inputs is that at most?
+        `100` layers are cut into `10` segments of `10` layers. Kept are the input of each segment
+        and, in the backward pass, those of the other layers of the segment that runs again. How
+        many inputs is that at most?
     """, answer=10 + 9, check=2 * math.isqrt(100) - 1, unit="inputs", within=0.01, wrong={
             "The first layer's input is that of the segment: it is kept once.": 10 + 10,
         },
@@ -749,16 +749,16 @@ def memory_can_grow_with_the_root_of_the_depth() -> None:
 def recomputing_attention_alone_is_nearly_free() -> None:
     """Recomputing attention's weights alone gives back most of the bytes for few of the FLOPs."""
     note(r"""
-        Which of the tensors that a block keeps for the backward pass are the cheapest to compute
-        again? The softmax weights of attention. In a long text they take the most bytes, because
-        there is one for each head and each pair of tokens. And few FLOPs make them: a single
-        product, of queries and keys. So keep queries, keys and values, and compute only the weights
-        again [@korthikanti2022]. This is *selective recomputation*.
+        A block keeps many tensors for the backward pass. Which of them are cheapest to throw away
+        and compute again? The softmax weights of attention. They take many bytes, because each head
+        has one for each pair of tokens. And they take few FLOPs: a single product, queries by keys,
+        makes them. So a block can keep queries, keys and values, and compute the weights again when
+        the backward pass needs them. This is *selective recomputation* [@korthikanti2022].
 
-        Here a small block with `8` heads, `64` wide, reads `128` tokens. `attend` is the step of
-        its attention that turns queries, keys and values into a result. `checkpoint` makes this
-        step keep only these three. `kept_per_token` adds up the bytes that autograd keeps for a
-        token in the whole block, and `flops` counts a forward and a backward pass:
+        Try it on a small block, `64` wide with `8` heads, that reads `128` tokens. `attend` is the
+        step of its attention that turns queries, keys and values into a result. PyTorch's
+        `checkpoint` makes this step keep only what goes into it. `kept_per_token` adds up the bytes
+        that the whole block keeps for a token, and `flops` counts a forward and a backward pass:
     """)
     block = with_lean_norms(Block(SMALL, "written"))
     turn = turns(SMALL.head, 128).bfloat16()
@@ -803,26 +803,27 @@ def recomputing_attention_alone_is_nearly_free() -> None:
     assert forward == s * (24 * d**2 + 4 * s * d), \
         "A forward pass of GPT-3's layer takes 24 d**2 + 4 s d FLOPs for a token."  # @hide
     note(rf"""
-        In this small block, the bytes for a token fall from {kept_before:,.0f} to
-        {kept_after:,.0f}, by half, and the FLOPs rise by only {share:.1%}.
+        The bytes for a token fall from {kept_before:,.0f} to {kept_after:,.0f}, because the
+        `2 * 8 * 128` bytes of its weights are gone. The FLOPs rise by only {share:.1%}, because of
+        all products only queries by keys runs once more.
 
-        How much would it be in GPT-3? There the softmax weights are the larger part of all that a
-        layer keeps. Its width is $d = 12288$, and it reads $s = 2048$ tokens. In a forward pass, a
-        token takes $24d^2$ FLOPs in the matrices of a layer, and $4sd$ in attention's two products,
-        scores and weighted sums. A training step takes `3` times that. Even if not only the scores
-        but both products run once more, a step takes only this share more:
+        In a large model the price is even lower. GPT-3 has width $d = 12288$ and reads $s = 2048$
+        tokens. In a forward pass, a token takes $24d^2$ FLOPs in the matrices of a layer, and $4sd$
+        in attention's two products, queries by keys and weights by values. A training step takes
+        `3` times that. If both products run once more, a step takes this share more:
 
         $$
         \frac{{4sd}}{{3\,(24d^2 + 4sd)}}
         = \frac{{4 \cdot 2048}}{{3\,(24 \cdot 12288 + 4 \cdot 2048)}}
         $$
 
-        That is {of_step:.1%}: the matrices take nearly all of the FLOPs, because $24d$ is much
-        larger than $4s$.
+        That is {of_step:.1%}. It is so little because $24d$ is much larger than $4s$: the matrices
+        take nearly all of the FLOPs.
     """)
     question(r"""
         GPT-3 has width $d = 12288$. Let it read texts of $s = 8192$ tokens, `4` times as long. By
-        what share do the FLOPs of a step grow if scores and weighted sums run once more?
+        what share do the FLOPs of a step grow if both products of attention run once more, in
+        percent?
     """, answer=4 * 8192 / (3 * (24 * 12288 + 4 * 8192)),
         check=16 * again / (3 * (4 * (forward - again) + 16 * again)), unit="%", within=0.05, wrong={
             "That is the share of a forward pass.": 4 * 8192 / (24 * 12288 + 4 * 8192),
@@ -835,13 +836,15 @@ def recomputing_attention_alone_is_nearly_free() -> None:
 def logits_weigh_as_much_as_layers() -> None:
     """The loss over a large vocabulary keeps as much memory as several layers."""
     note(r"""
-        After the last block of a model, the *head* turns each token of a text into *logits*: a
-        score for each token of the vocabulary, the tokens that the model knows. In training, the
-        loss takes the softmax of the scores in `float32`, and keeps it for the backward pass. How
-        many bytes does that take?
+        How much memory does the loss of a language model take? After the last block, the model
+        gives each token of a text a score for each token of its vocabulary; these scores are the
+        *logits*. In training, the loss takes their softmax in `float32`, `4` bytes a number, and
+        keeps it for the backward pass. So a token of the text should keep `4` bytes for each token
+        of the vocabulary.
 
-        Run a small model once with a vocabulary of `100` tokens and once with `1100`. `kept` builds
-        the model, and adds up the bytes that autograd keeps for each token of the text:
+        Test this on a small model, once with a vocabulary of `100` tokens and once with `1100`. All
+        else is the same in both. `kept` builds the model, and adds up the bytes that autograd keeps
+        for each token of the text:
     """)
 
     def kept(vocabulary: int) -> float:
@@ -856,28 +859,30 @@ def logits_weigh_as_much_as_layers() -> None:
         return saved_bytes_of(loss, [*model.parameters()]) / tokens.numel()
 
     small, large = kept(100), kept(1100)  # @inspect round(small) as B, round(large) as B
-    per_word = (large - small) / 1000  # @inspect per_word as B
-    assert per_word == 4.0, \
+    per_score = (large - small) / 1000  # @inspect per_score as B
+    assert per_score == 4.0, \
         "Each token of the text keeps 4 bytes for each token of the vocabulary."
     note(r"""
-        The vocabulary of Llama-3-8B has `128256` tokens. Compare what its loss keeps for a token
-        with what a layer keeps, which `activation_bytes` gives:
+        Is that much? The vocabulary of Llama-3-8B has `128256` tokens. Compare what its loss keeps
+        for a token with what one layer keeps for a token, which `activation_bytes` gives:
     """)
-    words, layer = 128256, activation_bytes(LLAMA_3_8B, 8192)
-    assert words == LLAMA_3_8B.vocabulary, \
+    vocabulary, layer = 128256, activation_bytes(LLAMA_3_8B, 8192)  # @inspect layer as B
+    assert vocabulary == LLAMA_3_8B.vocabulary, \
         "This is the vocabulary of Llama-3-8B."  # @hide
-    layers = per_word * words / layer  # @inspect round(layers, 1) as layers
+    loss = 4 * vocabulary  # @inspect loss as B
+    layers = loss / layer  # @inspect round(layers, 1) as layers
     assert 3 < layers < 3.1, \
         "In Llama-3-8B, the loss keeps as much as three layers."
-    held = 8192 * words * per_word
+    held = 8192 * loss
     blocks = 8192 * 32 * layer  # @hide
     assert 0.09 < held / blocks < 0.1, \
         "In Llama-3-8B, the loss keeps nearly a tenth of what all blocks keep."  # @hide
     note(rf"""
-        So the loss keeps as much as {layers:.0f} layers, because the vocabulary is so much larger
-        than the width of a token, `4096`. For a text of `8192` tokens, `8192 * 128256 * 4` bytes
-        are {held / 1e9:.1f} GB. Training code can save this memory: it cuts the text into pieces
-        before the head, and computes loss and gradient for one piece after the other.
+        So the loss of Llama-3-8B keeps as much as {layers:.0f} of its layers, because a token has
+        `128256` scores and only `4096` numbers of its own. For a text of `8192` tokens,
+        `8192 * 128256 * 4` bytes are {held / 1e9:.1f} GB. A training program can save this memory:
+        it cuts the text into pieces after the last block, and computes scores, loss and gradients
+        for one piece after the other.
     """)
     question(r"""
         Llama-2 has a vocabulary of `32000` tokens. How many GB does the softmax for a text of

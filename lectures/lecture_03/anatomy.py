@@ -148,8 +148,8 @@ def rmsnorm_forgets_the_scale() -> None:
     """RMSNorm removes the scale of a token's numbers."""
     note(r"""
         Why does a Transformer have norms? A token is a row of numbers that runs through all blocks
-        of the model, the *residual stream*. Each block adds its results to the row, so its numbers
-        grow from block to block. A *norm* brings them back to one scale before a matrix sees them.
+        of the model. Each block adds its results to the row, so the numbers grow from block to
+        block. A *norm* brings them back to one scale before a matrix sees them.
 
         RMSNorm divides each number of a token by the *root mean square* of them all: square the
         numbers, take the mean of the squares, and the root of the mean. Then it multiplies each
@@ -157,8 +157,9 @@ def rmsnorm_forgets_the_scale() -> None:
         The squares $1$ and $49$ have the mean $25$, whose root is $5$. With gains of one, the norm
         returns `1/5` and `7/5`.
 
-        The code below does this for random tokens of `64` numbers. A new norm has gains of one.
-        (`eps` is a tiny number that prevents a division by zero; here it is left out.)
+        The code below compares PyTorch's norm with this rule, for random tokens of `64` numbers. A
+        new norm has gains of one. (`eps` is a tiny number that prevents a division by zero. Here it
+        is left out.)
     """)
     norm = RMSNorm(64, eps=0).double()  # @unnoticed: .double(): any format
     x: Float[Tensor, "b t d"] = torch.randn(2, 5, 64).double()
@@ -171,10 +172,10 @@ def rmsnorm_forgets_the_scale() -> None:
     assert torch.allclose(lengths, eight), \
         "The squares of 64 numbers with mean square 1 add up to 64: each token has length 8."  # @hide
     note(r"""
-        What happens if the numbers are multiplied by $100$? From $100$ and $700$ the norm takes the
-        root mean square $500$, and returns $100/500$ and $700/500$: the same `1/5` and `7/5` as
-        before. The factor is in the number and in the root mean square, so it cancels. That holds
-        for any gains. `learned` is a norm with other gains:
+        What happens if the token of `1` and `7` is multiplied by $100$? The root mean square of
+        $100$ and $700$ is $500$, so the norm returns $100/500$ and $700/500$: the same `1/5` and
+        `7/5` as before. The factor is in the number and in the root mean square, so it cancels.
+        That holds for any gains. Test it with `learned`, a norm with random gains:
     """)
     learned = RMSNorm(64, eps=0).double()
     nn.init.uniform_(learned.gain, 0.5, 1.5)  # @unnoticed: 0.5, 1.5: any gains that differ
@@ -245,13 +246,14 @@ def rotary_embedding_tells_distances() -> None:
         The first pair, $i = 0$, turns by $t$ radians. Each further pair turns more slowly.
 
         Why does the score then depend on the distance alone? The product of two arrows depends on
-        the angle between them. Say the query is at position `5` and the key at position `2`. In the
-        first pair, the query is turned by `5` radians and the key by `2`, so the angle between them
-        changes by `5 - 2 = 3`. At positions `35` and `32` it changes by `35 - 32`, which is `3`
-        again.
+        their lengths and on the angle between them. Say the query is at position `5` and the key at
+        position `2`. In the first pair, the query is turned by `5` radians and the key by `2`, so
+        the angle between them changes by `5 - 2 = 3`. At positions `35` and `32` it changes by
+        `35 - 32`, which is `3` again.
 
         Try it with a random query and a random key of $c = 16$ numbers. `turns` computes the
-        cosines and sines of all angles, `rotate` turns the pairs, and `score` adds up the products:
+        cosines and sines of all angles for `40` positions; `turn[:, [p]]` are those of position
+        `p`. `rotate` turns the pairs of a row by them, and `score` adds up the products:
     """)
     turn = turns(16, tokens=40).double()  # @unnoticed: 40: as many as are asked for
     q, k = torch.randn(2, 1, 1, 1, 16).double()  # @unnoticed: 1, 16, .double(): any rows
@@ -289,12 +291,12 @@ def rotary_embedding_tells_distances() -> None:
     assert math.isclose(slow, least, rel_tol=1e-5), \
         "The slowest of 64 pairs turns by 10000 to the power -126/128, in radians."  # @hide
     note(rf"""
-        So the score tells how far apart tokens are, and not where in the text they stand, because
-        both angles grow by the same amount.
+        So the score depends on how far apart the tokens are, and not on where in the text they
+        stand: if both move on by `30` places, both angles grow by the same amount.
 
-        Why do the pairs turn at different speeds? An arrow looks the same after a full turn, so a
-        quick pair alone would take some far tokens for near ones. In a head of `128` numbers the
-        slowest pair takes {2 * math.pi / slow:,.0f} tokens for a full turn.
+        Why do the pairs turn at different speeds? An arrow is back where it was after a full turn,
+        so a quick pair alone would take some far tokens for near ones. In a head of `128` numbers
+        the slowest pair takes {2 * math.pi / slow:,.0f} tokens for a full turn.
     """)
     question(r"""
         A query at position `12` and a key at position `5` have some score. Now the same query
@@ -309,58 +311,56 @@ def rotary_embedding_tells_distances() -> None:
 def a_mask_alone_hints_at_the_order() -> None:
     """Without positions, one layer cannot tell the order of tokens; two can, through the causal mask."""
     note(r"""
-        Suppose that a Transformer is told nothing about positions. Can it still tell in which order
-        the tokens of a text stand? Put the first `5` of `8` tokens in another order, and look at
-        what comes out for the last token.
+        Suppose that a Transformer is not told at which positions the tokens of a text stand. Can it
+        still tell their order? Take a text of `8` tokens, put the first `5` in another order, and
+        look at the row of numbers that comes out for the last token.
 
-        - One layer: in attention, the last token takes a weighted sum of all tokens, and a sum is
-          the same in any order. So the last token comes out the same.
-        - Two layers: the *causal mask* lets each token see itself and the tokens before it, and no
-          later one. In the usual order token `0` sees only itself. In the order `4 2 0 1 3` token
-          `0` sees tokens `4` and `2`, too. So the first layer gives another sum for token `0`. The
-          second layer adds up these sums, and the last token comes out different.
+        - *After one layer it is the same.* In attention, the last token takes a weighted sum over
+          all tokens. The weights depend on the tokens and not on their places, and a sum is the
+          same in any order.
+        - *After two layers it is another.* The *causal mask* lets each token see itself and the
+          tokens before it, and no later one. In the usual order token `0` sees only itself. In the
+          order `4 2 0 1 3` it sees tokens `4` and `2`, too, so the first layer gives another row
+          for token `0`. In the second layer, the last token takes a sum over these rows.
 
-        In the code, `last` runs the tokens through some layers and returns the last token. `both`
-        does it for both orders. Usually the model is told positions by *rotary embedding*, which
-        [turns queries and keys](#rotary_embedding_tells_distances) by angles that grow with the
-        position. `still` holds the cosines and sines of angles that are all zero, so nothing turns,
-        and the model is told no position:
+        Usually a model is told positions by *rotary embedding*: it turns
+        [queries and keys by angles](#rotary_embedding_tells_distances) that grow with the position.
+        In the code, `unturned` holds the cosines and sines of angles that are all zero, so the
+        model is told no position. `last_row` runs the tokens through the first one or two layers
+        and returns the row of the last token:
     """)
     config = replace(SMALL, layers=2)  # @unnoticed: 2 -> 3, 2 -> 4: two layers or more
     model = Transformer(config, "written").double()  # @unnoticed: 'written' -> 'fused': either attention
-    tokens = torch.arange(8)  # @unnoticed: 8 -> 9, 8 -> 16: only the first eight are used
-    still = torch.zeros(2, 8, 4).double()  # @unnoticed: .double(): any format
-    still[0] = 1  # the cosine of zero; the sines stay 0
+    unturned = torch.zeros(2, 8, 4).double()  # @unnoticed: .double(): any format
+    unturned[0] = 1  # the cosine of zero; the sines stay 0
     head = torch.randn(1, 8, 1, 8).double()  # @hide
-    assert torch.equal(rotate(head, still), head), \
+    assert torch.equal(rotate(head, unturned), head), \
         "These cosines and sines turn no query and no key."  # @hide
 
-    def last(order: list[int], layers: int, turn: Turns) -> Tensor:
-        x: Tensor = model.embedding(tokens[[*order, 5, 6, 7]])[None]
+    def last_row(order: list[int], layers: int, turn: Turns) -> Tensor:
+        x: Tensor = model.embedding(torch.tensor(order))[None]
         for block in model.blocks[:layers]:
             x = block(x, turn)
         return x[0, -1]
 
-    def both(layers: int, turn: Turns) -> tuple[Tensor, Tensor]:
-        usual = last([0, 1, 2, 3, 4], layers, turn)
-        return usual, last([4, 2, 0, 1, 3], layers, turn)
-
-    assert torch.allclose(*both(1, still)), \
-        "After one layer, both orders give the same last token."
-    assert not torch.allclose(*both(2, still)), \
-        "After two layers, they give different ones."
-    usual, mixed = both(2, still)
-    change = ((mixed - usual).norm() / usual.norm()).item()  # @inspect change as %
+    usual, mixed = [0, 1, 2, 3, 4, 5, 6, 7], [4, 2, 0, 1, 3, 5, 6, 7]
+    before, after = (last_row(order, 1, unturned) for order in (usual, mixed))
+    assert torch.allclose(before, after), \
+        "After one layer, the last token has the same row in both orders."
+    before, after = (last_row(order, 2, unturned) for order in (usual, mixed))
+    change = ((after - before).norm() / before.norm()).item()  # @inspect change as %
     much = 0.1
     assert change > much, \
-        "After two layers, the order changes the last token by more than a tenth of its length."
+        "After two layers, the order changes that row by more than a tenth of its length."
     turn = turns(8, 8).double()  # @unnoticed: .double(): any format
-    assert not torch.allclose(*both(1, turn)), \
-        "With rotary embedding, one layer is enough to tell the orders apart."
+    before, after = (last_row(order, 1, turn) for order in (usual, mixed))
+    assert not torch.allclose(before, after), \
+        "With rotary embedding, one layer gives another row for each order."
     note(rf"""
-        With two layers, the other order changes the last token by {change:.0%} of its length. So
-        the mask gives the model a hint at the order. It does not say how far apart tokens are, so
-        models are told positions besides, for instance by rotary embedding.
+        With two layers, the other order changes the row of the last token by {change:.0%} of its
+        length. So through the causal mask, a model has a hint at the order. The hint does not say
+        how far apart tokens are. That is why models are told positions as well, for instance by
+        rotary embedding.
     """)
     question(r"""
         Through the causal mask, how many tokens does token `1` see, itself included, in the order
@@ -501,15 +501,15 @@ def a_gate_costs_a_third_matrix() -> None:
     """SwiGLU has three matrices instead of two, so they are made narrower."""
     note(r"""
         The feed-forward part of a Transformer block works on each token alone. In the first
-        Transformer it had two matrices: one turned the $d$ numbers of a token into $4d$, the other
-        turned these into $d$ again. Llama has a third matrix, the *gate*. It decides, number by
-        number, how much passes of what the matrix up computes. This is *SwiGLU* [@swiglu]:
+        Transformer it had two matrices: *up* turned the $d$ numbers of a token into $4d$, and
+        *down* turned these into $d$ again. Llama has a third matrix, the *gate*. It decides, number
+        by number, how much passes of what up computes. This is *SwiGLU* [@swiglu]:
 
-        - up and gate each turn the $d$ numbers into $h$;
-        - each number of the gate is multiplied by its sigmoid, which lies between zero and one; the
-          product is its *SiLU*;
-        - this row of $h$ numbers is multiplied by that of up, number by number;
-        - the matrix down turns the product into $d$ numbers.
+        - up and gate each turn the $d$ numbers of a token into $h$;
+        - each number that comes from the gate is multiplied by its sigmoid, which lies between zero
+          and one; the product is called *SiLU*;
+        - these $h$ numbers are multiplied by the $h$ numbers of up, one by one;
+        - down turns the $h$ products into $d$ numbers.
 
         In code, for `3` texts of `5` tokens with $d = 64$ and $h = 160$:
     """)
@@ -519,10 +519,10 @@ def a_gate_costs_a_third_matrix() -> None:
     assert torch.allclose(part(x), part.down(passed)), \
         "SwiGLU computes these four steps."
     note(r"""
-        Three matrices have more weights than two. So that the block does not grow, the inner width
-        $h$ is made smaller than $4d$. Two matrices between $d$ and $4d$ have
-        $2 \cdot d \cdot 4d = 8d^2$ weights, and three between $d$ and $h$ have $3dh$. Both are
-        equal if $h = \tfrac{8}{3}d$. Llama-2-7B has $d = 4096$. It takes eight thirds of that,
+        Three matrices of one size have more weights than two. So that the block does not grow, the
+        inner width $h$ is made smaller than $4d$. Two matrices between $d$ and $4d$ have
+        $2 \cdot d \cdot 4d = 8d^2$ weights, and three between $d$ and $h$ have $3dh$. These are as
+        many if $h = \tfrac{8}{3}d$. Llama-2-7B has $d = 4096$. Its $h$ is eight thirds of that,
         rounded up to a multiple of `256` [@llama-code]:
     """)
     d = 4096
@@ -545,8 +545,9 @@ def a_gate_costs_a_third_matrix() -> None:
     assert wide == 1.3125, \
         "The three matrices of Llama-3-8B have almost a third more weights than two plain ones."  # @hide
     note(rf"""
-        So the gate costs Llama-2-7B hardly a weight: its three matrices have {ratio:.3f} times the
-        weights of two plain ones with $4d$. The rest is the rounding up.
+        So the third matrix costs Llama-2-7B hardly a weight: its three matrices have {ratio:.3f}
+        times the weights of two with $4d$, because each of the three is a third narrower. The small
+        rest is the rounding up.
     """)
     narrow = {"gate": (d, h), "up": (d, h), "down, turned": (d, h)}  # @hide
     plain = {"up, 4d wide": (d, 4 * d), "down, 4d wide, turned": (d, 4 * d)}  # @hide
@@ -651,11 +652,14 @@ def each_matrix_costs_two_flops_per_weight() -> None:
 def a_counter_may_overlook_attention() -> None:
     """A counter that does not know a kernel reports nothing for it."""
     note(r"""
-        You count the FLOPs of a model with PyTorch's counter. Does it count all of them? It counts
-        an operation only if that is on its list. Attention can run in two ways: *written out* as
-        products and a softmax, or *fused*, as a single operation, a program called a kernel. Take a
-        small model in both ways. It reads `3` sequences of `32` tokens. `flops_by_operation` lists
-        what the counter says for each operation, first of the model with attention written out:
+        You count the FLOPs of a model with PyTorch's counter. Does it count all of them? The
+        counter has a list of operations, with a formula for each. An operation that is not on the
+        list counts as nothing. Attention can run in two ways: *written out* as products and a
+        softmax, or *fused* into a single operation, one program called a *kernel*.
+
+        Build a small model twice, with the same weights: once with attention written out, and once
+        fused. It reads `3` texts of `32` tokens. `flops_by_operation` gives what the counter says
+        for each operation, first of the written-out model:
     """)
     written = Transformer(SMALL, "written").double()
     fused = Transformer(SMALL, "fused").double()
@@ -663,24 +667,24 @@ def a_counter_may_overlook_attention() -> None:
     tokens = torch.randint(0, SMALL.vocabulary, (3, 32))  # @unnoticed: 0: any tokens
     assert torch.allclose(written(tokens), fused(tokens)), \
         "Both models give the same scores for the next token."
-    bill = flops_by_operation(lambda: written(tokens))  # @inspect bill as FLOP
-    formula = forward_flops(SMALL, 3 * 32, 32)
-    assert sum(bill.values()) == formula, \
+    by_operation = flops_by_operation(lambda: written(tokens))  # @inspect by_operation as FLOP
+    whole = sum(by_operation.values())  # @inspect whole as FLOP
+    assert whole == forward_flops(SMALL, 3 * 32, 32), \
         "Written out, the counter agrees with the formula for a forward pass."
-    note(rf"""
-        So the model takes {formula:,} FLOPs for the `3` sequences. `aten.mm` are its products with
-        weights, and `aten.bmm` are attention's two products. Now count the model with fused
-        attention. `attention_flops` is the formula for attention's two products:
+    note(r"""
+        `aten.mm` are the model's products with weights, and `aten.bmm` are attention's two
+        products. Written out, the counter sees both. Now count the fused model. `attention_flops`
+        is the formula for attention's two products:
     """)
-    products = flops(lambda: fused(tokens))  # @inspect products as FLOP
-    missing = sum(bill.values()) - products  # @inspect missing as FLOP
+    seen = flops(lambda: fused(tokens))  # @inspect seen as FLOP
+    missing = whole - seen  # @inspect missing as FLOP
     attention = attention_flops(SMALL, 3 * 32, 32)  # @inspect attention as FLOP
     assert missing == attention, \
         "On this CPU, the counter misses all FLOPs of attention, and no others."
     misbelief("`FlopCounterMode` counts what a model does.", rf"""
         It counts the operations on its list. The fused kernel that PyTorch runs on a CPU is not on
-        it, so there the {attention:,} FLOPs of attention count as nothing. The fused kernels for
-        CUDA are on the list. So count with attention written out.
+        it, so of this model's {whole:,} FLOPs the {attention:,} of attention count as nothing. The
+        fused kernels for CUDA are on the list. So count with attention written out.
     """)
     question(r"""
         On a CPU, another model with attention written out takes `50e6` FLOPs by the counter, of
@@ -696,17 +700,17 @@ def a_counter_may_overlook_attention() -> None:
 def published_counts_follow_from_eight_numbers() -> None:
     """One formula gives published parameter counts to the last digit."""
     note(r"""
-        How many parameters does a whole Transformer have? It is built from
+        How many parameters does a whole Transformer have? Add up what it is built from:
 
-        - $L$ equal blocks. A block has seven matrices and two norms. With width $d$ of a token,
-          $d_{kv}$ numbers in all keys of a token, and width $h$ inside the feed-forward part, these
-          are [$2d^2 + 2\,d\,d_{kv} + 3\,d\,h + 2d$ parameters](#a_block_is_seven_matrices). Some
-          models also have $b$ biases in each block;
-        - a last norm, of $d$ gains;
-        - two tables of $V \cdot d$ numbers, for the $V$ tokens of the vocabulary. The *embedding*
-          turns a token into a row of $d$ numbers, and the *head* turns the row that comes out of
-          the last block into a score for each token. In a *tied* model one table serves as both, so
-          $2Vd$ becomes $Vd$.
+        - $L$ equal *blocks*. A block has seven matrices and two norms. With $d$ numbers in a token,
+          $d_{kv}$ numbers in all its keys, and $h$ numbers inside the feed-forward part, these are
+          [$2d^2 + 2\,d\,d_{kv} + 3\,d\,h + 2d$ parameters](#a_block_is_seven_matrices). Some models
+          also have $b$ biases in each block.
+        - *A last norm*, which multiplies each of the $d$ numbers by a factor that is learned, its
+          gain.
+        - *Two tables* with a row of $d$ numbers for each of the $V$ tokens of the vocabulary. The
+          *embedding* turns a token into its row, and the *head* gives a score for each token at the
+          end. In a *tied* model one table serves as both, so $2Vd$ becomes $Vd$.
 
         Together:
 
@@ -715,8 +719,8 @@ def published_counts_follow_from_eight_numbers() -> None:
         + \underbrace{d}_{\text{last norm}} + \underbrace{2Vd}_{\text{tables}}
         $$
 
-        `parameter_count` is this formula. Compare it with the published sizes of four models
-        [@keras-hub]. Their $L$, $d$ and other numbers are published, too
+        `parameter_count` is this formula. Compare it with the published numbers of parameters of
+        four models [@keras-hub]. Their $L$, $d$ and so on are published, too
         [@llama-2-7b; @llama-3-8b; @mistral-7b; @qwen25-05b]:
     """)
     published = {
@@ -739,10 +743,11 @@ def published_counts_follow_from_eight_numbers() -> None:
     assert parameter_count(LLAMA_3_70B) == 70_553_706_496, \
         "Llama-3-70B has 70,553,706,496 parameters by the formula."  # @hide
     note(rf"""
-        All four agree to the last digit. Take Llama-3-8B, with $L = 32$, $d = 4096$,
-        $d_{{kv}} = 1024$, $h = 14336$ and $V = 128256$. A block has `218,112,000` parameters, so
-        all blocks have `32 * 218,112,000`. The tables have `2 * 128256 * 4096`. Together with the
-        `4096` gains of the last norm that is {computed["Llama-3-8B"]:,}.
+        All four agree to the last digit, because a Transformer has nothing else to learn. Take
+        Llama-3-8B, with $L = 32$, $d = 4096$, $d_{{kv}} = 1024$, $h = 14336$ and $V = 128256$. A
+        block has `218,112,000` parameters, so all blocks have `32 * 218,112,000`. The tables have
+        `2 * 128256 * 4096`. Together with the `4096` gains of the last norm that is
+        {computed["Llama-3-8B"]:,}.
     """)
     assert 2 * computed["Llama-3-8B"] == 16_060_522_496, \
         "Two bytes a parameter give the size of the file of Llama-3-8B's weights."  # @hide

@@ -365,17 +365,18 @@ def bandwidth_sets_the_pace() -> None:
 def a_processor_waits_for_weights_too() -> None:
     """On a processor, too, a token takes a time that is set by reading the weights."""
     note(r"""
-        A card that writes a single text waits for its memory, because it reads all weights for each
-        token. Is that so on an ordinary processor, too? Take a model with more than `90e6` bytes of
-        weights, more than most processors have in their cache. If it waits for memory, two things
-        follow:
+        A card that writes a single text waits for its memory, because it reads all weights of the
+        model for each token. Is that so on an ordinary processor, too? Take a model of `2` layers
+        with more than `90e6` bytes of weights, more than most processors have in their cache. If
+        the processor waits for memory, two things follow:
 
-        - A token takes only a few times as long as adding all weights up, which has to read them.
-        - `16` tokens at once take less than half as long as one after the other, because they share
-          the reading.
+        - One token takes about as long as reading the weights. To measure that, add all weights up:
+          that reads each of them once.
+        - `16` tokens that go through the model together take less than half as long as `16` tokens
+          one after the other, because together they read the weights once.
 
-        `quickest` measures the shortest time of a call. `light` is a model with as many calls and
-        hardly a weight, to see that the calls themselves take little:
+        `quickest` measures the shortest time of a call. `light` is a model with as many calls but
+        hardly a weight. It shows that the calls themselves take little:
     """)
     model, light = Transformer(HEAVY), Transformer(LIGHT)
     tokens = torch.zeros(1, 16, dtype=torch.int64)
@@ -389,21 +390,24 @@ def a_processor_waits_for_weights_too() -> None:
         at_once = quickest(lambda: model(tokens), 5)  # @measure at_once as s
         calls = quickest(lambda: light(tokens[:, :1]))  # @measure calls as s
     assert calls < reading, \
-        "The calls alone take less time than reading the weights."
+        "The calls alone take less time than adding up the weights."
     assert reading / SLACK < single < SLACK * reading, \
-        f"A token takes 1/{SLACK} to {SLACK} times as long as the adding."
+        f"A token takes 1/{SLACK} to {SLACK} times as long as adding them up."
     half = 16 * single / 2  # @measure half as s
     assert single < at_once < half, \
         "16 tokens at once take less than half as long as one after the other."
     note(rf"""
-        Both hold. On the machine that ran it, a token took {single / reading:.1f} times as long as
-        the adding, and `16` tokens {at_once / single:.1f} times as long as one. If computing set
-        the time of a token, `16` tokens would take `16` times as long. So reading sets it.
+        Both hold. On the machine that built this page, a token took {single / reading:.1f} times as
+        long as adding up the weights. And `16` tokens together took {at_once / single:.1f} times as
+        long as one. If the arithmetic set the time, they would take `16` times as long, because
+        they have `16` times the FLOPs. So reading the weights sets the time of a token.
     """)
     question(r"""
         A processor reads `20` GB a second. How many tokens a second does it write at best with a
         model of `1e9` weights of `4` bytes?
-    """, answer=20e9 / 4e9, check=20 / (1 * 4), unit="tokens/s",
+    """, answer=20e9 / 4e9, check=20 / (1 * 4), unit="tokens/s", wrong={
+            "Each weight takes four bytes.": 20.0,
+        }, hint="How many bytes does a token read?",
         why="A token reads `1e9` weights of `4` bytes, `4` GB. At `20` GB a second that takes a fifth of a second.")
 
 
@@ -614,24 +618,29 @@ def memory_limits_the_batch() -> None:
 def beyond_some_context_no_batch_helps() -> None:
     """Beyond a few hundred tokens of context, Llama-3-8B waits for an H100's memory in any batch."""
     note(r"""
-        When a model writes many texts in one batch, they share the reading of the weights. So with
-        enough texts the card should wait for arithmetic, and no longer for its memory. But each
-        text also has a *KV cache* to read, the keys and values of its tokens, and shares it with no
-        other text. Is there always a batch that is large enough?
+        When a model writes many texts in one batch, they share the reading of the weights. So one
+        would think: with enough texts a card waits for arithmetic, and no longer for its memory.
+        But each text also has a *KV cache* to read, the keys and values of its tokens, and shares
+        it with no other text. Is there always a batch that is large enough?
 
-        Count one new token of Llama-3-8B in a batch so large that the weights are read for nearly
-        nothing. It meets the `N` weights of blocks and head, in `2` FLOPs each. In `32` layers, it
-        adds for each token of context:
+        Count one new token of one text, in a batch so large that its share in reading the weights
+        is next to nothing. The model is Llama-3-8B. Its `N` weights take `2` FLOPs each. Besides,
+        in each of `32` layers, the new token looks at every token of the text so far, its
+        *context*. For each of these, all layers together take:
 
-        - `pairs` FLOPs: attention's two products in `32` heads of `128` numbers, `2` FLOPs for
-          each,
-        - `cache` bytes: keys and values of `8` KV heads of `128` numbers, `2` bytes for each.
+        - `pairs` FLOPs: attention has two products, in `32` heads of `128` numbers, with `2` FLOPs
+          for a number.
+        - `cache` bytes to read: keys and values, in `8` KV heads of `128` numbers, with `2` bytes
+          for a number.
 
-        `per_byte` gives the FLOPs for each byte that is read. Compare it with the `ridge` of an
-        H100, the FLOPs that it can do while one byte arrives:
+        `per_byte` divides the FLOPs of the new token by its bytes. Compare it with the `ridge` of
+        an H100, the FLOPs that it can do while one byte arrives. Above the ridge, the card waits
+        for arithmetic; below, for memory:
     """)
     N = 7504658432
-    pairs, cache = 32 * 32 * 2 * 128 * 2, 32 * 2 * 8 * 128 * 2  # @inspect pairs as FLOP, cache as B
+    layers, heads, kv_heads, numbers = 32, 32, 8, 128
+    pairs = layers * 2 * heads * numbers * 2  # @inspect pairs as FLOP
+    cache = layers * 2 * kv_heads * numbers * 2  # @inspect cache as B
 
     def per_byte(context: int) -> float:
         return (2 * N + pairs * context) / (cache * context)
@@ -640,12 +649,13 @@ def beyond_some_context_no_batch_helps() -> None:
     assert round(ridge) == 295, "The ridge of an H100 is 295."  # @hide
     short, long = per_byte(100), per_byte(8192)  # @inspect round(short) as FLOP/B, round(long) as FLOP/B
     assert (round(short), round(long)) == (1149, 18), \
-        "With 100 tokens of context it is above the ridge, with 8192 far below."
+        "With 100 tokens of context the FLOPs per byte are above the ridge, with 8192 far below."
     reach = long / ridge  # @inspect reach as %
     note(r"""
-        The longer the context, the fewer FLOPs for each byte, because the bytes grow with it and
-        the `2 * N` FLOPs of the weights do not. At which context does `per_byte` fall to the ridge?
-        Where `2 * N + pairs * context` equals `ridge * cache * context`. Solve for the context:
+        The longer the context, the fewer FLOPs are done with each byte, because the bytes of the
+        cache grow with the context and the `2 * N` FLOPs of the weights do not. At which context is
+        `per_byte` just the ridge? Where `2 * N + pairs * context` equals `ridge * cache * context`.
+        Solve this for the context:
     """)
     limit = 2 * N / (ridge * cache - pairs)  # @inspect round(limit) as tokens
     assert math.floor(limit) == 393, \
@@ -661,9 +671,9 @@ def beyond_some_context_no_batch_helps() -> None:
     assert math.isclose(intensity(8192) / ridge, reach, rel_tol=1e-5), \
         "Counted for a huge batch, 8192 tokens reach the same share."  # @hide
     note(rf"""
-        So beyond {last} tokens of context, no batch makes Llama-3-8B wait for arithmetic. With
-        `8192` tokens an H100 reaches at most {reach:.0%} of its peak. Only a smaller cache helps:
-        fewer KV heads, or fewer bytes for a number.
+        So beyond {last} tokens of context, an H100 that runs Llama-3-8B waits for its memory in any
+        batch. With `8192` tokens it reaches at most {reach:.0%} of its peak. Only a smaller cache
+        helps: fewer KV heads, or fewer bytes for a number.
     """)
     question(rf"""
         The limit is `2 * 7504658432 / (ridge * cache - pairs)` tokens, with a ridge of
@@ -695,14 +705,16 @@ def attention_over_a_cache_gains_nothing_from_a_batch() -> None:
         A model writes many texts at once. Each text has its own *KV cache*, the keys and values of
         its tokens, and attention reads it for each new token. How many FLOPs does attention do with
         each byte that it reads? Take one number of a key. In `bfloat16` it takes `2` bytes. Each
-        head of queries that uses this key multiplies the number once and adds once: `2` FLOPs. So
-        if one head uses a key, attention does `2` FLOPs for `2` bytes, one for each byte. If four
-        heads share the key, it does four for each byte. How many texts there are does not matter,
-        because each has other keys.
+        head of queries that uses this key multiplies the number once and adds the product once: `2`
+        FLOPs. So:
 
-        `cache_intensity` counts the FLOPs for each byte, from the heads of queries, the heads of
-        keys, and the number of texts. First `32` heads that share `8` heads of keys, for one text
-        and for `64`:
+        - If one head uses a key, attention does one FLOP with each byte. If four heads share the
+          key, it does four.
+        - How many texts there are does not matter, because each text has other keys.
+
+        `cache_intensity(heads, kv_heads, batch)` counts the FLOPs and divides them by the bytes of
+        the cache. First for `32` heads of queries that share `8` heads of keys, with one text and
+        with `64`:
     """)
     by_batch = {batch: cache_intensity(32, 8, batch) for batch in (1, 64)}  # @inspect by_batch as FLOP/B
     assert by_batch[1] == by_batch[64] == 32 / 8, \
@@ -715,10 +727,10 @@ def attention_over_a_cache_gains_nothing_from_a_batch() -> None:
     assert 9 < ridge / max(by_sharing) < 10, \
         "Even if all heads share one key, the ridge of an H100 is more than 9 times as high."
     note(rf"""
-        An H100 can do {ridge:.0f} FLOPs while one byte arrives from its memory. So attention over a
-        cache waits for memory in any case. A larger batch does not help. Sharing does: if more
-        heads share a key, the cache is smaller by the same factor, and is read faster. This is the
-        reason for *grouped-query attention*, in which heads share keys [@gqa].
+        An H100 can do {ridge:.0f} FLOPs while one byte arrives from its memory; this is its
+        *ridge*. Attention does far fewer, so it waits for memory in any batch. Sharing helps: if
+        more heads of queries share a key, there are fewer keys, so the cache is smaller and is read
+        faster. This is a reason for *grouped-query attention*, in which heads share keys [@gqa].
     """)
     question(r"""
         A model has `64` heads of queries that share `8` heads of keys. A number in its cache takes
@@ -736,37 +748,42 @@ def a_guess_is_cheap_to_check() -> None:
     """Checking four guessed tokens takes hardly longer than writing one."""
     note(r"""
         When a model writes a single text, the card reads all weights for each token, and its
-        arithmetic is idle. *Speculative decoding* uses it. A small model guesses the next few
-        tokens. The large model checks all of them in one pass, because a pass gives at each token
-        the probabilities of the next one [@leviathan2023]. The guesses before the first wrong one
-        are kept. How much does this pass cost?
+        arithmetic is mostly idle. *Speculative decoding* makes use of that. A small model guesses
+        the next few tokens. The large model then checks all of them in one pass, because a pass
+        gives at each token the probabilities of the next one [@leviathan2023]. The guesses before
+        the first wrong one are kept. What does such a pass cost?
 
-        To check `4` guesses, the large model runs over them and over one token more, the last token
-        of the text before them. Compare this with writing one token. `flops` and `bytes_moved`
-        count the FLOPs and bytes of both, for a model of `4` layers, `256` wide. (The FLOPs are
-        counted with attention written out.) Both passes end at token `512`. The tokens before those
-        of the pass are in the cache, which `full_caches` fills:
+        To check `4` guesses, the large model runs over `5` tokens: the last token of the text and
+        the guesses. Compare this with a pass over one token, which writes one. Here the large model
+        has only `4` layers and is `256` wide. `flops` counts the FLOPs of a pass, and `bytes_moved`
+        the bytes that its operations read and write. (FLOPs are counted with attention written out,
+        bytes with fused attention.) Both passes end at token `512`; the tokens before are in the KV
+        cache, which `full_caches` fills:
     """)
     written = Transformer(MODEST, "written").bfloat16()
     fused = Transformer(MODEST, "fused").bfloat16()
-    moved, work = [], []
-    for guesses in (0, 4):
-        tokens = torch.zeros(1, 1 + guesses, dtype=torch.int64)
-        caches = [full_caches(fused, 1, 512 - tokens.numel()) for _ in range(2)]  # @unnoticed: 2: one for each of the two
-        work.append(flops(partial(written, tokens, caches[0])))
-        moved.append(bytes_moved(partial(fused, tokens, caches[1])))
-    assert work[0] == forward_flops(MODEST, 1, 512), \
+
+    def pass_over(count: int) -> tuple[int, int]:
+        tokens = torch.zeros(1, count, dtype=torch.int64)
+        caches = full_caches(written, 1, 512 - count)
+        work = flops(partial(written, tokens, caches))
+        caches = full_caches(fused, 1, 512 - count)
+        return work, bytes_moved(partial(fused, tokens, caches))
+
+    one, five = pass_over(1), pass_over(5)
+    assert one[0] == forward_flops(MODEST, 1, 512), \
         "One token takes the FLOPs of the formula."  # @hide
-    dearer = work[1] / work[0]  # @inspect dearer as times
-    heavier = moved[1] / moved[0]  # @inspect round(heavier, 2) as times
-    assert dearer == 5.0, \
+    more_flops = five[0] / one[0]  # @inspect more_flops as times
+    more_bytes = five[1] / one[1]  # @inspect round(more_bytes, 2) as times
+    assert more_flops == 5.0, \
         "A pass over 5 tokens takes 5 times the FLOPs of a pass over one."
-    assert 1 < heavier < 1.2, \
-        "A pass over 5 tokens moves less than 1.2 times the bytes."
+    assert 1 < more_bytes < 1.2, \
+        "A pass over 5 tokens moves less than 1.2 times the bytes of a pass over one."
     note(rf"""
-        The check takes {dearer:.0f} times the FLOPs, but only {heavier:.2f} times the bytes,
-        because the weights are read once for all tokens of the pass. And the bytes are what takes
-        the time. So the check takes hardly longer than writing one token.
+        The check takes {more_flops:.0f} times the FLOPs, but only {more_bytes:.2f} times the bytes,
+        because the weights, most of the bytes, are read once for all tokens of a pass. When a
+        single text is written, the bytes set the time. So the check takes hardly longer than
+        writing one token.
     """)
     question(r"""
         A model reads `10` GB of weights in a pass, and each token in the pass moves `0.1` GB
@@ -781,18 +798,19 @@ def a_guess_is_cheap_to_check() -> None:
 def guesses_pay_if_they_are_often_right() -> None:
     """Guessed tokens make writing faster if they are often right."""
     note(r"""
-        In *speculative decoding* a small model guesses the next $n$ tokens of a text, and the large
-        model checks them in one pass, which takes hardly longer than
-        [writing one token](#a_guess_is_cheap_to_check). How many tokens does such a pass bring? A
-        guess counts only if all guesses before it were right. After the last right guess, the pass
-        also gives one token of its own. If each guess is right with probability $p$, it brings on
-        average [@leviathan2023]
+        In *speculative decoding* a small model guesses the next $n$ tokens of a text. The large
+        model checks all of them in one pass, which takes hardly longer than
+        [writing one token](#a_guess_is_cheap_to_check). How many tokens does such a pass bring?
+        After the last right guess, the large model always gives one token of its own. The first
+        guess counts if it is right, the second if the first two are, and so on. If each guess is
+        right with probability $p$, a pass brings on average [@leviathan2023]
 
         $$
         1 + p + p^2 + \dots + p^n = \frac{1 - p^{n+1}}{1 - p} \quad\text{tokens.}
         $$
 
-        Compare this with random draws for $p = 0.8$ and $n = 4$:
+        Take $p = 0.8$ and $n = 4$. To check the formula, `right` draws `100_000` times whether each
+        of `4` guesses is right, and `cumprod` keeps those before the first wrong one:
     """)
     p, n = 0.8, 4
     right = torch.rand(100_000, n) < p  # @unnoticed: 100_000: more draws come nearer
@@ -804,16 +822,17 @@ def guesses_pay_if_they_are_often_right() -> None:
     assert math.isclose(drawn, expected, rel_tol=0.01), \
         "Random draws bring as many tokens as the formula says."
     note(r"""
-        The guesses take time, too. Say that a guess takes the share $q$ of a pass of the large
-        model. Then $n$ guesses and their check take as long as $1 + nq$ passes, and the text is
-        written faster by the factor
+        The guesses take time, too. Say that a guess takes the share $q$ of the time of a pass of
+        the large model. Then $n$ guesses and their check take as long as $1 + nq$ passes. So the
+        text is written faster by the factor
 
         [@eq:speculation]: $$
         \text{gain} = \frac{1 - p^{n+1}}{(1 - p)(1 + nq)}
         $$
 
-        [@leviathan2023]. Let the smallest Llama-3.2 guess for Llama-3-8B. Both wait for their
-        weights, so $q$ is the quotient of the bytes of both, which `decoding_bytes` gives:
+        [@leviathan2023]. Let the smallest Llama-3.2, a much smaller model, guess for Llama-3-8B.
+        The time of both is that of reading their weights, so $q$ is the bytes of the one divided by
+        the bytes of the other. `decoding_bytes` gives the bytes that are read for a token:
     """)
     q = decoding_bytes(LLAMA_32_1B, 1, 0) / decoding_bytes(LLAMA_3_8B, 1, 0)  # @inspect round(q, 3)
     assert 0.16 < q < 0.17, \
@@ -824,9 +843,9 @@ def guesses_pay_if_they_are_often_right() -> None:
     best = max(range(1, 20), key=lambda n: (1 - p ** (n + 1)) / (1 + n * q))  # @hide
     assert best == 4, "Four guesses at a time gain most here."  # @hide
     note(rf"""
-        So with guesses that are right in {p:.0%} of cases, `4` guesses and their check take as long
-        as `1 + 4 * {q:.3f}` passes and bring {expected:.1f} tokens: the text is written {gain:.1f}
-        times as fast. If fewer guesses are right, they bring fewer tokens in the same time.
+        So `4` guesses and their check take as long as `1 + 4 * {q:.3f}` passes, and bring
+        {expected:.1f} tokens if {p:.0%} of the guesses are right. The text is written {gain:.1f}
+        times as fast. If fewer guesses are right, fewer tokens come in the same time.
     """)
     halves = [1 + one + one * two for one in (0, 1) for two in (0, 1)]  # @hide
     question(r"""
@@ -873,55 +892,65 @@ def time_writing(model: Transformer, batch: int, context: int) -> Timing:  # @st
 def writing_is_timed_on_the_card() -> None:
     """On a card, writing one text uses much of the bandwidth and hardly any of the arithmetic."""
     note(r"""
-        Does a real card wait for its memory when it writes a single text? First a prediction. Take
-        a model of `8` layers of Llama-3-8B and its head. It has `2270167040` weights of `2` bytes,
-        `4.5` GB, and reads all of them for each token. By its datasheet, an H100 moves `3.35e12`
-        bytes and does `989.5e12` FLOPs a second. So for one token
+        Does a real card wait for its memory when it writes a single text? One can tell from the
+        time of a token. Say how long the card needs at least to read the bytes of a token, and how
+        long to do its FLOPs. Then measure how long a token really takes. If the time is near that
+        of the bytes and far from that of the FLOPs, the card waits for its memory.
 
-        - reading the weights takes at least `2 * 2270167040 / 3.35e12` s, which is `1.36` ms;
-        - `2` FLOPs for each weight take `2 * 2270167040 / 989.5e12` s, which is `0.005` ms.
+        First the prediction. The model has `8` layers of Llama-3-8B and its head, `2270167040`
+        weights of `2` bytes. It reads all of them for each token, and does `2` FLOPs with each. By
+        its datasheet, an H100 moves `3.35e12` bytes and does `989.5e12` FLOPs a second. So for a
+        token
 
-        Say that a token really takes `2` ms. Then the card has used `1.36 / 2` of its bandwidth,
-        about two thirds, and `0.005 / 2` of its arithmetic, less than a hundredth.
+        - the bytes take at least `2 * 2270167040 / 3.35e12` s, which is `1.36` ms;
+        - the FLOPs take at least `2 * 2270167040 / 989.5e12` s, which is `0.005` ms.
 
-        The code below measures it where there is a card. `random_model` builds this model, and
-        `time_writing` measures how long it takes to write one token for each of `1`, `8` and `32`
-        texts. (A CUDA graph launches all operations of a step with one call.) `used` are the bytes
-        that are read in a second. Real cards do not reach their datasheet, so the claim is that for
-        one text the share of the bandwidth is above `0.4`:
+        Real cards do not quite reach their datasheet. Say that a token takes `2` ms. Then the card
+        uses `1.36 / 2` of its bandwidth, about two thirds, and `0.005 / 2` of its arithmetic, less
+        than a hundredth. And `8` texts at once should take hardly longer than one, because they
+        share the reading of the weights.
+
+        Where there is a card, the code below tests this. `random_model` builds the model, and
+        `time_writing` measures how long a step takes that writes one token for each of `1`, `8` and
+        `32` texts. (A CUDA graph launches all its operations in one call.) `share` is the share of
+        the bandwidth that the card uses: the bytes of a step, divided by its time and by the
+        bandwidth. Expect it to be above `0.4` for one text:
     """)
     config, context = replace(LLAMA_3_8B, layers=8, context=1024), 1024
     size = decoding_bytes(config, 1, 0)
     assert size == 2 * 2270167040, \
         "A token reads 2,270,167,040 weights of 2 bytes."
-    assert round(1e3 * size / 3.35e12, 2) == 1.36, "An H100 reads for 1.36 ms."
-    assert round(1e3 * size / 989.5e12, 3) == 0.005, "It computes for 0.005 ms."
+    assert round(1e3 * size / 3.35e12, 2) == 1.36, \
+        "An H100 reads these bytes in 1.36 ms."
+    assert round(1e3 * size / 989.5e12, 3) == 0.005, \
+        "An H100 does 2 FLOPs for each weight in 0.005 ms."
     model = random_model(config)
     batches = [1, 8, 32]
     timed = [time_writing(model, b, context) for b in batches]  # @measure timed
     paces = [b / t.seconds for b, t in zip(batches, timed)]  # @measure paces as tokens/s
     assert paces == sorted(paces), \
         "With more texts, all together get more tokens a second."
-    used = [decoding_bytes(config, b, context) / t.seconds
-            for b, t in zip(batches, timed)]  # @measure used as B/s
     card = find(torch.cuda.get_device_name())
     if card is not None:
-        share = [rate / card.bandwidth for rate in used]  # @measure share as %
+        share = [
+            decoding_bytes(config, b, context) / t.seconds / card.bandwidth
+            for b, t in zip(batches, timed)
+        ]  # @measure share as %
         assert max(share) <= 1, \
-            "No step reads more bytes in a second than the bandwidth promises."
+            "No step reads more bytes in a second than the bandwidth promises."  # @hide
         assert share[0] > 0.4, \
             "For one text, the card reads at more than 0.4 of its bandwidth."
-    if card is not None and card.bfloat16 is not None:
-        work = forward_flops(config, 1, context) / card.bfloat16  # s
-        busy = work / timed[0].seconds  # @measure busy as %
-        assert busy < used[0] / card.bandwidth, \
-            "The card uses a smaller share of its arithmetic than of its bandwidth."
+        if card.bfloat16 is not None:  # @hide
+            work = forward_flops(config, 1, context) / card.bfloat16  # s
+            busy = work / timed[0].seconds  # @measure busy as %
+            assert busy < share[0], \
+                "The card uses a smaller share of its arithmetic than of its bandwidth."  # @hide
     rows = "\n".join(
         f"| {batch} | {t.seconds / MICRO:.0f} | {batch / t.seconds:,.0f} |"
         for batch, t in zip(batches, timed)
     )  # @hide
     note(f"{timed[0].device}:")
-    note(f"| texts | µs for a step | tokens/s together |\n|---|---|---|\n{rows}")
+    note(f"| texts | µs for a step | tokens/s of all together |\n|---|---|---|\n{rows}")
     question(r"""
         The same model, whose weights are `4.5` GB, runs on another card, which promises `2e12`
         bytes a second. A token takes `3` ms. Which share of its bandwidth does the card use, in

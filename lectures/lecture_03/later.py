@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import torch
 from counters import flops
-from einops import einsum
 from jaxtyping import Float
 from torch import Tensor
 from plots import BLUE
@@ -41,41 +40,45 @@ def later_models() -> None:
 def a_head_has_a_size_of_its_own() -> None:
     """All heads together may be wider than a token."""
     note(r"""
-        In attention, a token of $d$ numbers is turned into a *query* for each head. In Llama the
-        queries of a token have $d$ numbers together, as many as the token. Must that be so? In
-        Qwen3-0.6B a token has $d = 1024$ numbers, and `16` heads have queries of `128` numbers
-        [@qwen3-06b]. These are `16 * 128` numbers together, twice as many.
+        In attention, a token of $d$ numbers is turned into a *query* for each head. In Llama all
+        queries of a token together have $d$ numbers, as many as the token itself. Must that be so?
+        In Qwen3-0.6B a token has $d = 1024$ numbers, and `16` heads have queries of `128` numbers
+        [@qwen3-06b]. All queries of a token together have `16 * 128` numbers, twice as many as the
+        token.
 
         What does that cost? The query matrix turns `1024` numbers into `2048`, and the output
-        matrix turns these back. So each has `1024 * 2048` weights instead of `1024 * 1024`. The
-        matrices of keys and values and the three of the feed-forward part do not depend on the
-        queries. With `queries` numbers in all queries of a token, `keys` in all its keys, and $h$
-        inside the feed-forward part, the code adds up the weights of a layer. Then it adds the
-        `gains`, the factors of the norms, and counts the whole model: `28` layers, and one table
-        for `151936` tokens [@qwen3]:
+        matrix turns these back. So each of the two has `1024 * 2048` weights instead of
+        `1024 * 1024`. The matrices of keys and values are twice as wide, too: their `8` heads have
+        `8 * 128` numbers. Only the three matrices of the feed-forward part stay as they are, with
+        $h = 3072$ numbers inside.
+
+        To check this, count the whole model. Besides the matrices, each layer has `gains`, the
+        factors of its norms. There are `28` layers, a last norm, and one table with a row of $d$
+        numbers for each of `151936` tokens [@qwen3]:
     """)
     d, queries, keys, h = 1024, 16 * 128, 8 * 128, 3072
-    weights = 2 * d * queries + 2 * d * keys + 3 * d * h
+    attention = 2 * d * queries + 2 * d * keys  # @inspect attention
+    feed_forward = 3 * d * h  # @inspect feed_forward
     gains = 2 * d + 2 * 128
-    by_hand = 28 * (weights + gains) + d + 151936 * d
-    assert by_hand == parameter_count(QWEN_3) == 596_049_920, \
-        "By hand, Qwen3-0.6B has 596,049,920 parameters, as by the formula for any model."
+    whole = 28 * (attention + feed_forward + gains) + d + 151936 * d  # @inspect whole
+    assert whole == parameter_count(QWEN_3) == 596_049_920, \
+        "Added up by hand, Qwen3-0.6B has 596,049,920 parameters, as many as by the formula for any model."
     with torch.device("meta"):  # @hide
         model = Transformer(QWEN_3)
     built = sum(p.numel() for p in model.parameters())  # @hide
-    assert built == by_hand, \
+    assert built == whole, \
         "The built model has as many parameters."  # @hide
     narrow = replace(QWEN_3, head_size=0)  # heads of width / heads numbers  # @hide
-    fewer = 1 - parameter_count(narrow) / by_hand  # @hide
+    fewer = 1 - parameter_count(narrow) / whole  # @hide
     assert 0.14 < fewer < 0.15, \
         "With heads of 1024 / 16 numbers, more than 14 % of the parameters would be missing."  # @hide
     wider = attention_flops(QWEN_3, 1, 1000) / attention_flops(narrow, 1, 1000)  # @hide
     assert wider == 2.0, \
         "With the wide heads, scores and sums take twice the FLOPs."  # @hide
     note(rf"""
-        With heads as in Llama, of `1024 / 16` numbers, the model would have {fewer:.0%} fewer
-        parameters, and scores and weighted sums would take half the FLOPs. So wider heads are a
-        choice that costs weights and FLOPs.
+        With heads as in Llama, of `1024 / 16` numbers, the four matrices of attention would be half
+        as large, and the model would have {fewer:.0%} fewer parameters. Attention's two products,
+        scores and weighted sums, would take half the FLOPs. So wider heads cost weights and FLOPs.
     """)
     with torch.device("meta"):  # @hide
         other = Attention(replace(QWEN_3, width=2048, heads=24), "fused")  # @hide
@@ -95,15 +98,16 @@ def a_head_has_a_size_of_its_own() -> None:
 def a_token_meets_a_few_of_many_experts() -> None:
     """With experts, memory follows all parameters, and FLOPs those that a token meets."""
     note(r"""
-        Can a model have more parameters without computing more for a token? Yes, if a token does
-        not meet all of them. A *mixture of experts* has several feed-forward parts in each layer,
-        the *experts*. A small matrix, the *router*, gives each expert a score for each token. The
-        token goes through the few experts with the best scores. Their results are added up,
-        weighted by the scores.
+        Can a model have more parameters without computing more for a token? Yes, if a token is not
+        multiplied by all of them. A *mixture of experts* has several feed-forward parts in each
+        layer, the *experts*. For each token, a small matrix, the *router*, gives every expert a
+        score. The token goes only through the few experts with the best scores. Their results are
+        added up, weighted by the softmax of these scores.
 
         Mixtral-8x7B has `32` layers with `8` experts each, and a token goes through `2` of them
         [@mixtral]. So in each layer `6` experts are idle for this token. An expert has three
-        matrices of `4096 * 14336` weights. `parameter_count` counts all parameters of the model:
+        matrices of `4096 * 14336` weights. `parameter_count` counts all parameters of the model;
+        `active` are those that a token meets:
     """)
     total = parameter_count(MIXTRAL)  # @inspect round(total / 1e9, 1) as billion
     idle = 32 * 6 * (3 * 4096 * 14336)  # @inspect round(idle / 1e9, 1) as billion
@@ -121,10 +125,9 @@ def a_token_meets_a_few_of_many_experts() -> None:
     assert total - in_experts * 6 / 8 == active, \
         "Without 6 of 8 experts, the active parameters are left."  # @hide
     note(r"""
-        Do the FLOPs follow all parameters, or the active ones, those that a token meets? Count them
-        for a small layer, `64` wide and `160` inside the feed-forward part. `Experts` builds this
-        part, with `8` experts. Each of `32` tokens goes through `2`, and meets each weight of these
-        two in `2` FLOPs:
+        Do the FLOPs follow all parameters, or the active ones? Count them for a small layer.
+        `Experts` builds `8` experts that are `64` wide and `160` inside, with a router. Each of
+        `32` tokens goes through `2` experts, and each of their weights takes `2` FLOPs for it:
     """)
     config = replace(SMALL, experts=8, active=2)
     part, x = Experts(config), torch.randn(1, 32, 64)
@@ -141,9 +144,10 @@ def a_token_meets_a_few_of_many_experts() -> None:
     assert weights > H100.memory, \
         "In bfloat16, all weights are more than a card of 80 GB has."  # @hide
     note(rf"""
-        So the FLOPs follow the active parameters. The memory follows all parameters, because the
-        next token may go through other experts. Mixtral's weights take {weights / 1e9:.0f} GB in
-        `bfloat16`, and a token computes with {2 * active / 1e9:.0f} GB of them.
+        So the FLOPs follow the active parameters, because nothing is computed in an idle expert.
+        The memory follows all parameters, because the next token may go through other experts.
+        Mixtral's weights take {weights / 1e9:.0f} GB in `bfloat16`, and a token computes with
+        {2 * active / 1e9:.0f} GB of them.
     """)
     assert parameter_count(MISTRAL_7B) * 8 > 1.2 * total, \
         "Eight whole models of Mistral's size would have more parameters."  # @hide
@@ -175,48 +179,48 @@ def a_token_meets_a_few_of_many_experts() -> None:
 def experts_want_large_batches() -> None:
     """With experts, many more tokens are needed before a card waits for arithmetic."""
     note(r"""
-        Why do services of models with *experts* work on so many texts at once? Such a model has
-        several feed-forward parts in a layer, the experts, and each token goes through a few of
-        them. In Mixtral it goes through `2` of `8`, so an expert sees only a quarter of all tokens,
-        on average. To multiply tokens by a matrix, a card reads the matrix once, and with few
-        tokens the reading takes longer than the computing. So Mixtral needs `8 / 2` times as many
-        tokens as a model without experts before the card waits for arithmetic.
+        Why do services of models with *experts* work on so many texts at once? To multiply tokens
+        by a matrix, a card reads the matrix once. With few tokens the reading takes longer than the
+        computing, so the card waits for its memory. Experts make this worse. They are feed-forward
+        parts of which each token goes through only a few. In Mixtral a token goes through `2` of
+        `8`, so on average an expert sees only a quarter of all tokens. For the same number of
+        tokens in an expert, a layer needs `8 / 2` times as many.
 
-        How many are needed without experts? Take $n$ tokens and a matrix of $r$ rows and $c$
-        columns. The product takes $2nrc$ FLOPs. It reads $nr$ numbers and $rc$ weights and writes
-        $nc$ numbers, of `2` bytes each. The twos cancel, so for each byte it does
-        [$nrc/(nr + rc + nc)$ FLOPs](#every_operation_has_an_intensity), which is one over
-        $1/n + 1/r + 1/c$. An H100 can do $R$ FLOPs, about `295`, while a byte arrives. Both are
-        equal if
+        How many tokens must a matrix see before the card waits for arithmetic? A product of $n$
+        tokens with a matrix of $r$ rows and $c$ columns does
+        [$nrc/(nr + rc + nc)$ FLOPs with each byte](#every_operation_has_an_intensity). An H100 can
+        do $R$ FLOPs, about `295`, while a byte arrives. Both are equal at
 
         $$
-        \frac{1}{n} = \frac{1}{R} - \frac{1}{r} - \frac{1}{c}.
+        n = \frac{1}{1/R - 1/r - 1/c}.
         $$
 
-        `enough` computes this $n$. Mistral-7B has no experts. Its feed-forward part has matrices of
-        `4096` rows and `14336` columns, and each expert of Mixtral has the same. In DeepSeek-V3 a
-        token goes through `8` of `256` experts, with `7168` rows and `2048` columns [@deepseek-v3]:
+        That is a little more than $R$ if the matrix is large. `enough` computes this $n$. Compare
+        three models. Mistral-7B has no experts, and its feed-forward part has matrices of `4096`
+        rows and `14336` columns. Each expert of Mixtral has matrices of the same size. In
+        DeepSeek-V3 a token goes through `8` of `256` experts, whose matrices have `7168` rows and
+        `2048` columns [@deepseek-v3]:
     """)
     ridge = PEAK / BANDWIDTH
     assert round(ridge) == 295, "The ridge of an H100 is 295."  # @hide
 
     def enough(rows: int, cols: int) -> int:
-        """Tokens from which a product with that matrix waits for arithmetic."""
-        least = 1 / (1 / ridge - 1 / rows - 1 / cols)
-        return math.ceil(least)
+        return math.ceil(1 / (1 / ridge - 1 / rows - 1 / cols))
 
     mistral = enough(4096, 14336)  # @inspect mistral as tokens
     mixtral = enough(4096, 14336) * 8 // 2  # @inspect mixtral as tokens
     deepseek = enough(7168, 2048) * 256 // 8  # @inspect deepseek as tokens
-    assert mistral == 326, "Mistral needs 326 tokens."
+    assert mistral == 326, \
+        "With 326 tokens, the feed-forward part of Mistral waits for arithmetic."
     assert mixtral == 4 * 326, \
-        "Mixtral needs 8 / 2 times the 326 tokens of one expert."
+        "Mixtral needs 8 / 2 times the 326 tokens that each expert needs."
     assert deepseek == 32 * 363, \
-        "DeepSeek-V3 needs 256 / 8 times the 363 tokens of one expert."
+        "DeepSeek-V3 needs 256 / 8 times the 363 tokens that each expert needs."
     note(rf"""
-        So the feed-forward part of Mistral needs {mistral} tokens at once, that of Mixtral
-        {mixtral:,}, and that of DeepSeek-V3 {deepseek:,}. Large services therefore spread the
-        experts over many cards, so that the tokens of all cards meet at the card of an expert.
+        So Mistral needs {mistral} tokens at once, Mixtral {mixtral:,}, and DeepSeek-V3
+        {deepseek:,}: the fewer of its experts a token goes through, the more tokens are needed. A
+        large service therefore spreads the experts over many cards. All cards send their tokens to
+        the card that holds the expert, so that each expert sees many.
     """)
     question(r"""
         A model sends each token through `4` of `128` experts. How many tokens have to go through
@@ -233,15 +237,15 @@ def a_batch_reads_most_experts() -> None:
     """Already a batch of some dozens of tokens reads most of the experts."""
     note(r"""
         In a *mixture of experts*, each token goes through a few of many feed-forward parts, the
-        experts. In each layer of DeepSeek-V3 it goes through `8` of `256`. When a model writes a
-        single text, one token at a time, the card reads only these `8`. How many does it read for
-        `64` texts at once, so for `64` tokens?
+        experts. In each layer of DeepSeek-V3 it goes through `8` of `256`. When the model writes a
+        single text, one token at a time, the card has to read the weights of only these `8`. How
+        many must it read when it writes `64` texts at once, so for `64` tokens in each step?
 
-        Say that each token chooses at random. A token passes a given expert by with probability
-        `1 - 8 / 256`. All `64` tokens pass it by with probability `(1 - 8 / 256) ** 64`. So on
-        average the share `1 - (1 - 8 / 256) ** 64` of the experts is read. To check it, draw `8` of
-        `256` experts for each of `64` tokens at random, in `58` layers, as many as have experts in
-        DeepSeek-V3 [@deepseek-v3]:
+        Say that each token chooses its experts at random. Then it does not choose a given expert
+        with probability `1 - 8 / 256`. None of the `64` tokens chooses it with probability
+        `(1 - 8 / 256) ** 64`. So on average the share `1 - (1 - 8 / 256) ** 64` of the experts is
+        read. To check it, `chosen` draws `8` of `256` experts at random for each of `64` tokens, in
+        `58` layers, as many as have experts in DeepSeek-V3 [@deepseek-v3]:
     """)
     chosen = torch.rand(58, 64, 256).topk(8).indices.flatten(1)  # @unnoticed: 58 -> 59, 64 -> 65: less than two draws differ
     touched = sum(len(layer.unique()) for layer in chosen) / (58 * 256)  # @inspect touched as %  # @unnoticed: 256 -> 257: hardly another share
@@ -251,9 +255,10 @@ def a_batch_reads_most_experts() -> None:
     work = 64 * 8 / 256  # @inspect work as tokens
     assert work == 2.0, "Each expert gets 2 tokens on average."
     note(rf"""
-        So with `64` tokens the card reads {expected:.0%} of all experts. An expert gets only
-        {work:.0f} tokens on average, and one that is read {work / expected:.1f}. A batch of that
-        size loses what experts save for a single token, since nearly all weights are read.
+        So with `64` tokens the card reads {expected:.0%} of all experts, because hardly an expert
+        is chosen by none of them. But an expert gets only {work:.0f} tokens on average. So nearly
+        all weights are read, as in a model without experts, and each is used for few tokens: the
+        card waits for its memory.
     """)
     question(r"""
         Each token goes through `1` of `4` experts, chosen at random, and there are `3` tokens.
@@ -261,23 +266,27 @@ def a_batch_reads_most_experts() -> None:
     """, answer=1 - (1 - 1 / 4) ** 3, check=1 - 27 / 64, unit="%", within=0.01, wrong={
             "Tokens may choose the same expert.": 0.75,
             "That is the share of the experts that no token chooses.": 0.75**3,
-        }, hint="With which probability do all of them pass an expert by?",
-        why="A token passes an expert by with probability `3/4`, and all of them with `3/4 * 3/4 * 3/4`. The rest is read.")
+        }, hint="With which probability does none of them choose a given expert?",
+        why="A token does not choose a given expert with probability `3/4`, and none of the three does with `3/4 * 3/4 * 3/4`. The rest of the experts is read.")
 
 
 @aside
 def a_latent_replaces_keys_and_values() -> None:
     """Latent attention caches one short row for all heads."""
     note(r"""
-        While a model writes a text, its *KV cache* keeps the keys and values of all tokens. How
-        small can that be? DeepSeek-V3 has `128` heads, with keys and values of `128` numbers. A
-        usual cache would keep all of them, for each token and layer. DeepSeek-V3 keeps a single
-        short row instead, the *latent*, of `512` numbers. Two matrices make from it the keys and
-        the values of all heads. Only `64` numbers more are kept: a part of the key that all heads
-        share and that tells the position. This is *latent attention* [@deepseek-v3]:
+        While a model writes a text, its *KV cache* keeps the keys and values of all tokens so far.
+        How small can it be? DeepSeek-V3 has `128` heads, with keys and values of `128` numbers. A
+        usual cache would keep all of these, for each token and layer. DeepSeek-V3 keeps one short
+        row for all heads instead, the *latent*, of `512` numbers. When attention needs keys and
+        values, two matrices make those of all heads from the latent. Besides, `64` numbers are kept
+        that tell the position of the token, also once for all heads. This is *latent attention*
+        [@deepseek-v3].
+
+        Count the numbers that a token keeps in a layer, usually and with a latent:
     """)
-    plain, latent = 128 * (128 + 128), 512 + 64  # @inspect plain as numbers, latent as numbers
-    assert (plain, latent) == (32768, 576), \
+    usual = 128 * (128 + 128)  # @inspect usual as numbers
+    latent = 512 + 64  # @inspect latent as numbers
+    assert (usual, latent) == (32768, 576), \
         "In each layer a token keeps 576 numbers, instead of 32,768 without latents."
     token = 61 * latent * 2  # @hide
     assert token == 70_272, \
@@ -290,10 +299,10 @@ def a_latent_replaces_keys_and_values() -> None:
     assert 3.5 < saved < 3.6, \
         "With 8 KV heads instead, it would take 3.6 times as many."  # @hide
     note(rf"""
-        So the keys and values of all heads would be {plain / latent:.0f} times as many numbers.
-        With `8` KV heads of `128` numbers, as Llama-3 has them, a token would keep {saved:.1f}
-        times as much as a latent. The cause: one row serves all heads, and each head makes its own
-        keys and values from it.
+        So a usual cache would be {usual / latent:.0f} times as large. It is so much smaller because
+        one row serves all heads, and each head makes its own keys and values from it. Llama-3 has a
+        smaller cache in another way: its heads share `8` keys and values of `128` numbers. With
+        these, a token of DeepSeek-V3 would keep {saved:.1f} times as much as with a latent.
     """)
     question(r"""
         A token of DeepSeek-V3 keeps `576` numbers of `2` bytes in each of `61` layers. How many
@@ -310,114 +319,115 @@ def queries_meet_latents_directly() -> None:
     """With latent attention a query is scored against the latents themselves."""
     note(r"""
         In [latent attention](#a_latent_replaces_keys_and_values) the cache keeps a short row for
-        each token, its *latent*, and two matrices make keys and values from it. Must the keys and
-        values of all earlier tokens be made again for each new token? They need not be. Take a
-        query $q$, a latent $z$, and the matrix $W$ that makes keys. The score of the query and the
-        key is
+        each token, its *latent*, and two matrices make a key and a value from it. A new token looks
+        at all earlier ones. Must it make all their keys and values first? No. Take a query $q$, a
+        latent $z$, and the matrix $W$ that makes keys. The *score* is the product of the query and
+        the key, and
 
         $$
         q \cdot (W z) = (W^T q) \cdot z.
         $$
 
-        On the left, $W$ makes a key from each latent. On the right, $W^T$ is multiplied by the
-        query once, and the result is scored against the latents themselves. The same goes for the
-        values: first add up the latents, then multiply by the matrix of values once.
+        On the left, $W$ makes a key of each latent. On the right, $W^T$ is multiplied by the query
+        once, and the result is scored against the latents themselves. The values can wait in the
+        same way: first take the weighted sum of the latents, then multiply this one row by the
+        matrix of values.
 
-        Here are both ways, for `64` tokens with latents of `16` numbers, and `4` heads with queries
-        of `8` numbers:
+        Here are both ways for one head. There are `64` earlier tokens with latents of `16` numbers,
+        and the query, a key and a value have `8` numbers:
     """)
-    tokens, heads, size, width = 64, 4, 8, 16
+    tokens, size, width = 64, 8, 16
     z: Float[Tensor, "t z"] = torch.randn(tokens, width).double()
-    q: Float[Tensor, "h c"] = torch.randn(heads, size).double()
-    to_key, to_value = torch.randn(2, heads, size, width).double()
+    q: Float[Tensor, "1 c"] = torch.randn(1, size).double()
+    to_key, to_value = torch.randn(2, width, size).double()
 
     def with_keys() -> Tensor:
-        keys = einsum(to_key, z, "h c z, t z -> h t c")
-        values = einsum(to_value, z, "h c z, t z -> h t c")
-        weights = einsum(q, keys, "h c, h t c -> h t").softmax(dim=-1)
-        mixed: Tensor = einsum(weights, values, "h t, h t c -> h c")
+        keys, values = z @ to_key, z @ to_value
+        weights = (q @ keys.T).softmax(dim=-1)
+        mixed: Tensor = weights @ values
         return mixed
 
     def with_latents() -> Tensor:
-        queries = einsum(q, to_key, "h c, h c z -> h z")
-        weights = einsum(queries, z, "h z, t z -> h t").softmax(dim=-1)
-        latents = einsum(weights, z, "h t, t z -> h z")
-        mixed: Tensor = einsum(latents, to_value, "h z, h c z -> h c")
+        weights = (q @ to_key.T @ z.T).softmax(dim=-1)
+        mixed: Tensor = weights @ z @ to_value
         return mixed
 
     assert torch.allclose(with_latents(), with_keys()), \
         "Both ways give the same result."
     work = flops(with_keys), flops(with_latents)  # @inspect work as FLOP
-    assert work == (139_264, 18_432), \
-        "To make all keys and values takes 139,264 FLOPs, and to score latents 18,432."
-    once, pairs = 2 * 2 * heads * size * width, 2 * 2 * heads * tokens
-    assert work[0] == tokens * once + pairs * size, \
+    one_row = 2 * width * size  # FLOPs of a row times one of the matrices
+    assert work[0] == 2 * tokens * one_row + 2 * (2 * tokens * size), \
         "With keys and values, both matrices are used for each of 64 tokens."
-    assert work[1] == once + pairs * width, \
+    assert work[1] == 2 * one_row + 2 * (2 * tokens * width), \
         "With latents, both matrices are used once, and scores and sums are longer."
+    assert work == (34_816, 4_608), \
+        "With keys and values attention takes 34,816 FLOPs, and with latents 4,608."  # @hide
     note(rf"""
-        With keys and values made again, it takes {work[0]:,} FLOPs, and with the latents themselves
-        only {work[1]:,}, because each matrix is used once and not for each of the `64` tokens. One
-        says that the matrices are *absorbed* into the query and the result.
+        If keys and values are made, it takes {work[0]:,} FLOPs, and with the latents themselves
+        only {work[1]:,}, because each matrix is multiplied by one row and not by `64`. One says
+        that the matrices are *absorbed* into the query and the result.
     """)
     question(r"""
-        A head has queries of `8` numbers, latents have `16`, and there are `1000` earlier tokens.
-        How many FLOPs does it take to make the keys of all these tokens for this head?
+        In one head, queries and keys have `8` numbers and latents `16`. There are `1000` earlier
+        tokens. How many FLOPs does it take to make the keys of all these tokens?
     """, answer=1000 * 2 * 8 * 16, check=flops(lambda: torch.ones(1000, 16) @ torch.ones(16, 8)), unit="FLOP", within=0.01, wrong={
             "The additions are missing.": 1000 * 8 * 16,
             "That is for one token.": 2 * 8 * 16,
         }, hint="How many weights has the matrix that makes a key?",
-        why="The matrix has `8 * 16` weights, and each takes a multiplication and an addition for each of `1000` tokens. Used on the query instead, it takes that for one row only.")
+        why="The matrix has `8 * 16` weights, and each takes a multiplication and an addition for each of `1000` tokens. Multiplied by the query instead, it takes that for one row only.")
 
 
 @aside
 def deepseek_is_counted() -> None:
     """The parameters of DeepSeek-V3 follow from its shapes, nearly all in experts."""
     note(r"""
-        DeepSeek-V3 is published with `671` billion parameters, of which a token meets `37` billion
-        [@deepseek-v3]. Do both numbers follow from the shapes of its matrices? The report gives the
-        shapes [@deepseek-v3]. A token has $d = 7168$ numbers, and there are `61` layers:
+        DeepSeek-V3 is published with `671` billion parameters, and a token is multiplied by `37`
+        billion of them [@deepseek-v3]. Where are so many parameters, and why does a token meet so
+        few? Count them from the shapes of the matrices. A token has `7168` numbers.
 
-        | in each layer | matrices |
-        |---|---|
-        | queries, for `128` heads | $d$ to `1536` numbers, and these to `128 * (128 + 64)` |
-        | keys and values, from a [latent](#a_latent_replaces_keys_and_values) of `512` numbers | $d$ to `512 + 64` numbers, and `512` to `128 * (128 + 128)` |
-        | output | `128 * 128` numbers to $d$ |
-        | feed-forward part of `3` layers | three matrices, $d$ and `18432` |
-        | feed-forward part of `58` layers | `256` *experts* and one more that all tokens go through, three matrices each, $d$ and `2048` |
-        | *router*, which chooses `8` experts for a token | a row of $d$ and a bias for each of `256` |
-
-        Besides there are the gains of norms and two tables for `129280` tokens. Add up:
+        First the *experts*, feed-forward parts of which a token goes through only a few. `58`
+        layers have `256` experts each, of which a token goes through `8`, and one more that all
+        tokens go through. An expert has three matrices of `7168 * 2048` weights [@deepseek-v3]:
     """)
-    d, heads = 7168, 128
-    queries = d * 1536 + 1536 * heads * (128 + 64)
-    keys = d * (512 + 64) + 512 * heads * (128 + 128)
-    out = heads * 128 * d
-    attention = queries + keys + out
-    gains = 1536 + 512 + 2 * d
+    d = 7168
     expert = 3 * d * 2048
-    dense, routed = 3 * d * 18432, 257 * expert + 256 * d + 256
-    blocks = 61 * (attention + gains) + 3 * dense + 58 * routed
-    total = blocks + d + 2 * 129280 * d  # @inspect round(total / 1e9) as billion
+    experts = 58 * (256 + 1) * expert  # @inspect round(experts / 1e9, 1) as billion
+    note(r"""
+        All else, the code adds up line by line. The first `3` layers have one wide feed-forward
+        part instead of experts. In `58` layers a *router* chooses the experts, with a row of
+        weights and a bias for each. All `61` layers have attention, whose `128` heads make keys
+        and values from a [short row for each token](#a_latent_replaces_keys_and_values), the
+        latent. There are gains of norms, and two tables with a row for each of `129280` tokens
+        [@deepseek-v3]:
+    """)
+    dense = 3 * (3 * d * 18432)
+    routers = 58 * 256 * (d + 1)
+    queries = d * 1536 + 1536 * 128 * (128 + 64)  # by way of 1536 numbers
+    keys_and_values = d * (512 + 64) + 512 * 128 * (128 + 128)  # by way of 512
+    out = 128 * 128 * d
+    attention = 61 * (queries + keys_and_values + out)
+    gains = 61 * (2 * d + 1536 + 512) + d
+    table = 129280 * d
+    rest = dense + routers + attention + gains + 2 * table  # @inspect round(rest / 1e9, 1) as billion
+    total = experts + rest  # @inspect round(total / 1e9) as billion
     assert total == 671_026_419_200, \
         "The shapes give 671,026,419,200 parameters, the 671 billion that are published."
-    note("A token leaves `256 - 8` experts of each of the `58` layers idle, and of the table of tokens at the beginning it looks up a single row. It meets all other parameters:")
+    note("For a token, `256 - 8` experts of each of the `58` layers are idle. Of the table at the beginning it looks up a single row. It meets all other parameters:")
     idle = 58 * (256 - 8) * expert
-    met = total - idle - 129280 * d  # @inspect round(met / 1e9) as billion
+    met = total - idle - table  # @inspect round(met / 1e9) as billion
     assert round(met / 1e9) == 37, \
         "A token meets 37 billion parameters, as is published."
-    share = 58 * 257 * expert / total  # @inspect share as %
+    share = experts / total  # @inspect share as %
     assert 0.97 < share < 0.98, "98 % of all parameters are in the experts."
     note(rf"""
-        So both numbers follow. They are far apart because {share:.0%} of all parameters are in
-        experts, and a token goes through only `8` of `256` in a layer.
+        So both published numbers follow from the shapes. They are far apart because {share:.0%} of
+        all parameters are in experts, and in each layer a token goes through only `8` of `256`.
     """)
-    routed = 9 * expert + 256 * d + 256  # @hide
-    used = 61 * (attention + gains) + 3 * dense + 58 * routed  # @hide
+    used = 58 * (8 + 1) * expert + rest - table  # @hide
     question(r"""
         A token meets `37` billion of the `671` billion parameters of DeepSeek-V3. Which share is
         that, in percent?
-    """, answer=round(37 / 671, 3), check=round((used + d + 129280 * d) / total, 3), unit="%", within=0.02, wrong={
+    """, answer=round(37 / 671, 3), check=round(used / total, 3), unit="%", within=0.02, wrong={
             "That is the share of the experts that a token goes through; attention and head serve every token.": 8 / 256,
         }, hint="Divide the parameters that a token meets by all parameters.",
         why="A token meets all of attention, the shared expert and the head, but only `8` of `256` experts in a layer: `37` of `671` billion.")
@@ -428,13 +438,14 @@ def a_window_bounds_the_cache() -> None:
     """With a window, the cache and attention's FLOPs stop growing with the text."""
     note(r"""
         While a model writes a text, its *KV cache* keeps the keys and values of all tokens so far,
-        and each new token looks at all of them. Must it? In the first Mistral-7B a token looks, in
-        each layer, at the last `4096` tokens only, itself included. This is its *window*
-        [@mistral-7b]. The keys and values of older tokens can then be thrown away.
+        and each new token looks at all of them. Can the cache stop growing? In the first Mistral-7B
+        a token looks, in each layer, at the last `4096` tokens only, itself included. This is its
+        *window* [@mistral-7b]. The keys and values of older tokens are never looked at again, so
+        they can be thrown away.
 
-        Check this for the newest token of a text of `10` tokens, with a window of `4`.
-        `written_attention` computes attention, first with all keys and values and a window, and
-        then with the last four keys and values alone:
+        Check this for the newest token of a text of `10` tokens, with a window of `4` tokens.
+        `written_attention` computes attention. `windowed` has all ten keys and values and a window,
+        and `recent` has the last four alone:
     """)
     q: Float[Tensor, "b t h c"] = torch.randn(1, 1, 2, 8).double()  # newest
     k, v = torch.randn(2, 1, 10, 2, 8).double()  # @unnoticed: 1, 10: any batch, and any text longer than the window
@@ -446,8 +457,8 @@ def a_window_bounds_the_cache() -> None:
     assert not torch.allclose(windowed, whole), \
         "Without a window, the older keys count."  # @hide
     note(r"""
-        So the KV cache grows up to the window and no further. The FLOPs of attention for a new
-        token stop growing, too, because it looks at no more tokens than that. Mistral-7B has `32`
+        So the KV cache grows up to the window and no further. (The FLOPs of attention for a new
+        token stop growing, too, because it looks at no more tokens than that.) Mistral-7B has `32`
         layers and `8` heads of keys and values, of `128` numbers of `2` bytes. Compute its cache
         for texts of three lengths:
     """)
@@ -473,10 +484,10 @@ def a_window_bounds_the_cache() -> None:
     assert max(reach) == 2 * (4 - 1), \
         "In a model of two layers with a window of 4, the last token depends on tokens up to 6 places back."  # @hide
     note(rf"""
-        Older tokens are not lost altogether. In the second layer, a token looks back `3` tokens,
-        and each of these has looked back `3` tokens in the first layer. So with two layers and a
-        window of `4`, a token depends on tokens up to `2 * (4 - 1)` places back, which is
-        {max(reach)}.
+        Older tokens still have an effect, by way of the tokens between. With a window of `4`, a
+        token looks back up to `3` places in each layer. In the second layer it looks at a token `3`
+        places back, and that token has looked back `3` places in the first layer. So with two
+        layers a token depends on tokens up to `2 * (4 - 1)`, which is {max(reach)}, places back.
     """)
     order = torch.arange(12)  # @hide
     back = (order[:, None] - order[None]).tolist()  # @hide

@@ -226,16 +226,16 @@ def the_intensity_bounds_the_utilization() -> None:
         While an operation waits for memory, the card's arithmetic idles. Which share of its peak
         can the card use at best? The *intensity* of an operation is the FLOPs that it does with
         each byte that it moves. The *ridge* of a card is the FLOPs that it can do while one byte
-        arrives, about `295` for an H100. With this byte, the operation only does as many FLOPs as
-        its intensity says. So it uses at most this share of the peak, which is also a bound of its
-        MFU:
+        arrives, about `295` for an H100. An operation of intensity `1` does one FLOP in this time,
+        and so uses `1/295` of the peak. In general:
 
         [@eq:bound]: $$
         \text{share of the peak} \le \min\left(1,\; \frac{\text{intensity}}{\text{ridge}}\right)
         $$
 
-        Take three operations in `bfloat16`, with `2` bytes a number. A ReLU does one FLOP with a
-        number, and moves `4` bytes for it, to read it and to write it. A product with a matrix does
+        Take three operations in `bfloat16`, with `2` bytes a number. A ReLU sets the negative
+        numbers of a tensor to zero. We count this as one FLOP a number, for which it moves `4`
+        bytes, to read the number and to write it. A product with a matrix of Llama-3-8B does
         [about one FLOP with each byte](#every_operation_has_an_intensity) for a single token, and
         `1247` for `2048` tokens:
     """)
@@ -261,9 +261,9 @@ def the_intensity_bounds_the_utilization() -> None:
     assert bound["2048 tokens"] == 1, \
         "A product with 2048 tokens can use the whole peak."
     note(rf"""
-        So a product with a single token uses at most {bound["one token"]:.2%} of the peak, and an
-        elementwise operation such as a ReLU even less, for any number of tokens. Nothing that the
-        arithmetic does better can change that: the bytes set the pace.
+        So the product with a single token uses at most {bound["one token"]:.2%} of the peak. A ReLU
+        uses even less, and does so for any number of tokens. Faster arithmetic would not help
+        either of them, because the bytes set their pace.
     """)
     question("An operation does `50` FLOPs with each byte that it moves. The ridge of a card is `200`. Which share of the card's peak can it use at most, in percent?",
              answer=50 / 200, check=0.25, unit="%", within=0.01, wrong={
@@ -349,13 +349,13 @@ def a_block_moves_more_than_it_multiplies() -> None:
     note(r"""
         Where does a block of a Transformer spend its time? It runs a few large products: with
         weights, and in attention. In between it runs many small operations: norms, the causal mask,
-        the softmax, additions. A product does thousands of FLOPs with each number that it reads. An
-        operation in between reads a number, does one thing to it, and writes it back.
+        the softmax, additions. A product uses each number that it reads many times. An operation in
+        between reads a number, does one thing to it, and writes it back.
 
-        Count both for a block of Llama-3-8B that reads a text of `2048` tokens. `block_operations`
-        lists its operations, with the FLOPs and the bytes of each; attention is written out as
-        separate operations. `by_kind` adds these up for three kinds of operation, and `shares`
-        divides by the sum:
+        Count both for a block of Llama-3-8B that reads a text of `2048` tokens, with attention
+        written out as separate operations. `block_operations` lists its operations, with the FLOPs
+        of each and the bytes that it moves. `by_kind` adds these up for three kinds of operation,
+        and `shares` divides by the sum of all:
     """)
     operations = block_operations(2048)
     kernels = sum(op.moved > 0 for op in operations)  # @hide
@@ -366,13 +366,14 @@ def a_block_moves_more_than_it_multiplies() -> None:
     assert 0.9 < flops_share["products with weights"] < 0.97, \
         "93 % of the FLOPs are in the products with weights."
     assert flops_share["all in between"] == 0, \
-        "For the operations in between, PyTorch's counter has no FLOPs."  # @zero: it has no formula for them
+        "For the operations in between, PyTorch's counter counts no FLOPs."  # @zero: it has no formula for them
     assert 0.63 < bytes_share["all in between"] < 0.65, \
         "64 % of the bytes are moved by the operations in between."
     note(r"""
-        So the FLOPs are in the products, and the bytes in between. And the time? On an H100, each
-        operation takes the time of its FLOPs or the time of its bytes, whichever is longer.
-        `seconds_at_best` is this time:
+        So nearly all FLOPs are in the products, and most bytes are moved in between. (The counter
+        has no formula for the operations in between. They do some FLOPs, but few.) And the time? On
+        an H100, each operation takes the time of its FLOPs or the time of its bytes, whichever is
+        longer. `seconds_at_best` is this time:
     """)
     time_share = shares(by_kind(operations, seconds_at_best))  # @inspect time_share as %
     assert 0.39 < time_share["all in between"] < 0.41, \
@@ -392,9 +393,9 @@ def a_block_moves_more_than_it_multiplies() -> None:
         {time_share['all in between']:.0%} to what lies between.
     """)
     note(rf"""
-        The operations in between take {time_share["all in between"]:.0%} of the time, although they
-        do hardly any FLOPs, because they move {bytes_share["all in between"]:.0%} of the bytes. Who
-        counts FLOPs alone overlooks this part.
+        So the operations in between take {time_share["all in between"]:.0%} of the time, although
+        they do hardly any FLOPs, because they move {bytes_share["all in between"]:.0%} of the
+        bytes. Who counts FLOPs alone overlooks this part.
     """)
     few = by_kind(block_operations(128), lambda op: op.moved)  # @hide
     share = shares(few)["all in between"]  # @hide
@@ -530,29 +531,28 @@ def most_made(call: Callable[[], object]) -> int:  # @stepover
 def fused_attention_stores_no_scores() -> None:
     """Fused attention works in tiles and needs no memory for the scores of all pairs."""
     note(r"""
-        In attention, every token has a *score* with every token of the text: the product of the
-        query of the one and the key of the other. So a text of `512` tokens has `512 * 512` scores
-        in each head. Can attention do without storing them? A *fused kernel* can: one program for
-        the card that computes scores, softmax and weighted sums while the numbers are in the small
-        fast memory beside the card's arithmetic. It works in *tiles*, groups of neighbouring
-        tokens. For a tile of queries it goes through all tiles of keys and values, one after the
-        other: it computes the scores of these two tiles, adds up the values, and throws the scores
-        away.
+        In attention, the query of each token is multiplied by the key of each token; the result is
+        a *score*. So a text of `512` tokens has `512 * 512` scores in each head. Must all of them
+        be in memory? Not in a *fused kernel*, one program that computes all of attention. It works
+        in *tiles*, groups of neighbouring tokens, which fit into the small fast memory beside the
+        card's arithmetic. For a tile of queries it goes through the tiles of keys and values, one
+        after the other. It computes the scores of these two tiles, adds what they give to the
+        result, and throws the scores away.
 
-        `in_tiles` does this for one head. Its result is that of written-out attention, with tiles
-        of `16` tokens:
+        `in_tiles` does this for one head. Compare it, with tiles of `16` tokens, with attention
+        that is *written out* as separate operations:
     """)
-    n, d = 512, 64
-    q, k, v = torch.randn(3, n, d)
+    tokens, d = 512, 64
+    q, k, v = torch.randn(3, tokens, d)
     tiled = in_tiles(16, q, k, v)[0]
-    whole = written_attention(*(x[None, :, None] for x in (q, k, v)))
-    flat = whole.flatten(0, 2)
-    assert torch.allclose(tiled, flat, atol=1e-5), \
+    one_head = [x[None, :, None] for x in (q, k, v)]  # one text, one head
+    whole = written_attention(*one_head).flatten(0, 2)
+    assert torch.allclose(tiled, whole, atol=1e-5), \
         "In tiles, the result is the same as written out."
     note(r"""
-        How much memory does that save? `most_made` measures the most bytes that are in memory at
-        once. `memory` compares a text of `512` tokens with one of half its length, first with
-        attention written out, and then in tiles of `32`:
+        How much memory does that take? `most_made` measures the most bytes that are in memory at
+        once. `growth` says how many times as much it is for a text of `512` tokens as for one half
+        as long:
     """)
 
     def written(t: int) -> Tensor:
@@ -561,20 +561,20 @@ def fused_attention_stores_no_scores() -> None:
     def fused(t: int) -> Tensor:
         return in_tiles(32, *torch.randn(3, t, d))[0]
 
-    apart, tiles = (
-        [most_made(partial(attend, t)) for t in (n // 2, n)]
-        for attend in (written, fused)
-    )
-    growth = apart[1] / apart[0], tiles[1] / tiles[0]
-    memory = [round(times, 1) for times in growth]  # @inspect memory as times
-    assert 3.5 < growth[0] < 4, \
+    def growth(attend: Callable[[int], Tensor]) -> float:
+        short = most_made(partial(attend, tokens // 2))
+        return most_made(partial(attend, tokens)) / short
+
+    of_written = growth(written)  # @inspect round(of_written, 1) as times
+    assert 3.5 < of_written < 4, \
         "Written out, twice the text takes nearly 4 times the memory."
-    assert 1.8 < growth[1] < 2, \
-        "In tiles, twice the text takes twice the memory."
+    in_fused = growth(fused)  # @inspect round(in_fused, 1) as times
+    assert 1.8 < in_fused < 2, \
+        "In tiles, twice the text takes nearly twice the memory."
     note(r"""
-        Written out, the memory grows with the square of the text, because there is a score for each
-        pair of tokens. In tiles it grows only as the text does, because the scores of one tile with
-        another are all that is there at a time.
+        Written out, the memory grows nearly with the square of the text, because there is a score
+        for each pair of tokens. In tiles it grows only as the text does, because just the scores of
+        one tile of queries with one tile of keys are there at a time.
     """)
     question(r"""
         A head attends over a text of `4096` tokens. Written out, how many times as many scores are
@@ -591,71 +591,63 @@ def fused_attention_reads_keys_again() -> None:
     note(r"""
         A *fused kernel* computes attention [in tiles](#fused_attention_stores_no_scores), groups of
         neighbouring tokens, so that it never stores the scores of all pairs. What does that cost?
-        Count what it loads from memory. Each token looks at itself and earlier tokens only. With
-        tiles of `16` tokens, a text of `512` tokens has `32` tiles:
+        It loads keys and values from the card's memory more than once [@dao2022]. Each token looks
+        at itself and at earlier tokens. A text of `512` tokens has `32` tiles of `16` tokens:
 
         - tile `1` of the queries needs the keys and values of tile `1`;
         - tile `2` of the queries needs those of tiles `1` and `2`;
         - and so on; tile `32` of the queries needs those of all `32` tiles.
 
-        The fast memory holds only a few tiles, so keys and values are loaded again for each tile of
-        queries: those of tile `1` are loaded `32` times [@dao2022]. `in_tiles` counts the numbers
-        that are loaded for one head of `64` numbers, here with tiles of `16` and of `32` tokens,
-        for texts of three lengths:
-    """)
-    n, d = 512, 64
-    lengths = [n // 4, n // 2, n]  # @inspect lengths as tokens
+        The fast memory beside the card's arithmetic holds only a few tiles. So the keys and values
+        of tile `1` are loaded `32` times, once for each tile of queries, and those of tile `32`
+        once.
 
-    def loads(rows: int) -> list[int]:
-        return [in_tiles(rows, *torch.randn(3, t, d))[1] for t in lengths]
-
-    small, large = loads(16), loads(32)
-    loaded = {"tiles of 16": small, "tiles of 32": large}  # @inspect loaded
-    growth = small[2] / small[1]  # @inspect round(growth, 1) as times
-    assert 3.7 < growth < 4, \
-        "From 256 to 512 tokens, the loads grow to nearly 4 times."
-    fewer = small[2] / large[2]  # @inspect round(fewer, 1) as times
-    assert 1.8 < fewer < 2, \
-        "Tiles of 16 take nearly twice the loads of tiles of 32."
-    note(r"""
-        A formula says why. $T$ tokens make $T/r$ tiles of $r$ tokens. Each tile of queries loads,
-        on average, half of all keys and values. With $c$ numbers in a key that is half of $2Tc$
-        numbers, $Tc$. Together:
+        How many numbers are loaded in all? $T$ tokens make $T/r$ tiles of $r$ tokens. Each tile of
+        queries loads, on average, about half of all keys and values. With $c$ numbers in a key and
+        in a value that is half of $2Tc$, so $Tc$. Together:
 
         [@eq:loads]: $$
         \text{loads} \approx \frac{T}{r} \cdot T c = \frac{T^2 c}{r}
         $$
 
-        So twice the text takes `4` times the loads, and tiles that are twice as large take half.
-        With $T = 512$, $c = 64$ and $r = 16$ it is `512**2 * 64 / 16`, about a million. But a
-        larger tile needs a larger fast memory.
+        `in_tiles` counts what is loaded for one head with $c = 64$. Compare the formula with its
+        count, for tiles of $r = 16$ tokens:
     """)
-    formula = [t**2 * d / 16 for t in lengths]
-    above = [count / least for count, least in zip(small, formula)]  # @inspect above as times
-    assert above[0] > above[1] > above[2] > 1, \
-        "The longer the text, the nearer the formula comes to the loads that were counted."
-    assert above[2] < 1.1, \
-        "For 512 tokens, the loads are less than a tenth above the formula."
+
+    def loads(tile: int, length: int) -> int:
+        q, k, v = torch.randn(3, length, 64)
+        return in_tiles(tile, q, k, v)[1]
+
+    counted = loads(16, 512)  # @inspect counted as numbers
+    formula = 512**2 * 64 / 16  # @inspect formula as numbers
+    above = counted / formula
+    assert 1 < above < 1.1, \
+        "The numbers that are loaded are less than a tenth above the formula."
+    growth = counted / loads(16, 256)  # @inspect round(growth, 1) as times
+    assert 3.7 < growth < 4, \
+        "From 256 to 512 tokens, the loads grow to nearly 4 times."
+    fewer = counted / loads(32, 512)  # @inspect round(fewer, 1) as times
+    assert 1.8 < fewer < 2, \
+        "Tiles of 16 take nearly twice the loads of tiles of 32."
+    shorter = [loads(16, t) / (t**2 * 64 / 16) for t in (128, 256)]  # @hide
+    assert shorter[0] > shorter[1] > above, \
+        "The longer the text, the nearer the formula comes to the loads that were counted."  # @hide
 
     def written(t: int) -> Tensor:  # @hide
-        return written_attention(*torch.randn(3, 1, t, 1, d))
+        return written_attention(*torch.randn(3, 1, t, 1, 64))
 
-    lines = {
-        "written out": [bytes_moved(partial(written, t)) for t in lengths],
-        "tiles of 16": [4 * count for count in small],
-        "tiles of 32": [4 * count for count in large],
-        "each number once": [4 * 4 * t * d for t in lengths],
-    }  # @hide
-    again = lines["tiles of 32"][2] / lines["each number once"][2]  # @hide
+    again = loads(32, 512) / (4 * 512 * 64)  # queries, keys, values, results  # @hide
     assert again == (512 / 32 + 1) / 4 + 0.25, \
-        "In tiles of 32, a number is loaded 4.5 times on average."  # @hide
-    more = lines["written out"][2] / lines["tiles of 16"][2]  # @hide
+        "In tiles of 32, 4.5 times as many numbers are loaded as there are in queries, keys, values and results."  # @hide
+    more = bytes_moved(partial(written, 512)) / (4 * counted)  # @hide
     assert 3 < more < 3.1, \
         "Written out, attention moves 3 times the bytes of tiles of 16."  # @hide
     note(rf"""
-        So fused attention reads its keys many times. Still it moves less than written-out
-        attention, which writes and reads all scores: with `512` tokens, that moves {more:.0f} times
-        the bytes.
+        So twice the text takes about `4` times the loads, and tiles that are twice as large take
+        about half, because each tile that is loaded then serves twice as many queries. (But a
+        larger tile needs a larger fast memory.) Fused attention still moves less than attention
+        that is written out, which writes and reads all scores: with `512` tokens, that moves
+        {more:.0f} times the bytes.
     """)
     read = [sum(tile >= key for tile in range(64)) for key in range(64)]  # @hide
     question(r"""
@@ -671,10 +663,11 @@ def fused_attention_reads_keys_again() -> None:
 def fusion_makes_no_product_faster() -> None:
     """Fusion makes no product faster, and with a single token the products are nearly everything."""
     note(r"""
-        *Fusion* joins operations, so that the tensors between them are never written and read
-        again. How much faster can it make a whole block of a Transformer at most? The products with
-        weights stay as they are. Suppose that all else took no time at all. Then only their time
-        would be left.
+        How much faster can fusion make a whole block of a Transformer? *Fusion* joins operations
+        into one program, so that the tensors between them are never written and read again. It
+        cannot make the products with weights faster: they still read every weight and do every
+        FLOP. Suppose that all else took no time at all. Then the time of these products would be
+        left, and the block could not be faster than that.
 
         Take a block of Llama-3-8B on an H100, first with `2048` tokens. `seconds_at_best` gives the
         time of an operation: that of its FLOPs or that of its bytes, whichever is longer. `by_kind`
@@ -685,8 +678,9 @@ def fusion_makes_no_product_faster() -> None:
     assert 1.95 < gain < 2, \
         "With 2048 tokens, fusion makes the block at most 1.97 times as fast."
     note(rf"""
-        So with `2048` tokens the block gets at most {gain:.2f} times as fast. When a model writes a
-        text, a single token goes through the block at a time. Take one, the first of a text:
+        So with `2048` tokens fusion makes the block at most {gain:.2f} times as fast. When a model
+        writes a text, only a single token goes through the block at a time. Take the first token of
+        a text:
     """)
     one = by_kind(block_operations(1), seconds_at_best)  # @inspect one as s
     alone = sum(one.values()) / one["products with weights"]  # @inspect round(alone, 3) as times
@@ -697,9 +691,9 @@ def fusion_makes_no_product_faster() -> None:
     assert 1 < above < 1.001, \
         "With one token, the time of the products is the time of reading the weights."  # @hide
     misbelief("Generating waits for memory, so fusion helps it most.", rf"""
-        Fusion hardly helps it. With one token, nearly all bytes are those of the weights, and each
-        weight is read only once already. All else, which fusion could save, takes a
-        {1 / (alone - 1):,.0f}th of that time.
+        Fusion hardly helps it. With one token nearly all bytes that move are weights, and each
+        weight is read only once already. All else takes a {1 / (alone - 1):,.0f}th of the time of
+        the products, so fusion can save no more than that.
     """)
     few = by_kind(block_operations(64), seconds_at_best)  # @hide
     heavy = by_kind(block_operations(64), lambda op: op.moved)  # @hide
@@ -936,10 +930,11 @@ def one_change_tells_what_a_block_waits_for() -> None:
     """Change one thing and watch the time, and you see what a block waits for."""
     note(rf"""
         A block of a model is slow on a card. Does it wait for the program, which has to *launch*
-        each operation, for the card's *memory*, or for its *arithmetic*? Change one thing and watch
-        the time. Take, say, a block of half the width. `waits` gives the times of a block of
-        Llama-3-8B with `64` tokens on an H100, where a launch takes {LAUNCH / MICRO:.0f} µs, and
-        those of a block of half its width:
+        each operation, that is, hand it to the card? Or for the card's *memory*, or for its
+        *arithmetic*? To find out, change one thing and watch the time. Try it by calculation: make
+        the block half as wide. `waits` computes how long a block takes on an H100, here for `64`
+        tokens. `usual` is a block of Llama-3-8B, and `narrow` one of half its width. A launch takes
+        {LAUNCH / MICRO:.0f} µs:
     """)
     half = replace(LLAMA_3_8B, width=2048, heads=16, kv_heads=4, hidden=7168)
     usual, narrow = waits(64), waits(64, half)
@@ -950,21 +945,19 @@ def one_change_tells_what_a_block_waits_for() -> None:
     assert on_card == [141, 38], \
         "At half the width, the card takes 38 µs instead of 141."
     note(rf"""
-        At half the width a block has as many operations to launch, but its matrices have a quarter
-        of the weights. So a block that waits for the card gets nearly `4` times as fast, and one
-        that waits for launches does not. This block is launched in {launching[0]} µs at both
-        widths, longer than the card takes, so it waits for launches.
+        Half the width leaves as many operations to launch, but the matrices have a quarter of the
+        weights. So a block that waits for the card gets nearly `4` times as fast, and one that
+        waits for launches gets no faster. This block takes the {launching[0]} µs of its launches at
+        both widths, because that is longer than the card takes. So it waits for launches.
 
-        Half the width cannot tell memory from arithmetic, because it makes both the bytes and the
-        FLOPs fewer. Half the bytes for each number can, if the card computes with them as fast as
-        before. So a block waits for
+        A second change tells memory from arithmetic: half the bytes for each number, if the card
+        computes with these numbers as fast as before. Then there are fewer bytes and as many FLOPs.
 
-        - *launches*, if half the width does not make it faster. A larger batch helps, or a *CUDA
-          graph*, which hands all launches to the card at once;
-        - *memory*, if half the width makes it faster, and half the bytes do, too. Fusion and
-          narrower numbers help;
-        - *arithmetic*, if half the width makes it faster, and half the bytes do not. A faster
-          format helps, or more cards.
+        | half the width | half the bytes | the block waits for | what helps |
+        |---|---|---|---|
+        | no faster | no faster | launches | a larger batch; a *CUDA graph*, which hands all launches to the card at once |
+        | faster | faster | memory | fusion; narrower numbers |
+        | faster | no faster | arithmetic | a format in which the card is faster; more cards |
     """)
     question(rf"""
         With `64` tokens, launching the operations of a block takes `{launching[0]}` µs, and the
@@ -1021,22 +1014,32 @@ def between_on_card(tokens: int) -> float:  # @stepover
 def eager_compiled_and_in_a_graph() -> None:
     """With one token a CUDA graph makes a block faster, with many a compiler does."""
     note(r"""
-        There are two ways to run a block faster. A *CUDA graph* records all launches and hands them
-        to the card at once, so launching takes no time. `torch.compile` *fuses* the operations
-        between the products, so fewer bytes move. Which helps when? Take a block of Llama-3-8B on
-        an H100, counted as in this part. Launching and working go on at the same time, so the
-        longer one counts:
+        PyTorch usually runs a block *eager*: the program launches one operation after the other,
+        that is, hands it to the card. There are two ways to make that faster. A *CUDA graph*
+        records all launches once, and then hands them to the card in one call. It saves the time of
+        launching. `torch.compile` *fuses* the operations between the products into fewer programs.
+        It saves bytes, because what lies between is no longer written and read. Which helps when?
 
-        - With `1` token, launching takes `170` µs, and the card works `130` µs. The block takes
-          `170` µs, and in a graph only the `130` of the card are left.
-        - With `2048` tokens, launching takes `180` µs, and the card works `1781` µs. A graph saves
-          nothing. Compiling should help, because a large part of that time is spent
-          [between the products](#a_block_moves_more_than_it_multiplies).
+        First a prediction, for a block of Llama-3-8B on an H100. `waits` adds up the times of its
+        operations, with attention written out. Launching and working go on at the same time, so the
+        block takes the longer of the two:
 
-        The code below measures it where there is a card. PyTorch's usual way, one launch after the
-        other, is called *eager*. `three_ways` times a block eager, compiled, in a graph, and
-        compiled in a graph. `between_on_card` measures which share of its time is not that of
-        products:
+        | tokens | launching, µs | the card works, µs | eager, µs | in a graph, µs |
+        |---|---|---|---|---|
+        | `1` | `170` | `130` | `170` | `130` |
+        | `2048` | `180` | `1781` | `1781` | `1781` |
+
+        So with `1` token a graph should help: the card is done before the next operation comes, and
+        without launches only the `130` µs of its work are left. With `2048` tokens a graph should
+        save nothing, because the card is busy all the time. There compiling should help, because a
+        large part of the time is spent
+        [between the products](#a_block_moves_more_than_it_multiplies).
+
+        Where there is a card, the code below tests this. `three_ways` times the block eager,
+        compiled, in a graph, and compiled in a graph. (Its attention is fused, so with `2048`
+        tokens it should take less than predicted.) `gain` is how many times as fast a graph makes
+        the block with `1` token, and `small_gain` the same with `2048`. Expect the first to be well
+        above one, and the second about one:
     """)
     predicted = [(w.launches, w.card) for w in (waits(1), waits(2048))]
     in_micros = [[round(s / MICRO) for s in times] for times in predicted]  # @inspect in_micros as µs
@@ -1044,38 +1047,38 @@ def eager_compiled_and_in_a_graph() -> None:
         "Predicted are 170 and 130 µs for one token, 180 and 1781 µs for 2048."
     few, _ = three_ways(1)  # @measure few
     many, results = three_ways(2048)  # @measure many
-    apart = results["eager"] - results["compiled"]
-    off = (apart.float().norm() / results["eager"].float().norm()).item()  # @measure off
-    assert off < torch.finfo(torch.bfloat16).eps, \
-        "Compiled, the block gives the same results, up to rounding."
     gain = few["eager"].seconds / few["graph"].seconds  # @measure gain as times
     assert 1 < gain, "With one token, a graph makes the block faster."
-    same = many["eager"].seconds / many["graph"].seconds  # @measure same as times
-    assert same < gain, "With 2048 tokens, a graph helps less."
-    launch = few["eager"].seconds * LAUNCH / waits(1).launches  # @measure launch as s
+    small_gain = many["eager"].seconds / many["graph"].seconds  # @measure small_gain as times
+    assert small_gain < gain, "With 2048 tokens, a graph helps less."
+    apart = results["eager"] - results["compiled"]  # @hide
+    off = (apart.float().norm() / results["eager"].float().norm()).item()  # @measure off  # @hide
+    assert off < torch.finfo(torch.bfloat16).eps, \
+        "Compiled, the block gives the same results, up to rounding."  # @hide
+    launch = few["eager"].seconds * LAUNCH / waits(1).launches  # @measure launch as s  # @hide
     assert LAUNCH / 5 < launch < 5 * LAUNCH, \
-        "Eager, an operation takes 1/5 to 5 times the time that was assumed for a launch."
-    card = find(torch.cuda.get_device_name())
-    if card is not None and card.bfloat16 is not None:
+        "Eager, an operation takes 1/5 to 5 times the time that was assumed for a launch."  # @hide
+    card = find(torch.cuda.get_device_name())  # @hide
+    if card is not None and card.bfloat16 is not None:  # @hide
         weights = 2 * block_weights(LLAMA_3_8B)
         reading = weights / card.bandwidth / few["compiled, graph"].seconds  # @measure reading as %
         assert 0.3 < reading <= 1, \
-            "With one token, compiled in a graph, reading the weights is at least 0.3 of the time."
+            "With one token, compiled in a graph, reading the weights is at least 0.3 of the time."  # @hide
         took = many["compiled, graph"].seconds
         working = 2048 * weights / card.bfloat16 / took  # @measure working as %
         assert 0.2 < working <= card.boost, \
-            "With 2048 tokens, the FLOPs of the products are at least 0.2 of the time."
-    between = between_on_card(2048)  # @measure between as %
-    at_best = by_kind(block_operations(2048), seconds_at_best)
-    counted = between / shares(at_best)["all in between"]  # @measure counted as times
+            "With 2048 tokens, the FLOPs of the products are at least 0.2 of the time."  # @hide
+    between = between_on_card(2048)  # @measure between as %  # @hide
+    at_best = by_kind(block_operations(2048), seconds_at_best)  # @hide
+    counted = between / shares(at_best)["all in between"]  # @measure counted as times  # @hide
     assert 0.5 < counted < 2, \
-        "The operations between the products take 1/2 to 2 times the share of the time that was predicted."
+        "The operations between the products take 1/2 to 2 times the share of the time that was predicted."  # @hide
     rows = "\n".join(
         f"| {way} | {t.seconds / MICRO:.0f} | {many[way].seconds / MICRO:.0f} |"
         for way, t in few.items()
-    )
+    )  # @hide
     note(f"{few['eager'].device}, in µs:")
-    note(f"| how | a single token | two thousand |\n|---|---|---|\n{rows}")
+    note(f"| how | a single token | many tokens |\n|---|---|---|\n{rows}")
     question(r"""
         For a single token, launching the operations of another block takes `400` µs, and the card
         works `150` µs on them. A model has `32` such blocks, and nothing else takes time. How many
@@ -1083,4 +1086,4 @@ def eager_compiled_and_in_a_graph() -> None:
         between them.
     """, answer=[1 / (32 * 400e-6), 1 / (32 * 150e-6)], check=[78.125, 10**6 / 4800], unit="tokens/s",
         within=0.02, hint="Launching and working go on at the same time. Which is longer?",
-        why="Eager, a block takes the longer time, `400` µs. In a graph only the `150` µs of the card are left. A token takes the time of `32` blocks, and one over that time is the pace.")
+        why="Eager, a block takes the longer time, `400` µs, so a token takes `32 * 400` µs. In a graph only the `150` µs of the card are left, so a token takes `32 * 150` µs. One second divided by the time of a token is the pace.")

@@ -150,39 +150,41 @@ def training_costs_six_per_weight_and_twelve_per_pair() -> None:
 def palm_published_both_numbers() -> None:
     """PaLM's two published MFUs, with attention and without, follow from its report."""
     note(r"""
-        *MFU* says which part of its cards' arithmetic a training run uses: the FLOPs that the model
-        needs for the tokens of a second, divided by the FLOPs that the cards promise in a second.
-        But which FLOPs does a model need? With $N$ parameters, a token takes $6N$ FLOPs without
-        attention. With attention it takes $6N + 12LdT$, for $L$ layers, width $d$ and $T$ tokens of
-        context. The report on PaLM, a large model of Google, gives an MFU for both [@palm]. It also
-        states all that is needed to compute them again [@palm]:
+        Can you compute a published MFU yourself? *MFU* says which part of its cards' arithmetic a
+        training run uses. It is the FLOPs that the model needs for the tokens of a second, divided
+        by the FLOPs that the cards promise in a second. With $N$ parameters, a token takes $6N$
+        FLOPs without attention. With attention it takes $6N + 12LdT$, for $L$ layers, width $d$ and
+        $T$ tokens of context. The report on PaLM, a large model of Google, gives an MFU for each of
+        the two [@palm], and all that one needs to compute both:
 
-        - $N = 540.35$ billion parameters, $L = 118$ layers, and `48` heads of `256` numbers, whose
-          product is $d$ [@palm];
+        - $N = 540.35$ billion parameters, $L = 118$ layers, and `48` heads of `256` numbers, so
+          $d = 48 \cdot 256$ [@palm];
         - $T = 2048$ tokens of context;
         - `6144` chips of `275` TFLOP/s each, and `238.3` thousand tokens per second [@palm].
     """)
-    parameters, layers, width, context = 540.35e9, 118, 48 * 256, 2048
+    N, L, d, T = 540.35e9, 118, 48 * 256, 2048
     promised = 6144 * 275e12  # @inspect promised as FLOP/s
-    speed = 238.3e3
-    plain = speed * 6 * parameters / promised  # @inspect plain as %
-    assert round(plain, 3) == 0.457, \
+    speed = 238.3e3  # tokens per second
+    without = speed * 6 * N / promised  # @inspect without as %
+    assert round(without, 3) == 0.457, \
         "Without attention the MFU is 45.7 %, as in the report."
-    pairs = 12 * layers * width * context
-    full = speed * (6 * parameters + pairs) / promised  # @inspect full as %
+    attention = 12 * L * d * T
+    full = speed * (6 * N + attention) / promised  # @inspect full as %
     assert round(full, 3) == 0.462, \
         "With attention the MFU is 46.2 %, as in the report."
-    long = plain * (1 + 12 * layers * width * 131072 / (6 * parameters))  # @inspect long as %
+    in_long_texts = 12 * L * d * 131072
+    long = speed * (6 * N + in_long_texts) / promised  # @inspect long as %
     assert 0.77 < long < 0.78, \
         "With 131072 tokens of context at the same speed, the MFU with attention would be 78 %."
     note(rf"""
-        Attention adds only half a point, from {plain:.1%} to {full:.1%}, because PaLM has so many
-        parameters and so short a context. With `131072` tokens of context and as many tokens per
-        second, it would be {long:.1%} instead of {plain:.1%}. So with a long context, an MFU says
+        Both agree with the report. Attention adds only half a point, from {without:.1%} to
+        {full:.1%}, because PaLM has so many parameters and so short a context: $12LdT$ is much less
+        than $6N$. With `131072` tokens of context and as many tokens per second, the MFU would be
+        {long:.1%} with attention and {without:.1%} without. So with a long context, an MFU says
         little unless one knows whether attention is in it.
     """)
     question("PaLM has `540.35e9` parameters, `118` layers and width `48 * 256`. At how many tokens of context would attention take as many FLOPs as the parameters?",
-             answer=540.35e9 / (2 * 118 * 48 * 256), check=6 * parameters * context / pairs, unit="tokens",
+             answer=540.35e9 / (2 * 118 * 48 * 256), check=6 * N * T / attention, unit="tokens",
              within=0.05, hint="Set $6N$ equal to $12LdT$.",
              wrong={"In the formula d is the width of all heads together, 48 times 256.": 540.35e9 / (2 * 118 * 18432)},
              why="$6N = 12LdT$ holds at $T = N / (2Ld)$. PaLM's context of `2048` tokens is a small part of that, so attention added only half a point.")
@@ -268,36 +270,46 @@ def a_causal_mask_needs_half_the_pairs() -> None:
 def a_fused_backward_pass_recomputes_scores() -> None:
     """A fused backward pass has five products where the forward pass has two."""
     note(r"""
-        A *fused kernel* computes all of attention in one call, and does not keep the softmax
-        weights. How many FLOPs does it take in training? In the forward pass attention has two
-        products: queries by keys give the scores, and weights by values give the result. In the
-        backward pass each of them has two gradients, and each gradient is a product: four products.
-        The fused kernel needs the weights again, so it also computes the scores a second time: a
-        fifth product.
+        How many FLOPs does attention take in training? Count its products:
 
-        Ask PyTorch's counter. It knows the kernel for CUDA, and counts it on the device `meta`
-        without a card. Here are `32` heads of `128` numbers for a text of `4096` tokens:
+        | pass | products | how many |
+        |---|---|---|
+        | forward | queries by keys give scores; softmax weights by values give the result | two |
+        | backward | gradients of queries, of keys, of weights, of values | four |
+        | backward, in a fused kernel | queries by keys, a second time | one |
+
+        A *fused kernel* is one program that computes all of attention. It does not keep the softmax
+        weights. The backward pass needs them, so the kernel computes the scores a second time.
+
+        PyTorch's counter knows the fused kernel for CUDA, and counts it without a card, on the
+        device `meta`, where a tensor has a shape and no data. `flops_by_operation` lists what it
+        counts, for `32` heads of `128` numbers and a text of `4096` tokens:
     """)
-    t, width = 4096, 32 * 128
+    tokens, width = 4096, 32 * 128
     with torch.device("meta"):
-        q, k, v = torch.empty(3, 1, 32, t, 128, requires_grad=True).bfloat16()
+        rows = torch.empty(3, 1, 32, tokens, 128, requires_grad=True)
+        q, k, v = rows.bfloat16()
     kernel = torch.ops.aten._scaled_dot_product_flash_attention
 
     def attend(causal: bool) -> Tensor:
         mixed: Tensor = kernel(q, k, v, 0.0, causal)[0]
         return mixed
 
-    bill = flops_by_operation(lambda: attend(True).sum().backward())  # @inspect bill as FLOP
-    forward, backward = bill.values()
-    assert forward == 2 * 2 * t * t * width == 2**38, \
-        "Two products of all pairs go forward."  # @hide
+    def step() -> None:
+        attend(True).sum().backward()
+
+    by_operation = flops_by_operation(step)  # @inspect by_operation as FLOP
+    forward, backward = by_operation.values()
+    assert forward == 2 * 2 * tokens * tokens * width == 2**38, \
+        "The forward pass takes the FLOPs of two products of all pairs."  # @hide
     assert backward / forward == 2.5, \
         "The backward pass takes 5 / 2 times the FLOPs of the forward pass."
     note(r"""
-        Now divide the FLOPs of both passes by the pairs of tokens, `t * t`, and by the numbers of a
-        token in all heads, `width`:
+        Five products backward and two forward: the quotient is `5 / 2`. Now divide the FLOPs of
+        both passes by the pairs of tokens, `tokens * tokens`, and by `width`, the numbers of a
+        token in all heads:
     """)
-    per_pair = (forward + backward) / (t * t * width)  # @inspect per_pair as FLOP
+    per_pair = (forward + backward) / (tokens * tokens * width)  # @inspect per_pair as FLOP
     assert per_pair == 14.0, \
         "Seven products take 2 FLOPs each for a pair of tokens and a number of the width."
     ignored = flops(lambda: attend(False)) - flops(lambda: attend(True))
@@ -306,22 +318,27 @@ def a_fused_backward_pass_recomputes_scores() -> None:
     own = per_pair * 6 / 7  # @hide
     assert own == 12.0, "Without the repeated scores, six products are 12."  # @hide
     note(rf"""
-        So it is $7 \cdot 2 = 14$ FLOPs. Does a report count all of them? There are two choices:
+        So with seven products, each pair of tokens takes $7 \cdot 2 = 14$ FLOPs for each number of
+        the width. But who reports the FLOPs of attention has two choices:
 
-        - *Does the repeated product count?* The model needs only six products, so some count
-          {own:.0f} FLOPs. The card computes seven, so others count {per_pair:.0f}.
-        - *Do the pairs count that a causal mask hides?* They are half of all. Who leaves them out
-          counts half: {own / 2:.0f} or {per_pair / 2:.0f}.
+        - *Count the repeated product or not.* The model needs six products, {own:.0f} FLOPs. The
+          card computes seven, {per_pair:.0f} FLOPs.
+        - *Count all pairs or not.* The causal mask hides half of them. Without these it is half:
+          {own / 2:.0f} or {per_pair / 2:.0f} FLOPs.
 
-        Together that makes four numbers for the same attention. The benchmark of FlashAttention,
-        for example, counts {per_pair / 2:.0f} [@flash-benchmark].
+        So four numbers are in use for the same attention. The benchmark of FlashAttention, for
+        example, counts {per_pair / 2:.0f} [@flash-benchmark].
     """)
     assert per_pair / 2 == 7.0, "With the mask, a kernel computes half."  # @hide
     question(r"""
-        A checkpointed block runs its forward pass twice, and its backward pass once. Its attention
-        is written out, so nothing else is computed again. How many FLOPs does attention take for a
-        pair of tokens and a number of the width?
-    """, answer=2 * (2 + 4 + 2), check=per_pair_checkpointed(64), unit="FLOP",
+        Another program runs the forward pass of attention twice, and the backward pass once. Its
+        attention is not fused, so the backward pass has four products. How many FLOPs does it take
+        for a pair of tokens and a number of the width?
+    """, answer=2 * (2 + 4 + 2), check=per_pair_checkpointed(64), unit="FLOP", wrong={
+            "Each product has a multiplication and an addition.": 2 + 4 + 2,
+            "The forward pass runs twice.": 2 * (2 + 4),
+            "Without a fused kernel, the backward pass has four products, not five.": 2 * (2 + 5 + 2),
+        }, hint="How many products are there in all?",
         why="The forward pass has `2` products and runs twice, and the backward pass has `4`. That is eight products, each with a multiplication and an addition.")
 
 
@@ -370,10 +387,11 @@ CONVENTIONS = {
 def codebases_count_differently() -> None:
     """The same training run has a different MFU in each codebase."""
     note(r"""
-        Does a training run have the same MFU in every codebase? MFU is the tokens per second, times
-        the FLOPs of a token, divided by the card's peak. The FLOPs of a token come from a formula,
-        and codebases take different ones. Let $L$ be the layers of a model, $T$ the tokens of
-        context, and $d$ the numbers in all heads of a token together, mostly its width:
+        Does a training run have the same MFU in every codebase? *MFU* is the tokens per second,
+        times the FLOPs of a token, divided by the card's peak. Tokens per second and peak are the
+        same everywhere. But the FLOPs of a token come from a formula, and codebases take different
+        ones. Here $L$ are the layers of a model, $T$ the tokens of context, and $d$ the numbers in
+        all heads of a token together, in most models its width:
 
         | codebase | FLOPs of a token | $N$ are |
         |---|---|---|
@@ -382,11 +400,12 @@ def codebases_count_differently() -> None:
         | *torchtitan* [@torchtitan] | $6N + 12LdT$ | all parameters but the embedding's |
         | *Megatron-LM* [@megatron-lm], *MaxText* [@maxtext] | $6N + 6LdT$ | the weights of its matrices |
 
-        The second term is that of attention. With $12LdT$ it counts every pair of tokens, with
-        $6LdT$ only the half that the causal mask leaves.
+        The second term is attention's. $12LdT$ counts every pair of tokens, and $6LdT$ only the
+        half that the causal mask leaves.
 
-        `relative` computes the FLOPs of a token by each formula, and divides them by those of
-        torchtitan. First Llama-3-8B with `8192` tokens of context, then with `131072`:
+        How far are they apart? `CONVENTIONS` holds the formulas. `relative` computes the FLOPs of a
+        token by each, and divides them by those of torchtitan. First for Llama-3-8B with `8192`
+        tokens of context, then with `131072`:
     """)
 
     def relative(config: Config, context: int) -> dict[str, float]:
@@ -408,10 +427,11 @@ def codebases_count_differently() -> None:
     assert gains == 6 * (28 * 2 * (1024 + 128) + 1024), \
         "Qwen3's heads are twice as wide as the model, and torchtitan's count is right but for the norms."  # @hide
     note(rf"""
-        The same run, with the same tokens per second, has an MFU in proportion to these numbers. If
-        its MFU is one half by torchtitan's formula, it is {0.5 * short["Megatron-LM"]:.0%} by
-        Megatron-LM's with `8192` tokens, and {0.5 * long["Megatron-LM"]:.0%} with `131072`. The
-        longer the context, the further they are apart, because attention is then most of the count.
+        The MFU of a run is in proportion to these numbers. Say that it is {0.5:.0%} by torchtitan's
+        formula. By Megatron-LM's, the same run then has an MFU of {0.5 * short["Megatron-LM"]:.0%}
+        if its context is `8192` tokens, and of {0.5 * long["Megatron-LM"]:.0%} if it is `131072`.
+        The longer the context, the further the two are apart, because attention is then most of the
+        count.
     """)
     lengths = [2**n for n in range(11, 18)]  # @hide
     lines = {
@@ -447,16 +467,12 @@ def mfu_is_measured_here() -> None:
     """One training step on this machine has four MFUs, and only one formula agrees with the counter."""
     note(r"""
         What is the MFU of a training step on the machine that built this page? *MFU* is the FLOPs
-        that a model needs in a second, divided by the peak. Three numbers are needed:
+        that a model needs in a second, divided by the peak. So measure how many tokens go through a
+        step in a second, multiply by the FLOPs of a token, and divide by the peak.
 
-        - *the tokens per second*, `rate`. A small model, `64` wide, takes steps with a text of
-          `256` tokens, and `quickest` measures the shortest time of a step.
-        - *the peak*, `reached`. A processor has no datasheet for it. In its place stands the rate
-          that a product of two matrices of `512 * 512` reaches here.
-        - *the FLOPs of a token*. `CONVENTIONS` holds four formulas
-          [that are in use](#codebases_count_differently). `6N` leaves out attention's pairs of
-          tokens. Megatron-LM counts half of them, nanoGPT and torchtitan all. And nanoGPT and `6N`
-          count the weights of the embedding, which are only looked up.
+        The model is small, `64` wide, and a step trains it on a text of `256` tokens. `quickest`
+        measures the shortest time of a step. A processor has no datasheet that states its peak. In
+        its place stands `reached`, the FLOP/s of one large product of `512 * 512` matrices:
     """)
     config, context = SMALL, 256
     model, tokens = Transformer(config), torch.randint(0, 100, (1, context))
@@ -468,46 +484,50 @@ def mfu_is_measured_here() -> None:
     x = torch.randn(512, 512)
     with one_thread():  # @hide
         products = flops(step)
-    product = quickest(lambda: x @ x, 10)  # @measure product as s
-    pace = quickest(step, 10)  # @measure pace as s
+    seconds = quickest(step, 10)  # @measure seconds as s
+    rate = context / seconds  # @measure rate as tokens/s
+    reached = flops(lambda: x @ x) / quickest(lambda: x @ x, 10)  # @measure reached as FLOP/s
     least = 3 * forward_flops(config, context, 0)  # @hide
     assert least <= products < 2 * least, \
         "The step that is timed has a forward and a backward pass."  # @hide
-    reached = flops(lambda: x @ x) / product  # @measure reached as FLOP/s
-    rate = context / pace  # @measure rate as tokens/s
+    note(r"""
+        Now the FLOPs of a token. `CONVENTIONS` holds four formulas that
+        [are in use](#codebases_count_differently). For attention, `6N` counts no pair of tokens,
+        Megatron-LM counts half of them, and nanoGPT and torchtitan count all. Besides, `6N` and
+        nanoGPT count the embedding, which multiplies nothing:
+    """)
     per_token = {
-        name: c.flops_per_token(config, context)
-        for name, c in CONVENTIONS.items()
+        name: formula.flops_per_token(config, context)
+        for name, formula in CONVENTIONS.items()
     }  # @inspect per_token as FLOP
     mfu = {name: rate * n / reached for name, n in per_token.items()}  # @measure mfu as %
     above = mfu["nanoGPT"] / mfu["Megatron-LM"] - 1  # @measure above as %
     assert round(above, 2) == 0.32, \
         "By nanoGPT's formula, the MFU is 32 % higher than by Megatron-LM's."
     note(rf"""
-        So the same step has four MFUs, one for each formula, from {min(mfu.values()):.0%} to
-        {max(mfu.values()):.0%} here. Time and peak are the same in all four, so only the FLOPs
-        differ. Which formula says what a step computes? Let PyTorch count the FLOPs of a step with
-        attention written out, on the device `meta`, where a tensor has a shape and no data. Divide
-        those of each formula by them, token for token:
+        So the same step has four MFUs, from {min(mfu.values()):.0%} to {max(mfu.values()):.0%} on
+        this machine. Time and peak are the same in all four, so only the formulas differ. Which of
+        them says what the step computes? Ask PyTorch's counter. It sees all products if attention
+        is written out as separate operations:
     """)
-    with torch.device("meta"):
+    with torch.device("meta"):  # shapes without data
         model = Transformer(config, "written")
         tokens = torch.zeros(1, context, dtype=torch.int64)  # @unnoticed: int64: any type of tokens
     counted = flops(step)
     each = counted / context  # @inspect each as FLOP
     ratios = {name: round(n / each, 3) for name, n in per_token.items()}  # @inspect ratios as times
     assert [*ratios.values()] == [0.618, 1.044, 1.002, 0.789], \
-        "torchtitan's formula gives 1.002 times the FLOPs that PyTorch counts."
-    gains = sum(p.numel() for p in model.parameters() if p.dim() == 1)  # @inspect gains
+        "torchtitan's formula gives 1.002 times the FLOPs that PyTorch counts for a token."
+    gains = sum(p.numel() for p in model.parameters() if p.dim() == 1)  # @hide
     assert per_token["torchtitan"] - each == 6 * gains, \
-        "For a token, the difference is 6 FLOPs for each gain of a norm."
-    quick = counted / reached  # @measure quick as s
-    assert quick < pace < BUSY * quick, \
-        "A step takes longer than its products would at that rate."
+        "For a token, the difference is 6 FLOPs for each gain of a norm."  # @hide
+    quick = counted / reached  # @hide
+    assert quick < seconds < BUSY * quick, \
+        "A step takes longer than its products would at that rate."  # @hide
     note(r"""
-        The counter agrees with torchtitan's formula, because that counts every pair of tokens once,
-        and written-out attention computes every pair. The rest is the gains of the norms: the
-        formula counts them like weights of a product, and the counter does not count them.
+        Torchtitan's formula agrees with the counter, because it counts every pair of tokens, and
+        written-out attention computes every pair. The small rest comes from the gains of the norms:
+        the formula counts them as weights of a product, and the counter does not.
     """)
     question(r"""
         A step of `256` tokens takes `8` ms. By a formula, a token takes `0.5e6` FLOPs. Products on
@@ -595,26 +615,29 @@ class Checkpointed(nn.Module):
 def a_long_context_can_lift_mfu_above_one() -> None:
     """With a very long context, the usual MFU can exceed one hundred percent."""
     note(r"""
-        *MFU* is the FLOPs that a training run needs in a second, divided by the FLOPs that the card
-        promises in a second. So it should never exceed one. But can it? The usual formula counts
-        $12LdT$ FLOPs for attention, for each token, with $L$ layers, width $d$ and $T$ tokens of
-        context. That is six products of $2LdT$.
+        Can a training run report an MFU above one, more than the whole peak? *MFU* is the FLOPs
+        that the model needs in a second, divided by the FLOPs that the card promises in a second.
+        So it should never exceed one. But the formula may count FLOPs that the card never computes.
 
-        What does the card compute? A *fused kernel* of attention skips the half of the pairs that
-        the causal mask hides. But it computes one product a second time, in the backward pass. So
-        it does seven half products: $7 \cdot 2LdT / 2 = 7LdT$. Of the $12LdT$ FLOPs that are
-        counted, $5LdT$ are never computed. Suppose that a card trains Llama-3-8B and really reaches
-        the share `0.65` of its peak. Which MFU is reported? `usual` counts $12LdT$ and `true`
-        counts $7LdT$, both besides the weights:
+        Take attention in a model of $L$ layers, width $d$ and $T$ tokens of context. For each
+        token, the usual formula counts six products of $2LdT$ FLOPs, two forward and four backward:
+        $12LdT$. A *fused kernel*, the program that computes attention on a card, skips the half of
+        the pairs that the causal mask hides. It computes one product a second time. So it does
+        seven half products: $7 \cdot 2LdT / 2 = 7LdT$.
+
+        Suppose that a card trains Llama-3-8B and really computes at `0.65` of its peak. Which MFU
+        is reported? Both formulas count `6` FLOPs for each weight. For attention, `usual` counts
+        $12LdT$, and `computed` counts $7LdT$. The contexts are `8192` tokens, twice as many, and so
+        on up to a million:
     """)
     share = 0.65
-    usual, true = CONVENTIONS["torchtitan"], Convention(False, 7)
+    usual, computed = Convention(False, 12), Convention(False, 7)
     lengths = [2**n for n in range(13, 21)]
-    counts = [
-        [c.flops_per_token(LLAMA_3_8B, n) for n in lengths]
-        for c in (usual, true)
-    ]
-    reported = [share * u / t for u, t in zip(*counts)]  # @inspect reported as %
+    reported = [
+        share * usual.flops_per_token(LLAMA_3_8B, n)
+        / computed.flops_per_token(LLAMA_3_8B, n)
+        for n in lengths
+    ]  # @inspect reported as %
     assert reported[0] < 0.72, \
         "With 8192 tokens, the reported MFU is less than 72 %."
     assert 1.09 < reported[-1] < 1.1, \
@@ -623,15 +646,17 @@ def a_long_context_can_lift_mfu_above_one() -> None:
     assert first == 262144, \
         "From 262144 tokens of context on, the reported MFU exceeds one."
     note(rf"""
-        The lengths are `8192` tokens, and each time twice as many. With {first:,} tokens the
-        reported MFU exceeds one, although the card is at {share:.0%} of its peak: the longer the
-        text, the more of the FLOPs are those of attention. So when you report an MFU, say which
-        formula you used, and give the tokens per second too.
+        So from {first:,} tokens on the reported MFU exceeds one, although the card is at
+        {share:.0%} of its peak all the time. The cause: the longer the context, the more of the
+        FLOPs are those of attention, and of these nearly half are counted but never computed. So
+        when you report an MFU, say which formula you used, and give the tokens per second too.
     """)
-    far = [c.flops_per_token(LLAMA_3_8B, 2**60) for c in (usual, true)]  # @hide
+    far = [c.flops_per_token(LLAMA_3_8B, 2**60) for c in (usual, computed)]  # @hide
     question(r"""
         With a very long context, nearly all FLOPs are those of attention. The card computes $7LdT$
         FLOPs at `65%` of its peak, and the formula counts $12LdT$. How many percent is the reported
         MFU?
-    """, answer=0.65 * 12 / 7, check=share * far[0] / far[1], unit="%", within=0.02,
+    """, answer=0.65 * 12 / 7, check=share * far[0] / far[1], unit="%", within=0.02, wrong={
+            "The formula counts more than the card computes, so the reported MFU is higher.": 0.65 * 7 / 12,
+        }, hint="How many FLOPs are reported for each that is computed?",
         why="For each `7` FLOPs that are computed, `12` are reported, so the share grows by that factor.")

@@ -65,16 +65,19 @@ def parts_of(config: Config) -> dict[str, float]:
 def small_models_are_largely_tables() -> None:
     """Small models are largely tables, because blocks grow with the square of the width."""
     note(r"""
-        A Transformer has blocks and two *tables*. The *embedding* is a table with a row of $d$
-        numbers, the width of the model, for each token of the vocabulary. The *head* is another of
-        the same shape. In a *tied* model one table serves as both. Which share of all parameters is
-        in tables?
+        A Transformer has blocks and two *tables*. The *embedding*, at the beginning, is a table
+        with a row of $d$ numbers for each token of the vocabulary; $d$ is the width of the model.
+        The *head*, at the end, is another of the same shape. In a *tied* model one table serves as
+        both. Which share of all parameters is in tables?
 
-        It is larger in small models. A table has $d$ numbers for each token of the vocabulary, so
-        it grows as $d$ does. But the matrices of a block grow with $d^2$, since both their sides
-        grow, and larger models also have more blocks. `parts_of` builds a model without data and
-        adds up the parameters of its tables, of attention and of the feed-forward parts. Here are
-        published models with large vocabularies [@qwen25-05b; @qwen3-06b; @llama-32; @llama3]:
+        The share should be larger in small models. With twice the width, a table has twice the
+        numbers, because only its rows get longer. But a matrix of a block grows with the square of
+        the width, because both its sides grow. Besides, larger models have more blocks.
+
+        Test this on published models with large vocabularies
+        [@qwen25-05b; @qwen3-06b; @llama-32; @llama3]. `parts_of` builds a model without data, and
+        adds up the parameters of its tables, of attention and of the feed-forward parts. `shares`
+        divides each by the sum. The models stand in the order of their sizes:
     """)
     models = {n: c for n, c in MODELS.items() if c.vocabulary > 100_000}
     built = {name: parts_of(config) for name, config in models.items()}
@@ -85,7 +88,7 @@ def small_models_are_largely_tables() -> None:
     for tied in (True, False):  # @hide
         falling = [table[name] for name in models if models[name].tied == tied]
         assert falling == sorted(falling, reverse=True), \
-            "Among tied models, and among the others, the larger has the smaller share."
+            "Among tied models, and among the others, a larger model has a smaller share of tables."
     assert table["Llama-3.2-3B"] < table["Llama-3-8B"], \
         "The share rises once, where a second table comes."  # @hide
     d, kv = LLAMA_3_8B.width, LLAMA_3_8B.kv_width  # @hide
@@ -93,9 +96,9 @@ def small_models_are_largely_tables() -> None:
     assert built["Llama-3-8B"]["attention"] == by_hand, \
         "Attention has as many parameters as by hand."  # @hide
     assert 0.27 < table["Qwen2.5-0.5B"] < 0.28, \
-        "More than a quarter of the smallest model is in its table."
+        "Of the smallest model, more than a quarter of the parameters are in its table."
     assert round(table["Llama-3-405B"], 2) == 0.01, \
-        "A hundredth of the largest is in its tables."
+        "Of the largest model, a hundredth of the parameters are in its tables."
     rows = "\n".join(
         f"| {name} | {c.width} | {c.vocabulary} | {'one' if c.tied else 'two'} "
         f"| {totals[name] / 1e9:.3f} billion | {table[name]:.1%} |"
@@ -118,8 +121,8 @@ def small_models_are_largely_tables() -> None:
         "With two tables, more than a third of Llama-3.2-1B would be tables."  # @hide
     note(rf"""
         So the share falls from more than a quarter to a hundredth. (It rises once, where the models
-        begin to have two tables.) That is why small models are tied: with two tables, the smallest
-        Llama-3.2 would have {twice:.0%} of its parameters in them.
+        begin to have two tables.) That is why these small models are tied: with two tables, the
+        smallest Llama-3.2 would have {twice:.0%} of its parameters in them.
     """)
     question(r"""
         A tied model has a width of `1000` and a vocabulary of `50000` tokens. Its blocks have
@@ -136,14 +139,15 @@ def small_models_are_largely_tables() -> None:
 def one_table_costs_flops_and_the_other_none() -> None:
     """The embedding takes no FLOPs, and the head takes two for each number of its table."""
     note(r"""
-        A language model has two tables of one shape, each with a row of $d$ numbers for each token
-        of the vocabulary. The *embedding* stands at the beginning: a token becomes the row that
-        belongs to it. The *head* stands at the end: the token's $d$ numbers are multiplied with
-        every row, and give a score for each token of the vocabulary. Do both cost the same?
+        A language model has two tables of one shape, with a row of $d$ numbers for each token of
+        the vocabulary. The *embedding* stands at the beginning: it turns a token into the row that
+        belongs to it. The *head* stands at the end: it multiplies the token's $d$ numbers by every
+        row, and so gives a score for each token of the vocabulary. Do both tables cost the same?
 
         Count for one token in the smallest Llama-3.2 [@llama-32], with $d = 2048$ and a vocabulary
-        of `128256` tokens. `operations_of` lists what PyTorch runs, with the FLOPs of each
-        operation and the bytes that it reads and writes:
+        of `128256` tokens. `operations_of` lists the operations that PyTorch runs, with the FLOPs
+        of each and the bytes that it reads and writes. `lookup` is that of the embedding, and
+        `scores` that of the head:
     """)
     d, rows = 2048, 128256
     assert (d, rows) == (LLAMA_32_1B.width, LLAMA_32_1B.vocabulary), \
@@ -158,16 +162,16 @@ def one_table_costs_flops_and_the_other_none() -> None:
     assert scores.flops == 2 * rows * d, \
         "The head takes two FLOPs for each number of its table."
     assert lookup.read == lookup.written + token.nbytes, \
-        "Of the embedding, one row is read, which is also written."
+        "From the embedding, one row is read, and written as the result."
     assert scores.read == 2 * (rows + 1) * d, \
-        "Of the head, the whole table is read, and the numbers of the token."
+        "The head reads its whole table, and the numbers of the token."
     share = scores.flops / forward_flops(LLAMA_32_1B, 1, 0)  # @inspect share as %  # @unnoticed: 0: a token of context costs hardly anything
     assert 0.21 < share < 0.22, \
         "More than a fifth of the FLOPs of the model's forward pass are in the head."
     note(rf"""
-        So the embedding costs nothing but the reading of one row, because a lookup multiplies
-        nothing. The head takes `2 * 128256 * 2048` FLOPs, {share:.0%} of the forward pass of this
-        small model, because each number of its table takes a multiplication and an addition.
+        So the embedding only reads one row, because a lookup multiplies nothing. The head takes
+        `2 * 128256 * 2048` FLOPs, because each number of its table takes a multiplication and an
+        addition. That is {share:.0%} of the forward pass of this small model.
     """)
     table = torch.empty(128256, 4096, device="meta")  # @hide
     question(r"""
@@ -184,32 +188,36 @@ def the_rule_of_two_flops_counts_no_embedding() -> None:
     """Two FLOPs for each parameter is right for a tied model, and too much where there are two tables."""
     note(r"""
         A rule of thumb says that a token takes two FLOPs for each parameter of a model
-        [@kaplan2020]. Which parameters must be counted? Those that a token is multiplied by: the
-        matrices of the blocks, and the *head*, the table that gives the scores at the end. The
-        *embedding*, the table at the beginning, is not among them: of it a token looks up
-        [one row](#one_table_costs_flops_and_the_other_none).
+        [@kaplan2020]. Is that right if all parameters are counted? Only a parameter that the token
+        is multiplied by takes FLOPs. These are in the matrices of the blocks, and in the *head*,
+        the table that gives the scores at the end. The *embedding*, the table at the beginning, is
+        not among them: the token only looks up
+        [one row of it](#one_table_costs_flops_and_the_other_none).
 
-        In a *tied* model one table serves as both. It is counted once, as the head, so all
-        parameters may be counted. In a model with two tables, all parameters are too many. Compare
-        this rule with the formula for a forward pass, for the smallest Llama-3.2, which is tied,
-        and for Llama-3-8B, which is not. `forward_flops(c, 1, 0)` are the FLOPs of `1` token that
-        looks at `0` tokens, so without attention:
+        In a *tied* model one table serves as both. A token is multiplied by it, so all parameters
+        count. In a model with two tables, all parameters are too many, by the embedding. Compare
+        the rule with the formula for a forward pass. The smallest Llama-3.2 is tied, and Llama-3-8B
+        is not. `forward_flops(c, 1, 0)` are the FLOPs of `1` token that looks at `0` tokens, so
+        without attention. `rule` is the quotient of both counts:
     """)
-    over = {name: 2 * parameter_count(c) / forward_flops(c, 1, 0)
-            for name, c in {"1B": LLAMA_32_1B, "8B": LLAMA_3_8B}.items()}
-    shown = {name: round(ratio, 2) for name, ratio in over.items()}  # @inspect shown as times
-    assert round(over["1B"], 4) == 1.0001, \
-        "In the tied model, the rule gives a ten-thousandth too much: it counts the gains, by which norms multiply."
-    assert 1.06 < over["8B"] < 1.08, \
-        "With two tables, the rule gives 7 % too many FLOPs."
+
+    def rule(c: Config) -> float:
+        return 2 * parameter_count(c) / forward_flops(c, 1, 0)
+
+    tied, untied = rule(LLAMA_32_1B), rule(LLAMA_3_8B)  # @inspect round(tied, 2) as times, round(untied, 2) as times
+    assert round(tied, 4) == 1.0001, \
+        "In the tied model, the rule gives a ten-thousandth too much, because it also counts the gains of norms."
+    assert 1.06 < untied < 1.08, \
+        "In the model with two tables, the rule gives 7 % too many FLOPs."
     blocks = LLAMA_32_1B.layers * block_weights(LLAMA_32_1B)  # @hide
     kaplan = 2 * blocks / forward_flops(LLAMA_32_1B, 1, 0)  # @hide
     assert 0.78 < kaplan < 0.79, \
         "With no table at all, the rule gives 21 % too few FLOPs for Llama-3.2-1B."  # @hide
     note(rf"""
-        So the rule is right for the tied model, and {over["8B"] - 1:.0%} too high for the other,
-        whose embedding is {over["8B"] - 1:.0%} of its other weights. (The rule leaves out
-        attention, which takes more FLOPs the longer the text is.)
+        So the rule is right for the tied model. For the other it is {untied - 1:.0%} too high,
+        because its embedding, which multiplies nothing, is as large as {untied - 1:.0%} of all
+        other weights. (The rule leaves out attention, which takes more FLOPs the longer the text
+        is.)
     """)
     question(r"""
         A model has `100e6` weights in blocks, an embedding of `20e6` numbers and a head of `20e6`.
@@ -584,12 +592,15 @@ def the_run() -> None:
 def its_time_is_measured() -> None:
     """The quickest step takes the predicted time, up to a small factor."""
     note(r"""
-        How long does a step of a training run take? For a small Transformer that was
-        [predicted](#the_run_is_predicted): the processor runs one operation after the other. Each
-        takes the time of its FLOPs or that of its bytes, whichever is longer, and a little time for
-        the call. `step_at_best` adds these times up for one step, with the speeds that were
-        measured on this machine. `trained` did the run, and measured each step on one thread.
-        Compare the quickest of them, which other programs disturbed least:
+        How long does a step of a training run take? One can [predict it](#the_run_is_predicted)
+        from the operations of the step: forward, backward and the optimizer's. A processor runs
+        them one after the other. Each takes the time of its FLOPs or that of its bytes, whichever
+        is longer, and a little time for the call.
+
+        `step_at_best` adds these times up for a step of a small Transformer. It takes three speeds
+        that were measured on this machine: the FLOP/s of a large product, the bytes a second of an
+        addition, and the time of a call. `trained` ran all steps, and measured each. Compare the
+        prediction with the quickest step, which other programs disturbed least:
     """)
     run = trained()
     quickest_step = min(run.seconds)  # @measure quickest_step as s
@@ -610,10 +621,10 @@ def its_time_is_measured() -> None:
     assert least < one_step / rate / quickest_step <= 1, \
         "The MFU of the quickest step lies between 1/16 and one."  # @hide
     note(rf"""
-        The quickest step took {off:.1f} times the predicted time. The prediction is rough, because
-        small products are slower than the large one whose rate was measured, and because a call of
-        some operations takes longer than that of an addition. But it has the right size, without
-        any number that was fitted to the run.
+        The quickest step took {off:.1f} times the predicted time. The prediction is rough for two
+        reasons: small products reach fewer FLOP/s than the large one that was measured, and some
+        operations take longer to call than an addition. But it has the right size, and nothing in
+        it was measured on the run itself.
     """)
     two = [Operation("mm", 4_000_000, 100_000, 0), Operation("add", 1_000_000, 800_000, 0)]  # @hide
     question(r"""
@@ -650,10 +661,10 @@ def most_alive(  # @stepover
 def its_memory_is_measured() -> None:
     """In a training step, gradients and activations are never all there at once."""
     note(r"""
-        A training step keeps four kinds of things in memory: the parameters, two averages that the
-        optimizer AdamW keeps for each parameter, the activations, which the forward pass leaves for
-        the backward pass, and the gradients. How much memory is that at the fullest moment? Their
-        sum is enough. But they are not all there at the same time:
+        How much memory does a training step take at its fullest moment? It holds four kinds of
+        things: the parameters; two averages that the optimizer AdamW keeps for each parameter; the
+        *activations*, which the forward pass leaves for the backward pass; and the gradients. But
+        they are not all there at the same time:
 
         | moment | parameters, averages | activations | gradients |
         |---|---|---|---|
@@ -662,12 +673,12 @@ def its_memory_is_measured() -> None:
         | in the middle of the backward pass | all | some | some |
         | after the backward pass | all | none | all |
 
-        In the backward pass, one gradient after the other is made, and the activations that are no
-        longer needed are freed. So at the fullest moment there is less than the sum.
+        The backward pass makes one gradient after the other, and frees the activations that are no
+        longer needed. So at the fullest moment there is less than the sum of all four.
 
         Measure it for a small Transformer in `float32`. `fresh_model` builds it, and `loss_of` is
-        its loss on a text. `saved_bytes_of` adds up all activations of the forward pass.
-        `most_alive` runs a step, and returns the most bytes that activations and gradients take
+        its loss on a batch of texts. `saved_bytes_of` adds up all activations of the forward pass.
+        `most_alive` runs a step. It returns the most bytes that activations and gradients take
         together at any moment, and the bytes of AdamW's averages:
     """)
     model = fresh_model()
@@ -688,7 +699,7 @@ def its_memory_is_measured() -> None:
     below = 1 - peak / bound  # @measure below as %
     assert round(below, 1) == 0.1, \
         "At its fullest moment, the step takes about a tenth less than the sum of the four."
-    note("So the peak is about a tenth below the sum.")
+    note("So at its fullest moment the step takes about a tenth less than the sum, because some activations are freed before the last gradients are made.")
     always = {"parameters": weights / MiB, "averages": averages / MiB}  # @hide
     figure(stacks({
         "sum of the four": {**always, "gradients": gradients / MiB, "activations": activations / MiB},
@@ -717,12 +728,15 @@ def its_memory_is_measured() -> None:
 def it_writes_what_it_read() -> None:
     """The trained model writes words of the language, and few that are not."""
     note(rf"""
-        A small Transformer was [trained](#the_run) on a made-up language. Can it now write this
-        language? The language has {WORDS} words of three letters, which `lexicon` lists, and a
-        space after each word. A token is a letter or a space. To write, the model gives each of the
-        `27` tokens a probability. One is drawn, and is the input of the next step. `caches` keep
-        what it computed for earlier tokens. Each of the `64` texts that it writes begins after a
-        space, token `0`, so its {RUN.context} tokens are {RUN.context // 4} words of four:
+        A small Transformer was [trained](#the_run) on texts of a made-up language. Can it now write
+        this language? The language has {WORDS} words of three letters, which `lexicon` lists, and a
+        space after each word. A token is a letter or a space.
+
+        The model writes token by token. In each step it gives each of the `27` tokens a
+        probability, `multinomial` draws one by these, and that is the input of the next step.
+        `caches` keep the keys and values of earlier tokens. The model writes `64` texts. Each
+        begins after a space, token `0`, and has {RUN.context} tokens, which are {RUN.context // 4}
+        words of four. `right` is the share of words that are in the lexicon:
     """)
     model, draws = trained().model, torch.Generator().manual_seed(4)
     caches, token = model.caches(64), torch.zeros(64, 1, dtype=torch.int64)
@@ -751,31 +765,35 @@ def it_writes_what_it_read() -> None:
     unwritten = sum(word not in words for word in known)  # @measure unwritten as words
     assert unwritten == 0, "It wrote each word of the lexicon at least once."  # @zero: none is missing
     note(rf"""
-        More than nine in ten of the words that it wrote are words of the language. By chance it
-        would be {chance:.3%}, because tokens can be put together in `27**4` ways. For a model that
-        has learned only where the spaces are, it would be {spaced:.2%}. So the model has learned
-        the words, although it was only trained to give the next token a high probability.
+        More than nine in ten of the words that it wrote are words of the language. If it drew each
+        token at random it would be {chance:.3%}, because tokens can be put together in `27**4`
+        ways. If it had learned only where the spaces are, it would be {spaced:.2%}. So the model
+        has learned the words themselves, although it was only trained to give the next token a high
+        probability.
     """)
     question(r"""
         Another model has learned only that every fourth token is a space, and that the three before
         it are any of `26` letters. How many different words can it write?
     """, answer=26**3, check=len({(a, b, c) for a in range(26) for b in range(26) for c in range(26)}), unit="words", wrong={
             "The space is certain: three places are free, not four.": 26**4,
-        }, why="Any of `26` letters can stand in each of three places, and the space is certain: `26**3`.")
+        }, hint="In how many ways can each of the three places be filled?", why="Any of `26` letters can stand in each of three places, and the space is certain: `26**3`.")
 
 
 @aside
 def the_formulas_of_a_transformer() -> None:
     """From the sizes of a model, seven formulas give its memory, its time and its pace."""
     note(r"""
-        You know the sizes of a model and the datasheet of a card. What can you say before anything
-        runs? Take Llama-3-8B and an H100, with texts of $T = 8192$ tokens in `bfloat16`. The model
-        has $L$ layers. A token has $d$ numbers, $h$ inside the feed-forward part, and $d_{kv}$ in
-        all its keys. The vocabulary has $V$ tokens.
+        How large is a model, how fast does it train, and how fast does it write? One can say before
+        anything runs, from the sizes of the model and the datasheet of a card. Take Llama-3-8B on
+        an H100, with texts of $T = 8192$ tokens in `bfloat16`. The model has $L = 32$ layers. A
+        token has $d = 4096$ numbers, $h = 14336$ inside the feed-forward part, and $d_{kv} = 1024$
+        in all its keys. The vocabulary has $V = 128256$ tokens.
 
-        **How large is it?** Count the weights of the blocks. Then $N$ are those that a token is
-        multiplied by: the blocks' and the head's. $P$ counts all parameters, so also the embedding
-        and the gains of the norms:
+        **How large is it?** Each matrix has as many weights as its rows times its columns. `blocks`
+        adds them up for all layers: four matrices of attention, three of the feed-forward part.
+        Then come two tables of $V \cdot d$ numbers, the embedding at the beginning and the head at
+        the end. $N$ are the weights that a token is multiplied by, those of blocks and head. $P$
+        are all parameters, so also the embedding and the gains of the norms:
     """)
     L, d, kv, h, V, T = 32, 4096, 1024, 14336, 128256, 8192
     config = LLAMA_3_8B  # @hide
@@ -788,9 +806,11 @@ def the_formulas_of_a_transformer() -> None:
     assert P == parameter_count(config), \
         "P is the number of parameters of Llama-3-8B."  # @hide
     note(r"""
-        **What does training take?** A token takes $6N$ FLOPs for the weights and $12LdT$ for
-        attention. Say that the card reaches an MFU of `0.4`. And in each layer, a token keeps
-        $12d + 4d_{kv} + 8h$ bytes for the backward pass, so one text keeps $LT$ times as many:
+        **How fast does it train?** Training on a token takes $6N$ FLOPs for the weights, because a
+        token meets each weight once forward and twice backward, each time in a multiplication and
+        an addition. Attention takes $12LdT$ more. Say that of the card's peak, the FLOPs that it
+        promises in a second, the share `0.4` is used; this share is the *MFU*. Divide the FLOPs of
+        a second by those of a token:
     """)
     training = 6 * N + 12 * L * d * T  # @inspect training as FLOP
     assert training == 3 * forward_flops(config, 1, T), \
@@ -798,6 +818,10 @@ def the_formulas_of_a_transformer() -> None:
     speed = 0.4 * PEAK / training  # @inspect round(speed) as tokens/s
     assert 6800 < speed < 6900, \
         "At an MFU of 40 %, a card trains on 6,834 tokens a second."  # @hide
+    note(r"""
+        Besides, for the backward pass a token keeps $12d + 4d_{kv} + 8h$ bytes in each layer, its
+        activations. A text has $T$ tokens and passes $L$ layers:
+    """)
     kept = 12 * d + 4 * kv + 8 * h  # @inspect kept as B
     exact = activation_bytes(config, T)  # @hide
     assert round(kept / exact, 2) == 1, \
@@ -806,8 +830,10 @@ def the_formulas_of_a_transformer() -> None:
     assert 44 < text < 45, \
         "For one text, the 32 layers keep 44 GB."  # @hide
     note(r"""
-        **How fast does it write?** The KV cache of a text takes $2L\,d_{kv}\,T \cdot 2$ bytes. A
-        step that writes one token of each of `16` texts reads all weights and `16` caches:
+        **How fast does it write?** A step writes one token of each of `16` texts. It waits for the
+        card's memory, so it takes the time of the bytes that it reads: all weights once, and for
+        each text its *KV cache*, the keys and values of its tokens, $2L\,d_{kv}\,T$ numbers of `2`
+        bytes:
     """)
     cache = 2 * L * kv * T * 2  # @inspect cache as B
     assert cache == cache_bytes(config, T), \
@@ -823,8 +849,11 @@ def the_formulas_of_a_transformer() -> None:
     note(rf"""
         So before anything runs you know: {P / 1e9:.2f} billion parameters; {speed:,.0f} tokens a
         second in training, with {text:.0f} GB of activations for a text; and {16 / step:,.0f}
-        tokens a second when it writes `16` texts. The formulas, to look them up (sizes in bytes,
-        times in seconds; the last one adds up the operations of a block):
+        tokens a second when the model writes `16` texts.
+
+        Here are the formulas again, to look them up, each with the equation where it is explained.
+        Sizes are in bytes, and times in seconds. The last formula adds up the operations of a
+        block, of which each waits for its FLOPs or for its bytes:
 
         | what | formula | shown in |
         |---|---|---|
