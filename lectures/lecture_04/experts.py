@@ -4,6 +4,7 @@ from functools import partial
 
 import torch
 import torch.distributed as dist
+import torch.nn.functional as F
 from counters import flops
 from jaxtyping import Float, Int
 from torch import Tensor, nn
@@ -100,11 +101,12 @@ def all_experts() -> list[FeedForward]:  # @stepover
 def the_router_decides_the_bytes() -> None:
     """Tokens go to their experts and come back, so the router decides how many bytes are sent."""
     note(r"""
-        In a layer there are eight experts, feed-forward parts of which each of four ranks keeps
-        two. Each rank has `512` tokens of its own. For each token, the router picks two experts,
-        which may be on any rank. So a rank makes two copies of each token, and sends each copy to
-        the rank of its expert. This is an all-to-all. Each rank runs its experts on what came. A
-        second all-to-all brings the results back.
+        A layer has eight *experts*, feed-forward parts of which each token goes through only two. A
+        small matrix, the *router*, picks these two. Each of four ranks keeps two of the experts,
+        and has `512` tokens of its own. But the experts of a token may be on any rank. So a rank
+        makes two copies of each token, `2 * 512` in all, and sends each copy to the rank of its
+        expert, in an [all-to-all](#an_all_to_all_transposes). Each rank runs its experts on what
+        came, and a second all-to-all brings the results back. How many bytes does a rank send?
 
         `through_experts` does all that. It returns the results, how many copies this rank sent to
         each rank (`going`), and how many came from each (`coming`). `in_one_process` computes the
@@ -120,21 +122,10 @@ def the_router_decides_the_bytes() -> None:
             y, going, coming = through_experts(x, shares, chosen, mine)
         alone = in_one_process(x, shares, chosen, experts)
         assert difference(y, alone) < ROUNDING, \
-            "The results are those of one process."
-    note(r"""
-        Where did the copies go? A copy whose expert is on its own rank stays there. Each other one
-        is sent, and its result comes back. So a rank sends two things: its own copies that leave,
-        and the results of the copies that came from other ranks:
-    """)
+            "The results are those of one process with all experts, up to rounding."
     flow = from_all_ranks(going)  # @inspect flow
     assert sum(map(sum, flow)) == 2 * 512 * ranks, \
         "There are two copies of each of the 4 * 512 tokens."
-    size = x[0].nbytes  # @inspect size as B
-    away = sum(going) - going[rank]  # @inspect away
-    for_others = sum(coming) - coming[rank]  # @inspect for_others
-    moved = (away + for_others) * size  # @inspect moved as B
-    assert wire.sent - moved == 27 * HEADER + 3 * 2 * 8, \
-        "A rank sends both, 27 headers, and how many copies come for each of 6 experts."
     figure(plot_traffic({"copies of tokens": flow}),
         caption=r"""
             How many copies of each rank's tokens (row) went to the experts of each rank (column).
@@ -142,35 +133,49 @@ def the_router_decides_the_bytes() -> None:
         """,
         alt="A table of four by four cells with a number in each, all of nearly the same shade.")
     note(r"""
-        If the experts are picked evenly, a share of $(G-1)/G$ of the copies leaves. With $k$
-        experts for each of $T$ tokens of $d$ numbers, $w$ bytes each, a rank sends
+        A copy whose expert is on its own rank stays there. The others leave (`away`). A rank also
+        sends the results of the copies that came from other ranks (`for_others`):
+    """)
+    size = x[0].nbytes  # of a token or a result  # @inspect size as B
+    away = sum(going) - going[rank]  # @inspect away
+    for_others = sum(coming) - coming[rank]  # @inspect for_others
+    moved = (away + for_others) * size  # @inspect moved as B
+    ratio = wire.sent / moved  # @inspect ratio
+    assert 1 < ratio < 1.01, \
+        "A rank sends the bytes of both, and a few headers."
+    assert wire.sent - moved == 27 * HEADER + 3 * 2 * 8, \
+        "The rest are 27 headers, and how many copies come for each of 6 experts."  # @hide
+    left = [sum(row) - row[r] for r, row in enumerate(flow)]
+    leaving = sum(left) / sum(map(sum, flow))  # @inspect leaving as %
+    assert math.isclose(leaving, (ranks - 1) / ranks, rel_tol=0.03), \
+        "About three quarters of all copies leave their rank, within 3 %."
+    note(r"""
+        So with experts that are picked evenly, three of four copies leave, because three of four
+        ranks are other ranks. On $G$ ranks the share is $(G-1)/G$. With $k$ experts for each of $T$
+        tokens of $d$ numbers, $w$ bytes each, a rank sends
 
         [@eq:experts]: $$
         2 \cdot \frac{G - 1}{G} \cdot k\,T\,d\,w
         $$
 
-        bytes forward, and as many backward. The number of experts is not in it.
+        bytes forward: the copies, and as many results. Backward it sends as many again.
     """)
-    left = [sum(row) - row[r] for r, row in enumerate(flow)]
-    leaving = sum(left) / sum(map(sum, flow))  # @inspect leaving as %
-    assert math.isclose(leaving, (ranks - 1) / ranks, rel_tol=0.03), \
-        "Three quarters of the copies leave, as the formula says."
-    misbelief("More experts send more.", r"""
-        They send no more, because a token still goes to as many of them, two in this layer. More
-        experts take more memory, and each of them gets fewer tokens. With `32` experts, eight on
-        each rank:
-    """)
-    many = torch.arange(32)
-    _, picked = Router(64, len(many))(x)
+    many = torch.arange(32)  # @hide
+    _, picked = Router(64, len(many))(x)  # @hide
     assert torch.equal(picked.unique(), torch.arange(32)), \
-        "All 32 experts are picked."
-    stay = torch.isin(picked, many.chunk(ranks)[rank]).double().mean().item()
-    still = 1 - sum(from_all_ranks(stay)) / ranks  # @inspect still as %
+        "Of 32 experts, all are picked."  # @hide
+    stay = torch.isin(picked, many.chunk(ranks)[rank]).double().mean().item()  # @hide
+    still = 1 - sum(from_all_ranks(stay)) / ranks  # @hide
     assert 0.74 < still < 0.76, \
-        "With 32 experts, three quarters of the copies leave, too."
+        "With 32 experts, eight on each rank, three quarters of the copies leave, too."  # @hide
+    misbelief("The more experts a layer has, the more is sent.", rf"""
+        The number of experts is not in the formula, because a token still goes to two of them. With
+        `32` experts, eight on each rank, {still:.0%} of the copies leave, as many as with eight.
+        More experts take more memory, and each gets fewer tokens.
+    """)
     question(r"""
         A layer sends each token to `8` experts, which are spread evenly over `64` cards. A card has
-        `4096` tokens of `7168` numbers, in `bfloat16`. How many bytes does it send forward, copies
+        `4096` tokens of `7168` numbers, `2` bytes each. How many bytes does it send forward, copies
         and results together?
     """, answer=2 * 63 / 64 * 8 * 4096 * 7168 * 2, check=2 * (8 * 4096 - 8 * 4096 / 64) * 7168 * 2, unit="B", within=0.05,
         wrong={"Results come back, too.": 63 / 64 * 8 * 4096 * 7168 * 2},
@@ -182,11 +187,16 @@ def the_router_decides_the_bytes() -> None:
 def the_step_waits_for_the_fullest_rank() -> None:
     """If a router has a favorite, one rank gets most of the tokens, and all wait for it."""
     note(r"""
-        Each of four ranks keeps two of eight experts. A router sends each token to two experts, and
-        nothing forces it to use all alike. Let it favor the first expert: a constant is added to
-        its scores. How much does each rank then have to compute? We run the layer with an even
-        router and with this one. `flows` has the copies of tokens from each rank to each, and
-        `work` the FLOPs of each rank's experts:
+        A layer has eight *experts*, feed-forward parts, and each of four ranks keeps two of them. A
+        *router*, a small matrix, gives each token a score for each expert, and the token goes to
+        the two experts with the highest scores.
+        [The copies of tokens](#the_router_decides_the_bytes) travel to the ranks of these experts.
+        What happens if the router has a favorite?
+
+        Each rank has `512` tokens, so there are `4 * 2 * 512 = 4096` copies, a thousand for each
+        rank if the router is even. We run the layer twice: with an even router, and with one that
+        adds `1` to all scores of the first expert, which is on rank 0. `flows` has the copies from
+        each rank to each, and `work` the FLOPs that each rank's experts do:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     experts = all_experts()
@@ -200,15 +210,17 @@ def the_step_waits_for_the_fullest_rank() -> None:
         came = x.new_empty(sum(coming), 64)
         work[name] = from_all_ranks(flops(partial(mine[0], came)))  # @inspect work[name] as FLOP
         flows[name] = from_all_ranks(going)
+    assert sum(map(sum, flows["even"])) == 4096, \
+        "With the even router, there are 4096 copies."  # @hide
+    assert sum(work["even"]) == sum(work["a favorite"]), \
+        "All ranks together do as many FLOPs with a favorite as without."
     slowest = {
         name: max(each) * ranks / sum(each) for name, each in work.items()
     }  # @inspect slowest as times
-    assert sum(work["even"]) == sum(work["a favorite"]), \
-        "With both routers, all ranks together have the same work."
     assert 1.04 < slowest["even"] < 1.06, \
-        "With an even router, the fullest rank has 5 % more than the mean."
+        "With the even router, the fullest rank does 1.05 times the mean of all ranks."
     assert 1.9 < slowest["a favorite"] < 2.1, \
-        "With a favorite, the fullest rank has about twice the mean."
+        "With a favorite, the fullest rank does about twice the mean."
     figure(plot_traffic(flows),
         caption=r"""
             How many copies of each rank's tokens (row) went to the experts of each rank (column),
@@ -216,10 +228,10 @@ def the_step_waits_for_the_fullest_rank() -> None:
         """,
         alt="Two tables of four by four cells. The first is even; in the second all four cells of the first column are dark.")
     note(rf"""
-        All ranks need the results before they can go on. So the layer takes as long as its fullest
-        rank, {slowest['a favorite']:.1f} times as long as if all ranks had the same to do, while
-        the others wait. This is why routers are trained to be even. DeepSeek-V3 adds a number to
-        each expert's score, and lowers it for experts that get too many tokens [@deepseek-v3].
+        With a favorite, the layer takes {slowest['a favorite']:.1f} times as long as if all ranks
+        had the same to do, because all ranks wait for the results of the fullest one. This is why
+        routers are trained to be even. DeepSeek-V3 adds a number to each expert's score, and lowers
+        it for experts that get too many tokens [@deepseek-v3].
     """)
     question(r"""
         Each of `4` ranks has `1024` copies of tokens. Half of all copies go to experts on the first
@@ -231,53 +243,70 @@ def the_step_waits_for_the_fullest_rank() -> None:
         why="On average a rank gets a fourth of all copies, and the first gets half: `0.5 / 0.25`.")
 
 
-@aside
-def a_token_may_be_kept_to_few_nodes() -> None:
-    """A token whose experts are on few nodes crosses the slow network less often."""
-    note(r"""
-        A *node* is a computer with several cards, `8` say, which are linked much faster with each
-        other than with other nodes. If two experts of a token are on the same node, the token has
-        to cross the slow network only once, and is handed on inside the node. So what counts is how
-        many nodes a token's experts are on.
+def nodes_of(picked: Int[Tensor, "t k"]) -> Int[Tensor, " t"]:
+    """For each token the number of nodes that its picked experts are on; a node has 32 of them."""
+    return F.one_hot(picked // 32, 8).amax(dim=1).sum(dim=1)
 
-        DeepSeek-V3 has `256` experts in a layer, `32` on each of `8` nodes, and picks `8` of them
-        for each token [@deepseek-v3]. We draw random scores for `20000` tokens, pick the best
-        eight, and count the nodes. The formula says how many to expect: a node has none of the
-        eight experts with the chance that all eight are among the other `224`:
-    """)
-    scores: Float[Tensor, "t experts"] = torch.rand(20_000, 256)
-    node = scores.topk(8).indices // 32
-    assert node.flatten().bincount().min() > 0.97 * node.numel() / 8, \
-        "Each of the 8 nodes has an eighth of the picked experts, within 3 %."
-    nodes = torch.nn.functional.one_hot(node, 8).amax(dim=1).sum(dim=1)
-    touched = nodes.double().mean().item()  # @inspect touched  # @unnoticed: .double() -> .float(): counts are small
-    expected = 8 * (1 - math.comb(224, 8) / math.comb(256, 8))  # @inspect expected
-    assert math.isclose(touched, expected, rel_tol=0.01), \
-        "On average, a token's experts are on as many nodes as the formula says."
-    note(r"""
-        DeepSeek-V3 limits that number. Its router picks four nodes first: those whose two best
-        experts have the highest scores together. Then it picks the eight best experts on these four
-        nodes:
-    """)
+
+def best_on_four_nodes(
+    scores: Float[Tensor, "t experts"]
+) -> Int[Tensor, "t eight"]:
+    """The eight best experts of each token on the four nodes whose two best have the most together."""
     by_node = scores.view(-1, 8, 32)
     four = by_node.topk(2, dim=2).values.sum(dim=2).topk(4).indices
     allowed = torch.zeros(len(scores), 8, dtype=torch.bool)
     allowed = allowed.scatter(1, four, value=True)
     theirs = by_node.masked_fill(~allowed[:, :, None], -1).flatten(1)  # @unnoticed: 1 -> 2: less than any score
-    limited = theirs.topk(8).indices
-    now = torch.nn.functional.one_hot(limited // 32, 8).amax(dim=1).sum(dim=1)
+    return theirs.topk(8).indices
+
+
+@aside
+def a_token_may_be_kept_to_few_nodes() -> None:
+    """A token whose experts are on few nodes crosses the slow network less often."""
+    note(r"""
+        A *node* is a computer with several cards, `8` say, which are linked much faster with each
+        other than with cards of other nodes. In a layer of
+        [experts](#the_router_decides_the_bytes), feed-forward parts of which a token goes through a
+        few, the experts stand on many nodes. If two of a token's experts are on the same node, the
+        token crosses the slow network only once, and is handed on inside the node. So on how many
+        nodes are a token's experts?
+
+        DeepSeek-V3 has `256` experts in a layer, `32` on each of `8` nodes, and picks the `8` with
+        the highest scores for each token [@deepseek-v3]. We draw random scores for `20000` tokens,
+        and `nodes_of` counts the nodes of each token's experts. Chance tells what to expect: a node
+        is missed if all eight experts are among the other `224`:
+    """)
+    scores: Float[Tensor, "t experts"] = torch.rand(20_000, 256)
+    best = scores.topk(8)
+    node = best.indices // 32  # @hide
+    assert node.flatten().bincount().min() > 0.97 * node.numel() / 8, \
+        "Each of the 8 nodes has an eighth of the picked experts, within 3 %."  # @hide
+    touched = nodes_of(best.indices).double().mean().item()  # @inspect touched  # @unnoticed: .double() -> .float(): counts are small
+    expected = 8 * (1 - math.comb(224, 8) / math.comb(256, 8))  # @inspect expected
+    assert math.isclose(touched, expected, rel_tol=0.01), \
+        "On average, a token's eight experts are on 5.3 nodes, as chance says within 1 %."
+    note(r"""
+        DeepSeek-V3 limits the nodes of a token to four. For each node, its router adds up the two
+        highest scores there, and keeps the four nodes with the highest sums. Then it picks the
+        eight best experts on these nodes. `best_on_four_nodes` does that:
+    """)
+    limited = best_on_four_nodes(scores)
+    now = nodes_of(limited)
     assert now.max() == 4, \
         "Now the experts of a token are on at most four nodes."
     saved = 1 - now.double().mean().item() / touched  # @inspect saved as %  # @unnoticed: .double() -> .float(): counts are small
     assert 0.24 < saved < 0.26, \
-        "A token crosses to a quarter fewer nodes than before."
-    picked, best = scores.gather(1, limited), scores.topk(8).values
-    lost = 1 - (picked.sum() / best.sum()).item()  # @inspect lost as %
+        "On average, a token goes to a quarter fewer nodes than before."
+    lost = 1 - (scores.gather(1, limited).sum() / best.values.sum()).item()  # @inspect lost as %
     assert 0.003 < lost < 0.0035, \
-        "The picked experts' scores are 0.3 % lower than those of the best eight."
+        "The scores of the picked experts are only 0.3 % lower than those of the best eight."
+    note(r"""
+        So a token crosses the slow network less often, and hardly loses anything: on four of the
+        eight nodes there are nearly always experts that are about as good.
+    """)
     question(r"""
         Between nodes a card sends `50` GB/s, and inside a node `160` GB/s [@deepseek-v3]. How many
         copies of a token can be handed on inside a node in the time in which one copy crosses the
         network?
     """, answer=160 / 50, check=(1 / 50e9) / (1 / 160e9), unit="copies", within=0.02,
-        why="So `3.2` experts a node cost no more time than one: with four nodes some `13`, while the model picks `8`.")
+        why="Inside a node `160 / 50 = 3.2` copies take as long as one between nodes. So `3.2` experts a node cost no more time than one: with four nodes some `13`, while the model picks `8`.")

@@ -140,47 +140,50 @@ def share_idle(steps: Sequence[Sequence[Step]]) -> Fraction:
 def stages_hand_on_activations() -> None:
     """A pipeline sends what passes between two layers, and no weights."""
     note(r"""
-        In a pipeline, each rank has some of the layers, a *stage*, and hands its results to the
-        rank with the next layers. Here are four ranks with one layer each. If the whole batch went
-        through at once, only one rank would work at a time. So the batch is cut into
-        *microbatches*: as soon as a rank has handed one on, it takes the next. In the simplest
+        A model has too many layers for one card. So each of four ranks keeps some of them, a
+        *stage*, and hands its results to the rank with the next stage. This is a *pipeline*. If the
+        whole batch went through at once, only one rank would work at a time. So the batch is cut
+        into *microbatches*: as soon as a rank has handed one on, it takes the next. In the simplest
         schedule, all microbatches go forward first, and then all go backward [@gpipe].
 
-        `all_forward_then_all_backward` does that with `send` and `recv`, for `256` tokens of `32`
-        numbers in `4` microbatches. Each token carries one number more, the step in which it was
-        last worked on. We need it further down:
+        What does a rank send? Here are four stages of one layer each, and a batch of `256` tokens
+        in `4` microbatches. `all_forward_then_all_backward` runs this rank's stage on all of them.
+        `Wire` counts the bytes that a rank sends:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     tokens = torch.randn(2, 256, 32).double()
-    x, target = F.pad(tokens, (0, 1))  # a column for the stamp: no step yet
+    x, target = F.pad(tokens, (0, 1))  # one more column, for the step
     stage = Stage(rank, Clock())
     with Wire() as wire:
         all_forward_then_all_backward(stage, x, target, batches=4)
     alone = gradients_alone(ranks, x, target)
     grad = gradient_of(stage.linear.weight)
     assert difference(grad, alone[rank]) < ROUNDING, \
-        "Each stage has the gradient of one process."
-    note(rf"""
-        What does a rank send? Each rank but the last sends results on, and each but the first sends
-        gradients back. Results and gradients have a row for each token, so both are as large as the
-        batch. gloo, which carries the data, adds *headers* of {HEADER} bytes: two before a message,
-        and one in return for it. Weights stay where they are:
-    """)
+        "Each stage has the gradient that one process with all four layers computes, up to rounding."
     neighbors = (rank > 0) + (rank < ranks - 1)  # @inspect neighbors
+    batches_sent = wire.sent / x.nbytes  # @inspect batches_sent
+    assert round(batches_sent, 1) == neighbors, \
+        "To each neighbor, a rank sends as many bytes as the batch has, and a few headers."
     assert wire.sent == neighbors * (256 * 33 * 8 + 12 * HEADER), \
-        "To each neighbor, a rank sends 256 rows of 33 numbers, and 12 headers: 2 for each of 4 messages, 1 in return for each of 4."
+        "To each neighbor, a rank sends 256 rows of 33 numbers, and 12 headers: 2 for each of 4 messages, 1 in return for each of 4."  # @hide
     note(r"""
+        To the next rank go the results of all tokens, and to the rank before go the gradients of
+        its results, which are as large. Weights stay where they are. So the traffic does not depend
+        on how many layers a stage has.
+
         When does a rank wait? Say that a stage takes one step for a microbatch, forward as well as
-        backward. A rank that receives a microbatch works on it in a later step than the rank that
-        sent it. `Clock` counts the steps like that: it compares the number that a token brings with
-        the rank's own last step, takes the step after the later of both, and writes it down.
-        `share_idle` is the share of all steps in which a rank had nothing to do:
+        backward. The first microbatch reaches rank 3 in the fourth step. So rank 3 has done all
+        four forward after `4 + 3 = 7` steps. Backward takes as long, `14` steps in all. A rank
+        works in `4 + 4` of them and waits in the other `6`. `Clock` has counted the steps like that
+        while the pipeline ran: each token carries the number of the step in which it was last
+        worked on, and the next rank's step comes after it. `share_idle` is the share of all steps
+        in which a rank had nothing to do:
     """)
     steps = from_all_ranks(stage.clock.steps)
     length = max(step.number for row in steps for step in row)  # @inspect length as steps
     waiting = share_idle(steps)  # @inspect waiting
-    assert (length, waiting) == (14, Fraction(3, 7)), \
-        "The pipeline takes 14 steps, and a rank waits in 3 of 7."
+    assert (length, waiting) == (14, Fraction(6, 14)), \
+        "The pipeline takes 14 steps, and ranks wait in 6 of 14, which is 3 of 7."
     figure(plot_schedules({"all forward, then all backward": steps}),
         caption=r"""
             What each rank did in each step, with the numbers of the microbatches. In a gap, the
@@ -191,15 +194,15 @@ def stages_hand_on_activations() -> None:
             to the last, backward passes one from the last to the first, with gaps at both ends and
             in the middle.
         """)
-    misbelief("A pipeline on several ranks is as many times as fast as one rank.", rf"""
+    misbelief("A pipeline is as many times as fast as one rank as it has ranks.", rf"""
         It is not, because ranks wait. One rank alone would need `8` steps for each of the `4`
-        layers, a forward and a backward one for each microbatch. The pipeline takes {length} steps,
-        so it is {8 * 4 / length:.1f} times as fast.
+        layers, a forward and a backward one for each microbatch, which makes `8 * 4 = 32`. The
+        pipeline takes {length} steps, so it is {8 * 4 / length:.1f} times as fast.
     """)
     question(r"""
-        A stage in the middle of a pipeline gets `16` microbatches of `8192` tokens each, with
-        `16384` numbers for a token, in `bfloat16`, `2` bytes each. How many bytes does it send in a
-        training step?
+        A stage in the middle of a pipeline gets `16` microbatches of `8192` tokens each. A token
+        has `16384` numbers of `2` bytes each. How many bytes does the stage's rank send in a
+        training step, forward and backward together?
     """, answer=2 * 16 * 8192 * 16384 * 2, check=(1 + 1) * (16 * 8192) * (2 * 16384), unit="B", within=0.05,
         wrong={"Gradients go back as well.": 16 * 8192 * 16384 * 2},
         hint="What goes to the next rank, and what to the rank before?",
@@ -218,35 +221,38 @@ def bubble(stages: int, batches: int, pieces: int = 1) -> Fraction:
 def microbatches_fill_the_pipeline() -> None:
     """The bubble shrinks as microbatches grow in number."""
     note(r"""
-        In a pipeline each rank has one *stage*, some layers in a row, and *microbatches*, the parts
-        of a batch, pass through all ranks. A rank waits for its first input, and again before the
-        first gradient comes back. The share of all steps in which it waits is called the *bubble*.
-        Why is there one?
+        In a [pipeline](#stages_hand_on_activations) each rank has a *stage*, some of the layers,
+        and the parts of a batch, the *microbatches*, pass through all ranks. A rank waits for its
+        first input, and again before the first gradient comes back. The share of all steps in which
+        ranks wait is called the *bubble*. How large is it?
 
-        Take $G$ stages, one on each rank, and $\mu$ microbatches. Forward, each rank works in $\mu$
-        steps. But the last rank starts $G-1$ steps after the first. So the forward passes take
-        $\mu + G - 1$ steps, and in $G-1$ of them a rank waits. Backward it is the same. So the
-        bubble is
+        Take four stages and `8` microbatches, and say that a stage takes one step for one
+        microbatch. Forward, each rank works in `8` steps. But the first microbatch reaches the last
+        rank three steps after the first, so the forward passes take `8 + 3 = 11` steps. Each rank
+        waits in `3` of them. Backward it is the same, so the bubble is `3/11`. With $G$ stages and
+        $\mu$ microbatches it is
 
         [@eq:bubble]: $$
         \frac{G - 1}{\mu + G - 1}
         $$
 
-        of all steps. With more microbatches it shrinks. Here it is counted, by `share_idle`, in
-        pipelines on four ranks that run with `1` to `16` microbatches:
+        With more microbatches it shrinks, because ranks still wait in $G-1$ steps only, and work in
+        more. We run pipelines on four ranks with `1` to `16` microbatches.
+        `all_forward_then_all_backward` sends all microbatches forward and then backward, and
+        `share_idle` counts the share of steps in which ranks wait:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     tokens = torch.randn(2, 64, 32).double()  # @unnoticed: 64: at least as many as microbatches
-    x, target = F.pad(tokens, (0, 1))  # a column for a token's step
+    x, target = F.pad(tokens, (0, 1))  # one more column, for the step
     counted = {}
     for batches in (1, 2, 4, 8, 16):
         stage = Stage(rank, Clock())
         all_forward_then_all_backward(stage, x, target, batches)
         counted[batches] = share_idle(from_all_ranks(stage.clock.steps))  # @inspect counted[batches]
     assert counted == {b: bubble(ranks, b) for b in counted}, \
-        "The counted bubbles are those of the formula."
+        "For each number of microbatches, the counted bubble is that of the formula."
     assert [*counted.values()] == [Fraction(3, n) for n in (4, 5, 7, 11, 19)], \
-        "With 1, 2, 4, 8 and 16 microbatches, a rank waits in 3 of 4, 5, 7, 11 and 19 steps."
+        "With 1, 2, 4, 8 and 16 microbatches, ranks wait in 3 of 4, 5, 7, 11 and 19 steps."
 
     def shares(stages: int, microbatches: int) -> dict[str, float]:
         waiting = float(bubble(stages, microbatches))
@@ -259,11 +265,11 @@ def microbatches_fill_the_pipeline() -> None:
         caption="What a rank of a pipeline does with its time.",
         alt="A bar of two parts: the share of steps in which a rank works, and that in which it waits.")  # @hide
     assert grid[16, 64]["waiting"] > 0.18, \
-        "With 64 microbatches, nearly a fifth is lost."
+        "With 16 stages and 64 microbatches, nearly a fifth of the time is lost."
     assert 0.1 < grid[16, 128]["waiting"] < 0.11, \
-        "With 128, about a tenth is lost."
+        "With 16 stages and 128 microbatches, about a tenth is lost."
     question(r"""
-        A pipeline of `16` stages gets `16` microbatches. What share of the time does a rank wait?
+        A pipeline of `16` stages gets `16` microbatches. Which share of the time does a rank wait?
     """, answer=15 / 31, check=float(bubble(16, 16)), unit="%", within=0.02,
         wrong={"That is the waiting over the work, not over all steps.": 15 / 16},
         hint="In how many steps does a rank work forward, and in how many does it wait?",
@@ -302,38 +308,40 @@ def most_kept(steps: Sequence[Step]) -> int:
 def early_backward_passes_keep_less() -> None:
     """One forward, one backward: the same bubble, and fewer microbatches are kept."""
     note(r"""
-        In a pipeline, a rank keeps the activations of a microbatch from its forward pass to its
-        backward pass. In the schedule `GPipe`, all microbatches go forward first [@gpipe]. So
-        before the first goes backward, a rank keeps the activations of all. But the last rank could
-        go backward with the first microbatch at once.
+        A rank of a [pipeline](#stages_hand_on_activations) has a *stage*, some of the layers. It
+        keeps what its layers computed for a *microbatch*, a part of the batch, until that
+        microbatch comes back in the backward pass. In the schedule `GPipe` all microbatches go
+        forward first [@gpipe]. So with `8` microbatches, each rank keeps `8` of them. Is that
+        needed?
 
-        That is what the schedule `1F1B` does. A rank sends forward as many microbatches as there
-        are stages from it to the end, itself included. Then it waits for the first one to come
-        back. From then on it alternates: one forward, one backward [@narayanan2021].
+        It is not, because the last rank can go backward with the first microbatch at once. The
+        schedule `1F1B` does that: as soon as a microbatch comes back, a rank goes on with one
+        forward, one backward, one forward, and so on [@narayanan2021]. Before the first one comes
+        back, a rank has sent forward as many as there are stages from it to the end, itself
+        included: on four ranks, rank 0 has sent `4`, and rank 3 has `1`.
 
-        PyTorch has both schedules. We run them on four ranks with eight microbatches, and compare
-        the *bubble*, the share of steps in which a rank waits, and the microbatches that a rank
-        keeps at most:
+        PyTorch has both schedules, and `scheduled` runs one of them. We compare how many
+        microbatches a rank keeps at most, and the *bubble*, the share of steps in which ranks wait:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     tokens = torch.randn(2, 256, 32).double()  # @unnoticed: 256 -> 512: what eight microbatches divide
-    x, target = F.pad(tokens, (0, 1))
+    x, target = F.pad(tokens, (0, 1))  # one more column, for the step
     alone = gradients_alone(ranks, x, target)
     ran = {}
     for name, kind in {"GPipe": ScheduleGPipe, "1F1B": Schedule1F1B}.items():
-        stage, = scheduled(kind, [rank], ranks, x, target, batches=8)
+        [stage] = scheduled(kind, [rank], ranks, x, target, batches=8)
         grad = gradient_of(stage.linear.weight)
         assert difference(grad, alone[rank]) < ROUNDING, \
-            "Each stage has the gradient of one process."
+            "With either schedule, each stage has the gradient of one process, up to rounding."
         ran[name] = from_all_ranks(stage.clock.steps)
-    bubbles = [share_idle(steps) for steps in ran.values()]  # @inspect bubbles
-    assert bubbles == [bubble(ranks, 8)] * 2 == [Fraction(3, 11)] * 2, \
-        "Both schedules have the same bubble, 3 of 11 steps."
     kept = {name: [*map(most_kept, rows)] for name, rows in ran.items()}  # @inspect kept
     assert kept["GPipe"] == [8, 8, 8, 8], \
         "With GPipe, every rank keeps all 8 microbatches."
     assert kept["1F1B"] == [4, 3, 2, 1], \
         "With 1F1B, a rank keeps as many as there are stages from it to the end."
+    bubbles = [share_idle(steps) for steps in ran.values()]  # @inspect bubbles
+    assert bubbles == [bubble(ranks, 8)] * 2 == [Fraction(3, 11)] * 2, \
+        "With both schedules, ranks wait in 3 of 11 steps."
     figure(plot_schedules(ran),
         caption="What each rank did in each step with eight microbatches, in both schedules.",
         alt=r"""
@@ -342,14 +350,14 @@ def early_backward_passes_keep_less() -> None:
             same step.
         """)
     misbelief("`1F1B` is faster than GPipe.", rf"""
-        It takes as many steps: {max(s.number for row in ran['1F1B'] for s in row)} for eight
-        microbatches, either way. It needs less memory. So it can afford more microbatches, and
-        these make the bubble smaller.
+        With equally many microbatches it is not: both take
+        {max(s.number for row in ran['1F1B'] for s in row)} steps for eight of them. But it keeps
+        less, and so it can afford more microbatches, which make the bubble smaller.
     """)
     question(r"""
         A pipeline has `16` stages and gets `64` microbatches. With `1F1B`, a rank sends forward as
         many microbatches as there are stages from it to the end, before the first one comes back.
-        How many does the first rank keep at most?
+        How many microbatches does the first rank keep at most?
     """, answer=min(16, 64), check=16 - 0, unit="microbatches",
         wrong={"That is GPipe.": 64, "That is the last rank.": 1},
         why="The first rank sends forward as many microbatches as there are stages, `16`. Then the first one comes back, and from then on one goes for each that comes.")
@@ -360,28 +368,30 @@ def early_backward_passes_keep_less() -> None:
 def more_pieces_wait_less() -> None:
     """Two pieces of the model on each rank halve the wait, and send more than twice as much."""
     note(r"""
-        In a pipeline each rank has a *stage*, some layers in a row. A rank waits until
-        microbatches, the parts of a batch, have passed the stages of the others. If stages are
-        shorter, so is the wait. Here four ranks have a model of eight stages, two on each: the
-        first rank has the first and the fifth, and so on. That is *interleaving* [@narayanan2021].
+        In a [pipeline](#stages_hand_on_activations) each of four ranks has some layers in a row,
+        and *microbatches*, parts of the batch, pass from rank to rank. The last rank waits until
+        the first microbatch has passed the three ranks before it. If their pieces of the model were
+        half as long, it would wait half as long. So cut the model into eight pieces, and give each
+        rank two: rank 0 the first and the fifth, rank 1 the second and the sixth, and so on. That
+        is *interleaving* [@narayanan2021].
 
-        Let $G$ ranks have $v$ pieces of the model each, and take $\mu$ microbatches, a multiple of
-        $G$. A step is now the work of one piece on one microbatch. Forward, a rank works in $v\mu$
-        steps, since each microbatch passes it $v$ times. It waits in $G-1$ steps, as without
-        interleaving, because the first microbatch reaches the last rank after $G-1$ steps. Backward
-        it is the same. So the share of steps in which a rank waits, the *bubble*, is
+        Count in steps of one piece and one microbatch, with `8` microbatches. Forward, a rank works
+        in `2 * 8 = 16` steps, because each microbatch passes it twice. It waits in `3` steps, as
+        without interleaving, but these are half as long. Backward it is the same. So the share of
+        steps in which ranks wait, the *bubble*, is `3/19`. With one piece on each rank it is
+        `3/11`. In general, with $v$ pieces on each of $G$ ranks and $\mu$ microbatches, a multiple
+        of $G$, it is
 
         $$
         \frac{G - 1}{v\mu + G - 1}
         $$
 
-        That is what `bubble` computes. With four ranks and eight microbatches, it is `3/11` for one
-        piece on each rank, and `3/19` for two. PyTorch runs the schedule, and `share_idle` counts
-        the steps in which ranks wait:
+        `bubble` computes that. PyTorch has the schedule, `scheduled` runs it, and `share_idle`
+        counts the steps in which ranks wait:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     tokens = torch.randn(2, 256, 32).double()  # @unnoticed: 256 -> 512: what eight microbatches divide
-    x, target = F.pad(tokens, (0, 1))
+    x, target = F.pad(tokens, (0, 1))  # one more column, for the step
     alone = gradients_alone(2 * ranks, x, target)
     with Wire() as wire:
         mine = scheduled(
@@ -391,30 +401,29 @@ def more_pieces_wait_less() -> None:
     for stage in mine:
         grad = gradient_of(stage.linear.weight)
         assert difference(grad, alone[stage.number]) < ROUNDING, \
-            "Each stage has the gradient of one process."
+            "Each piece has the gradient of one process, up to rounding."
     steps = from_all_ranks(mine[0].clock.steps)
     waiting = share_idle(steps)  # @inspect waiting
     assert waiting == bubble(ranks, 8, pieces=2) == Fraction(3, 19), \
-        "With two pieces, a rank waits in 3 of 19 steps, and each is half as long."
+        "With two pieces on each rank, ranks wait in 3 of 19 steps."
     before = bubble(ranks, 8)
     lost = (waiting / (1 - waiting)) / (before / (1 - before))  # @inspect lost as times
     assert lost == Fraction(1, 2), \
-        "For each step of work, a rank waits half as long as with one piece."
+        "For the same work, a rank waits half as long as with one piece: 3/16 in place of 3/8."
     note(r"""
-        The price is traffic and memory. What passes from a stage to the next is sent, forward as
-        results and backward as gradients. Four stages have three such cuts between them, and eight
-        stages have seven. And more microbatches are under way at a time, so a rank keeps more
-        activations:
+        The price is traffic. What passes from a piece to the next is sent, forward as results and
+        backward as gradients. Between four pieces there are three such cuts, and between eight
+        there are seven. More microbatches are under way at a time, too, so a rank keeps more:
     """)
     cuts = sum(from_all_ranks(wire.sent)) / (2 * x.nbytes)  # @inspect cuts
     assert 7 < cuts < 7.2, \
-        "The bytes of all tokens cross 7 cuts each way, with headers a little more."
+        "All tokens cross 7 cuts, forward and backward; headers make it a little more."
     kept = [most_kept(row) for row in steps]  # @inspect kept
     assert kept == [11, 9, 7, 5], \
-        "The first rank keeps the activations of 11 microbatches, each of a piece, half a stage."
+        "The first rank keeps 11 results of its pieces at a time, the last one 5."
     question(r"""
         In a pipeline of `16` ranks, each has `8` pieces of the model. They get `16` microbatches.
-        What share of the time does a rank wait?
+        Which share of the time does a rank wait?
     """, answer=15 / (8 * 16 + 15), check=float(bubble(16, 16, pieces=8)), unit="%", within=0.02,
         wrong={"That is with one piece on each rank.": 15 / 31},
         why="In steps of a piece, a rank works in `8 * 16` and waits in `15`, forward as backward: `15 / (128 + 15)`.")
