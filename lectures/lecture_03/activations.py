@@ -126,7 +126,7 @@ def a_published_formula_counts_thirty_four_bytes() -> None:
     over = kept - by_formula  # @inspect over as B
     assert over == 8.0, \
         "For a token, autograd keeps 8 bytes more than the formula says."
-    others = (64, 8, 2, 32), (96, 4, 3, 48)  # d, a, texts and s  # @hide  # @unnoticed: 2, 3: bytes per token are the same in any batch
+    others = (64, 8, 2, 32), (96, 4, 3, 48)  # d, a, texts and s  # @hide
     more = [kept_per_token(PaperBlock(d, a), d, b, s) for d, a, b, s in others]  # @hide
     assert more == [34 * 64 + 5 * 8 * 32 + 8, 34 * 96 + 5 * 4 * 48 + 8], \
         "For two other sizes, autograd keeps 8 bytes more than the formula says, too."  # @hide
@@ -135,21 +135,22 @@ def a_published_formula_counts_thirty_four_bytes() -> None:
     on_card = 2 * (mean.nbytes + deviation.nbytes) / (2 * 32)  # @hide
     assert on_card == 16.0, \
         "On a card, two LayerNorms keep 16 bytes for a token: a mean and a deviation each, in float32."  # @hide
+    note(rf"""
+        The lists are complete but for {over:.0f} bytes: each of the two norms also keeps a mean and
+        a deviation for each token, which the paper leaves out. Now GPT-3, which has $d = 12288$,
+        $a = 96$ and reads $s = 2048$ tokens at a time [@gpt3]:
+    """)
     d, a, s = 12288, 96, 2048
     share = 5 * a * s / (34 * d + 5 * a * s)  # @inspect share as %
     assert round(share, 2) == 0.70, \
         "In GPT-3, 70 % of the bytes are those of pairs, 5 a s."
     note(rf"""
-        The lists are complete but for {over:.0f} bytes: each of the two norms also keeps a mean and
-        a deviation for each token, which the paper leaves out.
-
-        GPT-3 has $d = 12288$, $a = 96$ and $s = 2048$ [@gpt3]. So in each layer a token keeps
-        `34 * 12288` bytes, {34 * d / 1e3:.0f} kB, for its own numbers, and `5 * 96 * 2048` bytes,
-        {5 * a * s / 1e3:.0f} kB, for its pairs. The pairs take {share:.0%}, because in each of `96`
-        heads a token makes a pair with all `2048` tokens.
+        So in each layer a token keeps `34 * 12288` bytes, {34 * d / 1e3:.0f} kB, for its own
+        numbers, and `5 * 96 * 2048` bytes, {5 * a * s / 1e3:.0f} kB, for its pairs. The pairs take
+        {share:.0%}, because in each of `96` heads a token makes a pair with all `2048` tokens.
     """)
     question("GPT-3 has width `12288` and `96` heads. From how many tokens in a sequence on is the second term, $5as$ bytes for a token, larger than the first, $34d$?",
-             answer=next(s for s in range(1, 9999) if 5 * a * s > 34 * d), check=34 * 12288 // (5 * 96) + 1, unit="tokens",
+             answer=34 * 12288 // (5 * 96) + 1, check=next(s for s in range(1, 9999) if 5 * a * s > 34 * d), unit="tokens",
              within=0.01, hint="Set both terms equal, and solve for $s$.",
              wrong={"There are 96 heads: each keeps 5 bytes for a pair.": 34 * 12288 // 5 + 1},
              why="The terms are equal where $34d = 5as$, so at $s = 34d / 5a$. GPT-3 was trained on more than twice as many tokens at a time, so pairs took most of its memory.")
@@ -171,7 +172,7 @@ def the_block_of_today_keeps_other_tensors() -> None:
         | queries, keys and values | $2d + 4d_{kv}$ |
         | input of attention's output matrix | $2d$ |
         | input of the matrices gate and up | $2d$ |
-        | gate, its SiLU, up, and the product of the last two | $8h$ |
+        | in the feed-forward part: gate, its SiLU (the gate times its sigmoid), up, and SiLU times up | $8h$ |
         | a `float32` for each norm, and one for each head | $8 + 4a$ |
 
         The rows with $d$ add up to $4 + 2 + 2 + 2 + 2 = 12$ times $d$. Without the last row, which
@@ -242,8 +243,7 @@ def the_block_of_today_keeps_other_tensors() -> None:
     note(rf"""
         So each token keeps {layer / 1e3:.0f} kB in each layer, and {share:.0%} of it inside the
         feed-forward part. The cause is the gate: to go backward through it, four tensors of the
-        large width $h$ are needed, the gate, its SiLU (the gate times its sigmoid), up, and their
-        product.
+        large width $h$ are needed. A feed-forward part without a gate needs two.
     """)
     by_part = {
         name: {
@@ -329,7 +329,7 @@ def a_norm_in_pieces_keeps_float32_copies() -> None:
         keeps. Both compute the same, here for `4` texts of `8` tokens of `64` numbers:
     """)
     x = torch.randn(4, 8, 64, dtype=torch.float64, requires_grad=True)  # @unnoticed: 4, 8: any tokens
-    pieces, lean = RMSNorm(64).double(), Lean(64).double()
+    pieces, lean = RMSNorm(64).double(), Lean(64).double()  # @unnoticed: .double(): any format
     assert torch.allclose(lean(x), pieces(x)), \
         "Both norms give the same result."
 
@@ -712,7 +712,7 @@ def memory_can_grow_with_the_root_of_the_depth() -> None:
         "In segments, all layers run twice but the last one of each of 8 segments."
     assert runs[2] == 64 + 64 * 63 // 2, \
         "With the first input alone, for each of 64 layers all layers before it run again."
-    x = torch.randn(1000).double().requires_grad_()  # @hide  # @unnoticed: 1000, .double(): any tensor
+    x = torch.randn(1000).double().requires_grad_()  # @hide
     sums = [way(16, x).sum() for way in ways]  # @hide
     first, *others = [torch.autograd.grad(total, x)[0] for total in sums]  # @hide
     assert all(torch.allclose(g, first) for g in others), \
@@ -727,8 +727,8 @@ def memory_can_grow_with_the_root_of_the_depth() -> None:
         | input of each segment | {tensors[1]} | {runs[1]} |
         | first input alone | {tensors[2]} | {runs[2]:,} |
 
-        (The first input is there before the layers run, so it is not among these tensors. Besides
-        there are `2` or `3` results that are being computed: `63 + 2`, `7 + 7 + 2` and `0 + 3`.)
+        (The count leaves out the first input, which is there in any case. It has `2` or `3` results
+        besides that are just being computed: `63 + 2`, `7 + 7 + 2` and `0 + 3`.)
 
         So segments save three quarters of the memory for less than one run more of each layer. As
         many segments as a segment has layers is the best choice: with fewer segments each is
@@ -741,7 +741,7 @@ def memory_can_grow_with_the_root_of_the_depth() -> None:
         many inputs is that at most?
     """, answer=10 + 9, check=2 * math.isqrt(100) - 1, unit="inputs", within=0.01, wrong={
             "The first layer's input is that of the segment: it is kept once.": 10 + 10,
-        },
+        }, hint="How many layers of a segment have an input that is not kept yet?",
         why="`10` inputs of segments, and `9` more within the segment that runs again. Longer segments would be fewer, but each would keep more.")
 
 

@@ -177,7 +177,7 @@ def rmsnorm_forgets_the_scale() -> None:
         `7/5` as before. The factor is in the number and in the root mean square, so it cancels.
         That holds for any gains. Test it with `learned`, a norm with random gains:
     """)
-    learned = RMSNorm(64, eps=0).double()
+    learned = RMSNorm(64, eps=0).double()  # @unnoticed: .double(): any format
     nn.init.uniform_(learned.gain, 0.5, 1.5)  # @unnoticed: 0.5, 1.5: any gains that differ
     spread = learned(x).norm(dim=-1)  # @hide
     assert spread.max() > 1.02 * spread.min(), \
@@ -255,7 +255,7 @@ def rotary_embedding_tells_distances() -> None:
         cosines and sines of all angles for `40` positions; `turn[:, [p]]` are those of position
         `p`. `rotate` turns the pairs of a row by them, and `score` adds up the products:
     """)
-    turn = turns(16, tokens=40).double()  # @unnoticed: 40: as many as are asked for
+    turn = turns(16, tokens=40).double()  # @unnoticed: 40, .double(): as many as are asked for, in any format
     q, k = torch.randn(2, 1, 1, 1, 16).double()  # @unnoticed: 1, 16, .double(): any rows
 
     def score(place_of_query: int, place_of_key: int) -> float:
@@ -264,13 +264,14 @@ def rotary_embedding_tells_distances() -> None:
         return float((turned_query * turned_key).sum())
 
     early, late = score(5, 2), score(35, 32)  # @inspect early, late
-    same = math.isclose(early, late, abs_tol=1e-4)  # angles are float32
-    assert same, "At positions 5 and 2 the score is the same as at 35 and 32."
+    # The angles are float32, so not all digits agree.
+    assert math.isclose(early, late, abs_tol=1e-4), \
+        "At positions 5 and 2 the score is the same as at 35 and 32."
     closer = score(5, 3)  # @inspect closer
     assert math.isclose(closer, score(35, 33), abs_tol=1e-4), \
         "Two tokens apart, the score is the same at both places, too."  # @hide
     assert not math.isclose(early, closer), \
-        "At positions 5 and 3, two tokens apart, the score is another."
+        "At positions 5 and 3, the score is another than at positions 5 and 2."
     turned = rotate(q, turn[:, [39]])  # @hide
     assert torch.allclose(turned.norm(), q.norm()), \
         "A turned query is as long as before."  # @hide
@@ -326,34 +327,36 @@ def a_mask_alone_hints_at_the_order() -> None:
         Usually a model is told positions by *rotary embedding*: it turns
         [queries and keys by angles](#rotary_embedding_tells_distances) that grow with the position.
         In the code, `unturned` holds the cosines and sines of angles that are all zero, so the
-        model is told no position. `last_row` runs the tokens through the first one or two layers
-        and returns the row of the last token:
+        model is told no position. The model has `2` layers. `last_row` runs the tokens, in an
+        order, through one layer or both, and returns the row of the last token:
     """)
-    config = replace(SMALL, layers=2)  # @unnoticed: 2 -> 3, 2 -> 4: two layers or more
-    model = Transformer(config, "written").double()  # @unnoticed: 'written' -> 'fused': either attention
+    model = Transformer(SMALL, "written").double()  # @unnoticed: 'written' -> 'fused': either attention
     unturned = torch.zeros(2, 8, 4).double()  # @unnoticed: .double(): any format
     unturned[0] = 1  # the cosine of zero; the sines stay 0
     head = torch.randn(1, 8, 1, 8).double()  # @hide
     assert torch.equal(rotate(head, unturned), head), \
         "These cosines and sines turn no query and no key."  # @hide
 
-    def last_row(order: list[int], layers: int, turn: Turns) -> Tensor:
+    def last_row(
+        order: list[int], blocks: nn.ModuleList, turn: Turns
+    ) -> Tensor:
         x: Tensor = model.embedding(torch.tensor(order))[None]
-        for block in model.blocks[:layers]:
+        for block in blocks:
             x = block(x, turn)
         return x[0, -1]
 
+    two, one = model.blocks, model.blocks[:1]
     usual, mixed = [0, 1, 2, 3, 4, 5, 6, 7], [4, 2, 0, 1, 3, 5, 6, 7]
-    before, after = (last_row(order, 1, unturned) for order in (usual, mixed))
+    before, after = (last_row(order, one, unturned) for order in (usual, mixed))
     assert torch.allclose(before, after), \
         "After one layer, the last token has the same row in both orders."
-    before, after = (last_row(order, 2, unturned) for order in (usual, mixed))
+    before, after = (last_row(order, two, unturned) for order in (usual, mixed))
     change = ((after - before).norm() / before.norm()).item()  # @inspect change as %
     much = 0.1
     assert change > much, \
         "After two layers, the order changes that row by more than a tenth of its length."
     turn = turns(8, 8).double()  # @unnoticed: .double(): any format
-    before, after = (last_row(order, 1, turn) for order in (usual, mixed))
+    before, after = (last_row(order, one, turn) for order in (usual, mixed))
     assert not torch.allclose(before, after), \
         "With rotary embedding, one layer gives another row for each order."
     note(rf"""
@@ -390,7 +393,8 @@ def heads_of_queries_share_keys() -> None:
         q = torch.empty(b, t, heads, c)
         few = torch.empty(b, t, kv_heads, c)
         many = torch.empty(b, t, heads, c)
-    kept, without = few.nbytes + few.nbytes, many.nbytes + many.nbytes  # @inspect kept as B, without as B
+    kept = few.nbytes + few.nbytes  # @inspect kept as B
+    without = many.nbytes + many.nbytes  # @inspect without as B
     assert without == 4 * kept, \
         "Without sharing, keys and values take 4 times the bytes."
     queries: Float[Tensor, "b t heads c"] = torch.randn(b, t, heads, c).double()  # @hide
@@ -410,9 +414,10 @@ def heads_of_queries_share_keys() -> None:
         "In a model with 8 heads of queries, 2 KV heads are a quarter of the bytes to keep."  # @hide
     note(r"""
         With sharing a quarter is kept, because there are `2` KV heads instead of `8`. Does
-        attention also compute less? `written_attention` computes it as products and a softmax, and
-        `flops` is PyTorch's counter. Each of the two products, scores and weighted sums, takes
-        `2 * b * t * t * heads * c` FLOPs, with `b` texts of `t` tokens and heads of `c` numbers:
+        attention also compute less? It has two products. Queries by keys give the *scores*, and
+        softmax weights by values give the *weighted sums*. Each of the two takes
+        `2 * b * t * t * heads * c` FLOPs, with `b` texts of `t` tokens and heads of `c` numbers.
+        `written_attention` computes attention, and `flops` is PyTorch's counter:
     """)
     grouped = flops(lambda: written_attention(q, few, few))  # @inspect grouped as FLOP
     separate = flops(lambda: written_attention(q, many, many))  # @inspect separate as FLOP

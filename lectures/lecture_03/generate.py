@@ -907,8 +907,10 @@ def writing_is_timed_on_the_card() -> None:
 
         Real cards do not quite reach their datasheet. Say that a token takes `2` ms. Then the card
         uses `1.36 / 2` of its bandwidth, about two thirds, and `0.005 / 2` of its arithmetic, less
-        than a hundredth. And `8` texts at once should take hardly longer than one, because they
-        share the reading of the weights.
+        than a hundredth. And a step that writes one token of each of `8` texts should take hardly
+        longer than one for a single text, because the texts share the reading of the weights. (For
+        each text a step also reads its KV cache, the keys and values of its tokens. That is little
+        here.)
 
         Where there is a card, the code below tests this. `random_model` builds the model, and
         `time_writing` measures how long a step takes that writes one token for each of `1`, `8` and

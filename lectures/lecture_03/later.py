@@ -393,7 +393,7 @@ def deepseek_is_counted() -> None:
     expert = 3 * d * 2048
     experts = 58 * (256 + 1) * expert  # @inspect round(experts / 1e9, 1) as billion
     note(r"""
-        All else, the code adds up line by line. The first `3` layers have one wide feed-forward
+        The code adds up all else, a line for each kind. The first `3` layers have one wide feed-forward
         part instead of experts. In `58` layers a *router* chooses the experts, with a row of
         weights and a bias for each. All `61` layers have attention, whose `128` heads make keys
         and values from a [short row for each token](#a_latent_replaces_keys_and_values), the

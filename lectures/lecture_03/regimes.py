@@ -536,8 +536,8 @@ def fused_attention_stores_no_scores() -> None:
         be in memory? Not in a *fused kernel*, one program that computes all of attention. It works
         in *tiles*, groups of neighbouring tokens, which fit into the small fast memory beside the
         card's arithmetic. For a tile of queries it goes through the tiles of keys and values, one
-        after the other. It computes the scores of these two tiles, adds what they give to the
-        result, and throws the scores away.
+        after the other. It computes the scores of these two tiles, adds the values, weighted by
+        their scores, to the result, and throws the scores away.
 
         `in_tiles` does this for one head. Compare it, with tiles of `16` tokens, with attention
         that is *written out* as separate operations:

@@ -427,7 +427,7 @@ def codebases_count_differently() -> None:
     assert gains == 6 * (28 * 2 * (1024 + 128) + 1024), \
         "Qwen3's heads are twice as wide as the model, and torchtitan's count is right but for the norms."  # @hide
     note(rf"""
-        The MFU of a run is in proportion to these numbers. Say that it is {0.5:.0%} by torchtitan's
+        The MFU of a run is in proportion to these numbers. Say that it is one half by torchtitan's
         formula. By Megatron-LM's, the same run then has an MFU of {0.5 * short["Megatron-LM"]:.0%}
         if its context is `8192` tokens, and of {0.5 * long["Megatron-LM"]:.0%} if it is `131072`.
         The longer the context, the further the two are apart, because attention is then most of the

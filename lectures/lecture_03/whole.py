@@ -793,7 +793,8 @@ def the_formulas_of_a_transformer() -> None:
         adds them up for all layers: four matrices of attention, three of the feed-forward part.
         Then come two tables of $V \cdot d$ numbers, the embedding at the beginning and the head at
         the end. $N$ are the weights that a token is multiplied by, those of blocks and head. $P$
-        are all parameters, so also the embedding and the gains of the norms:
+        are all parameters, so also the embedding and the $d$ gains of each norm, two in a layer and
+        one at the end:
     """)
     L, d, kv, h, V, T = 32, 4096, 1024, 14336, 128256, 8192
     config = LLAMA_3_8B  # @hide
