@@ -10,6 +10,7 @@ from .pointwise import elementwise
 from .matmul import matmul_and_named_axes
 from .counting import counting_flops
 from .peaks import peaks_and_mfu
+from .rates import measuring_a_rate
 from .gradient import gradients
 from .parameter import parameters
 from .data import data_and_randomness
@@ -62,6 +63,7 @@ def main() -> None:
     matmul_and_named_axes()
     counting_flops()
     peaks_and_mfu()
+    measuring_a_rate()
     note("**A training step.** Its pieces one by one, and then the bill for all of them:")
     gradients()
     parameters()

@@ -85,7 +85,7 @@ def default_allocator() -> bool:
 def clock_and_power(call: Callable[[], object], seconds: float) -> str:  # @stepover
     """The GPU's clock in MHz and power in W while it repeats a call, as its driver says them."""
     # Handed over ahead, so that it works while the driver is asked.
-    for _ in range(math.ceil(0.5 / seconds)):
+    for _ in range(math.ceil(1.5 / seconds)):
         call()
     asked = "--query-gpu=clocks.sm,power.draw", "--format=csv,noheader"
     card = getattr(torch.cuda.get_device_properties(), "uuid", None)
@@ -174,6 +174,16 @@ def dense_peak(card: str, dtype: str) -> float:
     if rate is None:
         raise LookupError(f"{card} promises no rate for {dtype}")
     return rate
+
+
+def utilization(work: float, seconds: float, rate: float | None) -> float | None:
+    """FLOPs per second as a share of a rate in FLOP/s; None where there is no rate."""
+    return None if rate is None else work / seconds / rate
+
+
+def as_percent(share: float | None) -> str:
+    """A share as text in percent; `not available` for None."""
+    return "not available" if share is None else f"{share:.1%}"
 
 
 def intensity(rows: int, inner: int, cols: int, width: int = 2) -> float:

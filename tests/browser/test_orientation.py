@@ -63,7 +63,7 @@ def test_previous_and_next_stand_above_the_title_too(laptop: Page, address: str)
     above = laptop.get_by_role("navigation", name="place in this lecture")
     assert above.bounding_box()["y"] < laptop.locator("h1").bounding_box()["y"]  # type: ignore[index]
     above.locator("a[rel=next]").click()
-    laptop.wait_for_url("**/gradients/")
+    laptop.wait_for_url("**/measuring-a-rate/")
 
 
 # ------------------------------------------------------------------------------- a helper's definition
@@ -135,7 +135,7 @@ def test_the_keys_of_the_site_are_those_that_how_to_read_names(laptop: Page, add
     assert {"n", "p", "/", "Esc"} <= set(keys)
     laptop.goto(address + PEAKS)
     laptop.keyboard.press("n")
-    laptop.wait_for_url("**/gradients/")
+    laptop.wait_for_url("**/measuring-a-rate/")
     laptop.keyboard.press("p")
     laptop.wait_for_url("**/peaks-and-mfu/")
     laptop.keyboard.press("/")

@@ -1,0 +1,618 @@
+"""How a rate is measured: the warm-up, the wait, and shares of a peak as a card reaches them."""
+import inspect
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from itertools import pairwise
+from statistics import mean, median
+
+import torch
+import torch.nn.functional as F
+from hardware import Card, find, how_to_add, peak
+from timing import Timing, beyond_cache, time_call, time_graph
+from torch import Tensor
+from units import TERA, GiB, MiB
+
+from litbook import aside, figure, misbelief, note, question, requires
+
+from .figures import plot_measured_roof, plot_sweep
+from .measure import (
+    E4M3, Point, as_percent, clock_and_power, cool_down, dense_peak, float32_products, intensity,
+    narrow_format, scaled, shrunk, utilization,
+)
+
+
+def measuring_a_rate() -> None:
+    """Measuring a rate."""
+    note(r"""
+        A rate is work divided by time. The work is counted, and
+        [peaks and MFU](#mfu_counts_what_the_model_needs) say what to compare the rate with. What is
+        left is the time, and it is easily measured wrong. The sections that need a GPU measure
+        there: how long a product takes, which share of each peak it reaches, and how wrong some
+        usual ways of measuring are.
+    """)
+    the_first_calls_are_not_the_ones_to_time()
+    one_slow_first_call_explains_a_low_mfu()
+    a_launch_returns_before_the_work_is_done()
+    five_formats_are_measured_here()
+    three_bad_measurements_are_repeated_here()
+    larger_products_come_closer_to_the_peak()
+    the_roof_is_measured_here()
+
+
+def mean_seconds(call: Callable[[], object], runs: int) -> float:  # @stepover
+    """The mean seconds of so many calls, without warm-up."""
+    times = []
+    for _ in range(runs):
+        start = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - start)
+    return mean(times)
+
+
+def starts_slowly(x: Tensor, extra: int) -> Callable[[], Tensor]:  # @stepover
+    """A product of matrices whose first call does `extra` more products, as set-up does."""
+    ready: list[int] = []
+
+    def call() -> Tensor:
+        while len(ready) < extra:
+            ready.append((x @ x).numel())
+        return x @ x
+
+    return call
+
+
+def the_first_calls_are_not_the_ones_to_time() -> None:
+    """Do not time the first calls: they include set-up."""
+    note(r"""
+        How long does an operation take? The obvious way is to call it a few times and take the
+        mean. But the first call is slow: the library chooses a *kernel*, the program that the
+        device will run, perhaps compiles it, and asks for memory. This set-up is then in the mean.
+        The remedy is a *warm-up*: call the operation until the times of several calls agree, and
+        only then measure. `time_call` does so, and reports the median.
+
+        Take a product whose first call does the work of `200` more products. `mean_seconds` takes
+        the mean of `5` calls without a warm-up:
+    """)
+    x = torch.randn(16, 16)
+    setup = 200
+    cold = mean_seconds(starts_slowly(x, setup), runs=5)  # @measure cold as s
+    steady = time_call(starts_slowly(x, setup), repeats=11)  # @measure steady
+    assert steady.seconds < cold, \
+        "The mean without a warm-up is longer than the median after one."
+    note(r"""
+        The `5` calls do the work of `5 + 200` products. So the mean should be `205 / 5 = 41` times
+        the time of one product:
+    """)
+    expected = (5 + setup) / 5  # @inspect expected as times
+    assert expected == 41.0, \
+        "By counting products, the mean should be 41 times too long."
+    observed = cold / steady.seconds  # @measure observed as times
+    tenth = (5 + setup / 10) / 5  # @hide
+    assert tenth == 5.0, \
+        "With a tenth of the set-up, the mean would be 5 times too long."  # @hide
+    assert tenth < observed, "Measured, the mean is more than 5 times too long."  # @hide
+    misbelief("Published timings are averages over many runs, after a warm-up.", r"""
+        Not all of them: the timer of CS336 takes the mean of `5` calls without a warm-up [@cs336].
+        Before you quote a time, ask how it was measured.
+    """)
+    question(r"""
+        The first call does the work of `200` more calls, and there is no warm-up. How many calls
+        are needed, so that their mean is only a tenth too high?
+    """, answer=round(setup / (1.1 - 1)),
+        wrong={
+            "With 200 calls the mean is twice too high.": 200,
+        },
+        check=next(n for n in range(1, 9999) if (n + setup) / n <= 1.1),
+        hint="How many products are done in $n$ calls, with the set-up?", unit="calls", within=0.05,
+        why=r"""
+            In $n$ calls the work of $n + 200$ products is done. A tenth too high means that the
+            `200` are a tenth of $n$.
+        """)
+
+
+@aside
+def one_slow_first_call_explains_a_low_mfu() -> None:
+    """One slow first call is enough to explain a low MFU."""
+    note(r"""
+        A product in `bfloat16` on an H100 was published at `2.684e14` FLOP/s, little more than a
+        quarter of the peak, as the mean of `5` runs without a warm-up [@cs336]. Is the card so
+        slow? Perhaps only the first run was, because it includes
+        [set-up](#the_first_calls_are_not_the_ones_to_time). Suppose that the other four ran at
+        `0.75` of the peak. How long did the first run take? All five together took `5` times the
+        mean. Take away the other four:
+    """)
+    work = 2 * 16384 * 32768 * 8192
+    rate = dense_peak("H100 SXM", "bfloat16")
+    average = work / 2.684e14  # @inspect average as s
+    steady = work / (0.75 * rate)  # @inspect steady as s
+    first = 5 * average - 4 * steady  # @inspect first as s
+    needed = first / steady  # @inspect needed as times
+    assert 9.8 < needed < 9.9, \
+        "The first run would have taken nearly 10 times as long as the others."
+    assert 0.0327 < (first + 4 * steady) / 5 < 0.0328, \
+        "Then the mean of the five runs is the published one."  # @hide
+    misbelief("The MFU of `bfloat16` is low because its promise is optimistic.", rf"""
+        So CS336 supposes [@cs336]. But a first run that takes {needed:.1f} times as long as the
+        others explains the same number. Only a measurement after a warm-up can tell.
+    """)
+    note(r"""
+        Which MFU is good, then? It is often said that an MFU of one half is good. A report on a
+        very large training run gives `0.38` to `0.43` [@llama3]. It depends on the model, the
+        network and the number of cards, so compare first with your own last run.
+    """)
+    question(r"""
+        The first run takes `10` times as long as each of the others, and these run at `0.75` of the
+        peak. Which share of the peak does the mean of `50` runs show?
+    """, answer=0.75 / ((10 + 49) / 50),
+        check=50 / (10 / 0.75 + 49 / 0.75),
+        wrong={
+            "The first run is one of the 50.": 0.75 / (60 / 50),
+            "That leaves out the first run.": 0.75,
+        },
+        hint="How many ordinary runs could be done in the time of all runs?", within=0.005,
+        why=r"""
+            All `50` runs take as long as `10 + 49` ordinary ones. So the rate that the mean shows
+            is lower by `50 / 59`.
+        """)
+
+
+@aside
+@requires("cuda")
+def a_launch_returns_before_the_work_is_done() -> None:
+    """A launch returns before the work is done."""
+    note(r"""
+        How does one time a product on a GPU? The CPU hands the product to the GPU and goes on at
+        once; that is a *launch*. A clock that is read now has timed only the launch, and the rate
+        seems higher than the card's peak. `torch.cuda.synchronize()` waits until all that was
+        launched is done. Read the clock before this call and after it:
+    """)
+    n = scaled(8192, lambda n: 20 * n * n)  # @measure n
+    x = torch.randn(n, n, device="cuda")
+    shape = (x @ x).shape  # @measure shape  # @hide
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    product = x @ x
+    launched = time.perf_counter() - start  # @measure launched as s
+    torch.cuda.synchronize()
+    finished = time.perf_counter() - start  # @measure finished as s
+    assert product.shape == shape, "The product has the shape of the first one."  # @hide
+    assert launched < finished - launched, \
+        "Most of the time passes between the launch and the end of the work."
+    card = find(torch.cuda.get_device_name())
+    promised = peak(card, "tf32") or peak(card, "float32")
+    impossible = 2 * n**3 / launched  # @measure impossible as FLOP/s
+    if promised is not None:
+        assert promised < impossible, \
+            "Timed by the launch alone, the rate is higher than the peak of the card."
+    question(r"""
+        A launch takes `10` µs, and the product itself takes `20` ms. A program launches `100`
+        products and then synchronizes. How many seconds does a clock show just before it
+        synchronizes, and how many just after?
+    """, answer=[100 * 10e-6, 10e-6 + 100 * 20e-3],
+        check=[1e-3, 2.00001],
+        hint="The first clock sees launches only. After the first launch the card is never idle.",
+        why=r"""
+            Before synchronizing only launches have been timed, `100` of `10` µs. The card begins
+            after the first one and then works without a pause, so the products decide the second
+            reading.
+        """, unit="s")
+
+
+PRODUCT = 16384, 32768, 8192  # rows, inner, columns of the product that others have timed
+
+
+def product_shape() -> tuple[int, int, int]:
+    """Rows, inner and columns of a large product, halved until the GPU has room for it."""
+    def needed(rows: int) -> int:
+        return 8 * (rows * 2 * rows + 2 * rows * rows // 2 + rows * rows // 2)
+
+    rows = scaled(PRODUCT[0], needed)
+    return rows, 2 * rows, rows // 2
+
+
+def product_call(
+    name: str, shape: tuple[int, int, int]
+) -> Callable[[], Tensor]:
+    """A function without arguments that multiplies two random matrices on the GPU in a format.
+
+    `float8` adds up the fast way; PyTorch's default is the exact way, which a Hopper card does slower.
+    """
+    rows, inner, cols = shape
+    x = torch.randn(rows, inner, device="cuda")
+    if name == "float8":  # row-major times column-major, and a scale for each
+        w = torch.randn(cols, inner, device="cuda").to(E4M3).t()
+        one, whole = torch.ones((), device="cuda"), F.ScalingType.TensorWise
+        fast = partial(F.scaled_mm, use_fast_accum=True)
+        return partial(fast, x.to(E4M3), w, one, whole, one, whole)
+    dtype = torch.float32 if name == "tf32" else getattr(torch, name)
+    w = torch.randn(inner, cols, device="cuda")
+    return partial(torch.matmul, x.to(dtype), w.to(dtype))
+
+
+def time_product(name: str, shape: tuple[int, int, int]) -> Timing:  # @stepover
+    """The time of the product in a format, warm, after a rest; TF32 for `tf32` alone."""
+    with float32_products("high" if name == "tf32" else "highest"):
+        call = product_call(name, shape)
+        cool_down()
+        return time_call(call, "cuda")
+
+
+def time_for_longer(  # @stepover
+    name: str, shape: tuple[int, int, int]
+) -> tuple[Timing, str]:
+    """The time of the product over a second without a rest, and the GPU's clock and power."""
+    with float32_products("high" if name == "tf32" else "highest"):
+        call = product_call(name, shape)
+        timing = time_call(call, "cuda", total=1.0)
+        return timing, clock_and_power(call, timing.seconds)
+
+
+def formats_to_time(card: Card | None) -> list[str]:
+    """The names of the formats that a card multiplies."""
+    names = ["float32", "tf32", "bfloat16", "float16"]
+    names += ["float8"] if torch.cuda.get_device_capability() >= (8, 9) else []
+    return [n for n in names if card is None or peak(card, n) is not None]
+
+
+@aside
+@requires("cuda")
+def five_formats_are_measured_here() -> None:
+    """Each format is measured warm, and divided by its own dense peak."""
+    note(r"""
+        Which share of its peak does the GPU at hand reach in a product, in each number format?
+        `time_product` times the [large product](#the_denominator_decides) of `16384 × 32768` by
+        `32768 × 8192` random numbers, after a rest of a second and a warm-up, and takes the median
+        of many repeats. `time_for_longer` then times it for a second without a rest, because a card
+        that grows hot, or reaches its power limit, lowers its clock. Each rate is divided by the
+        dense peak of its own format.
+    """)
+    shape = product_shape()  # @measure shape
+    note(rf"""
+        What to expect depends on the board as much as on the chip. In `bfloat16` others measured
+        `789` TFLOP/s on an H100 SXM [@measured-h100]. On the PCIe board of the same generation,
+        which gets half the power, they measured `496`
+        [@measured-h100-pcie].{shrunk(shape[0], PRODUCT[0])}
+    """)
+    device = torch.cuda.get_device_name()
+    card = find(device)
+    work = 2 * shape[0] * shape[1] * shape[2]  # @measure work as FLOP
+    timed, sustained, said = {}, {}, {}
+    for name in formats_to_time(card):
+        timed[name] = time_product(name, shape)  # @measure timed[name]
+        sustained[name], said[name] = time_for_longer(name, shape)  # @measure sustained[name], said[name]
+    rates = {name: work / t.seconds for name, t in timed.items()}
+    shares = {n: utilization(r, 1.0, peak(card, n)) for n, r in rates.items()}
+    longer = {name: work / t.seconds for name, t in sustained.items()}
+    lasting = {name: longer[name] / rate for name, rate in rates.items()}  # @measure lasting as %
+    assert 0.5 < min(lasting.values()), \
+        "For a second, each format keeps more than half of its first rate."
+    assert max(lasting.values()) < 1.1, \
+        "For a second, no format is more than a tenth faster than at first."
+    lines = [
+        f"| `{name}` | {t.seconds * 1000:.3f} | {t.spread:.1%} "
+        f"| {rates[name] / TERA:.1f} | {as_percent(shares[name])} "
+        f"| {longer[name] / TERA:.1f} | {said[name]} |"
+        for name, t in timed.items()
+    ]  # @hide
+    note(f"{device}; {timed['float32'].method}. {how_to_add(device)}")
+    note("| format | median, ms | spread | TFLOP/s | MFU, of its own dense peak "
+         "| TFLOP/s for a second | clock and power then |\n|---|---|---|---|---|---|---|\n"
+         + "\n".join(lines))
+    known = {n: share for n, share in shares.items() if share is not None}  # @measure known
+    if card is not None:
+        assert 0 < min(known.values()), "Each format does some work."
+        assert max(known.values()) <= card.boost, "No format exceeds its peak."
+    if card is not None and card.bfloat16 is not None:
+        promised = card.bfloat16 / card.float32  # @measure promised as times
+        speedup = rates["bfloat16"] / rates["float32"]  # @measure speedup as times
+        assert speedup > promised / 2, \
+            "bfloat16 is faster than float32 by at least half of the factor that is promised."
+    boards = "H100 SXM", "H200"
+    if card is not None and card.name in boards and shape == PRODUCT:
+        assert known["bfloat16"] >= 0.6, \
+            "On an H100 SXM or an H200, bfloat16 reaches 60 % of its peak or more."
+        assert known["float32"] >= 0.6, \
+            "On an H100 SXM or an H200, float32 reaches 60 % of its own peak or more."
+    question(r"""
+        A product of `16384 × 32768` by `32768 × 8192` numbers takes `12` ms. How many FLOP/s is
+        that?
+    """, answer=2 * PRODUCT[0] * PRODUCT[1] * PRODUCT[2] / 12e-3,
+        check=16384 * 32768 * 8192 / 6e-3,
+        wrong={
+            "The additions are missing.": PRODUCT[0] * PRODUCT[1] * PRODUCT[2] / 12e-3,
+            "Divide by seconds, not by milliseconds.": 2 * PRODUCT[0] * PRODUCT[1] * PRODUCT[2] / 12,
+        },
+        hint="How many FLOPs has the product? Divide them by seconds, not by milliseconds.",
+        why=r"""
+            The product takes twice the product of the three lengths, `2 * 16384 * 32768 * 8192`
+            FLOPs, and `0.012` s. Who forgets the additions gets half of that rate.
+        """, unit="FLOP/s")
+
+
+def first_runs(rows: int, inner: int, cols: int, left: str) -> list[float]:  # @stepover
+    """The seconds of each of the first five products in bfloat16, after five in float32.
+
+    `left` says how the left matrix is made: "ones" or "randn".
+    """
+    x = getattr(torch, left)(rows, inner, device="cuda")
+    w = torch.randn(inner, cols, device="cuda")
+    times: list[float] = []
+    for dtype in (torch.float32, torch.bfloat16):
+        x, w = x.to(dtype), w.to(dtype)
+        torch.cuda.synchronize()
+        times = []
+        for _ in range(5):
+            start = time.perf_counter()
+            x @ w
+            torch.cuda.synchronize()
+            times.append(time.perf_counter() - start)
+    return times
+
+
+def in_a_new_program(shape: tuple[int, int, int], left: str) -> list[float]:  # @stepover
+    """The seconds of the first five products in a new program, where nothing has run yet.
+
+    Nothing comes back from a card that lets in one program at a time.
+    """
+    torch.cuda.empty_cache()
+    text = f"import json, time, torch\n\n{inspect.getsource(first_runs)}\n"
+    call = f"print(json.dumps(first_runs(*{shape!r}, {left!r})))"
+    done = subprocess.run(
+        [sys.executable, "-c", text + call],
+        capture_output=True, text=True, timeout=240, check=False,
+    )
+    if "busy or unavailable" in done.stderr:
+        return []
+    if done.returncode:
+        raise RuntimeError(f"the new program failed: {done.stderr[-500:]}")
+    found: list[float] = json.loads(done.stdout)
+    return found
+
+
+def without_waiting(call: Callable[[], object]) -> float:  # @stepover
+    """The mean seconds of five calls, timed without waiting for the GPU to finish."""
+    call()
+    torch.cuda.synchronize()
+    seconds = mean_seconds(call, runs=5)
+    torch.cuda.synchronize()
+    return seconds
+
+
+@aside
+@requires("cuda")
+def three_bad_measurements_are_repeated_here() -> None:
+    """A cold start, a missing wait and a matrix of zeros each spoil a measurement."""
+    note(r"""
+        CS336 reports an MFU of `0.271` for a product in `bfloat16` on an H100 [@cs336]. It is the
+        mean of the first five runs of a new program, without a warm-up, with a matrix of ones on
+        the left. How far does this way of measuring mislead? `in_a_new_program` repeats it on this
+        GPU in a program of its own, once with ones and once with random numbers. `time_product`
+        measures the same product after a warm-up.
+    """)
+    shape = product_shape()  # @measure shape
+    good = time_product("bfloat16", shape)  # @measure good
+    ways = {}
+    ones = in_a_new_program(shape, "ones")  # @measure ones as s
+    runs = in_a_new_program(shape, "randn")  # @measure runs as s
+    if ones and runs:
+        ways["first five runs, of ones"] = mean(ones)
+        ways["first five runs, random data"] = mean(runs)
+        first = [s[0] / median(s) for s in (ones, runs)]  # @measure first as times
+        assert 1 < min(first), \
+            "The first of the five runs is slower than their median."
+    else:
+        note("This card lets in one program at a time, and so no other can be new on it.")
+    note(rf"""
+        Here are two more ways to measure badly. `without_waiting` reads the clock before the GPU is
+        done, so it times only that the work was handed over. And a product of zeros is easier for
+        the chip: fewer of its switches change, so it draws less power and can keep a higher
+        clock.{shrunk(shape[0], PRODUCT[0])}
+    """)
+    call = product_call("bfloat16", shape)
+    launched = without_waiting(call)  # @measure launched as s
+    assert launched < good.seconds, \
+        "Without waiting, the clock shows less than the product takes."
+    blank_pair = [torch.zeros(n, dtype=torch.bfloat16, device="cuda")
+                  for n in (shape[:2], shape[1:])]
+    zeros = time_call(partial(torch.matmul, *blank_pair), "cuda")  # @measure zeros
+    assert zeros.seconds < 1.05 * good.seconds, \
+        "Zeros are never slower than random numbers."
+    ways |= {
+        "no wait": launched, "zeros": zeros.seconds,
+        "warm, events, random data": good.seconds,
+    }
+    card = find(torch.cuda.get_device_name())
+    rate, boost = peak(card, "bfloat16"), card.boost if card else 1
+    work = 2 * shape[0] * shape[1] * shape[2]
+    shares = {way: utilization(work, t, rate) for way, t in ways.items()}
+    lines = [
+        f"| {way} | {t * 1000:.3f} | {as_percent(shares[way])} |"
+        for way, t in ways.items()
+    ]  # @hide
+    note(f"{good.device}, `bfloat16`:")
+    note("| how | ms | MFU |\n|---|---|---|\n" + "\n".join(lines))
+    if rate is not None:
+        assert work / launched > rate, \
+            "Without waiting, the rate is higher than the peak: a sign of a bad clock."
+        assert 0.3 * rate < work / good.seconds <= rate * boost, \
+            "Measured well, the rate is between 30 % and 100 % of the peak."
+    question(r"""
+        The first of `5` runs took `104` ms, the others `14` ms each. At `14` ms the MFU is `0.63`.
+        Which MFU does the mean of the five runs give?
+    """, answer=round(0.63 * 14 / ((104 + 4 * 14) / 5), 3),
+        check=round(0.63 / ((104 / 14 + 4) / 5), 3),
+        wrong={
+            "That is without the slow first run.": 0.63,
+        },
+        hint="What is the mean of the times? A longer time gives a lower MFU.",
+        why=r"""
+            The mean is `(104 + 4 * 14) / 5 = 32` ms. The FLOPs are the same, so the MFU is lower by
+            `14 / 32`.
+        """)
+
+
+def random_pair(n: int) -> tuple[Tensor, Tensor]:  # @stepover
+    """Two random square matrices on the GPU, in its two-byte format."""
+    dtype = narrow_format()
+    x, y = (torch.randn(n, n, device="cuda").to(dtype) for _ in range(2))
+    return x, y
+
+
+@aside
+@requires("cuda")
+def larger_products_come_closer_to_the_peak() -> None:
+    """Small products stay far from the peak."""
+    note(r"""
+        How large must a product be, for a GPU to come close to its peak? A small product is over
+        before it has given work to all parts of the chip. Often it is also over before the program
+        has launched the next one, and then the GPU waits.
+    """)
+    largest = scaled(16384, lambda n: 20 * n * n)  # @measure largest
+    note(rf"""
+        So square products of growing size are timed in two ways. `time_call` launches them one by
+        one. `time_graph` records many of them as one *CUDA graph*, which the GPU then runs without
+        waiting for the program. They take many matrices in turn, so that none is found in the
+        cache.{shrunk(largest, 16384)}
+    """)
+    dtype = narrow_format()  # @measure dtype
+    card = find(torch.cuda.get_device_name())
+    rate = peak(card, str(dtype))
+    sizes = [2**p for p in range(8, 15) if 2**p <= largest]  # @measure sizes
+    launched, rates = [], []
+    for n in sizes:
+        pairs = beyond_cache(partial(random_pair, n), "cuda")
+        single = time_call(torch.matmul, "cuda", inputs=pairs)  # @measure single
+        timing = time_graph(torch.matmul, pairs)  # @measure timing
+        launched.append(2 * n**3 / single.seconds)  # @measure launched[-1] as FLOP/s
+        rates.append(2 * n**3 / timing.seconds)  # @measure rates[-1] as FLOP/s
+    small = [r for n, r in zip(sizes, rates) if n <= 2048]
+    gains = [after / before for before, after in pairwise(small)]  # @measure gains as times
+    assert min(gains, default=1) > 0.9, \
+        "Up to a width of 2048, twice the width does not lower the rate."
+    assert rates[0] < max(rates) / 2, \
+        "The smallest product has less than half of the best rate."
+    lost = rates[0] / launched[0]  # @measure lost as times
+    assert lost > 0.9, \
+        "Launched one by one, the smallest product is not faster."
+    if rate is not None:
+        shares = [r / rate for r in rates]  # @measure shares
+        assert 0 < shares[0], "The smallest product has a rate above zero."
+        assert max(shares) <= (card.boost if card else 1), \
+            "No product exceeds the peak."
+    figure(plot_sweep(sizes, rates, launched, rate), caption=r"""
+        Rate of a square product against its size, in the narrow format: in a graph, and thin,
+        launched one by one. Dashed, the dense peak.
+    """, alt=r"""
+        Two curves of TFLOP/s against matrix size, rising from a small fraction of the peak for the
+        smallest matrix to most of what it will reach at a few thousand rows. The curve of single
+        launches lies below the other at small sizes and joins it at large ones.
+    """)
+    question(r"""
+        A square product of width `512` takes only twice as long as one of width `256`. How many
+        times as high is its rate, in FLOP/s?
+    """, answer=(512 / 256) ** 3 / 2,
+        check=8 / 2, unit="times",
+        wrong={
+            "That counts FLOPs alone; the time doubles.": 8,
+            "The FLOPs grow with the third power of the width.": 2,
+        },
+        hint="How many times the FLOPs of the small product has the large one?",
+        why="Twice the width is `8` times the FLOPs, and they take twice the time.")
+
+
+def measured_points(n: int, dtype: torch.dtype) -> dict[str, Point]:  # @stepover
+    """FLOPs per byte and measured FLOP/s of an addition, and of products of 1, 64, 4096 rows."""
+    def numbers(*shape: int) -> Tensor:
+        return torch.randn(*shape, device="cuda").to(dtype)
+
+    vectors = beyond_cache(
+        lambda: (numbers(n * n), numbers(n * n)), "cuda", least=8
+    )
+    added = time_call(torch.add, "cuda", inputs=vectors).seconds
+    points = {"x + y": Point(1 / (3 * dtype.itemsize), n * n / added)}
+    del vectors
+
+    def layer(rows: int) -> tuple[Tensor, Tensor]:
+        return numbers(rows, n), numbers(n, n)
+
+    for rows in (1, 64, 4096):
+        pairs = beyond_cache(partial(layer, rows), "cuda", least=8)
+        taken = time_call(torch.matmul, "cuda", inputs=pairs).seconds
+        name = "1 token" if rows == 1 else f"{rows} tokens"
+        per_byte = intensity(rows, n, n, dtype.itemsize)
+        points[name] = Point(per_byte, 2 * rows * n * n / taken)
+    return points
+
+
+@aside
+@requires("cuda")
+def the_roof_is_measured_here() -> None:
+    """A copy shows the bandwidth, and no operation is faster than the roofline allows."""
+    note(r"""
+        A [roofline](#the_roofline_tells_waiting_from_working) says how fast an operation can be at
+        most: it is limited by the card's peak, or by the bytes that its memory delivers, the
+        *bandwidth*. Do measured operations stay below it?
+    """)
+    count = scaled(256 * MiB, lambda n: 14 * n)  # @measure count
+    note(rf"""
+        First measure the bandwidth, with a large copy. A copy computes nothing, and reads and
+        writes each byte once.{shrunk(count, 256 * MiB)}
+    """)
+    card, dtype = find(torch.cuda.get_device_name()), narrow_format()
+    x = torch.randn(count, device="cuda").to(dtype)
+    y = torch.empty_like(x)
+    copied = time_call(lambda: y.copy_(x), "cuda")  # @measure copied
+    bandwidth = (x.nbytes + y.nbytes) / copied.seconds  # @measure bandwidth as B/s
+    if card is not None:
+        share = bandwidth / card.bandwidth  # @measure share
+        assert share <= 1, "The copy is no faster than the datasheet promises."
+        assert share > 0.5, \
+            "The copy reaches more than half of the promised bandwidth."
+    del x, y
+    n = scaled(8192, lambda n: 40 * n * n + 80 * 4096 * n)  # @measure n
+    note(rf"""
+        Then measure an addition, and the products of a layer with `1`, `64` and `4096` tokens, each
+        with weights that are not in the cache. `measured_points` returns their
+        rates:{shrunk(n, 8192)}
+    """)
+    points = measured_points(n, dtype)  # @measure points
+    ratio = points["4096 tokens"].rate / points["1 token"].rate  # @measure ratio as times
+    assert ratio > 10, \
+        "With 4096 tokens the rate is more than 10 times that with one token."
+    rate = peak(card, str(dtype))
+    if card is not None and rate is not None:
+        slope, found = card.bandwidth, points.values()
+        roofs = [min(rate * card.boost, p.intensity * slope) for p in found]
+        over = [p.rate / roof for p, roof in zip(found, roofs)]  # @measure over
+        assert max(over) <= 1, \
+            "All operations stay below the promised roofline."
+    top = rate or max(point.rate for point in points.values())
+    ridge = top / bandwidth  # @measure ridge as FLOP/B
+    if card is not None and rate is not None:
+        promise = rate / card.bandwidth
+        assert promise <= ridge < 2 * promise, \
+            "With the measured bandwidth, the ridge is at more FLOPs per byte than promised."
+    slopes = {"dashed": bandwidth}
+    slopes |= {} if card is None else {"solid": card.bandwidth}
+    solid = "" if card is None else " Solid, the roof that the datasheet promises."  # @hide
+    figure(plot_measured_roof(top, slopes, points),
+        caption=f"Measured rates. Dashed, the bandwidth that the copy showed.{solid}", alt=r"""
+            TFLOP/s against FLOPs per byte, both logarithmic, with the roof of bandwidth and peak.
+            An addition and the product of a single token lie low on the slope, that of many tokens
+            near the flat part.
+        """)
+    question(r"""
+        A copy of `2` GiB takes `1` ms. How many bytes does the memory move in a second, reading and
+        writing together?
+    """, answer=2 * 2 * GiB / 1e-3,
+        check=2**32 / 1e-3,
+             unit="B/s",
+        wrong={
+            "Each byte is read and written.": 2 * GiB / 1e-3,
+        },
+        hint="What happens to each byte in a copy?",
+        why="Each byte is read once and written once, so a copy of `2` GiB moves `4` GiB.")
