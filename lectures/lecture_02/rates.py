@@ -293,15 +293,14 @@ def five_formats_are_measured_here() -> None:
     assert max(lasting.values()) < 1.1, \
         "For a second, no format is more than a tenth faster than at first."
     lines = [
-        f"| `{name}` | {t.seconds * 1000:.3f} | {t.spread:.1%} "
+        f"| `{name}` | {t.seconds * 1000:.3f} "
         f"| {rates[name] / TERA:.1f} | {as_percent(shares[name])} "
         f"| {longer[name] / TERA:.1f} | {said[name]} |"
         for name, t in timed.items()
     ]  # @hide
     note(f"{device}; {timed['float32'].method}. {how_to_add(device)}")
-    note("| format | median, ms | spread | TFLOP/s | MFU, of its own dense peak "
-         "| TFLOP/s for a second | clock and power then |\n|---|---|---|---|---|---|---|\n"
-         + "\n".join(lines))
+    note("| format | median, ms | TFLOP/s | MFU | TFLOP/s for a second "
+         "| clock, power |\n|---|---|---|---|---|---|\n" + "\n".join(lines))
     known = {n: share for n, share in shares.items() if share is not None}  # @measure known
     if card is not None:
         assert 0 < min(known.values()), "Each format does some work."
