@@ -83,8 +83,18 @@ def test_each_machine_has_a_column_with_what_is_known_of_it(
         assert rows[name].rstrip("\n").split("<td>")[2].startswith(f"{expected}</td>"), name
 
 
-def test_what_differed_is_listed_with_both_values(build: model.Record, stand_in: model.Record) -> None:
-    change = Change("", "4", "3", "1")
+@pytest.mark.parametrize(
+    "at, shown",
+    [
+        ("", "<code>n</code>"),
+        (".shape[0]", "<code>n.shape[0]</code>"),
+        ("times shown", "<code>n</code> times shown"),
+    ],
+)
+def test_what_differed_is_listed_with_both_values(
+    build: model.Record, stand_in: model.Record, at: str, shown: str
+) -> None:
+    change = Change(at, "4", "3", "1")
     found = {
         ("lecture_sample", "nvidia-h200"): [Difference("value", "here", Place("a.py", 12), "n", (change,))]
     }
@@ -92,7 +102,7 @@ def test_what_differed_is_listed_with_both_values(build: model.Record, stand_in:
     page = devices.page([Edition("lecture_sample", build, [stand_in])], found)
     assert "This recording was made by torch 2.11.0+cu130, this build by torch 2.13.0." in page
     assert "1 difference in what both runs are to agree on:" in page
-    assert "<td>here, line 12</td><td><code>n</code></td><td>4</td><td>3</td><td>1</td>" in page
+    assert f"<td>here, line 12</td><td>{shown}</td><td>4</td><td>3</td><td>1</td>" in page
     same = devices.page([Edition("lecture_sample", build, [stand_in])], {})
     assert "is the same, within the tolerances" in same
 
