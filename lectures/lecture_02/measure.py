@@ -176,7 +176,9 @@ def dense_peak(card: str, dtype: str) -> float:
     return rate
 
 
-def utilization(work: float, seconds: float, rate: float | None) -> float | None:
+def utilization(
+    work: float, seconds: float, rate: float | None
+) -> float | None:
     """FLOPs per second as a share of a rate in FLOP/s; None where there is no rate."""
     return None if rate is None else work / seconds / rate
 
