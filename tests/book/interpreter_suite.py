@@ -1,6 +1,7 @@
-"""Run one module of the interpreter's own test suite, plain or probed, and print the outcomes.
+"""Run one module of the interpreter's own test suite, or a part of it, plain or probed, and print the outcomes.
 
     python tests/book/interpreter_suite.py plain test_grammar
+    python tests/book/interpreter_suite.py plain test_compile.TestSpecifics
     python tests/book/interpreter_suite.py counting test_grammar       probes that only count
     python tests/book/interpreter_suite.py recorder test_grammar       the probes of `litbook.probe.recorder`
 
@@ -151,9 +152,10 @@ class Outcomes(unittest.TestResult):
 
 def main() -> None:
     mode, name = sys.argv[1:]
+    name, _, part = name.partition(".")
     module, probes = load(name, mode)
-    result = Outcomes()
-    unittest.defaultTestLoader.loadTestsFromModule(module).run(result)
+    result, loader = Outcomes(), unittest.defaultTestLoader
+    (loader.loadTestsFromName(part, module) if part else loader.loadTestsFromModule(module)).run(result)
     print(json.dumps({"steps": steps(probes), "outcomes": result.found}), file=sys.__stdout__)
 
 

@@ -48,10 +48,10 @@ SAMPLE = {"test_grammar", "test_scope"}  # run everywhere; all others where the 
 # What a newer language has.
 SINCE = {"test_type_params": (3, 12), "test_type_aliases": (3, 12), "test_listcomps": (3, 12)}
 
-# These look at what probes change, and only at that.
+# These look at what probes change, and only at that. Of the slow modules one part that does: it is enough to differ.
 DIFFERENT = {
-    "test_sys_settrace": "counts trace events: a probe that is a Python function is called, and traced",
-    "test_compile": "looks at the constants of code objects: probes are constants",
+    "test_sys_settrace.RaisingTraceFuncTestCase": "counts trace events: a probe that is a Python function is called, and traced",
+    "test_compile.TestSpecifics.test_merge_constants": "looks at the constants of code objects: probes are constants",
     "test_frame": "looks at the newest frame that the interpreter made: it may be a probe's",
     "test_dis": "looks at the instructions of code objects",
     "test_bdb": "steps into the next call: that is a probe's",
@@ -60,7 +60,7 @@ DIFFERENT = {
 
 @dataclass(frozen=True)
 class Job:
-    """One module, run by one interpreter with one kind of probes."""
+    """One module, or the part of it that its dotted name says, run by one interpreter with one kind of probes."""
 
     python: str
     mode: str

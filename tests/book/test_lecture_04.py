@@ -108,6 +108,7 @@ def test_our_rings_work_on_any_number_of_ranks(repo: Path, tmp_path: Path) -> No
     """
     text = (
         '"""Rings."""\nimport torch\nimport torch.distributed as dist\nfrom litbook import note, requires\n'
+        "import torch.distributed.pipelining\n"  # as lecture 04, which else does so in every rank
     )
     text += "from lecture_04.collectives import doubling_all_reduce, ring_all_gather, ring_reduce_scatter\n"
     text += "from wire import Wire\n\n\ndef main() -> None:\n"

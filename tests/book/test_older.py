@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from functools import partial
 from pathlib import Path
 
@@ -93,10 +94,18 @@ class Book:
         return plugin
 
 
-@pytest.fixture
-def book(tmp_path: Path) -> Book:
-    made = Book(tmp_path)
+@pytest.fixture(scope="module")
+def once(tmp_path_factory: pytest.TempPathFactory) -> Book:
+    """The book, recorded; for all tests, which take a copy."""
+    made = Book(tmp_path_factory.mktemp("once"))
     made.record()
+    return made
+
+
+@pytest.fixture
+def book(tmp_path: Path, once: Book) -> Book:
+    made = Book(tmp_path)
+    shutil.copytree(once.folder / "recordings", made.folder / "recordings")
     return made
 
 
