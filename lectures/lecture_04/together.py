@@ -75,17 +75,19 @@ def shard(model: nn.Sequential, mesh: DeviceMesh) -> None:
 def one_axis_carries_weights_the_other_tokens() -> None:
     """On a mesh, one axis carries weights, and the other one tokens."""
     note(r"""
-        A *mesh* is a grid of ranks. Here it has two rows and two columns: ranks 0 and 1 are the
-        first row, ranks 2 and 3 the second.
+        Four ranks can share a model in two ways at once. Arrange them in a table of two rows and
+        two columns, a *mesh*: ranks 0 and 1 are the first row, ranks 2 and 3 the second.
 
-        - The two ranks of a row have the same tokens and share each matrix product. This is the
-          axis *tensor*.
-        - The two ranks of a column have different tokens and the same slice of the weights, of
-          which each keeps half, by FSDP. This is the axis *data*.
+        - The two ranks of a *row* have the same tokens and share each matrix, by
+          [tensor parallelism](#columns_then_rows_need_one_sum): each computes with half of it, and
+          an all-reduce adds up what they get for the tokens. This is the axis *tensor*.
+        - The two ranks of a *column* have different tokens and use the same half of each matrix.
+          Each keeps only half of that, by [FSDP](#fsdp_does_the_same), and gathers the other half
+          when it is needed. This is the axis *data*.
 
-        So a rank has one neighbor along each axis, and one across the corner. Who sends how much to
-        whom, for a batch of `64` rows and for one of `1024`? `feed_forward_layers` makes two layers
-        with the same weights on every rank, and `shard` cuts them along both axes:
+        Who sends how much to whom? We train two layers with a batch of `64` rows, and then with
+        `1024`. `feed_forward_layers` makes them with the same weights on every rank, and `shard`
+        cuts them along both axes. `Wire` counts the bytes to each other rank:
     """)
     rank = dist.get_rank()
     mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("data", "tensor"))
@@ -94,7 +96,7 @@ def one_axis_carries_weights_the_other_tokens() -> None:
     across, beside, corner = rank ^ 2, rank ^ 1, rank ^ 3
     cut, alone = (feed_forward_layers(2, 128, 320) for _ in range(2))
     shard(cut, mesh)
-    talk = {}
+    sends = {}
     for batch in (64, 1024):
         x = torch.randn(batch, 128)
         # The first step sets up connections and buffers.
@@ -104,24 +106,26 @@ def one_axis_carries_weights_the_other_tokens() -> None:
             cut(x.chunk(2)[row]).square().mean().backward()
         alone.zero_grad()
         alone(x).square().mean().backward()
-        products = slices(gradients(alone), mesh.get_local_rank("tensor"), 2)
-        for ours, theirs in zip(gradients(cut).values(), products.values()):
+        products = slices(gradients(alone), mesh.get_local_rank("tensor"), 2)  # @hide
+        for ours, theirs in zip(gradients(cut).values(), products.values()):  # @hide
             wanted = theirs.chunk(2)[row]
             assert torch.allclose(local_part(ours), wanted, atol=1e-7), \
-                "Each rank has its part of the gradient of one process."
-        talk[batch] = from_all_ranks(wire.to)
-    mine = {batch: table[rank] for batch, table in talk.items()}
+                "Each rank has its part of the gradient of one process, up to rounding."
+        sends[batch] = from_all_ranks(wire.to)
+    mine = {batch: table[rank] for batch, table in sends.items()}
     small, large = (sent[across] for sent in mine.values())  # @inspect small as B, large as B
+    assert small == large, \
+        "Along the axis data, a rank sends as many bytes for 64 rows as for 1024."
     tokens = [sent[beside] for sent in mine.values()]  # @inspect tokens as B
-    assert small == large, "Along the axis data, as much is sent for any batch."
     assert 15 < tokens[1] / tokens[0] < 16, \
-        "Along the axis tensor, 16 times the batch sends nearly 16 times the bytes."
+        "Along the axis tensor, it sends nearly 16 times the bytes for 16 times the rows."
     diagonal = [sent[corner] for sent in mine.values()]
-    assert diagonal == [0, 0], "Across the corner, nothing is sent."  # @zero: no axis joins them
-    figure(plot_traffic({f"a batch of {batch}": table for batch, table in talk.items()}),
+    assert diagonal == [0, 0], \
+        "To the rank in the other row and column, it sends nothing."  # @zero: no axis joins them
+    figure(plot_traffic({f"a batch of {batch}": table for batch, table in sends.items()}),
         caption=r"""
-            Bytes from each rank (row) to each other rank (column) in one step. Ranks 0 and 1 share
-            products, and so do ranks 2 and 3.
+            Bytes from each rank (row) to each other rank (column) in one step. Ranks 0 and 1 are a
+            row of the mesh, and ranks 2 and 3 the other.
         """,
         alt=r"""
             Two tables of four by four cells. In both, ranks two apart exchange the same number of
@@ -129,23 +133,20 @@ def one_axis_carries_weights_the_other_tokens() -> None:
             large one.
         """)
     note(r"""
-        Where do these bytes come from? Along the axis tensor, tokens are all-reduced: forward once
-        in each of the two layers, and backward twice in the second layer, for `gate` and for `up`.
-        (The first layer has no layer below it that needs a gradient.) Along the axis data, FSDP
-        gathers a layer's weights twice and adds up its gradients once,
-        [which costs gloo as much as an all-reduce](#a_ring_sends_less_than_twice_the_tensor). Each
-        rank's slice is half of the model:
+        So weights travel along the axis data, and tokens along the axis tensor. The bytes of
+        weights do not depend on the batch, because the model is the same for any batch. The bytes
+        of tokens grow with the batch.
     """)
-    sizes = [batch // 2 * 128 * 4 for batch in talk]  # bytes of the tokens
-    by_formula = [4 * all_reduce_bytes(size, 2) for size in sizes]  # @inspect by_formula as B
-    above = [sent - size for sent, size in zip(tokens, by_formula)]  # @inspect above as B
+    sizes = [batch // 2 * 128 * 4 for batch in sends]  # bytes of the tokens  # @hide
+    by_formula = [4 * all_reduce_bytes(size, 2) for size in sizes]  # @hide
+    above = [sent - size for sent, size in zip(tokens, by_formula)]  # @hide
     assert above == [4 * 12 * HEADER] * 2, \
-        "Tokens take the bytes of four all-reduces, and 12 headers each."
-    half = sum(p.nbytes for p in alone.parameters()) / 2
-    gathers, sums = 2 * half / 2, all_reduce_bytes(half, 2)
-    ratio = small / (gathers + sums)  # @inspect ratio
+        "Tokens take four all-reduces with 12 headers each: one forward in each layer, and two backward in the second."  # @hide
+    half = sum(p.nbytes for p in alone.parameters()) / 2  # @hide
+    gathers, sums = 2 * half / 2, all_reduce_bytes(half, 2)  # @hide
+    ratio = small / (gathers + sums)  # @hide
     assert 1 < ratio < 1.02, \
-        "Weights take two all-gathers and an all-reduce of half the model, and headers."
+        "Weights take two all-gathers and one all-reduce of half the model, and headers."  # @hide
     question(r"""
         In a step, each rank of such a mesh sends `983040` bytes of weights along the axis data, for
         any batch. Along the axis tensor it sends `1024` bytes for each row of the batch. For how
@@ -192,65 +193,72 @@ N = LAYERS * BLOCK + VOCABULARY * WIDTH  # of all matrices
 def the_axes_multiply() -> None:
     """In a layout the axes multiply to the number of cards."""
     note(r"""
-        The report on Llama 3 says in a table how the 405B model was trained [@llama3]: first on
-        `8192` cards, then on `16384`, at last on `16384` with long texts. For each it gives a
-        *layout*, the lengths of four axes: tensor (ranks that share a product), context (ranks that
-        share a text), stages (of a pipeline) and data (ranks with tokens of their own). `LLAMA_3`
-        holds the three layouts.
+        How do `16384` cards train one model? The report on Llama 3 tells it for the 405B model
+        [@llama3]: they share the work in four ways at once. Think of the cards as a grid with four
+        axes. The lengths of the axes are the *layout*:
 
-        What follows from the lengths? Each card has one place along each axis, so their product is
-        the number of cards. And only along the axis data are tokens different. So the tokens of a
-        step are those of a sequence, times the sequences of a rank, times the ranks along the axis
-        data:
+        - *tensor*: cards that share each matrix,
+        - *context*: cards that share one long text,
+        - *stages*: cards that have different layers, in a pipeline,
+        - *data*: groups of cards that have tokens of their own.
+
+        Each card has one place along each axis. So the lengths multiply to the number of cards. The
+        second layout is `8 * 1 * 16 * 128 = 16384`. Only along the axis data are tokens different.
+        There, each of the `128` groups takes `16` sequences of `8192` tokens. So a step has
+        `128 * 16 * 8192` tokens. `LLAMA_3` holds the three layouts of the report, and `cards` and
+        `tokens` multiply in this way:
     """)
     cards = [layout.cards for layout in LLAMA_3]  # @inspect cards
-    assert cards == [8192, 16384, 16384], \
-        "The axes multiply to the reported numbers of cards."
+    assert cards == [8192, 8 * 1 * 16 * 128, 16384], \
+        "The axes of each layout multiply to the number of cards that the report gives."
     tokens = [layout.tokens for layout in LLAMA_3]  # @inspect tokens
-    assert tokens == [2**24] * 3, \
-        "With each layout, a step has 16 million tokens."
+    assert tokens == [128 * 16 * 8192] * 3, \
+        "With each of the three layouts, a step has nearly 17 million tokens."
     beside = 2048 // 16  # cards of a stage of DeepSeek-V3  # @hide
     copies = beside // 64  # @hide
     assert (beside, copies) == (128, 2), \
         "A stage of DeepSeek-V3 has 128 cards, with two copies of each of its experts."  # @hide
     misbelief("Experts are one more axis of a layout.", rf"""
-        They are none. DeepSeek-V3 was trained on `2048` cards, with `16` stages, and the experts of
-        a stage were spread over `64` cards [@deepseek-v3]. But these cards do not share tokens:
-        each has tokens of its own, and sends them to the experts. So all `2048 / 16` cards of a
-        stage are ranks along the axis data, and its experts lie *inside* this axis: these {beside}
-        cards hold {copies} copies of each expert.
+        They are none. DeepSeek-V3 was trained on `2048` cards with `16` stages, so a stage had
+        `2048 / 16 = 128` cards, and its experts were spread over `64` of them [@deepseek-v3]. But
+        these cards do not share tokens: each has tokens of its own, and sends them to the experts.
+        So they all count along the axis data. The {beside} cards hold {copies} copies of each
+        expert.
     """)
     note(r"""
-        How well do these layouts use their cards? The report gives the FLOP/s that each card
-        reached. Over the peak of an H100, that is the *MFU*. In a pipeline of $G$ stages with $\mu$
-        microbatches, ranks wait in a share of $(G-1)/(\mu+G-1)$ of the time, the *bubble* of
-        [@eq:bubble]. Let a microbatch be one sequence:
+        How well do the layouts use the cards? The *MFU* is the rate that a card reached over its
+        peak. In a plain pipeline, cards would wait in a share of the time, the
+        [bubble](#microbatches_fill_the_pipeline). With `16` stages and `16` sequences, one after
+        the other, it is `15 / (16 + 15)`, nearly half:
     """)
     mfu = [layout.reached / PEAK for layout in LLAMA_3]  # @inspect mfu as %
     printed = [0.43, 0.41, 0.38]
     difference = max(abs(ours - theirs) for ours, theirs in zip(mfu, printed))  # @inspect difference as %
     assert difference < 0.006, \
-        "MFU, the reported rate over the peak, is within a point of the table's."
+        "The reported rates over the peak are the MFUs of the report, within a point."
     waits = [float(bubble(a.stages, a.sequences)) for a in LLAMA_3]  # @inspect waits as %
+    assert waits[1] == 15 / (16 + 15), \
+        "With the second layout, cards would wait 48 % of the time."
     assert [round(wait, 2) for wait in waits] == [0.32, 0.48, 0.48], \
-        "In a plain pipeline, a rank would wait 32, 48 and 48 % of the time."
+        "In a plain pipeline, cards would wait 32, 48 and 48 % of the time."
     rows = [
         f"| {a.cards:,} | {a.tensor} | {a.context} | {a.stages} | {a.data} "
         f"| {m:.1%} | {w:.0%} |"
         for a, m, w in zip(LLAMA_3, mfu, waits)
-    ]
+    ]  # @hide
     note("| cards | tensor | context | stages | data | MFU | bubble |\n|--:|--:|--:|--:|--:|--:|--:|\n" + "\n".join(rows))
     note(r"""
-        The run lost less than this bubble, because it
-        [interleaved its stages](#more_pieces_wait_less).
+        The run lost less than this bubble, because it [interleaved](#more_pieces_wait_less): it
+        gave each card several short pieces of the model in place of one long one.
     """)
     question(r"""
         A run has `4096` cards, `8` along the axis tensor, `8` stages, and all others along the axis
-        data. Each rank along the axis data takes `16` sequences of `8192` tokens. How many tokens
+        data. Each group along the axis data takes `16` sequences of `8192` tokens. How many tokens
         has a step?
     """, answer=4096 // (8 * 8) * 16 * 8192, check=Layout(8, 1, 8, 64, 8192, 16, 0).tokens, unit="tokens", within=0.02,
-        hint="How many ranks are there along the axis data?",
-        why="`4096 / (8 * 8) = 64` ranks along the axis data take `16` sequences of `8192` tokens each. Ranks along the other axes share these tokens.")
+        wrong={"Cards along the axes tensor and stages share their tokens.": 4096 * 16 * 8192},
+        hint="How many groups are there along the axis data?",
+        why="`4096 / (8 * 8) = 64` groups along the axis data take `16` sequences of `8192` tokens each. Cards along the other axes share these tokens.")
 
 
 NVLINK = 900e9 / 2  # bytes a second that a card sends inside a computer, of both directions together [nvidia-hopper]
@@ -261,21 +269,22 @@ NETWORK = 400e9 / 8  # bytes a second between computers: a card has 400 Gbit/s [
 def enough_tokens_hide_the_weights() -> None:
     """With enough tokens on each rank, FSDP's traffic takes no time."""
     note(r"""
-        In FSDP each of $G$ ranks keeps a shard of the weights, and gathers the weights of a layer
-        before it runs the layer. While a card computes one layer, the weights of the next can
-        arrive. If they arrive in time, the traffic costs no time: it *hides*. When do they?
+        In [FSDP](#fsdp_does_the_same) each of $G$ ranks keeps a shard, a part of all weights, and
+        gathers the weights of a layer before it runs the layer. While a card computes one layer,
+        the weights of the next can arrive. If they arrive in time, the traffic costs no time: it
+        *hides*. How many tokens must a card have for that?
 
-        Forward, each weight takes $2$ FLOPs for each of $T$ tokens, and it has $w$ bytes. A share
-        of $(G-1)/G$ of the weights has to arrive, because the rank has its own shard already. So
-        for each byte, a card computes
+        Take one weight of $w$ bytes. Once it has arrived, it takes $2$ FLOPs for each of $T$
+        tokens. So more tokens mean more computing for each byte. With `256` tokens and $w$ = `4`,
+        that is `2 * 256 / 4 = 128` FLOPs for each byte. On four ranks only `3 / 4` of the weights
+        have to arrive, because a rank has its own shard. That makes `128 * 4 / 3`. In general:
 
         [@eq:hide]: $$
         \frac{\text{FLOPs}}{\text{byte}} = \frac{2\,T}{w} \cdot \frac{G}{G-1}
         $$
 
-        More tokens give each byte more time to arrive. Here both are counted, FLOPs and bytes, with
-        $w = 4$ in `float32`. `feed_forward_layers` makes four layers, and `shard` applies FSDP to
-        them on four ranks:
+        Here FLOPs and bytes are counted, by `flops` and `Wire`. `feed_forward_layers` makes four
+        layers, and `shard` applies FSDP to them on four ranks:
     """)
     ranks = dist.get_world_size()
     model = feed_forward_layers(4, 128, 320)
@@ -285,96 +294,100 @@ def enough_tokens_hide_the_weights() -> None:
         with torch.no_grad(), Wire() as wire:
             work = flops(partial(model, torch.randn(tokens, 128)))
         assert wire.sent == 4 * (3 * 128 * 320 * 3 + 18 * HEADER), \
-            "In each of 4 layers, a rank sends three fourths of the weights, and 18 headers."
+            "In each of 4 layers, a rank sends three fourths of the weights, and 18 headers."  # @hide
         ratios[tokens] = work / wire.sent  # @inspect ratios[tokens] as FLOP/B
     exact = {tokens: 2 * tokens / 4 * ranks / (ranks - 1) for tokens in ratios}  # @inspect exact
     close = [ratios[tokens] / exact[tokens] for tokens in ratios]  # @inspect close
     assert 0.97 < min(close) <= max(close) < 1, \
-        "Counted FLOPs per byte are those of the formula, less some for headers."
+        "Counted FLOPs per byte are those of the formula, a little less because of headers."
     note(rf"""
-        The traffic hides if computing takes at least as long as sending. An H100 computes
-        {PEAK / 1e12:.0f} teraFLOPs a second. Inside a computer its NVLink sends {NVLINK / 1e9:.0f}
-        GB/s [@nvidia-hopper]. Between computers, Llama 3's network sends {NETWORK / 1e9:.0f} GB/s
-        [@llama3]. In `bfloat16`, where $w$ = `2`, and with many ranks, the formula gives one FLOP
-        per byte for each token. So a rank needs as many tokens as a card computes FLOPs while it
-        sends one byte: `near` over NVLink, `far` over the network.
-
-        How many tokens had a card that trained Llama 3 [@llama3]? `LLAMA_3[0]` is the layout of its
-        first run. `alone` is what each card would have with FSDP on all cards. `shared` is what a
-        rank along the axis *data* has in the layout as it was used. The cards of such a rank work
-        on the same tokens: they share each matrix product (the axis *tensor*) or hold different
-        layers (the axis *stages*). Each of them computes and gathers its part of the weights only,
-        so FLOPs and bytes shrink alike, and the formula stays:
+        How many FLOPs for each byte are enough? As many as a card can compute while it sends one
+        byte. An H100 computes {PEAK / 1e12:.0f} teraFLOPs a second. To cards in the same computer
+        it sends {NVLINK / 1e9:.0f} GB/s, over *NVLink* [@nvidia-hopper], and to other computers
+        {NETWORK / 1e9:.0f} GB/s, over the network of Llama 3 [@llama3]. Weights in `bfloat16` have
+        $w$ = `2` bytes. With many ranks, the formula then gives one FLOP per byte for each token.
+        So `near` and `far` below are also the tokens that a card needs:
     """)
     near, far = PEAK / NVLINK, PEAK / NETWORK  # @inspect near as tokens, far as tokens
     assert (round(near), round(far)) == (2199, 19790), \
-        "2199 tokens hide the traffic inside a computer, 19790 between computers."
+        "2199 tokens hide the traffic over NVLink, and 19790 tokens that over the network."
+    note(r"""
+        Did the cards that trained Llama 3 [@llama3] have that many? There were `8192` of them at
+        first. With FSDP on all of them, each card would have its own part of a step's tokens,
+        `alone`. In the [layout](#the_axes_multiply) that was used, groups of `8 * 16 = 128` cards
+        share their tokens: `8` share each matrix, in each of `16` stages. So a card works on the
+        tokens of its group, `together`. It computes and gathers only a `128`th of the weights, but
+        FLOPs and bytes shrink alike, and the formula stays:
+    """)
     alone = LLAMA_3[0].tokens / LLAMA_3[0].cards  # @inspect alone as tokens
     assert alone == 2048 < near < far, \
-        "With FSDP alone, a card of Llama 3 would have 2048 tokens: too few."
-    shared = LLAMA_3[0].tokens / LLAMA_3[0].data  # @inspect shared as tokens
-    assert 13 * far < shared < 14 * far, \
-        "A rank along the axis data has more than enough."
+        "With FSDP alone, a card would have 2048 tokens: too few even for NVLink."
+    together = LLAMA_3[0].tokens / LLAMA_3[0].data  # @inspect together as tokens
+    assert together == 8 * 16 * alone > 13 * far, \
+        "In a group of 128 cards it has 128 times as many: more than enough for the network."
     note(r"""
-        With FSDP on all cards, a step would wait for the network, because each card has too few
-        tokens. In the layout as it was used, fewer ranks divide the tokens of a step, and each has
-        more than enough. That is one reason for the axes tensor and stages.
+        So FSDP on all cards would have waited for the network, because each card has too few
+        tokens. That is one reason to share matrices and layers as well.
     """)
     question(r"""
-        A rank sends `100` GB/s and computes `400` teraFLOPs a second. From how many tokens on each
-        rank does the forward traffic of FSDP hide, in `bfloat16` and with many ranks?
+        A card sends `100` GB/s and computes `400` teraFLOPs a second. With FSDP in `bfloat16` and
+        many ranks, it computes one FLOP for each byte and each token. From how many tokens on does
+        the traffic hide?
     """, answer=400e12 / 100e9, check=400e12 * 2 / 100e9 / 2, unit="tokens", within=0.02,
         hint="How many FLOPs does the card compute while it sends one byte?",
-        why="With `2` bytes a weight and many ranks, there is one FLOP per byte for each token. The card computes `400e12 / 100e9 = 4000` FLOPs while it sends a byte.")
+        why="While it sends one byte, the card computes `400e12 / 100e9 = 4000` FLOPs. So it needs `4000` tokens, one FLOP per byte for each.")
 
 
 def enough_width_hides_the_tokens() -> None:
     """With enough width, tensor parallelism computes longer than it sends."""
     note(r"""
-        In tensor parallelism, ranks share each matrix of a block, and all-reduce the tokens: twice
-        forward, once after attention and once after the feed-forward part. How much does a card
-        compute for each byte that it sends? FLOPs and bytes both grow with the number of tokens, so
-        that number cancels, and one token is enough to tell. With the width $d$ of a token, the
-        weights of a block grow as $d^2$, and so do the FLOPs for a token; the bytes of a token grow
-        as $d$. So a wider model computes more for each byte. Take a block of Llama 3's 405B model
-        [@llama3], with `BLOCK` weights, shared by `8` cards. Forward, a weight takes `2` FLOPs for
-        a token; the scores of attention are left out. A token has `WIDTH` numbers of `2` bytes.
-        `all_reduce_bytes` gives what a card sends to all-reduce it:
+        In [tensor parallelism](#heads_are_columns) `8` cards share each matrix of a Transformer
+        block. For that, they all-reduce the tokens: twice forward, once after attention and once
+        after the feed-forward part. Is that slower than computing? We compare the FLOPs that a card
+        computes with the bytes that it sends. Both grow with the number of tokens, so one token is
+        enough to tell.
+
+        Take a block of Llama 3's 405B model [@llama3]. A token has `WIDTH` = `16384` numbers of `2`
+        bytes. On `8` cards an all-reduce sends `2 * 7 / 8` times these bytes. The block has `BLOCK`
+        weights, about three billion, of which a card has an eighth, and each takes `2` FLOPs for a
+        token. (The scores of attention are left out.)
     """)
     sent = 2 * all_reduce_bytes(WIDTH * 2, 8)  # @inspect sent as B
-    inside = 2 * BLOCK / 8 / sent  # @inspect inside as FLOP/B
+    assert sent == 2 * (2 * 7 / 8) * 16384 * 2, \
+        "For two all-reduces of a token, a card sends 114688 bytes."
+    computed = 2 * BLOCK / 8  # @inspect computed as FLOP
+    inside = computed / sent  # @inspect inside as FLOP/B
     near, far = PEAK / NVLINK, PEAK / NETWORK  # @inspect near as FLOP/B, far as FLOP/B
     assert (round(near), round(far)) == (2199, 19790), \
-        "NVLink asks for 2199 FLOPs for each byte, the network for 19790."
+        "In the time of one byte, an H100 can compute 2199 FLOPs over NVLink, and 19790 over the network."
     assert near < inside < far, \
-        "A card computes more than NVLink asks for, and less than the network does."
+        "For each byte, a card computes more FLOPs than that over NVLink, and fewer over the network."
     note(rf"""
-        Is that enough? While an H100 sends one byte, it could compute {near:,.0f} FLOPs over
-        NVLink, the link inside a computer [@nvidia-hopper], and {far:,.0f} over the network between
-        computers [@llama3]. So over NVLink sending takes less time than computing, and over the
-        network more. Therefore the cards that share products stand in one computer. But a block
-        waits for each all-reduce, so the time of sending is added to that of computing. Backward
-        there are two all-reduces again, and a weight takes `4` FLOPs:
+        `near` and `far` are the FLOPs that an H100 can compute while it sends one byte: over
+        *NVLink*, the fast link inside a computer [@nvidia-hopper], and over the network between
+        computers [@llama3]. A card computes {inside:,.0f} FLOPs for each byte. So over NVLink
+        sending takes less time than computing, and over the network more. Therefore cards that
+        share matrices stand in one computer.
+
+        A wider model computes more for each byte: with twice the width $d$ a token has twice the
+        bytes, but the weights of a block, which grow as $d^2$, are $4$ times as many.
+
+        Even over NVLink the traffic is not free. A block waits for each all-reduce, so the time of
+        sending is added to that of computing. (Backward there are two all-reduces again, and a
+        weight takes `4` FLOPs.)
     """)
     forward = near / inside  # @inspect forward as %
     step = near * 2 * sent / ((2 + 4) * BLOCK / 8)  # @inspect step as %
     assert 0.31 < forward < 0.32, \
-        "Not hidden, the traffic over NVLink adds nearly a third to the time of computing forward."
+        "Over NVLink, sending adds nearly a third to the time of computing forward."
     assert 0.2 < step < 0.22, \
-        "To that of a whole step it adds about a fifth."
-    note(r"""
-        The figure has both kinds of traffic, for Llama 3's run on `8192` cards [@llama3]. The more
-        tokens a card has, the more it computes for each byte of FSDP's weights. The left point is
-        FSDP on all cards. The right one is the layout that was used: FSDP between groups of cards,
-        which share products or hold different layers. Such a group has many more tokens than a card
-        would have alone.
-    """)
+        "To the time of a whole step it adds about a fifth."
     figure(plot_hiding(
             {t: 2 * t / 2 for t in (256, 2**22)}, inside,
             {"the network asks for this": far, "NVLink asks for this": near},
             {"FSDP alone": LLAMA_3[0].tokens / LLAMA_3[0].cards,
              "with tensor and stages": LLAMA_3[0].tokens / LLAMA_3[0].data}),
-        caption="How many FLOPs a card computes for each byte that it sends, for weights (FSDP) and for tokens (tensor parallelism). Above a dashed line, sending takes less time than computing.",
+        caption="How many FLOPs a card computes for each byte that it sends, of tokens (tensor parallelism) and of weights ([FSDP](#enough_tokens_hide_the_weights)). Above a dashed line, sending takes less time than computing. The points are the run on `8192` cards: with FSDP alone, and as it was.",
         alt=r"""
             Over the tokens at each rank, the line of FSDP's weights rises as fast as they do, and
             that of tensor parallelism's tokens is flat. FSDP alone lies just below what NVLink asks
@@ -382,12 +395,13 @@ def enough_width_hides_the_tokens() -> None:
         """)
     misbelief("A larger batch makes tensor parallelism cheaper.", r"""
         It does not: it has more to compute and as much more to send. A wider model does, or fewer
-        cards along the axis.
+        cards that share a matrix.
     """)
     question(r"""
-        A block has `850` million weights and the width `8192`, and `8` cards share it. Forward,
-        each card all-reduces a token twice, and an all-reduce sends `2 * 7/8` times the bytes of
-        the token, which has `2` for each number. How many FLOPs does a card compute for each byte?
+        A block has `850` million weights, and a token has `8192` numbers of `2` bytes. `8` cards
+        share the block. Forward, a weight takes `2` FLOPs for a token. Each card all-reduces the
+        token twice, and an all-reduce sends `2 * 7/8` times its bytes. How many FLOPs does a card
+        compute for each byte?
     """, answer=2 * 850e6 / 8 / (2 * all_reduce_bytes(8192 * 2, 8)), check=850e6 / (4 * 7 * 8192), unit="FLOP/B", within=0.02,
         wrong={"Each card has an eighth of the weights only.": 2 * 850e6 / (2 * 2 * 7 / 8 * 8192 * 2)},
         hint="How many FLOPs does one token take on a card, and how many bytes are two all-reduces of it?",
@@ -442,72 +456,71 @@ def card_bytes(layout: Layout, kept: int) -> float:
 def a_search_finds_a_published_layout() -> None:
     """Of all layouts that fit, a simple estimate picks the one of Llama 3."""
     note(r"""
-        Llama 3's 405B model was trained on `16384` cards, with `2048` sequences of `8192` tokens in
-        a step [@llama3]. A layout says how many cards share products (tensor), how many stages the
-        pipeline has, and how many ranks have tokens of their own (data). Which layout is the
-        fastest that fits? We try all in powers of two, and put the counts of this lecture together.
+        Llama 3's 405B model was trained on `16384` H100 cards, with `2048` sequences of `8192`
+        tokens in a step [@llama3]. How should so many cards share the work? A
+        [layout](#the_axes_multiply) gives three numbers, whose product is the number of cards: how
+        many cards share each matrix (*tensor*), how many stages the pipeline has (*stages*), and
+        how many groups have tokens of their own (*data*). We try all layouts in powers of two.
 
-        `step_seconds` estimates the time of a step. It adds the arithmetic at the peak and the
-        all-reduces of tensor parallelism, which nothing hides. The bubble of the pipeline stretches
-        both. FSDP costs what does not hide behind the arithmetic. `card_bytes` estimates what a
-        card holds: weights, its shards of the rest, and the activations of all microbatches that
-        the schedule `1F1B` keeps. `ranked` sorts the layouts that fit, the fastest first:
+        `step_seconds` estimates how long a step takes:
+
+        - the arithmetic, at the peak of the card, and the all-reduces of shared matrices, over
+          NVLink or, with more than `8` cards, over the network;
+        - both made longer by the *bubble*, the share of time in which cards of a pipeline wait;
+        - the traffic of FSDP, as far as it takes longer than the arithmetic.
+
+        `card_bytes` estimates what a card holds: its part of weights, gradients and moments, and
+        what it keeps for the backward pass. In a feed-forward part that is `3` rows of numbers for
+        each token. `ranked` sorts the layouts that fit on a card, the fastest first:
     """)
     tried = [*layouts(16384, 2048)]
     published = Layout(8, 1, 16, 128, 8192, 16, 0.0)
-    assert len(tried) == 36, "There are 36 layouts."
+    assert len(tried) == 36, "There are 36 layouts in powers of two."
     assert published in tried, "The layout of Llama 3 is among them."
     memory = CARDS["H100 SXM"].memory
 
-    def ranked(kept: int) -> list[Layout]:
-        fitting = [a for a in tried if card_bytes(a, kept) < memory]
+    def ranked(rows: int) -> list[Layout]:
+        fitting = [a for a in tried if card_bytes(a, rows) < memory]
         return sorted(fitting, key=step_seconds)
 
     best = ranked(3)
     first = [(a.tensor, a.stages, a.data) for a in best[:3]]  # @inspect first  # @unnoticed: 3: as many as one likes
-    assert best[0] == published, "It is the fastest that fits."
-    assert len(best) == 19, "19 layouts fit."
+    assert len(best) == 19, "19 of the 36 layouts fit."
+    assert best[0] == published, \
+        "The fastest of these is the layout of Llama 3: tensor 8, stages 16, data 128."
     seconds = [step_seconds(layout) for layout in best[:4]]  # @inspect seconds as s
     fastest, second, third, fourth = seconds
     assert 1 < second / fastest < third / fastest < 1.03, \
-        "Two others are nearly as fast, within 3 %."
-    assert 1.3 < fourth / fastest < 1.4, "The next one takes a third longer."
+        "The second and the third take up to 3 % longer."
+    assert 1.3 < fourth / fastest < 1.4, "The fourth takes a third longer."
+    took = 6 * N * published.tokens / (published.cards * LLAMA_3[1].reached)  # @hide
+    close = step_seconds(published) / took  # @hide
+    assert 0.97 < close < 1, \
+        "The estimate is within 3 % of the seconds that follow from the rate in the report."  # @hide
     note(r"""
-        The layouts that come close have more stages and as many cards along the axis tensor. More
-        than eight cards there would have to use the network. But the answer depends on memory.
-        Above, the feed-forward part keeps three rows of its hidden width for each token: `gate`,
-        `up`, and the input of `down`. What if it kept only two, or four as in
+        Why this one? More than `8` cards for each matrix would have to use the slow network. Fewer
+        stages would make the bubble smaller, but then each card has more layers, and they do not
+        fit. So the answer depends on memory. What if a feed-forward part keeps only `2` rows for
+        each token, or `4` as in
         [the block that we counted](#lecture_03.the_block_of_today_keeps_other_tensors)?
     """)
     leaner = ranked(2)
     place = leaner.index(published) + 1  # @inspect place
     assert place == 3, \
-        "With two rows it is the third: layouts with fewer stages fit and are faster."
+        "With two rows it is only the third: layouts with fewer stages fit, and are faster."
     too_much = card_bytes(published, 4) / memory  # @inspect too_much as times
     assert 1.05 < too_much < 1.1, \
-        "With four rows it does not fit: it is too large by 5 to 10 %."
-    misbelief("The best layout follows from the model.", r"""
+        "With four rows it does not fit: it takes 5 to 10 % more than the card has."
+    misbelief("The best layout follows from the model alone.", r"""
         It follows from the model, the links and the memory together. A few bytes more or less for
         each token change it.
     """)
-    note(r"""
-        How good is the estimate? The report gives the rate that each card reached, which gives the
-        seconds that a step took:
-    """)
-    took = 6 * N * published.tokens / (published.cards * LLAMA_3[1].reached)  # @inspect took as s
-    close = step_seconds(published) / took  # @inspect close
-    assert 0.97 < close < 1, \
-        "The estimate is within 3 % of the seconds that the report gives."
-    note(r"""
-        That is closer than it deserves. No card multiplies at its peak, which makes the estimate
-        too short. And the run interleaved its stages, which made its bubble smaller than ours.
-    """)
     question(r"""
-        In the published layout, how many seconds of a step are the arithmetic of the matrices at
-        the peak of an H100, `989.5` teraFLOPs a second? Take `404` billion weights and `1024`
-        tokens for each of the `16384` cards.
+        In a step, each of the `16384` cards computes for `1024` tokens. A token takes `6` FLOPs for
+        each of `404` billion weights, and the peak of an H100 is `989.5` teraFLOPs a second. How
+        many seconds does this arithmetic take at the peak?
     """, answer=6 * 404e9 * 1024 / 989.5e12, check=6 * 404e9 * 2**24 / 16384 / PEAK, unit="s", within=0.05,
-        why="`6` FLOPs for each weight and token are `6 * 404e9 * 1024`, divided by the peak. The estimate says more than twice that: all-reduces, the bubble and attention are the rest.")
+        why="`6 * 404e9 * 1024` FLOPs, divided by the peak. The estimate says more than twice that: all-reduces, the bubble and attention are the rest.")
 
 
 @aside
@@ -515,18 +528,21 @@ def a_search_finds_a_published_layout() -> None:
 def a_thousand_ranks_can_be_simulated() -> None:
     """Shapes and counts need no second rank: a thousand can be simulated in one process."""
     note(r"""
-        Who has no thousand cards can still see what each of them would hold. PyTorch has a process
-        group that says it has `1024` ranks, and sends nothing. Its collectives return at once, with
-        tensors of the right shape. Their values are made up:
+        You want to know what each of `1024` cards would hold and exchange, and you have one
+        processor. PyTorch can pretend: one process plays one rank of a process group that says it
+        has `1024`. Its [collectives](#an_all_reduce_leaves_the_sum_everywhere) send nothing and
+        return at once, with tensors of the right shape. So the values are made up. An all-reduce of
+        a tensor of ones should give `1024` everywhere:
     """)
     ranks = dist.get_world_size()  # @inspect ranks
     ones = torch.ones(4)
     dist.all_reduce(ones)  # @unnoticed: left out: what is simulated adds nothing
-    assert ones.sum() == 4, "After the all-reduce, nothing has been added."
+    assert ones.sum() == 4, "The simulated all-reduce has added nothing."
     note(r"""
-        So no value can be trusted, but every count can. We cut four feed-forward layers on a mesh
-        of `128` by `8` ranks: their state by FSDP along the axis data, and their products along the
-        axis tensor:
+        But shapes and counts are right. Take four feed-forward layers, on a *mesh* of `128` by `8`
+        ranks. The `8` ranks of a row share each matrix
+        ([tensor parallelism](#columns_then_rows_need_one_sum)). The `128` ranks of a column share
+        what each keeps of that ([FSDP](#fsdp_does_the_same)). `shard` cuts the model like this:
     """)
     mesh = init_device_mesh("cpu", (128, 8), mesh_dim_names=("data", "tensor"))
     model = feed_forward_layers(4, 1024, 4096)
@@ -534,7 +550,8 @@ def a_thousand_ranks_can_be_simulated() -> None:
     shard(model, mesh)
     held = sum(local_part(p).numel() for p in model.parameters())  # @inspect held
     assert held * ranks == total == 4 * 3 * 1024 * 4096, \
-        "A rank holds a 1024th of the weights."
+        "Each rank holds a 1024th of the weights."
+    note("Which collectives does a step take? `CommDebugMode` counts them:")
     x = torch.zeros(2, 1024, requires_grad=True)  # @unnoticed: 2: any number of rows
     # To count it hands on views of outputs, and FSDP would warn of one.
     with CommDebugMode() as counter, warnings.catch_warnings():
@@ -545,17 +562,15 @@ def a_thousand_ranks_can_be_simulated() -> None:
         for operation, n in counter.get_comm_counts().items()
     }  # @inspect counts
     assert sorted(counts.values()) == [4, 4 * 2, 4 + 4 * 2], \
-        "A step has 4, 8 and 12 collectives of three kinds."
+        "For four layers, there are 4, 8 and 12 collectives of three kinds."
     note(r"""
-        For each layer there are one reduce-scatter of gradients, two all-gathers of weights,
-        forward and backward, and three all-reduces of tokens: one forward, and backward one for
-        each of the two matrices that read them. (By hand, a rank adds up its parts of the two
-        gradients first, and [one is enough](#heads_are_columns).) None of these numbers depends on
-        how many ranks there are.
+        So each layer takes one reduce-scatter of gradients, two all-gathers of weights, forward and
+        backward, and three all-reduces of tokens: one forward, and one backward for each of the two
+        matrices that read them. None of these numbers depends on how many ranks there are.
     """)
     question(r"""
-        The model has `4` layers, each with `3` matrices of `1024` by `4096` weights in `float32`.
-        How many bytes of them does each of the `1024` ranks hold?
+        The model has `4` layers, each with `3` matrices of `1024` by `4096` weights, `4` bytes
+        each. How many bytes of them does each of the `1024` ranks hold?
     """, answer=4 * 4 * 3 * 1024 * 4096 // 1024, check=sum(local_part(p).nbytes for p in model.parameters()), unit="B", within=0.02,
         wrong={"That is with tensor parallelism alone.": 4 * 4 * 3 * 1024 * 4096 // 8},
         why="All weights take `4 * 3 * 1024 * 4096 * 4` bytes. Both axes cut them, into `128 * 8 = 1024` parts.")
