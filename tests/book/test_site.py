@@ -256,6 +256,25 @@ def test_a_broken_bibliography_is_a_warning(project, caplog):
     (project / "lectures" / "references.bib").write_text("@misc{a, title={A}}\n@misc{a, title={B}}")
     build(project)
     assert "the key 'a' is used twice" in caplog.text
+    assert "is in no bibliography" not in caplog.text  # that of no key, since nobody knows
+
+
+def test_a_key_is_missed_in_the_file_that_the_option_names(project, caplog):
+    (project / "works.bib").write_text("@misc{a, title={A}}")
+    it = lived()
+    build(
+        project,
+        lambda _: changed(it, "main", pieces=lambda was: (replace(was[0], text="[@nobody]"), *was[1:])),
+    )
+    assert (
+        "[@nobody] is in no bibliography\n" in caplog.text and "    add it to references.bib" in caplog.text
+    )
+    caplog.clear()
+    given = Project(project, bibliography_at="works.bib")
+    loaded(bibliography="works.bib").build(
+        given, lambda paths: (partial(lambda _: it, path) for path in paths)
+    )
+    assert "    add it to works.bib" in caplog.text and "references.bib" not in caplog.text
 
 
 # ---------------------------------------------------------------------------- with MkDocs itself

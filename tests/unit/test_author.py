@@ -17,7 +17,7 @@ from matplotlib import pyplot as plt
 from tests.running import HEAD, REPO, record, section, write
 
 import litbook
-from litbook import aside, figure, link, misbelief, note, requires, speaker_note
+from litbook import aside, figure, link, misbelief, note, question, requires, speaker_note
 from litbook.document import captions, standin
 from litbook.errors import AuthorError
 from litbook.probe import author
@@ -151,6 +151,19 @@ def test_a_formula_whose_backslash_python_has_read_is_refused(formula: str, comm
 def test_tabs_and_ends_of_lines_elsewhere_are_let_be(text: str, taker: Taker) -> None:
     note(text)
     assert len(taker.pieces) == 1
+
+
+def test_a_newline_in_a_formula_is_told_as_a_command_where_it_is_written_as_an_escape(taker: Taker) -> None:
+    u = "u"
+    note("""A sum, $a +
+u$; and $b$.""")  # the line is wrapped
+    note(f"A sum, $a +\n{u}$.")
+    assert len(taker.pieces) == 2
+    for call in (lambda: note("What is $\nu$?"), lambda: question("What is $a\ne b$?", answer=3, hint="no")):
+        with pytest.raises(
+            AuthorError, match=r"has read the '\\n' of '\\n[ue]' in a formula as one character"
+        ):
+            call()
 
 
 def test_a_speaker_note_is_a_piece_of_its_own_kind_and_takes_text_only(taker: Taker) -> None:

@@ -273,6 +273,14 @@ def problem(text: str) -> Problem:
                 did you mean @inspect?""",
         ),
         (
+            "x = 1  # @ inspect x",
+            """\
+            lecture.py:1:8: unknown directive @ inspect
+                x = 1  # @ inspect x
+                       ^
+                did you mean @inspect?""",
+        ),
+        (
             "if a:\n    x = 1  # @frobnicate",
             """\
             lecture.py:2:12: unknown directive @frobnicate

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from functools import partial
 from pathlib import Path
 
 import pytest
-from tests.running import HEAD, LITBOOK, line_of, record, section, write
+from tests.running import HEAD, LITBOOK, command, line_of, record, section, write
 
 from litbook.project import Project
 from litbook.record import model
@@ -110,6 +111,22 @@ def test_of_a_section_that_nothing_calls_the_way_out_is_to_call_it(tmp_path: Pat
     assert idle.problem.way_out == (
         "nothing calls two(): call it (a section: in main() or a part), or take it out"
     )
+
+
+def test_a_section_without_a_claim_that_nothing_calls_is_one_remark_in_a_whole_run(tmp_path: Path) -> None:
+    idle = '\ndef two() -> None:\n    note("Never.")\n    note("Seen.")\n'
+    others = "\ndef helps(x):\n    note(x)\n\ndef three() -> None:\n    print()\n"
+    path = write(tmp_path, section("assert 1 < 2") + idle + others)
+    done = command("--quiet", path)
+    assert done.returncode == 0
+    assert re.findall(r"(lecture_sample.py:\d+:\d+: nothing .*)\n(.*)\n.*\n(.*)", done.stdout) == [
+        (
+            "lecture_sample.py:13:1: nothing calls two(), so that no page shows it",
+            "    def two() -> None:",
+            "    call it in main() or a part, or take it out",
+        )
+    ]
+    assert "nothing calls" not in command("--quiet", path, "one").stdout
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from litbook import project
 from litbook.document import bibliography, prose, report
 from litbook.document import unbacked as numbers
 from litbook.document import verdict as whole
+from litbook.document.setting import Citations
 from litbook.errors import LitbookError
 from litbook.project import NoBook, Project
 from litbook.record import model, recordings
@@ -49,10 +50,11 @@ def judged(path: Path, record: model.Record, *, writing: bool = False, words: st
         book = project.Project.find(folder)
     except project.NoBook:
         book = project.Project(folder, "")
-    findings, library, formula = whole.Findings(), None, None
+    findings, citations, formula = whole.Findings(), None, None
     if find_spec("bibtexparser") and (book.bibliography.exists() or book.config.exists()):
         try:
-            library = bibliography.read(book.bibliography) if book.has_bibliography else {}
+            works = bibliography.read(book.bibliography) if book.has_bibliography else {}
+            citations = Citations(works, file=book.bibliography.name)
         except LitbookError as error:
             findings.wrong.append(str(error))
     if find_spec("latex2mathml"):
@@ -60,7 +62,7 @@ def judged(path: Path, record: model.Record, *, writing: bool = False, words: st
     edition = whole.edition(path, record, None)
     strict = whole.Strict.of(({"words": words, "unbacked": "off"} if words else {}) | {**book.options})
     strict = replace(strict, recordings=whole.UNSAID) if writing else strict
-    whole.problems(edition, findings, strict, prose.problems(edition, folder, library, formula))
+    whole.problems(edition, findings, strict, prose.problems(edition, folder, citations, formula))
     return findings
 
 

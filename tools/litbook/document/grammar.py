@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import bisect
 import functools
+import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Literal, cast
@@ -496,6 +497,7 @@ class _Tree:
         at = self.lines[min(first, len(self.lines) - 1)] + len(line) - len(line.lstrip())
         match node.type:
             case "paragraph":
+                self.nearly_table(node.children[0].content.split("\n"))
                 return tree.Paragraph(at, self.words(node.children[0]), tight=node.hidden)
             case "heading":
                 return tree.Heading(at, int(node.tag[1]), self.words(node.children[0]))
@@ -555,7 +557,19 @@ class _Tree:
             what = f"a fence takes the name of a language, nothing like {more or 'mermaid'!r}"
             about = f"{node.markup}{node.info}".strip()
             _refuse(self.env, what, "leave it out; a drawing is a figure(…)", about)
+        first, last = node.map or (0, 0)
+        end = self.text[self.lines[last - 1] :].partition("\n")[0] if last - 1 > first else ""
+        if node.type == "fence" and not end.rstrip().endswith(node.markup):
+            about = f"{node.markup}{node.info}".strip()
+            _refuse(self.env, f"the fence {about} does not end", f"close it with {node.markup}", about)
         return tree.Fence(at, node.content.rstrip("\n"), language)
+
+    def nearly_table(self, lines: list[str]) -> None:
+        """The lines of a paragraph that would be a table, if its rule had as many columns as its head."""
+        for head, rule in itertools.pairwise(lines):
+            if "|" in head and "|" in rule and re.fullmatch(r"[\s|:]*-[-\s|:]*", rule):
+                what = f"this is no table: {rule.strip()} has not as many columns as {head.strip()}"
+                _refuse(self.env, what, "give each column of the head its |---| below it", rule.strip())
 
     def table(self, at: int, node: SyntaxTreeNode) -> tree.Table:
         """A table; each of its cells is placed behind the one before."""

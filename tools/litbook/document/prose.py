@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from litbook.document import books, grammar, pieces, references
-from litbook.document.bibliography import Bibliography
 from litbook.document.books import INDEX, NOTHING_CITED
 from litbook.document.edition import Edition
 from litbook.document.evidence import gather, silent
@@ -27,11 +26,11 @@ Formula = Callable[[str, str], object]
 
 
 def problems(
-    edition: Edition, folder: Path, bibliography: Bibliography | None, formula: Formula | None
+    edition: Edition, folder: Path, citations: Citations | None, formula: Formula | None
 ) -> list[Problem]:
     """Each problem once, in the order of the lecture; `folder` is that of the lectures.
 
-    Without a bibliography nothing is said of citations, and without `formula` nothing of LaTeX.
+    Without `citations` nothing is said of any, and without `formula` nothing of LaTeX.
     """
     several, record = list[Problem](), edition.record
     book = books.of(record, NOTHING_CITED, edition.recordings, several)
@@ -41,7 +40,7 @@ def problems(
     for section in [*record.sections, *shown]:
         page = book.place.get(section.key) or book.defined.get(section.key, INDEX)
         setting = Setting(
-            Citations(bibliography or NOTHING_CITED),
+            citations or Citations(NOTHING_CITED),
             several,
             resolve=functools.partial(books.address, book, page),
             number=functools.partial(books.numbered, book, page),
@@ -69,7 +68,7 @@ def problems(
                         setting.formula(latex, "block" if node.display else "inline", formula)
                     case Display(latex=latex, label=label) if formula:
                         setting.formula(latex, "block", formula, label)
-    untold = {"unknown-citation"} if bibliography is None else set()
+    untold = {"unknown-citation"} if citations is None else set()
     if not all(section.ran or section.requires for section in record.sections):
         untold.add("unknown-name")  # what did not run may have it
     return [problem for problem in dict.fromkeys(several) if problem.slug not in untold]

@@ -35,12 +35,14 @@ Number = Callable[[str], tuple[str, str] | None]
 class Citations:
     """The works that one page cites, in the order of their first citation.
 
-    `opens` says that a citation opens beside its line, for pages that end in the list of references.
+    `opens` says that a citation opens beside its line, for pages that end in the list of references; `file`
+    is what the book calls its bibliography.
     """
 
     bibliography: Bibliography
     cited: list[str] = field(default_factory=list)
     opens: bool = False
+    file: str = "references.bib"
 
     def number(self, key: str) -> tuple[int, Entry]:
         """A work and its number on the page, from 1. `BibliographyError` for an unknown key."""
@@ -101,7 +103,7 @@ class Setting:
         try:
             return self.citations.number(key)
         except BibliographyError as error:
-            self.report("unknown-citation", str(error), "add it to references.bib", f"@{key}")
+            self.report("unknown-citation", str(error), f"add it to {self.citations.file}", f"@{key}")
             return None
 
     def refer(self, label: str) -> tuple[str, str]:

@@ -107,6 +107,7 @@ def problems(
     findings.wrong += report.problems(record)
     findings.wrong += report.failed(record, kept)
     findings.remarks += report.remarks(record)
+    findings.remarks += map(str, unrun.uncalled(record))
     findings.wrong += (str(problem) for problem in prose if _asked(record, problem))
     into = findings.remarks if strict.foreign else findings.wrong
     into += [str(never.problem) for never in unrun.unrun(record, kept) if never.dead]

@@ -6,6 +6,7 @@ import base64
 import contextlib
 import functools
 import itertools
+import linecache
 import math
 import os
 import re
@@ -14,6 +15,7 @@ import shlex
 import subprocess
 import sys
 import time
+import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from inspect import cleandoc
 from pathlib import Path
@@ -35,7 +37,10 @@ R = TypeVar("R")
 MOST_BYTES = 4 * OUTPUT  # that a command may print: a character has at most four
 LONGEST_ANSWER = 400  # characters of an answer that plain Python prints
 # What a string without `r` makes of `\frac`, `\neq`: a control in a formula. Wrapping ends lines, too.
-_EATEN = re.compile(r"(?<![\n\t])([\a\b\f\v\t\r]|\n(?=(?:abla|eq|otin)\b))([a-z]+)")
+_EATEN = re.compile(
+    r"(?<![\n\t])([\a\b\f\v\t\r]|\n(?=(?:abla|e|eg|eq|exists|geq|i|leq|mid|ot|otin|parallel|u)\b))([a-z]+)"
+)
+_LIKE_NO_WORD = {"abla", "eq", "otin"}  # with which a wrapped line of a formula may begin
 RAW = 'put r before the quotation mark: r"…"; in an f-string rf"…", with its formulas\' braces doubled'
 DECLARED: set[CodeType] = set()  # of functions that an author has declared words
 _IMAGES = {".png": "png", ".jpg": "jpeg", ".jpeg": "jpeg", ".svg": "svg+xml", ".webp": "webp", ".gif": "gif"}
@@ -502,8 +507,16 @@ def _text(word: str, text: object) -> str:
     between = text.split("$")  # each but the first and the last may be a formula
     for formula, after in itertools.pairwise(between[1:]):
         closed = not after or not (formula[-1:].isspace() or after[0].isdigit())
-        if closed and (eaten := _EATEN.search(formula.partition("\n\n")[0])):
+        for eaten in _EATEN.finditer(formula.partition("\n\n")[0]) if closed else ():
             command = "\\" + "abfvtrn"["\a\b\f\v\t\r\n".index(eaten[1])] + eaten[2]
-            what = f"Python has read the '{command[:2]}' of '{command}' in a formula as one character"
-            raise AuthorError(f"{word}(): {what}\n{RAW}")
+            if eaten[1] != "\n" or eaten[2] in _LIKE_NO_WORD or command in _written():
+                what = f"Python has read the '{command[:2]}' of '{command}' in a formula as one character"
+                raise AuthorError(f"{word}(): {what}\n{RAW}")
     return cleandoc(text)
+
+
+def _written() -> str:
+    """The lines of the statement that calls the author's word, as they are written; "" where nobody knows."""
+    frame = next(frame for frame, _ in traceback.walk_stack(None) if frame.f_code.co_filename != __file__)
+    first, last, *_ = next(itertools.islice(frame.f_code.co_positions(), frame.f_lasti // 2, None))
+    return "".join(linecache.getlines(frame.f_code.co_filename)[(first or 1) - 1 : last])

@@ -16,6 +16,7 @@ from litbook.document import books, notebook, prose, references
 from litbook.document.bibliography import Bibliography
 from litbook.document.catalogue import _, later
 from litbook.document.edition import Edition
+from litbook.document.setting import Citations
 from litbook.document.verdict import Findings, Strict
 from litbook.document.verdict import problems as problems_of
 from litbook.errors import LitbookError, Problem
@@ -47,17 +48,19 @@ class Pages:
     """Every page of the lectures that have a record.
 
     `book` is the whole's title, which notebooks name; `colab` is where GitHub has the built site, if it has.
+    Without a bibliography, since it cannot be read, nothing is said of citations.
     """
 
     project: Project
     editions: Sequence[Edition]
-    bibliography: Bibliography = field(default_factory=dict)
+    works: Bibliography | None = field(default_factory=dict)
     book: str = ""
     colab: str = ""
     choices: Choices = field(default_factory=Choices)
 
     def __post_init__(self) -> None:
         self.others = references.beside(self.project.folder)
+        self.bibliography = self.works or books.NOTHING_CITED
 
     def titles(self) -> list[tuple[str, list[tuple[str, str]]]]:
         """For every lecture its folder, and its pages with their titles: what a menu is made of."""
@@ -153,9 +156,11 @@ class Pages:
 
     def judge(self, edition: Edition, findings: Findings, drawn: Sequence[Problem] = ()) -> None:
         """What is wrong with the lecture goes into `findings`; `drawn` is what drawing its pages has told."""
-        told = prose.problems(edition, self.project.folder, self.bibliography, formulas.mathml)
+        file, untold = self.project.bibliography.name, "unknown-citation" if self.works is None else ""
+        works = None if self.works is None else Citations(self.works, file=file)
+        told = prose.problems(edition, self.project.folder, works, formulas.mathml)
         before = {(problem.slug, problem.what) for problem in told}
-        told += [problem for problem in drawn if (problem.slug, problem.what) not in before]
+        told += [one for one in drawn if (one.slug, one.what) not in before and one.slug != untold]
         problems_of(edition, findings, self.choices.strict, told)
 
     def ends(self) -> Iterator[tuple[str, str | bytes]]:

@@ -34,6 +34,7 @@ from pymdownx import superfences
 from litbook import optional
 from litbook.document import books, catalogue, verdict
 from litbook.document import report as failures
+from litbook.document.bibliography import Bibliography
 from litbook.document.bibliography import read as read_bibliography
 from litbook.document.catalogue import _
 from litbook.document.edition import Edition
@@ -376,13 +377,15 @@ class LitbookPlugin(BasePlugin[Options]):
         `book` is the title of the whole, which the notebooks name, `colab` where GitHub has the built site.
         """
         findings = verdict.Findings()
-        self.editions, bibliography = [], books.NOTHING_CITED
-        if project.has_bibliography:  # else a citation says that its key is unknown
-            try:
-                bibliography = read_bibliography(project.bibliography)
-            except LitbookError as error:
-                findings.wrong.append(str(error))
-        pages = Pages(project, self.editions, bibliography, book, colab, self.choices())
+        self.editions = []
+        works: Bibliography | None = books.NOTHING_CITED
+        try:
+            if project.has_bibliography:  # else a citation says that its key is unknown
+                works = read_bibliography(project.bibliography)
+        except LitbookError as error:
+            findings.wrong.append(str(error))
+            works = None
+        pages = Pages(project, self.editions, works, book, colab, self.choices())
         files: dict[str, str | bytes] = {}
         for edition in self._editions(project, run, findings):  # drawn while the next one runs
             self.editions.append(edition)

@@ -256,7 +256,7 @@ class Preview:
         return [draft.last.edition for _, draft in sorted(self.drafts.items()) if draft.last]
 
     def _pages(self, newest: list[Edition]) -> Pages:
-        works: Bibliography = {}
+        works = None
         with contextlib.suppress(LitbookError):  # `overlooked` says so
             works = self.bibliography()
         return Pages(self.project, newest, works, self.book, self.colab, self.choices)

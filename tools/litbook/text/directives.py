@@ -36,7 +36,7 @@ DIRECTIVES = {  # each with what it says: of this the reference in the docs is m
 }
 FOREIGN: dict[str, str] = {}  # another tool's, and which of ours each is; a package of its words fills it
 Anchors = list[tuple[int, int, Anchor]]  # line and column where one begins, sorted
-_FIRST = re.compile(r"(?:(?P<own>#)\s*|(?<!\S))@(?P<name>[A-Za-z_][\w-]*)")
+_FIRST = re.compile(r"(?:(?P<own>#)\s*@(?P<blank>\s*)|(?<!\S)@)(?P<name>[A-Za-z_][\w-]*)")
 _MARK = re.compile(r"(?P<own>#)\s*@(?P<any>[A-Za-z_][\w-]*)|(?<!\S)@(?P<known>[A-Za-z_]\w*)|(?P<remark>#)")
 _STRING = re.compile(r"'(?:\\.|[^'\\])*'|\"(?:\\.|[^\"\\])*\"")
 _NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
@@ -165,10 +165,11 @@ def _marks(comment: str) -> list[tuple[str, int, str, bool]]:
     """Name, column and content of the directives in a comment, and whether each stands within a remark.
 
     A remark may stand before them, and begins anew at a `#` without `@`. There, also what is nearly a
-    directive counts, as misspelt. What stands in a quoted string of an expression does not.
+    directive counts, as misspelt, and so does one with a blank behind its `@`. What stands in a quoted
+    string of an expression does not.
     """
     candidates = _FIRST.finditer(comment)
-    first = next((mark for mark in candidates if mark["own"] or _nearest(mark["name"], 0.8)), None)
+    first = next((mark for mark in candidates if mark["blank"] == "" or _nearest(mark["name"], 0.8)), None)
     if first is None:
         return []
     blank = _STRING.sub(lambda string: "_" * len(string[0]), comment[first.end() :])
@@ -176,7 +177,8 @@ def _marks(comment: str) -> list[tuple[str, int, str, bool]]:
     marks = [mark for mark in found_marks if not mark["known"] or mark["known"] in (*DIRECTIVES, *FOREIGN)]
     ends = [mark.start() for mark in marks] + [len(comment)]
     in_remark = not first["own"]
-    directives = [(first["name"], first.start(), comment[first.end() : ends[0]].strip(), in_remark)]
+    name = f"{first['blank'] or ''}{first['name']}"  # behind a blank it is none that is known
+    directives = [(name, first.start(), comment[first.end() : ends[0]].strip(), in_remark)]
     for mark, end in zip(marks, ends[1:], strict=True):
         in_remark = bool(mark["remark"]) or (in_remark and not mark["own"])
         if name := mark["any"] or mark["known"]:

@@ -17,12 +17,14 @@ from itertools import count, dropwhile, islice
 from litbook.errors import LitbookError, Place, Problem
 from litbook.record.model import Record
 from litbook.text.lecture import Lecture
+from litbook.text.sections import is_plain
 from litbook.text.source import parse_sources
 from litbook.text.tree import Definition, blocks, own_nodes
 
 Key = tuple[str, str]  # the function's key and the text: what a claim is called in another recording
 
 _ENDS = (ast.Return, ast.Raise, ast.Break, ast.Continue)
+WAY_OUT_UNCALLED = "call it in main() or a part, or take it out"
 WAY_OUT_DEAD = "let a run reach it, mark its section @requires(…), or take it out"
 
 
@@ -82,6 +84,28 @@ def unrun(record: Record, recordings: Sequence[Record] = ()) -> list[Unrun]:
             way_out = f"record the lecture where there is one: litbook record {record.lecture}"
         result.append(Unrun(Problem("never-ran", what, place, way_out), device is None))
     return result
+
+
+def uncalled(record: Record) -> list[Problem]:
+    """Functions with prose that nothing names, and that claim nothing: no page shows them, no run calls them.
+
+    Those that claim something `unrun` tells.
+    """
+    try:
+        lecture = parse_sources(record.sources)
+    except (LitbookError, IndexError):
+        return []
+    named = {name for node in lecture.function_of for name in _names_in(node)}
+    claiming = {lecture.statements[number].function for number, *_ in _promises(lecture)}
+    problems = dict[int, Problem]()
+    for number in lecture.statement_of.values() if not record.asked else ():
+        row = lecture.statements[number]
+        spec, file = lecture.functions[row.function], lecture.file_of_function(row.function)
+        if row.kind == "piece" and spec.kind == "helper" and spec.name not in named:
+            if row.function not in claiming and is_plain(file, lecture.node_of[row.function]):
+                what, way_out = f"nothing calls {spec.name}(), so that no page shows it", WAY_OUT_UNCALLED
+                problems.setdefault(row.function, Problem("uncalled", what, file.place(spec.first), way_out))
+    return list(problems.values())
 
 
 def _promises(lecture: Lecture) -> list[tuple[int, Place, str, str]]:
