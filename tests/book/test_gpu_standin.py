@@ -17,6 +17,7 @@ from tests.running import LECTURE_02, LECTURE_03
 from tests.standin import Card as StandIn
 from tests.standin import MiB, standin
 
+from litbook.html import page
 from litbook.record import model, recordings
 from litbook.run import run
 from litbook.text import source
@@ -103,6 +104,20 @@ def test_what_cycles_hold_is_in_no_bill(monkeypatch: pytest.MonkeyPatch) -> None
     assert found["activations"] > 0
 
 
+THEME = 30_000  # bytes that the theme adds to a page at most: its header, its navigation, its foot
+
+
+def heavy(record: model.Record, recording: model.Record) -> dict[str, int]:
+    """The pages with the recorded values, by their bytes, that weigh more than a page may."""
+    drawn = page.pages(record, recordings=[recording])
+    return {name: size for name, text in drawn.items() if (size := len(text.encode()) + THEME) > 250_000}
+
+
+@pytest.mark.slow
+def test_with_a_cards_values_no_page_is_too_heavy(big: model.Record, record_02: model.Record) -> None:
+    assert heavy(record_02, big) == {}
+
+
 @pytest.mark.slow
 def test_two_recordings_with_every_section_stay_below_a_megabyte_and_a_half(
     lecture: Path, big: model.Record
@@ -143,12 +158,15 @@ def test_a_card_without_fp8_units_times_four_formats(lecture: Path) -> None:
     assert "max(known.values()) <= 1" not in missing
 
 
-def test_the_gpu_sections_of_lecture_03_run_to_their_end_at_the_sizes_of_a_large_card() -> None:
+def test_the_gpu_sections_of_lecture_03_run_to_their_end_at_the_sizes_of_a_large_card(
+    record_03: model.Record,
+) -> None:
     names = sections(LECTURE_03)
     assert names == ["eager_compiled_and_in_a_graph", "writing_is_timed_on_the_card"]
     record = on(replace(BIG, tick=5e-3), LECTURE_03, names)
     assert [(section.key, error) for section, error in record.errors()] == []
     assert unmet(record, names) == {}
+    assert heavy(record_03, record) == {}
     (paces,) = measured(record, names[1], "paces")
     assert isinstance(paces, model.Sequence) and len(paces.items) == 3
     (between,) = measured(record, names[0], "between")  # of this card's clock: bytes over bandwidth
