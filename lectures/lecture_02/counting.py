@@ -376,7 +376,7 @@ def not_everything_else_is_linear() -> None:
         sorted(torch.randperm(n).tolist(), key=cmp_to_key(order))
         return len(tally)
 
-    growth = comparisons(4096) / comparisons(2048)  # @inspect growth as times
+    growth = comparisons(4096) / comparisons(2048)  # @measure growth as times
     assert 2.1 < growth < 2.3, \
         "To sort 4096 numbers takes more than twice the comparisons of 2048."
     misbelief("Every operation other than a matrix product costs as much as its tensors are large.",

@@ -533,7 +533,7 @@ def test_two_records_that_differ_make_one_table_and_end_with_one(place: Place) -
     assert lines[start:] == [
         "line what was is by",
         "",
-        "one",
+        "one lecture_sample.py",
         "16 size 24 48 24 (0.5 of it)",
         "17 6 * WIDTH 24 48 24 (0.5 of it)",
         "",
@@ -541,9 +541,10 @@ def test_two_records_that_differ_make_one_table_and_end_with_one(place: Place) -
     ]
 
 
-def test_an_expression_and_what_changed_about_it_do_not_run_together(place: Place) -> None:
-    place.edit("size = 6 * WIDTH  # @inspect size as B", "size = [6 * WIDTH]  # @inspect size")
-    place.edit("size >= 6 * WIDTH", "len(size) == 2 - 1")
+def test_the_table_is_short_and_says_how_many_claims_fail(place: Place) -> None:
+    shown = 'size = [6 * WIDTH] * 6  # @inspect size\n    word = "w" * 40 + str(WIDTH)  # @inspect word'
+    place.edit("size = 6 * WIDTH  # @inspect size as B", shown)
+    place.edit("size >= 6 * WIDTH", "len(size) == 5 + 1")
     a = out(place, "a.json")
     text = a.read_text()
     assert '"verdict":"holds"' in text
@@ -551,8 +552,13 @@ def test_an_expression_and_what_changed_about_it_do_not_run_together(place: Plac
     place.edit("WIDTH = 4", "WIDTH = 8")
     done = command("--compare", a, out(place, "b.json"))
     lines = [" ".join(line.split()) for line in done.stdout.splitlines()]
-    assert "16 size[0] 24 48 24 (0.5 of it)" in lines
-    assert "17 len(size) == 2 - 1 verdict fails holds" in lines
+    assert "claims 1 claim holds, 1 fails, 1 not run 2 claims hold, 0 fail, 1 not run" in lines
+    start = lines.index("one lecture_sample.py") + 1
+    assert lines[start : start + 9] == [
+        *(f"16 size[{i}] 24 48 24 (0.5 of it)" for i in range(4)), "16 size: and 2 more",
+        "17 word", f"was '{'w' * 40}4'", f"is '{'w' * 40}8'",
+        "18 len(size) == 5 + 1 verdict fails holds",
+    ]  # fmt: skip
 
 
 def test_what_cannot_be_compared_ends_with_two(place: Place) -> None:

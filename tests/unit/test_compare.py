@@ -201,6 +201,14 @@ def test_counts_of_nan_and_inf_are_exact_and_statistics_may_not_go() -> None:
     assert said(tensor(stats=Stats(mean=None)), tensor(stats=Stats(mean=1.0))) != []
 
 
+def test_of_a_tensor_whose_values_are_all_kept_statistics_say_nothing_more() -> None:
+    stats = [Stats(min=value, max=value, mean=value) for value in (10.0, 20.0)]
+    was, now = tensor(10.0, stats=stats[0]), tensor(20.0, stats=stats[1])
+    assert [change.at for change in compare.changes(was, now)] == ["[0]"]
+    was, now = (replace(one, shape=(9,), corner=(1,)) for one in (was, now))
+    assert [change.at for change in compare.changes(was, now)] == [".min", ".max", ".mean", "[0]"]
+
+
 def test_means_of_integers_are_float64() -> None:
     plain = Stats(min=0, max=9, mean=4.5, std=1.0)
     ints: dict[str, Any] = {"dtype": "int64"}
@@ -232,6 +240,7 @@ def test_sequences_and_mappings_name_what_inside_differs() -> None:
         ("0x7f800000", "0x7f800001", False),  # a bit pattern
         ("saved to /tmp/litbook-1/w.pt", "saved to /tmp/litbook-2/w.pt", True),
         ("saved to /tmp/litbook-1/w.pt", "loaded from /tmp/litbook-1/w.pt", False),
+        ("(at /pytorch/torch/csrc/new.cpp:252.)", "(at /src/torch/csrc/new.cpp:249.)", True),
         ("12 B/s", "13 B/s", False),
         ("1/2", "1/3", False),
         ("on 2026-11-20", "on 2027-01-01", True),
@@ -384,6 +393,20 @@ def test_a_measured_call_measures_its_text_and_not_what_it_is_given(tmp_path: Pa
 def test_another_verdict_is_a_difference_also_of_a_measured_claim(tmp_path: Path) -> None:
     found = changing(tmp_path, "x = VALUE  # @measure x\nassert x == 1")
     assert [line.splitlines()[1] for line in found] == ["    verdict: was holds, is fails"]
+
+
+@pytest.mark.parametrize(
+    ("claim", "compared"),
+    [
+        ("x < 1e-12", False), ("1e-12 >= x", False), ("0 < x <= 1e-12 and x != 0", True), ("0 < x <= 1e-12", False),
+        ("x < 1.9e-15", True), ("x != 1e-12", True), ("x > -1e-12", True), ("VALUE < 100", True),
+    ],
+)  # fmt: skip
+def test_of_what_a_claim_calls_negligible_no_digits_are_compared(
+    tmp_path: Path, claim: str, compared: bool
+) -> None:
+    """A float that is ten times below its bound is what rounding left, or as good as that."""
+    assert bool(changing(tmp_path, f"x = VALUE * 1e-16\nassert {claim}")) is compared
 
 
 def test_addresses_are_never_compared(tmp_path: Path) -> None:

@@ -6,7 +6,8 @@ changed since the recording is one difference of its own, not a hundred.
 
 Compared are `@inspect` values and claims: integers, booleans, shapes, strides, dtypes and strings exactly,
 floats within `TOLERANCES`. Never compared: what `@measure` shows and claims that mention it (of these only
-the verdict), prose, figures, printed output, storage numbers, and addresses, paths and dates inside texts.
+the verdict), floats far below their bound in a claim, prose, figures, printed output, storage numbers, and
+addresses, paths and dates inside texts.
 `docs/maintain.md` says the same to people. This module executes nothing and formats nothing but differences.
 """
 
@@ -43,6 +44,10 @@ TOLERANCES: dict[str, float] = {
 }
 ALIASES = {"complex": "float", "complex64": "float32", "complex128": "float64", "longdouble": "float64"}
 UNKNOWN = TOLERANCES["float32"]  # a format that this table does not have yet
+
+# A claim that a float is so many times below something says that it is negligible, such as what rounding
+# leaves of a difference: that has no digits to compare.
+FAR = 10
 
 # Inside a tensor, small elements carry the rounding noise of large ones: they may be off by this part of what
 # the tensor's largest element may be off.
@@ -371,10 +376,25 @@ class _Pair:
                     self.add("claim", None, claim.line, text, [change])
                 if claim.measured or before.measured:
                     continue
-                for side, recorded in zip(claim.operands, before.operands, strict=False):
-                    if side.value is not None and recorded.value is not None and not side.address:
+                negligible = _far_below(claim, self.now) & _far_below(before, self.was)
+                for i, (side, recorded) in enumerate(zip(claim.operands, before.operands, strict=False)):
+                    told = not side.address and i not in negligible
+                    if told and side.value is not None and recorded.value is not None:
                         changed = self.changes(recorded.value, side.value)
                         self.add("claim", None, claim.line, side.text, changed)
+
+
+def _far_below(claim: model.Claim, section: Section) -> set[int]:
+    """Which sides of a claim are floats that it bounds by `FAR` times as much or more, by their numbers."""
+    shots = [None if side.value is None else section.snapshots[side.value] for side in claim.operands]
+    numbers = [shot.number if isinstance(shot, model.Scalar) else None for shot in shots]
+    below = set[int]()
+    for i, word in enumerate(claim.form[1:-1]):
+        small, large = (i + 1, i) if ">" in word else (i, i + 1)
+        a, b = numbers[small], numbers[large]
+        if word.strip(" =") in ("<", ">") and isinstance(a, float) and isinstance(b, (int, float)):
+            below |= {small} if FAR * abs(a) <= b else set()
+    return below
 
 
 def _change(at: str, was: int, now: int) -> Change:
@@ -438,7 +458,10 @@ def _tensor_changes(was: model.Tensor, now: model.Tensor, at: str) -> list[Chang
     finite = (abs(number) for number in numbers if number is not None and _finite(number))
     largest = float(max(finite, default=0))
 
-    if was.stats is None or now.stats is None:
+    # Where every value was kept, statistics say nothing more.
+    if was.values and now.values and was.corner is None and now.corner is None:
+        pass
+    elif was.stats is None or now.stats is None:
         if was.stats is not now.stats:
             some = ("none" if tensor.stats is None else "some" for tensor in (was, now))
             changes.append(Change(f"{at} statistics", *some))
@@ -532,7 +555,7 @@ def _format(snapshot: model.Snapshot) -> str:
 # What a text may hold that is of this machine and this hour, not of the lecture.
 _ELSEWHERE = (
     (re.compile(r"\bat 0x[0-9a-fA-F]{6,}"), "at 0x…"),
-    (re.compile(r"(?<![\w./:*-])/(?:[^\s'\"<>,;:()\[\]]+/)+[^\s'\"<>,;:()\[\]]*"), "/…"),
+    (re.compile(r"(?<![\w./:*-])/(?:[^\s'\"<>,;:()\[\]]+/)+[^\s'\"<>,;:()\[\]]*(?::\d+)?"), "/…"),
     (re.compile(r"\b\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?"), "…-…-…"),
 )
 

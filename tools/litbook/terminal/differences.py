@@ -4,44 +4,49 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from litbook.record.compare import Change, Comparison
+from litbook.document import report
+from litbook.record.compare import SHOWN, Change, Comparison
 from litbook.record.model import Record, grouped
 
 WIDE = 60  # characters of an expression in the table
+LONG = 30  # characters of a value that still stands in a column
 
 
 def lines(old: Record, new: Record, names: Sequence[str], comparison: Comparison) -> list[str]:
     """The two environments as far as they differ, under `names`, then a line per change, by section."""
-    places: list[tuple[str, ...]] = [("", *names)]
+    places: list[tuple[str, ...] | str] = [("", *names)]
     sides: list[dict[str, str]] = []  # where and with what each was made
-    for where in (old.environment, new.environment):
-        device = where.device
+    for record in (old, new):
+        where, device = record.environment, record.environment.device
         more = {"python": where.python, "os": where.os, "cpu": where.cpu, "threads": str(where.threads)}
         more |= {"device": device.name, "driver": device.driver or "-", "cuda": device.cuda or "-"}
-        sides.append({**where.versions, **more, "date": where.date})
+        sides.append({**where.versions, **more, "claims": report.summary(record), "date": where.date})
     for name in dict.fromkeys([*sides[0], *sides[1]]):
         was, now = (side.get(name, "-") for side in sides)
         if was != now or name == "torch":
             places.append((name, was, now))
 
-    rows = [("line", "what", "was", "is", "by")]
-    heads: dict[int, str] = {}  # above which row the name of a section stands
-    for section, differences in grouped(comparison.differences, lambda d: d.section).items():
-        heads[len(rows)] = section[:WIDE]
+    rows: list[tuple[str, ...] | str] = [("line", "what", "was", "is", "by")]
+    places_of = grouped(comparison.differences, lambda d: (d.section, d.place.path))
+    for (section, path), differences in places_of.items():
+        rows += ["", f"{section[:WIDE]}  {path}"]
         for difference in differences:
-            what = difference.what[:WIDE]
-            for change in difference.changes or (Change("", "", ""),):
-                at = f"{' ' * change.at[:1].isalpha()}{change.at}"
-                row = str(difference.place.line), f"{what}{at}", change.was, change.now, change.by
-                rows.append(row)
-    table: list[str] = []
-    for number, line in enumerate(_columns(rows) if comparison.differences else []):
-        table += ["", heads[number], line] if number in heads else [line]
-    return [*_columns(places), "", *table, ""]
+            what, line = difference.what[:WIDE], str(difference.place.line)
+            for change in difference.changes[:SHOWN] or (Change("", "", ""),):
+                what_of_it = f"{what}{' ' * change.at[:1].isalpha()}{change.at}"
+                if max(len(change.was), len(change.now)) > LONG:
+                    rows += [(line, what_of_it), f"        was  {change.was}", f"        is   {change.now}"]
+                else:
+                    rows.append((line, what_of_it, change.was, change.now, change.by.partition(";")[0]))
+            if len(difference.changes) > SHOWN:
+                rows.append((line, f"{what}: and {len(difference.changes) - SHOWN} more"))
+    return [*_columns(places), "", *(_columns(rows) if comparison.differences else ()), ""]
 
 
-def _columns(rows: Sequence[Sequence[str]]) -> list[str]:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
-    ]
+def _columns(rows: Sequence[tuple[str, ...] | str]) -> list[str]:
+    """Rows of cells below each other; what is no row stands as it is."""
+    widths = [0] * 5
+    for row in rows:
+        if not isinstance(row, str):
+            widths = [*map(max, widths, [*map(len, row), *[0] * 5])]
+    return [row if isinstance(row, str) else "  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
