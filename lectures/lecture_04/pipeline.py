@@ -194,7 +194,7 @@ def stages_hand_on_activations() -> None:
             to the last, backward passes one from the last to the first, with gaps at both ends and
             in the middle.
         """)
-    misbelief("A pipeline is as many times as fast as one rank as it has ranks.", rf"""
+    misbelief("A pipeline of `4` ranks is `4` times as fast as one rank.", rf"""
         It is not, because ranks wait. One rank alone would need `8` steps for each of the `4`
         layers, a forward and a backward one for each microbatch, which makes `8 * 4 = 32`. The
         pipeline takes {length} steps, so it is {8 * 4 / length:.1f} times as fast.

@@ -568,9 +568,9 @@ def shards_within_copies_between() -> None:
 
         How much does that save, and what does it cost? Four ranks train a model of four layers.
         Ranks 0 and 1 stand for one machine, and ranks 2 and 3 for another. With FSDP a shard is a
-        fourth of the weights, with hybrid sharding it is half. PyTorch is told so by a *mesh*, a
-        table of the ranks. `keeps` are the bytes that a rank keeps for each weight of `4` bytes,
-        and `tables` who sends how many bytes to whom:
+        fourth of the weights, with hybrid sharding it is half. A *mesh*, a table of the ranks,
+        tells PyTorch so. `keeps` has the bytes that a rank keeps for each weight of `4` bytes, and
+        `tables` has who sends how many bytes to whom in a step:
     """)
     meshes = {"FSDP": init_device_mesh("cpu", (4,), mesh_dim_names=("shard",)),
               "hybrid": init_device_mesh("cpu", (2, 2), mesh_dim_names=("copy", "shard"))}

@@ -77,10 +77,11 @@ def owners(whole: Tensor, kept: list[Tensor]) -> Int[Tensor, "row col"]:
 def columns_then_rows_need_one_sum() -> None:
     """Cut the first matrix by columns and the next by rows, and one sum is left to do."""
     note(r"""
-        A matrix may be too large for one card, so four ranks share it: each keeps a slice and
-        computes with that. There are two ways to cut a product $x W$. Take a token
-        `x = [1, 2, 3, 4]` and a matrix $W$ of `4` by `4` numbers whose first column is
-        `[0, 4, 3, 2]`. The first number of the result is `1 * 0 + 2 * 4 + 3 * 3 + 4 * 2 = 25`.
+        A matrix may be too large for one card. So four [ranks](#a_rank_sees_its_own_memory_alone),
+        processes for one card each, share it: each keeps a slice and computes with that. There are
+        two ways to cut a product $x W$. Take a token `x = [1, 2, 3, 4]` and a matrix $W$ of `4` by
+        `4` numbers whose first column is `[0, 4, 3, 2]`. The first number of the result is
+        `1 * 0 + 2 * 4 + 3 * 3 + 4 * 2 = 25`.
 
         - Cut $W$ by *columns*: rank 0 keeps the first column and computes the `25` alone, from all
           of `x`. Each rank has one number of the result.
@@ -90,7 +91,9 @@ def columns_then_rows_need_one_sum() -> None:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     x: Float[Tensor, "t d"] = torch.arange(1.0, 5.0).view(1, 4)
-    matrix: Float[Tensor, "d n"] = torch.arange(16.0).view(4, 4) % 5
+    matrix: Float[Tensor, "d n"] = torch.tensor(
+        [[0.0, 1, 2, 3], [4, 0, 1, 2], [3, 4, 0, 1], [2, 3, 4, 0]]
+    )
     assert matrix[:, 0].tolist() == [0, 4, 3, 2], \
         "This is the first column of the matrix."  # @hide
     column: Float[Tensor, "t 1"] = x @ matrix.chunk(ranks, dim=1)[rank]  # @inspect column

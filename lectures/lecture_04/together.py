@@ -90,37 +90,39 @@ def one_axis_carries_weights_the_other_tokens() -> None:
         cuts them along both axes. `Wire` counts the bytes to each other rank:
     """)
     rank = dist.get_rank()
+    row, column = divmod(rank, 2)
+    across = 2 * (1 - row) + column  # the other rank of this column
+    beside = 2 * row + (1 - column)  # the other rank of this row
+    corner = 2 * (1 - row) + (1 - column)
     mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("data", "tensor"))
-    row = mesh.get_local_rank("data")
-    # Neighbors along data, along tensor, along none.
-    across, beside, corner = rank ^ 2, rank ^ 1, rank ^ 3
-    cut, alone = (feed_forward_layers(2, 128, 320) for _ in range(2))
-    shard(cut, mesh)
+    model = feed_forward_layers(2, 128, 320)
+    shard(model, mesh)
+    alone = feed_forward_layers(2, 128, 320)  # @hide
     sends = {}
     for batch in (64, 1024):
         x = torch.randn(batch, 128)
+        mine = x.chunk(2)[row]  # the rows of this rank
         # The first step sets up connections and buffers.
-        cut(x.chunk(2)[row]).square().mean().backward()  # @unnoticed: 2: any rows will do
-        cut.zero_grad()
+        model(mine).square().mean().backward()
+        model.zero_grad()
         with Wire() as wire:
-            cut(x.chunk(2)[row]).square().mean().backward()
-        alone.zero_grad()
-        alone(x).square().mean().backward()
-        products = slices(gradients(alone), mesh.get_local_rank("tensor"), 2)  # @hide
-        for ours, theirs in zip(gradients(cut).values(), products.values()):  # @hide
+            model(mine).square().mean().backward()
+        sends[batch] = from_all_ranks(wire.to)
+        alone.zero_grad()  # @hide
+        alone(x).square().mean().backward()  # @hide
+        products = slices(gradients(alone), column, 2)  # @hide
+        for ours, theirs in zip(gradients(model).values(), products.values()):  # @hide
             wanted = theirs.chunk(2)[row]
             assert torch.allclose(local_part(ours), wanted, atol=1e-7), \
                 "Each rank has its part of the gradient of one process, up to rounding."
-        sends[batch] = from_all_ranks(wire.to)
-    mine = {batch: table[rank] for batch, table in sends.items()}
-    small, large = (sent[across] for sent in mine.values())  # @inspect small as B, large as B
-    assert small == large, \
+    small, large = (sends[batch][rank] for batch in sends)  # by this rank
+    weights = [small[across], large[across]]  # @inspect weights as B
+    assert weights[0] == weights[1], \
         "Along the axis data, a rank sends as many bytes for 64 rows as for 1024."
-    tokens = [sent[beside] for sent in mine.values()]  # @inspect tokens as B
+    tokens = [small[beside], large[beside]]  # @inspect tokens as B
     assert 15 < tokens[1] / tokens[0] < 16, \
         "Along the axis tensor, it sends nearly 16 times the bytes for 16 times the rows."
-    diagonal = [sent[corner] for sent in mine.values()]
-    assert diagonal == [0, 0], \
+    assert [small[corner], large[corner]] == [0, 0], \
         "To the rank in the other row and column, it sends nothing."  # @zero: no axis joins them
     figure(plot_traffic({f"a batch of {batch}": table for batch, table in sends.items()}),
         caption=r"""
@@ -144,7 +146,7 @@ def one_axis_carries_weights_the_other_tokens() -> None:
         "Tokens take four all-reduces with 12 headers each: one forward in each layer, and two backward in the second."  # @hide
     half = sum(p.nbytes for p in alone.parameters()) / 2  # @hide
     gathers, sums = 2 * half / 2, all_reduce_bytes(half, 2)  # @hide
-    ratio = small / (gathers + sums)  # @hide
+    ratio = weights[0] / (gathers + sums)  # @hide
     assert 1 < ratio < 1.02, \
         "Weights take two all-gathers and one all-reduce of half the model, and headers."  # @hide
     question(r"""
