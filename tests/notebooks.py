@@ -37,13 +37,15 @@ from ipykernel import kernelapp
 kernelapp.launch_new_instance()
 """
 
-# Between two notebooks: an empty namespace, an empty folder, the state that an `import torch` leaves.
+# Between two notebooks: an empty namespace, an empty folder, the state that an `import torch` leaves. What is left then
+# is no garbage of the next one: to look through it takes IPython half a second each time.
 EMPTY = """
 import os, sys, tempfile
 for name in [n for n, m in sys.modules.items() if str(getattr(m, "__file__", "")).startswith(tempfile.gettempdir())]:
     del sys.modules[name]
 os.chdir(tempfile.mkdtemp())
 get_ipython().reset()
+__import__("gc").freeze()
 """
 
 
