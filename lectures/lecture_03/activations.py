@@ -89,11 +89,11 @@ def kept_per_token(
 def a_published_formula_counts_thirty_four_bytes() -> None:
     """An older block keeps 34 bytes for each number of a token, and 5 for each pair of tokens and head."""
     note(r"""
-        How many bytes does a block of GPT-3 keep for the backward pass, for each token? A block of
-        GPT-3 is older than that of Llama. It has LayerNorm and a nonlinearity called GELU. It also
-        has *dropout*, which sets random numbers to zero, and keeps a *mask* that says which. A
-        token has $d$ numbers, attention has $a$ heads, and a text has $s$ tokens. In `bfloat16`,
-        with `2` bytes for a number, a paper counts for each token and layer
+        How many bytes does a block of GPT-3 keep for the backward pass, for each token? The block
+        is older than that of Llama: it has LayerNorm, a nonlinearity called GELU, and *dropout*,
+        which sets random numbers to zero and keeps a *mask* that says which. A token has $d$
+        numbers, attention has $a$ heads, and a text has $s$ tokens. In `bfloat16`, with `2` bytes
+        for a number, a paper counts for each token and layer
 
         $$
         34\,d + 5\,a\,s \quad\text{bytes}
@@ -102,12 +102,12 @@ def a_published_formula_counts_thirty_four_bytes() -> None:
         [@korthikanti2022]. Where do `34` and `5` come from? The backward pass needs what goes into
         each operation of the block:
 
-        - `for_each_number` lists these tensors, with their bytes for each of the $d$ numbers of a
-          token. A tensor of $d$ numbers takes `2`, a mask of $d$ numbers `1`. Inside the
-          feed-forward part a token has $4d$ numbers, so a tensor there takes `8`.
-        - `for_each_pair` lists those of attention. There a token makes a pair with each of $s$
-          tokens, in each of $a$ heads. A pair has a softmax weight, a number in the mask of
-          dropout, and the weight that dropout lets through.
+        - `for_each_number` lists their bytes for each of the $d$ numbers of a token: `2` for a
+          tensor, `1` for a mask, and `8` inside the feed-forward part, where a token has $4d$
+          numbers.
+        - `for_each_pair` lists those of attention, where a token makes a pair with each of $s$
+          tokens, in each of $a$ heads: its softmax weight, its mask of dropout, and the weight that
+          dropout lets through.
     """)
     for_each_number = {
         "inputs of the norms": 2 + 2, "input of queries, keys, values": 2,
@@ -315,12 +315,12 @@ def a_norm_in_pieces_keeps_float32_copies() -> None:
     """A norm that runs in pieces keeps two `float32` copies of its input."""
     note(r"""
         How much memory does a norm take in training? RMSNorm divides the numbers of a token by
-        their root mean square. Its input is in `bfloat16`, `2` bytes a number. But it computes in
-        `float32`, `4` bytes a number, because the sum of squares would lose digits otherwise. What
-        it keeps for the backward pass depends on how it runs:
+        their root mean square. Its input is in `bfloat16`, `2` bytes a number, but it computes in
+        `float32`, because its sum would lose digits otherwise. What it keeps for the backward pass
+        depends on how it runs:
 
-        - *As one kernel*, a single program, as on a GPU. It keeps its input, and one `float32` for
-          each token. In the backward pass it computes the rest again.
+        - *As one kernel*, a single program, as on a GPU. It keeps its input and one `float32` for
+          each token, and computes the rest again in the backward pass.
         - *In pieces*, as on a CPU. PyTorch runs one operation after the other: convert, square,
           divide, convert back. Autograd keeps what passes between them: two copies of the input in
           `float32`.
@@ -340,16 +340,15 @@ def a_norm_in_pieces_keeps_float32_copies() -> None:
     in_parts = gradients(pieces)  # @hide
     assert torch.allclose(gradients(lean), in_parts), \
         "Both norms give the same gradients."  # @hide
-    note("`kept_per_token` adds up the bytes that each norm keeps for a token of `64` numbers. Take off the `4` bytes of the one `float32`, and divide by `64`. What is left are the bytes for each number:")
+    note("`kept_per_token` adds up the bytes that a norm keeps for a token of `64` numbers. Without the `4` bytes of the `float32`, and divided by `64`, that is for each number:")
     in_pieces = (kept_per_token(RMSNorm(64), 64, 2, 16) - 4) / 64  # @measure in_pieces as B
     in_one = (kept_per_token(Lean(64), 64, 2, 16) - 4) / 64  # @inspect in_one as B
     assert in_one == 2.0, "As one kernel, a norm keeps 2 bytes for each number."
     assert in_pieces >= in_one, "In pieces, it keeps no less."
     note(r"""
-        In pieces it is `8` bytes for each number where PyTorch keeps both copies. How much is that
-        in a whole block? A block of Llama-3-8B is `4096` wide and has two norms. `activation_bytes`
-        gives the bytes that the block keeps for a token, first with `8` bytes for each number of a
-        norm, then with `2`:
+        How much is that in a whole block? A block of Llama-3-8B is `4096` wide and has two norms.
+        `activation_bytes` gives the bytes that the block keeps for a token, first with `8` bytes
+        for each number of a norm, as two copies take, then with `2`:
     """)
     config = LLAMA_3_8B
     with_pieces = activation_bytes(config, 8192, norm=8)
@@ -727,13 +726,11 @@ def memory_can_grow_with_the_root_of_the_depth() -> None:
         | input of each segment | {tensors[1]} | {runs[1]} |
         | first input alone | {tensors[2]} | {runs[2]:,} |
 
-        (The count leaves out the first input, which is there in any case. It has `2` or `3` results
-        besides that are just being computed: `63 + 2`, `7 + 7 + 2` and `0 + 3`.)
+        (The first input is not counted. Besides, `2` or `3` results are just being computed.)
 
         So segments save three quarters of the memory for less than one run more of each layer. As
-        many segments as a segment has layers is the best choice: with fewer segments each is
-        longer, and with more there are more inputs to keep. With $L$ layers about $2\sqrt{{L}}$
-        inputs are then kept.
+        many segments as a segment has layers is best: fewer segments are longer, and more have more
+        inputs to keep. With $L$ layers about $2\sqrt{{L}}$ inputs are then kept.
     """)
     question(r"""
         `100` layers are cut into `10` segments of `10` layers. Kept are the input of each segment
@@ -749,11 +746,11 @@ def memory_can_grow_with_the_root_of_the_depth() -> None:
 def recomputing_attention_alone_is_nearly_free() -> None:
     """Recomputing attention's weights alone gives back most of the bytes for few of the FLOPs."""
     note(r"""
-        A block keeps many tensors for the backward pass. Which of them are cheapest to throw away
-        and compute again? The softmax weights of attention. They take many bytes, because each head
-        has one for each pair of tokens. And they take few FLOPs: a single product, queries by keys,
-        makes them. So a block can keep queries, keys and values, and compute the weights again when
-        the backward pass needs them. This is *selective recomputation* [@korthikanti2022].
+        Which of the tensors that a block keeps for the backward pass are the cheapest to compute
+        again? The softmax weights of attention. They take many bytes, because each head has one for
+        each pair of tokens. And they take few FLOPs: a single product, queries by keys, makes them.
+        So a block can keep queries, keys and values, and compute the weights again when the
+        backward pass needs them. This is *selective recomputation* [@korthikanti2022].
 
         Try it on a small block, `64` wide with `8` heads, that reads `128` tokens. `attend` is the
         step of its attention that turns queries, keys and values into a result. PyTorch's
@@ -804,8 +801,8 @@ def recomputing_attention_alone_is_nearly_free() -> None:
         "A forward pass of GPT-3's layer takes 24 d**2 + 4 s d FLOPs for a token."  # @hide
     note(rf"""
         The bytes for a token fall from {kept_before:,.0f} to {kept_after:,.0f}, because the
-        `2 * 8 * 128` bytes of its weights are gone. The FLOPs rise by only {share:.1%}, because of
-        all products only queries by keys runs once more.
+        `2 * 8 * 128` bytes of its weights are gone. The FLOPs rise by only {share:.1%}, because a
+        single product runs once more.
 
         In a large model the price is even lower. GPT-3 has width $d = 12288$ and reads $s = 2048$
         tokens. In a forward pass, a token takes $24d^2$ FLOPs in the matrices of a layer, and $4sd$
@@ -842,9 +839,8 @@ def logits_weigh_as_much_as_layers() -> None:
         keeps it for the backward pass. So a token of the text should keep `4` bytes for each token
         of the vocabulary.
 
-        Test this on a small model, once with a vocabulary of `100` tokens and once with `1100`. All
-        else is the same in both. `kept` builds the model, and adds up the bytes that autograd keeps
-        for each token of the text:
+        Test this on a small model, once with a vocabulary of `100` tokens and once with `1100`.
+        `kept` builds it, and adds up the bytes that autograd keeps for each token of the text:
     """)
 
     def kept(vocabulary: int) -> float:
@@ -880,9 +876,9 @@ def logits_weigh_as_much_as_layers() -> None:
     note(rf"""
         So the loss of Llama-3-8B keeps as much as {layers:.0f} of its layers, because a token has
         `128256` scores and only `4096` numbers of its own. For a text of `8192` tokens,
-        `8192 * 128256 * 4` bytes are {held / 1e9:.1f} GB. A training program can save this memory:
-        it cuts the text into pieces after the last block, and computes scores, loss and gradients
-        for one piece after the other.
+        `8192 * 128256 * 4` bytes are {held / 1e9:.1f} GB. A program can save this memory: it cuts
+        the text into pieces after the last block, and computes scores, loss and gradients piece by
+        piece.
     """)
     question(r"""
         Llama-2 has a vocabulary of `32000` tokens. How many GB does the softmax for a text of

@@ -292,8 +292,8 @@ def rotary_embedding_tells_distances() -> None:
     assert math.isclose(slow, least, rel_tol=1e-5), \
         "The slowest of 64 pairs turns by 10000 to the power -126/128, in radians."  # @hide
     note(rf"""
-        So the score depends on how far apart the tokens are, and not on where in the text they
-        stand: if both move on by `30` places, both angles grow by the same amount.
+        So the score depends on how far apart the tokens are, and not on where they stand, because
+        both angles grow by the same amount.
 
         Why do the pairs turn at different speeds? An arrow is back where it was after a full turn,
         so a quick pair alone would take some far tokens for near ones. In a head of `128` numbers
@@ -321,8 +321,8 @@ def a_mask_alone_hints_at_the_order() -> None:
           same in any order.
         - *After two layers it is another.* The *causal mask* lets each token see itself and the
           tokens before it, and no later one. In the usual order token `0` sees only itself. In the
-          order `4 2 0 1 3` it sees tokens `4` and `2`, too, so the first layer gives another row
-          for token `0`. In the second layer, the last token takes a sum over these rows.
+          order `4 2 0 1 3` it sees tokens `4` and `2`, too, so the first layer gives it another
+          row. In the second layer, the last token sums up such rows.
 
         Usually a model is told positions by *rotary embedding*: it turns
         [queries and keys by angles](#rotary_embedding_tells_distances) that grow with the position.
@@ -356,14 +356,13 @@ def a_mask_alone_hints_at_the_order() -> None:
     assert change > much, \
         "After two layers, the order changes that row by more than a tenth of its length."
     turn = turns(8, 8).double()  # @unnoticed: .double(): any format
-    before, after = (last_row(order, one, turn) for order in (usual, mixed))
-    assert not torch.allclose(before, after), \
+    row, other_row = (last_row(order, one, turn) for order in (usual, mixed))
+    assert not torch.allclose(row, other_row), \
         "With rotary embedding, one layer gives another row for each order."
     note(rf"""
         With two layers, the other order changes the row of the last token by {change:.0%} of its
-        length. So through the causal mask, a model has a hint at the order. The hint does not say
-        how far apart tokens are. That is why models are told positions as well, for instance by
-        rotary embedding.
+        length. So through the causal mask, a model has a hint at the order. But it does not say how
+        far apart tokens are, so models are told positions as well.
     """)
     question(r"""
         Through the causal mask, how many tokens does token `1` see, itself included, in the order
@@ -550,9 +549,8 @@ def a_gate_costs_a_third_matrix() -> None:
     assert wide == 1.3125, \
         "The three matrices of Llama-3-8B have almost a third more weights than two plain ones."  # @hide
     note(rf"""
-        So the third matrix costs Llama-2-7B hardly a weight: its three matrices have {ratio:.3f}
-        times the weights of two with $4d$, because each of the three is a third narrower. The small
-        rest is the rounding up.
+        So the third matrix costs Llama-2-7B hardly a weight: its three have {ratio:.3f} times the
+        weights of two with $4d$, because each is a third narrower. The rest is the rounding up.
     """)
     narrow = {"gate": (d, h), "up": (d, h), "down, turned": (d, h)}  # @hide
     plain = {"up, 4d wide": (d, 4 * d), "down, 4d wide, turned": (d, 4 * d)}  # @hide
@@ -662,9 +660,9 @@ def a_counter_may_overlook_attention() -> None:
         list counts as nothing. Attention can run in two ways: *written out* as products and a
         softmax, or *fused* into a single operation, one program called a *kernel*.
 
-        Build a small model twice, with the same weights: once with attention written out, and once
-        fused. It reads `3` texts of `32` tokens. `flops_by_operation` gives what the counter says
-        for each operation, first of the written-out model:
+        Build a small model in both ways, with the same weights. It reads `3` texts of `32` tokens.
+        `flops_by_operation` gives what the counter says for each operation, first of the
+        written-out model:
     """)
     written = Transformer(SMALL, "written").double()
     fused = Transformer(SMALL, "fused").double()

@@ -52,9 +52,8 @@ def a_head_has_a_size_of_its_own() -> None:
         `8 * 128` numbers. Only the three matrices of the feed-forward part stay as they are, with
         $h = 3072$ numbers inside.
 
-        To check this, count the whole model. Besides the matrices, each layer has `gains`, the
-        factors of its norms. There are `28` layers, a last norm, and one table with a row of $d$
-        numbers for each of `151936` tokens [@qwen3]:
+        To check this, count the whole model, with the `gains` of norms: `28` layers, a last norm,
+        and one table with a row for each of `151936` tokens [@qwen3]:
     """)
     d, queries, keys, h = 1024, 16 * 128, 8 * 128, 3072
     attention = 2 * d * queries + 2 * d * keys  # @inspect attention
@@ -126,8 +125,8 @@ def a_token_meets_a_few_of_many_experts() -> None:
         "Without 6 of 8 experts, the active parameters are left."  # @hide
     note(r"""
         Do the FLOPs follow all parameters, or the active ones? Count them for a small layer.
-        `Experts` builds `8` experts that are `64` wide and `160` inside, with a router. Each of
-        `32` tokens goes through `2` experts, and each of their weights takes `2` FLOPs for it:
+        `Experts` builds `8` experts, `64` wide and `160` inside, and a router. Each of `32` tokens
+        goes through `2`:
     """)
     config = replace(SMALL, experts=8, active=2)
     part, x = Experts(config), torch.randn(1, 32, 64)
@@ -180,11 +179,11 @@ def experts_want_large_batches() -> None:
     """With experts, many more tokens are needed before a card waits for arithmetic."""
     note(r"""
         Why do services of models with *experts* work on so many texts at once? To multiply tokens
-        by a matrix, a card reads the matrix once. With few tokens the reading takes longer than the
-        computing, so the card waits for its memory. Experts make this worse. They are feed-forward
-        parts of which each token goes through only a few. In Mixtral a token goes through `2` of
-        `8`, so on average an expert sees only a quarter of all tokens. For the same number of
-        tokens in an expert, a layer needs `8 / 2` times as many.
+        by a matrix, a card reads the matrix once. With few tokens it waits for this reading.
+        Experts make it worse: they are feed-forward parts of which each token goes through only a
+        few. In Mixtral it goes through `2` of `8`, so an expert sees only a quarter of all tokens,
+        on average. To see as many as the one feed-forward part of a usual model, it needs `8 / 2`
+        times as many in all.
 
         How many tokens must a matrix see before the card waits for arithmetic? A product of $n$
         tokens with a matrix of $r$ rows and $c$ columns does
@@ -195,11 +194,10 @@ def experts_want_large_batches() -> None:
         n = \frac{1}{1/R - 1/r - 1/c}.
         $$
 
-        That is a little more than $R$ if the matrix is large. `enough` computes this $n$. Compare
-        three models. Mistral-7B has no experts, and its feed-forward part has matrices of `4096`
-        rows and `14336` columns. Each expert of Mixtral has matrices of the same size. In
-        DeepSeek-V3 a token goes through `8` of `256` experts, whose matrices have `7168` rows and
-        `2048` columns [@deepseek-v3]:
+        `enough` computes this $n$. Mistral-7B has no experts, and its feed-forward part has
+        matrices of `4096` rows and `14336` columns. Each expert of Mixtral has matrices of the same
+        size. In DeepSeek-V3 a token goes through `8` of `256` experts, whose matrices have `7168`
+        rows and `2048` columns [@deepseek-v3]:
     """)
     ridge = PEAK / BANDWIDTH
     assert round(ridge) == 295, "The ridge of an H100 is 295."  # @hide
@@ -219,8 +217,8 @@ def experts_want_large_batches() -> None:
     note(rf"""
         So Mistral needs {mistral} tokens at once, Mixtral {mixtral:,}, and DeepSeek-V3
         {deepseek:,}: the fewer of its experts a token goes through, the more tokens are needed. A
-        large service therefore spreads the experts over many cards. All cards send their tokens to
-        the card that holds the expert, so that each expert sees many.
+        large service therefore spreads the experts over many cards, and all cards send their tokens
+        to the card of the expert.
     """)
     question(r"""
         A model sends each token through `4` of `128` experts. How many tokens have to go through
@@ -256,9 +254,8 @@ def a_batch_reads_most_experts() -> None:
     assert work == 2.0, "Each expert gets 2 tokens on average."
     note(rf"""
         So with `64` tokens the card reads {expected:.0%} of all experts, because hardly an expert
-        is chosen by none of them. But an expert gets only {work:.0f} tokens on average. So nearly
-        all weights are read, as in a model without experts, and each is used for few tokens: the
-        card waits for its memory.
+        is chosen by none of them. But an expert gets only {work:.0f} tokens on average, so each
+        weight that is read is used for few tokens.
     """)
     question(r"""
         Each token goes through `1` of `4` experts, chosen at random, and there are `3` tokens.
@@ -300,9 +297,9 @@ def a_latent_replaces_keys_and_values() -> None:
         "With 8 KV heads instead, it would take 3.6 times as many."  # @hide
     note(rf"""
         So a usual cache would be {usual / latent:.0f} times as large. It is so much smaller because
-        one row serves all heads, and each head makes its own keys and values from it. Llama-3 has a
-        smaller cache in another way: its heads share `8` keys and values of `128` numbers. With
-        these, a token of DeepSeek-V3 would keep {saved:.1f} times as much as with a latent.
+        one row serves all heads, and each head makes its own keys and values from it. If all heads
+        shared `8` keys and values of `128` numbers, as in Llama-3, a token would keep {saved:.1f}
+        times as much as with a latent.
     """)
     question(r"""
         A token of DeepSeek-V3 keeps `576` numbers of `2` bytes in each of `61` layers. How many
@@ -485,9 +482,9 @@ def a_window_bounds_the_cache() -> None:
         "In a model of two layers with a window of 4, the last token depends on tokens up to 6 places back."  # @hide
     note(rf"""
         Older tokens still have an effect, by way of the tokens between. With a window of `4`, a
-        token looks back up to `3` places in each layer. In the second layer it looks at a token `3`
-        places back, and that token has looked back `3` places in the first layer. So with two
-        layers a token depends on tokens up to `2 * (4 - 1)`, which is {max(reach)}, places back.
+        token looks back `3` places in the second layer, at a token that has looked back `3` places
+        in the first. So with two layers it depends on tokens up to `2 * (4 - 1)`, which is
+        {max(reach)}, places back.
     """)
     order = torch.arange(12)  # @hide
     back = (order[:, None] - order[None]).tolist()  # @hide

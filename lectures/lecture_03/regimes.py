@@ -371,9 +371,9 @@ def a_block_moves_more_than_it_multiplies() -> None:
         "64 % of the bytes are moved by the operations in between."
     note(r"""
         So nearly all FLOPs are in the products, and most bytes are moved in between. (The counter
-        has no formula for the operations in between. They do some FLOPs, but few.) And the time? On
-        an H100, each operation takes the time of its FLOPs or the time of its bytes, whichever is
-        longer. `seconds_at_best` is this time:
+        leaves out the few FLOPs in between.) And the time? On an H100, each operation takes the
+        time of its FLOPs or the time of its bytes, whichever is longer. `seconds_at_best` is this
+        time:
     """)
     time_share = shares(by_kind(operations, seconds_at_best))  # @inspect time_share as %
     assert 0.39 < time_share["all in between"] < 0.41, \
@@ -544,7 +544,7 @@ def fused_attention_stores_no_scores() -> None:
     """)
     tokens, d = 512, 64
     q, k, v = torch.randn(3, tokens, d)
-    tiled = in_tiles(16, q, k, v)[0]
+    tiled = in_tiles(16, q, k, v)[0]  # @unnoticed: 16: tiles of any size
     one_head = [x[None, :, None] for x in (q, k, v)]  # one text, one head
     whole = written_attention(*one_head).flatten(0, 2)
     assert torch.allclose(tiled, whole, atol=1e-5), \
@@ -598,9 +598,8 @@ def fused_attention_reads_keys_again() -> None:
         - tile `2` of the queries needs those of tiles `1` and `2`;
         - and so on; tile `32` of the queries needs those of all `32` tiles.
 
-        The fast memory beside the card's arithmetic holds only a few tiles. So the keys and values
-        of tile `1` are loaded `32` times, once for each tile of queries, and those of tile `32`
-        once.
+        The fast memory of the card holds only a few tiles. So the keys and values of tile `1` are
+        loaded `32` times, and those of tile `32` once.
 
         How many numbers are loaded in all? $T$ tokens make $T/r$ tiles of $r$ tokens. Each tile of
         queries loads, on average, about half of all keys and values. With $c$ numbers in a key and
@@ -664,10 +663,9 @@ def fusion_makes_no_product_faster() -> None:
     """Fusion makes no product faster, and with a single token the products are nearly everything."""
     note(r"""
         How much faster can fusion make a whole block of a Transformer? *Fusion* joins operations
-        into one program, so that the tensors between them are never written and read again. It
-        cannot make the products with weights faster: they still read every weight and do every
-        FLOP. Suppose that all else took no time at all. Then the time of these products would be
-        left, and the block could not be faster than that.
+        into one program, so that the tensors between them are never written and read again. The
+        products with weights stay as they are. So suppose that all else took no time: only their
+        time would be left.
 
         Take a block of Llama-3-8B on an H100, first with `2048` tokens. `seconds_at_best` gives the
         time of an operation: that of its FLOPs or that of its bytes, whichever is longer. `by_kind`
@@ -930,11 +928,10 @@ def one_change_tells_what_a_block_waits_for() -> None:
     """Change one thing and watch the time, and you see what a block waits for."""
     note(rf"""
         A block of a model is slow on a card. Does it wait for the program, which has to *launch*
-        each operation, that is, hand it to the card? Or for the card's *memory*, or for its
-        *arithmetic*? To find out, change one thing and watch the time. Try it by calculation: make
-        the block half as wide. `waits` computes how long a block takes on an H100, here for `64`
-        tokens. `usual` is a block of Llama-3-8B, and `narrow` one of half its width. A launch takes
-        {LAUNCH / MICRO:.0f} µs:
+        each operation, hand it to the card? Or for the card's *memory*, or for its *arithmetic*?
+        Change one thing, and watch the time. Try it by calculation, with a block of half the width.
+        `waits` computes the times of a block of Llama-3-8B with `64` tokens on an H100, where a
+        launch takes {LAUNCH / MICRO:.0f} µs, and those of the narrow one:
     """)
     half = replace(LLAMA_3_8B, width=2048, heads=16, kv_heads=4, hidden=7168)
     usual, narrow = waits(64), waits(64, half)
@@ -1015,31 +1012,27 @@ def eager_compiled_and_in_a_graph() -> None:
     """With one token a CUDA graph makes a block faster, with many a compiler does."""
     note(r"""
         PyTorch usually runs a block *eager*: the program launches one operation after the other,
-        that is, hands it to the card. There are two ways to make that faster. A *CUDA graph*
-        records all launches once, and then hands them to the card in one call. It saves the time of
-        launching. `torch.compile` *fuses* the operations between the products into fewer programs.
-        It saves bytes, because what lies between is no longer written and read. Which helps when?
+        hands it to the card. There are two ways to be faster. A *CUDA graph* hands all launches to
+        the card in one call, and so saves the time of launching. `torch.compile` *fuses* the
+        operations between the products into fewer programs, and so saves bytes. Which helps when?
 
-        First a prediction, for a block of Llama-3-8B on an H100. `waits` adds up the times of its
-        operations, with attention written out. Launching and working go on at the same time, so the
-        block takes the longer of the two:
+        First a prediction, for a block of Llama-3-8B on an H100, by `waits`. Launching and working
+        go on at the same time, so the block takes the longer of the two:
 
         | tokens | launching, µs | the card works, µs | eager, µs | in a graph, µs |
         |---|---|---|---|---|
         | `1` | `170` | `130` | `170` | `130` |
         | `2048` | `180` | `1781` | `1781` | `1781` |
 
-        So with `1` token a graph should help: the card is done before the next operation comes, and
-        without launches only the `130` µs of its work are left. With `2048` tokens a graph should
-        save nothing, because the card is busy all the time. There compiling should help, because a
-        large part of the time is spent
+        So with `1` token a graph should help: without launches only the `130` µs of the card's work
+        are left. With `2048` tokens a graph should save nothing, because the card is busy all the
+        time. There compiling should help, because much of the time is spent
         [between the products](#a_block_moves_more_than_it_multiplies).
 
-        Where there is a card, the code below tests this. `three_ways` times the block eager,
-        compiled, in a graph, and compiled in a graph. (Its attention is fused, so with `2048`
-        tokens it should take less than predicted.) `gain` is how many times as fast a graph makes
-        the block with `1` token, and `small_gain` the same with `2048`. Expect the first to be well
-        above one, and the second about one:
+        Where there is a card, the code below tests this. `three_ways` times the block in all ways.
+        (Its attention is fused; predicted was attention written out, which takes longer.) `gain` is
+        how many times as fast a graph makes the block with `1` token, and `small_gain` with `2048`.
+        Expect the first well above one, and the second about one:
     """)
     predicted = [(w.launches, w.card) for w in (waits(1), waits(2048))]
     in_micros = [[round(s / MICRO) for s in times] for times in predicted]  # @inspect in_micros as µs

@@ -6,7 +6,6 @@ import torch
 import torch.nn.functional as F
 from counters import flops, flops_by_operation
 from jaxtyping import Float
-from timing import BUSY, one_thread, quickest
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 from plots import BLUE, GOLD, stacks
@@ -38,7 +37,6 @@ def which_flops_enter_mfu() -> None:
     a_causal_mask_needs_half_the_pairs()
     a_fused_backward_pass_recomputes_scores()
     codebases_count_differently()
-    mfu_is_measured_here()
     recomputation_is_work_but_not_the_models()
     a_long_context_can_lift_mfu_above_one()
 
@@ -177,11 +175,10 @@ def palm_published_both_numbers() -> None:
     assert 0.77 < long < 0.78, \
         "With 131072 tokens of context at the same speed, the MFU with attention would be 78 %."
     note(rf"""
-        Both agree with the report. Attention adds only half a point, from {without:.1%} to
-        {full:.1%}, because PaLM has so many parameters and so short a context: $12LdT$ is much less
-        than $6N$. With `131072` tokens of context and as many tokens per second, the MFU would be
-        {long:.1%} with attention and {without:.1%} without. So with a long context, an MFU says
-        little unless one knows whether attention is in it.
+        Attention adds only half a point, from {without:.1%} to {full:.1%}, because PaLM has so many
+        parameters and so short a context. With `131072` tokens of context and as many tokens per
+        second, the MFU would be {long:.1%} with attention and {without:.1%} without. So with a long
+        context, an MFU says little unless one knows whether attention is in it.
     """)
     question("PaLM has `540.35e9` parameters, `118` layers and width `48 * 256`. At how many tokens of context would attention take as many FLOPs as the parameters?",
              answer=540.35e9 / (2 * 118 * 48 * 256), check=6 * N * T / attention, unit="tokens",
@@ -288,7 +285,7 @@ def a_fused_backward_pass_recomputes_scores() -> None:
     tokens, width = 4096, 32 * 128
     with torch.device("meta"):
         rows = torch.empty(3, 1, 32, tokens, 128, requires_grad=True)
-        q, k, v = rows.bfloat16()
+        q, k, v = rows.bfloat16()  # @unnoticed: .bfloat16(): the FLOPs are the same in any format
     kernel = torch.ops.aten._scaled_dot_product_flash_attention
 
     def attend(causal: bool) -> Tensor:
@@ -318,8 +315,7 @@ def a_fused_backward_pass_recomputes_scores() -> None:
     own = per_pair * 6 / 7  # @hide
     assert own == 12.0, "Without the repeated scores, six products are 12."  # @hide
     note(rf"""
-        So with seven products, each pair of tokens takes $7 \cdot 2 = 14$ FLOPs for each number of
-        the width. But who reports the FLOPs of attention has two choices:
+        So seven products are $7 \cdot 2 = 14$ FLOPs. But who reports them has two choices:
 
         - *Count the repeated product or not.* The model needs six products, {own:.0f} FLOPs. The
           card computes seven, {per_pair:.0f} FLOPs.
@@ -388,10 +384,10 @@ def codebases_count_differently() -> None:
     """The same training run has a different MFU in each codebase."""
     note(r"""
         Does a training run have the same MFU in every codebase? *MFU* is the tokens per second,
-        times the FLOPs of a token, divided by the card's peak. Tokens per second and peak are the
-        same everywhere. But the FLOPs of a token come from a formula, and codebases take different
-        ones. Here $L$ are the layers of a model, $T$ the tokens of context, and $d$ the numbers in
-        all heads of a token together, in most models its width:
+        times the FLOPs of a token, divided by the card's peak. The FLOPs of a token come from a
+        formula, and codebases take different ones. Here $L$ are the layers of a model, $T$ the
+        tokens of context, and $d$ the numbers in all heads of a token together, in most models its
+        width:
 
         | codebase | FLOPs of a token | $N$ are |
         |---|---|---|
@@ -403,9 +399,8 @@ def codebases_count_differently() -> None:
         The second term is attention's. $12LdT$ counts every pair of tokens, and $6LdT$ only the
         half that the causal mask leaves.
 
-        How far are they apart? `CONVENTIONS` holds the formulas. `relative` computes the FLOPs of a
-        token by each, and divides them by those of torchtitan. First for Llama-3-8B with `8192`
-        tokens of context, then with `131072`:
+        `CONVENTIONS` holds the formulas, and `relative` divides the FLOPs of a token by those of
+        torchtitan. First Llama-3-8B with `8192` tokens of context, then with `131072`:
     """)
 
     def relative(config: Config, context: int) -> dict[str, float]:
@@ -460,82 +455,6 @@ def codebases_count_differently() -> None:
             "Only attention's part is halved, not the whole count.": 0.2,
         }, hint="Divide $6N + 6LdT$ by $6N + 12LdT$.",
         why="The run is as fast as before, and Megatron-LM counts fewer FLOPs for each token, so its MFU is lower in proportion.")
-
-
-@aside
-def mfu_is_measured_here() -> None:
-    """One training step on this machine has four MFUs, and only one formula agrees with the counter."""
-    note(r"""
-        What is the MFU of a training step on the machine that built this page? *MFU* is the FLOPs
-        that a model needs in a second, divided by the peak. So measure how many tokens go through a
-        step in a second, multiply by the FLOPs of a token, and divide by the peak.
-
-        The model is small, `64` wide, and a step trains it on a text of `256` tokens. `quickest`
-        measures the shortest time of a step. A processor has no datasheet that states its peak. In
-        its place stands `reached`, the FLOP/s of one large product of `512 * 512` matrices:
-    """)
-    config, context = SMALL, 256
-    model, tokens = Transformer(config), torch.randint(0, 100, (1, context))
-
-    def step() -> None:
-        logits = model(tokens).flatten(0, 1)
-        F.cross_entropy(logits, tokens.flatten()).backward()
-
-    x = torch.randn(512, 512)
-    with one_thread():  # @hide
-        products = flops(step)
-    seconds = quickest(step, 10)  # @measure seconds as s
-    rate = context / seconds  # @measure rate as tokens/s
-    reached = flops(lambda: x @ x) / quickest(lambda: x @ x, 10)  # @measure reached as FLOP/s
-    least = 3 * forward_flops(config, context, 0)  # @hide
-    assert least <= products < 2 * least, \
-        "The step that is timed has a forward and a backward pass."  # @hide
-    note(r"""
-        Now the FLOPs of a token. `CONVENTIONS` holds four formulas that
-        [are in use](#codebases_count_differently). For attention, `6N` counts no pair of tokens,
-        Megatron-LM counts half of them, and nanoGPT and torchtitan count all. Besides, `6N` and
-        nanoGPT count the embedding, which multiplies nothing:
-    """)
-    per_token = {
-        name: formula.flops_per_token(config, context)
-        for name, formula in CONVENTIONS.items()
-    }  # @inspect per_token as FLOP
-    mfu = {name: rate * n / reached for name, n in per_token.items()}  # @measure mfu as %
-    above = mfu["nanoGPT"] / mfu["Megatron-LM"] - 1  # @measure above as %
-    assert round(above, 2) == 0.32, \
-        "By nanoGPT's formula, the MFU is 32 % higher than by Megatron-LM's."
-    note(rf"""
-        So the same step has four MFUs, from {min(mfu.values()):.0%} to {max(mfu.values()):.0%} on
-        this machine. Time and peak are the same in all four, so only the formulas differ. Which of
-        them says what the step computes? Ask PyTorch's counter. It sees all products if attention
-        is written out as separate operations:
-    """)
-    with torch.device("meta"):  # shapes without data
-        model = Transformer(config, "written")
-        tokens = torch.zeros(1, context, dtype=torch.int64)  # @unnoticed: int64: any type of tokens
-    counted = flops(step)
-    each = counted / context  # @inspect each as FLOP
-    ratios = {name: round(n / each, 3) for name, n in per_token.items()}  # @inspect ratios as times
-    assert [*ratios.values()] == [0.618, 1.044, 1.002, 0.789], \
-        "torchtitan's formula gives 1.002 times the FLOPs that PyTorch counts for a token."
-    gains = sum(p.numel() for p in model.parameters() if p.dim() == 1)  # @hide
-    assert per_token["torchtitan"] - each == 6 * gains, \
-        "For a token, the difference is 6 FLOPs for each gain of a norm."  # @hide
-    quick = counted / reached  # @hide
-    assert quick < seconds < BUSY * quick, \
-        "A step takes longer than its products would at that rate."  # @hide
-    note(r"""
-        Torchtitan's formula agrees with the counter, because it counts every pair of tokens, and
-        written-out attention computes every pair. The small rest comes from the gains of the norms:
-        the formula counts them as weights of a product, and the counter does not.
-    """)
-    question(r"""
-        A step of `256` tokens takes `8` ms. By a formula, a token takes `0.5e6` FLOPs. Products on
-        this machine reach `40e9` FLOP/s. What is the MFU by this formula, in percent?
-    """, answer=256 / 8e-3 * 0.5e6 / 40e9, check=125 * 256 * 0.5e6 / 40e9, unit="%", within=0.01, wrong={
-            "That is one token in the time of a step; the step has 256.": 0.5e6 / 8e-3 / 40e9,
-        }, hint="How many tokens a second is that?",
-        why="There are `125` steps in a second, so `32000` tokens of `0.5e6` FLOPs: `16e9` FLOP/s, of `40e9`.")
 
 
 def recomputation_is_work_but_not_the_models() -> None:
@@ -626,9 +545,9 @@ def a_long_context_can_lift_mfu_above_one() -> None:
         seven half products: $7 \cdot 2LdT / 2 = 7LdT$.
 
         Suppose that a card trains Llama-3-8B and really computes at `0.65` of its peak. Which MFU
-        is reported? Both formulas count `6` FLOPs for each weight. For attention, `usual` counts
-        $12LdT$, and `computed` counts $7LdT$. The contexts are `8192` tokens, twice as many, and so
-        on up to a million:
+        is reported? For attention, `usual` counts $12LdT$, and `computed` counts $7LdT$, both
+        besides the weights. The contexts are `8192` tokens, twice as many, and so on up to a
+        million:
     """)
     share = 0.65
     usual, computed = Convention(False, 12), Convention(False, 7)

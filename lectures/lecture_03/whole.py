@@ -36,7 +36,6 @@ def the_whole_model() -> None:
     """)
     small_models_are_largely_tables()
     one_table_costs_flops_and_the_other_none()
-    the_rule_of_two_flops_counts_no_embedding()
     a_text_with_a_known_entropy()
     the_run_is_predicted()
     the_run()
@@ -70,14 +69,13 @@ def small_models_are_largely_tables() -> None:
         The *head*, at the end, is another of the same shape. In a *tied* model one table serves as
         both. Which share of all parameters is in tables?
 
-        The share should be larger in small models. With twice the width, a table has twice the
-        numbers, because only its rows get longer. But a matrix of a block grows with the square of
-        the width, because both its sides grow. Besides, larger models have more blocks.
+        The share should be larger in small models: a table grows as the width does, because only
+        its rows get longer. But a matrix of a block grows with the square of the width, because
+        both its sides grow.
 
         Test this on published models with large vocabularies
-        [@qwen25-05b; @qwen3-06b; @llama-32; @llama3]. `parts_of` builds a model without data, and
-        adds up the parameters of its tables, of attention and of the feed-forward parts. `shares`
-        divides each by the sum. The models stand in the order of their sizes:
+        [@qwen25-05b; @qwen3-06b; @llama-32; @llama3]. `parts_of` builds a model without data and
+        adds up the parameters of its tables, of attention and of the feed-forward parts:
     """)
     models = {n: c for n, c in MODELS.items() if c.vocabulary > 100_000}
     built = {name: parts_of(config) for name, config in models.items()}
@@ -173,32 +171,11 @@ def one_table_costs_flops_and_the_other_none() -> None:
         `2 * 128256 * 2048` FLOPs, because each number of its table takes a multiplication and an
         addition. That is {share:.0%} of the forward pass of this small model.
     """)
-    table = torch.empty(128256, 4096, device="meta")  # @hide
-    question(r"""
-        Llama-3-8B is `4096` wide and has a vocabulary of `128256` tokens. How many FLOPs does its
-        head take for a single token?
-    """, answer=2 * 128256 * 4096, check=flops(lambda: table[:1] @ table.t()), unit="FLOP", within=0.02, wrong={
-            "The additions are missing.": 128256 * 4096,
-        }, hint="How many numbers are in the table?",
-        why="Each of the `128256 * 4096` numbers of the table takes a multiplication and an addition.")
-
-
-@aside
-def the_rule_of_two_flops_counts_no_embedding() -> None:
-    """Two FLOPs for each parameter is right for a tied model, and too much where there are two tables."""
     note(r"""
-        A rule of thumb says that a token takes two FLOPs for each parameter of a model
-        [@kaplan2020]. Is that right if all parameters are counted? Only a parameter that the token
-        is multiplied by takes FLOPs. These are in the matrices of the blocks, and in the *head*,
-        the table that gives the scores at the end. The *embedding*, the table at the beginning, is
-        not among them: the token only looks up
-        [one row of it](#one_table_costs_flops_and_the_other_none).
-
-        In a *tied* model one table serves as both. A token is multiplied by it, so all parameters
-        count. In a model with two tables, all parameters are too many, by the embedding. Compare
-        the rule with the formula for a forward pass. The smallest Llama-3.2 is tied, and Llama-3-8B
-        is not. `forward_flops(c, 1, 0)` are the FLOPs of `1` token that looks at `0` tokens, so
-        without attention. `rule` is the quotient of both counts:
+        A rule of thumb says that a token takes two FLOPs for each parameter [@kaplan2020]. So it
+        counts too much if a model has two tables. In a *tied* model, where one table serves as
+        both, it is right. `rule` divides it by the FLOPs of a forward pass without attention, for
+        the smallest Llama-3.2, which is tied, and for Llama-3-8B, which is not:
     """)
 
     def rule(c: Config) -> float:
@@ -213,12 +190,6 @@ def the_rule_of_two_flops_counts_no_embedding() -> None:
     kaplan = 2 * blocks / forward_flops(LLAMA_32_1B, 1, 0)  # @hide
     assert 0.78 < kaplan < 0.79, \
         "With no table at all, the rule gives 21 % too few FLOPs for Llama-3.2-1B."  # @hide
-    note(rf"""
-        So the rule is right for the tied model. For the other it is {untied - 1:.0%} too high,
-        because its embedding, which multiplies nothing, is as large as {untied - 1:.0%} of all
-        other weights. (The rule leaves out attention, which takes more FLOPs the longer the text
-        is.)
-    """)
     question(r"""
         A model has `100e6` weights in blocks, an embedding of `20e6` numbers and a head of `20e6`.
         It is not tied. How many FLOPs does a token take, without attention?
@@ -597,10 +568,10 @@ def its_time_is_measured() -> None:
         them one after the other. Each takes the time of its FLOPs or that of its bytes, whichever
         is longer, and a little time for the call.
 
-        `step_at_best` adds these times up for a step of a small Transformer. It takes three speeds
-        that were measured on this machine: the FLOP/s of a large product, the bytes a second of an
-        addition, and the time of a call. `trained` ran all steps, and measured each. Compare the
-        prediction with the quickest step, which other programs disturbed least:
+        `step_at_best` adds these times up for a step of a small Transformer, from three speeds
+        measured on this machine: the FLOP/s of a large product, the bytes a second of an addition,
+        and the time of a call. `trained` measured each step. Compare the quickest, which other
+        programs disturbed least:
     """)
     run = trained()
     quickest_step = min(run.seconds)  # @measure quickest_step as s
@@ -732,11 +703,11 @@ def it_writes_what_it_read() -> None:
         this language? The language has {WORDS} words of three letters, which `lexicon` lists, and a
         space after each word. A token is a letter or a space.
 
-        The model writes token by token. In each step it gives each of the `27` tokens a
-        probability, `multinomial` draws one by these, and that is the input of the next step.
-        `caches` keep the keys and values of earlier tokens. The model writes `64` texts. Each
-        begins after a space, token `0`, and has {RUN.context} tokens, which are {RUN.context // 4}
-        words of four. `right` is the share of words that are in the lexicon:
+        In each step the model gives each of the `27` tokens a probability, `multinomial` draws one
+        by these, and that is the input of the next step. `caches` keep the keys and values of
+        earlier tokens. The model writes `64` texts. Each begins after a space, token `0`, and has
+        {RUN.context} tokens, which are {RUN.context // 4} words of four. `right` is the share of
+        words that are in the lexicon:
     """)
     model, draws = trained().model, torch.Generator().manual_seed(4)
     caches, token = model.caches(64), torch.zeros(64, 1, dtype=torch.int64)
@@ -784,17 +755,15 @@ def the_formulas_of_a_transformer() -> None:
     """From the sizes of a model, seven formulas give its memory, its time and its pace."""
     note(r"""
         How large is a model, how fast does it train, and how fast does it write? One can say before
-        anything runs, from the sizes of the model and the datasheet of a card. Take Llama-3-8B on
-        an H100, with texts of $T = 8192$ tokens in `bfloat16`. The model has $L = 32$ layers. A
-        token has $d = 4096$ numbers, $h = 14336$ inside the feed-forward part, and $d_{kv} = 1024$
-        in all its keys. The vocabulary has $V = 128256$ tokens.
+        anything runs. Take Llama-3-8B on an H100, with texts of $T = 8192$ tokens in `bfloat16`.
+        The model has $L = 32$ layers. A token has $d = 4096$ numbers, $h = 14336$ inside the
+        feed-forward part, and $d_{kv} = 1024$ in all its keys. The vocabulary has $V = 128256$
+        tokens.
 
-        **How large is it?** Each matrix has as many weights as its rows times its columns. `blocks`
-        adds them up for all layers: four matrices of attention, three of the feed-forward part.
-        Then come two tables of $V \cdot d$ numbers, the embedding at the beginning and the head at
-        the end. $N$ are the weights that a token is multiplied by, those of blocks and head. $P$
-        are all parameters, so also the embedding and the $d$ gains of each norm, two in a layer and
-        one at the end:
+        **How large is it?** `blocks` adds up the weights of all blocks: four matrices of attention
+        and three of the feed-forward part in each layer. $N$ are the weights that a token is
+        multiplied by, so also those of the head. $P$ are all parameters, so also the embedding and
+        the gains of norms:
     """)
     L, d, kv, h, V, T = 32, 4096, 1024, 14336, 128256, 8192
     config = LLAMA_3_8B  # @hide
@@ -807,11 +776,10 @@ def the_formulas_of_a_transformer() -> None:
     assert P == parameter_count(config), \
         "P is the number of parameters of Llama-3-8B."  # @hide
     note(r"""
-        **How fast does it train?** Training on a token takes $6N$ FLOPs for the weights, because a
-        token meets each weight once forward and twice backward, each time in a multiplication and
-        an addition. Attention takes $12LdT$ more. Say that of the card's peak, the FLOPs that it
-        promises in a second, the share `0.4` is used; this share is the *MFU*. Divide the FLOPs of
-        a second by those of a token:
+        **How fast does it train?** Training on a token takes $6N$ FLOPs, because it meets each
+        weight once forward and twice backward, each time in a multiplication and an addition.
+        Attention takes $12LdT$ more. Say that the share `0.4` of the card's peak is used, its
+        *MFU*. Divide the FLOPs of a second by those of a token:
     """)
     training = 6 * N + 12 * L * d * T  # @inspect training as FLOP
     assert training == 3 * forward_flops(config, 1, T), \
@@ -820,8 +788,8 @@ def the_formulas_of_a_transformer() -> None:
     assert 6800 < speed < 6900, \
         "At an MFU of 40 %, a card trains on 6,834 tokens a second."  # @hide
     note(r"""
-        Besides, for the backward pass a token keeps $12d + 4d_{kv} + 8h$ bytes in each layer, its
-        activations. A text has $T$ tokens and passes $L$ layers:
+        For the backward pass, a token keeps $12d + 4d_{kv} + 8h$ bytes in each layer, its
+        activations:
     """)
     kept = 12 * d + 4 * kv + 8 * h  # @inspect kept as B
     exact = activation_bytes(config, T)  # @hide
@@ -831,10 +799,9 @@ def the_formulas_of_a_transformer() -> None:
     assert 44 < text < 45, \
         "For one text, the 32 layers keep 44 GB."  # @hide
     note(r"""
-        **How fast does it write?** A step writes one token of each of `16` texts. It waits for the
-        card's memory, so it takes the time of the bytes that it reads: all weights once, and for
-        each text its *KV cache*, the keys and values of its tokens, $2L\,d_{kv}\,T$ numbers of `2`
-        bytes:
+        **How fast does it write?** A step writes one token of each of `16` texts. It waits for
+        memory, so it takes the time of its bytes: all weights once, and each text's *KV cache*, its
+        keys and values, $2L\,d_{kv}\,T$ numbers of `2` bytes:
     """)
     cache = 2 * L * kv * T * 2  # @inspect cache as B
     assert cache == cache_bytes(config, T), \
@@ -852,9 +819,8 @@ def the_formulas_of_a_transformer() -> None:
         second in training, with {text:.0f} GB of activations for a text; and {16 / step:,.0f}
         tokens a second when the model writes `16` texts.
 
-        Here are the formulas again, to look them up, each with the equation where it is explained.
-        Sizes are in bytes, and times in seconds. The last formula adds up the operations of a
-        block, of which each waits for its FLOPs or for its bytes:
+        Here are the formulas, to look them up. Sizes are in bytes, and times in seconds. The last
+        one adds up the operations of a block:
 
         | what | formula | shown in |
         |---|---|---|
