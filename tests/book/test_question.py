@@ -126,8 +126,11 @@ def test_an_answer_that_its_check_disagrees_with_is_an_error(tmp_path: Path, ans
     (said,) = [it.message for _, it in record(tmp_path, section(text)).errors()]
     assert said == (
         "AuthorError: question() has an answer that its check disagrees with: correct one\n"
-        f"answer: {answer!r}\ncheck:  {check!r}"
+        f"answer: {answer!r}\ncheck:  {check!r}{NEAR * (answer == 0.3)}"
     )
+
+
+NEAR = "\nthey have to agree to nine digits, whatever `within` is; say what is near it in an assert"
 
 
 @pytest.mark.parametrize("within", [-0.1, float("inf"), float("nan"), "1 %", None, True])

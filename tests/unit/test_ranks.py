@@ -19,6 +19,7 @@ from litbook.run import process
 from litbook.run import ranks as launches
 from litbook.run.desk import Desk
 from litbook.text import source
+from litbook.text.vacuous import vacuous
 
 BODY = """
 note("Every rank has a number.")
@@ -51,6 +52,16 @@ def merged(left: list[model.Record]) -> model.Section:
 
 def values(entry: model.Section) -> list[object]:
     return [plain(entry.snapshots[value.value]) for value in entry.values if value.value is not None]
+
+
+def test_a_claim_that_is_zero_on_one_rank_says_something_where_it_does_on_another(tmp_path: Path) -> None:
+    left = of(tmp_path, "rank = RANK\nassert rank == RANK + 0, 'own'\nassert rank * 0 == 0, 'none'")
+    entries = {one(left[0]).key: ranks.merged([one(made) for made in left])}
+    sections = tuple(entries.get(entry.key, entry) for entry in left[0].sections)
+    whole = replace(left[0], sections=sections)
+    assert [problem.place.text.strip() for problem in vacuous(whole) if problem.place] == [
+        "assert rank * 0 == 0, 'none'"
+    ]
 
 
 def test_each_rank_is_an_ordinary_section_again(left: list[model.Record], merged: model.Section) -> None:

@@ -138,6 +138,11 @@ def question(
         )
     if check is not None and not _agree(answer, check):
         ways = f"answer: {_bounded_repr(answer)}\ncheck:  {_bounded_repr(check)}"
+        near = isinstance(answer, float) and isinstance(check, int | float)
+        if near and math.isclose(answer, check, rel_tol=max(within, WITHIN)):
+            ways += (
+                "\nthey have to agree to nine digits, whatever `within` is; say what is near it in an assert"
+            )
         raise AuthorError(f"question() has an answer that its check disagrees with: correct one\n{ways}")
     mistakes = list[tuple[str, float]]()
     for mistake, value in (wrong or {}).items():

@@ -14,6 +14,7 @@ from itertools import pairwise
 from litbook.errors import Place, Problem
 from litbook.record import model
 from litbook.record.model import Record, Section, Snapshot
+from litbook.record.ranks import ranks_of
 from litbook.text.tautology import SAME, expression, why_same
 
 WAY_OUT = "claim also that there was something to see; where zero is the point, say so: # @zero: why"
@@ -26,14 +27,15 @@ _CALLS = (ast.Call, ast.Await, ast.Yield, ast.YieldFrom, ast.NamedExpr)
 def vacuous(record: Record) -> list[Problem]:
     """The claims and asserts that hold and say nothing, in the order of the book, each with why."""
     problems = list[Problem]()
-    for section, claim in record.claims():
-        if claim.verdict == "holds" and claim.kind == "assert" and not claim.zero:
-            texts = tuple(side.text for side in claim.operands)
-            shots = [None if side.value is None else section.snapshots[side.value] for side in claim.operands]
-            reasons = why_nothing(claim.form, texts, shots, claim.count == 1)
-            if why := next(reasons, "") or why_same(claim.text):
-                problems.append(_problem(record, section, claim.line, "claim", why))
     # One that ran in several processes says something where it does in any.
+    for section in record.sections:
+        of_ranks = ranks_of(section) if section.claims else []
+        for number, claim in enumerate(section.claims):
+            if claim.verdict == "holds" and claim.kind == "assert" and not claim.zero:
+                judged = [entry.claims[number] for entry in of_ranks]
+                reasons = [_why(section, own) for own in judged if own.verdict == "holds"]
+                if why := (all(reasons) and reasons[0]) or why_same(claim.text):
+                    problems.append(_problem(record, section, claim.line, "claim", why))
     says = {(check.key, check.line, check.column) for check in record.asserts if not check.nothing}
     for check in record.asserts:
         if check.nothing and (check.key, check.line, check.column) not in says:
@@ -42,6 +44,13 @@ def vacuous(record: Record) -> list[Problem]:
     files = [source.path for source in record.sources]
     at = {(p.place.path, p.place.line, p.what): p for p in problems if p.place}
     return [at[place] for place in sorted(at, key=lambda place: (files.index(place[0]), place[1]))]
+
+
+def _why(section: Section, claim: model.Claim) -> str:
+    """Why a claim that held says nothing; "" where it says something."""
+    texts = tuple(side.text for side in claim.operands)
+    shots = [None if side.value is None else section.snapshots[side.value] for side in claim.operands]
+    return next(why_nothing(claim.form, texts, shots, claim.count == 1), "")
 
 
 def _problem(
