@@ -130,7 +130,7 @@ def test_an_answer_that_its_check_disagrees_with_is_an_error(tmp_path: Path, ans
     )
 
 
-NEAR = "\nthey have to agree to nine digits, whatever `within` is; say what is near it in an assert"
+NEAR = "\nthey have to agree to nine digits, whatever `within` is; claim what is only near it"
 
 
 @pytest.mark.parametrize("within", [-0.1, float("inf"), float("nan"), "1 %", None, True])

@@ -71,6 +71,8 @@ def sides(claim: Claim, snapshots: SequenceOf[Snapshot]) -> list[str]:
                 whole = count == math.prod(side.shape) and 2 * count <= SHORT_SIDE
                 nested = standin.grid(_numbers(side), side.shape) if whole else ""
                 text = nested if nested and len(nested) <= SHORT_SIDE else _beginning(side, _numbers(side, 2))
+        elif isinstance(side, Opaque) and side.type == "generator":  # `all(x > 0 for x in …)`
+            text = "…"  # what it gave is gone, and its own text only names it
         texts.append(text)
     # Where shortening hides a difference, every digit stands there: `0.30000000000000004 != 0.3`.
     alike = len({text for text, side in zip(texts, there, strict=True) if side is not None})

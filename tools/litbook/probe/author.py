@@ -20,7 +20,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mappin
 from inspect import cleandoc
 from pathlib import Path
 from types import CodeType
-from typing import Any, ParamSpec, Protocol, TypeVar
+from typing import Any, ParamSpec, Protocol, TypeVar, cast
 
 from litbook.errors import AuthorError
 from litbook.probe import exploring, vector
@@ -138,11 +138,9 @@ def question(
         )
     if check is not None and not _agree(answer, check):
         ways = f"answer: {_bounded_repr(answer)}\ncheck:  {_bounded_repr(check)}"
-        near = isinstance(answer, float) and isinstance(check, int | float)
-        if near and math.isclose(answer, check, rel_tol=max(within, WITHIN)):
-            ways += (
-                "\nthey have to agree to nine digits, whatever `within` is; say what is near it in an assert"
-            )
+        both = isinstance(answer, float) and isinstance(check, int | float)
+        if both and math.isclose(given, cast(float, check), rel_tol=max(within, WITHIN)):
+            ways += "\nthey have to agree to nine digits, whatever `within` is; claim what is only near it"
         raise AuthorError(f"question() has an answer that its check disagrees with: correct one\n{ways}")
     mistakes = list[tuple[str, float]]()
     for mistake, value in (wrong or {}).items():
