@@ -182,8 +182,8 @@ def experts_want_large_batches() -> None:
         by a matrix, a card reads the matrix once. With few tokens it waits for this reading.
         Experts make it worse: they are feed-forward parts of which each token goes through only a
         few. In Mixtral it goes through `2` of `8`, so an expert sees only a quarter of all tokens,
-        on average. To see as many as the one feed-forward part of a usual model, it needs `8 / 2`
-        times as many in all.
+        on average. For an expert to see as many as a feed-forward part without experts, `8 / 2`
+        times as many have to go through the layer.
 
         How many tokens must a matrix see before the card waits for arithmetic? A product of $n$
         tokens with a matrix of $r$ rows and $c$ columns does
@@ -216,9 +216,9 @@ def experts_want_large_batches() -> None:
         "DeepSeek-V3 needs 256 / 8 times the 363 tokens that each expert needs."
     note(rf"""
         So Mistral needs {mistral} tokens at once, Mixtral {mixtral:,}, and DeepSeek-V3
-        {deepseek:,}: the fewer of its experts a token goes through, the more tokens are needed. A
-        large service therefore spreads the experts over many cards, and all cards send their tokens
-        to the card of the expert.
+        {deepseek:,}: the smaller the share of the experts that a token goes through, the more
+        tokens are needed. A large service therefore spreads the experts over many cards, and all
+        cards send their tokens to the card of the expert.
     """)
     question(r"""
         A model sends each token through `4` of `128` experts. How many tokens have to go through

@@ -170,12 +170,12 @@ def one_table_costs_flops_and_the_other_none() -> None:
         So the embedding only reads one row, because a lookup multiplies nothing. The head takes
         `2 * 128256 * 2048` FLOPs, because each number of its table takes a multiplication and an
         addition. That is {share:.0%} of the forward pass of this small model.
-    """)
-    note(r"""
-        A rule of thumb says that a token takes two FLOPs for each parameter [@kaplan2020]. So it
-        counts too much if a model has two tables. In a *tied* model, where one table serves as
-        both, it is right. `rule` divides it by the FLOPs of a forward pass without attention, for
-        the smallest Llama-3.2, which is tied, and for Llama-3-8B, which is not:
+
+        A rule of thumb says that a token takes two FLOPs for each parameter [@kaplan2020]. If a
+        model has two tables that is too much, because the embedding takes none. In a *tied* model,
+        where one table serves as both, it is right. `rule` divides it by the FLOPs of a forward
+        pass without attention, for the smallest Llama-3.2, which is tied, and for Llama-3-8B, which
+        is not:
     """)
 
     def rule(c: Config) -> float:
