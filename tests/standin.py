@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import itertools
 import subprocess
 import sys
 import time
@@ -493,10 +494,16 @@ def _narrowed(state: _State, dtype: torch.dtype, enabled: bool = True) -> Iterat
 
 
 def _new_program(state: _State) -> Callable[..., Any]:
-    """What stands for `subprocess.run([python, "-c", text])`: the text runs here, with nothing loaded yet."""
-    real = subprocess.run
+    """What stands for `subprocess.run([python, "-c", text])`: the text runs here, with nothing loaded yet.
+
+    And for nvidia-smi, asked for clock and power: each time the card is hotter.
+    """
+    real, asked = subprocess.run, itertools.count()
 
     def run(command: Any, *args: Any, **kwargs: Any) -> Any:
+        if command[0] == "nvidia-smi":
+            hot = next(asked)
+            return subprocess.CompletedProcess(command, 0, f"{1900 - 10 * hot}, {300.5 + 20 * hot}\n", "")
         if list(command[:2]) != [sys.executable, "-c"]:
             return real(command, *args, **kwargs)
         before, state.ready = state.ready, set()

@@ -82,22 +82,35 @@ def default_allocator() -> bool:
     return torch.cuda.get_allocator_backend() == "native" and not set_otherwise
 
 
-def clock_and_power(call: Callable[[], object], seconds: float) -> str:  # @stepover
-    """The GPU's clock in MHz and power in W while it repeats a call, as its driver says them."""
+class Pace(NamedTuple):
+    """How a GPU works: the ticks of its clock in a second, and its power in W; None where unknown."""
+
+    clock: float | None
+    power: float | None
+
+    def __str__(self) -> str:
+        if self.clock is None or self.power is None:
+            return "not available"
+        return f"{self.clock / 1e6:.0f} MHz, {self.power:.0f} W"
+
+
+def clock_and_power(call: Callable[[], object], seconds: float) -> Pace:  # @stepover
+    """The GPU's clock and power while it repeats a call of so many seconds, as its driver says them."""
     # Handed over ahead, so that it works while the driver is asked.
     for _ in range(math.ceil(1.5 / seconds)):
         call()
-    asked = "--query-gpu=clocks.sm,power.draw", "--format=csv,noheader"
+    asked = "--query-gpu=clocks.sm,power.draw", "--format=csv,noheader,nounits"
     card = getattr(torch.cuda.get_device_properties(), "uuid", None)
     try:
         done = subprocess.run(
             ["nvidia-smi", *asked, *([f"--id=GPU-{card}"] if card else [])],
             capture_output=True, text=True, timeout=20, check=True)
-    except (OSError, subprocess.SubprocessError):
-        return "not available"
+        clock, power = (float(number) for number in done.stdout.split(","))
+    except (OSError, ValueError, subprocess.SubprocessError):
+        return Pace(None, None)
     finally:
         torch.cuda.synchronize()
-    return done.stdout.strip()
+    return Pace(clock * 1e6, power)
 
 
 def free_bytes() -> int:

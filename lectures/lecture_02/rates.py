@@ -20,7 +20,7 @@ from litbook import aside, figure, misbelief, note, question, requires
 
 from .figures import plot_measured_roof, plot_sweep
 from .measure import (
-    E4M3, Point, as_percent, clock_and_power, cool_down, dense_peak, float32_products, intensity,
+    E4M3, Pace, Point, as_percent, clock_and_power, cool_down, dense_peak, float32_products, intensity,
     narrow_format, scaled, shrunk, utilization,
 )
 
@@ -40,6 +40,7 @@ def measuring_a_rate() -> None:
     five_formats_are_measured_here()
     three_bad_measurements_are_repeated_here()
     larger_products_come_closer_to_the_peak()
+    a_lower_clock_lowers_the_peak()
     the_roof_is_measured_here()
 
 
@@ -241,14 +242,18 @@ def time_product(name: str, shape: tuple[int, int, int]) -> Timing:  # @stepover
         return time_call(call, "cuda")
 
 
+def for_a_second(call: Callable[[], object]) -> tuple[Timing, Pace]:  # @stepover
+    """The time of a call over a second without a rest, and the GPU's clock and power."""
+    timing = time_call(call, "cuda", total=1.0)
+    return timing, clock_and_power(call, timing.seconds)
+
+
 def time_for_longer(  # @stepover
     name: str, shape: tuple[int, int, int]
-) -> tuple[Timing, str]:
+) -> tuple[Timing, Pace]:
     """The time of the product over a second without a rest, and the GPU's clock and power."""
     with float32_products("high" if name == "tf32" else "highest"):
-        call = product_call(name, shape)
-        timing = time_call(call, "cuda", total=1.0)
-        return timing, clock_and_power(call, timing.seconds)
+        return for_a_second(product_call(name, shape))
 
 
 def formats_to_time(card: Card | None) -> list[str]:
@@ -280,10 +285,10 @@ def five_formats_are_measured_here() -> None:
     device = torch.cuda.get_device_name()
     card = find(device)
     work = 2 * shape[0] * shape[1] * shape[2]  # @measure work as FLOP
-    timed, sustained, said = {}, {}, {}
+    timed, sustained, paces = {}, {}, {}
     for name in formats_to_time(card):
         timed[name] = time_product(name, shape)  # @measure timed[name]
-        sustained[name], said[name] = time_for_longer(name, shape)  # @measure sustained[name], said[name]
+        sustained[name], paces[name] = time_for_longer(name, shape)  # @measure sustained[name], paces[name]
     rates = {name: work / t.seconds for name, t in timed.items()}
     shares = {n: utilization(r, 1.0, peak(card, n)) for n, r in rates.items()}
     longer = {name: work / t.seconds for name, t in sustained.items()}
@@ -295,7 +300,7 @@ def five_formats_are_measured_here() -> None:
     lines = [
         f"| `{name}` | {t.seconds * 1000:.3f} "
         f"| {rates[name] / TERA:.1f} | {as_percent(shares[name])} "
-        f"| {longer[name] / TERA:.1f} | {said[name]} |"
+        f"| {longer[name] / TERA:.1f} | {paces[name]} |"
         for name, t in timed.items()
     ]  # @hide
     note(f"{device}; {timed['float32'].method}. {how_to_add(device)}")
@@ -521,6 +526,84 @@ def larger_products_come_closer_to_the_peak() -> None:
         },
         hint="How many times the FLOPs of the small product has the large one?",
         why="Twice the width is `8` times the FLOPs, and they take twice the time.")
+
+
+def reachable(clock: float | None) -> float | None:
+    """The FLOP/s in `bfloat16` of all multiprocessors at a clock; None where that is not known.
+
+    In a tick, one of an A100 does 2048 FLOPs [@nvidia-ampere], one of
+    an H100 or H200 4096 [@nvidia-hopper].
+    """
+    each = {(8, 0): 2048, (9, 0): 4096}.get(torch.cuda.get_device_capability())
+    if each is None or clock is None:
+        return None
+    parts = torch.cuda.get_device_properties().multi_processor_count
+    return parts * each * clock
+
+
+@aside
+@requires("cuda")
+def a_lower_clock_lowers_the_peak() -> None:
+    """A card that draws all the power it may have lowers its clock, and with it what it can reach."""
+    note(r"""
+        Why does even a large product, on a warm card, stay below the peak? One reason is the clock.
+        A peak is promised for a certain clock: an H100 has `132` multiprocessors, each does `4096`
+        FLOPs in `bfloat16` in a tick, and at `1.83e9` ticks in a second that is its peak of `989.4`
+        TFLOP/s [@nvidia-hopper]. But a board may draw only so much power, an H100 SXM `700` W
+        [@nvidia-h100]. Large products would need more. Then the card lowers its clock, until the
+        power is enough.
+    """)
+    largest = scaled(16384, lambda n: 20 * n * n)  # @measure largest
+    note(rf"""
+        So square products of growing width are repeated for a second each, and the driver is asked
+        for clock and power meanwhile. `for_a_second` returns the time and both. `reachable`
+        multiplies the three numbers of the clock that the card has then.{shrunk(largest, 16384)}
+    """)
+    sizes = [2**p for p in range(10, 15) if 2**p <= largest]  # @measure sizes
+    rates, paces = [], []
+    for n in sizes:
+        pair = random_pair(n)
+        timing, pace = for_a_second(partial(torch.matmul, *pair))  # @measure timing, pace
+        rates.append(2 * n**3 / timing.seconds)  # @measure rates[-1] as FLOP/s
+        paces.append(pace)
+    del pair
+    clocks = [p.clock for p in paces if p.clock]  # @measure clocks as Hz
+    powers = [p.power for p in paces if p.power]  # @measure powers as W
+    if len(clocks) == len(powers) == len(sizes) > 1:
+        assert powers[0] < powers[-1], \
+            "The largest product draws more power than the smallest."
+        assert clocks[-1] < 1.05 * clocks[0], \
+            "The clock of the largest product is not higher than that of the smallest."
+    card = find(torch.cuda.get_device_name())
+    rate = peak(card, str(narrow_format()))
+    shares = [utilization(r, 1.0, rate) for r in rates]
+    limits = [reachable(p.clock) for p in paces]
+    reached = [utilization(r, 1.0, most) for r, most in zip(rates, limits)]
+    known = [share for share in reached if share is not None]  # @measure known as %
+    if known:
+        assert max(known) < 1.1, "No product does more than its clock allows."
+        assert max(known) > 0.6, \
+            "The best product does more than 60 % of what its clock allows."
+    lines = [
+        f"| {n} | {r / TERA:.1f} | {pace} | {as_percent(share)} | {as_percent(part)} |"
+        for n, r, pace, share, part in zip(sizes, rates, paces, shares, reached)
+    ]  # @hide
+    note("| width | TFLOP/s for a second | clock, power | of the peak | of the reachable "
+         "|\n|---|---|---|---|---|\n" + "\n".join(lines))
+    question(r"""
+        A card of `132` multiprocessors does `4096` FLOPs in a tick of each. Under load, its clock
+        falls to `1.5e9` ticks in a second. How many FLOP/s can it reach at most?
+    """, answer=132 * 4096 * 1.5e9,
+        check=132 * 150 * 4096e7,
+        wrong={
+            "That is at the clock of the peak.": 132 * 4096 * 1.83e9,
+            "That is one multiprocessor.": 4096 * 1.5e9,
+        },
+        hint="Multiply the three numbers.", unit="FLOP/s",
+        why=r"""
+            `132 * 4096 * 1.5e9` is `811` TFLOP/s, four fifths of the peak. A product at that rate
+            leaves nothing unused, though its MFU is `0.82`.
+        """)
 
 
 def measured_points(n: int, dtype: torch.dtype) -> dict[str, Point]:  # @stepover
