@@ -256,7 +256,7 @@ def best_on_four_nodes(
     four = by_node.topk(2, dim=2).values.sum(dim=2).topk(4).indices
     allowed = torch.zeros(len(scores), 8, dtype=torch.bool)
     allowed = allowed.scatter(1, four, value=True)
-    theirs = by_node.masked_fill(~allowed[:, :, None], -1).flatten(1)  # @unnoticed: 1 -> 2: less than any score
+    theirs = by_node.masked_fill(~allowed[:, :, None], -1).flatten(1)
     return theirs.topk(8).indices
 
 

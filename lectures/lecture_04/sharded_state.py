@@ -179,7 +179,7 @@ def every_rank_keeps_sixteen_bytes() -> None:
     figure(plot_state({"data parallelism": from_all_ranks(held)}, P),
         caption=r"""
             What each of four ranks keeps in data parallelism: everything. Each kind is drawn in
-            four quarters, so that one sees later which quarter a rank can do without.
+            four quarters, because later a rank keeps only one of them.
         """,
         alt=r"""
             Four rows, one for each rank, with four blocks of parameters, four of gradients and four
@@ -343,7 +343,7 @@ def run_from_shard(shard: Tensor, x: Tensor) -> Tensor:
 
 def run_and_drop(shard: Tensor, x: Tensor) -> Tensor:
     """Does the same, and keeps only `x` for the backward pass, which gathers the weights again."""
-    y: Tensor = checkpoint(run_from_shard, shard, x, use_reentrant=False)  # @unnoticed: use_reentrant= dropped: the older way keeps as little
+    y: Tensor = checkpoint(run_from_shard, shard, x, use_reentrant=False)
     return y
 
 
