@@ -928,10 +928,10 @@ def one_change_tells_what_a_block_waits_for() -> None:
     """Change one thing and watch the time, and you see what a block waits for."""
     note(rf"""
         A block of a model is slow on a card. Does it wait for the program, which has to *launch*
-        each operation, hand it to the card? Or for the card's *memory*, or for its *arithmetic*?
-        Change one thing, and watch the time. Try it by calculation, with a block of half the width.
-        `waits` computes the times of a block of Llama-3-8B with `64` tokens on an H100, where a
-        launch takes {LAUNCH / MICRO:.0f} µs, and those of the narrow one:
+        each operation, which means to hand it to the card? Or for the card's *memory*, or for its
+        *arithmetic*? Change one thing, and watch the time. Try it by calculation, with a block of
+        half the width. `waits` computes the times of a block of Llama-3-8B with `64` tokens on an
+        H100, where a launch takes {LAUNCH / MICRO:.0f} µs, and those of the narrow one:
     """)
     half = replace(LLAMA_3_8B, width=2048, heads=16, kv_heads=4, hidden=7168)
     usual, narrow = waits(64), waits(64, half)
@@ -1011,13 +1011,15 @@ def between_on_card(tokens: int) -> float:  # @stepover
 def eager_compiled_and_in_a_graph() -> None:
     """With one token a CUDA graph makes a block faster, with many a compiler does."""
     note(r"""
-        PyTorch usually runs a block *eager*: the program launches one operation after the other,
-        hands it to the card. There are two ways to be faster. A *CUDA graph* hands all launches to
-        the card in one call, and so saves the time of launching. `torch.compile` *fuses* the
-        operations between the products into fewer programs, and so saves bytes. Which helps when?
+        PyTorch usually runs a block *eager*: the program *launches* one operation after the other,
+        which means that it hands it to the card. There are two ways to be faster. A *CUDA graph*
+        hands all launches to the card in one call, and so saves the time of launching.
+        `torch.compile` *fuses* the operations between the products into fewer programs, and so
+        saves bytes. Which helps when?
 
-        First a prediction, for a block of Llama-3-8B on an H100, by `waits`. Launching and working
-        go on at the same time, so the block takes the longer of the two:
+        First a prediction, for a block of Llama-3-8B on an H100. `waits` adds up the times of its
+        operations. Launching and working go on at the same time, so the block takes the longer of
+        the two:
 
         | tokens | launching, µs | the card works, µs | eager, µs | in a graph, µs |
         |---|---|---|---|---|
@@ -1029,10 +1031,11 @@ def eager_compiled_and_in_a_graph() -> None:
         time. There compiling should help, because much of the time is spent
         [between the products](#a_block_moves_more_than_it_multiplies).
 
-        Where there is a card, the code below tests this. `three_ways` times the block in all ways.
-        (Its attention is fused; predicted was attention written out, which takes longer.) `gain` is
-        how many times as fast a graph makes the block with `1` token, and `small_gain` with `2048`.
-        Expect the first well above one, and the second about one:
+        Where there is a card, the code below tests this. `three_ways` times the block eager,
+        compiled, in a graph, and both. (Its attention is fused; the prediction is for attention
+        written out, which takes longer.) `gain` is how many times as fast a graph makes the block
+        with `1` token, and `small_gain` with `2048`. Expect the first well above one, and the
+        second about one:
     """)
     predicted = [(w.launches, w.card) for w in (waits(1), waits(2048))]
     in_micros = [[round(s / MICRO) for s in times] for times in predicted]  # @inspect in_micros as µs
