@@ -1,4 +1,5 @@
 """How a rate is measured: the warm-up, the wait, and shares of a peak as a card reaches them."""
+import csv
 import inspect
 import json
 import subprocess
@@ -42,6 +43,7 @@ def measuring_a_rate() -> None:
     larger_products_come_closer_to_the_peak()
     a_lower_clock_lowers_the_peak()
     the_roof_is_measured_here()
+    the_card_counts_bytes_too()
 
 
 def mean_seconds(call: Callable[[], object], runs: int) -> float:  # @stepover
@@ -698,3 +700,85 @@ def the_roof_is_measured_here() -> None:
         },
         hint="What happens to each byte in a copy?",
         why="Each byte is read once and written once, so a copy of `2` GiB moves `4` GiB.")
+
+
+def three_operations(count: int) -> None:
+    """A sum, SiLU and a cast of so many `bfloat16` numbers, between two marks for a profiler."""
+    x, y = torch.ones(2, count, dtype=torch.bfloat16, device="cuda")
+    torch.cuda.synchronize()
+    torch.cuda.profiler.start()
+    torch.add(x, y)
+    F.silu(x)
+    x.float()
+    torch.cuda.synchronize()
+    torch.cuda.profiler.stop()
+
+
+COUNTERS = "dram__bytes_read.sum", "dram__bytes_write.sum"  # of NVIDIA's profiler, `ncu`
+
+
+def bytes_by_the_counters(count: int) -> list[float]:  # @stepover
+    """The bytes that the GPU's memory moved for each of the three operations, as it counts them.
+
+    They run in a new program below `ncu`. Empty where there is none, or nobody may read counters.
+    """
+    torch.cuda.empty_cache()
+    text = "import torch\nimport torch.nn.functional as F\n\n"
+    text += inspect.getsource(three_operations) + f"\nthree_operations({count})"
+    command = [
+        "ncu", "--profile-from-start", "off", "--clock-control", "none",
+        "--csv", "--page", "raw", "--print-units", "base",
+        "--metrics", ",".join(COUNTERS), sys.executable, "-c", text,
+    ]
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=120, check=False)
+    except (OSError, subprocess.SubprocessError):
+        return []
+    lines = [s for s in done.stdout.splitlines() if s.startswith('"')]
+    moved = []
+    for kernel in csv.DictReader(lines):
+        numbers = [kernel.get(name, "").replace(",", "") for name in COUNTERS]
+        if all(n.replace(".", "", 1).isdecimal() for n in numbers):  # no units
+            moved.append(sum(map(float, numbers)))
+    return moved if len(moved) == 3 else []
+
+
+@aside
+@requires("cuda")
+def the_card_counts_bytes_too() -> None:
+    """The counters of a card's memory show the bytes that one counts by hand."""
+    note(r"""
+        How many bytes does an operation move? This book counts them by hand: each input is read
+        once and each output is written once. A card counts, too: its memory has counters of the
+        bytes that it delivers and takes. Do the two agree?
+    """)
+    count = scaled(2**29, lambda n: 16 * n)  # @measure count
+    note(rf"""
+        Take two tensors `x` and `y` of so many numbers in `bfloat16`, far more than the card's
+        cache holds. The sum `x + y` reads two tensors and writes one, `6` bytes for each number.
+        The function SiLU reads one and writes one, `4` bytes. A cast to `float32` reads `2` bytes
+        and writes `4`. `bytes_by_the_counters` lets a new program do all three, and NVIDIA's
+        profiler read the counters:{shrunk(count, 2**29)}
+    """)
+    counted = bytes_by_the_counters(count)  # @measure counted as B
+    expected = [6 * count, 4 * count, 6 * count]  # @measure expected as B
+    if counted:
+        ratios = [c / e for c, e in zip(counted, expected)]  # @measure ratios as times
+        assert 0.8 < min(ratios), \
+            "Each operation moves at least four fifths of the bytes counted by hand."
+        assert max(ratios) < 1.2, \
+            "None moves more than a fifth beyond the bytes counted by hand."
+    else:
+        note("Nobody may read the counters of this card here.")
+    question(r"""
+        A tensor has `2**29` numbers in `bfloat16`. How many bytes does `x * 2` move, which reads
+        them and writes as many?
+    """, answer=2 * torch.empty(2**29, dtype=torch.bfloat16, device="meta").nbytes,
+        check=4 * 2**29, unit="B",
+        wrong={
+            "The result is written, too.": 2 * 2**29,
+            "A number in bfloat16 has two bytes.": 2 * 2**29 * 4,
+        },
+        hint="How many bytes has the tensor? Each is read, and as many are written.",
+        why="The tensor has `2 * 2**29` bytes. They are read once, and as many are written.")
