@@ -94,7 +94,7 @@ class Job:
 def interpreters() -> dict[tuple[int, int], tuple[str, bool]]:
     """For every version of CPython that is here: a path, and whether its `test` package is there."""
     paths = [sys.executable, *(shutil.which(f"python3.{minor}") for minor in range(11, 15))]
-    paths += sorted(str(path) for path in Path.home().glob(".pyenv/versions/*/bin/python3"))
+    paths += sorted(str(path) for path in Path.home().glob(".pyenv/versions/3.1[1-9]*/bin/python3"))
     found: dict[tuple[int, int], tuple[str, bool]] = {}
     for path in filter(None, paths):
         version, implementation, whole = about(path)
