@@ -29,6 +29,7 @@ from litbook.html import page
 from litbook.project import Project
 from litbook.record import model
 from litbook.site import plugin
+from litbook.site.pages import Pages
 
 HEAD = "import sys\nfrom edtrace import image, link, note, plot, system_text, text\n"
 
@@ -405,6 +406,17 @@ def test_a_site_in_other_words_has_no_notebooks_and_names_the_words_there_are() 
     assert site.choices().without == {"notebooks"}
     [(name, error)] = plugin.LitbookPlugin().load_config({"words": "edtrase"})[0]
     assert name == "words" and "('', 'edtrace', 'lectrace')" in str(error)
+
+
+def test_a_lecture_that_imports_these_words_has_a_page_and_no_notebook(tmp_path: Path) -> None:
+    text = section('text("Hello.")', "from litbook.edtrace.words import text\n")
+    of = Edition("lecture_sample", record(tmp_path, text), [], None)
+    made = dict(Pages(Project(tmp_path), [of]).of(of, found := verdict.Findings()))
+    assert not found.wrong and "lectures/lecture_sample/index.md" in made
+    assert (
+        not [name for name in made if "notebook" in name] and not Pages(Project(tmp_path), [of]).notebooks()
+    )
+    assert "notebooks/" not in str(made["lectures/lecture_sample/index.md"])
 
 
 def test_the_table_of_words_names_each() -> None:

@@ -353,11 +353,17 @@ def pages(record: model.Record) -> dict[str, str]:
 
 
 def _files_of(shelf: books.Book) -> dict[str, str]:
-    """The file name of every notebook, by the key of the part or lecture that it is of."""
+    """The file name of every notebook, by the key of the part or lecture that it is of.
+
+    None of a lecture in other words: what stands in for litbook in a notebook has its own words alone.
+    """
+    if any(_WITHIN.search(source.text) for source in shelf.record.sources):
+        return {}
     pages = {root.key: shelf.page(root) for root in shelf.parts} or {shelf.record.main.key: books.INDEX}
     return {key: page.removesuffix(".md") + ".ipynb" for key, page in pages.items()}
 
 
+_WITHIN = re.compile(r"^\s*(?:from|import)\s+litbook\.\w", re.MULTILINE)
 _HOW = later(
     "The outputs below are those of the book's own run on {machine}. `show(…)` prints a value; an `assert` "
     "is a claim, and stops the notebook if it does not hold. Where a value was *measured*, yours differs. "
