@@ -84,6 +84,9 @@ class _Stream:
     def synchronize(self) -> None:
         self.state.host = max(self.state.host, self.at)
 
+    def is_capturing(self) -> bool:
+        return self.state.capturing is not None
+
 
 class _State:
     """Everything that the stand-in keeps about its card."""
@@ -558,6 +561,9 @@ def standin(card: Card) -> Iterator[_State]:
     with contextlib.ExitStack() as stack:
         stack.enter_context(mock.patch.object(asked, "device", device))
         stack.enter_context(mock.patch.multiple(torch.cuda, **_cuda(state)))
+        # By these an optimizer asks whether it is captured; a build without CUDA knows no accelerator.
+        asks = {"current_accelerator": lambda **_: CUDA, "current_stream": lambda: state.current}
+        stack.enter_context(mock.patch.multiple(torch.accelerator, **asks))
         stack.enter_context(mock.patch.object(torch, "autocast", narrowed))
         stack.enter_context(mock.patch.object(torch, "compile", compiled))
         stack.enter_context(mock.patch.object(torch.version, "cuda", "stand-in"))
