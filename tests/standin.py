@@ -562,7 +562,10 @@ def standin(card: Card) -> Iterator[_State]:
         stack.enter_context(mock.patch.object(asked, "device", device))
         stack.enter_context(mock.patch.multiple(torch.cuda, **_cuda(state)))
         # By these an optimizer asks whether it is captured; a build without CUDA knows no accelerator.
-        asks = {"current_accelerator": lambda **_: CUDA, "current_stream": lambda: state.current}
+        asks: dict[str, Any] = {
+            "current_accelerator": lambda **_: CUDA,
+            "current_stream": lambda: state.current,
+        }
         stack.enter_context(mock.patch.multiple(torch.accelerator, **asks))
         stack.enter_context(mock.patch.object(torch, "autocast", narrowed))
         stack.enter_context(mock.patch.object(torch, "compile", compiled))

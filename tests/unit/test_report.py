@@ -9,7 +9,9 @@ from msgspec.structs import replace
 from tests.running import SAMPLES, golden, record, section
 
 from litbook.document import report
+from litbook.errors import Place
 from litbook.record import encoding, model
+from litbook.record.compare import Change, Difference
 from litbook.run.run import run
 
 PLACE = model.Environment(
@@ -40,6 +42,20 @@ def test_the_terminal_ends_with_the_report_of_the_golden_record(name: str) -> No
     before, found, after = text.partition(problems + "\n")
     assert before and found and f"\n{report.summary(made)}" in f"\n{after}"
     assert report.holds(made) is (name == "tour")
+
+
+def test_sections_of_which_one_thing_is_said_are_one_line_after_what_contradicts() -> None:
+    said = "was recorded from an older text"
+    one, *six = (Difference("text", f"s{i}", Place("l.py", i), said) for i in range(7))
+    gone = Difference("section", "gone", Place("l.py", 1), "was recorded and is no longer there")
+    value = Difference("value", "t", Place("l.py", 9), "x", (Change("", "1", "2"),))
+    assert report.differing([one, gone, value]) == [
+        "l.py:9: t: x is not what was recorded\n    was 1, is 2",
+        "l.py:0: s0 was recorded from an older text",
+        "l.py:1: gone was recorded and is no longer there",
+    ]
+    (line,) = report.differing([one, *six])
+    assert line == "each of 7 sections was recorded from an older text: s0, s1, s2, s3, s4 and 2 more"
 
 
 def counted(**counts: int) -> model.Record:

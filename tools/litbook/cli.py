@@ -593,7 +593,7 @@ def _close(
     holds, differing = report.holds(record), against.differing(record)
     contradicting = [difference for difference in differing if difference.contradicts]
     lines = list(map(harmless, [*findings.wrong, *findings.remarks]))
-    lines += [harmless(str(d)) for d in differing]
+    lines += report.differing(differing)
     if differing and against.recording and (releases := report.releases(record, against.recording)):
         lines.append(releases)
     if contradicting and against.recording and (other := report.interpreters(record, against.recording)):

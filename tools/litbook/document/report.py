@@ -12,7 +12,7 @@ from litbook.document.evidence import here, origin
 from litbook.document.visible import spell
 from litbook.record import compare
 from litbook.record.limits import LARGE_IMAGE
-from litbook.record.model import Record, Scalar
+from litbook.record.model import Record, Scalar, grouped
 from litbook.text.lost import lost
 
 LONG = 2.0  # seconds, from which on a run says which sections took longest
@@ -89,11 +89,20 @@ def older(record: Record, recordings: Sequence[Record]) -> list[str]:
     lines = list[str]()
     for recording, pairs in itertools.groupby(compare.older(record, recordings), lambda pair: pair[0]):
         keys, device = [key for _, key in pairs], recording.environment.device
-        some = f"{_number(len(keys), 'section')} recorded from an older text: {', '.join(keys[:NAMED])}"
-        some += f" and {len(keys) - NAMED} more" if len(keys) > NAMED else ""
+        some = f"{_number(len(keys), 'section')} recorded from an older text: {_named(keys)}"
         file, anew = f"{record.lecture}.{device.slug}.json", record_anew(record.lecture, device.kind)
         lines.append(harmless(f"{file}: {some}\n    to record anew: {anew}"))
     return lines
+
+
+def differing(differences: Sequence[compare.Difference]) -> list[str]:
+    """A text for each value and claim that differs, and a line for all sections that are alike."""
+    texts = [harmless(str(difference)) for difference in differences if difference.contradicts]
+    sections = [difference for difference in differences if not difference.contradicts]
+    for what, alike in grouped(sections, lambda difference: difference.what).items():
+        some = f"each of {len(alike)} sections {what}: {_named([one.section for one in alike])}"
+        texts.append(harmless(some if len(alike) > 1 else str(alike[0])))
+    return texts
 
 
 def failed(record: Record, recordings: Sequence[Record]) -> list[str]:
@@ -173,6 +182,10 @@ def interpreters(fresh: Record, there: Record) -> str:
 def holds(record: Record) -> bool:
     """Whether nothing failed and nothing was raised."""
     return not any(record.errors()) and record.count()["fails"] == 0
+
+
+def _named(keys: Sequence[str]) -> str:
+    return ", ".join(keys[:NAMED]) + (f" and {len(keys) - NAMED} more" if len(keys) > NAMED else "")
 
 
 def _number(count: int, noun: str) -> str:
