@@ -316,7 +316,7 @@ def test_check_looks_for_all_that_no_claim_guards(book: Path, capfd: pytest.Capt
         "unbacked: the number '16' in prose",
         "lecture_01: 1 unbacked number\n",
         "never ran: the claim x",
-        "lecture_01: 1 of no known device, 0 that wait for a recording\n",
+        "lecture_01: 1 that no run reaches, 0 that wait for a recording\n",
         "survives: number 100 -> 90 and 100 -> 110",
         "lecture_01: 1 claim, 3 mutants in 2 trials: 1 passed, 0 excused, 1 survives; 1 claim was not reached\n",
     ):

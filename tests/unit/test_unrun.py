@@ -159,7 +159,7 @@ def test_the_command_shows_what_kept_a_lecture_from_its_end_and_ends_with_1(
     )  # fmt: skip
     assert (
         done.stdout
-        == f"{said}{file}: 0 of no known device, 0 that wait for a recording; this run: {reached}\n"
+        == f"{said}{file}: 0 that no run reaches, 0 that wait for a recording; this run: {reached}\n"
     )
     assert (done.returncode, done.stderr) == (1, "")
 

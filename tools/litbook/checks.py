@@ -118,7 +118,7 @@ def unrun(path: Path, wanted: Wanted) -> Checked:
     unreached = reached.unrun(record, kept)
     older = [f"{text}\n    {whole.LET_WAIT}" for text in report.older(record, kept)]
     dead = sum(never.dead for never in unreached)
-    summary = f"{dead} of no known device, {len(unreached) - dead} that wait for a recording"
+    summary = f"{dead} that no run reaches, {len(unreached) - dead} that wait for a recording"
     if not report.holds(record):
         summary += f"; this run: {report.summary(record)}"
     lines = [*report.problems(record), *older, *(str(never.problem) for never in unreached)]
