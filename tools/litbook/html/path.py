@@ -35,8 +35,9 @@ def line(book: Book) -> Html:
         time=hours(book),
     )  # fmt: skip
     rate = _(
-        "({words} words at {fast} a minute, {lines} lines of code at {slow}, {questions} questions at one).",
-        words=number(words), fast=WORDS, lines=number(code), slow=LINES, questions=number(asked),
+        "({words} words at {fast} a minute, {lines} lines of code at {slow}, {questions}).",
+        words=number(words), fast=WORDS, lines=number(code), slow=LINES,
+        questions=ngettext("{n} question at one", "{n} questions at one", asked),
     )  # fmt: skip
     beside = ngettext(
         "Beside it: {n} aside, folded on the pages.", "Beside it: {n} asides, folded on the pages.", asides
