@@ -21,7 +21,7 @@ def plot_owners(matrices: Mapping[str, Tensor]) -> Figure:
     widths = [owner.shape[1] for owner in matrices.values()]
     panels = fig.subplots(1, len(matrices), gridspec_kw={"width_ratios": widths})
     for axes, (name, owner) in zip(panels, matrices.items()):
-        axes.imshow(owner, cmap=ListedColormap(COLORS), vmin=0, vmax=3, interpolation="nearest")
+        axes.imshow(owner.numpy(), cmap=ListedColormap(COLORS), vmin=0, vmax=3, interpolation="nearest")
         axes.set_title(name, color=GREY, fontsize=11)
         grid(axes, *owner.shape)
     name_ranks(fig)
@@ -55,7 +55,7 @@ def plot_pairs(tokens: int, cuts: Mapping[str, tuple[Sequence[Tensor], Sequence[
         for rank, at in enumerate(places):
             owner[at] = float(rank)
         pairs = owner[:, None].expand(tokens, tokens).masked_fill(torch.ones(tokens, tokens).triu(1).bool(), torch.nan)
-        above.imshow(pairs, cmap=ListedColormap(COLORS), vmin=0, vmax=3, interpolation="nearest")
+        above.imshow(pairs.numpy(), cmap=ListedColormap(COLORS), vmin=0, vmax=3, interpolation="nearest")
         above.set_title(name, color=GREY, fontsize=11)
         grid(above, 1, 1)
         below.barh(range(len(work)), work, color=COLORS)
