@@ -134,8 +134,10 @@ def _reachable(results: Found, browser: str) -> Spread:
     return spread(results["save"]["seconds"][browser])
 
 
+# Plain Python draws no figures since 26 Nov 2026. The two limits of lecture 02 beside it were set anew then, a
+# quarter above what was measured, as the others had been; the goals stayed.
 GOALS = (
-    Goal("recorded ÷ plain, inside one process: lecture 02, without drawing its figures", "×", 1.05, 1.35,
+    Goal("recorded ÷ plain, inside one process: lecture 02, without drawing its figures", "×", 1.05, 1.9,
          lambda r: without_figures(r["whole"]["lecture 02"]), partial(reasons.inside, "lecture 02")),
     Goal("recorded ÷ plain, inside one process: the shared lecture", "×", 1.05, 1.35,
          lambda r: inside(r["whole"]["shared"]), partial(reasons.inside, "shared"),
@@ -171,7 +173,7 @@ GOALS = (
          "ms", 50.0, 500.0, lambda r: beyond_reading(r).scaled(1 / MILLI), reasons.snapshot),
     Goal("its snapshot", "kB", 4.0, 4.0,
          lambda r: at(shot(r, "float32", 2**30)["bytes"] / KB), reasons.snapshot),
-    Goal("run lecture 02 and write its pages ÷ plain, whole process", "×", 1.2, 1.6,
+    Goal("run lecture 02 and write its pages ÷ plain, whole process", "×", 1.2, 3.2,
          lambda r: outside(r["whole"]["lecture 02"], "litbook"), partial(reasons.process, "lecture 02")),
     Goal("the same, the shared lecture", "×", 1.2, 1.5,
          lambda r: outside(r["whole"]["shared"], "litbook"), partial(reasons.process, "shared"),
