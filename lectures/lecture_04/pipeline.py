@@ -417,7 +417,7 @@ def more_pieces_wait_less() -> None:
     """)
     cuts = sum(from_all_ranks(wire.sent)) / (2 * x.nbytes)  # @inspect cuts
     assert 7 < cuts < 7.2, \
-        "All tokens cross 7 cuts, forward and backward; headers make it a little more."
+        "All tokens cross 7 cuts, forward and backward; headers and set-up add a little."
     kept = [most_kept(row) for row in steps]  # @inspect kept
     assert kept == [11, 9, 7, 5], \
         "The first rank keeps 11 results of its pieces at a time, the last one 5."
