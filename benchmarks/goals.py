@@ -134,8 +134,8 @@ def _reachable(results: Found, browser: str) -> Spread:
     return spread(results["save"]["seconds"][browser])
 
 
-# Plain Python draws no figures since 26 Nov 2026. The two limits of lecture 02 beside it were set anew then, a
-# quarter above what was measured, as the others had been; the goals stayed.
+# Plain Python draws no figures since 26 Nov 2026. The two limits of lecture 02 beside it were set anew then,
+# a quarter above what was measured, as the others had been; the goals stayed.
 GOALS = (
     Goal("recorded ÷ plain, inside one process: lecture 02, without drawing its figures", "×", 1.05, 1.9,
          lambda r: without_figures(r["whole"]["lecture 02"]), partial(reasons.inside, "lecture 02")),
