@@ -24,7 +24,7 @@ ASKED = [
     ("out of memory", [f"!{CALCULATOR}"]),
     ("price", [f"!{CALCULATOR}", f"{TWO}napkin-math/#a_run_is_paid_for_in_gpu_hours"]),
     ("batch size", [f"!{THREE}generating/#a_batch_shares_the_weights"]),
-    ("why is my model slow", [f"{TWO}peaks-and-mfu/", f"{THREE}three-regimes/"]),
+    ("why is my model slow", [f"{TWO}measuring-a-rate/", f"{THREE}three-regimes/"]),
     ("what is mfu", [f"{TWO}peaks-and-mfu/", f"{THREE}which-flops-enter-mfu/"]),
     ("kv cache", [f"!{THREE}generating/#a_token_leaves_its_keys_and_values"]),
     ("enable_gqa", [f"{THREE}a-block-of-today/"]),
