@@ -459,13 +459,13 @@ def checkpointing_keeps_the_input_alone() -> None:
     """A checkpointed block keeps its input alone, and is computed once more."""
     note(r"""
         *Activations*, the results of the forward pass that the backward pass needs, take much
-        memory. What is not kept can be computed again. This is *activation
-        checkpointing* [@chen2016]: a block keeps only its input. When the backward pass reaches the
-        block, the block runs once more from this input.
+        memory. In *activation checkpointing* [@chen2016] a block keeps only its input. When the
+        backward pass reaches the block, it runs once more from this input.
 
-        PyTorch's `checkpoint` does this. Try it with a small block that reads `2` texts of `32`
-        tokens of `64` numbers. `saved_bytes_of` adds up the bytes that autograd keeps, without
-        `given`, the parameters and angles that are there in any case:
+        PyTorch's `checkpoint` does this; `use_reentrant=False` chooses the newer of its two ways.
+        Try it with a small block that reads `2` texts of `32` tokens of `64` numbers. `given` lists
+        what is there in any case, parameters and angles. `saved_bytes_of` adds up what else
+        autograd keeps:
     """)
     block = Block(SMALL).bfloat16()
     x = torch.randn(2, 32, 64, dtype=torch.bfloat16, requires_grad=True)
@@ -484,12 +484,13 @@ def checkpointing_keeps_the_input_alone() -> None:
         "A block of Llama-3-8B that is not checkpointed keeps 21 times what its input takes."  # @hide
     note(rf"""
         In a block of Llama-3-8B, which is `4096` wide, the input takes `4096` numbers of `2` bytes
-        for each token. Without checkpointing the block keeps {saved:.0f} times as much, because it
-        keeps what goes into each of its products and nonlinearities.
+        for each token. Without checkpointing the block keeps what goes into each of its products
+        and nonlinearities,
+        [about `12 * 4096 + 4 * 1024 + 8 * 14336` bytes](#the_block_of_today_keeps_other_tensors).
+        That is {saved:.0f} times as much.
 
-        The price is time: in the backward pass, most of the forward pass runs a second time. How
-        many FLOPs is that? `large` is a block of Llama-3-8B that reads `4096` tokens, and `flops`
-        counts:
+        The price is time: in the backward pass, most of the forward pass runs a second time.
+        `large` is a block of Llama-3-8B that reads `4096` tokens, and `flops` counts:
     """)
     with torch.device("meta"):  # @hide
         large = Block(LLAMA_3_8B, "written")
@@ -544,8 +545,8 @@ def checkpointing_lets_a_large_model_fit() -> None:
           cards do not make these smaller. Checkpointing does: a card then keeps the inputs of all
           `80` blocks, and the activations of the one block that is computed again.
 
-        First the activations. `activation_bytes` gives the bytes that a token keeps in a block, and
-        an input is `8192` numbers of `2` bytes for each token:
+        First the activations. `activation_bytes` gives the bytes that a token keeps in a block. An
+        input is `8192` numbers of `2` bytes for each token (by chance, the width is `8192`, too):
     """)
     config, tokens = LLAMA_3_70B, 8192
     of_a_block = tokens * activation_bytes(config, tokens) / GB  # @inspect round(of_a_block, 1) as GB
@@ -558,15 +559,15 @@ def checkpointing_lets_a_large_model_fit() -> None:
     assert round(checkpointed, 1) == 13.5, \
         "With checkpointing, they take 13.5 GB."
     note(r"""
-        Without checkpointing one text takes more than two cards have. With it, add the slice of the
-        state that each card holds. `state` is that of the whole model:
+        Without checkpointing one text takes more than two cards have. With it, add each card's
+        slice of `state`, the state of the whole model:
     """)
     state = 16 * parameter_count(config) / GB  # @inspect round(state) as GB
     needs = {cards: state / cards + checkpointed for cards in (8, 16, 32, 64)}
     needed = {cards: round(need) for cards, need in needs.items()}  # @inspect needed as GB
     enough = [cards for cards, need in needs.items() if need < 80]
     assert enough == [32, 64], \
-        "With checkpointing, state and activations fit into 80 GB from 32 cards on."
+        "Of 8, 16, 32 and 64 cards, 32 and 64 hold state and activations in 80 GB each."
     without = state / 1024, activations  # @hide
     assert round(without[0], 1) == 1.1, \
         "With 1024 cards, a slice of the state is 1.1 GB."  # @hide
@@ -612,9 +613,9 @@ def checkpointing_lets_a_large_model_fit() -> None:
         """)  # @hide
     note(rf"""
         So without checkpointing no number of cards is enough, because each card holds
-        {activations:.0f} GB of activations. With checkpointing these take {checkpointed:.1f} GB,
-        and {enough[0]} cards are enough, because a slice of the state is then
-        {state / enough[0]:.0f} GB.
+        {activations:.0f} GB of activations. With checkpointing these take {checkpointed:.1f} GB. Of
+        the numbers of cards tried, {enough[0]} is the first that is enough: a slice of the state is
+        then {state / enough[0]:.0f} GB.
     """)
     question(r"""
         A model has `2e9` parameters, and its state takes `16` bytes for each. It is sharded over

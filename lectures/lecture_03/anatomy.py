@@ -82,7 +82,8 @@ def a_block_is_seven_matrices() -> None:
         $r$ numbers into $c$ numbers has $r \cdot c$ weights.
 
         - *Attention* has four matrices. Query and output turn $d$ numbers into $d$. Key and value
-          turn $d$ numbers into $d_{kv}$, which is $d$ or [fewer](#heads_of_queries_share_keys).
+          turn $d$ numbers into $d_{kv}$: into $d$, or fewer where
+          [heads share keys](#heads_of_queries_share_keys).
         - The *feed-forward part* has three matrices. Gate and up turn $d$ numbers into $h$, and
           down turns $h$ into $d$. The inner width $h$ is larger than $d$.
         - A *norm* stands before each of the two parts. It has $d$ *gains*, factors that it learns.
@@ -115,8 +116,8 @@ def a_block_is_seven_matrices() -> None:
     note(rf"""
         Attention has `2 * 64 * 64 + 2 * 64 * 16` weights, which is {2 * d * d + 2 * d * kv:,}. The
         feed-forward part has `3 * 64 * 160`, which is {3 * d * h:,}, so {share:.0%} of all
-        {weights:,}. The cause is the inner width: $h$ is larger than $d$, so the three matrices
-        with a side of $h$ are the largest.
+        {weights:,}. Without the common factor $d$, $3h$ stand against $2d + 2\,d_{{kv}}$. Even with
+        $d_{{kv}} = d$, an $h$ above $4d/3$ gives more than half.
     """)
     figure(plot_block(matrices(SMALL)), caption=r"""
         The seven matrices of this block to one scale. The area of a matrix is its number of
@@ -129,7 +130,7 @@ def a_block_is_seven_matrices() -> None:
     least = min(3 * c.width * c.hidden / block_weights(c) for c in models)  # @hide
     assert 0.66 < least < 0.67, \
         "In each of four published models, two thirds or more of a block's weights are in the feed-forward part."  # @hide
-    note("In published models such as Llama-3-8B, too, the feed-forward part has two thirds of a block's weights or more.")
+    note("In Llama-2-7B, Llama-3-8B, Mistral-7B and the smallest Qwen2.5, too, the feed-forward part has two thirds of a block's weights or more.")
     question(r"""
         In another block $d$ is `128`, $d_{kv}$ is `128` as well, and $h$ is `512`. How many weights
         are in its seven matrices?
@@ -378,14 +379,13 @@ def heads_of_queries_share_keys() -> None:
     note(r"""
         A model that writes a text keeps the *keys* and *values* of all tokens so far, because
         attention lets later tokens look at them. How can it keep fewer? Attention works in *heads*,
-        each with its own queries, one for every token. Let several heads of queries use the same
-        keys and values [@gqa]. This is *grouped-query attention*. The heads of keys and values are
-        then called *KV heads*.
+        each with its own queries, one for every token. In *grouped-query attention* [@gqa], several
+        heads of queries use the same keys and values. The heads of keys and values are then called
+        *KV heads*.
 
         Here `8` heads of queries share `2` KV heads. There are `2` texts of `6` tokens, and a head
-        has `16` numbers for each token. `few` has the shape of the keys, which is also that of the
-        values. `many` is what it would be without sharing. All are on the device `meta`, where a
-        tensor has a shape and no data:
+        has `16` numbers for each token. `few` has the shape of the keys and of the values, and
+        `many` the shape without sharing. All are on the device `meta`, where tensors have no data:
     """)
     b, t, heads, kv_heads, c = 2, 6, 8, 2, 16  # @unnoticed: 2 -> 3, 2 -> 4: any batch, and any heads that share
     with torch.device("meta"):
@@ -414,8 +414,8 @@ def heads_of_queries_share_keys() -> None:
     note(r"""
         With sharing a quarter is kept, because there are `2` KV heads instead of `8`. Does
         attention also compute less? It has two products. Queries by keys give the *scores*, and
-        softmax weights by values give the *weighted sums*. Each of the two takes
-        `2 * b * t * t * heads * c` FLOPs, with `b` texts of `t` tokens and heads of `c` numbers.
+        softmax weights by values give the *weighted sums*. In each, `b * t` tokens meet `t` tokens
+        in every head, with `2` FLOPs for each of `c` numbers: `2 * b * t * t * heads * c` FLOPs.
         `written_attention` computes attention, and `flops` is PyTorch's counter:
     """)
     grouped = flops(lambda: written_attention(q, few, few))  # @inspect grouped as FLOP
@@ -460,6 +460,9 @@ def heads_of_queries_share_keys() -> None:
     left = eight["weights"] / thirty_two["weights"]  # @hide
     assert 0.89 < left < 0.9, \
         "With 8 KV heads instead of 32, nine tenths of the block's weights are left."  # @hide
+    lost = thirty_two["weights"] - eight["weights"]  # @hide
+    assert lost == 2 * 3 / 4 * 4096**2, \
+        "The two matrices of keys and values lose three quarters of 4096 * 4096 weights each."  # @hide
     alone = replace(LLAMA_3_8B, kv_heads=1)  # @hide
     names = "query", "key", "value", "out"  # @hide
     single = sum(math.prod(matrices(alone)[m]) for m in names)  # @hide
@@ -484,7 +487,9 @@ def heads_of_queries_share_keys() -> None:
         """)  # @hide
     note(rf"""
         So with `8` KV heads instead of `32`, Llama-3-8B keeps {part:.0%} of the keys and values.
-        Attention takes the same FLOPs, and {left:.0%} of the block's weights are left.
+        Scores and weighted sums take the same FLOPs. Both matrices of keys and values shrink to a
+        quarter, by {lost / 1e6:.0f} of the block's {thirty_two["weights"] / 1e6:.0f} million
+        weights together, so {left:.0%} are left.
     """)
     with torch.device("meta"):  # @hide
         layer = Attention(LLAMA_3_8B, "fused")  # @hide

@@ -444,11 +444,11 @@ def a_batch_shares_the_weights() -> None:
         long does a step take? Its two parts come one after the other:
 
         - *The products with weights.* The card reads $N$ weights of $w$ bytes, once for all texts.
-          Each of $B$ texts takes $2N$ FLOPs. The part takes the time of the bytes or that of the
-          FLOPs, whichever is longer.
+          Each of $B$ texts takes $2N$ FLOPs. The part takes the longer of both times.
         - *Attention.* The card reads the KV cache of each text, the keys and values of its tokens,
-          $C$ bytes. No text can use the cache of another. In Llama-3-8B it does `4` FLOPs with each
-          byte, far fewer than a card can do in the time of a byte. So it waits for memory.
+          $C$ bytes. No text can use the cache of another. In Llama-3-8B, `4` heads of queries each
+          do `2` FLOPs with a number of `2` bytes, so `4` FLOPs with each byte. An H100 can do `295`
+          in the time of a byte, so attention waits for memory.
 
         [@eq:step]: $$
         \text{step} = \max\left(\frac{N w}{\text{bandwidth}},\; \frac{2BN}{\text{peak}}\right)
@@ -463,6 +463,8 @@ def a_batch_shares_the_weights() -> None:
     one_cache = 1e3 * GiB / BANDWIDTH  # @hide
     assert (round(weights, 2), round(one_cache, 2), round(one_cache / 64, 3)) == (4.48, 0.32, 0.005), \
         "An H100 reads the weights in 4.48 ms, a cache of one GiB in 0.32 ms, and one of 128 tokens in 0.005 ms."  # @hide
+    assert round(PEAK / BANDWIDTH) == 295, \
+        "While a byte arrives, an H100 can do 295 FLOPs."  # @hide
     assert attention_flops(LLAMA_3_8B, 1, 8192) == 4 * GiB, \
         "Attention does 4 FLOPs with each byte of the cache."  # @hide
     model = Transformer(MODEST).bfloat16()  # @hide
@@ -530,9 +532,10 @@ def a_batch_shares_the_weights() -> None:
     grid = explore(paces, over={"texts": more, "context": [128, 512, 2048, 8192, 32768]},
         at={"texts": 8, "context": 2048}, kind="curve", unit="tokens/s",
         do="Set the context to `8192` and go from one text to as many as fit. Then set the context to `128` and do the same.",
-        see=r"""
+        see=rf"""
             With long texts, what all write together levels off, because each text waits for the
-            caches of the others. With short texts it grows nearly as the number of texts does.
+            caches of the others. With short texts it first grows nearly as the number of texts
+            does. From {turn} texts on, the FLOPs take longer than reading the weights.
         """,
         caption=f"Tokens per second of Llama-3-8B on an {H100.name}, at best, while the caches fit beside the weights.",
         alt=r"""
@@ -569,12 +572,14 @@ def memory_limits_the_batch() -> None:
         $$
 
         rounded down. Take Llama-3-8B on an {H100.name}. It has `8030261248` parameters of `2`
-        bytes, and the cache of a full text of `8192` tokens takes one GiB. The card's driver shows
-        `81559` MiB of memory [@{H100.seen}]:
+        bytes. A full text's cache takes [`2 * 32 * (8 * 128) * 2`](#a_token_leaves_its_keys_and_values) bytes for each of `8192` tokens, one GiB. The card's driver shows `81559` MiB of memory
+        [@{H100.seen}]:
     """)
     memory = 81559 * MiB  # bytes
     assert memory == MEMORY, \
         "This is the memory that the driver of an H100 shows."  # @hide
+    assert 2 * 32 * (8 * 128) * 2 * 8192 == GiB == cache_bytes(LLAMA_3_8B, 8192), \
+        "The cache of a full text takes one GiB."  # @hide
     left = memory - 2 * 8030261248  # @inspect round(left / GiB, 1) as GiB
     texts = left // GiB  # @inspect texts
     assert texts == 64, \
@@ -586,7 +591,7 @@ def memory_limits_the_batch() -> None:
         "By the 80 GB that the card is sold by, 59 would fit."  # @hide
     note(rf"""
         Beside the weights there are {left / GiB:.1f} GiB left, so {texts} full texts fit, if
-        nothing else takes memory. Shorter texts have smaller caches, so more of them fit:
+        nothing else takes memory. Of shorter texts, more fit:
     """)
     more = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]  # @hide
     figure(plot_paces(more, {c: [pace_of(LLAMA_3_8B, b, c) for b in more] for c in (128, 2048, 8192)},
@@ -741,15 +746,15 @@ def guesses_pay_if_they_are_often_right() -> None:
         model checks all of them in one pass, which takes hardly longer than
         [writing one token](#a_guess_is_cheap_to_check). How many tokens does such a pass bring? The
         large model always gives one token of its own. The first guess counts if it is right, the
-        second if both are, and so on. If each is right with probability $p$, a pass brings on
-        average [@leviathan2023]
+        second if both are, and so on. If each is right with probability $p$, whatever the others
+        are, a pass brings on average [@leviathan2023]
 
         $$
         1 + p + p^2 + \dots + p^n = \frac{1 - p^{n+1}}{1 - p} \quad\text{tokens.}
         $$
 
-        Take $p = 0.8$ and $n = 4$. To check the formula, `right` draws `100_000` times whether each
-        of `4` guesses is right, and `cumprod` keeps those before the first wrong one:
+        Take $p = 0.8$ and $n = 4$. To check the formula, each of the `100_000` rows of `right` says
+        at random which of `4` guesses are right. `cumprod` keeps those before the first wrong one:
     """)
     p, n = 0.8, 4
     right = torch.rand(100_000, n) < p  # @unnoticed: 100_000: more draws come nearer
@@ -769,9 +774,10 @@ def guesses_pay_if_they_are_often_right() -> None:
         \text{gain} = \frac{1 - p^{n+1}}{(1 - p)(1 + nq)}
         $$
 
-        [@leviathan2023]. Let the smallest Llama-3.2, a much smaller model, guess for Llama-3-8B.
-        The time of both is that of reading their weights, so $q$ is the bytes of the one divided by
-        the bytes of the other. `decoding_bytes` gives the bytes that are read for a token:
+        [@leviathan2023]. Let the smallest Llama-3.2 guess for Llama-3-8B. The time of both is that
+        of reading their weights, so $q$ is the bytes of the one divided by the bytes of the other.
+        `decoding_bytes` gives the bytes that are read for a token, here of `1` text with `0` tokens
+        before it:
     """)
     q = decoding_bytes(LLAMA_32_1B, 1, 0) / decoding_bytes(LLAMA_3_8B, 1, 0)  # @inspect round(q, 3)
     assert 0.16 < q < 0.17, \
@@ -784,7 +790,7 @@ def guesses_pay_if_they_are_often_right() -> None:
     note(rf"""
         So `4` guesses and their check take as long as `1 + 4 * {q:.3f}` passes, and bring
         {expected:.1f} tokens if {p:.0%} of the guesses are right. The text is written {gain:.1f}
-        times as fast. If fewer guesses are right, fewer tokens come in the same time.
+        times as fast.
     """)
     halves = [1 + one + one * two for one in (0, 1) for two in (0, 1)]  # @hide
     question(r"""

@@ -186,18 +186,20 @@ def experts_want_large_batches() -> None:
         times as many have to go through the layer.
 
         How many tokens must a matrix see before the card waits for arithmetic? A product of $n$
-        tokens with a matrix of $r$ rows and $c$ columns does
+        tokens with a matrix of $r$ rows and $c$ columns does $2nrc$ FLOPs and moves $nr + rc + nc$
+        numbers of `2` bytes, so it does
         [$nrc/(nr + rc + nc)$ FLOPs with each byte](#every_operation_has_an_intensity). An H100 can
-        do $R$ FLOPs, about `295`, while a byte arrives. Both are equal at
+        do $R$ FLOPs, about `295`, while a byte arrives. Both are equal if their reciprocals are:
 
         $$
+        \frac{1}{c} + \frac{1}{n} + \frac{1}{r} = \frac{1}{R}, \quad\text{so}\quad
         n = \frac{1}{1/R - 1/r - 1/c}.
         $$
 
         `enough` computes this $n$. Mistral-7B has no experts, and its feed-forward part has
-        matrices of `4096` rows and `14336` columns. Each expert of Mixtral has matrices of the same
-        size. In DeepSeek-V3 a token goes through `8` of `256` experts, whose matrices have `7168`
-        rows and `2048` columns [@deepseek-v3]:
+        matrices of `4096` rows and `14336` columns, as has each expert of Mixtral. In DeepSeek-V3 a
+        token goes through `8` of `256` experts, whose matrices have `7168` rows and `2048`
+        columns [@deepseek-v3]:
     """)
     ridge = PEAK / BANDWIDTH
     assert round(ridge) == 295, "The ridge of an H100 is 295."  # @hide
@@ -217,8 +219,8 @@ def experts_want_large_batches() -> None:
     note(rf"""
         So Mistral needs {mistral} tokens at once, Mixtral {mixtral:,}, and DeepSeek-V3
         {deepseek:,}: the smaller the share of the experts that a token goes through, the more
-        tokens are needed. A large service therefore spreads the experts over many cards, and all
-        cards send their tokens to the card of the expert.
+        tokens are needed. A large service therefore spreads the experts over many cards, to which
+        all cards send tokens.
     """)
     question(r"""
         A model sends each token through `4` of `128` experts. How many tokens have to go through
@@ -275,9 +277,11 @@ def a_latent_replaces_keys_and_values() -> None:
         How small can it be? DeepSeek-V3 has `128` heads, with keys and values of `128` numbers. A
         usual cache would keep all of these, for each token and layer. DeepSeek-V3 keeps one short
         row for all heads instead, the *latent*, of `512` numbers. When attention needs keys and
-        values, two matrices make those of all heads from the latent. Besides, `64` numbers are kept
-        that tell the position of the token, also once for all heads. This is *latent attention*
-        [@deepseek-v3].
+        values, two matrices make those of all heads from the latent. Usual keys are
+        [turned by their position](#rotary_embedding_tells_distances). Those from a latent are not,
+        because then [queries could not meet latents directly](#queries_meet_latents_directly). So
+        `64` more numbers, turned and once for all heads, tell the position. This is *latent
+        attention* [@deepseek-v3].
 
         Count the numbers that a token keeps in a layer, usually and with a latent:
     """)
@@ -296,10 +300,9 @@ def a_latent_replaces_keys_and_values() -> None:
     assert 3.5 < saved < 3.6, \
         "With 8 KV heads instead, it would take 3.6 times as many."  # @hide
     note(rf"""
-        So a usual cache would be {usual / latent:.0f} times as large. It is so much smaller because
-        one row serves all heads, and each head makes its own keys and values from it. If all heads
-        shared `8` keys and values of `128` numbers, as in Llama-3, a token would keep {saved:.1f}
-        times as much as with a latent.
+        So a usual cache would be {usual / latent:.0f} times as large. The cause is that one row
+        serves all heads. If all heads shared `8` keys and values of `128` numbers, as in Llama-3, a
+        token would keep {saved:.1f} times as much as with a latent.
     """)
     question(r"""
         A token of DeepSeek-V3 keeps `576` numbers of `2` bytes in each of `61` layers. How many

@@ -460,10 +460,10 @@ def codebases_count_differently() -> None:
 def recomputation_is_work_but_not_the_models() -> None:
     """Recomputing keeps a card busy but does not train the model faster."""
     note(r"""
-        To save memory, a training run can throw away what a block computed, and compute it again
-        when the backward pass needs it. This is checkpointing, and it adds nearly a forward pass to
-        each step. Does it raise the utilization of a card, the share of its peak that is used?
-        There are two utilizations:
+        With *checkpointing*, a training run saves memory: it throws away what a block computed, and
+        computes it again for the backward pass. That adds most of a forward pass to each step. Does
+        it raise the utilization of a card, the share of its peak that is used? There are two
+        utilizations:
 
         - *MFU*, model FLOPs utilization, counts only what the model needs, each product once.
         - *HFU*, *Hardware FLOPs utilization*, counts all that the card computed, also what it
@@ -475,8 +475,8 @@ def recomputation_is_work_but_not_the_models() -> None:
         \frac{\text{FLOPs that the card computed}}{\text{FLOPs that the model needs}}.
         $$
 
-        Count both for a training step of a small model. In `lean`, a second model of the same
-        sizes, `Checkpointed` makes each block keep only its input:
+        Count both for a training step of a small model. `lean` is a model of the same sizes with
+        each block `Checkpointed`, so that it keeps only its input:
     """)
     with torch.device("meta"):
         model = Transformer(SMALL, "written")
@@ -490,14 +490,19 @@ def recomputation_is_work_but_not_the_models() -> None:
     factor = computed / needed  # @inspect round(factor, 2) as times
     assert 1.24 < factor < 1.241, \
         "With checkpointing, the card computes 1.24 times the FLOPs that the model needs."
+    forward = flops(lambda: model(tokens))  # @hide
+    tail = 2 * 32 * 64 * (SMALL.vocabulary + 2 * SMALL.hidden)  # @hide
+    assert (needed, computed - needed) == (3 * forward, forward - tail), \
+        "All but the head and the last product of both blocks is computed again."  # @hide
     palm = 57.8 / 46.2  # @hide
     assert 1.25 < palm < 4 / 3, \
         "In PaLM's run a quarter was computed again, less than a whole forward pass."  # @hide
     note(rf"""
         So with checkpointing HFU is {factor:.2f} times MFU: the card is busier, but with work that
-        does not train the model faster. PaLM, a large model of Google, was trained with an HFU of
-        `57.8%` and an MFU of `46.2%` [@palm], so its cards computed {palm:.2f} times what the model
-        needs.
+        does not train the model faster. A step takes {needed / forward:.0f} forward passes, and
+        {3 * (factor - 1):.0%} of one is added: all but the head and each block's last product.
+        PaLM, a large model of Google, was trained with an HFU of `57.8%` and an MFU of `46.2%`
+        [@palm], so its cards computed {palm:.2f} times what the model needs.
     """)
     misbelief("A higher utilization means a faster run.", r"""
         Not if it is HFU: a run with a higher HFU may be slower, because it computes things twice.

@@ -137,10 +137,10 @@ def small_models_are_largely_tables() -> None:
 def one_table_costs_flops_and_the_other_none() -> None:
     """The embedding takes no FLOPs, and the head takes two for each number of its table."""
     note(r"""
-        A language model has two tables of one shape, with a row of $d$ numbers for each token of
-        the vocabulary. The *embedding* stands at the beginning: it turns a token into the row that
-        belongs to it. The *head* stands at the end: it multiplies the token's $d$ numbers by every
-        row, and so gives a score for each token of the vocabulary. Do both tables cost the same?
+        At each of its two ends, a language model uses a table with a row of $d$ numbers for each
+        token of the vocabulary. The *embedding*, at the beginning, turns a token into the row that
+        belongs to it. The *head*, at the end, multiplies the token's $d$ numbers by every row, and
+        so gives a score for each token of the vocabulary. Do both tables cost the same?
 
         Count for one token in the smallest Llama-3.2 [@llama-32], with $d = 2048$ and a vocabulary
         of `128256` tokens. `operations_of` lists the operations that PyTorch runs, with the FLOPs
@@ -165,17 +165,18 @@ def one_table_costs_flops_and_the_other_none() -> None:
         "The head reads its whole table, and the numbers of the token."
     share = scores.flops / forward_flops(LLAMA_32_1B, 1, 0)  # @inspect share as %  # @unnoticed: 0: a token of context costs hardly anything
     assert 0.21 < share < 0.22, \
-        "More than a fifth of the FLOPs of the model's forward pass are in the head."
+        "Without scores and weighted sums, more than a fifth of the forward FLOPs are in the head."
     note(rf"""
         So the embedding only reads one row, because a lookup multiplies nothing. The head takes
         `2 * 128256 * 2048` FLOPs, because each number of its table takes a multiplication and an
-        addition. That is {share:.0%} of the forward pass of this small model.
+        addition. That is {share:.0%} of the forward pass of this small model, without attention's
+        scores and sums.
 
-        A rule of thumb says that a token takes two FLOPs for each parameter [@kaplan2020]. If a
-        model has two tables that is too much, because the embedding takes none. In a *tied* model,
-        where one table serves as both, it is right. `rule` divides it by the FLOPs of a forward
-        pass without attention, for the smallest Llama-3.2, which is tied, and for Llama-3-8B, which
-        is not:
+        A rule of thumb says that a token takes two FLOPs for each parameter in the forward pass
+        [@kaplan2020]. If a model has two tables that is too much, because the embedding takes none.
+        In a *tied* model, where one table serves as both, it is right. The smallest Llama-3.2 is
+        tied, and Llama-3-8B is not. For each, `rule` divides the rule's FLOPs by those of the same
+        pass:
     """)
 
     def rule(c: Config) -> float:
@@ -246,8 +247,6 @@ def a_text_with_a_known_entropy() -> None:
     line = spelled(text[0, 1:])  # @inspect line
     assert len(line) == RUN.context == 32, \
         "The line has 32 letters and spaces."  # @hide
-    different = {spelled(word) for word in words}
-    assert len(different) == WORDS == 32, "The lexicon has 32 different words."  # @hide
     note(r"""
         The *surprise* of something that had the probability $p$ is $-\log p$: nothing if it was
         certain, and more the less likely it was. The loss of a model is its mean surprise at a
@@ -259,14 +258,16 @@ def a_text_with_a_known_entropy() -> None:
         \frac{\log 32}{4}.
         $$
 
-        This is the *entropy* of the text. Nobody can guess better, so no model's loss can be lower.
-        With natural logarithms, its unit is the *nat*.
+        This is the *entropy* of the text. On average nobody can guess better, so no model's loss is
+        lower in the long run. With natural logarithms, its unit is the *nat*.
 
         How is the surprise of a word spread over its tokens? `fits` counts the words that begin
         with some letters. If `2` of the `32` words begin with an `r`, then this `r` has the
         probability `2 / 32`, and if one of the two goes on with an `s`, this `s` has the
         probability `1 / 2`. `by_place` is the mean over all words, at each of the four places:
     """)
+    different = {spelled(word) for word in words}
+    assert len(different) == WORDS == 32, "The lexicon has 32 different words."  # @hide
 
     def fits(beginning: str) -> int:  # @hide
         return sum(word.startswith(beginning) for word in different)
