@@ -50,8 +50,8 @@ def a_rank_sees_its_own_memory_alone() -> None:
     rank, ranks = dist.get_rank(), dist.get_world_size()  # @inspect rank, ranks
     mine = 10**rank * torch.arange(1, 5)  # @inspect mine
     note(r"""
-        `from_all_ranks` collects a value from every rank into one list, in the order of ranks. We
-        look at the lists of ranks 0 and 3:
+        In `from_all_ranks`, each rank sends a copy of its value to all others, and makes a list of
+        what it gets, in the order of ranks. We look at the values of ranks 0 and 3:
     """)
     start = from_all_ranks(mine.tolist())
     assert start[0] == [1, 2, 3, 4], "Rank 0 has the numbers 1 to 4."
@@ -246,12 +246,12 @@ def the_kernel_counts_what_a_rank_sends() -> None:
     assert wire.sent - rest == 720_000, \
         "Three shards of 60000 numbers take 720000 bytes."
     assert rest == 18 * HEADER, \
-        "The rest are 18 headers: three for each of six messages, two for each shard."  # @hide
+        "The rest are 18 headers: two with each of the six messages that a rank sends, one in return for each of the six that it gets."  # @hide
     note(r"""
-        Each rank sends to one neighbour only: first its own shard, and then the shards that come in
-        from its other neighbour. It sends three of the four, because the neighbour made the fourth
-        itself. In general, $G$ ranks have shards of a $G$th of the tensor, and each sends $G-1$ of
-        them:
+        Each rank sends shards to one neighbour only: first its own, and then those that come in
+        from its other neighbour, to which it returns headers alone. It sends three of the four,
+        because the fourth is the neighbour's own. In general, $G$ ranks have shards of a $G$th of
+        the tensor, and each sends $G-1$ of them:
 
         [@eq:gather]: $$
         \frac{G-1}{G} \times \text{bytes of the tensor}
@@ -262,7 +262,8 @@ def the_kernel_counts_what_a_rank_sends() -> None:
     figure(plot_traffic({"a send from 0 to 3": by_send, "an all-gather": by_gather}),
         caption=r"""
             Bytes that each rank (row) sent to each other rank (column), in one message and in an
-            all-gather. In the all-gather, each rank sends to one neighbour only.
+            all-gather. In the all-gather, each rank sends shards to one neighbour only, and six
+            headers to the other.
         """,
         alt=r"""
             Two tables. In the first, only rank 0 sends some thousand bytes to rank 3, and a header
@@ -272,7 +273,7 @@ def the_kernel_counts_what_a_rank_sends() -> None:
         Eight ranks hold the weights of a model in shards of `1` GB. An all-gather gives each of
         them all `8` GB. How many GB does each rank send?
     """, answer=(8 - 1) / 8 * 8, check=(8 - 1) * 1, unit="GB", hint="Which of the eight shards does the neighbour have already?",
-        why="A rank sends its neighbour all shards but the one that the neighbour made: seven of `1` GB.",
+        why="A rank sends its neighbour all shards but the one that the neighbour held from the start: seven of `1` GB.",
         wrong={"The neighbour has one of the shards already.": 8,
                "Other ranks' shards pass through a rank, too.": 1})
 
@@ -547,9 +548,9 @@ def few_messages_or_few_bytes() -> None:
     """A ring sends few bytes in many steps, and for a small tensor the steps decide."""
     note(r"""
         Each time that ranks exchange something, it takes some microseconds, however little they
-        send: the *latency*. An all-reduce in [a ring](#a_ring_passes_sums_to_the_next_rank), where
-        each rank sends to the next one only, takes `2 * 3` exchanges on four ranks, and `2 * 63` on
-        `64`. Can ranks add up their tensors in fewer exchanges?
+        send: the *latency*. In [a ring](#a_ring_passes_sums_to_the_next_rank), each rank sends to
+        the next one only. There an all-reduce takes three exchanges on four ranks to add up, and
+        three to copy the sums. On `64` ranks it takes `2 * 63`. Can ranks do with fewer?
 
         They can, by *recursive doubling*. In the first exchange, ranks 0 and 1 send each other
         their whole tensors, and so do ranks 2 and 3. Both add up, and have the sum of two ranks. In
@@ -571,10 +572,10 @@ def few_messages_or_few_bytes() -> None:
         "Four ranks take two exchanges, and each rank sends its whole tensor twice."
     note(r"""
         So doubling takes fewer exchanges than a ring, and sends more bytes. On `64` ranks, a ring
-        sends `1/64` of the tensor in each of `2 * 63` exchanges, and doubling the whole tensor in
-        each of `6`. Which one is faster? `ring` and `doubling` give the seconds for a tensor of
-        `size` bytes: the `latency` of each exchange, and the bytes that are sent, divided by the
-        `bandwidth` of a link:
+        cuts the tensor into `64` parts and sends one in each of `2 * 63` exchanges. Doubling sends
+        the whole tensor in each of `6`. Which one is faster? `ring` and `doubling` give the seconds
+        for a tensor of `size` bytes: the `latency` of each exchange, and the bytes that are sent,
+        divided by the `bandwidth` of a link:
     """)
     latency, bandwidth = 5e-6, 100e9  # @inspect latency as s, bandwidth as B/s
 
@@ -592,9 +593,10 @@ def few_messages_or_few_bytes() -> None:
     large = doubling(1e9) / ring(1e9)  # @inspect large as times
     assert 2.95 < large < 2.96, \
         "For a gigabyte, doubling takes nearly 3 times as long as a ring."
-    note(r"""
-        A small tensor is summed faster by doubling, because the latency of the exchanges is most of
-        the time. A large one is summed faster by a ring, because there the bytes are.
+    note(rf"""
+        For a megabyte, latency is most of the ring's time: `126 * 5 = 630` microseconds of
+        {ring(1e6) * 1e6:.0f}. Doubling takes {doubling(1e6) * 1e6:.0f}. For a gigabyte, nearly all
+        of the time goes to bytes, and doubling sends `6` tensors, the ring fewer than `2`.
     """)
     question(r"""
         On `64` ranks, a ring takes `126` exchanges and sends `126/64` tensors. Doubling takes `6`

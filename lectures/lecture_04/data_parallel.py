@@ -112,13 +112,14 @@ def three_ways_to_the_same_gradient() -> None:
         In *data parallelism* each rank has a copy of the model and a share of the batch. Each
         computes the gradient of its own rows, and then the ranks take the mean of all gradients.
         Does a real network get the same gradient like this as in a single process? `network` makes
-        one of eight layers, with the same weights each time. We give it a batch of `32` rows in
-        three ways:
+        one of eight layers, with the same weights each time. Every rank draws the same batch of
+        `32` rows. We give it to the network in three ways:
 
         - *In one process*, which takes all `32` rows.
         - *By hand* on four ranks. Each takes eight rows. Then the ranks
           [all-reduce](#an_all_reduce_leaves_the_sum_everywhere) the gradient of one layer after the
-          other, which leaves the sum on every rank, and divide it by four.
+          other, which leaves the sum on every rank, and divide it by four. The shares are equal, so
+          this mean of four means is the mean of all rows.
         - *By PyTorch's* `DistributedDataParallel`, DDP for short, on four ranks. It wraps a model,
           and all-reduces the gradients by itself during `backward()` [@ddp].
 
@@ -150,9 +151,9 @@ def three_ways_to_the_same_gradient() -> None:
     assert difference(gradients(by_ddp), right) < ROUNDING, \
         "By DDP, too, the gradient is that of one process, up to rounding."
     note(r"""
-        All three ways give the same gradient. How much is sent for it? An all-reduce on $G$ ranks
-        sends $2\,(G-1)/G$ times the bytes of its tensor, by [@eq:all-reduce]. On four ranks that is
-        `2 * 3 / 4 = 1.5` times the bytes of all gradients:
+        All three ways give the same gradient. How much is sent for it? In an all-reduce on $G$
+        ranks, each sends $2\,(G-1)$ parts, a $G$th of the tensor each [@eq:all-reduce]. On four
+        ranks that is `2 * 3 / 4 = 1.5` times the bytes of all gradients:
     """)
     formula = 2 * (ranks - 1) * gradients(alone).nbytes // ranks  # @inspect formula as B
     ratios = by_hand_sent.sent / formula, ddp_sent.sent / formula  # @inspect ratios
@@ -164,15 +165,14 @@ def three_ways_to_the_same_gradient() -> None:
         "By DDP, the rest are 36 headers, because it sends all gradients in one all-reduce."  # @hide
     note(r"""
         The batch is not in the formula: a larger one has no more gradients. The *headers* are short
-        notes that the library for sending adds to each message. DDP sends fewer of them, because it
-        puts all gradients into one all-reduce.
+        notes that the library for sending adds to each message. DDP sends fewer of them, because
+        all gradients of this small network fit into one all-reduce.
     """)
     question(r"""
         Llama-3-8B has `8030261248` parameters, each with a gradient of `2` bytes. In data
         parallelism on `16` ranks, how many GB does each send for the gradients of one step?
     """, answer=2 * 15 / 16 * 8030261248 * 2 / 1e9, check=30 * (2 * 8030261248 / 16) / 1e9, unit="GB", within=0.05,
-        wrong={"A gradient has `2` bytes.": 2 * 15 / 16 * 8.030261248,
-               "That is one half of the all-reduce.": 15 / 16 * 16.060522496},
+        wrong={"That is half: each gradient has `2` bytes, and an all-reduce has two halves.": 15 / 16 * 16.060522496},
         hint=r"""
             How many GB are the gradients, and which share of them does an all-reduce on `16` ranks
             send?
@@ -277,8 +277,9 @@ def unequal_shares_give_a_wrong_mean() -> None:
     """If ranks have unequal shares, the mean of their gradients is not the gradient of the batch."""
     note(r"""
         Texts differ in length, so two ranks may get unequally many tokens of a batch. In
-        [data parallelism](#a_rank_has_the_gradient_of_its_own_rows) each rank takes the mean over
-        its own share, and then the mean over ranks is taken. With unequal shares that is wrong.
+        [data parallelism](#a_rank_has_the_gradient_of_its_own_rows) each rank takes the gradient of
+        the mean loss of its own share, and then the ranks take the mean of these gradients. With
+        unequal shares that is wrong.
 
         Take ten inputs on four ranks: rank 0 has `[1]`, rank 1 has `[2, 2]`, rank 2 has
         `[3, 3, 3]`, and rank 3 has `[4, 4, 4, 4]`. The model is one weight times the input, and the

@@ -99,7 +99,7 @@ def all_experts() -> list[FeedForward]:  # @stepover
 
 @requires("linux, ranks=4")
 def the_router_decides_the_bytes() -> None:
-    """Tokens go to their experts and come back, so the router decides how many bytes are sent."""
+    """Tokens are sent to their experts, and the results come back."""
     note(r"""
         A layer has eight *experts*, feed-forward parts of which each token goes through only two. A
         small matrix, the *router*, picks these two. Each of four ranks keeps two of the experts,
@@ -152,13 +152,13 @@ def the_router_decides_the_bytes() -> None:
     note(r"""
         So with experts that are picked evenly, three of four copies leave, because three of four
         ranks are other ranks. On $G$ ranks the share is $(G-1)/G$. With $k$ experts for each of $T$
-        tokens of $d$ numbers, $w$ bytes each, a rank sends
+        tokens of its own, of $d$ numbers with $w$ bytes for each number, a rank sends
 
         [@eq:experts]: $$
         2 \cdot \frac{G - 1}{G} \cdot k\,T\,d\,w
         $$
 
-        bytes forward: the copies, and as many results. Backward it sends as many again.
+        bytes forward: the copies, and on average as many results. Backward it sends as many again.
     """)
     many = torch.arange(32)  # @hide
     _, picked = Router(64, len(many))(x)  # @hide

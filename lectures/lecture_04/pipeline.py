@@ -141,14 +141,15 @@ def stages_hand_on_activations() -> None:
     """A pipeline sends what passes between two layers, and no weights."""
     note(r"""
         A model has too many layers for one card. So each of four ranks keeps some of them, a
-        *stage*, and hands its results to the rank with the next stage. This is a *pipeline*. If the
-        whole batch went through at once, only one rank would work at a time. So the batch is cut
-        into *microbatches*: as soon as a rank has handed one on, it takes the next. In the simplest
-        schedule, all microbatches go forward first, and then all go backward [@gpipe].
+        *stage*, and hands what it computes to the rank with the next stage. This is a *pipeline*.
+        If the whole batch went through at once, only one rank would work at a time. So the batch is
+        cut into *microbatches*: as soon as a rank has handed one on, it takes the next. In the
+        simplest schedule, all microbatches go forward first, and then all go backward [@gpipe].
 
         What does a rank send? Here are four stages of one layer each, and a batch of `256` tokens
-        in `4` microbatches. `all_forward_then_all_backward` runs this rank's stage on all of them.
-        `Wire` counts the bytes that a rank sends:
+        in `4` microbatches. `F.pad` adds a number to each token, for a count of steps below.
+        `all_forward_then_all_backward` runs this rank's stage on all microbatches. `Wire` counts
+        the bytes that a rank sends:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     tokens = torch.randn(2, 256, 32).double()
@@ -167,15 +168,15 @@ def stages_hand_on_activations() -> None:
     assert wire.sent == neighbors * (256 * 33 * 8 + 12 * HEADER), \
         "To each neighbor, a rank sends 256 rows of 33 numbers, and 12 headers: 2 for each of 4 messages, 1 in return for each of 4."  # @hide
     note(r"""
-        To the next rank go the results of all tokens, and to the rank before go the gradients of
-        its results, which are as large. Weights stay where they are. So the traffic does not depend
-        on how many layers a stage has.
+        The next rank gets what this rank computed for all tokens, and the rank before gets the
+        gradients of what it sent, which are as large. Weights stay where they are. A stage of more
+        layers would send no more, because what passes between its own layers stays on the rank.
 
         When does a rank wait? Say that a stage takes one step for a microbatch, forward as well as
         backward. The first microbatch reaches rank 3 in the fourth step. So rank 3 has done all
         four forward after `4 + 3 = 7` steps. Backward takes as long, `14` steps in all. A rank
         works in `4 + 4` of them and waits in the other `6`. `Clock` has counted the steps like that
-        while the pipeline ran: each token carries the number of the step in which it was last
+        while the pipeline ran: the number added to each token is the step in which it was last
         worked on, and the next rank's step comes after it. `share_idle` is the share of all steps
         in which a rank had nothing to do:
     """)

@@ -139,7 +139,7 @@ def every_rank_keeps_sixteen_bytes() -> None:
         [data parallelism](#a_rank_has_the_gradient_of_its_own_rows) each rank has a copy of the
         model and its own share of the batch, and the ranks
         [all-reduce](#an_all_reduce_leaves_the_sum_everywhere) their gradients. We count what a rank
-        keeps then, and what it sends.
+        sends, and what it keeps from step to step (so activations are left out).
 
         Four ranks train a model of four layers with $P$ = {P:,} parameters in `float32`. The
         optimizer is AdamW, which keeps two *moments* for each parameter: running means of its
@@ -170,8 +170,9 @@ def every_rank_keeps_sixteen_bytes() -> None:
 
         And what is sent? We measure traffic in *units*. One unit is what a rank sends in one
         [all-gather](#an_all_reduce_has_two_halves) of all parameters. An all-reduce is a
-        reduce-scatter and an all-gather, and in a ring both send as much. So the all-reduce of the
-        gradients should send two units. `traffic_units` divides the counted bytes by one unit:
+        reduce-scatter and an all-gather, and each of these two can be done with one unit. So the
+        all-reduce of the gradients should send two units. `traffic_units` divides the counted bytes
+        by one unit:
     """)
     sent = traffic_units(wire.sent)  # @inspect sent
     assert round(sent, 1) == 2.0, \
@@ -502,7 +503,7 @@ def more_ranks_keep_less_each() -> None:
         every rank keeps whole. The stages of [ZeRO](#each_rank_updates_a_shard) shard more and
         more. With $P$ parameters on $G$ ranks:
 
-        [@tab:stages]: Bytes that each rank keeps, and how many all-gathers of all parameters its traffic in a step is worth.
+        [@tab:stages]: Bytes that each rank keeps, and all-gathers of all parameters that would send as much as it sends in a step.
 
         | | keeps | sends |
         |---|---|---|
@@ -513,8 +514,9 @@ def more_ranks_keep_less_each() -> None:
 
         Take stage two on `8` ranks. Each keeps all parameters, `4 * 13 = 52` GB, and an eighth of
         gradients and moments, `12 * 13 / 8 = 19.5` GB. Together that is `52 + 19.5 = 71.5` GB,
-        which fits. `keep` gives the bytes of each kind on one rank, and `grid` has them for all
-        stages and all numbers of ranks on the slider:
+        which fits, if activations fit into the rest. `keep` gives the bytes of each kind on one
+        rank. The figure below calls it for all stages and numbers of ranks, and leaves the results
+        in `grid`:
     """)
     sizes = {"parameters": 4, "gradients": 4, "moments": 8}
     assert sum(sizes.values()) == 16, "The state of a parameter has 16 bytes."
@@ -532,8 +534,8 @@ def more_ranks_keep_less_each() -> None:
         at={"stage": "stage one", "ranks": 8}, kind="stack", unit="B", limit=("memory of one H100", memory),
         do="Which stages ever fit on an H100? Choose a stage, then move the ranks.",
         see=r"""
-            Data parallelism and the first stage never fit, on any number of ranks. Among the
-            numbers that the slider has, the second fits first at `8` ranks, and the third at `4`.
+            Data parallelism and stage one never fit, on any number of ranks. Among the numbers that
+            the slider has, stage two fits first at `8` ranks, and stage three at `4`.
         """,
         caption="What each rank keeps of the state of a model of `13` billion parameters, with AdamW in `float32`.",
         alt="A bar of parameters, gradients and moments beside the memory of one card.")  # @hide
@@ -544,15 +546,16 @@ def more_ranks_keep_less_each() -> None:
     assert [*fits.values()] == [0, 0, 8, 4], \
         "Stages two and three fit on 8 and on 4 of these numbers of ranks, the others (0) on none."
     note(r"""
-        More ranks help only with what is sharded. In data parallelism nothing is, and in stage one
-        parameters and gradients alone take `8 * 13 = 104` GB on every rank.
+        More ranks help only with what is sharded, and only stage three sends more for it. In data
+        parallelism nothing is, and in stage one parameters and gradients alone take `8 * 13 = 104`
+        GB on every rank.
     """)
     question(r"""
-        A model of `13` billion parameters is trained in the second stage of ZeRO, which shards
-        gradients and moments. How many GB does a rank keep at least, however many ranks there are?
+        A model of `13` billion parameters is trained in stage two of ZeRO, which shards gradients
+        and moments. How many GB does a rank keep at least, however many ranks there are?
     """, answer=4 * 13, check=round(grid["stage two", 1024]["parameters"] / 1e9), unit="GB", hint="Which of parameters, gradients and moments is whole on every rank in this stage?",
-        why="The second stage shards gradients and moments, and every rank has all parameters: `13` billion of `4` bytes.",
-        wrong={"Gradients are sharded in the second stage.": 104})
+        why="Stage two shards gradients and moments, and every rank has all parameters: `13` billion of `4` bytes.",
+        wrong={"Gradients are sharded in stage two.": 104})
 
 
 @aside
@@ -601,10 +604,12 @@ def shards_within_copies_between() -> None:
             sharding most goes between ranks 0 and 1 and between ranks 2 and 3.
         """)
     note(r"""
-        So memory buys traffic: each rank keeps twice as many bytes, and much less crosses the slow
-        links, because there each rank sends only the gradients of its shard. (Where a
-        reduce-scatter is as cheap as an all-gather, it is `9 / 4` times the bytes instead of `3`;
-        [here it costs as much as an all-reduce](#a_ring_sends_less_than_twice_the_tensor).)
+        So memory buys traffic: each rank keeps twice as many bytes, and a third crosses. This can
+        be counted, in bytes of all weights. FSDP has two links from machine to machine. One carries
+        two all-gathers, `2 * 3/4`, and the other a reduce-scatter, `6/4`, because
+        [here it costs as much as an all-reduce](#a_ring_sends_less_than_twice_the_tensor). That
+        makes `3`. With hybrid sharding, two ranks all-reduce the gradients of half the weights with
+        one rank each, `2 * 1/2 = 1`.
     """)
     question(r"""
         `1024` cards stand in machines of `8`. A model has `100` GB of weights. It is sharded within

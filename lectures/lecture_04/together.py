@@ -82,8 +82,8 @@ def one_axis_carries_weights_the_other_tokens() -> None:
           [tensor parallelism](#columns_then_rows_need_one_sum): each computes with half of it, and
           an all-reduce adds up what they get for the tokens. This is the axis *tensor*.
         - The two ranks of a *column* have different tokens and use the same half of each matrix.
-          Each keeps only half of that, by [FSDP](#fsdp_does_the_same), and gathers the other half
-          when it is needed. This is the axis *data*.
+          Each keeps a quarter of the matrix, by [FSDP](#fsdp_does_the_same), and gets the other
+          quarter of its half when it is needed. This is the axis *data*.
 
         Who sends how much to whom? We train two layers with a batch of `64` rows, and then with
         `1024`. `feed_forward_layers` makes them with the same weights on every rank, and `shard`
@@ -134,10 +134,12 @@ def one_axis_carries_weights_the_other_tokens() -> None:
             bytes. Ranks next to each other exchange few with the small batch, and most with the
             large one.
         """)
-    note(r"""
-        So weights travel along the axis data, and tokens along the axis tensor. The bytes of
-        weights do not depend on the batch, because the model is the same for any batch. The bytes
-        of tokens grow with the batch.
+    note(rf"""
+        So weights and their gradients travel along the axis data, and tokens along the axis tensor.
+        A rank sends its quarter of the weights once forward and once backward, and adding up
+        gradients takes here as much as both. These bytes do not depend on the batch, because the
+        model is the same for any. Those of tokens grow with it, but for {4 * 12 * HEADER} bytes of
+        headers.
     """)
     sizes = [batch // 2 * 128 * 4 for batch in sends]  # bytes of the tokens  # @hide
     by_formula = [4 * all_reduce_bytes(size, 2) for size in sizes]  # @hide
@@ -150,12 +152,12 @@ def one_axis_carries_weights_the_other_tokens() -> None:
     assert 1 < ratio < 1.02, \
         "Weights take two all-gathers and one all-reduce of half the model, and headers."  # @hide
     question(r"""
-        In a step, each rank of such a mesh sends `983040` bytes of weights along the axis data, for
-        any batch. Along the axis tensor it sends `1024` bytes for each row of the batch. For how
-        many rows does it send as much along both axes?
+        In a step, each rank of such a mesh sends `983040` bytes of weights and gradients along the
+        axis data, for any batch. Along the axis tensor it sends `1024` bytes for each row of the
+        batch. For how many rows does it send as much along both axes?
     """, answer=983040 / 1024, check=(gathers + sums) / (by_formula[0] / 64), unit="rows",
         hint="Which of the two grows with the batch?",
-        why="Weights take the same bytes for any batch, and each row adds `1024` bytes along the axis tensor: `983040 / 1024`.")
+        why="Weights and gradients take the same bytes for any batch, and each row adds `1024` bytes along the axis tensor: `983040 / 1024`.")
 
 
 @dataclass(frozen=True)
@@ -205,27 +207,26 @@ def the_axes_multiply() -> None:
         - *data*: groups of cards that have tokens of their own.
 
         Each card has one place along each axis. So the lengths multiply to the number of cards. The
-        second layout is `8 * 1 * 16 * 128 = 16384`. Only along the axis data are tokens different.
-        There, each of the `128` groups takes `16` sequences of `8192` tokens. So a step has
-        `128 * 16 * 8192` tokens. `LLAMA_3` holds the three layouts of the report, and `cards` and
-        `tokens` multiply in this way:
+        second layout is `8 * 1 * 16 * 128 = 16384`. Cards along the axes tensor and stages work on
+        the same tokens, and those along the axis context on parts of the same texts. So only groups
+        along the axis data add to the tokens of a step: here `128` groups take `16` texts of `8192`
+        tokens each. `LLAMA_3` holds the three layouts of the report:
     """)
     cards = [layout.cards for layout in LLAMA_3]  # @inspect cards
-    assert cards == [8192, 8 * 1 * 16 * 128, 16384], \
+    assert cards == [8 * 16 * 64, 16384, 8 * 16 * 16 * 8], \
         "The axes of each layout multiply to the number of cards that the report gives."
     tokens = [layout.tokens for layout in LLAMA_3]  # @inspect tokens
-    assert tokens == [128 * 16 * 8192] * 3, \
+    assert tokens == [64 * 32 * 8192, 128 * 16 * 8192, 8 * 16 * 131072], \
         "With each of the three layouts, a step has nearly 17 million tokens."
     beside = 2048 // 16  # cards of a stage of DeepSeek-V3  # @hide
     copies = beside // 64  # @hide
     assert (beside, copies) == (128, 2), \
         "A stage of DeepSeek-V3 has 128 cards, with two copies of each of its experts."  # @hide
     misbelief("Experts are one more axis of a layout.", rf"""
-        They are none. DeepSeek-V3 was trained on `2048` cards with `16` stages, so a stage had
-        `2048 / 16 = 128` cards, and its experts were spread over `64` of them [@deepseek-v3]. But
-        these cards do not share tokens: each has tokens of its own, and sends them to the experts.
-        So they all count along the axis data. The {beside} cards hold {copies} copies of each
-        expert.
+        They are none: the cards of the axis data hold them. DeepSeek-V3 was trained on `2048` cards
+        with `16` stages, so a stage had `2048 / 16 = 128` cards [@deepseek-v3]. Each of them had
+        tokens of its own, so all {beside} count along the axis data. The experts of a stage were
+        spread over `64` of these same cards, and the other `64` held {copies - 1} more copy.
     """)
     note(r"""
         How well do the layouts use the cards? The *MFU* is the rate that a card reached over its
@@ -237,7 +238,7 @@ def the_axes_multiply() -> None:
     printed = [0.43, 0.41, 0.38]
     difference = max(abs(ours - theirs) for ours, theirs in zip(mfu, printed))  # @inspect difference as %
     assert difference < 0.006, \
-        "The reported rates over the peak are the MFUs of the report, within a point."
+        "The reported rates over the peak are the MFUs of the report, within 0.6 points."
     waits = [float(bubble(a.stages, a.sequences)) for a in LLAMA_3]  # @inspect waits as %
     assert waits[1] == 15 / (16 + 15), \
         "With the second layout, cards would wait 48 % of the time."
@@ -260,7 +261,7 @@ def the_axes_multiply() -> None:
     """, answer=4096 // (8 * 8) * 16 * 8192, check=Layout(8, 1, 8, 64, 8192, 16, 0).tokens, unit="tokens", within=0.02,
         wrong={"Cards along the axes tensor and stages share their tokens.": 4096 * 16 * 8192},
         hint="How many groups are there along the axis data?",
-        why="`4096 / (8 * 8) = 64` groups along the axis data take `16` sequences of `8192` tokens each. Cards along the other axes share these tokens.")
+        why="`4096 / (8 * 8) = 64` groups along the axis data take `16` sequences of `8192` tokens each. Cards along the axes tensor and stages work on these same tokens.")
 
 
 NVLINK = 900e9 / 2  # bytes a second that a card sends inside a computer, of both directions together [nvidia-hopper]
