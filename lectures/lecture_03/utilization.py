@@ -480,7 +480,7 @@ def recomputation_is_work_but_not_the_models() -> None:
     """)
     with torch.device("meta"):
         model = Transformer(SMALL, "written")
-        tokens = torch.zeros(1, 32, dtype=torch.int64)  # @unnoticed: 1, 32, int64: shares are the same for any tokens
+        tokens = torch.zeros(1, 32, dtype=torch.int64)  # @unnoticed: int64: a format of indices
         lean = Transformer(SMALL, "written")  # @unnoticed: 'written': on `meta` a fused call is counted by its products
     for i, block in enumerate(lean.blocks):
         lean.blocks[i] = Checkpointed(block)
