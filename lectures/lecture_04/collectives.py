@@ -571,11 +571,10 @@ def few_messages_or_few_bytes() -> None:
     assert round(tensors, 2) == exchanges == 2, \
         "Four ranks take two exchanges, and each rank sends its whole tensor twice."
     note(r"""
-        So doubling takes fewer exchanges than a ring, and sends more bytes. On `64` ranks, a ring
-        cuts the tensor into `64` parts and sends one in each of `2 * 63` exchanges. Doubling sends
-        the whole tensor in each of `6`. Which one is faster? `ring` and `doubling` give the seconds
-        for a tensor of `size` bytes: the `latency` of each exchange, and the bytes that are sent,
-        divided by the `bandwidth` of a link:
+        On `64` ranks, a ring cuts the tensor into `64` parts and sends one in each of `2 * 63`
+        exchanges. Doubling sends the whole tensor in each of `6`. Which one is faster? `ring` and
+        `doubling` give the seconds for a tensor of `size` bytes: the `latency` of each exchange,
+        and the bytes that are sent, divided by the `bandwidth` of a link:
     """)
     latency, bandwidth = 5e-6, 100e9  # @inspect latency as s, bandwidth as B/s
 

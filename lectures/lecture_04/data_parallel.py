@@ -151,9 +151,9 @@ def three_ways_to_the_same_gradient() -> None:
     assert difference(gradients(by_ddp), right) < ROUNDING, \
         "By DDP, too, the gradient is that of one process, up to rounding."
     note(r"""
-        All three ways give the same gradient. How much is sent for it? In an all-reduce on $G$
-        ranks, each sends $2\,(G-1)$ parts, a $G$th of the tensor each [@eq:all-reduce]. On four
-        ranks that is `2 * 3 / 4 = 1.5` times the bytes of all gradients:
+        How much is sent for that? In an all-reduce on $G$ ranks, each sends $2\,(G-1)$ parts, a
+        $G$th of the tensor each [@eq:all-reduce]. On four ranks that is `2 * 3 / 4 = 1.5` times the
+        bytes of all gradients:
     """)
     formula = 2 * (ranks - 1) * gradients(alone).nbytes // ranks  # @inspect formula as B
     ratios = by_hand_sent.sent / formula, ddp_sent.sent / formula  # @inspect ratios

@@ -515,8 +515,7 @@ def more_ranks_keep_less_each() -> None:
         Take stage two on `8` ranks. Each keeps all parameters, `4 * 13 = 52` GB, and an eighth of
         gradients and moments, `12 * 13 / 8 = 19.5` GB. Together that is `52 + 19.5 = 71.5` GB,
         which fits, if activations fit into the rest. `keep` gives the bytes of each kind on one
-        rank. The figure below calls it for all stages and numbers of ranks, and leaves the results
-        in `grid`:
+        rank. `grid` collects its results from the figure below:
     """)
     sizes = {"parameters": 4, "gradients": 4, "moments": 8}
     assert sum(sizes.values()) == 16, "The state of a parameter has 16 bytes."
@@ -564,10 +563,10 @@ def shards_within_copies_between() -> None:
     """FSDP sends less over slow links if each rank keeps more."""
     note(r"""
         Cards in one machine have fast links to each other, and slower ones to the cards of other
-        machines. [FSDP](#fsdp_does_the_same) does not care: each rank keeps one shard of all
-        weights, and so weights cross the slow links all the time. *Hybrid* sharding keeps a whole
-        copy of the weights in each machine, cut into shards inside it. Then a rank finds all
-        weights in its own machine. Only gradients cross between machines, as in data parallelism.
+        machines. With [FSDP](#fsdp_does_the_same) each rank keeps one shard of all weights, so
+        weights cross the slow links all the time. *Hybrid* sharding keeps a whole copy of the
+        weights in each machine, cut into shards inside it. Then a rank finds all weights in its own
+        machine. Only gradients cross between machines, as in data parallelism.
 
         How much does that save, and what does it cost? Four ranks train a model of four layers.
         Ranks 0 and 1 stand for one machine, and ranks 2 and 3 for another. With FSDP a shard is a
