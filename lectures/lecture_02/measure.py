@@ -82,8 +82,8 @@ def default_allocator() -> bool:
     return torch.cuda.get_allocator_backend() == "native" and not set_otherwise
 
 
-class Pace(NamedTuple):
-    """How a GPU works: the ticks of its clock in a second, and its power in W; None where unknown."""
+class Reading(NamedTuple):
+    """What a GPU's driver says: ticks of its clock in a second, and power in W; None if it does not."""
 
     clock: float | None
     power: float | None
@@ -94,7 +94,7 @@ class Pace(NamedTuple):
         return f"{self.clock / 1e6:.0f} MHz, {self.power:.0f} W"
 
 
-def clock_and_power(call: Callable[[], object], seconds: float) -> Pace:  # @stepover
+def clock_and_power(call: Callable[[], object], seconds: float) -> Reading:  # @stepover
     """The GPU's clock and power while it repeats a call of so many seconds, as its driver says them."""
     # Handed over ahead, so that it works while the driver is asked.
     for _ in range(math.ceil(1.5 / seconds)):
@@ -107,10 +107,10 @@ def clock_and_power(call: Callable[[], object], seconds: float) -> Pace:  # @ste
             capture_output=True, text=True, timeout=20, check=True)
         clock, power = (float(number) for number in done.stdout.split(","))
     except (OSError, ValueError, subprocess.SubprocessError):
-        return Pace(None, None)
+        return Reading(None, None)
     finally:
         torch.cuda.synchronize()
-    return Pace(clock * 1e6, power)
+    return Reading(clock * 1e6, power)
 
 
 def free_bytes() -> int:

@@ -21,8 +21,8 @@ from litbook import aside, figure, misbelief, note, question, requires
 
 from .figures import plot_measured_roof, plot_sweep
 from .measure import (
-    E4M3, Pace, Point, as_percent, clock_and_power, cool_down, dense_peak, float32_products, intensity,
-    narrow_format, scaled, shrunk, utilization,
+    E4M3, Point, Reading, as_percent, clock_and_power, cool_down, dense_peak, float32_products,
+    intensity, narrow_format, scaled, shrunk, utilization,
 )
 
 
@@ -31,9 +31,9 @@ def measuring_a_rate() -> None:
     note(r"""
         A rate is work divided by time. The work is counted, and
         [peaks and MFU](#mfu_counts_what_the_model_needs) say what to compare the rate with. What is
-        left is the time, and it is easily measured wrong. The sections that need a GPU measure
-        there: how long a product takes, which share of each peak it reaches, and how wrong some
-        usual ways of measuring are.
+        left is the time, and it is easily measured wrong. The sections that need a GPU show how
+        long a product takes on one, which share of each peak it reaches, and how wrong some usual
+        ways of measuring are.
     """)
     the_first_calls_are_not_the_ones_to_time()
     one_slow_first_call_explains_a_low_mfu()
@@ -244,7 +244,7 @@ def time_product(name: str, shape: tuple[int, int, int]) -> Timing:  # @stepover
         return time_call(call, "cuda")
 
 
-def for_a_second(call: Callable[[], object]) -> tuple[Timing, Pace]:  # @stepover
+def for_a_second(call: Callable[[], object]) -> tuple[Timing, Reading]:  # @stepover
     """The time of a call over a second without a rest, and the GPU's clock and power."""
     timing = time_call(call, "cuda", total=1.0)
     return timing, clock_and_power(call, timing.seconds)
@@ -252,7 +252,7 @@ def for_a_second(call: Callable[[], object]) -> tuple[Timing, Pace]:  # @stepove
 
 def time_for_longer(  # @stepover
     name: str, shape: tuple[int, int, int]
-) -> tuple[Timing, Pace]:
+) -> tuple[Timing, Reading]:
     """The time of the product over a second without a rest, and the GPU's clock and power."""
     with float32_products("high" if name == "tf32" else "highest"):
         return for_a_second(product_call(name, shape))
@@ -287,10 +287,10 @@ def five_formats_are_measured_here() -> None:
     device = torch.cuda.get_device_name()
     card = find(device)
     work = 2 * shape[0] * shape[1] * shape[2]  # @measure work as FLOP
-    timed, sustained, paces = {}, {}, {}
+    timed, sustained, readings = {}, {}, {}
     for name in formats_to_time(card):
         timed[name] = time_product(name, shape)  # @measure timed[name]
-        sustained[name], paces[name] = time_for_longer(name, shape)  # @measure sustained[name], paces[name]
+        sustained[name], readings[name] = time_for_longer(name, shape)  # @measure sustained[name], readings[name]
     rates = {name: work / t.seconds for name, t in timed.items()}
     shares = {n: utilization(r, 1.0, peak(card, n)) for n, r in rates.items()}
     longer = {name: work / t.seconds for name, t in sustained.items()}
@@ -302,7 +302,7 @@ def five_formats_are_measured_here() -> None:
     lines = [
         f"| `{name}` | {t.seconds * 1000:.3f} "
         f"| {rates[name] / TERA:.1f} | {as_percent(shares[name])} "
-        f"| {longer[name] / TERA:.1f} | {paces[name]} |"
+        f"| {longer[name] / TERA:.1f} | {readings[name]} |"
         for name, t in timed.items()
     ]  # @hide
     note(f"{device}; {timed['float32'].method}. {how_to_add(device)}")
@@ -552,34 +552,35 @@ def a_lower_clock_lowers_the_peak() -> None:
         A peak is promised for a certain clock: an H100 has `132` multiprocessors, each does `4096`
         FLOPs in `bfloat16` in a tick, and at `1.83e9` ticks in a second that is its peak of `989.4`
         TFLOP/s [@nvidia-hopper]. But a board may draw only so much power, an H100 SXM `700` W
-        [@nvidia-h100]. Large products would need more. Then the card lowers its clock, until the
+        [@nvidia-h100]. A large product may need more. Then the card lowers its clock, until the
         power is enough.
     """)
     largest = scaled(16384, lambda n: 20 * n * n)  # @measure largest
     note(rf"""
         So square products of growing width are repeated for a second each, and the driver is asked
         for clock and power meanwhile. `for_a_second` returns the time and both. `reachable`
-        multiplies the three numbers of the clock that the card has then.{shrunk(largest, 16384)}
+        multiplies multiprocessors, FLOPs in a tick and ticks in a second, at the clock of that
+        moment.{shrunk(largest, 16384)}
     """)
     sizes = [2**p for p in range(10, 15) if 2**p <= largest]  # @measure sizes
-    rates, paces = [], []
+    rates, readings = [], []
     for n in sizes:
         pair = random_pair(n)
-        timing, pace = for_a_second(partial(torch.matmul, *pair))  # @measure timing, pace
+        timing, reading = for_a_second(partial(torch.matmul, *pair))  # @measure timing, reading
         rates.append(2 * n**3 / timing.seconds)  # @measure rates[-1] as FLOP/s
-        paces.append(pace)
+        readings.append(reading)
     del pair
-    clocks = [p.clock for p in paces if p.clock]  # @measure clocks as Hz
-    powers = [p.power for p in paces if p.power]  # @measure powers as W
+    clocks = [p.clock for p in readings if p.clock]  # @measure clocks as Hz
+    powers = [p.power for p in readings if p.power]  # @measure powers as W
     if len(clocks) == len(powers) == len(sizes) > 1:
         assert powers[0] < powers[-1], \
             "The largest product draws more power than the smallest."
         assert clocks[-1] < 1.05 * clocks[0], \
-            "The clock of the largest product is not higher than that of the smallest."
+            "The clock of the largest product is at most a twentieth above that of the smallest."
     card = find(torch.cuda.get_device_name())
     rate = peak(card, str(narrow_format()))
     shares = [utilization(r, 1.0, rate) for r in rates]
-    limits = [reachable(p.clock) for p in paces]
+    limits = [reachable(p.clock) for p in readings]
     reached = [utilization(r, 1.0, most) for r, most in zip(rates, limits)]
     known = [share for share in reached if share is not None]  # @measure known as %
     if known:
@@ -587,8 +588,8 @@ def a_lower_clock_lowers_the_peak() -> None:
         assert max(known) > 0.6, \
             "The best product does more than 60 % of what its clock allows."
     lines = [
-        f"| {n} | {r / TERA:.1f} | {pace} | {as_percent(share)} | {as_percent(part)} |"
-        for n, r, pace, share, part in zip(sizes, rates, paces, shares, reached)
+        f"| {n} | {r / TERA:.1f} | {reading} | {as_percent(share)} | {as_percent(part)} |"
+        for n, r, reading, share, part in zip(sizes, rates, readings, shares, reached)
     ]  # @hide
     note("| width | TFLOP/s for a second | clock, power | of the peak | of the reachable "
          "|\n|---|---|---|---|---|\n" + "\n".join(lines))
@@ -757,9 +758,10 @@ def the_card_counts_bytes_too() -> None:
     note(rf"""
         Take two tensors `x` and `y` of so many numbers in `bfloat16`, far more than the card's
         cache holds. The sum `x + y` reads two tensors and writes one, `6` bytes for each number.
-        The function SiLU reads one and writes one, `4` bytes. A cast to `float32` reads `2` bytes
-        and writes `4`. `bytes_by_the_counters` lets a new program do all three, and NVIDIA's
-        profiler read the counters:{shrunk(count, 2**29)}
+        SiLU, a function of each number alone, reads one and writes one, `4` bytes. A cast, the same
+        numbers as `float32`, reads `2` bytes and writes `4`. `bytes_by_the_counters` lets a new
+        program do all three below a *profiler*, a program that reads the counters
+        meanwhile:{shrunk(count, 2**29)}
     """)
     counted = bytes_by_the_counters(count)  # @measure counted as B
     expected = [6 * count, 4 * count, 6 * count]  # @measure expected as B

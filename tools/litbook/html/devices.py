@@ -138,11 +138,10 @@ def _differing(edition: Edition, recording: Record, differences: Sequence[Differ
     for difference in differences[:SHOWN]:
         where = _("{section}, line {line}", section=difference.section, line=difference.place.line)
         for change in difference.changes[:1]:
-            what: list[object] = [tag("code", f"{difference.what}{change.at}")]
-            if change.at[:1] not in ".[":  # no part of the value, but something about it: `times shown`
-                what = [tag("code", difference.what), f" {change.at}"]
+            about = f" {change.about}" if change.about else ""
+            what = tag("td", tag("code", f"{difference.what}{change.part}"), about)
             rest = (tag("td", cell) for cell in (change.was, change.now, change.by))
-            rows.append(tag("tr", tag("td", where), tag("td", *what), *rest))
+            rows.append(tag("tr", tag("td", where), what, *rest))
     if count:
         label = _("Differences of {lecture} on {device}", lecture=edition.folder, device=device.name)
         heads = _("section"), _("value"), _("on {device}", device=device.name), _("in this build"), _("by")

@@ -60,16 +60,30 @@ SHOWN = 4  # changes of one value that are spelled out
 
 @dataclass(frozen=True)
 class Change:
-    """One thing about a value: `at` says which (`.shape`, `[0, 3]`; empty for the value itself)."""
+    """One thing about a value: `at` says which (`.shape`, `[0, 3]`; empty for the value itself).
+
+    Of a number, `by` is how much it differs, and `tolerated` how much it might.
+    """
 
     at: str
     was: str
     now: str
     by: str = ""
+    tolerated: str = ""
+
+    @property
+    def part(self) -> str:
+        """`at` where it names a part of the value; "" where it says something about it, as `times shown`."""
+        return self.at if self.at[:1] in (".", "[") else ""
+
+    @property
+    def about(self) -> str:
+        """`at` where it is no part of the value."""
+        return "" if self.part else self.at.strip()
 
     def __str__(self) -> str:
-        at, by = f"{self.at}: " if self.at else "", f", by {self.by}" if self.by else ""
-        return f"{at}was {self.was}, is {self.now}{by}"
+        at, by = f"{self.at}: " if self.at else "", "; ".join(filter(None, (self.by, self.tolerated)))
+        return f"{at}was {self.was}, is {self.now}" + f", by {by}" * bool(by)
 
 
 @dataclass(frozen=True)
@@ -470,10 +484,10 @@ def _tensor_changes(was: model.Tensor, now: model.Tensor, at: str) -> list[Chang
             a, b = getattr(was.stats, name), getattr(now.stats, name)
             # of integers, mean and deviation are float64; of floats of any width they inherit its noise
             of = was.dtype if was.dtype in TOLERANCES or name in ("min", "max") else "float64"
-            missing = None if a is b else "one is missing"
+            missing = None if a is b else ("one is missing",)
             by = missing if a is None or b is None else apart(a, b, of, largest)
             if by is not None:
-                changes.append(Change(f"{at}.{name}", _text(a), _text(b), by))
+                changes.append(Change(f"{at}.{name}", _text(a), _text(b), *by))
 
     if was.corner == now.corner and len(was.values) == len(now.values):
         # Where each element stands, row by row: `[0, 0]`, `[0, 1]` ...
@@ -489,8 +503,8 @@ def _tensor_changes(was: model.Tensor, now: model.Tensor, at: str) -> list[Chang
 # ---------------------------------------------------------------------------- comparing two numbers
 
 
-def apart(was: model.Number, now: model.Number, name: str, largest: float = 0.0) -> str | None:
-    """By how much two numbers of the format `name` differ, in words; None where that is within tolerance.
+def apart(was: model.Number, now: model.Number, name: str, largest: float = 0.0) -> tuple[str, ...] | None:
+    """By how much two numbers of the format `name` differ, and what is tolerated; None where they do not.
 
     `largest` is the largest magnitude of the tensor that holds them.
     """
@@ -498,19 +512,19 @@ def apart(was: model.Number, now: model.Number, name: str, largest: float = 0.0)
         return None
     a, b = model.python_number(was), model.python_number(now)
     if a is None or b is None or isinstance(a, bool) or isinstance(b, bool):
-        return "another value"
+        return ("another value",)
     if not (_finite(a) and _finite(b)):
-        return None if a == b or (a != a and b != b) else "one is not finite"
+        return None if a == b or (a != a and b != b) else ("one is not finite",)
     if isinstance(a, int) and isinstance(b, int):
-        return None if a == b else _relative(_text(abs(a - b)), a, b)
+        return None if a == b else (_relative(_text(abs(a - b)), a, b),)
     try:
         gap, bigger = abs(a - b), max(abs(a), abs(b))
     except OverflowError:
-        return "more than a float can hold"
+        return ("more than a float can hold",)
     tolerance = TOLERANCES.get(ALIASES.get(name, name), UNKNOWN)
     if gap <= tolerance * max(bigger, NOISE * largest):
         return None
-    return f"{_relative(f'{gap:.3g}', a, b)}; {name} may differ by {tolerance:.2g} of it"
+    return _relative(f"{gap:.3g}", a, b), f"{name} may differ by {tolerance:.2g} of it"
 
 
 def _apart(
@@ -518,7 +532,7 @@ def _apart(
 ) -> list[Change]:
     """The numbers that differ, of rows that say where each stands, what it was and what it is."""
     several = ((at, a, b, apart(a, b, name, largest)) for at, a, b in rows)
-    return [Change(at, _text(a), _text(b), by) for at, a, b, by in several if by is not None]
+    return [Change(at, _text(a), _text(b), *by) for at, a, b, by in several if by is not None]
 
 
 def _alike(was: object, now: object) -> bool:

@@ -157,8 +157,8 @@ class Pages:
     def judge(self, edition: Edition, findings: Findings, drawn: Sequence[Problem] = ()) -> None:
         """What is wrong with the lecture goes into `findings`; `drawn` is what drawing its pages has told."""
         file, untold = self.project.bibliography.name, "unknown-citation" if self.works is None else ""
-        works = None if self.works is None else Citations(self.works, file=file)
-        told = prose.problems(edition, self.project.folder, works, formulas.mathml)
+        citations = None if self.works is None else Citations(self.works, file=file)
+        told = prose.problems(edition, self.project.folder, citations, formulas.mathml)
         before = {(problem.slug, problem.what) for problem in told}
         told += [one for one in drawn if (one.slug, one.what) not in before and one.slug != untold]
         problems_of(edition, findings, self.choices.strict, told)

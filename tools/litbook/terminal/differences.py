@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import zip_longest
 
 from litbook.document import report
 from litbook.record.compare import SHOWN, Change, Comparison
@@ -33,11 +34,11 @@ def lines(old: Record, new: Record, names: Sequence[str], comparison: Comparison
         for difference in differences:
             what, line = difference.what[:WIDE], str(difference.place.line)
             for change in difference.changes[:SHOWN] or (Change("", "", ""),):
-                what_of_it = f"{what}{' ' * change.at[:1].isalpha()}{change.at}"
+                what_of_it = f"{what}{change.part} {change.about}".rstrip()
                 if max(len(change.was), len(change.now)) > LONG:
                     rows += [(line, what_of_it), f"        was  {change.was}", f"        is   {change.now}"]
                 else:
-                    rows.append((line, what_of_it, change.was, change.now, change.by.partition(";")[0]))
+                    rows.append((line, what_of_it, change.was, change.now, change.by))
             if len(difference.changes) > SHOWN:
                 rows.append((line, f"{what}: and {len(difference.changes) - SHOWN} more"))
     return [*_columns(places), "", *(_columns(rows) if comparison.differences else ()), ""]
@@ -45,8 +46,6 @@ def lines(old: Record, new: Record, names: Sequence[str], comparison: Comparison
 
 def _columns(rows: Sequence[tuple[str, ...] | str]) -> list[str]:
     """Rows of cells below each other; what is no row stands as it is."""
-    widths = [0] * 5
-    for row in rows:
-        if not isinstance(row, str):
-            widths = [*map(max, widths, [*map(len, row), *[0] * 5])]
+    columns = zip_longest(*(row for row in rows if not isinstance(row, str)), fillvalue="")
+    widths = [max(map(len, column)) for column in columns]
     return [row if isinstance(row, str) else "  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
