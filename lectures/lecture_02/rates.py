@@ -759,8 +759,8 @@ def the_card_counts_bytes_too() -> None:
         cache holds. The sum `x + y` reads two tensors and writes one, `6` bytes for each number.
         SiLU, a function of each number alone, reads one and writes one, `4` bytes. A cast, the same
         numbers as `float32`, reads `2` bytes and writes `4`. `bytes_by_the_counters` lets a new
-        program do all three below a *profiler*, a program that reads the counters
-        meanwhile:{shrunk(count, 2**29)}
+        program do all three below a *profiler*, a program that reads the counters meanwhile. (Where
+        nobody may read them, it returns nothing.){shrunk(count, 2**29)}
     """)
     counted = bytes_by_the_counters(count)  # @measure counted as B
     expected = [6 * count, 4 * count, 6 * count]  # @measure expected as B
