@@ -399,13 +399,14 @@ def test_another_verdict_is_a_difference_also_of_a_measured_claim(tmp_path: Path
     ("claim", "compared"),
     [
         ("x < 1e-12", False), ("1e-12 >= x", False), ("0 < x <= 1e-12 and x != 0", True), ("0 < x <= 1e-12", False),
-        ("x < 1.9e-15", True), ("x != 1e-12", True), ("x > -1e-12", True), ("VALUE < 100", True),
+        ("x < 1.9e-15", False), ("x != 1e-12", True), ("x > -1e-12", False), ("VALUE < 100", True),
+        ("x == VALUE * 1e-16", True),
     ],
 )  # fmt: skip
-def test_of_what_a_claim_calls_negligible_no_digits_are_compared(
+def test_of_a_float_that_a_claim_only_bounds_no_digits_are_compared(
     tmp_path: Path, claim: str, compared: bool
 ) -> None:
-    """A float that is ten times below its bound is what rounding left, or as good as that."""
+    """The claim says no more than its verdict; `@inspect` shows the digits where they matter."""
     assert bool(changing(tmp_path, f"x = VALUE * 1e-16\nassert {claim}")) is compared
 
 
@@ -422,6 +423,14 @@ def test_a_for_loop_that_turns_more_often_is_told_and_a_while_may_watch_the_cloc
 def test_a_number_in_the_middle_of_a_long_loop_is_compared_too(tmp_path: Path) -> None:
     found = changing(tmp_path, "for i in range(40):\n    x = VALUE if i == 20 else 0  # @inspect x")
     assert [line.splitlines()[1:] for line in found] == [["    turn 20: was 1, is 2, by 1 (0.5 of it)"]]
+
+
+def test_where_a_loop_falls_to_nothing_the_rounding_of_its_beginning_is_no_difference(tmp_path: Path) -> None:
+    loop = "x = 1.0\nfor i in range(40):\n    x *= {}  # @inspect x"
+    assert changing(tmp_path, loop.format("0.5 + 1e-9 * VALUE")) == []
+    assert changing(tmp_path, loop.format("0.5 + 1e-2 * VALUE")) != []
+    alone = "x = 1e-11 * VALUE  # @inspect x"
+    assert changing(tmp_path, alone) != []
 
 
 def test_turns_that_showed_a_value_are_compared(tmp_path: Path) -> None:

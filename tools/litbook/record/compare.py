@@ -6,8 +6,8 @@ changed since the recording is one difference of its own, not a hundred.
 
 Compared are `@inspect` values and claims: integers, booleans, shapes, strides, dtypes and strings exactly,
 floats within `TOLERANCES`. Never compared: what `@measure` shows and claims that mention it (of these only
-the verdict), floats far below their bound in a claim, prose, figures, printed output, storage numbers, and
-addresses, paths and dates inside texts.
+the verdict), floats of which a claim says only what they are above or below, prose, figures, printed output,
+storage numbers, and addresses, paths and dates inside texts.
 `docs/maintain.md` says the same to people. This module executes nothing and formats nothing but differences.
 """
 
@@ -45,12 +45,9 @@ TOLERANCES: dict[str, float] = {
 ALIASES = {"complex": "float", "complex64": "float32", "complex128": "float64", "longdouble": "float64"}
 UNKNOWN = TOLERANCES["float32"]  # a format that this table does not have yet
 
-# A claim that a float is so many times below something says that it is negligible, such as what rounding
-# leaves of a difference: that has no digits to compare.
-FAR = 10
-
 # Inside a tensor, small elements carry the rounding noise of large ones: they may be off by this part of what
-# the tensor's largest element may be off.
+# the tensor's largest element may be off. So do the small numbers of a loop: a loss that falls to zero
+# ends in the rounding of where it began.
 NOISE = 0.1
 
 FIRST = 3  # turns at the start of a loop that every record keeps
@@ -273,9 +270,9 @@ class _Pair:
             place = Place(self.record.sources[entry.file].path, entry.first + line)
             self.differences.append(Difference(kind, self.now.key, place, what, tuple(changes)))
 
-    def changes(self, was: int, now: int, at: str = "") -> list[Change]:
+    def changes(self, was: int, now: int, at: str = "", largest: float = 0.0) -> list[Change]:
         """What differs between two snapshots of the section, by their indices."""
-        return changes(self.was.snapshots[was], self.now.snapshots[now], at)
+        return changes(self.was.snapshots[was], self.now.snapshots[now], at, largest)
 
     def compare_values(self, runs: dict[Shown, list[_Run]], earlier: dict[Shown, list[_Run]]) -> None:
         """Values by what showed them, in the order in which they came; of a loop those of each turn."""
@@ -300,11 +297,14 @@ class _Pair:
                         texts = (", ".join(map(str, sorted(run.turns))) for run in (was, now))
                         self.add("value", now.frame, line, what, [Change("turns that showed it", *texts)])
                 self.values += len(turns)
+                shots = (self.was.snapshots[v.value] for v in was.turns.values() if v.value is not None)
+                numbers = (shot.number for shot in shots if isinstance(shot, model.Scalar))
+                largest = _largest(numbers) if now.loop is not None else 0.0
                 for turn in turns:
                     at = f"turn {turn}" if now.loop is not None and len(now.turns) > 1 else ""
                     value, recorded = now.turns[turn], was.turns[turn]
                     if value.value is not None and recorded.value is not None:
-                        changes = self.changes(recorded.value, value.value, at)
+                        changes = self.changes(recorded.value, value.value, at, largest)
                     else:
                         errors = [shown.error or "a value" for shown in (recorded, value)]
                         changes = [Change(at, *map(_bounded, errors))] if errors[0] != errors[1] else []
@@ -322,7 +322,8 @@ class _Pair:
             )
             rows = zip((f"turn {turn}" for turn in series.at), before.values, series.values, strict=False)
             told = [change for d in self.differences if d.what == series.text for change in d.changes]
-            changes = [change for change in _apart(rows, next(held, "float")) if change not in told]
+            differing = _apart(rows, next(held, "float"), _largest(before.values))
+            changes = [change for change in differing if change not in told]
             self.values += len(series.at)
             self.add("value", self.now.loops[series.loop].frame, series.line, series.text, changes)
 
@@ -390,25 +391,26 @@ class _Pair:
                     self.add("claim", None, claim.line, text, [change])
                 if claim.measured or before.measured:
                     continue
-                negligible = _far_below(claim, self.now) & _far_below(before, self.was)
+                only_bounded = _bounded_floats(claim, self.now)
                 for i, (side, recorded) in enumerate(zip(claim.operands, before.operands, strict=False)):
-                    told = not side.address and i not in negligible
+                    told = not side.address and i not in only_bounded
                     if told and side.value is not None and recorded.value is not None:
                         changed = self.changes(recorded.value, side.value)
                         self.add("claim", None, claim.line, side.text, changed)
 
 
-def _far_below(claim: model.Claim, section: Section) -> set[int]:
-    """Which sides of a claim are floats that it bounds by `FAR` times as much or more, by their numbers."""
+def _bounded_floats(claim: model.Claim, section: Section) -> set[int]:
+    """Which sides of a claim are floats that it only bounds, by their numbers: of these it says no more."""
     shots = [None if side.value is None else section.snapshots[side.value] for side in claim.operands]
-    numbers = [shot.number if isinstance(shot, model.Scalar) else None for shot in shots]
-    below = set[int]()
-    for i, word in enumerate(claim.form[1:-1]):
-        small, large = (i + 1, i) if ">" in word else (i, i + 1)
-        a, b = numbers[small], numbers[large]
-        if word.strip(" =") in ("<", ">") and isinstance(a, float) and isinstance(b, (int, float)):
-            below |= {small} if FAR * abs(a) <= b else set()
-    return below
+    bounds = [word.strip()[:1] in ("<", ">") for word in claim.form[1:-1]]
+    sides = {side for side, bound in enumerate(bounds) if bound} | {
+        side + 1 for side, bound in enumerate(bounds) if bound
+    }
+    return {
+        side
+        for side in sides
+        if isinstance(shot := shots[side], model.Scalar) and isinstance(shot.number, float)
+    }
 
 
 def _change(at: str, was: int, now: int) -> Change:
@@ -418,10 +420,10 @@ def _change(at: str, was: int, now: int) -> Change:
 # ---------------------------------------------------------------------------- comparing two snapshots
 
 
-def changes(was: model.Snapshot, now: model.Snapshot, at: str = "") -> list[Change]:
+def changes(was: model.Snapshot, now: model.Snapshot, at: str = "", largest: float = 0.0) -> list[Change]:
     """What differs between two snapshots of one expression; nothing where they agree within `TOLERANCES`.
 
-    `at` says where they stand in the value.
+    `at` says where they stand in the value, `largest` is the largest magnitude among the turns of a loop.
     """
     if type(was) is not type(now) or was.type != now.type:
         return [Change(at, _summary(was), _summary(now))]
@@ -432,7 +434,7 @@ def changes(was: model.Snapshot, now: model.Snapshot, at: str = "") -> list[Chan
                 a, b = was.text, now.text
             if a is None or b is None:
                 return [] if was.type.startswith("datetime.") else _text_changes(was.text, now.text, at)
-            return _apart([(at, a, b)], name)
+            return _apart([(at, a, b)], name, largest)
         case model.Sequence(), model.Sequence():
             if was.length != now.length:
                 return [_change(f"{at}.length", was.length, now.length)]
@@ -468,9 +470,7 @@ def _tensor_changes(was: model.Tensor, now: model.Tensor, at: str) -> list[Chang
 
     # the largest finite magnitude in both
     kept = [(*((t.stats.min, t.stats.max) if t.stats else t.values),) for t in (was, now)]
-    numbers = (model.python_number(number) for several in kept for number in several if number is not None)
-    finite = (abs(number) for number in numbers if number is not None and _finite(number))
-    largest = float(max(finite, default=0))
+    largest = _largest(itertools.chain(*kept))
 
     # Where every value was kept, statistics say nothing more.
     if was.values and now.values and was.corner is None and now.corner is None:
@@ -545,6 +545,12 @@ def _alike(was: object, now: object) -> bool:
         case float(), float():
             return apart(was, now, "float") is None
     return was == now
+
+
+def _largest(numbers: Iterable[model.Number | None]) -> float:
+    """The largest finite magnitude of the floats and integers among these."""
+    known = (model.python_number(number) for number in numbers if number is not None)
+    return max((float(abs(n)) for n in known if n is not None and _finite(n)), default=0.0)
 
 
 def _relative(gap: str, a: complex, b: complex) -> str:
