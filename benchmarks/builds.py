@@ -20,8 +20,8 @@ from benchmarks.one import Found, timed
 
 def stages() -> list[tuple[Any, str, str]]:
     """The functions that are timed, in the thread that builds: where they are, their names, what they do."""
-    from litbook.document import notebook
     from litbook.html import page, player
+    from litbook.notebook import build
     from litbook.record import compare
 
     return [
@@ -29,7 +29,7 @@ def stages() -> list[tuple[Any, str, str]]:
         (compare, "compare", "comparing with recordings"),
         (page, "pages", "drawing pages"),
         (player, "data", "what the player steps through"),
-        (notebook, "notebooks", "notebooks"),
+        (build, "notebooks", "notebooks"),
     ]
 
 

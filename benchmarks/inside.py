@@ -252,18 +252,18 @@ def growth(kind: str, size: int, rounds: int, edtrace: bool) -> Found:
 def _grown(case: texts.Case, lecture: Path, rounds: int) -> Found:
     """One lecture, stage by stage: median seconds of each, and how much it left."""
     from litbook.html import page
+    from litbook.lecture import parse
     from litbook.run.run import run
-    from litbook.text import source
 
     lecture.write_text(case.text, encoding="utf-8")
     stages: dict[str, list[float]] = {"plain": [], "read": [], "run": [], "write": [], "render": []}
     began = perf_counter()
     for _ in range(rounds):
         stages["plain"].append(_seconds_of_one(lecture))
-        source.parse_files.cache_clear()  # each round reads the text anew
-        source._marked.cache_clear()
+        parse.parse_files.cache_clear()  # each round reads the text anew
+        parse._marked.cache_clear()
         start = perf_counter()
-        source.read(lecture)
+        parse.read(lecture)
         read = perf_counter()
         record = run(lecture)
         ran = perf_counter()

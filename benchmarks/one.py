@@ -62,15 +62,15 @@ def silence() -> Iterator[None]:
 def litbook(lecture: Path) -> Found:
     """Run, record, write the record, draw the pages."""
     from litbook.html import page
-    from litbook.probe import vector
+    from litbook.lecture import parse
+    from litbook.probe import svg
     from litbook.run import run
-    from litbook.text import source
 
     parts: dict[str, float] = {}
     for room, name, stage in (
-        (source, "usable", "reading the text"),
+        (parse, "usable", "reading the text"),
         (run, "instrument_files", "compiling probes in"),
-        (vector, "svg", "drawing figures as SVG"),
+        (svg, "svg", "drawing figures as SVG"),
     ):
         setattr(room, name, timed(getattr(room, name), parts, stage))
     start = perf_counter()
@@ -105,10 +105,11 @@ def litbook(lecture: Path) -> Found:
 
 def bibliography_of(lecture: Path) -> Any:
     """What the lecture may cite: the sources beside it, if there are any."""
-    from litbook.document import bibliography, books
+    from litbook.markdown import bibliography
+    from litbook.page import sitemap
 
     sources = lecture.parent / "references.bib"
-    return bibliography.read(sources) if sources.exists() else books.NOTHING_CITED
+    return bibliography.read(sources) if sources.exists() else sitemap.NOTHING_CITED
 
 
 def fields(text: bytes) -> Found:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from litbook.html import figures
-from litbook.probe import vector
+from litbook.html import safe_svg
+from litbook.probe import svg
 
 Found = dict[str, Any]
 BLUE, RED, GREEN, GOLD, GREY = "#5566cc", "#cc5533", "#1f9a5b", "#c0912a", "#808894"  # on any paper
@@ -72,7 +72,7 @@ def _plot(x: str, y: str, across: list[int], linear: bool, curves: list[tuple[st
     said = "; ".join(f"{label} {values[0]:.2g} to {values[-1]:.2g}" for label, _, values in curves if values)
     alt = f"{y}, over {x}, {across[0]:,} to {across[-1]:,}: {said}"
     name = re.sub(r"\W+", "-", f"growth {y} {x} ")
-    return f'<div style="flex:1 1 17rem;min-width:0">{figures.inline(vector.svg(figure), alt, name)}</div>'
+    return f'<div style="flex:1 1 17rem;min-width:0">{safe_svg.inline(svg.svg(figure), alt, name)}</div>'
 
 
 def _linear(axes: Any, across: list[int]) -> None:

@@ -48,7 +48,7 @@ def serve(log: Path, arguments: list[str]) -> int:
     """The preview, watched. Of its runs those count that a reader waits for: of one part of a lecture."""
     from litbook import cli
     from litbook.run import process
-    from litbook.site import preview
+    from litbook.site.preview import preview
 
     timed(preview.Preview, "changed", "noticed", log)
     timed(process.Warm, "record_of", "asked", log, lambda _, __, ___, sections=(): sections)
@@ -61,11 +61,11 @@ def serve(log: Path, arguments: list[str]) -> int:
 
 def within(log: Path) -> None:
     """In the process that those which run lectures are forks of."""
+    from litbook.lecture import parse
     from litbook.run import run
-    from litbook.text import source
 
     timed(run, "run", "run", log, lambda *_, sections, **__: sections)
-    timed(source, "usable", "read", log)
+    timed(parse, "usable", "read", log)
     timed(run, "instrument_files", "probes", log)
     timed(run.Execution, "section", "sections", log)
 

@@ -12,10 +12,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from litbook.probe.numbering import Numbering
+from litbook.lecture import parse
+from litbook.probe.record_keys import Numbering
 from litbook.record import model
 from litbook.record.model import Frame, Record, Section
-from litbook.text import source
 
 CPU = model.Device("cpu", "cpu", "CPU")
 H200 = model.Device("cuda", "nvidia-h200", "NVIDIA H200")
@@ -27,7 +27,7 @@ PLACE = model.Environment(
 
 def record(text: str, path: str = "lectures/lecture_02.py", title: str = "") -> Record:
     """The record of a lecture of which nothing ran; its notes say nothing all the same."""
-    lecture = source.parse(text, path)
+    lecture = parse.parse(text, path)
     numbering = Numbering(lecture)
     everything = range(len(lecture.statements))
     helpers = (i for i, is_section in enumerate(numbering.is_section) if not is_section)
@@ -137,5 +137,5 @@ def split(made: Record, files: Mapping[str, tuple[str, list[str]]]) -> Record:
 
 
 def _module(head: str, path: str, file: int) -> Section:
-    numbering = Numbering(source.parse(head, path, lecture=False))
+    numbering = Numbering(parse.parse(head, path, lecture=False))
     return replace(_section(numbering, 0), key=f"<module {file}>", file=file)

@@ -18,7 +18,7 @@ from pathlib import Path
 from textwrap import dedent
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from litbook import cli, optional
+from litbook import cli, plugins
 from litbook.record import model
 from litbook.run.run import run
 
@@ -37,7 +37,7 @@ LITBOOK = [  # `litbook` where it is not installed
     f"import sys; sys.path.insert(0, {str(REPO / 'tools')!r}); from litbook.cli import litbook; sys.exit(litbook())",
 ]
 
-optional.bring_in("edtrace", "display.asking")  # as the process of a run does, for those in this one
+plugins.bring_in("edtrace", "display.asking")  # as the process of a run does, for those in this one
 
 IN_CI = os.environ.get("CI", "").lower() not in ("", "0", "false")  # as in conftest.py
 T = TypeVar("T")

@@ -3,7 +3,8 @@
 A text that fits stands on one line. A longer one is a block: its opening quotes, r""" or, with holes, rf""",
 end their line, the text is wrapped as prose at 100 columns and indented by four more than that line, and the
 closing quotes stand where that line begins. Lists are wrapped item by item; tables, formulas and code keep
-their lines. Read are the texts of `note`, `question`, `figure` and the other words of `litbook.text.words`.
+their lines. Read are the texts of `note`, `question`, `figure` and the other words of
+`litbook.lecture.author_words`.
 '''
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from pathlib import Path
 
 from markdown_it import MarkdownIt
 
-from litbook.text.words import WORDS, arguments
+from litbook.lecture.author_words import WORDS, arguments
 
 WIDTH = 100
 INDENT = 4

@@ -2,7 +2,7 @@
 
 import sys
 
-from litbook.cli import main
+from litbook.cli.program import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -156,7 +156,7 @@ class Module:
             if isinstance(node, ast.Import):
                 names |= {alias.name for alias in node.names}
             elif isinstance(node, ast.ImportFrom) and node.module:
-                # `from litbook.text import source` is of the file text/source.py, if there is one
+                # `from litbook.lecture import parse` is of the file lecture/parse.py, if there is one
                 for alias in node.names:
                     file = f"{node.module}.{alias.name}"
                     names.add(file if file in modules else node.module)

@@ -22,11 +22,11 @@ from unittest.mock import patch
 
 from mkdocs.structure.files import File, Files
 
-from litbook.document import values
-from litbook.document.bibliography import Bibliography, read
 from litbook.errors import LitbookError
-from litbook.html import markup
-from litbook.html.markup import Html
+from litbook.html import elements
+from litbook.html.elements import Html
+from litbook.markdown.bibliography import Bibliography, read
+from litbook.values import formatting
 
 BLOCK = Path("lecture_03")  # the folder of `counts.py` and `published.py`
 FORMATS = ("float32", "tf32", "bfloat16", "float16", "float8")
@@ -359,7 +359,7 @@ def _source(card: Row, bibliography: Bibliography) -> str:
 
 
 def _rate(rate: float | None) -> str:
-    return "not available" if rate is None else values.number(rate / 1e12).removesuffix(".0")
+    return "not available" if rate is None else formatting.number(rate / 1e12).removesuffix(".0")
 
 
 def _memory(size: int) -> str:
@@ -369,32 +369,34 @@ def _memory(size: int) -> str:
 def _link(card: Row, bibliography: Bibliography) -> Html:
     entry = bibliography.get(card["source"])
     text = _source(card, bibliography)
-    return markup.tag("a", markup.text(text), href=entry.url) if entry and entry.url else markup.text(text)
+    return (
+        elements.tag("a", elements.text(text), href=entry.url) if entry and entry.url else elements.text(text)
+    )
 
 
 def _texts(*cells: object) -> tuple[Html, ...]:
-    return tuple(map(markup.text, cells))
+    return tuple(map(elements.text, cells))
 
 
 def _table(caption: str, head: Sequence[str], rows: Sequence[Sequence[Html]]) -> Html:
     """A table whose first column names the row."""
-    top = markup.tag("tr", *(markup.tag("th", markup.text(name), scope="col") for name in head))
+    top = elements.tag("tr", *(elements.tag("th", elements.text(name), scope="col") for name in head))
     body = [
-        markup.tag(
+        elements.tag(
             "tr",
-            markup.tag("th", row[0], scope="row"),
-            *(markup.tag("td", cell) for cell in row[1:]),
+            elements.tag("th", row[0], scope="row"),
+            *(elements.tag("td", cell) for cell in row[1:]),
         )
         for row in rows
     ]
-    table = markup.tag(
+    table = elements.tag(
         "table",
-        markup.tag("caption", markup.text(caption)),
-        markup.tag("thead", top),
-        markup.tag("tbody", *body),
+        elements.tag("caption", elements.text(caption)),
+        elements.tag("thead", top),
+        elements.tag("tbody", *body),
         class_="lb-table",
     )
-    return markup.tag(
+    return elements.tag(
         "div",
         table,
         class_="lb-scroll lb-wide",

@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from litbook.html.markup import Html, tag
-from litbook.text import source
+from litbook.html.elements import Html, tag
+from litbook.lecture import parse
 
 ROW = re.compile(
     r"\| (?P<term>[^|]+) \| (?P<sentence>[^|]+) \| "
@@ -47,7 +47,7 @@ def rows(glossary: str) -> list[dict[str, str]]:
 @functools.cache  # for one build: later lectures need the earlier ones, too
 def sections(lecture: Path) -> list[Section]:
     """The parts and sections of a lecture, in the order of reading."""
-    read = source.read(lecture, lecture.name)
+    read = parse.read(lecture, lecture.name)
     bodies = {n.name: n for file in read.files for n in file.tree.body if isinstance(n, ast.FunctionDef)}
     (main,) = (n for n in bodies.values() if n.name == "main")
     parts = {n.func.id for n in ast.walk(main) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)}

@@ -16,7 +16,7 @@ from typing import Any
 
 import litbook
 from litbook import cli
-from litbook.text.directives import DIRECTIVES
+from litbook.lecture.directives import DIRECTIVES
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:

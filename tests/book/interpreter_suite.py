@@ -50,12 +50,12 @@ def probed_code(text: str, filename: str, mode: str) -> tuple[types.CodeType, An
     package = types.ModuleType("litbook")
     package.__path__ = [str(TOOLS / "litbook")]
     sys.modules["litbook"] = package
+    from litbook.lecture import parse
     from litbook.probe import instrument
     from litbook.probe.recorder import Recorder
-    from litbook.text import source
 
     sys.path.remove(str(TOOLS))
-    found = source.parse(text, filename, lecture=False)
+    found = parse.parse(text, filename, lecture=False)
     probes: Any = Recorder(found) if mode == "recorder" else Counting()
     return instrument.instrument_files(found, probes)[0], probes
 

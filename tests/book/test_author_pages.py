@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from tests.running import LITBOOK, REPO
 
-from litbook.site import new
+from litbook.site import scaffold
 
 FENCE = re.compile(
     r'^```(?P<language>\w+)(?: title="(?P<title>[^"]+)")?\n(?P<body>.*?)^```$', re.MULTILINE | re.DOTALL
@@ -27,7 +27,7 @@ def book(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, str]:
     """A new book with the files of a page, and the page."""
     text = (REPO / "docs" / f"{request.param}.md").read_text(encoding="utf-8")
     folder = tmp_path / "mybook"
-    new.begin(folder)
+    scaffold.begin(folder)
     for fence in FENCE.finditer(text):
         if fence["title"]:
             (folder / fence["title"]).parent.mkdir(exist_ok=True)

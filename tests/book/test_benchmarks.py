@@ -311,16 +311,16 @@ def test_a_watched_call_that_calls_itself_is_one_stage(tmp_path):
 
 def test_what_is_watched_is_there():
     """`watched` replaces these by name."""
+    from litbook.lecture import parse
     from litbook.run import process, run
-    from litbook.site import preview
-    from litbook.text import source
+    from litbook.site.preview import preview
 
     for room, names in (
         (preview.Preview, ("changed", "make")),
         (process.Warm, ("record_of",)),
         (run, ("run", "instrument_files")),
         (run.Execution, ("section",)),
-        (source, ("usable",)),
+        (parse, ("usable",)),
     ):
         assert all(callable(getattr(room, name)) for name in names)
     assert "torch" in process.PRELOADED

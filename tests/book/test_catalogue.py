@@ -22,9 +22,9 @@ from msgspec.structs import replace
 from tests.records import H200, PLACE, fill
 from tests.running import REPO
 
-from litbook import translations
-from litbook.document import catalogue, margin
+from litbook import i18n, translations
 from litbook.html import script_words
+from litbook.page import margin
 from litbook.project import recording_of
 from litbook.record import encoding, model, recordings
 from litbook.run.run import run
@@ -218,7 +218,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(translations, "LOCALE", folder)
         made = build(folder / "book", "eo")
-    catalogue.use("en")
+    i18n.use("en")
     return made
 
 
@@ -358,17 +358,17 @@ def test_a_language_has_its_own_plurals_numbers_and_dates(
     monkeypatch.setattr(translations, "LOCALE", tmp_path)
 
     def claims(n: int) -> str:
-        return catalogue.ngettext("{n} claim", "{n} claims", n).replace("\xa0", " ")
+        return i18n.ngettext("{n} claim", "{n} claims", n).replace("\xa0", " ")
 
     try:
         assert [claims(n) for n in (1, 1200)] == ["1 claim", "1,200 claims"]
-        catalogue.use("pl")
+        i18n.use("pl")
         assert [claims(n) for n in (1, 3, 5, 22)] == ["1 teza", "3 tezy", "5 tez", "22 tezy"]
-        assert (claims(12000), catalogue.number(2.5, 1)) == ("12 000 tez", "2,5")
-        assert (catalogue.day("2026-11-20T10:00:00Z"), catalogue.day("then")) == ("20 lis 2026", "then")
-        assert catalogue._("no such text, {name}", name="x") == "no such text, x"
-        catalogue.use("nowhere")
-        assert (claims(1200), catalogue.language()) == ("1,200 claims", "en")
+        assert (claims(12000), i18n.number(2.5, 1)) == ("12 000 tez", "2,5")
+        assert (i18n.day("2026-11-20T10:00:00Z"), i18n.day("then")) == ("20 lis 2026", "then")
+        assert i18n._("no such text, {name}", name="x") == "no such text, x"
+        i18n.use("nowhere")
+        assert (claims(1200), i18n.language()) == ("1,200 claims", "en")
     finally:
-        catalogue.use("en")
-    assert catalogue.day("2026-11-20T10:00:00Z") == "20 Nov 2026"
+        i18n.use("en")
+    assert i18n.day("2026-11-20T10:00:00Z") == "20 Nov 2026"

@@ -10,9 +10,9 @@ from msgspec.structs import replace
 from tests.records import fill
 from tests.running import HEAD, record, write
 
-from litbook.document.edition import Edition
 from litbook.errors import Place
 from litbook.html import devices
+from litbook.page.runs import Edition
 from litbook.project import Project, recording_of
 from litbook.record import encoding, model, recordings
 from litbook.record.compare import Change, Difference

@@ -12,10 +12,11 @@ from tests.book.test_page import LECTURE, REFERENCES, at, code_of, ids, lived, r
 from tests.records import fill, record, split
 from tests.running import SAMPLES
 
-from litbook.document import books, report
-from litbook.document.edition import Edition
 from litbook.html import ledger, misbeliefs, page, player
+from litbook.page import sitemap
+from litbook.page.runs import Edition
 from litbook.record.model import Error, Record, Section
+from litbook.rules import outcome
 from litbook.run.run import run
 
 FOLDER = "lectures/lecture_02"
@@ -121,7 +122,7 @@ def test_what_went_wrong_names_the_file_and_the_line() -> None:
     assert f'<a href="#L{number}">{FOLDER}/memory.py:{number}</a> the same shape' in pages["memory.md"]
     assert f'<a href="memory/#L{number}">{FOLDER}/memory.py:{number}</a>' in pages["index.md"]
     assert f"This claim fails. the same shape {FOLDER}/memory.py:{number}" in words(pages["memory.md"])
-    (problem,) = report.problems(folder())
+    (problem,) = outcome.problems(folder())
     assert problem.startswith(f"{FOLDER}/memory.py:{number}: claim fails: the same shape\n")
 
 
@@ -135,7 +136,7 @@ def test_an_error_that_came_up_in_another_file_is_told_there_and_shown_where_it_
     body = words(made(it)["memory.md"])
     assert f"The lecture raised here. {FOLDER}/memory.py:{led}" in body
     assert f"{FOLDER}/models.py:{inner} in six" in body
-    (problem,) = report.problems(it)
+    (problem,) = outcome.problems(it)
     assert problem.startswith(f"{FOLDER}/models.py:{inner}: RuntimeError: no\n")
     (data,) = [text for name, text in player.data(it).items() if name == "memory.player.js"]
     track = json.loads(data[data.index("]=") + 2 :].rstrip(";\n"))
@@ -201,11 +202,11 @@ def test_names_of_other_files_are_linked_however_they_are_imported(parts: Record
 
 
 def test_a_link_by_name_leads_to_the_section_of_the_same_page_first(parts: Record) -> None:
-    book = books.of(parts, books.NOTHING_CITED, (), [])
-    assert books.address(book, "storage.md", "first_steps") == "#storage-first_steps"
-    assert books.address(book, "compute.md", "first_steps") == "#compute-first_steps"
-    assert books.address(book, "index.md", "twice") == "compute/#twice"
-    assert books.address(book, "index.md", "nobody") is None
+    book = sitemap.of(parts, sitemap.NOTHING_CITED, (), [])
+    assert sitemap.address(book, "storage.md", "first_steps") == "#storage-first_steps"
+    assert sitemap.address(book, "compute.md", "first_steps") == "#compute-first_steps"
+    assert sitemap.address(book, "index.md", "twice") == "compute/#twice"
+    assert sitemap.address(book, "index.md", "nobody") is None
 
 
 def test_sections_stand_where_they_stood_whatever_file_they_move_to(parts: Record) -> None:

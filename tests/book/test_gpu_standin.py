@@ -18,9 +18,9 @@ from tests.standin import Card as StandIn
 from tests.standin import MiB, standin
 
 from litbook.html import page
+from litbook.lecture import parse
 from litbook.record import model, recordings
 from litbook.run import run
-from litbook.text import source
 
 BIG = StandIn(memory=150_100_000_000, context=600 * MiB, cache=60 * MiB, tick=1e-4, data=False)
 SMALL = StandIn(
@@ -45,7 +45,7 @@ def on(card: StandIn, path: Path, names: list[str]) -> model.Record:
 
 
 def sections(path: Path) -> list[str]:
-    return [f.name for f in source.read(path, path.name).functions if f.requires == "cuda"]
+    return [f.name for f in parse.read(path, path.name).functions if f.requires == "cuda"]
 
 
 def unmet(record: model.Record, names: list[str]) -> dict[str, set[str]]:

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 from tests.running import HEAD, REPO, write
 
-from litbook.document import books
-from litbook.document.edition import Edition
 from litbook.html import ledger, page, player
+from litbook.page import sitemap
+from litbook.page.runs import Edition
 from litbook.record import encoding
 from litbook.run.run import run
 
@@ -50,13 +50,13 @@ def seconds(folder: Path, text: str) -> dict[str, float]:
     took("run")
     record = encoding.loads(encoding.dumps(made))
     took("record")
-    assert page.pages(record, books.NOTHING_CITED, [], [])
+    assert page.pages(record, sitemap.NOTHING_CITED, [], [])
     took("pages")
     assert player.data(record)
     took("player")
     edition = Edition("lecture_sample", record, [])
     assert ledger.page([edition])
-    assert ledger.part(edition, books.INDEX)
+    assert ledger.part(edition, sitemap.INDEX)
     took("ledger")
     gc.unfreeze()
     return found

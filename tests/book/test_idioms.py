@@ -9,14 +9,15 @@ import markdown
 import pytest
 from tests.running import command, record, section, write
 
-from litbook.document import grammar, unbacked
-from litbook.document.bibliography import BibliographyError
-from litbook.document.markdown import Plain
-from litbook.document.setting import Citations, Setting
 from litbook.errors import Place, Problem
-from litbook.html import note, page
+from litbook.html import page
+from litbook.lecture import parse
+from litbook.markdown import grammar, to_html
+from litbook.markdown.bibliography import BibliographyError
+from litbook.markdown.links import Citations, Setting
+from litbook.markdown.to_markdown import Plain
 from litbook.notebook import ipynb
-from litbook.text import source
+from litbook.rules import unbacked_number
 
 IDIOMS = r'''
 note("""!!! tip "Mind the width"
@@ -74,7 +75,7 @@ def made(told) -> str:
 def problem(text: str, lines: tuple[str, ...] = ()) -> str:
     """The one thing that is wrong with a note."""
     found = Setting(Citations({}), place=Place("a.py", 7), ahead=lines)
-    note.blocks(text, found)
+    to_html.blocks(text, found)
     (it,) = found.problems
     return str(it)
 
@@ -85,7 +86,7 @@ def problem(text: str, lines: tuple[str, ...] = ()) -> str:
 def test_a_box_keeps_its_text_whatever_dedenting_has_done_to_it(made):
     assert '<p class="admonition-title">Mind the width</p>\n<p>A box whose text' in made
     one = Setting(Citations({}))
-    assert note.blocks('!!! tip "T"\ntext\n\nmore', one) == note.blocks(
+    assert to_html.blocks('!!! tip "T"\ntext\n\nmore', one) == to_html.blocks(
         '!!! tip "T"\n    text\n\n    more', one
     )
 
@@ -111,7 +112,7 @@ def test_folds_and_tabs_need_no_script(made):
 
 def test_the_tabs_of_two_notes_are_two_sets():
     found = Setting(Citations({}))
-    first, second = (note.blocks('=== "A"\n    a', found)[0] for _ in range(2))
+    first, second = (to_html.blocks('=== "A"\n    a', found)[0] for _ in range(2))
     assert ('name="tabs-1"' in first, 'name="tabs-2"' in second) == (True, True)
 
 
@@ -138,7 +139,7 @@ def test_mathematics_of_several_lines_has_its_rows_and_cases(made):
 
 
 def test_a_heading_in_a_box_does_not_tear_it_apart():
-    (block,) = note.blocks('!!! tip "T"\n    # Bold\n\n    text', Setting(Citations({})))
+    (block,) = to_html.blocks('!!! tip "T"\n    # Bold\n\n    text', Setting(Citations({})))
     assert "<p><strong>Bold</strong></p>" in block
 
 
@@ -251,7 +252,7 @@ def test_code_and_mathematics_are_left_as_they_are():
 def test_a_page_of_a_notebook_is_made_of_what_a_page_may_hold(told):
     text = Plain().markdown(grammar.read(told.by_key["one"].pieces[3].text))
     found = Setting(Citations({}))
-    assert "<blockquote>" in note.blocks(text, found)[0]
+    assert "<blockquote>" in to_html.blocks(text, found)[0]
     assert [it.slug for it in found.problems] == ["unknown-citation"]
     assert "CPU" in markdown.markdown(text)
 
@@ -321,7 +322,7 @@ def test_an_error_stands_where_the_file_says_it():
 )  # fmt: skip
 def test_what_only_looks_like_another_markdown_is_text(text):
     found = Setting(Citations({}))
-    note.blocks(text, found)
+    to_html.blocks(text, found)
     assert found.problems == []
 
 
@@ -355,7 +356,7 @@ def test_a_name_and_a_tag_are_two_numbers():
 
 def test_a_reference_to_a_figure_backs_no_number_and_is_none_itself(tmp_path: Path):
     text = section('note("See [@fig:3d] and this[^1]: 12 bytes.\\n\\n[^1]: Said.")')
-    (it,) = unbacked.unbacked(source.parse(text, "a.py"))
+    (it,) = unbacked_number.unbacked(parse.parse(text, "a.py"))
     assert it.what == "unbacked: the number '12' in prose"
 
 
@@ -367,7 +368,7 @@ def test_a_label_in_brackets_with_others_is_a_citation():
 
 def prose_problems(text: str) -> list[str]:
     found = Setting(Citations({}))
-    note.blocks(text, found)
+    to_html.blocks(text, found)
     return [str(it) for it in found.problems]
 
 

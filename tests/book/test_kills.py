@@ -18,7 +18,7 @@ import pytest
 from tests.running import LITBOOK, REPO
 
 from litbook.record import encoding
-from litbook.site import new
+from litbook.site import scaffold
 
 KILLS = int(os.environ.get("LITBOOK_KILLS", "10"))
 MARK = "LITBOOK_KILLED"  # in the environment of all that a command starts
@@ -32,7 +32,7 @@ class Book:
     def __init__(self, folder: Path) -> None:
         self.folder, self.tmp = folder / "book", folder / "tmp"
         self.tmp.mkdir()
-        new.begin(self.folder)
+        scaffold.begin(self.folder)
         self.text = (self.folder / "lectures/lecture_01.py").read_text()
         self.env = {
             **os.environ,

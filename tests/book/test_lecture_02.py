@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 from tests.running import LECTURE_02, LITBOOK
 
-from litbook.document import books
-from litbook.html import path
+from litbook.html import reading_time
+from litbook.lecture import parse
+from litbook.lecture.model import Function, Lecture
+from litbook.page import sitemap
+from litbook.python.file import File
 from litbook.record import model
-from litbook.text import source
-from litbook.text.file import File
-from litbook.text.lecture import Function, Lecture
 
 # How many statements on each topic the lecture settles: N napkin math, T tensors, D dtypes, G GPU, S
 # storage, E elementwise, M products, F FLOPs, J gradients, K parameters, L randomness, P data, O
@@ -28,7 +28,7 @@ STATEMENTS = {"N": 15, "T": 7, "D": 39, "G": 6, "S": 23, "E": 5, "M": 31, "F": 4
 
 @pytest.fixture(scope="module")
 def lecture(repo: Path) -> Lecture:
-    return source.read(LECTURE_02, LECTURE_02.relative_to(repo).as_posix())
+    return parse.read(LECTURE_02, LECTURE_02.relative_to(repo).as_posix())
 
 
 @pytest.fixture(scope="module")
@@ -125,7 +125,7 @@ def test_the_core_fits_into_two_evenings_questions_counted(record: model.Record)
     core = [section for section in leaves if not section.aside]
     assert 40 <= len(core) <= 60
     assert len(leaves) > 2 * len(core)
-    said = path.line(books.of(record, books.NOTHING_CITED, (), []))
+    said = reading_time.line(sitemap.of(record, sitemap.NOTHING_CITED, (), []))
     (hours,) = re.findall(r"about ([\d.]+) hours to read", said)
     assert float(hours) <= 4
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tests.running import process, write
 
-from litbook.document.evidence import Evidence
+from litbook.page.view import Evidence
 from litbook.record import model
 from litbook.record.model import Record
 

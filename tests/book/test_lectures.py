@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 from tests.running import LECTURE_02, LECTURE_03, LECTURE_04, REPO, sampled
 
-from litbook.document import unbacked
+from litbook.lecture import parse
+from litbook.lecture.model import Function, Lecture
+from litbook.python.file import File
 from litbook.record import compare, model, recordings
+from litbook.rules import never_ran, unbacked_number
 from litbook.run import run
-from litbook.text import source, unrun
-from litbook.text.file import File
-from litbook.text.lecture import Function, Lecture
 
 LECTURES = [LECTURE_02, LECTURE_03, LECTURE_04]
 COLUMNS = 76  # of code that stand beside a margin of values without wrapping
@@ -41,7 +41,7 @@ def record(path: Path, request: pytest.FixtureRequest) -> model.Record:
 
 
 def text(path: Path) -> Lecture:
-    return source.read(path, path.relative_to(REPO).as_posix())
+    return parse.read(path, path.relative_to(REPO).as_posix())
 
 
 def test_every_lecture_is_held_to_this(repo: Path) -> None:
@@ -97,11 +97,11 @@ def test_the_committed_recording_is_of_this_text_and_says_the_same(path: Path, r
 
 
 def test_every_number_in_prose_is_computed_cited_or_structural(lecture: Lecture) -> None:
-    assert [str(problem) for problem in unbacked.unbacked(lecture)] == []
+    assert [str(problem) for problem in unbacked_number.unbacked(lecture)] == []
 
 
 def test_no_claim_is_dead_and_what_did_not_run_needs_a_gpu(record: model.Record) -> None:
-    found = unrun.unrun(record)
+    found = never_ran.unrun(record)
     assert [str(it.problem) for it in found if it.dead] == []
     assert {it.problem.what.rsplit(": ", 1)[1] for it in found} <= {"it needs cuda"}
 

@@ -16,8 +16,8 @@ from tests.book.test_page import REFERENCES, lived, recorded, words
 from tests.records import fill
 from tests.running import record, section
 
-from litbook.document.edition import Edition
 from litbook.html import misbeliefs
+from litbook.page.runs import Edition
 from litbook.record import model
 
 if TYPE_CHECKING:

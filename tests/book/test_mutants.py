@@ -11,16 +11,16 @@ import pytest
 import torch
 from tests.running import LITBOOK, record, section, write
 
+from litbook.lecture import parse
 from litbook.mutants import trials
 from litbook.mutants.claims import trials as trials_of
-from litbook.text import source
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="claims are tried in forked processes")
 
 
 def changes(test: str) -> list[tuple[str, ...]]:
     """What is changed in `assert test`, trial by trial."""
-    lecture = source.parse(section(f"assert {test}"))
+    lecture = parse.parse(section(f"assert {test}"))
     return [tuple(mutant.change for mutant in trial.mutants) for trial in trials_of(lecture, 0)]
 
 
@@ -74,7 +74,7 @@ def test_pairs_of_changes_of_which_one_must_fail(test: str, expected: tuple[str,
 
 
 def test_a_change_stands_where_the_author_wrote_it() -> None:
-    lecture = source.parse(section("assert (\n    x ==\n    1_000\n)"))
+    lecture = parse.parse(section("assert (\n    x ==\n    1_000\n)"))
     assert [(t.line, t.column, t.mutants[0].change) for t in trials_of(lecture, 0)][-1] == (
         13,
         9,

@@ -28,7 +28,7 @@ from tests.running import REPO, sampled
 import calculator
 import hardware
 import napkin
-from litbook.document.bibliography import Entry
+from litbook.markdown.bibliography import Entry
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page

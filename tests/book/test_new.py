@@ -14,8 +14,8 @@ import pytest
 import yaml
 from tests.running import LITBOOK, REPO, section
 
-from litbook import origin
-from litbook.site import new
+from litbook import version as litbook_version
+from litbook.site import scaffold
 
 EXTRA = ("torch", "numpy", "einops", "jaxtyping", "matplotlib")
 USES = re.compile(r"uses: (\S+@\w{40})")
@@ -46,7 +46,7 @@ def without(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def book(tmp_path: Path) -> Path:
     """A new book, in a folder with spaces and umlauts, and without git."""
-    new.begin(tmp_path / "Mein schönes Buch")
+    scaffold.begin(tmp_path / "Mein schönes Buch")
     return tmp_path / "Mein schönes Buch"
 
 
@@ -60,7 +60,7 @@ def test_a_new_book_is_its_files_and_the_next_command(tmp_path: Path) -> None:
     assert done.stdout.endswith(
         "\nTo see it, and each change when you save it:\n    cd 'my book' && litbook serve\n"
     )
-    assert files(tmp_path / "my book") == sorted(new.FILES)
+    assert files(tmp_path / "my book") == sorted(scaffold.FILES)
     config = (tmp_path / "my book" / "mkdocs.yml").read_text()
     assert config.splitlines() == [
         'site_name: "my book"',
@@ -142,10 +142,10 @@ def test_a_book_needs_the_litbook_that_began_it_from_where_its_clone_came_from(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, remote: str, pushed: bool, place: str
 ) -> None:
     said = {"rev-parse": COMMIT, "remote": remote, "branch": "  origin/main" if pushed else ""}
-    monkeypatch.setattr(origin, "_git", lambda *words: said[words[0]])
-    assert origin.elsewhere() == place
-    assert origin.here("site") == [f"{REPO}[site]"]
-    new.begin(tmp_path / "mybook")
+    monkeypatch.setattr(litbook_version, "_git", lambda *words: said[words[0]])
+    assert litbook_version.elsewhere() == place
+    assert litbook_version.here("site") == [f"{REPO}[site]"]
+    scaffold.begin(tmp_path / "mybook")
     text = (tmp_path / "mybook" / "requirements.txt").read_text()
     assert LITBOOK_AT.findall(text) == [f"litbook[site] @ {place or '${LITBOOK}'}"]
     assert ("git+https://HOST/OWNER/REPOSITORY@COMMIT" in text) == (not place)
@@ -174,9 +174,13 @@ def test_an_installed_litbook_is_installed_again_from_where_pip_had_it(
     )
     if note:
         (tmp_path / "litbook-1.0.dist-info" / "direct_url.json").write_text(json.dumps(note))
-    monkeypatch.setattr(origin, "PROJECT", tmp_path / "none")
+    monkeypatch.setattr(litbook_version, "PROJECT", tmp_path / "none")
     monkeypatch.syspath_prepend(str(tmp_path))
-    assert (" ".join(origin.here("site")), origin.elsewhere(), origin.version()) == (here, elsewhere, "1.0")
+    assert (
+        " ".join(litbook_version.here("site")),
+        litbook_version.elsewhere(),
+        litbook_version.version(),
+    ) == (here, elsewhere, "1.0")
 
 
 @pytest.mark.parametrize("place", ["", "git+https://example.org/o/book@0123"])

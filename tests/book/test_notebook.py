@@ -16,14 +16,13 @@ from tests import notebooks
 from tests.records import fill
 from tests.running import SAMPLES, record, searched, section
 
-from litbook.document import standin
-from litbook.document.bibliography import Entry
-from litbook.document.notebook import Notebook
-from litbook.document.notebook import notebooks as document
-from litbook.document.notebook_values import in_words
-from litbook.html import formulas
-from litbook.html import notebook as notebook_page
-from litbook.notebook import ipynb
+from litbook.markdown import mathml
+from litbook.markdown.bibliography import Entry
+from litbook.notebook import html as notebook_page
+from litbook.notebook import ipynb, runtime
+from litbook.notebook.build import Notebook
+from litbook.notebook.build import notebooks as document
+from litbook.notebook.value_text import in_words
 from litbook.record import model
 from litbook.site.plugin import LitbookPlugin
 
@@ -484,7 +483,7 @@ def test_a_notebook_is_small_whatever_a_lecture_shows(made):
 def test_the_page_of_a_hostile_notebook_holds_no_script_no_handler_and_no_foreign_address(hostile):
     page = notebook_page.page(hostile, PLACE)
     tags = set(re.findall(r"<\s*([a-zA-Z][a-zA-Z0-9]*)", page))
-    assert tags <= notebooks.NOTE_ELEMENTS | {"details", "summary", "samp"} | formulas.ELEMENTS
+    assert tags <= notebooks.NOTE_ELEMENTS | {"details", "summary", "samp"} | mathml.ELEMENTS
     assert not re.search(r"<[a-zA-Z][^>]*(\son\w+\s*=|javascript:|https?://cdn)", page)
     assert "&lt;script&gt;alert(2)&lt;/script&gt;" in page
     assert page.count("Download the notebook") == 1
@@ -560,7 +559,7 @@ def test_notebooks_are_not_searched(site):
 
 def test_the_formatting_of_values_is_that_of_the_stand_in():
     for value, text in [(3, "3"), (2.5, "2.5"), (1 / 3, "0.333333"), (True, "True"), (10**6, "1,000,000")]:
-        assert standin.spelled(value) == standin.number(value) == text
+        assert runtime.spelled(value) == runtime.number(value) == text
 
 
 @pytest.mark.parametrize(
@@ -570,7 +569,7 @@ def test_what_is_empty_is_said_alike_of_a_live_and_of_a_recorded_value(empty):
     kind = type(empty).__name__
     recorded = model.Mapping(kind, 0) if kind == "dict" else model.Sequence(kind, 0)
     said = "deque()" if kind == "deque" else repr(empty)
-    assert standin.spelled(empty) == in_words(recorded) == said
+    assert runtime.spelled(empty) == in_words(recorded) == said
 
 
 # ---------------------------------------------------------------------------- the setting for Colab
@@ -600,11 +599,11 @@ def test_an_address_that_colab_cannot_use_is_a_warning_and_gives_no_link(given, 
 
 
 def test_rows_of_a_matrix_stand_below_each_other():
-    assert standin.tensor("int64", (2, 4), "cpu", 64, list(range(8)), "", 0) == (
+    assert runtime.tensor("int64", (2, 4), "cpu", 64, list(range(8)), "", 0) == (
         "int64 (2, 4): [\n    [0, 1, 2, 3],\n    [4, 5, 6, 7]]"
     )
-    assert standin.tensor("int64", (2, 2), "cpu", 32, [1, 2, 3, 4], "", 0) == "int64 (2, 2): [[1, 2], [3, 4]]"
-    assert standin.tensor("float32", (2, 4), "cuda:0", 32, [], "", 0) == "float32 (2, 4) on cuda:0, 32 B"
+    assert runtime.tensor("int64", (2, 2), "cpu", 32, [1, 2, 3, 4], "", 0) == "int64 (2, 2): [[1, 2], [3, 4]]"
+    assert runtime.tensor("float32", (2, 4), "cuda:0", 32, [], "", 0) == "float32 (2, 4) on cuda:0, 32 B"
 
 
 def test_formulas_on_a_page_become_mathml_and_code_keeps_its_dollars(tmp_path):

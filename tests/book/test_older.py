@@ -15,11 +15,11 @@ import pytest
 from msgspec.structs import replace
 from tests.running import HEAD, LITBOOK, command, write
 
-from litbook import checks
 from litbook.html import ledger, page
 from litbook.project import Project, recordings_of
+from litbook.rules import checks
 from litbook.run.run import run
-from litbook.site.editions import badge
+from litbook.site.badge import badge
 from litbook.site.plugin import LitbookPlugin
 
 LECTURE = f"""{HEAD}

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from tests.running import REPO, section, write
 
-from litbook import optional
-from litbook.site import new
+from litbook import plugins
+from litbook.site import scaffold
 
 BODY = """
 class Table:
@@ -32,7 +32,7 @@ COMMAND = "import sys; from litbook.cli import litbook; sys.exit(litbook())"
 def core(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with litbook in it, but none of what is optional."""
     tools = tmp_path_factory.mktemp("core")
-    left_out = shutil.ignore_patterns("__pycache__", *optional.PACKAGES)
+    left_out = shutil.ignore_patterns("__pycache__", *plugins.PACKAGES)
     shutil.copytree(REPO / "tools" / "litbook", tools / "litbook", ignore=left_out)
     return tools
 
@@ -40,7 +40,7 @@ def core(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def book(tmp_path: Path) -> Path:
     """A book of one small lecture."""
-    new.begin(tmp_path / "book")
+    scaffold.begin(tmp_path / "book")
     shutil.rmtree(tmp_path / "book" / "lectures")
     (tmp_path / "book" / "lectures").mkdir()
     write(tmp_path / "book" / "lectures", section(BODY), "lecture_01.py")
@@ -57,7 +57,7 @@ def litbook(core: Path, folder: Path, *words: str) -> subprocess.CompletedProces
 
 
 def missing(package: str) -> str:
-    return f"litbook: {optional.Missing(package)}\n"
+    return f"litbook: {plugins.Missing(package)}\n"
 
 
 def test_the_core_runs_checks_and_builds_a_book(core: Path, book: Path) -> None:

@@ -18,10 +18,11 @@ from tests.records import H200, PLACE, fill, line, ran, record, step
 from tests.running import record as run
 from tests.running import section
 
-from litbook.document import bibliography, margin, silent
-from litbook.document.edition import Edition
-from litbook.document.search import Passage
-from litbook.html import cards, drawings, figures, ledger, markup, page, pictures
+from litbook.html import elements, ledger, media, page, safe_svg
+from litbook.markdown import bibliography, unexecuted
+from litbook.page import margin
+from litbook.page.runs import Edition
+from litbook.page.search import Passage
 from litbook.record import model
 from litbook.record.model import (
     Claim,
@@ -37,6 +38,7 @@ from litbook.record.model import (
     Tensor,
     Value,
 )
+from litbook.values import cards, drawings
 
 SITE = [
     "admonition",
@@ -865,7 +867,7 @@ def test_whatever_text_a_record_holds_its_pages_stay_whole(text):
     ],
 )
 def test_words_from_right_to_left_stand_alone(text, shown):
-    assert markup.html(text) == shown
+    assert elements.html(text) == shown
 
 
 def test_code_of_any_kind_is_shown_as_text():
@@ -892,7 +894,7 @@ SVG = (
 
 
 def test_a_figure_is_inline_named_and_harmless():
-    drawn = figures.inline(SVG, 'a "curve"', "f1-")
+    drawn = safe_svg.inline(SVG, 'a "curve"', "f1-")
     assert 'width="96" height="48" role="img" aria-label="a &quot;curve&quot;"' in drawn
     assert 'clip-path="url(#f1-c)"' in drawn
     assert 'href="#f1-p"' in drawn
@@ -911,13 +913,13 @@ def test_a_figure_is_inline_named_and_harmless():
 
 
 def test_a_figure_follows_the_theme():
-    assert "fill: var(--lb-paper); stroke: currentColor" in figures.inline(SVG, "a", "f1-")
+    assert "fill: var(--lb-paper); stroke: currentColor" in safe_svg.inline(SVG, "a", "f1-")
 
 
 @pytest.mark.parametrize("text", ["", "<svg", "<html/>", '<!DOCTYPE svg [<!ENTITY a "b">]><svg>&a;</svg>'])
 def test_what_is_no_figure_is_refused(text):
-    with pytest.raises(figures.NotAPicture):
-        figures.inline(text, "a", "f1-")
+    with pytest.raises(safe_svg.NotAPicture):
+        safe_svg.inline(text, "a", "f1-")
 
 
 def test_two_figures_on_a_page_share_no_id():
@@ -1053,14 +1055,16 @@ def test_a_badge_is_one_picture_whose_text_is_text():
     ],
 )
 def test_prose_that_never_ran_has_no_end_and_no_table_that_only_a_run_can_fill(prose, said):
-    assert silent.unspoken(prose) == said
+    assert unexecuted.unspoken(prose) == said
 
 
 @pytest.mark.parametrize("name", ['x" onclick="boom()', "x} <b>", "x onclick=boom()", "x\ny"])
 def test_whatever_an_anchor_is_made_of_it_is_no_further_attribute(name):
-    made = markdown.markdown(markup.heading(2, markup.text("Head"), name), extensions=["attr_list", "toc"])
+    made = markdown.markdown(
+        elements.heading(2, elements.text("Head"), name), extensions=["attr_list", "toc"]
+    )
     assert re.fullmatch(r'<h2 id="[\w.:-]+">Head</h2>', made)
 
 
 def test_a_lecture_that_has_not_run_has_no_pictures() -> None:
-    assert pictures.files([]) == {}
+    assert media.files([]) == {}

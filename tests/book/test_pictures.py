@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from matplotlib.colors import to_hex
 
-from litbook.document import books, section
-from litbook.document.blocks import Bits, Block, Card, Explore, Figure, Image, Shelf, Storage, Strip
+from litbook.page import section, sitemap
+from litbook.page.blocks import Bits, Block, Card, Explore, Figure, Image, Shelf, Storage, Strip
 from litbook.record import model
 
 DRAWN = Figure | Explore | Image | Bits | Card | Storage | Strip
@@ -26,7 +26,7 @@ def pictures(blocks: list[Block]) -> list[str]:
 def core(record: model.Record) -> dict[str, list[str]]:
     """The kinds of picture in each section of a lecture's core that holds no further ones."""
     parents = {entry.parent for entry in record.sections}
-    book = books.of(record, books.NOTHING_CITED, (), [])
+    book = sitemap.of(record, sitemap.NOTHING_CITED, (), [])
     return {
         entry.key: pictures(section.blocks(book, entry))
         for entry in record.sections

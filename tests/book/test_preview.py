@@ -28,8 +28,8 @@ import pytest
 from pygments.lexers import PythonLexer
 from tests.running import LITBOOK, until
 
-from litbook.document import code
-from litbook.site import server
+from litbook.page import highlight
+from litbook.site.preview import server
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -800,5 +800,7 @@ def test_a_port_that_is_taken_is_named_with_a_way_out(served: Served) -> None:
 )
 def test_a_text_coloured_in_pieces_is_the_text_coloured_whole(repo: Path, file: str) -> None:
     text = (repo / file).read_text(encoding="utf-8")
-    whole = code.coloured(text, PythonLexer(stripnl=False, ensurenl=False))
-    assert [(line.runs, line.in_string) for line in code.lines(text)] == [(tuple(r), i) for r, i in whole]
+    whole = highlight.coloured(text, PythonLexer(stripnl=False, ensurenl=False))
+    assert [(line.runs, line.in_string) for line in highlight.lines(text)] == [
+        (tuple(r), i) for r, i in whole
+    ]

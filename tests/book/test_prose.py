@@ -18,12 +18,12 @@ from rich.markdown import Markdown
 from tests.notebooks import NOTE_ELEMENTS
 from tests.running import record, sampled, section
 
-from litbook.document import bibliography, grammar
-from litbook.document.setting import Citations, Setting
 from litbook.errors import Place, Problem
-from litbook.html import bibliography as references
-from litbook.html import formulas, markup, note, page
-from litbook.notebook.note import Prose
+from litbook.html import elements, page
+from litbook.markdown import bibliography, grammar, mathml, to_html
+from litbook.markdown import citations_html as references
+from litbook.markdown.links import Citations, Setting
+from litbook.notebook.markdown import Prose
 
 REFERENCES = bibliography.parse(
     """
@@ -41,12 +41,12 @@ SITE = [
     "pymdownx.highlight",
     "pymdownx.superfences",
 ]
-ELEMENTS = NOTE_ELEMENTS | formulas.ELEMENTS
+ELEMENTS = NOTE_ELEMENTS | mathml.ELEMENTS
 
 
 def rendered(text: str, found: Setting) -> str:
     """The note's blocks, separated and ended by blank lines."""
-    return "".join(f"{block}\n\n" for block in note.blocks(text, found))
+    return "".join(f"{block}\n\n" for block in to_html.blocks(text, found))
 
 
 def setting() -> Setting:
@@ -288,8 +288,8 @@ def test_controls_and_direction_marks_are_visible():
 
 
 def test_a_short_text_stays_inline():
-    assert note.inline("the `loss` of *it*", setting()) == "the <code>loss</code> of <em>it</em>"
-    assert note.inline("# not a heading", setting()) == "# not a heading"
+    assert to_html.inline("the `loss` of *it*", setting()) == "the <code>loss</code> of <em>it</em>"
+    assert to_html.inline("# not a heading", setting()) == "# not a heading"
 
 
 def test_a_block_stays_on_one_line():
@@ -314,7 +314,7 @@ def test_whatever_a_note_holds_its_page_holds_nothing_that_runs(text):
 
 @given(st.text(max_size=200))
 def test_a_heading_made_of_any_text_says_that_text(text):
-    page = markdown.markdown(f"# {markup.for_heading(markup.text(text))} {{#here}}", extensions=SITE)
+    page = markdown.markdown(f"# {elements.for_heading(elements.text(text))} {{#here}}", extensions=SITE)
     body = re.fullmatch(r'<h1 id="here">(.*)</h1>', page, re.S)
     plain = " ".join(re.sub(r"⟨U\+[0-9A-F]{4,}⟩|[^\x20-\x7e]", "", text).split())
     if not plain:

@@ -17,15 +17,16 @@ from tests.records import fill
 from tests.running import line_of, messages, record, section, write
 
 from litbook import question
-from litbook.document import pieces, values
-from litbook.document.blocks import Question
-from litbook.document.evidence import Evidence
-from litbook.document.setting import Citations, Setting
 from litbook.errors import AuthorError
 from litbook.html import page, questions
+from litbook.markdown.links import Citations, Setting
+from litbook.page import pieces
+from litbook.page.blocks import Question
+from litbook.page.view import Evidence
 from litbook.record import encoding, model
 from litbook.run.run import run
 from litbook.terminal.transcript import Terminal
+from litbook.values import formatting
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -295,7 +296,7 @@ def test_an_answer_that_needs_nothing_of_its_section_is_there_without_the_device
     if value:
         (piece,) = asked(made)
         assert (piece.text, piece.frame) == ("How many of 1024?", -1)
-        assert values.line(made.by_key["one"].snapshots[piece.answer or 0]) == value
+        assert formatting.line(made.by_key["one"].snapshots[piece.answer or 0]) == value
         assert body.count("Answer") == 2 and "comes from the run" not in body
     else:
         assert asked(made) == [] and "the answer comes from the run." in body

@@ -20,13 +20,13 @@ from msgspec.structs import replace
 from tests.records import fill
 from tests.running import COMMAND, HEAD, REPO, command, process, sampled, write
 
-from litbook.document.edition import Edition
 from litbook.errors import RecordError
 from litbook.files import replace_whole
 from litbook.html import ledger
+from litbook.page.runs import Edition
 from litbook.project import Project, name_of, recording_of, recordings_of
 from litbook.record import compare, encoding, model, recordings
-from litbook.site.editions import badge
+from litbook.site.badge import badge
 
 LECTURE = f"""{HEAD}
 import time

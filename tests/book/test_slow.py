@@ -8,9 +8,9 @@ import pytest
 from tests.book.test_recordings import Place
 from tests.running import HEAD
 
-from litbook.document import verdict
 from litbook.html import page
 from litbook.record import model, recordings
+from litbook.rules import judge
 from litbook.run import process
 
 LECTURE = f"""{HEAD}
@@ -49,11 +49,11 @@ def recording(place: Place) -> model.Record:
     return recordings.read(place.file, "lecture_sample")
 
 
-def built(place: Place) -> tuple[str, verdict.Findings]:
+def built(place: Place) -> tuple[str, judge.Findings]:
     """The page of a build on this machine, and what is wrong with it."""
-    found = verdict.Findings()
-    it = verdict.edition(place.lecture, process.record_of(place.lecture, device="cpu"), found)
-    verdict.problems(it, found)
+    found = judge.Findings()
+    it = judge.edition(place.lecture, process.record_of(place.lecture, device="cpu"), found)
+    judge.problems(it, found)
     return "\n".join(page.pages(it.record, recordings=it.recordings).values()), found
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from tests.running import REPO, SAMPLES, write
 
-from litbook.cli import COMMANDS
-from litbook.text import source
+from litbook.cli.program import COMMANDS
+from litbook.lecture import parse
 
 HEAVY = {"torch", "numpy", "matplotlib", "mkdocs", "rich", "pygments", "asyncio"}
 SPY = """
@@ -79,7 +79,7 @@ def test_errors_of_the_text_come_before_anything_heavy(tmp_path: Path) -> None:
 @pytest.mark.parametrize("sample", ["tour", "failing"])
 def test_the_outline_is_that_of_the_whole_text(sample: str) -> None:
     path = SAMPLES / f"{sample}.py"
-    outline, whole = source.outline(path), source.read(path)
+    outline, whole = parse.outline(path), parse.read(path)
     assert outline.section_names() == whole.section_names()
     shown = [(f.name, f.kind, f.heading, f.parent, f.requires, f.aside) for f in whole.functions]
     assert [(f.name, f.kind, f.heading, f.parent, f.requires, f.aside) for f in outline.functions] == shown

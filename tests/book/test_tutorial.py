@@ -103,7 +103,7 @@ def shape(output: str) -> str:
 
 def test_the_tutorial_names_every_word_and_directive(repo: Path) -> None:
     import litbook
-    from litbook.text.directives import DIRECTIVES
+    from litbook.lecture.directives import DIRECTIVES
 
     text = (repo / "docs" / "write-a-lecture.md").read_text(encoding="utf-8")
     table = text[text.index("## All the words") :]

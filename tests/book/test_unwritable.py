@@ -20,7 +20,7 @@ from tests.running import LITBOOK, REPO
 from litbook import cli
 from litbook.files import WAYS_OUT, NotWritten, write
 from litbook.run import process
-from litbook.site import new
+from litbook.site import scaffold
 from litbook.site.plugin import LitbookPlugin
 
 ENV = {**os.environ, "NO_MKDOCS_2_WARNING": "1", "PYTHONPATH": str(REPO / "tools")}
@@ -32,7 +32,7 @@ KEPT_FROM = [(30, "Read-only file system", READ_ONLY), (13, "Permission denied",
 @pytest.fixture
 def book(tmp_path: Path) -> Iterator[Path]:
     """A new book, in which the commands run."""
-    new.begin(tmp_path / "book")
+    scaffold.begin(tmp_path / "book")
     with contextlib.chdir(tmp_path / "book"):
         yield tmp_path / "book"
 
@@ -84,7 +84,7 @@ def test_what_mkdocs_writes_itself(number: int, why: str, way_out: str) -> None:
     for error, file in (
         (OSError(number, why), "/book/site"),  # while it is written nobody says which
         (OSError(number, why, "/book/site/index.html"), "/book/site/index.html"),
-        (OSError(number, why, "/theme/main.css", None, "/book/site/main.css"), "/book/site/main.css"),
+        (OSError(number, why, "/theme/cli.css", None, "/book/site/cli.css"), "/book/site/cli.css"),
     ):
         with pytest.raises(Abort) as raised:
             plugin.on_build_error(error=error)

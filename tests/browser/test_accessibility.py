@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from litbook.document.setting import Citations, Setting
-from litbook.html import note
+from litbook.markdown import to_html
+from litbook.markdown.links import Citations, Setting
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -188,7 +188,7 @@ def test_axe_finds_nothing_in_what_a_note_may_hold(browser: Browser, axe: str) -
 \n- [x] done\n- [ ] open\n\nTerm\n:   meaning\n\n[@tab:t]: Caption.\n\n| a |\n|---|\n| b |\n\n[@eq:e]: $$ x $$"""
     setting = Setting(Citations({}), number=lambda label: ("Table 1", f"#{label.replace(':', '-')}"))
     again = text.replace(":t]", ":u]").replace(":e]", ":f]")
-    inside = "".join(note.blocks(text, setting) + note.blocks(again, setting))
+    inside = "".join(to_html.blocks(text, setting) + to_html.blocks(again, setting))
     assert setting.problems == []
     page = browser.new_page()
     page.set_content(f'<html lang="en"><title>t</title><main><h1>h</h1>{inside}</main></html>')

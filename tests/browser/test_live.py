@@ -11,8 +11,8 @@ import pytest
 import torch
 from tests.running import record
 
+from litbook.html import media
 from litbook.html import page as pages
-from litbook.html import pictures
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -48,7 +48,7 @@ def made(repo: Path, folder: Path, script: str = SCRIPT) -> str:
     (folder / "sum.js").write_text(script, encoding="utf-8")
     kept = record(folder, TEXT)
     at = folder / "lectures" / "one"
-    for name, content in pictures.files([kept]).items():
+    for name, content in media.files([kept]).items():
         (at / name).parent.mkdir(parents=True, exist_ok=True)
         (at / name).write_bytes(content)
     assets = folder / "assets" / "litbook"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.running import REPO
 
-from litbook.html import formulas
+from litbook.markdown import mathml
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,10 +25,10 @@ def drawn(
     """Where some parts of formulas stand, and the fonts that drew the letters and signs of another."""
     folder: Path = tmp_path_factory.mktemp("math")
     shown = [
-        formulas.mathml(r"\sum_{i=1}^{n} i", "block")[0],
-        formulas.mathml(r"\sum_{i=1}^{n} i", "inline")[0],
-        formulas.mathml(r"\left(\frac{1}{2}\right)^n", "block")[0],
-        formulas.mathml(LETTERS, "block")[0],
+        mathml.mathml(r"\sum_{i=1}^{n} i", "block")[0],
+        mathml.mathml(r"\sum_{i=1}^{n} i", "inline")[0],
+        mathml.mathml(r"\left(\frac{1}{2}\right)^n", "block")[0],
+        mathml.mathml(LETTERS, "block")[0],
     ]
     style = (ASSETS / "litbook.css").as_uri()
     lines = "".join(f"<p>{it}</p>" for it in shown)

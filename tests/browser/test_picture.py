@@ -6,7 +6,7 @@ import io
 
 from tests.unit.test_vector import busy, written
 
-from litbook.probe import vector
+from litbook.probe import svg
 
 
 def test_the_picture_is_the_same(browser):
@@ -16,7 +16,7 @@ def test_the_picture_is_the_same(browser):
     seen = []
     page = browser.new_page(viewport={"width": 700, "height": 500})
     try:
-        for text in (written(busy()), vector.svg(busy())):
+        for text in (written(busy()), svg.svg(busy())):
             page.set_content(f'<body style="margin:0;background:#fff">{text}</body>')
             seen.append(np.asarray(Image.open(io.BytesIO(page.screenshot())).convert("L")).astype(int))
     finally:

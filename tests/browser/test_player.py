@@ -22,9 +22,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.running import HEAD, SAMPLES, line_of, record, section, until
 
-from litbook.document.books import Entry
 from litbook.html import page as pages
 from litbook.html import player
+from litbook.page.sitemap import Entry
 from litbook.record import limits, model
 from litbook.run.run import run
 from litbook.site.plugin import SCRIPTS

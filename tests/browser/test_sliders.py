@@ -10,7 +10,7 @@ import markdown
 import pytest
 from tests.running import record
 
-from litbook.document.explored import chart
+from litbook.explore.chart import chart
 from litbook.html import page as pages
 from litbook.record.model import Grid
 

@@ -18,12 +18,13 @@ from tests.running import HEAD, REPO, record, section, write
 
 import litbook
 from litbook import aside, figure, link, misbelief, note, question, requires, speaker_note
-from litbook.document import captions, standin
 from litbook.errors import AuthorError
+from litbook.lecture import author_words
+from litbook.notebook import runtime
+from litbook.page import webvtt
 from litbook.probe import author
 from litbook.record import model
 from litbook.record.limits import OUTPUT
-from litbook.text import words
 
 PIXEL = bytes.fromhex(
     "89504e470d0a1a0a0000000d4948445200000001000000010806000000"
@@ -228,7 +229,7 @@ def test_plain_python_prints_the_caption_and_draws_nothing(
 @pytest.mark.slow
 def test_the_same_figure_gives_the_same_bytes_in_another_process(tmp_path: Path) -> None:
     code = (
-        "import matplotlib; matplotlib.use('Agg')\nfrom matplotlib import pyplot as plt\nfrom litbook.probe import vector\n"
+        "import matplotlib; matplotlib.use('Agg')\nfrom matplotlib import pyplot as plt\nfrom litbook.probe import svg as vector\n"
         "f, a = plt.subplots(); a.plot([1, 2], [3, 4]); a.hist([1, 2, 2], hatch='x')\nprint(vector.svg(f))"
     )
     runs = {
@@ -360,7 +361,7 @@ def test_a_film_is_read_with_its_captions(plays) -> None:
     (piece,) = made.by_key["one"].pieces
     assert (piece.kind, piece.text, piece.alt, piece.width) == ("video", "It rolls", "A ball.", 300)
     assert piece.data.startswith("data:video/webm;base64,GkXfo") and piece.track == TRACK
-    assert captions.said(piece.track) == ["A ball rolls.", "Ada: Stop & stay."]
+    assert webvtt.said(piece.track) == ["A ball rolls.", "Ada: Stop & stay."]
 
 
 @pytest.mark.parametrize(
@@ -537,7 +538,7 @@ def test_a_lecture_can_ask_whether_it_is_being_recorded(tmp_path: Path) -> None:
     assert [piece for it in made.sections for piece in it.pieces] == []
     space: dict[str, Any] = {"__name__": "plain"}
     exec(compile(text, "plain", "exec"), space)
-    assert space["recording"]() is False and standin.recording() is False
+    assert space["recording"]() is False and runtime.recording() is False
 
 
 def test_the_recorder_before_comes_back() -> None:
@@ -549,11 +550,11 @@ def test_the_recorder_before_comes_back() -> None:
 
 def test_one_table_says_of_every_word_what_it_is_and_the_notebook_knows_them_all() -> None:
     others = {"aside", "requires", "recording", "system_text", "word"}
-    assert set(litbook.__all__) == others | set(words.WORDS)
-    assert set(standin.__all__) <= set(litbook.__all__)  # in a notebook a further word says its text
+    assert set(litbook.__all__) == others | set(author_words.WORDS)
+    assert set(runtime.__all__) <= set(litbook.__all__)  # in a notebook a further word says its text
     kinds = set(get_args(model.PieceKind))
-    assert kinds >= words.SEEN
-    for name, word in words.WORDS.items():
+    assert kinds >= author_words.SEEN
+    for name, word in author_words.WORDS.items():
         given = inspect.signature(getattr(litbook, name)).parameters
         assert {place for place in word.fields if isinstance(place, str)} <= set(given)
         positions = [place for place in word.fields if isinstance(place, int)]

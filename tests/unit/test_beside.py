@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 from tests.unit.test_folder import folder, plainly
 
-from litbook.document import report
 from litbook.errors import LitbookError, Problem, UnusableLecture
 from litbook.html import page, player
+from litbook.lecture import parse
+from litbook.lecture.model import Lecture
 from litbook.notebook import ipynb
+from litbook.rules import never_ran, outcome
 from litbook.run import process
 from litbook.run.run import run
-from litbook.text import source, unrun
-from litbook.text.lecture import Lecture
 
 # Of a name that no module of the book has: one that another test has imported would be found in its place.
 TALLIES = '''"""Tallies"""
@@ -70,31 +70,31 @@ def names(found: Lecture) -> list[tuple[str, str, str]]:
 
 
 def test_a_module_beside_the_lecture_is_one_of_its_files(tmp_path: Path) -> None:
-    found = source.read(alone(tmp_path))
+    found = parse.read(alone(tmp_path))
     assert names(found) == [("book.py", "", ""), ("tallies.py", "tallies", "tallies")]
     assert [file.filename for file in found.files] == [str(tmp_path / it) for it in ("book.py", "tallies.py")]
     assert [it.key for it in found.functions] == [
         "<module>", "main", "part", "tallies.<module>", "tallies.product",
     ]  # fmt: skip
-    assert names(source.outline(tmp_path / "book.py")) == names(found)
-    assert names(source.parse_sources(found.sources())) == names(found)
+    assert names(parse.outline(tmp_path / "book.py")) == names(found)
+    assert names(parse.parse_sources(found.sources())) == names(found)
 
 
 def test_it_stands_above_a_folder_and_behind_the_modules_in_it(tmp_path: Path) -> None:
     made = in_folder(tmp_path, models="x = 1\n")
-    found = source.read(made, "lectures/book")
+    found = parse.read(made, "lectures/book")
     assert names(found) == [
         ("lectures/book/__init__.py", "book", ""),
         ("lectures/book/models.py", "book.models", "models"),
         ("lectures/tallies.py", "tallies", "tallies"),
     ]
-    assert names(source.parse_sources(found.sources())) == names(found)
+    assert names(parse.parse_sources(found.sources())) == names(found)
     assert found.files[2].filename == str(tmp_path / "tallies.py")
 
 
 def test_without_the_word_a_module_beside_the_lecture_is_plain(tmp_path: Path) -> None:
     text = SECTION.replace("__beside__", "beside")
-    assert len(source.read(alone(tmp_path, text)).files) == 1
+    assert len(parse.read(alone(tmp_path, text)).files) == 1
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_every_form_of_import_means_the_same_definition(tmp_path: Path, imported
     text = SECTION.replace("from tallies import product", imported).replace("product(", f"{called}(")
     text = text.replace("link(product)", f"link({called})")
     for made in (alone(tmp_path, text), in_folder(tmp_path, text)):
-        found = source.read(made)
+        found = parse.read(made)
         meant = found.names.meaning(0, called)
         assert isinstance(meant, ast.AST)
         assert found.functions[found.function_of[meant]].key == "tallies.product"
@@ -125,8 +125,8 @@ def test_every_form_of_import_means_the_same_definition(tmp_path: Path, imported
 
 def test_a_lecture_has_no_attribute_for_what_stands_beside_it(tmp_path: Path) -> None:
     made = in_folder(tmp_path, SECTION + "import book\n")
-    assert source.read(made).names.meaning(0, "book.tallies.product") is None
-    assert source.read(made).names.meaning(0, "book.part") is not None
+    assert parse.read(made).names.meaning(0, "book.tallies.product") is None
+    assert parse.read(made).names.meaning(0, "book.part") is not None
 
 
 SAID = {  # what is said, and of it: the column, what is wrong, the way out
@@ -155,7 +155,7 @@ def test_what_cannot_be_meant_is_said_with_its_place(tmp_path: Path, said: str) 
     made = alone(tmp_path, f"__beside__ = {said}\ndef main(): pass\n", tallies="", lecture_03="", types="")
     column, what, way_out = SAID[said]
     with pytest.raises(UnusableLecture) as caught:
-        source.read(made)
+        parse.read(made)
     mark = " " * (column + 3) + "^"
     assert str(caught.value) == f"book.py:1:{column}: {what}\n    __beside__ = {said}\n{mark}\n    {way_out}"
 
@@ -163,20 +163,20 @@ def test_what_cannot_be_meant_is_said_with_its_place(tmp_path: Path, said: str) 
 def test_a_second_statement_and_one_in_a_block_are_refused(tmp_path: Path) -> None:
     text = '__beside__ = ("tallies",)\nif True:\n    __beside__ = ()\n__beside__ += ()\ndef main(): pass\n'
     with pytest.raises(UnusableLecture) as caught:
-        source.read(alone(tmp_path, text, tallies=""))
+        parse.read(alone(tmp_path, text, tallies=""))
     assert re.findall(r"^book\.py:\d+:\d+", str(caught.value), re.MULTILINE) == ["book.py:3:5", "book.py:4:1"]
 
 
 def test_a_module_of_the_folder_has_its_name_to_itself(tmp_path: Path) -> None:
     made = in_folder(tmp_path, tallies="")
     with pytest.raises(UnusableLecture, match="the lecture itself has a module 'tallies'"):
-        source.read(made)
+        parse.read(made)
 
 
 def test_what_is_wrong_with_its_text_is_said_with_its_own_path(tmp_path: Path) -> None:
     made = alone(tmp_path, SECTION, tallies="def product(:\n")
     with pytest.raises(UnusableLecture, match=r"^tallies\.py:1:13: syntax error: invalid syntax"):
-        source.read(made)
+        parse.read(made)
 
 
 # ------------------------------------------------------------------------------- the run
@@ -218,7 +218,7 @@ def test_its_false_assert_fails_the_run_whoever_catches_it(tmp_path: Path) -> No
     text = SECTION.replace(
         "    link(product)\n", "    try:\n        product(7)\n    except AssertionError:\n        pass\n"
     )
-    [said] = report.problems(process.record_of(in_folder(tmp_path, text)))
+    [said] = outcome.problems(process.record_of(in_folder(tmp_path, text)))
     assert said.startswith("tallies.py:8: assert fails: small\n")
     assert "its exception ended nothing" in said
 
@@ -228,7 +228,7 @@ def test_its_exception_and_its_dead_assert_have_their_own_lines(tmp_path: Path) 
     record = run(alone(tmp_path, SECTION.replace("product(3)", "product(9)"), tallies=text))
     [(_, error)] = record.errors()
     assert [(path, line) for path, line, *_ in error.trace] == [("book.py", 13), ("tallies.py", 8)]
-    dead = [it.problem.place for it in unrun.unrun(record) if "n" in it.problem.what]
+    dead = [it.problem.place for it in never_ran.unrun(record) if "n" in it.problem.what]
     assert ("tallies.py", 14) in [(it.path, it.line) for it in dead if it]
 
 
@@ -293,4 +293,4 @@ def test_a_module_of_that_name_that_nobody_imports_is_no_problem(tmp_path: Path)
     (tmp_path / "test.py").write_text("", encoding="utf-8")
     lecture = tmp_path / "lecture_x.py"
     lecture.write_text("def main():\n    one()\ndef one():\n    assert len('a') == 1\n", encoding="utf-8")
-    assert report.problems(run(lecture)) == []
+    assert outcome.problems(run(lecture)) == []

@@ -13,11 +13,11 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from litbook.document import floats, values
-from litbook.html import bits, page
+from litbook.html import page
 from litbook.record import encoding, model
 from litbook.run import run
 from litbook.snapshot.snapshot import snapshot
+from litbook.values import bits, floats, formatting
 
 DTYPES = {name: getattr(torch, name) for name in floats.FORMATS}
 INTEGERS = {8: torch.uint8, 16: torch.int16, 32: torch.int32, 64: torch.int64}
@@ -153,10 +153,12 @@ def test_formats_are_compared_under_each_other_and_said_in_words():
 
 def test_one_line_shows_the_groups_of_bits():
     assert (
-        values.line(seen(torch.tensor(0.1)), "bits") == "0.1 · float32 · 0 01111011 10011001100110011001101"
+        formatting.line(seen(torch.tensor(0.1)), "bits")
+        == "0.1 · float32 · 0 01111011 10011001100110011001101"
     )
     assert (
-        values.line(seen(torch.tensor([1.0])), "bits") == "float32 [1] · 4 B · 1.0 · 0 01111111 " + "0" * 23
+        formatting.line(seen(torch.tensor([1.0])), "bits")
+        == "float32 [1] · 4 B · 1.0 · 0 01111111 " + "0" * 23
     )
 
 

@@ -7,14 +7,15 @@ from textwrap import dedent
 import pytest
 
 from litbook.errors import UnusableLecture
-from litbook.text import cells, rows, source
+from litbook.lecture import parse
+from litbook.notebook import cells, lines
 
 HEAD = '"""A lecture."""\nimport math\nfrom statistics import mean\nfrom litbook import link, note, question, requires\n'
 
 
 def laid_out(text: str, root: str = "main", **options) -> cells.Layout:
     text = HEAD + dedent(text)
-    lecture = source.parse(text, "lecture_sample.py")
+    lecture = parse.parse(text, "lecture_sample.py")
     index = next(i for i, f in enumerate(lecture.functions) if f.name == root)
     return cells.layouts(lecture, [index], **options)[0]
 
@@ -26,7 +27,7 @@ def code(found: cells.Layout) -> list[str]:
         *(
             "\n".join(f"{row.text}SHOW {row.watch.text}" if row.watch else row.text for row in it.rows)
             for it in (*found.setting, *found.items)
-            if isinstance(it, rows.Code)
+            if isinstance(it, lines.Code)
         ),
     ]
 
@@ -57,7 +58,7 @@ def test_what_a_block_shows_stands_at_its_start_and_what_leaves_it_comes_last():
 
 def test_one_line_blocks_keep_their_line():
     found = laid_out(section("x = 1\nif x: y = 2  # @inspect y"))
-    item = [it for it in found.items if isinstance(it, rows.Code)][1]
+    item = [it for it in found.items if isinstance(it, lines.Code)][1]
     assert [(row.text, row.inline) for row in item.rows] == [("if x: y = 2", False), ("", True)]
 
 
@@ -201,7 +202,7 @@ def test_module_statements_with_an_effect_always_come():
 
 def test_a_gpu_section_keeps_its_indentation_for_the_guard_above_it():
     text = "def main():\n    one()\n\n@requires('cuda')\ndef one():\n    x = 1\n"
-    item = next(it for it in laid_out(text).items if isinstance(it, rows.Code))
+    item = next(it for it in laid_out(text).items if isinstance(it, lines.Code))
     assert item.device == "cuda" and item.rows[0].text == "    x = 1"
 
 
@@ -212,7 +213,7 @@ def test_an_aside_lies_open_like_any_section_and_as_a_function_it_keeps_its_mark
 
 
 def test_the_value_of_a_last_expression_can_be_kept_from_being_shown():
-    item = next(it for it in laid_out(section("x.add_(1)  # in place")).items if isinstance(it, rows.Code))
+    item = next(it for it in laid_out(section("x.add_(1)  # in place")).items if isinstance(it, lines.Code))
     assert item.quiet == "x.add_(1);  # in place"
 
 
@@ -281,7 +282,7 @@ def of_folder(root: str = "main", **files: str) -> cells.Layout:
     """The layout of a lecture in the folder `book`; `init` is its `__init__.py`."""
     names = {name: "__init__" if name == "init" else name for name in files}
     texts = [(f"book/{it}.py", dedent(files[name])) for name, it in names.items()]
-    lecture = source.parse_files(tuple(texts))
+    lecture = parse.parse_files(tuple(texts))
     return cells.layouts(lecture, [next(i for i, f in enumerate(lecture.functions) if f.name == root)])[0]
 
 

@@ -8,13 +8,13 @@ import pytest
 from tests.running import section
 
 from litbook.errors import UnusableLecture
+from litbook.lecture import parse
 from litbook.mutants.changes import changes, unreadable
-from litbook.text import source
 
 
 def changed(body: str, before: str = "") -> list[str]:
     """Every change of a section that is `body`."""
-    lecture = source.parse(section(body, before))
+    lecture = parse.parse(section(body, before))
     return [it.change for it in changes(lecture)[lecture.section("one")]]
 
 
@@ -85,7 +85,7 @@ def test_another_constant_of_the_same_kind_is_one_that_the_lecture_has() -> None
 
 
 def test_a_change_is_made_in_the_tree_and_stands_where_it_is_written() -> None:
-    lecture = source.parse(section("x = f(\n    'é', 3, dim=4)"))
+    lecture = parse.parse(section("x = f(\n    'é', 3, dim=4)"))
     found = changes(lecture)[lecture.section("one")]
     assert [(it.change, it.line, it.column) for it in found] == [
         ("left out", 11, 5),
@@ -108,7 +108,7 @@ def test_an_excuse_names_changes_of_its_statement_and_says_why() -> None:
     text = (
         "x = f(3, n=4)  # @unnoticed: 3, n= dropped: any size: 3 or 5\ny = 3  # @unnoticed: 4 -> 5: no reason"
     )
-    lecture = source.parse(section(text))
+    lecture = parse.parse(section(text))
     found = changes(lecture)[lecture.section("one")]
     excused = [(it.change, it.excuse.name, it.excuse.reason) for it in found if it.excuse]
     why = "any size: 3 or 5"
@@ -127,7 +127,7 @@ def test_an_excuse_names_changes_of_its_statement_and_says_why() -> None:
 )
 def test_an_excuse_without_a_change_or_a_reason_is_refused(mark: str) -> None:
     with pytest.raises(UnusableLecture) as raised:
-        source.parse(section(f"x = 3  # {mark}"))
+        parse.parse(section(f"x = 3  # {mark}"))
     assert "@unnoticed says no change, or no reason\n" in str(raised.value)
     assert "write the changes as they are listed, and why: # @unnoticed: 8 -> 9, 8 -> 16: any" in str(
         raised.value

@@ -7,14 +7,14 @@ from textwrap import dedent, indent
 
 import pytest
 
-from litbook.text import claims, source
+from litbook.lecture import claims, parse
 
 HEAD = "from litbook import note\n\ndef main():\n    one()\n\ndef one():\n"
 
 
 def measured(body: str) -> list[str]:
     """The claims of a section that mention what it measures."""
-    found = source.parse(HEAD + indent(dedent(body), "    "), "lecture_sample.py")
+    found = parse.parse(HEAD + indent(dedent(body), "    "), "lecture_sample.py")
     return [claim.text for claim in found.claims if claim.measured]
 
 
@@ -43,7 +43,7 @@ def test_a_claim_mentions_what_its_section_measures(watch: str, claim: str, ment
 def test_what_is_measured_inside_a_branch_or_after_the_claim_counts_and_what_another_section_measures_does_not():
     body = "if True:\n    s = 1  # @measure s\nassert s > 0\ntry:\n    t = 1\nexcept ValueError:  # @measure t\n    t = 2\nassert t > 0\nother()\n"
     other = "\ndef other():\n    u = s = 1  # @inspect u\n    assert s == 1\n    assert u == 1\n"
-    found = source.parse(HEAD + indent(body, "    ") + other, "lecture_sample.py")
+    found = parse.parse(HEAD + indent(body, "    ") + other, "lecture_sample.py")
     assert [claim.text for claim in found.claims if claim.measured] == ["s > 0", "t > 0"]
 
 

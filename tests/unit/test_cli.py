@@ -26,7 +26,7 @@ def lectures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     write(folder, section("pass").replace("A lecture.", "Resources."), "lecture_02b.py")
     write(folder, "FLOPS = 1\n", "hardware.py")
     (tmp_path / "mkdocs.yml").touch()
-    monkeypatch.setattr(cli, "CHECKOUT", tmp_path)
+    monkeypatch.setattr("litbook.cli.program.CHECKOUT", tmp_path)
     return folder
 
 

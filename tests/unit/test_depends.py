@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.running import HEAD, write
 
-from litbook.text import depends, source
+from litbook.lecture import dependencies, parse
 
 LECTURE = f"""{HEAD}
 import math
@@ -81,11 +81,11 @@ HELPERS = "FACTOR = 3\n\ndef tripled(x):\n    return x * FACTOR\n\ndef unused():
 TOOLS = "def halved(x):\n    return x / 2\n\ndef other():\n    return 2\n"
 
 
-def digests(folder: Path, text: str = LECTURE, **files: str) -> dict[str, depends.Digests]:
+def digests(folder: Path, text: str = LECTURE, **files: str) -> dict[str, dependencies.Digests]:
     """The digests of a lecture, with modules and data beside it."""
     for name, content in {"helpers": HELPERS, "tools": TOOLS, **files}.items():
         (folder / (name if "." in name else f"{name}.py")).write_text(content)
-    return depends.digests(source.read(write(folder, text)), folder)
+    return dependencies.digests(parse.read(write(folder, text)), folder)
 
 
 def older(folder: Path, was: str = "", now: str = "", **files: str) -> set[str]:
@@ -203,9 +203,9 @@ def test_two_functions_of_one_name_are_told_apart(tmp_path: Path) -> None:
         )
     main = '"""X."""\nfrom .a import in_a\nfrom .b import in_b\n\ndef main():\n    in_a()\n    in_b()\n'
     (folder / "__init__.py").write_text(main)
-    before = depends.digests(source.read(folder), tmp_path)
+    before = dependencies.digests(parse.read(folder), tmp_path)
     (folder / "b.py").write_text((folder / "b.py").read_text().replace("return 2", "return 3"))
-    after = depends.digests(source.read(folder), tmp_path)
+    after = dependencies.digests(parse.read(folder), tmp_path)
     assert {key for key in before if before[key].all != after[key].all} == {"in_b"}
 
 
@@ -219,7 +219,7 @@ def test_what_is_kept_of_an_unchanged_file_knows_what_its_calls_have_become(tmp_
     """`step()` is a section's call or a helper's, as the other file has it."""
     section, helper = "def step():\n    assert 1 < 2\n", "def step(size=1):\n    assert size < 2\n"
 
-    def written(name: str, other: str) -> dict[str, depends.Digests]:
+    def written(name: str, other: str) -> dict[str, dependencies.Digests]:
         texts = {
             "__init__": '"""X."""\nfrom .a import first\n\ndef main():\n    first()\n',
             "a": "from .b import step\n\ndef first():\n    step()\n    assert len(__name__) > 2\n",
@@ -228,7 +228,7 @@ def test_what_is_kept_of_an_unchanged_file_knows_what_its_calls_have_become(tmp_
         (tmp_path / name).mkdir(exist_ok=True)
         for file, text in texts.items():
             (tmp_path / name / f"{file}.py").write_text(text)
-        return depends.digests(source.read(tmp_path / name), tmp_path)
+        return dependencies.digests(parse.read(tmp_path / name), tmp_path)
 
     before, after = written("lecture_x", section), written("lecture_x", helper)
     assert before["first"].all != after["first"].all

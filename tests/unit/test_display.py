@@ -14,14 +14,15 @@ from PIL import Image
 from tests.running import record, section
 
 import litbook.display.drawing  # noqa: F401  it draws what `cards` shows
-from litbook.document import report
-from litbook.html import cards, figures, page, pictures
+from litbook.html import media, page, safe_svg
 from litbook.record.encoding import dumps, loads
 from litbook.record.limits import SHOWN
 from litbook.record.model import Opaque, Piece
 from litbook.record.recordings import trimmed
+from litbook.rules import outcome
 from litbook.snapshot import snapshot as snapshots
 from litbook.snapshot.snapshot import snapshot
+from litbook.values import cards
 
 PIXEL = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -221,7 +222,7 @@ def test_a_picture_a_formula_and_what_is_neither() -> None:
         "image/svg+xml", SVG
     )
     assert '<img src="../pictures/' in drawn("image/png", base64.b64encode(PIXEL).decode())
-    for media, form in [
+    for media_type, form in [
         ("image/svg+xml", "<html/>"),
         ("image/png", "AAAA"),
         ("image/png", "!"),
@@ -229,7 +230,7 @@ def test_a_picture_a_formula_and_what_is_neither() -> None:
         ("text/html", "<script>1</script>"),
         ("text/javascript", "alert(1)"),
     ]:
-        assert drawn(media, form).endswith("<pre>its text</pre></figure>")
+        assert drawn(media_type, form).endswith("<pre>its text</pre></figure>")
 
 
 # ------------------------------------------------------------------------ pictures as files
@@ -244,7 +245,7 @@ def test_a_picture_is_a_file_named_by_its_content(tmp_path: Path) -> None:
     made = record(
         tmp_path, section('image("dot.png", alt="A dot.", width=40)\nimage("dot.png", alt="Again.")')
     )
-    ((name, content),) = pictures.files([made]).items()
+    ((name, content),) = media.files([made]).items()
     assert content == PIXEL and name.startswith("pictures/") and name.endswith(".png")
     body = page.pages(made)["index.md"]
     assert f'<img src="{name}" alt="A dot." width="40" loading="lazy" />' in body
@@ -262,8 +263,8 @@ def test_a_picture_is_a_file_named_by_its_content(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_no_picture_is_no_file(data: str) -> None:
-    with pytest.raises(figures.NotAPicture):
-        pictures.picture(data, "a", "")
+    with pytest.raises(safe_svg.NotAPicture):
+        media.picture(data, "a", "")
 
 
 def test_a_drawing_from_elsewhere_runs_nothing_where_it_is_opened_by_itself(tmp_path: Path) -> None:
@@ -273,7 +274,7 @@ def test_a_drawing_from_elsewhere_runs_nothing_where_it_is_opened_by_itself(tmp_
         '<use href="https://a.b/c#d"/><rect class="a" fill="url(https://a.b)" onclick="x()"/></svg>'
     )
     (tmp_path / "a.svg").write_text(hostile)
-    (content,) = pictures.files([record(tmp_path, section('image("a.svg", alt="A."))'[:-1]))]).values()
+    (content,) = media.files([record(tmp_path, section('image("a.svg", alt="A."))'[:-1]))]).values()
     assert content == (
         b'<svg xmlns="http://www.w3.org/2000/svg"><style /><style>.a{fill:red}</style><use /><rect class="a" /></svg>'
     )
@@ -299,9 +300,9 @@ def test_a_drawing_asks_for_nothing_elsewhere(style: str) -> None:
         "<rect fill=\"url('#b')\" style='fill: red'/></svg>"
     )
     data = f"data:image/svg+xml;base64,{base64.b64encode(drawing.encode()).decode()}"
-    _, content = pictures._file(data)
+    _, content = media._file(data)
     assert b"a.b" not in content and b"fill: red" in content and b"#b" in content
-    inline = figures.inline(drawing, "A.", "f-")
+    inline = safe_svg.inline(drawing, "A.", "f-")
     assert "a.b" not in inline and "fill: red" in inline and "#f-b" in inline
 
 
@@ -312,7 +313,7 @@ def test_texts_in_a_row_say_their_style_once() -> None:
         f'<svg xmlns="http://www.w3.org/2000/svg"><g><text {red} x="1">a<tspan>b</tspan>c</text><text {red}>d</text>'
         f"<text>e</text><text {red}>f</text><path {red}/><path {red}/><text {pale}>g</text><text {pale}>h</text></g></svg>"
     )
-    inline = figures.inline(drawing, "A.", "f-")
+    inline = safe_svg.inline(drawing, "A.", "f-")
     assert f'<g><g {red}><text x="1">a<tspan>b</tspan>c</text><text>d</text></g><text>e</text>' in inline
     assert f"<text {red}>f</text><path {red}></path><path {red}></path>" in inline
     assert f"<text {pale}>g</text><text {pale}>h</text></g></svg>" in inline
@@ -321,9 +322,9 @@ def test_texts_in_a_row_say_their_style_once() -> None:
 def test_a_large_picture_is_a_remark_with_its_line(tmp_path: Path) -> None:
     (tmp_path / "big.png").write_bytes(PIXEL + bytes(1_200_000))
     made = record(tmp_path, section('image("big.png", alt="A wall.")'))
-    (said,) = report.remarks(made)
+    (said,) = outcome.remarks(made)
     assert said == (
         "lecture_sample.py:11: a picture of 1,200,070 bytes: A wall.\n"
         "    every reader loads it: fewer pixels, JPEG or WebP take less"
     )
-    assert report.holds(made) and isinstance(made.by_key["one"].pieces[0], Piece)
+    assert outcome.holds(made) and isinstance(made.by_key["one"].pieces[0], Piece)

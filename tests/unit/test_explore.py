@@ -11,18 +11,18 @@ import pytest
 from msgspec.structs import replace
 from tests.running import command, record
 
-from litbook.document import prose
-from litbook.document.blocks import Explore
-from litbook.document.edition import Edition
-from litbook.document.explored import WHOLE, Chart, chart
 from litbook.errors import AuthorError, RecordError
+from litbook.explore.chart import WHOLE, Chart, chart
+from litbook.explore.sampling import explored, live
+from litbook.html import media
 from litbook.html import page as pages
-from litbook.html import pictures
-from litbook.probe.exploring import explored, live
+from litbook.page.blocks import Explore
+from litbook.page.runs import Edition
 from litbook.record.compare import compare
 from litbook.record.encoding import dumps, loads
 from litbook.record.limits import POINTS
 from litbook.record.model import Grid, Record
+from litbook.rules import prose
 
 HEAD = '"""Sliders."""\nfrom litbook import explore, note\n'
 
@@ -274,7 +274,7 @@ def test_a_record_holds_a_grid_through_json(tmp_path: Path) -> None:
 
 
 def test_the_block_of_a_piece_is_its_picture(tmp_path: Path) -> None:
-    from litbook.document.pieces import block
+    from litbook.page.pieces import block
 
     kept = made(
         tmp_path,
@@ -314,10 +314,10 @@ def test_a_script_is_kept_with_what_the_function_gave_everywhere(tmp_path: Path)
     assert live is not None and live.script == SCRIPT and live.at == (1, 7) and "<svg" in live.still
     assert len(live.points) == 300 and live.points[107] == ((1, 7), '{"sum":8}', "")
     assert loads(dumps(kept)) == kept
-    name, content = pictures.script(live)
+    name, content = media.script(live)
     text = content.decode()
     assert text.startswith(SCRIPT) and '"labels": ["0", "1", "2"]' in text and '[[1, 7],{"sum":8}]' in text
-    assert pictures.files([kept]) == {name: content}
+    assert media.files([kept]) == {name: content}
 
 
 def test_many_places_are_asked_by_lot_the_same_ones_in_every_run() -> None:
@@ -370,7 +370,7 @@ def test_a_script_that_cannot_be_kept_is_refused(
 def test_a_recording_from_elsewhere_brings_no_script_to_a_page(tmp_path: Path) -> None:
     own = made(tmp_path, "note('x')")
     (tmp_path / "other").mkdir()
-    assert pictures.files([own, scripted(tmp_path / "other")]) == {}
+    assert media.files([own, scripted(tmp_path / "other")]) == {}
 
 
 def test_a_point_that_comes_out_otherwise_is_told(tmp_path: Path) -> None:
@@ -386,7 +386,7 @@ def test_a_page_has_the_still_picture_its_words_and_where_its_script_is(tmp_path
     live = kept.by_key["one"].pieces[0].live
     assert live is not None
     text = pages.pages(kept)["index.md"]
-    assert f'data-script="./{pictures.script(live)[0]}"' in text and text.count("<svg") >= 1
+    assert f'data-script="./{media.script(live)[0]}"' in text and text.count("<svg") >= 1
     assert "Add." in text and "More." in text and "assets/litbook/live.js" in text
     figure = text[text.index('class="lb-explore lb-live"') :]
     order = [figure.index(part) for part in ("<figcaption>", "Add.", "lb-sliders", "lb-stage", "More.")]

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from litbook.document.blocks import Entry, Judged, Promise, Raised, Shown
-from litbook.document.setting import Citations, Setting
 from litbook.html import margin
-from litbook.html.markup import Html
+from litbook.html.elements import Html
+from litbook.markdown.links import Citations, Setting
+from litbook.page.blocks import Entry, Judged, Promise, Raised, Shown
 from litbook.record.model import Series
 
 SETTING = Setting(Citations({}))

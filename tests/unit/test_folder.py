@@ -14,10 +14,10 @@ from tests.running import REPO, SAMPLES, called, claims, messages, shown
 
 from litbook import project
 from litbook.errors import Ambiguous, NotFound, TimedOut, UnusableLecture
+from litbook.lecture import parse
+from litbook.lecture.model import Lecture
 from litbook.record import model
 from litbook.run.run import run
-from litbook.text import source
-from litbook.text.lecture import Lecture
 
 PARTS = SAMPLES / "parts"
 
@@ -33,7 +33,7 @@ def folder(at: Path, name: str = "book", **files: str) -> Path:
 
 
 def read(at: Path, **files: str) -> Lecture:
-    return source.read(folder(at, **files))
+    return parse.read(folder(at, **files))
 
 
 def refused(at: Path, **files: str) -> str:
@@ -94,7 +94,7 @@ def test_hide_at_the_docstring_of_a_file_with_sections_is_refused(tmp_path):
 
 
 def test_the_files_stand_in_the_order_in_which_main_reaches_them():
-    found = source.read(PARTS)
+    found = parse.read(PARTS)
     assert [file.name for file in found.files] == ["", "storage", "compute", "models"]
     assert [file.module for file in found.files][:2] == ["parts", "parts.storage"]
     assert [file.path for file in found.files][2:] == ["parts/compute.py", "parts/models.py"]
@@ -104,7 +104,7 @@ def test_the_files_stand_in_the_order_in_which_main_reaches_them():
 
 
 def test_everything_is_numbered_over_all_files_and_knows_its_file():
-    found = source.read(PARTS)
+    found = parse.read(PARTS)
     assert sorted(found.function_of.values()) == list(range(len(found.functions)))
     assert sorted(found.statement_of.values()) == list(range(len(found.statements)))
     keys = [(f.file, f.key) for f in found.functions]
@@ -133,7 +133,7 @@ def test_everything_is_numbered_over_all_files_and_knows_its_file():
 
 
 def test_keys_of_one_file_have_no_prefix_and_further_definitions_of_a_name_a_number():
-    found = source.parse(
+    found = parse.parse(
         "def main(): pass\nclass A:\n    def f(self):\n        def g(): pass\n"
         "    f.x = property(f)\n    def f(self): pass\n"
     )
@@ -166,7 +166,7 @@ def test_a_section_is_found_through_the_imports_of_the_calling_file(tmp_path, im
         one="def section():\n    assert 1 + 1 == 2\n",
         more="from . import one\nfrom .one import section\n",
     )
-    assert source.read(made).section_names() == ["section"]
+    assert parse.read(made).section_names() == ["section"]
     assert claims(run(made)) == {"1 + 1 == 2": "holds"}
 
 
@@ -187,7 +187,7 @@ def test_what_comes_from_elsewhere_is_no_section(tmp_path, imports, call):
 
 
 def test_names_that_differ_in_their_file_only_do_not_clash():
-    found = source.read(PARTS)
+    found = parse.read(PARTS)
     assert found.section_names() == [
         "storage", "storage.first_steps", "a_pair_is_two_numbers", "compute", "compute.first_steps",
     ]  # fmt: skip
@@ -227,19 +227,19 @@ def test_a_model_given_to_a_compiler_may_be_of_any_class_in_any_file(tmp_path):
 
 def test_a_save_parses_only_the_file_that_was_saved(tmp_path):
     made = folder(tmp_path, init="from .one import a\ndef main(): a()\n", one="def a(): pass\n")
-    before = source.read(made)
-    assert source.read(made).functions is before.functions
+    before = parse.read(made)
+    assert parse.read(made).functions is before.functions
     (made / "one.py").write_text("def a(): return\n")
-    after = source.read(made)
+    after = parse.read(made)
     assert after.files[0].tree is before.files[0].tree
     assert after.files[1].tree is not before.files[1].tree
 
 
 @pytest.mark.parametrize("path", [PARTS, PARTS / "__init__.py", PARTS / ".." / "parts"])
 def test_a_folder_is_found_by_its_path_and_by_that_of_its_first_file(path):
-    assert source.lecture_path(path) == PARTS
+    assert parse.lecture_path(path) == PARTS
     assert project.Project(REPO).lecture(str(path)).samefile(PARTS)
-    names = [file.name for file in source.lecture_files(path)]
+    names = [file.name for file in parse.lecture_files(path)]
     assert names == ["__init__.py", "compute.py", "models.py", "storage.py"]
 
 
@@ -247,11 +247,11 @@ def test_a_folder_is_found_by_its_name(tmp_path, monkeypatch):
     (tmp_path / "lectures").mkdir()
     made = folder(tmp_path / "lectures", "lecture_parts", init="def main(): pass\n")
     assert project.Project(tmp_path).lecture("lecture_parts") == made
-    assert source.lecture_files(SAMPLES / "tour.py") == [SAMPLES / "tour.py"]
+    assert parse.lecture_files(SAMPLES / "tour.py") == [SAMPLES / "tour.py"]
 
 
 def test_the_outline_is_that_of_the_whole_text():
-    outline, whole = source.outline(PARTS), source.read(PARTS)
+    outline, whole = parse.outline(PARTS), parse.read(PARTS)
     assert outline.section_names() == whole.section_names()
     told = [(f.key, f.kind, f.heading, f.parent) for f in whole.functions]
     assert [(f.key, f.kind, f.heading, f.parent) for f in outline.functions] == told
@@ -342,7 +342,7 @@ def test_files_that_are_no_text_are_said_with_what_is_wrong_elsewhere(tmp_path):
     made = folder(tmp_path, init=MAIN, b="x = 1  # @inspekt x\n")
     (made / "c.py").write_bytes(b"\xff\xfe")
     with pytest.raises(UnusableLecture) as caught:
-        source.read(made)
+        parse.read(made)
     assert "book/c.py is not Python text: " in str(caught.value)
     assert "book/b.py:1:8: unknown directive @inspekt" in str(caught.value)
 
@@ -564,6 +564,6 @@ def test_plain_python_prints_the_prose_and_what_is_printed():
     ],
 )  # fmt: skip
 def test_a_name_means_a_definition_of_any_file(name, file, key):
-    found = source.read(PARTS)
+    found = parse.read(PARTS)
     meant = found.names.meaning(file, name)
     assert (found.functions[found.function_of[meant]].key if isinstance(meant, ast.AST) else None) == key

@@ -6,12 +6,12 @@ import re
 
 import pytest
 
-from litbook.html import formulas
+from litbook.markdown import mathml
 
 
 def made(source: str, display: str = "block") -> str:
     """The formula's MathML."""
-    return str(formulas.mathml(source, display)[0])
+    return str(mathml.mathml(source, display)[0])
 
 
 BELOW = '<munder><mo movablelimits="true">∑</mo><mi>k</mi></munder>'

@@ -20,13 +20,13 @@ from hypothesis import strategies as st
 from tests.running import examples
 
 from litbook.errors import UnusableLecture
+from litbook.lecture import parse
+from litbook.lecture.model import Lecture
 from litbook.probe import instrument
 from litbook.probe.events import Turns
 from litbook.probe.instrument import NAMES
 from litbook.probe.recorder import Recorder
-from litbook.text import source
-from litbook.text.lecture import Lecture
-from litbook.text.tree import truth_of
+from litbook.python.nodes import truth_of
 
 FILE = "program.py"
 
@@ -90,7 +90,7 @@ class Silent:
 def code_of(text: str, probes: str, lecture: bool = False) -> tuple[types.CodeType, Any]:
     if probes == "none":
         return compile(text, FILE, "exec", dont_inherit=True), None
-    found = source.parse(text, FILE, lecture=lecture)
+    found = parse.parse(text, FILE, lecture=lecture)
     kept: Any = Recorder(found) if probes == "recorder" else Silent()
     return instrument.instrument_files(found, kept)[0], kept
 
@@ -1098,7 +1098,7 @@ def compiled_warnings(make: Any) -> list[tuple[str, int]]:
 
 
 def probed_code(text: str, lecture: bool = True) -> Any:
-    return instrument.instrument_files(source.parse(text, FILE, lecture=lecture), Silent())[0]
+    return instrument.instrument_files(parse.parse(text, FILE, lecture=lecture), Silent())[0]
 
 
 @pytest.mark.parametrize(
@@ -1114,7 +1114,7 @@ def test_the_compilers_warnings_are_given_exactly_once(text):
 def test_the_lectures_own_tree_stays_as_it_is():
     import ast
 
-    found = source.parse(textwrap.dedent(LECTURE), FILE)
+    found = parse.parse(textwrap.dedent(LECTURE), FILE)
     before = ast.dump(found.files[0].tree, include_attributes=True)
     first = instrument.instrument_files(found, Silent())[0]
     second = instrument.instrument_files(found, Silent())[0]
@@ -1128,7 +1128,7 @@ def test_the_lectures_own_tree_stays_as_it_is():
 def heard(text: str, lecture: bool = True) -> tuple[Notes, Lecture, dict[str, Any]]:
     """Run a lecture's module and main; the calls of all probes."""
     notes = Notes()
-    found = source.parse(textwrap.dedent(text), FILE, lecture=lecture)
+    found = parse.parse(textwrap.dedent(text), FILE, lecture=lecture)
     space: dict[str, Any] = {"__name__": "program"}
     exec(instrument.instrument_files(found, notes)[0], space)
     if lecture:
@@ -1540,7 +1540,7 @@ def test_a_claims_operands_die_with_it():
         seen.append(ref())
     seen = []
     """
-    found = source.parse(textwrap.dedent(text), FILE)
+    found = parse.parse(textwrap.dedent(text), FILE)
     recorder = Recorder(found)
     space: dict[str, Any] = {"__name__": "program"}
     exec(instrument.instrument_files(found, recorder)[0], space)
@@ -1560,7 +1560,7 @@ def test_an_inspected_object_dies_when_it_did():
         seen.append(ref())
     seen = []
     """
-    found = source.parse(textwrap.dedent(text), FILE)
+    found = parse.parse(textwrap.dedent(text), FILE)
     recorder = Recorder(found)
     space: dict[str, Any] = {"__name__": "program"}
     exec(instrument.instrument_files(found, recorder)[0], space)

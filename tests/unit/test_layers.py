@@ -1,8 +1,9 @@
-"""The house has one-way streets: text -> probe (+ snapshot) -> run -> record -> compare -> document -> {html, notebook, terminal} -> site.
+"""The house has one-way streets: text -> probe -> run -> record -> rules -> page -> html, notebook, terminal -> site.
 
-Twelve rows, one for each box of `tools/litbook`: what it may import of the engine, what of the world it has
-no business with, and why. Every import is read with `ast`, wherever it stands: at the top, inside a
-function, under TYPE_CHECKING, or as `import_module("...")`.
+A table by module: each row names modules or whole packages, what they may have nothing to do with, and why. A module
+imports from its own row and from the rows above it, which stand below it in the house. A feature's package
+may have modules in several rows: `explore` samples a function while a lecture runs, and draws much later. Every import is
+read with `ast`, wherever it stands: at the top, inside a function, under TYPE_CHECKING, or as `import_module("...")`.
 """
 
 from __future__ import annotations
@@ -17,80 +18,77 @@ from pathlib import Path
 
 import pytest
 
-from litbook import optional
+from litbook import plugins
 
 ENGINE = Path(__file__).resolve().parents[2] / "tools" / "litbook"
 
 FORMATS = {"html", "rich", "markdown"}
 LIBRARIES = {"torch", "numpy", "einops", "jaxtyping", "matplotlib"}
+MOST = 17  # modules side by side in a package
 
 
 @dataclass(frozen=True)
-class Box:
-    """What a package may import of the engine, and what it has no business with."""
+class Row:
+    """Modules on one floor, by their dotted names or those of their packages; the longest name wins."""
 
-    may: set[str]
+    name: str
+    modules: str
     banned: set[str]
-    why: str = ""
+    why: str
 
 
-BOXES = {
-    "errors": Box(
-        set(), LIBRARIES | FORMATS | {"ast"}, "it is everybody's"
-    ),  # and project, files: see SHARED
-    "record": Box({"errors"}, LIBRARIES | FORMATS | {"ast"}, "it needs neither torch nor a lecture's text"),
-    "text": Box({"errors", "record"}, LIBRARIES | FORMATS, "it knows no values and formats nothing"),
-    "snapshot": Box({"errors", "record"}, LIBRARIES | FORMATS, "libraries are looked up in sys.modules"),
-    "probe": Box({"errors", "record", "text", "snapshot"}, FORMATS, "it formats nothing"),
-    "run": Box({"errors", "record", "text", "snapshot", "probe"}, FORMATS, "it formats nothing"),
-    "document": Box({"errors", "record", "text"}, {"torch", "ast", "html"}, "it executes no lecture"),
-    "html": Box({"errors", "record", "text", "document"}, {"torch", "ast"}, "it executes no lecture"),
-    "notebook": Box(  # what a cell puts out may be HTML, too, and SVG: `html` writes them
-        {"errors", "record", "text", "document", "html"}, {"torch", "ast"}, "it executes no lecture"
+HOUSE = (
+    Row(
+        "ground",
+        "errors project files plugins version i18n",
+        LIBRARIES | FORMATS | {"ast"},
+        "it is everybody's",
     ),
-    "terminal": Box({"errors", "record", "text", "document"}, {"torch", "ast"}, "it executes no lecture"),
-    "site": Box(
-        {"errors", "record", "text", "run", "document", "html", "notebook"},
+    Row("record", "record", LIBRARIES | FORMATS | {"ast"}, "it needs neither torch nor a lecture's text"),
+    Row("python", "python", LIBRARIES | FORMATS, "it knows no values and formats nothing"),
+    Row("snapshot", "snapshot", LIBRARIES | FORMATS, "libraries are looked up in sys.modules"),
+    Row(
+        "lecture",
+        "lecture rules.refused rules.tautology rules.shown_nowhere rules.vacuous rules.never_ran rules.unchecked_answer"
+        " rules.unclaimed_measure",
+        LIBRARIES | FORMATS,
+        "it knows no values and formats nothing",
+    ),
+    Row("probe", "probe explore.sampling", FORMATS, "it formats nothing"),
+    Row("run", "run", FORMATS, "it formats nothing"),
+    Row(
+        "page",
+        "markdown values page explore.chart rules",
+        {"torch", "ast", "html"},
+        "it executes no lecture and writes no HTML",
+    ),
+    Row(
+        "html",
+        "html markdown.to_html markdown.citations_html markdown.mathml values.cards values.bits values.drawings"
+        " explore.html",
         {"torch", "ast"},
-        "lectures run elsewhere",
+        "it executes no lecture",
     ),
-    "cli": Box(
-        {"errors", "record", "text", "run", "document", "html", "notebook", "terminal", "site"},
-        {"torch", "ast"},
-        "lectures run elsewhere",
-    ),
-}
-# Modules and packages that share another one's row.
-SHARED = {
-    "project": "errors",
-    "optional": "errors",
-    "files": "errors",
-    "origin": "errors",
-    "checks": "cli",
-    "completion": "cli",
-    "__main__": "cli",
-}
-OPTIONAL = {  # what nothing in the boxes imports, and what each of these may import of them
+    Row("notebook", "notebook", {"torch"}, "it executes no lecture"),
+    Row("terminal", "terminal", {"torch", "ast"}, "it executes no lecture"),
+    Row("site", "site", {"torch", "ast"}, "lectures run elsewhere"),
+    Row("cli", "cli rules.checks __main__", {"torch", "ast"}, "lectures run elsewhere"),
+)
+OPTIONAL = (  # what nothing in the house imports; each may import all of it
     # It reads HTML, that of pages which edtrace has kept, and writes none.
-    "edtrace": Box(
-        {"errors", "record", "text", "probe", "snapshot"}, FORMATS - {"html"}, "it formats nothing"
-    ),
-    "display": Box(
-        {"errors", "record", "snapshot", "document", "html"}, LIBRARIES | {"ast"}, "it executes no lecture"
-    ),
-    "translations": Box({"errors", "document"}, LIBRARIES | {"ast"}, "it executes no lecture"),
-    "mutants": Box(
-        {"errors", "record", "text", "snapshot", "probe", "run", "document", "cli"},
-        {"html", "rich"},
-        "it prints nothing",
-    ),
-}
-ROWS = BOXES | OPTIONAL
-FACADE = {"__init__": "probe"}  # the author's words, re-exported: no box, and nobody imports it
+    Row("edtrace", "edtrace", FORMATS - {"html"}, "it formats nothing"),
+    Row("display", "display", LIBRARIES | {"ast"}, "it executes no lecture"),
+    Row("translations", "translations", LIBRARIES | {"ast"}, "it executes no lecture"),
+    Row("mutants", "mutants", {"html", "rich"}, "it prints nothing"),
+)
+FACADE = Row("__init__", "", set(), "")  # the author's words, re-exported from `probe`: nobody imports it
+FLOOR = {row.name: number for number, row in enumerate((*HOUSE, *OPTIONAL))}
+ROW_OF = {module: row for row in (*HOUSE, *OPTIONAL) for module in row.modules.split()}
 
-STANDIN = Path("document/standin.py")  # a notebook's own file: what it imports of libraries, it does there
+# What imports of libraries, it does in a notebook, whose own file it is.
+RUNTIME = Path("notebook/runtime.py")
 # Loading these loads no torch, whatever they import in turn.
-LIGHT = ("errors", "record", "text", "snapshot", "probe", "cli")
+LIGHT = ("ground", "record", "python", "lecture", "snapshot", "probe", "cli")
 
 
 @dataclass(frozen=True)
@@ -102,10 +100,18 @@ class Import:
     line: int
 
 
-def box_of(file: Path, engine: Path) -> str:
-    """The box that a file belongs to: the package, or the module directly in the engine."""
-    name = file.relative_to(engine).with_suffix("").parts[0]
-    return SHARED.get(name, name)
+def row_of(module: str) -> Row | None:
+    """The row of a module, or of what stands in it, by its dotted name in the engine; None where it has none."""
+    while module:
+        if module in ROW_OF:
+            return ROW_OF[module]
+        module = module.rpartition(".")[0]
+    return None
+
+
+def module_of(file: Path, engine: Path) -> str:
+    """A file's dotted name in the engine; a package's own is that of its `__init__`."""
+    return ".".join(file.relative_to(engine).with_suffix("").parts)
 
 
 def imports_of(file: Path, engine: Path) -> Iterator[Import]:
@@ -126,40 +132,40 @@ def imports_of(file: Path, engine: Path) -> Iterator[Import]:
                 yield Import(name, file, node.lineno)
 
 
-def why_not(box: str, imported: str) -> str | None:
-    """Why the box may not import the dotted name; None if it may."""
-    head, *parts = imported.split(".")
+def why_not(row: Row, imported: str) -> str | None:
+    """Why a module of the row may not import the dotted name; None if it may."""
+    head, _, module = imported.partition(".")
     if head != "litbook":
-        row = ROWS.get(box)
-        return row.why if row and head in row.banned else None
-    other = SHARED.get(parts[0], parts[0]) if parts else "__init__"
-    other = other if other in ROWS else "__init__"
-    if other == box:
+        return row.why if head in row.banned else None
+    other = row_of(module) or FACADE
+    if other is row:
         return None
-    if box in FACADE:
-        return None if other == FACADE[box] else f"it hands on names of {FACADE[box]} alone"
+    if row is FACADE:
+        return None if other.name == "probe" else "it hands on names of probe alone"
     if other in OPTIONAL:
-        return "the package may not be there; what it does is in a table that it fills: see optional.py"
-    may = ROWS[box].may
-    return None if other in may else f"it may import {', '.join(sorted(may)) or 'the standard library'}"
+        return "the package may not be there; what it does is in a table that it fills: see plugins.py"
+    if other is FACADE:
+        return "the author's words are for lectures"
+    return None if FLOOR[other.name] < FLOOR[row.name] else f"{row.name} stands below {other.name}"
 
 
 def problems(engine: Path) -> list[str]:
     """Every import that goes against the flow, as `file:line: what: which rule`."""
     found = []
     for file in sorted(engine.rglob("*.py")):
-        box, where = box_of(file, engine), file.relative_to(engine.parent.parent)
+        module, where = module_of(file, engine), file.relative_to(engine.parent.parent)
         if file.stem in ("utils", "util", "helpers", "misc"):
             found.append(f"{where}:1: a file called {file.name}: name it after what it does")
-        if box not in ROWS and box not in FACADE:
-            found.append(
-                f"{where}:1: {box!r} is no box of the house: give it a row in tests/unit/test_layers.py"
-            )
+        row = FACADE if module == "__init__" else row_of(module.removesuffix(".__init__"))
+        if row is None:
+            if file.name == "__init__.py":  # of a package whose modules stand on several floors
+                continue
+            found.append(f"{where}:1: {module!r} has no row: give it one in tests/unit/test_layers.py")
             continue
         found += [
-            f"{where}:{it.line}: {box} imports {it.name}: {why}"
+            f"{where}:{it.line}: {module} imports {it.name}: {why}"
             for it in imports_of(file, engine)
-            if (why := why_not(box, it.name)) and file.relative_to(engine) != STANDIN
+            if (why := why_not(row, it.name)) and file.relative_to(engine) != RUNTIME
         ]
     return found
 
@@ -186,28 +192,33 @@ def test_the_engine_names_no_book_and_nothing_that_one_is_about() -> None:
     assert found == []
 
 
-def test_there_are_twelve_boxes_and_each_is_there() -> None:
-    assert len(BOXES) == 12
-    assert BOXES.keys() <= {box_of(file, ENGINE) for file in ENGINE.rglob("*.py")}
+def test_every_row_is_of_something_that_is_there() -> None:
+    modules = [module_of(file, ENGINE) for file in ENGINE.rglob("*.py")]
+    nowhere = [n for n in ROW_OF if not any(m == n or m.startswith(f"{n}.") for m in modules)]
+    assert nowhere == []
 
 
-def test_what_is_optional_is_named_in_one_file_and_each_is_there() -> None:
-    assert (
-        optional.PACKAGES.keys() == OPTIONAL.keys() <= {box_of(file, ENGINE) for file in ENGINE.rglob("*.py")}
-    )
+def test_what_is_optional_is_named_in_one_file() -> None:
+    assert plugins.PACKAGES.keys() == {row.name for row in OPTIONAL}
 
 
-def test_the_rows_allow_for_no_circle() -> None:
-    above: set[str] = set()
-    for name, box in BOXES.items():
-        assert box.may <= above, f"{name} stands below what it may import"
-        above.add(name)
+def test_a_package_has_at_most_seventeen_modules() -> None:
+    crowded = {
+        str(folder.relative_to(ENGINE)): len(modules)
+        for folder in [ENGINE, *(path for path in ENGINE.rglob("*") if path.is_dir())]
+        if len(modules := [file for file in folder.glob("*.py") if file.stem != "__init__"]) > MOST
+    }
+    assert crowded == {}
 
 
-@pytest.mark.parametrize("box", LIGHT)
-def test_loading_the_box_loads_no_torch(box: str) -> None:
-    files = [file for file in ENGINE.rglob("*.py") if box_of(file, ENGINE) == box]
-    names = [".".join(file.relative_to(ENGINE.parent).with_suffix("").parts) for file in files]
+@pytest.mark.parametrize("name", LIGHT)
+def test_loading_the_row_loads_no_torch(name: str) -> None:
+    modules = [module_of(file, ENGINE) for file in ENGINE.rglob("*.py")]
+    names = [
+        f"litbook.{module.removesuffix('.__init__')}"
+        for module in modules
+        if (row := row_of(module.removesuffix(".__init__"))) and row.name == name
+    ]
     code = (
         f"import sys, importlib; [importlib.import_module(n) for n in {names}]; print('torch' in sys.modules)"
     )
@@ -216,7 +227,7 @@ def test_loading_the_box_loads_no_torch(box: str) -> None:
         command, cwd=ENGINE.parent, capture_output=True, text=True, timeout=120, check=False
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout.strip() == "False", f"importing litbook.{box} loads torch"
+    assert done.stdout.strip() == "False", f"importing {names} loads torch"
 
 
 # ------------------------------------------------------------------------------- the test can fail
@@ -231,13 +242,15 @@ def house(tmp_path: Path) -> Path:
         "errors": "",
         "project": "from litbook.errors import NotFound\n",
         "record/model": "from litbook.errors import RecordError\n",
-        "text/source": "import ast\nfrom litbook.record import model\nfrom litbook.errors import Place\n",
-        "probe/author": "from ..errors import AuthorError\n",
-        "run/run": "import torch\nfrom litbook.text import source\nfrom litbook.snapshot import snapshot\n",
-        "document/values": "from litbook.record.model import Record\n",
-        "html/page": "import html\nfrom litbook.document.values import draw\nfrom . import markup\n",
+        "lecture/parse": "import ast\nfrom litbook.record import model\nfrom litbook.errors import Place\n",
+        "probe/author": "from ..errors import AuthorError\nfrom litbook.explore import sampling\n",
+        "explore/sampling": "from litbook.lecture import parse\n",
+        "run/run": "import torch\nfrom litbook.lecture import parse\nfrom litbook.snapshot import snapshot\n",
+        "values/formatting": "from litbook.record.model import Record\n",
+        "values/cards": "import html\nfrom litbook.values import formatting\nfrom litbook.html import elements\n",
+        "html/page": "import html\nfrom litbook.values.cards import draw\nfrom . import elements\n",
         "site/plugin": "from litbook.run import run\nfrom litbook.html import page\n",
-        "cli": "import rich\nfrom litbook.run import run\n",
+        "cli/run": "import rich\nfrom litbook.run import run\n",
     }.items():
         (engine / name).parent.mkdir(parents=True, exist_ok=True)
         (engine / f"{name}.py").write_text(text, encoding="utf-8")
@@ -251,64 +264,32 @@ def test_a_house_in_order_has_no_problems(house: Path) -> None:
 @pytest.mark.parametrize(
     ("module", "text", "expected"),
     [
-        ("record/model", "import torch", "model.py:1: record imports torch: it needs neither torch nor"),
-        ("record/model", "import html.parser", "model.py:1: record imports html.parser: it needs neither"),
-        ("record/model", "\n\ndef f():\n    from ast import parse", "model.py:4: record imports ast.parse: "),
-        ("errors", "from litbook.record import model", "errors.py:1: errors imports litbook.record.model: "),
-        ("project", "import torch", "project.py:1: errors imports torch: it is everybody's"),
-        (
-            "text/source",
-            "if TYPE_CHECKING:\n    import torch",
-            "source.py:2: text imports torch: it knows no",
-        ),
-        (
-            "text/source",
-            "from litbook.probe import axes",
-            "source.py:1: text imports litbook.probe.axes: it may",
-        ),
-        ("text/source", "from .. import run", "source.py:1: text imports litbook.run: it may import errors"),
-        ("text/source", "import_module('torch')", "source.py:1: text imports torch: it knows no values"),
-        ("text/source", "importlib.import_module('litbook.run')", "text imports litbook.run: it may import"),
-        (
-            "text/source",
-            "from litbook import note",
-            "text imports litbook.note: it may import errors, record",
-        ),
-        ("run/run", "from litbook.html import page", "run.py:1: run imports litbook.html.page: it may"),
-        ("run/run", "import html", "run.py:1: run imports html: it formats nothing"),
-        ("snapshot/kinds", "import numpy", "kinds.py:1: snapshot imports numpy: libraries are looked up in"),
-        ("html/page", "import ast", "page.py:1: html imports ast: it executes no lecture"),
-        (
-            "html/page",
-            "from litbook.run import run",
-            "html imports litbook.run.run: it may import document",
-        ),
-        ("html/page", "from litbook.notebook import ipynb", "html imports litbook.notebook.ipynb: it may"),
-        ("document/values", "from litbook.html import page", "document imports litbook.html.page: it may"),
-        ("__init__", "from litbook.run import run", "__init__ imports litbook.run.run: it hands on names of"),
-        (
-            "run/run",
-            "from litbook.edtrace import words",
-            "run.py:1: run imports litbook.edtrace.words: the package may not be there",
-        ),
-        (
-            "edtrace/words",
-            "from litbook.display import asking",
-            "edtrace imports litbook.display.asking: the pack",
-        ),
-        (
-            "translations/__init__",
-            "import torch",
-            "__init__.py:1: translations imports torch: it executes no",
-        ),
+        ("record/model", "import torch", "model.py:1: record.model imports torch: it needs neither torch nor"),
+        ("record/model", "import html.parser", "model.py:1: record.model imports html.parser: it needs neither"),
+        ("record/model", "\n\ndef f():\n    from ast import parse", "model.py:4: record.model imports ast.parse: "),
+        ("errors", "from litbook.record import model", "errors.py:1: errors imports litbook.record.model: ground st"),
+        ("project", "import torch", "project.py:1: project imports torch: it is everybody's"),
+        ("lecture/parse", "if TYPE_CHECKING:\n    import torch", "parse.py:2: lecture.parse imports torch: it knows no"),
+        ("lecture/parse", "from litbook.probe import axes", "imports litbook.probe.axes: lecture stands below probe"),
+        ("lecture/parse", "from .. import run", "parse.py:1: lecture.parse imports litbook.run: lecture stands below run"),
+        ("lecture/parse", "import_module('torch')", "parse.py:1: lecture.parse imports torch: it knows no values"),
+        ("lecture/parse", "importlib.import_module('litbook.run')", "imports litbook.run: lecture stands below run"),
+        ("lecture/parse", "from litbook import note", "imports litbook.note: the author's words are for lectures"),
+        ("run/run", "from litbook.html import page", "run.py:1: run.run imports litbook.html.page: run stands below"),
+        ("run/run", "import html", "run.py:1: run.run imports html: it formats nothing"),
+        ("snapshot/kinds", "import numpy", "kinds.py:1: snapshot.kinds imports numpy: libraries are looked up in"),
+        ("html/page", "import ast", "page.py:1: html.page imports ast: it executes no lecture"),
+        ("html/page", "from litbook.notebook import ipynb", "html stands below notebook"),
+        ("values/formatting", "import html", "values.formatting imports html: it executes no lecture"),
+        ("values/formatting", "from litbook.values import cards", "imports litbook.values.cards: page stands below html"),
+        ("explore/sampling", "from litbook.explore import chart", "explore.sampling imports litbook.explore.chart: probe"),
+        ("explore/new", "", "new.py:1: 'explore.new' has no row: give it one in tests/unit/test_layers.py"),
+        ("__init__", "from litbook.run import run", "__init__ imports litbook.run.run: it hands on names of probe"),
+        ("run/run", "from litbook.edtrace import words", "litbook.edtrace.words: the package may not be there"),
+        ("translations/__init__", "import torch", "translations.__init__ imports torch: it executes no lecture"),
         ("utils", "", "utils.py:1: a file called utils.py: name it after what it does"),
-        (
-            "attic",
-            "",
-            "attic.py:1: 'attic' is no box of the house: give it a row in tests/unit/test_layers.py",
-        ),
     ],
-)
+)  # fmt: skip
 def test_an_import_against_the_flow_is_named(house: Path, module: str, text: str, expected: str) -> None:
     (house / module).parent.mkdir(exist_ok=True)
     (house / f"{module}.py").write_text(text, encoding="utf-8")

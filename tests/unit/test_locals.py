@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from tests.running import messages, one, plain, record, section, steps
 
+from litbook.python.scopes import steady_names, touched
 from litbook.record import encoding, model, ranks, recordings
 from litbook.record.limits import GLIMPSES
-from litbook.text.scopes import steady_names, touched
 
 TORCH = "import torch"
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from litbook.document import grammar
-from litbook.document.bibliography import Entry
-from litbook.document.markdown import Plain
-from litbook.notebook.note import Prose
+from litbook.markdown import grammar
+from litbook.markdown.bibliography import Entry
+from litbook.markdown.to_markdown import Plain
+from litbook.notebook.markdown import Prose
 
 WORKS = {
     "glu": Entry("glu", "Gated", ("N. Shazeer",), "2020", url="https://x.org/glu"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from litbook.text.mentions import Mention, mentions
+from litbook.python.references import Mention, mentions
 
 HEAD = "def f(x): ...\n"
 

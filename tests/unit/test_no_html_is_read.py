@@ -17,9 +17,9 @@ ENGINE = Path(__file__).resolve().parents[2] / "tools" / "litbook"
 FOLDERS = ("document", "html", "notebook", "site", "terminal")
 CALLS = {"compile", "findall", "finditer", "fullmatch", "match", "search", "split", "sub", "subn"}
 MAY = {
-    "document/grammar.py": "what an author has written in a note, and no page can show",
-    "document/captions.py": "the tags of WebVTT, which is no HTML",
-    "html/frame.py": "Material's pages, with names for a screen reader",
+    "markdown/grammar.py": "what an author has written in a note, and no page can show",
+    "page/webvtt.py": "the tags of WebVTT, which is no HTML",
+    "html/theme_patches.py": "Material's pages, with names for a screen reader",
     "site/policy.py": "the scripts in Material's templates and pages",
 }
 GROUP = re.compile(r"\(\?(?:P?<\w+>|<[=!])")  # of a pattern's own syntax

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.running import sampled
 
-from litbook.document import grammar
-from litbook.document.bibliography import Entry
-from litbook.document.note import (
+from litbook.markdown import grammar
+from litbook.markdown.bibliography import Entry
+from litbook.markdown.nodes import (
     Box,
     Call,
     Citation,
@@ -37,7 +37,7 @@ from litbook.document.note import (
     plain,
     walk,
 )
-from litbook.notebook.note import Prose
+from litbook.notebook.markdown import Prose
 
 
 def place(note: Note, at: int) -> tuple[int, int]:

@@ -9,17 +9,17 @@ import pytest
 from msgspec.structs import replace
 from tests.running import claims, one, plain, record, section, write
 
-from litbook.document import blocks, books, margin
-from litbook.document import section as document
 from litbook.errors import RecordError, UnusableLecture
 from litbook.html import player
+from litbook.lecture import parse
 from litbook.notebook import ipynb
-from litbook.record import compare, encoding, model, needs, ranks, recordings
+from litbook.page import blocks, margin, sitemap
+from litbook.page import section as document
+from litbook.record import compare, device_kinds, encoding, model, ranks, recordings
+from litbook.rules.vacuous import vacuous
 from litbook.run import process
-from litbook.run import ranks as launches
-from litbook.run.desk import Desk
-from litbook.text import source
-from litbook.text.vacuous import vacuous
+from litbook.run.mailbox import Desk
+from litbook.run.ranks import launch as launches
 
 BODY = """
 note("Every rank has a number.")
@@ -198,8 +198,8 @@ def test_a_recording_of_another_world_size_is_one_difference(left: list[model.Re
     ],
 )
 def test_a_need_is_read_and_written(text: str, device: str, count: int, simulated: int) -> None:
-    assert needs.needs(text) == needs.Needs(device, count, simulated)
-    assert str(needs.needs(text)) == text
+    assert device_kinds.needs(text) == device_kinds.Needs(device, count, simulated)
+    assert str(device_kinds.needs(text)) == text
 
 
 @pytest.mark.parametrize(
@@ -208,7 +208,7 @@ def test_a_need_is_read_and_written(text: str, device: str, count: int, simulate
 def test_a_number_of_ranks_that_nobody_gives_is_refused_at_its_place(text: str) -> None:
     lecture = section("x = 1").replace("def one", f'@requires("{text}")\ndef one')
     with pytest.raises(UnusableLecture) as refused:
-        source.parse(lecture, "lecture.py")
+        parse.parse(lecture, "lecture.py")
     assert str(refused.value) == (
         f"lecture.py:9:2: requires() takes from 2 to 64 ranks, not {text!r}\n"
         f'    @requires("{text}")\n     ^\n'
@@ -219,12 +219,12 @@ def test_a_number_of_ranks_that_nobody_gives_is_refused_at_its_place(text: str) 
 def test_a_need_that_nobody_knows_is_refused_at_its_place() -> None:
     lecture = section("x = 1").replace("def one", '@requires("rank=4")\ndef one')
     with pytest.raises(UnusableLecture, match=r"lecture.py:9:2: requires\(\) knows .*, not 'rank=4'"):
-        source.parse(lecture, "lecture.py")
+        parse.parse(lecture, "lecture.py")
 
 
 def test_a_section_needs_what_its_part_needs_too() -> None:
     text = section("two()", '@requires("ranks=2")\ndef two():\n    """Two."""\n    x = 1\n')
-    lecture = source.parse(text.replace("def one", '@requires("cuda")\ndef one'), "lecture.py")
+    lecture = parse.parse(text.replace("def one", '@requires("cuda")\ndef one'), "lecture.py")
     assert [f.requires for f in lecture.functions if f.name in ("one", "two")] == ["cuda, ranks=2", "cuda"]
 
 
@@ -234,9 +234,9 @@ def test_what_only_linux_tells_waits_on_another_system(
     text = section("assert 1 + 1 == 2").replace("def one", '@requires("linux, ranks=2")\ndef one')
     made = record(tmp_path, text)
     assert margin.not_run("linux, ranks=2") == "Not run (needs 2 ranks on Linux)"
-    monkeypatch.setattr("litbook.record.needs.PLATFORM", "linux")
+    monkeypatch.setattr("litbook.record.device_kinds.PLATFORM", "linux")
     assert process.worlds(made, slow=False) == {2: ["one"]}
-    monkeypatch.setattr("litbook.record.needs.PLATFORM", "darwin")
+    monkeypatch.setattr("litbook.record.device_kinds.PLATFORM", "darwin")
     assert process.worlds(made, slow=False) == {}
     assert [claim.verdict for _, claim in record(tmp_path, text).claims()] == ["needs-device"]
 
@@ -254,7 +254,7 @@ def test_the_player_steps_through_each_rank(left: list[model.Record]) -> None:
 
 def test_a_margin_has_the_values_of_all_ranks_in_a_row(left: list[model.Record]) -> None:
     joined = ranks.joined(left[0], left, ["one"])
-    book = books.of(joined, books.NOTHING_CITED, (), [])
+    book = sitemap.of(joined, sitemap.NOTHING_CITED, (), [])
     shown = [
         entry
         for block in document.blocks(book, one(joined))
@@ -279,7 +279,7 @@ def test_a_tensor_that_differs_by_rank_is_a_strip_of_cards(tmp_path: Path) -> No
         2,
     )
     joined = ranks.joined(made[0], made, ["one"])
-    book = books.of(joined, books.NOTHING_CITED, (), [])
+    book = sitemap.of(joined, sitemap.NOTHING_CITED, (), [])
     (shelf,) = (block for block in document.blocks(book, one(joined)) if isinstance(block, blocks.Shelf))
     (strip,) = shelf.things
     assert isinstance(strip, blocks.Strip) and strip.name == "x"

@@ -24,11 +24,11 @@ from tests.running import (
     write,
 )  # fmt: skip
 
+from litbook.lecture.parse import parse
 from litbook.probe.instrument import instrument_files
 from litbook.probe.recorder import Recorder
 from litbook.record import encoding, model
 from litbook.record.limits import CALLS, FIRST, GLIMPSES, LAST, OUTPUT, SPARK, STEPS
-from litbook.text.source import parse
 
 
 def turns(made: model.Record, text: str) -> list[int]:

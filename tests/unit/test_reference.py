@@ -10,9 +10,9 @@ import pytest
 
 import litbook
 import reference
-from litbook.cli import COMMANDS
+from litbook.cli.program import COMMANDS
 from litbook.edtrace import words
-from litbook.text.directives import DIRECTIVES
+from litbook.lecture.directives import DIRECTIVES
 
 
 @pytest.fixture(scope="module")

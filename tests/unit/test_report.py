@@ -8,10 +8,10 @@ import pytest
 from msgspec.structs import replace
 from tests.running import SAMPLES, golden, record, section
 
-from litbook.document import report
 from litbook.errors import Place
 from litbook.record import encoding, model
 from litbook.record.compare import Change, Difference
+from litbook.rules import outcome
 from litbook.run.run import run
 
 PLACE = model.Environment(
@@ -38,10 +38,10 @@ def test_a_golden_record_is_what_its_text_says(name: str) -> None:
 def test_the_terminal_ends_with_the_report_of_the_golden_record(name: str) -> None:
     made = encoding.read(SAMPLES / f"{name}.json")
     text = (SAMPLES / f"{name}.txt").read_text(encoding="utf-8")
-    problems = "".join(f"\n{problem}\n" for problem in report.problems(made))
+    problems = "".join(f"\n{problem}\n" for problem in outcome.problems(made))
     before, found, after = text.partition(problems + "\n")
-    assert before and found and f"\n{report.summary(made)}" in f"\n{after}"
-    assert report.holds(made) is (name == "tour")
+    assert before and found and f"\n{outcome.summary(made)}" in f"\n{after}"
+    assert outcome.holds(made) is (name == "tour")
 
 
 def test_sections_of_which_one_thing_is_said_are_one_line_after_what_contradicts() -> None:
@@ -49,12 +49,12 @@ def test_sections_of_which_one_thing_is_said_are_one_line_after_what_contradicts
     one, *six = (Difference("text", f"s{i}", Place("l.py", i), said) for i in range(7))
     gone = Difference("section", "gone", Place("l.py", 1), "was recorded and is no longer there")
     value = Difference("value", "t", Place("l.py", 9), "x", (Change("", "1", "2"),))
-    assert report.differing([one, gone, value]) == [
+    assert outcome.differing([one, gone, value]) == [
         "l.py:9: t: x is not what was recorded\n    was 1, is 2",
         "l.py:0: s0 was recorded from an older text",
         "l.py:1: gone was recorded and is no longer there",
     ]
-    (line,) = report.differing([one, *six])
+    (line,) = outcome.differing([one, *six])
     assert line == "each of 7 sections was recorded from an older text: s0, s1, s2, s3, s4 and 2 more"
 
 
@@ -84,25 +84,25 @@ def counted(**counts: int) -> model.Record:
     ],
 )
 def test_the_last_line_counts_in_plain_words(counts: dict[str, int], line: str) -> None:
-    assert report.summary(counted(**counts)) == line
+    assert outcome.summary(counted(**counts)) == line
 
 
 def test_errors_are_counted_and_nothing_holds_with_them(tmp_path: Path) -> None:
     made = record(tmp_path, section("assert 1 < 2\n1 / 0"))
-    assert report.summary(made) == "1 claim holds, 0 fail, 0 not run; 1 error"
-    assert not report.holds(made)
-    assert report.holds(counted(holds=1, needs_device=1))
-    assert not report.holds(counted(holds=1, fails=1))
+    assert outcome.summary(made) == "1 claim holds, 0 fail, 0 not run; 1 error"
+    assert not outcome.holds(made)
+    assert outcome.holds(counted(holds=1, needs_device=1))
+    assert not outcome.holds(counted(holds=1, fails=1))
 
 
 def test_problems_stand_in_the_order_of_the_lines(tmp_path: Path) -> None:
     made = record(tmp_path, section("assert 1 == 2\nx = 1  # @inspect x.a\nassert 2 == 3\n1 / 0"))
-    lines = [int(problem.split(":")[1]) for problem in report.problems(made)]
+    lines = [int(problem.split(":")[1]) for problem in outcome.problems(made)]
     assert lines == sorted(lines) and len(lines) == 4
 
 
 def test_a_failed_claim_names_its_place_its_test_and_both_values(tmp_path: Path) -> None:
-    (problem,) = report.problems(
+    (problem,) = outcome.problems(
         record(tmp_path, section('x = [3]\nassert x[0] * 2 == len(x) + 4, "caption"'))
     )
     assert problem == (
@@ -116,7 +116,7 @@ def test_a_failed_claim_names_its_place_its_test_and_both_values(tmp_path: Path)
 
 def test_a_failed_annotation_says_why(tmp_path: Path) -> None:
     body = 'x: Float[np.ndarray, "a 4"] = np.zeros((2, 3))'
-    (problem,) = report.problems(
+    (problem,) = outcome.problems(
         record(tmp_path, section(body, "import numpy as np\nfrom jaxtyping import Float\n"))
     )
     assert problem.splitlines()[1:] == [
@@ -136,14 +136,16 @@ def test_a_run_that_took_its_time_says_which_sections_did() -> None:
     part = timed("part", 3.0, kind="part")
     inside = [timed("slow", 2.25, "part"), timed("less", 0.5, "part"), timed("quick", 0.01, "part")]
     took = model.Record(9, "lecture_01", "", PLACE, (), sections=(part, *inside))
-    assert report.longest([took]) == "longest: slow 2.2 s, less 0.5 s, part 0.2 s"
+    assert outcome.longest([took]) == "longest: slow 2.2 s, less 0.5 s, part 0.2 s"
     again = replace(took, lecture="lecture_02", sections=(timed("<module>", 9.0, "", "module"), part))
-    assert report.longest([took, again]).startswith("longest: lecture_02 part 3.0 s, lecture_01 slow 2.2 s, ")
+    assert outcome.longest([took, again]).startswith(
+        "longest: lecture_02 part 3.0 s, lecture_01 slow 2.2 s, "
+    )
 
 
 def test_a_quick_run_says_nothing_of_time() -> None:
     quick = model.Record(9, "lecture_01", "", PLACE, (), sections=(timed("one", 0.4), timed("two", 1.5)))
-    assert report.longest([quick]) == report.longest([]) == ""
+    assert outcome.longest([quick]) == outcome.longest([]) == ""
 
 
 @pytest.mark.parametrize(
@@ -170,4 +172,4 @@ def test_what_a_notebook_would_show_and_a_page_does_not_is_said_with_the_way_out
     alone = f"{code.partition('  #')[0]} stands alone, and is shown nowhere"
     what = "plt.show() shows nothing here" if "show" in code else alone
     expected = [f"lecture_sample.py:{at}: {what}\n    {code}\n    {way_out}"] if way_out else []
-    assert report.remarks(made) == expected
+    assert outcome.remarks(made) == expected

@@ -14,10 +14,10 @@ import pytest
 from msgspec.structs import replace
 from tests.running import HEAD, called, claims, line_of, messages, record, section, shown, write
 
-from litbook.document import report
 from litbook.errors import Interrupted, NotFound, TimedOut, UnusableLecture
 from litbook.probe import author
 from litbook.record import encoding, model
+from litbook.rules import outcome
 from litbook.run import environment
 from litbook.run.run import NoDevice, run
 
@@ -129,8 +129,8 @@ def test_claims_that_need_another_device_are_counted_with_those_of_nested_sectio
         ("here", "holds", ""), ("there", "needs-device", "needs cuda"), ("inside", "needs-device", "needs cuda"),
     ]  # fmt: skip
     assert made.count() == {"holds": 1, "needs-device": 2}
-    assert report.summary(made) == "1 claim holds, 0 fail, 2 not run"
-    assert report.holds(made)
+    assert outcome.summary(made) == "1 claim holds, 0 fail, 2 not run"
+    assert outcome.holds(made)
 
 
 def test_a_nested_section_asked_for_alone_needs_the_device_of_the_part_above_it(tmp_path: Path) -> None:
@@ -164,8 +164,8 @@ def test_a_lecture_that_cannot_be_read_is_unusable(tmp_path: Path) -> None:
 def test_claims_behind_an_exception_are_not_reached(tmp_path: Path) -> None:
     made = record(tmp_path, section("assert 1 < 2, 'before'\n1 / 0\nassert 1 < 2, 'after'"))
     assert [c.verdict for c in (it for _, it in made.claims())] == ["holds", "not-reached"]
-    assert report.summary(made).endswith("1 was not reached; 1 error")
-    assert not report.holds(made)
+    assert outcome.summary(made).endswith("1 was not reached; 1 error")
+    assert not outcome.holds(made)
 
 
 def test_only_the_claims_of_the_sections_asked_for_are_counted(tmp_path: Path) -> None:
@@ -205,7 +205,7 @@ def test_the_traceback_holds_the_lectures_own_lines(tmp_path: Path) -> None:
         ("lecture_sample.py", raised, "helper", "return json.loads(x)"),
     )
     assert made.by_key["one"].first + error.line == call
-    assert f"called from lecture_sample.py:{call} in one" in report.problems(made)[0]
+    assert f"called from lecture_sample.py:{call} in one" in outcome.problems(made)[0]
 
 
 def test_an_error_of_an_authors_word_is_named_as_such(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from litbook.text import scopes
+from litbook.python import scopes
 
 STDLIB = Path(sysconfig.get_path("stdlib"))
 SEEN = 25  # files of the standard library that this test looks at, besides the trickiest

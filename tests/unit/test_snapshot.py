@@ -42,9 +42,9 @@ from litbook.errors import TimedOut
 from litbook.record import model
 from litbook.record.limits import NESTED_READ
 from litbook.snapshot import libraries
-from litbook.snapshot.moments import shortest
 from litbook.snapshot.snapshot import glimpse, is_immediate
 from litbook.snapshot.snapshot import snapshot as typed_snapshot
+from litbook.snapshot.statistics import shortest
 from litbook.snapshot.storages import Storages
 from litbook.snapshot.tensors import _Tensor
 

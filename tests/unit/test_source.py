@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from tests.running import REPO, SAMPLES, examples, section
 
 from litbook.errors import Problem, UnusableLecture
-from litbook.text import source
-from litbook.text.claims import claim_of_assert, dissect
-from litbook.text.directives import Directive, anchors_in, directives_in
-from litbook.text.file import File
-from litbook.text.lecture import Lecture
-from litbook.text.tree import frozen, uncollected
+from litbook.lecture import parse
+from litbook.lecture.claims import claim_of_assert, dissect
+from litbook.lecture.directives import Directive, anchors_in, directives_in
+from litbook.lecture.model import Lecture
+from litbook.python.file import File
+from litbook.python.nodes import frozen, uncollected
 
 BORN_FROZEN = gc.get_freeze_count()  # Python 3.12 begins with a few hundred
 
@@ -30,7 +30,7 @@ LECTURES = REPO / "lectures"
 def lecture(text: str) -> Lecture:
     """The text, dedented, with an empty `main` behind it unless it has one."""
     text = textwrap.dedent(text)
-    return source.parse(text if "def main(" in text else text + "\n" + MAIN, "lecture.py")
+    return parse.parse(text if "def main(" in text else text + "\n" + MAIN, "lecture.py")
 
 
 def refused(text: str) -> str:
@@ -122,14 +122,14 @@ def test_a_number_sign_in_a_string_is_no_directive():
 
 
 def test_comments_of_other_python_files_may_say_anything():
-    found = source.parse("# @author me\nx = 1  # @inspect (((\n", "x.py", lecture=False)
+    found = parse.parse("# @author me\nx = 1  # @inspect (((\n", "x.py", lecture=False)
     assert found.watches == [] and found.functions[0].kind == "module"
 
 
 @pytest.mark.parametrize("rest", ["x", "x y"])
 def test_a_cut_says_where_the_shown_line_ends(rest):
     text = f'ä = "名"  # bytes # @inspect {rest}\n' + MAIN
-    found = source.parse(text, "lecture.py")
+    found = parse.parse(text, "lecture.py")
     [(line, column)] = found.files[0].cuts
     assert (line, text[:column]) == (1, 'ä = "名"  # bytes ')
 
@@ -180,13 +180,13 @@ def test_a_cut_says_where_the_shown_line_ends(rest):
     ],
 )  # fmt: skip
 def test_a_directive_belongs_to_what_begins_last_on_its_logical_line(text, statement):
-    assert anchors(source.parse(text + "\n" + MAIN, "lecture.py")) == [("v", statement)]
+    assert anchors(parse.parse(text + "\n" + MAIN, "lecture.py")) == [("v", statement)]
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
 def test_line_ends_of_other_systems_change_nothing(end):
     text = 'def main():\n    """A\n    B"""\n    x = (1,  # @inspect x\n         2)\n    nope(\n    )  # @inspect x\n'
-    found = source.parse(text.replace("\n", end), "lecture.py")
+    found = parse.parse(text.replace("\n", end), "lecture.py")
     assert found.files[0].text == text
     assert [(w.text, w.line) for w in found.watches] == [("x", 4), ("x", 7)]
 
@@ -194,11 +194,11 @@ def test_line_ends_of_other_systems_change_nothing(end):
 def test_form_feeds_and_other_separators_are_no_line_ends():
     text = "a = 1\x0c\nb = '\u2028\x1c\x85'\n\x0cc = 3  # @inspect )\n" + MAIN
     with pytest.raises(UnusableLecture) as caught:
-        source.parse(text, "lecture.py")
+        parse.parse(text, "lecture.py")
     assert str(caught.value).startswith(
         "lecture.py:3:9: @inspect cannot read ')': unmatched ')'\n    c = 3  # @inspect )\n"
     )
-    found = source.parse(text.replace(")\n", "c\n", 1), "lecture.py")
+    found = parse.parse(text.replace(")\n", "c\n", 1), "lecture.py")
     assert found.files[0].place(3).text == "\x0cc = 3  # @inspect c"
     assert len(found.files[0].lines) == 5 == found.functions[0].last
 
@@ -215,7 +215,7 @@ def test_form_feeds_and_other_separators_are_no_line_ends():
 def test_files_in_other_encodings_are_read(tmp_path, data):
     file = tmp_path / "lecture.py"
     file.write_bytes(data + MAIN.encode())
-    found = source.read(file)
+    found = parse.read(file)
     text = found.files[0].text
     assert "größe" in text and "\r" not in text and "\ufeff" not in text
     assert shown(found) == [("inspect", "name", None)] and found.files[0].path == "lecture.py"
@@ -237,7 +237,7 @@ def test_what_is_no_text_is_refused(tmp_path, data, message):
     if data is not None:
         file.write_bytes(data)
     with pytest.raises(UnusableLecture) as caught:
-        source.read(file)
+        parse.read(file)
     assert str(caught.value).startswith(message)
     assert caught.value.exit_status == 2
 
@@ -248,7 +248,7 @@ def test_what_is_no_text_is_refused(tmp_path, data, message):
 def problems(text: str, as_lecture: bool = True) -> list[Problem]:
     """What is said about a text; nothing where it can be used. Any other exception passes through."""
     try:
-        source.parse(text, "lecture.py", lecture=as_lecture)
+        parse.parse(text, "lecture.py", lecture=as_lecture)
     except UnusableLecture as error:
         return error.problems or [Problem("test", "no problem was named")]
     return []
@@ -512,13 +512,13 @@ def test_main_must_be_callable_without_more(text):
     with pytest.raises(
         UnusableLecture, match=r"^lecture.py:1:1: main is no plain function without parameters"
     ):
-        source.parse(text, "lecture.py")
+        parse.parse(text, "lecture.py")
 
 
 @pytest.mark.parametrize("text", ["", "x = 1\n", "if True:\n    def main(): pass\n", "# only a comment"])
 def test_a_file_without_main_is_no_lecture(text):
     with pytest.raises(UnusableLecture) as caught:
-        source.parse(text, "lecture.py")
+        parse.parse(text, "lecture.py")
     assert str(caught.value) == (
         "lecture.py has no function main()\n    a lecture starts at `def main() -> None:`, which calls its sections"
     )
@@ -551,7 +551,7 @@ def test_a_file_without_main_is_no_lecture(text):
 def test_what_cannot_be_shown_is_refused_before_anything_runs(expression, reason):
     text = f"async def f():\n    x = 1  # @inspect {expression}\n" + MAIN
     with pytest.raises(UnusableLecture) as caught:
-        source.parse(text, "lecture.py")
+        parse.parse(text, "lecture.py")
     found = caught.value.problems[-1]
     assert found.slug in ("bad-expression", "syntax")
     assert reason is None or found.what == f"@inspect cannot read {expression!r}: {reason}"
@@ -584,7 +584,7 @@ def test_a_syntax_error_hides_no_other_problem():
 
 def test_a_missing_main_hides_no_other_problem():
     with pytest.raises(UnusableLecture) as caught:
-        source.parse("x = 1  # @inspekt x\n", "lecture.py")
+        parse.parse("x = 1  # @inspekt x\n", "lecture.py")
     assert [p.slug for p in caught.value.problems] == ["no-main", "unknown-directive"]
 
 
@@ -875,7 +875,7 @@ def test_recursion_among_sections_ends():
 
 
 def spans(text: str) -> list[tuple[int, int, int, str]]:
-    return [(s.first, s.last, s.end, s.kind) for s in source.parse(text, "x.py", lecture=False).statements]
+    return [(s.first, s.last, s.end, s.kind) for s in parse.parse(text, "x.py", lecture=False).statements]
 
 
 @pytest.mark.parametrize(
@@ -1121,7 +1121,7 @@ def test_a_section_that_runs_nothing_is_refused(tmp_path, definition, at, why, w
     file = tmp_path / "lecture.py"
     file.write_text(text, "utf-8")
     with pytest.raises(UnusableLecture, match=r"lecture.py:\d:1: sec\(\) "):  # not "no section named 'sec'"
-        source.usable(file, ["sec"])
+        parse.usable(file, ["sec"])
 
 
 def test_a_helper_that_main_or_a_part_calls_like_a_section_may_claim_nothing():
@@ -1340,7 +1340,7 @@ def test_no_comment_makes_parse_raise_anything_but_unusable_lecture(comment):
     text = f"x = 1  # @inspect {comment}\n" + MAIN
     found = problems(text)
     assert all(p.place is None or p.place.line == 1 for p in found)
-    assert found or source.parse(text).watches
+    assert found or parse.parse(text).watches
 
 
 @pytest.mark.parametrize(
@@ -1470,7 +1470,7 @@ def test_a_section_that_is_called_on_a_hidden_line_is_one_as_any_other():
 def test_garbage_is_collected_again_whatever_happens_meanwhile():
     assert gc.isenabled()
     with pytest.raises(UnusableLecture), uncollected():
-        source.parse("def main(:\n")
+        parse.parse("def main(:\n")
     assert gc.isenabled() and gc.get_freeze_count() <= BORN_FROZEN
     gc.disable()
     try:
@@ -1519,7 +1519,7 @@ def test_a_lecture_without_a_plain_name_is_refused_with_the_way_out(
     if kind == "folder":
         path.mkdir()
     (path if kind == "file" else path / "__init__.py").write_text(section("x = 1"))
-    for reader in (source.read, source.outline):
+    for reader in (parse.read, parse.outline):
         with pytest.raises(UnusableLecture) as caught:
             reader(path)
         assert str(caught.value) == (

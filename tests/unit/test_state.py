@@ -17,7 +17,7 @@ import pytest
 import torch
 from tests.running import claims, messages, record, section
 
-from litbook.run import state
+from litbook.run import restore
 
 CHANGES = {
     "environment variables": "os.environ['LITBOOK_LEFT'] = '1'; os.environ.pop('PATH')",
@@ -53,12 +53,12 @@ def seen(value: Any) -> str:
     return repr(value)
 
 
-def entry(name: str) -> state.Entry:
-    return next(e for e in state.entries() if e.name == name)
+def entry(name: str) -> restore.Entry:
+    return next(e for e in restore.entries() if e.name == name)
 
 
 def test_every_entry_has_a_change_that_tests_it() -> None:
-    names = {e.name for e in state.entries()}
+    names = {e.name for e in restore.entries()}
     assert names <= set(CHANGES)
     assert set(CHANGES) - names <= {"CUDA random"}  # there only with a device
     assert np  # imported, so that its entry is there
@@ -110,7 +110,7 @@ def test_the_same_objects_are_back_in_their_places(tmp_path: Path) -> None:
 )
 def test_a_lecture_that_replaces_builtins_has_no_verdict_and_they_are_back(tmp_path: Path, line: str) -> None:
     before = dict(vars(builtins))
-    with pytest.raises(state.Replaced) as caught:
+    with pytest.raises(restore.Replaced) as caught:
         record(tmp_path, section(f"{line}\nassert 1 == 1", IMPORTS))
     assert all(vars(builtins)[name] is thing for name, thing in before.items() if name != "_")
     assert str(caught.value).startswith("the lecture replaces ")
@@ -133,19 +133,19 @@ def test_an_entry_that_cannot_be_restored_does_not_keep_the_others(monkeypatch: 
         raise RuntimeError
 
     listed = [
-        state.Entry("first", lambda: 1, put_back.append),
-        state.Entry("bad", lambda: 2, refuse),
-        state.Entry("last", lambda: 3, put_back.append),
+        restore.Entry("first", lambda: 1, put_back.append),
+        restore.Entry("bad", lambda: 2, refuse),
+        restore.Entry("last", lambda: 3, put_back.append),
     ]
-    monkeypatch.setattr(state, "entries", lambda: listed)
-    with pytest.raises(KeyError), state.restored():
+    monkeypatch.setattr(restore, "entries", lambda: listed)
+    with pytest.raises(KeyError), restore.restored():
         raise KeyError
     assert put_back == [3, 1]
 
 
 def test_the_working_directory_is_fresh_and_gone_afterwards() -> None:
     before = Path.cwd()
-    with state.temporary_folder() as folder:
+    with restore.temporary_folder() as folder:
         assert Path.cwd() == folder.resolve()
         assert list(folder.iterdir()) == []
         (folder / "left").mkdir()

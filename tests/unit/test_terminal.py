@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.running import SAMPLES, command, golden, section, write
 
-from litbook.document.report import harmless
+from litbook.rules.outcome import harmless
 from litbook.run.run import run
 from litbook.terminal.transcript import Screen, Terminal
 

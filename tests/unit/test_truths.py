@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 from tests.running import messages, record, section
 
-from litbook.document import report
 from litbook.errors import UnusableLecture
-from litbook.text import vacuous
+from litbook.rules import outcome, vacuous
 
 # What of its text alone is always true, or a part of it, and the way out.
 OF_THE_TEXT = {
@@ -277,7 +276,7 @@ def test_what_its_value_shows_to_be_always_true_fails_the_run(tmp_path: Path, of
         for at, line in enumerate(lines, 1)
         if line in why
     ]
-    assert not report.holds(made)
+    assert not outcome.holds(made)
 
 
 @pytest.mark.parametrize("of_section", [True, False])
@@ -304,7 +303,7 @@ def test_what_may_be_none_another_time_is_listed_and_does_not_fail_the_run(
     tmp_path: Path, line: str, of_section: bool
 ) -> None:
     made = record(tmp_path, lecture(line, of_section))
-    assert report.holds(made)
+    assert outcome.holds(made)
     [problem] = vacuous.vacuous(made)
     assert problem.what == f"this assert says nothing: it asserts {OF_ONE_TIME[line]}"
     assert problem.way_out == "call it, or claim that it is there: … is not None"
@@ -324,7 +323,7 @@ def test_an_assert_of_a_helper_that_ran_twice_says_something(tmp_path: Path) -> 
 @pytest.mark.parametrize("of_section", [True, False])
 def test_what_can_be_false_is_no_problem(tmp_path: Path, of_section: bool) -> None:
     made = record(tmp_path, lecture(CAN_FAIL.strip(), of_section))
-    assert report.problems(made) == []
+    assert outcome.problems(made) == []
     assert vacuous.vacuous(made) == []
     assert all(claim.verdict == "holds" for _, claim in made.claims())
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from tests.running import section, write
 
-from litbook.cli import litbook
-from litbook.text import source
-from litbook.text.unbounded import unbounded
+from litbook.cli.program import litbook
+from litbook.lecture import parse
+from litbook.rules.unclaimed_measure import unbounded
 
 CLOCK = "import time\n"
 ROOT = Path(__file__).parents[2]
@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 
 def loose(body: str) -> list[str]:
     """What no claim of the section `body` reads."""
-    return [problem.what for problem in unbounded(source.parse(section(body, CLOCK)))]
+    return [problem.what for problem in unbounded(parse.parse(section(body, CLOCK)))]
 
 
 @pytest.mark.parametrize(
@@ -68,4 +68,4 @@ def test_it_is_listed_with_its_place_and_is_no_error(
 @pytest.mark.parametrize("name", ["lecture_02", "lecture_03", "lecture_04"])
 def test_this_book_shows_no_such_value(name: str) -> None:
     path = ROOT / "lectures" / name
-    assert [str(problem) for problem in unbounded(source.read(path, name))] == []
+    assert [str(problem) for problem in unbounded(parse.read(path, name))] == []

@@ -7,18 +7,18 @@ from pathlib import Path
 import pytest
 from tests.running import record, section, write
 
-from litbook.cli import litbook
-from litbook.document import verdict
-from litbook.document.edition import Edition
-from litbook.text import source
-from litbook.text.unchecked import unchecked
+from litbook.cli.program import litbook
+from litbook.lecture import parse
+from litbook.page.runs import Edition
+from litbook.rules import judge
+from litbook.rules.unchecked_answer import unchecked
 
 LIBRARIES = "import math\n"
 
 
 def ways(body: str) -> list[str]:
     """What is said of each answer of the section `body`."""
-    return [problem.what.rpartition(": ")[2] for problem in unchecked(source.parse(section(body, LIBRARIES)))]
+    return [problem.what.rpartition(": ")[2] for problem in unchecked(parse.parse(section(body, LIBRARIES)))]
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_it_is_listed_with_its_place_and_refused_where_the_book_says_so(
 def test_the_strict_build_takes_it_as_the_book_does(
     tmp_path: Path, severity: str, wrong: int, remarks: int
 ) -> None:
-    found = verdict.Findings()
+    found = judge.Findings()
     made = record(tmp_path, section("n = 6\nquestion('?', answer=2 * n)"))
-    verdict.problems(Edition("lecture_sample", made), found, verdict.Strict(unchecked=severity))
+    judge.problems(Edition("lecture_sample", made), found, judge.Strict(unchecked=severity))
     assert (len(found.wrong), len(found.remarks)) == (wrong, remarks)

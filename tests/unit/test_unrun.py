@@ -13,19 +13,19 @@ from tests.running import HEAD, LITBOOK, command, line_of, record, section, writ
 from litbook.project import Project
 from litbook.record import model
 from litbook.record.recordings import trimmed
+from litbook.rules import never_ran
 from litbook.run.run import run
-from litbook.text import unrun
 
 
 def listed(made: model.Record, *others: model.Record) -> list[tuple[int, bool]]:
     """Line and deadness of what never ran."""
-    found = unrun.unrun(made, others)
+    found = never_ran.unrun(made, others)
     return [(it.problem.place.line, it.dead) for it in found if it.problem.place]
 
 
 def dead_in(folder: Path, body: str, before: str = "") -> list[str]:
     """The source lines of a section with `body` that no device can reach."""
-    found = unrun.unrun(record(folder, section(body, before), device="cpu"))
+    found = never_ran.unrun(record(folder, section(body, before), device="cpu"))
     return [it.problem.place.text.strip() for it in found if it.problem.place and it.dead]
 
 
@@ -95,7 +95,7 @@ def test_of_a_run_of_some_sections_only_those_are_asked(tmp_path: Path) -> None:
 
 
 def test_the_problem_names_the_place_and_the_way_out(tmp_path: Path) -> None:
-    (found,) = unrun.unrun(record(tmp_path, section("return\nassert 1 < 2"), device="cpu"))
+    (found,) = never_ran.unrun(record(tmp_path, section("return\nassert 1 < 2"), device="cpu"))
     assert str(found.problem) == (
         "lecture_sample.py:12:5: never ran: the claim 1 < 2\n"
         "    assert 1 < 2\n"
@@ -106,7 +106,7 @@ def test_the_problem_names_the_place_and_the_way_out(tmp_path: Path) -> None:
 
 def test_of_a_section_that_nothing_calls_the_way_out_is_to_call_it(tmp_path: Path) -> None:
     text = section("assert 1 < 2") + "\ndef two() -> None:\n    assert 2 < 3\n"
-    (idle,) = unrun.unrun(record(tmp_path, text, device="cpu"))
+    (idle,) = never_ran.unrun(record(tmp_path, text, device="cpu"))
     assert idle.dead
     assert idle.problem.way_out == (
         "nothing calls two(): call it (a section: in main() or a part), or take it out"
@@ -194,6 +194,6 @@ def test_a_helper_waits_for_the_device_of_its_section_whatever_is_called_like_it
         "from litbook import requires\n\ndef deep(x):  # @stepover\n    assert x == 1\n\n"
         'def here():\n    gradient = 1  # @inspect gradient\n\n@requires("cuda")\ndef there():\n    deep(1)\n'
     )
-    (never,) = unrun.unrun(run(folder, device="cpu"))
+    (never,) = never_ran.unrun(run(folder, device="cpu"))
     assert not never.dead
     assert "has not run yet: the assert x == 1: it needs cuda" in str(never.problem)

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from tests.running import record, section, write
 
-from litbook.cli import litbook
-from litbook.document import report, verdict
-from litbook.document.edition import Edition
+from litbook.cli.program import litbook
 from litbook.errors import UnusableLecture
-from litbook.text import source
-from litbook.text.vacuous import vacuous
+from litbook.lecture import parse
+from litbook.page.runs import Edition
+from litbook.rules import judge, outcome
+from litbook.rules.vacuous import vacuous
 
 LIBRARIES = "import math, torch\n"
 
@@ -24,7 +24,7 @@ def reasons(folder: Path, body: str, of_section: bool) -> list[str]:
     if not of_section:
         text = section("helper(0)", f"{LIBRARIES}def helper(_):\n{textwrap.indent(body, '    ')}\n")
     made = record(folder, text)
-    assert report.holds(made) and bool([*made.claims()]) == of_section
+    assert outcome.holds(made) and bool([*made.claims()]) == of_section
     begins = f"this {'claim' if of_section else 'assert'} says nothing: "
     return [problem.what.removeprefix(begins) for problem in vacuous(made)]
 
@@ -94,8 +94,8 @@ def test_it_is_an_error_in_the_strict_build_and_listed_by_the_command(
 ) -> None:
     text = section("seen = 0\nassert seen == 0")
     made = record(tmp_path, text)
-    found = verdict.Findings()
-    verdict.problems(Edition("lecture_sample", made, [], None), found)
+    found = judge.Findings()
+    judge.problems(Edition("lecture_sample", made, [], None), found)
     (wrong,) = found.wrong
     file = write(tmp_path, text)
     assert litbook(["check", "--vacuous", str(file)]) == 1
@@ -106,7 +106,7 @@ def test_it_is_an_error_in_the_strict_build_and_listed_by_the_command(
 
 def test_the_mark_stands_at_a_claim() -> None:
     with pytest.raises(UnusableLecture) as raised:
-        source.parse(section("seen = 0  # @zero: nobody came\nassert seen == 1"))
+        parse.parse(section("seen = 0  # @zero: nobody came\nassert seen == 1"))
     assert str(raised.value) == (
         "<lecture>:11:15: @zero stands at no assert\n"
         "    seen = 0  # @zero: nobody came\n"
@@ -118,7 +118,7 @@ def test_the_mark_stands_at_a_claim() -> None:
 @pytest.mark.parametrize("mark", ["@zero", "@zero:", "@zero: :", "@zero nobody came"])
 def test_the_mark_says_why(mark: str) -> None:
     with pytest.raises(UnusableLecture) as raised:
-        source.parse(section(f"seen = 0\nassert seen == 0  # {mark}"))
+        parse.parse(section(f"seen = 0\nassert seen == 0  # {mark}"))
     assert str(raised.value) == (
         "<lecture>:12:23: @zero says no reason\n"
         f"    assert seen == 0  # {mark}\n"

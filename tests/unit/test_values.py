@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from tests.running import examples
 
-from litbook.document import amounts, values
-from litbook.html import cards
 from litbook.record import model
 from litbook.record.model import Claim, Mapping, Opaque, Operand, Scalar, Sequence, Tensor
+from litbook.values import cards, formatting, units
 
 
 def scalar(value: float | int | bool) -> Scalar:
@@ -23,27 +22,27 @@ def scalar(value: float | int | bool) -> Scalar:
 
 def test_a_tensor_reads_as_dtype_named_axes_and_bytes():
     x = Tensor("torch.Tensor", "float32", (2, 3), strides=(3, 1), bytes=24, axes=("row", "col"))
-    assert values.line(x) == "float32 [row 2, col 3] · 24 B"
+    assert formatting.line(x) == "float32 [row 2, col 3] · 24 B"
 
 
 def test_a_tensor_elsewhere_says_where():
     x = Tensor("torch.Tensor", "float32", (49152, 12288), device="meta", bytes=49152 * 12288 * 4)
-    assert values.line(x) == "float32 [49152, 12288] · 2.25 GiB · meta"
+    assert formatting.line(x) == "float32 [49152, 12288] · 2.25 GiB · meta"
 
 
 def test_a_short_vector_shows_its_values():
     x = Tensor("torch.Tensor", "float32", (3,), bytes=12, corner=(3,), values=(0.5, 1.0, "nan"))
-    assert values.line(x) == "float32 [3] · 12 B · 0.5, 1.0, nan"
+    assert formatting.line(x) == "float32 [3] · 12 B · 0.5, 1.0, nan"
 
 
 def test_a_tensor_without_axes_is_its_number():
     x = Tensor("torch.Tensor", "float32", (), bytes=4, corner=(), values=(0.1,))
-    assert values.line(x, "s") == "100 ms · float32"
+    assert formatting.line(x, "s") == "100 ms · float32"
 
 
 def test_wrong_axis_names_are_left_out():
     x = Tensor("torch.Tensor", "int64", (2, 3), bytes=48, axes=("row",))
-    assert values.line(x) == "int64 [2, 3] · 48 B"
+    assert formatting.line(x) == "int64 [2, 3] · 48 B"
 
 
 @pytest.mark.parametrize(
@@ -83,22 +82,22 @@ def test_wrong_axis_names_are_left_out():
     ],
 )
 def test_a_number_reads_as_its_unit_wants(value, unit, text):
-    assert values.line(scalar(value), unit) == text
+    assert formatting.line(scalar(value), unit) == text
 
 
 def test_sequences_keep_their_brackets_and_say_when_they_are_cut():
     three = tuple(scalar(i) for i in range(3))
-    assert values.line(Sequence("tuple", 3, three)) == "(0, 1, 2)"
-    assert values.line(Sequence("tuple", 1, three[:1])) == "(0,)"
-    assert values.line(Sequence("torch.Size", 3, three)) == "(0, 1, 2)"
-    assert values.line(Sequence("list", 1000, three)) == "[0, 1, 2, … 1,000 in all]"
-    assert values.line(Sequence("set", 3, three)) == "{0, 1, 2}"
+    assert formatting.line(Sequence("tuple", 3, three)) == "(0, 1, 2)"
+    assert formatting.line(Sequence("tuple", 1, three[:1])) == "(0,)"
+    assert formatting.line(Sequence("torch.Size", 3, three)) == "(0, 1, 2)"
+    assert formatting.line(Sequence("list", 1000, three)) == "[0, 1, 2, … 1,000 in all]"
+    assert formatting.line(Sequence("set", 3, three)) == "{0, 1, 2}"
 
 
 def test_a_mapping_names_its_type_and_drops_the_quotes_of_plain_keys():
     keys = (Scalar("str", "'bits'"), Scalar("str", "'max'"))
     it = Mapping("torch.finfo", 2, keys, (scalar(16), scalar(65504.0)))
-    assert values.line(it) == "finfo: bits 16 · max 65,504.0"
+    assert formatting.line(it) == "finfo: bits 16 · max 65,504.0"
 
 
 def test_a_measurement_says_its_value_its_spread_and_how_it_was_measured():
@@ -106,29 +105,31 @@ def test_a_measurement_says_its_value_its_spread_and_how_it_was_measured():
     texts = (Scalar("str", "'cpu'"), Scalar("str", "'perf_counter'"))
     found = (scalar(0.009314), scalar(0.0123), scalar(20), *texts)
     it = Mapping("timing.Timing", 5, tuple(Scalar("str", f"'{n}'") for n in names), found)
-    assert values.line(it, "s") == values.line(it) == "9.314 ms · spread 1.23 % · 20 × perf_counter"
-    assert values.measurement(it, "s") == values.line(it)
+    assert formatting.line(it, "s") == formatting.line(it) == "9.314 ms · spread 1.23 % · 20 × perf_counter"
+    assert formatting.measurement(it, "s") == formatting.line(it)
     without = Mapping("timing.Timing", 4, it.keys[1:], it.items[1:])
-    assert values.measurement(without) == values.measurement(scalar(1)) == ""
+    assert formatting.measurement(without) == formatting.measurement(scalar(1)) == ""
 
 
 def test_an_object_without_a_text_says_why():
-    assert values.line(Opaque("Evil", "", why="repr raised ValueError")) == "Evil (repr raised ValueError)"
+    assert (
+        formatting.line(Opaque("Evil", "", why="repr raised ValueError")) == "Evil (repr raised ValueError)"
+    )
 
 
 def test_what_could_disguise_a_value_is_spelled_out():
-    assert values.line(Scalar("str", "'a\u202eb\x00c\nd'")) == "'a⟨U+202E⟩b⟨U+0000⟩c⏎d'"
+    assert formatting.line(Scalar("str", "'a\u202eb\x00c\nd'")) == "'a⟨U+202E⟩b⟨U+0000⟩c⏎d'"
 
 
 def test_a_very_long_text_ends_visibly():
-    text = values.line(Scalar("str", "'" + "x" * 100_000 + "'"))
-    assert len(text) == values.WIDEST
+    text = formatting.line(Scalar("str", "'" + "x" * 100_000 + "'"))
+    assert len(text) == formatting.WIDEST
     assert text.endswith("…")
 
 
 def compare(left: model.Snapshot, right: model.Snapshot, sign: str = " == ") -> str:
     it = Claim(1, 1, "a == b", "", "holds", form=("", sign, ""), operands=(Operand("a", 0), Operand("b", 1)))
-    return values.claim(it, [left, right])
+    return formatting.claim(it, [left, right])
 
 
 def test_a_claim_shows_both_sides():
@@ -149,11 +150,11 @@ def test_an_operand_that_was_never_evaluated_stays_source():
     it = Claim(
         1, 1, "a and b", "", "fails", form=("", " and ", ""), operands=(Operand("a", 0), Operand("b", None))
     )
-    assert values.claim(it, [scalar(False)]) == "False and b"
+    assert formatting.claim(it, [scalar(False)]) == "False and b"
 
 
 def test_a_claim_without_a_form_shows_its_test():
-    assert values.claim(Claim(1, 1, "same(x, y)", "", "holds"), []) == "same(x, y)"
+    assert formatting.claim(Claim(1, 1, "same(x, y)", "", "holds"), []) == "same(x, y)"
 
 
 @settings(max_examples=examples(500))
@@ -162,23 +163,23 @@ def test_a_claim_without_a_form_shows_its_test():
     st.sampled_from([None, "B", "FLOP", "FLOP/s", "B/s", "s", "%", "x"]),
 )
 def test_every_number_has_one_line(value, unit):
-    text = values.line(scalar(value), unit)
+    text = formatting.line(scalar(value), unit)
     assert text
-    assert len(text) <= values.WIDEST
+    assert len(text) <= formatting.WIDEST
     assert text.isprintable()
 
 
 @given(st.text(max_size=300))
 def test_every_text_is_one_line_without_hidden_characters(text):
-    shown = values.line(Opaque("T", text))
+    shown = formatting.line(Opaque("T", text))
     hidden = {"Cc", "Cf", "Cs", "Zl", "Zp"}
     assert not [c for c in shown if unicodedata.category(c) in hidden and c != "\u200d"]
 
 
 @given(st.integers(1, 2**62))
 def test_a_size_never_strays_more_than_a_part_in_two_thousand(count):
-    lead, name = amounts.size(count).split()
-    factor = 1024 ** amounts.BINARY.index(name)
+    lead, name = units.size(count).split()
+    factor = 1024 ** units.BINARY.index(name)
     assert float(lead.replace(",", "")) * factor == pytest.approx(count, rel=1 / 2000)
 
 
@@ -198,14 +199,14 @@ def ints(*numbers: int) -> tuple[Scalar, ...]:
     ],
 )
 def test_every_number_of_a_list_has_one_unit(unit, numbers, text):
-    assert values.line(Sequence("list", len(numbers), ints(*numbers)), unit) == text
+    assert formatting.line(Sequence("list", len(numbers), ints(*numbers)), unit) == text
 
 
 def test_every_number_of_a_dict_has_the_unit_and_text_has_none():
     keys = tuple(Scalar("str", repr(k)) for k in ("kind", "model", "step"))
     items = (Scalar("str", "'adam'"), *ints(2**31, 8))
     it = Mapping("dict", 3, keys, items)
-    assert values.line(it, "B") == "{kind 'adam' · model 2 GiB · step 8 B}"
+    assert formatting.line(it, "B") == "{kind 'adam' · model 2 GiB · step 8 B}"
     body = cards.pairs("bill", it, "B") + cards.table([("bill", it), ("other", it)], "B")
     assert body.count("<td>2 GiB</td>") == 3 and body.count("<td>8 B</td>") == 3
     assert body.count("<td>adam</td>") == 3
@@ -216,15 +217,15 @@ def test_two_floats_that_differ_in_a_late_digit_are_told_apart_wherever_they_are
     it = Claim(
         1, 1, "a != b", "", "holds", form=("", " != ", ""), operands=(Operand("a", 0), Operand("b", 1))
     )
-    assert values.claim(it, (left, right)) == "0.8 != 0.800000011920929"
+    assert formatting.claim(it, (left, right)) == "0.8 != 0.800000011920929"
     near = (scalar(0.8000000001), scalar(0.8000000002))
-    assert values.claim(it, near) == "0.8000000001 != 0.8000000002"
+    assert formatting.claim(it, near) == "0.8000000001 != 0.8000000002"
     many = [Sequence("list", 2, (scalar(1.0), near_)) for near_ in near]
     keyed = [Mapping("dict", 1, (Scalar("str", "'lr'"),), (near_,)) for near_ in near]
-    assert values.claim(it, keyed) == "{lr 0.8000000001} != {lr 0.8000000002}"
-    assert values.claim(it, many) == "[1.0, 0.8000000001] != [1.0, 0.8000000002]"
+    assert formatting.claim(it, keyed) == "{lr 0.8000000001} != {lr 0.8000000002}"
+    assert formatting.claim(it, many) == "[1.0, 0.8000000001] != [1.0, 0.8000000002]"
     alike = (scalar(0.8000000001), scalar(0.8000000001))
-    assert values.claim(replace(it, form=("", " == ", "")), alike) == "0.8 == 0.8"
+    assert formatting.claim(replace(it, form=("", " == ", "")), alike) == "0.8 == 0.8"
 
 
 @pytest.mark.parametrize(
@@ -240,4 +241,4 @@ def test_two_floats_that_differ_in_a_late_digit_are_told_apart_wherever_they_are
     ],
 )
 def test_what_is_empty_says_what_it_is(empty, text):
-    assert values.line(empty) == text
+    assert formatting.line(empty) == text

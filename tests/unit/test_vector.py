@@ -12,14 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
-from litbook.probe import vector
+from litbook.probe import svg
 
 SVG = '<svg xmlns="http://www.w3.org/2000/svg" width="90pt" height="60pt" viewBox="0 0 90 60">{}</svg>'
 NUMBER = re.compile(r"-?(?:\d+\.?\d*|\.\d+)")
 
 
 def compact(inside: str) -> str:
-    whole = vector.compact(SVG.format(inside))
+    whole = svg.compact(SVG.format(inside))
     return whole[whole.index(">") + 1 : -len("</svg>")]
 
 
@@ -63,7 +63,7 @@ def test_a_path_keeps_its_points(first, segments):
     whole = [("M", [first]), *segments]
     text = " ".join(f"{letter} " + " ".join(f"{x} {y}" for x, y in points) for letter, points in whole)
     expected = [p for _, points in whole for p in points]
-    short = vector._path(text)
+    short = svg._path(text)
     assert len(short) <= len(text)
     found = absolute(short)
     assert len(found) == len(expected)
@@ -72,12 +72,12 @@ def test_a_path_keeps_its_points(first, segments):
 
 
 def test_a_straight_line_is_short():
-    assert vector._path("M 10 20 L 15.5 20 L 15.5 18 L 10 18 z ") == "m10 20h5.5v-2H10z"
+    assert svg._path("M 10 20 L 15.5 20 L 15.5 18 L 10 18 z ") == "m10 20h5.5v-2H10z"
 
 
 @pytest.mark.parametrize("path", ["M 1 2 A 5 5 0 0 1 3 4", "m 1 2 l 3 4", "M 1 2 L 3", "M 1 2 X 3 4"])
 def test_a_path_that_matplotlib_does_not_write_stays(path):
-    assert vector._path(path) == path
+    assert svg._path(path) == path
 
 
 def test_what_cannot_be_seen_goes_and_what_is_only_unfilled_stays():
@@ -130,7 +130,7 @@ def written(figure: Figure) -> str:
 
 
 def test_a_figure_takes_three_quarters_or_less_and_is_svg():
-    short = vector.svg(busy())
+    short = svg.svg(busy())
     assert len(short) < 0.75 * len(written(busy()))
     assert ET.fromstring(short).tag.endswith("svg")
     assert "<style" not in short

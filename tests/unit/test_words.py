@@ -12,8 +12,8 @@ from tests.running import record, section
 
 from litbook.errors import AuthorError
 from litbook.html import page as pages
+from litbook.lecture.author_words import WORDS, told, unspoken
 from litbook.probe import author
-from litbook.text.words import WORDS, told, unspoken
 
 
 @pytest.mark.parametrize("name", WORDS)

@@ -11,10 +11,10 @@ from typing import Any
 
 from litbook.record.limits import SHOWN
 from litbook.snapshot import snapshot
-from litbook.snapshot.foreign import Clock
-from litbook.snapshot.kinds import static
-from litbook.snapshot.objects import called
+from litbook.snapshot.opaque_values import called
+from litbook.snapshot.safe_types import static
 from litbook.snapshot.snapshot import Form
+from litbook.snapshot.timeout import Clock
 
 SVG, PNG, LATEX, HTML = "image/svg+xml", "image/png", "text/latex", "text/html"
 _METHODS = {

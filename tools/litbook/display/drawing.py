@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from litbook.document.visible import spell
-from litbook.html import cards, figures, markup, note, pictures
-from litbook.html.markup import Html, tag
+from litbook.html import elements, media, safe_svg
+from litbook.html.elements import Html, tag
+from litbook.markdown import to_html
+from litbook.markdown.escape import spell
+from litbook.values import cards
 
 _ELEMENTS = set(
     "table caption colgroup col thead tbody tfoot tr th td p div span br hr b i em strong small sub sup "
@@ -25,8 +27,8 @@ def picture(draw: Callable[[str, str, str, str], Html], form: str, alt: str, pre
     """What `draw` makes of a form; nothing where the form is no picture that a page may show."""
     try:
         return draw(form, alt, prefix, up)
-    except figures.NotAPicture:
-        return markup.NOTHING
+    except safe_svg.NotAPicture:
+        return elements.NOTHING
 
 
 def table(form: str, *_: str) -> Html:
@@ -35,7 +37,7 @@ def table(form: str, *_: str) -> Html:
 
     clean = nh3.clean(form, tags=_ELEMENTS, attributes=_ATTRIBUTES, url_schemes=set(), link_rel=None)
     if not clean.strip():
-        return markup.NOTHING
+        return elements.NOTHING
     whole = "".join({"\n": "&#10;", "\t": "&#9;"}.get(sign) or spell(sign) for sign in clean)
     whole = whole.replace("<table>", '<table class="lb-table">')
     # Harmless: nh3 has parsed and written it.
@@ -43,8 +45,8 @@ def table(form: str, *_: str) -> Html:
 
 
 cards.DRAW |= {
-    "image/svg+xml": partial(picture, lambda form, alt, prefix, _: figures.inline(form, alt, prefix)),
-    "image/png": partial(picture, lambda form, alt, _, up: pictures.picture(pictures.of_png(form), alt, up)),
-    "text/latex": lambda form, *_: note.formula(form),
+    "image/svg+xml": partial(picture, lambda form, alt, prefix, _: safe_svg.inline(form, alt, prefix)),
+    "image/png": partial(picture, lambda form, alt, _, up: media.picture(media.of_png(form), alt, up)),
+    "text/latex": lambda form, *_: to_html.formula(form),
     "text/html": table,
 }

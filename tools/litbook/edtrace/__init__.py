@@ -13,9 +13,9 @@ from functools import partial
 from pathlib import Path
 
 from litbook import project
+from litbook.lecture import directives
+from litbook.lecture.author_words import HOMES, OURS
 from litbook.snapshot import snapshot
-from litbook.text import directives
-from litbook.text.words import HOMES, OURS
 
 WORDS = {"text": "note", "note": "speaker_note", "image": "image", "video": "link", "link": "link",
          "plot": "figure", "graph": "note", "table": "note", "system_text": "note"}  # fmt: skip

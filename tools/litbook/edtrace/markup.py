@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from litbook.text.words import COLOURS
+from litbook.lecture.author_words import COLOURS
 
 IMAGE = re.compile(r"<img\b[^<>]*\bsrc\s*=\s*[\"']?(?P<src>[^\s\"'<>]+)[^<>]*>", re.IGNORECASE)
 # Code, formulas.

@@ -1,1 +1,1 @@
-"""The document -> HTML. Each module walks data of `document`; none reads HTML that another one wrote."""
+"""A section's blocks -> HTML, a page -> a file of the site. It reads no HTML that another module wrote."""

@@ -10,9 +10,9 @@ from pygments.lexer import Lexer
 from pygments.lexers import get_lexer_by_name
 from pygments.util import ClassNotFound
 
-from litbook.document.code import Line, Link, Quick, coloured
-from litbook.html import markup
-from litbook.html.markup import Html, tag
+from litbook.html import elements
+from litbook.html.elements import Html, tag
+from litbook.page.highlight import Line, Link, Quick, coloured
 
 
 def line(source: Line, dedent: int = 0, links: Sequence[Link] = ()) -> Html:
@@ -36,7 +36,7 @@ def line(source: Line, dedent: int = 0, links: Sequence[Link] = ()) -> Html:
         lost = min(dedent, len(first) - len(first.lstrip(" ")))
         runs[0] = (runs[0][0], first[lost:], runs[0][2])
     spans = ((_span(name, text), address) for name, text, address in runs if text)
-    return markup.join(tag("a", span, href=address) if address else span for span, address in spans)
+    return elements.join(tag("a", span, href=address) if address else span for span, address in spans)
 
 
 @functools.lru_cache(maxsize=2000)  # notebooks of one lecture repeat what they need
@@ -49,14 +49,14 @@ def fence(source: str, language: str, *, tabindex: int | None = None) -> Html:
         with contextlib.suppress(ClassNotFound):
             lexer = get_lexer_by_name(language, stripnl=False, ensurenl=False)
     if lexer is None:
-        body = markup.text(source)
+        body = elements.text(source)
     else:
         rows = coloured(source, lexer)
-        lines_ = (markup.join(_span(*run) for run in runs) for runs, _ in rows)
-        body = markup.join(lines_, "\n")
+        lines_ = (elements.join(_span(*run) for run in runs) for runs, _ in rows)
+        body = elements.join(lines_, "\n")
     return tag("pre", tag("code", body), tabindex=tabindex, class_="lb-fence")
 
 
 @functools.lru_cache(maxsize=10_000)  # most of a lecture's code is the same few thousand words
 def _span(name: str, text: str) -> Html:
-    return tag("span", text, class_=name) if name else markup.join([text])
+    return tag("span", text, class_=name) if name else elements.join([text])

@@ -8,16 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from litbook.document import amounts, books, margin, report
-from litbook.document.catalogue import _, day, later, ngettext, number
-from litbook.document.edition import Edition
-from litbook.document.search import Passage
-from litbook.document.setting import Citations, Setting
-from litbook.html import markup, note
-from litbook.html.markup import Html, Page, tag
+from litbook.html import elements
+from litbook.html.elements import Html, Page, tag
+from litbook.i18n import _, day, later, ngettext, number
+from litbook.markdown import to_html
+from litbook.markdown.links import Citations, Setting
+from litbook.page import margin, sitemap
+from litbook.page.runs import Edition
+from litbook.page.search import Passage
 from litbook.record.compare import Difference
+from litbook.record.device_kinds import needs
 from litbook.record.model import Record
-from litbook.record.needs import needs
+from litbook.rules import outcome
+from litbook.values import units
 
 TITLE = later("Devices")
 SHOWN = 40  # differences listed for one recording; the rest is counted
@@ -34,9 +37,9 @@ Differences = Mapping[tuple[str, str], Sequence[Difference]]
 
 def page(lectures: Sequence[Edition], differences: Differences) -> Page:
     """The page as Markdown. It stands beside the lectures' folders."""
-    parts = [markup.heading(1, _(TITLE)), tag("p", _(INTRODUCTION))]
+    parts = [elements.heading(1, _(TITLE)), tag("p", _(INTRODUCTION))]
     for edition in lectures:
-        title = note.inline(edition.record.title, Setting(Citations(books.NOTHING_CITED)))
+        title = to_html.inline(edition.record.title, Setting(Citations(sitemap.NOTHING_CITED)))
         # A column for each machine, a row for each thing that is known of one of them.
         runs = [edition.record, *edition.elsewhere()]
         libraries = dict.fromkeys(name for run in runs for name in run.environment.versions)
@@ -52,14 +55,14 @@ def page(lectures: Sequence[Edition], differences: Differences) -> Page:
             if any(cells):
                 rows.append(tag("tr", tag("th", name, scope="row"), *(tag("td", cell) for cell in cells)))
         parts += [
-            markup.heading(2, title, edition.folder),
+            elements.heading(2, title, edition.folder),
             _scrolling(_("Machines that ran {lecture}", lecture=edition.folder), heads, rows),
             _missing(edition),
         ]
         for recording in edition.elsewhere():
             slug = recording.environment.device.slug
             parts += _differing(edition, recording, differences.get((edition.folder, slug), ()))
-    return markup.page(parts, [Passage("", _(TITLE), (_(INTRODUCTION),))])
+    return elements.page(parts, [Passage("", _(TITLE), (_(INTRODUCTION),))])
 
 
 def _scrolling(label: str, heads: Sequence[str], rows: Sequence[Html]) -> Html:
@@ -80,7 +83,7 @@ def _facts(run: Record, libraries: Iterable[str]) -> dict[str, str]:
     cores = ngettext("{n} core", "{n} cores", where.cores)
     facts = {
         _("device"): device.name,
-        _("its memory"): amounts.size(device.memory) if device.memory else "",
+        _("its memory"): units.size(device.memory) if device.memory else "",
         _("compute capability"): gpu and gpu.capability,
         _("GPUs visible, the first used"): gpu and gpu.count,
         _("driver"): gpu and gpu.driver,
@@ -108,7 +111,7 @@ def _missing(edition: Edition) -> Html:
     waits = (section for section, claim in edition.record.claims() if claim.verdict == "needs-device")
     waiting = [section.key for section in waits if section.requires in needed]
     if not needed or not waiting:
-        return markup.NOTHING
+        return elements.NOTHING
     words = ngettext(
         "{n} claim in {sections} wait for one: ", "{n} claims in {sections} wait for one: ", len(waiting),
         sections=ngettext("{n} section", "{n} sections", len({*waiting})),
@@ -132,8 +135,8 @@ def _differing(edition: Edition, recording: Record, differences: Sequence[Differ
             "{n} differences in what both runs are to agree on:",
             count,
         )
-    words = filter(None, [report.releases(edition.record, recording, _("this build")), told])
-    parts = [markup.heading(3, title, f"{edition.folder}-{device.slug}"), tag("p", " ".join(words))]
+    words = filter(None, [outcome.releases(edition.record, recording, _("this build")), told])
+    parts = [elements.heading(3, title, f"{edition.folder}-{device.slug}"), tag("p", " ".join(words))]
     rows = []
     for difference in differences[:SHOWN]:
         where = _("{section}, line {line}", section=difference.section, line=difference.place.line)

@@ -14,15 +14,17 @@ from typing import Any
 
 from msgspec import Struct
 
-from litbook.document import books, margin, values
-from litbook.document.catalogue import _, day, later, ngettext, number
-from litbook.document.edition import Edition
-from litbook.document.evidence import Evidence, here
-from litbook.document.search import Passage
-from litbook.document.setting import Citations, Setting
-from litbook.html import markup, note, verdicts
-from litbook.html.markup import Html, Page, tag
+from litbook.html import elements, verdicts
+from litbook.html.elements import Html, Page, tag
+from litbook.i18n import _, day, later, ngettext, number
+from litbook.markdown import to_html
+from litbook.markdown.links import Citations, Setting
+from litbook.page import margin, sitemap
+from litbook.page.runs import Edition
+from litbook.page.search import Passage
+from litbook.page.view import Evidence, here
 from litbook.record.model import Claim, Record, Section, grouped
+from litbook.values import formatting
 
 SCHEMA = 1  # of claims.json
 
@@ -75,7 +77,7 @@ def page(lectures: Sequence[Edition]) -> Page:
     rulings = [ruling for e in lectures for ruling in verdicts.rulings(e.record, e.recordings)]
     words = _("Every claim of every section, a list for each page of a lecture; as data: ")
     lead = tag("p", words, tag("a", "claims.json", href="../claims.json"), ".")
-    parts = [markup.heading(1, _("Ledger")), verdicts.summary(rulings), lead]
+    parts = [elements.heading(1, _("Ledger")), verdicts.summary(rulings), lead]
     for edition in lectures:
         record, links = edition.record, []
         for name, title in titles(edition):
@@ -83,28 +85,28 @@ def page(lectures: Sequence[Edition]) -> Page:
             counts = verdicts.counts(verdicts.rulings(record, edition.recordings, sections))
             link = tag("a", title, href=_way(edition, name))
             links.append(tag("li", link, " ", tag("small", counts)))
-        head = note.inline(record.title, Setting(Citations(books.NOTHING_CITED)))
+        head = to_html.inline(record.title, Setting(Citations(sitemap.NOTHING_CITED)))
         parts += [
-            markup.heading(2, head, edition.folder),
+            elements.heading(2, head, edition.folder),
             _runs(edition),
             tag("ul", *links, class_="lb-parts"),
         ]
         if failing := [entry for entry in _entries(edition) if entry.verdict == "fails"]:
             parts.append(_table(edition, failing, ".."))
-    return markup.page(parts, [Passage("", _("Ledger"), (words.strip(),))])
+    return elements.page(parts, [Passage("", _("Ledger"), (words.strip(),))])
 
 
 def titles(edition: Edition) -> list[tuple[str, str]]:
     """The pages of a lecture on which claims stand, in reading order, with their titles."""
     record, book = edition.record, edition.book
-    every = [(books.INDEX, record.title), *((book.page(part), books.plain(part)) for part in book.parts)]
-    there = {book.place.get(section.key, books.INDEX) for section in record.sections if section.claims}
+    every = [(sitemap.INDEX, record.title), *((book.page(part), sitemap.plain(part)) for part in book.parts)]
+    there = {book.place.get(section.key, sitemap.INDEX) for section in record.sections if section.claims}
     return [(name, title) for name, title in every if name in there]
 
 
 def part(edition: Edition, name: str) -> Page:
     """The claims of one page of a lecture as Markdown. It stands in a folder of the lecture's name."""
-    up = "../.." if name == books.INDEX else "../../.."
+    up = "../.." if name == sitemap.INDEX else "../../.."
     sections = edition.book.sections(name)
     counts = verdicts.counts(verdicts.rulings(edition.record, edition.recordings, sections))
     link = tag("a", _("the page"), href=f"{up}/{_way(edition, name)}")
@@ -115,7 +117,7 @@ def part(edition: Edition, name: str) -> Page:
     )
     labels = (tag("label", *button) for button in buttons)
     blocks = [
-        markup.heading(1, _("Ledger: {page}", page=dict(titles(edition))[name])),
+        elements.heading(1, _("Ledger: {page}", page=dict(titles(edition))[name])),
         tag("p", counts, " · ", link, class_="lb-summary"),
         _runs(edition),
         tag("div", *labels, class_="lb-filters", role="group", aria_label=_("show claims that")),
@@ -123,7 +125,7 @@ def part(edition: Edition, name: str) -> Page:
         tag("p", _("No claim here has this verdict."), class_="lb-nothing", role="status"),
         tag("p", tag("a", _("All pages of the ledger"), href=f"{up}/ledger/")),
     ]
-    return markup.page(blocks)
+    return elements.page(blocks)
 
 
 # ---------------------------------------------------------------------------- as data
@@ -153,7 +155,7 @@ def data(lectures: Sequence[Edition]) -> str:
             for v in entry.verdicts:
                 operands = list[dict[str, str | None]]()
                 for side in v.claim.operands:
-                    value = None if side.value is None else values.line(v.evidence.snapshot(side.value))
+                    value = None if side.value is None else formatting.line(v.evidence.snapshot(side.value))
                     operands.append({"text": side.text, "value": value})
                 told = {"run": first + v.run, "verdict": v.claim.verdict, "current": v.current}
                 judged.append(told | {"operands": operands})
@@ -235,7 +237,7 @@ def badge(label: str, text: str, color: str) -> str:
     # The pixels of both in Verdana at 11 pixels, about, with room on both sides.
     widths = ([4 if c in " ,.:il|'" else 7 for c in words] for words in (label, text))
     left, right = (2 * PADDING + sum(each) for each in widths)
-    whole = markup.attribute(f"{label}: {text}")
+    whole = elements.attribute(f"{label}: {text}")
     size = f'width="{left + right}" height="{HEIGHT}"'
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-label="{whole}">',
@@ -250,7 +252,7 @@ def badge(label: str, text: str, color: str) -> str:
     for words, start, width in ((label, 0, left), (text, left, right)):
         # textLength: the same width with every font
         place = f'x="{start + PADDING}" y="14" textLength="{width - 2 * PADDING}"'
-        parts.append(f"<text {place}>{markup.text(words)}</text>")
+        parts.append(f"<text {place}>{elements.text(words)}</text>")
     return "\n".join([*parts, "</g>", "</svg>"]) + "\n"
 
 
@@ -276,21 +278,21 @@ def _table(edition: Edition, entries: Sequence[Entry], up: str) -> Html:
     for run in edition.runs()[1:]:
         device = f"{run.environment.device.name}, {day(run.environment.date)}"
         names.append(_("{device}, recorded", device=device))
-    setting = Setting(Citations(books.NOTHING_CITED))
+    setting = Setting(Citations(sitemap.NOTHING_CITED))
     bodies = []
     for key, group in grouped(entries, lambda entry: entry.section.key).items():
         section = edition.record.by_key[key]
-        thesis = note.inline(section.heading or section.name, setting)
+        thesis = to_html.inline(section.heading or section.name, setting)
         if "ranks=" in (section.requires or ""):
             badge = tag("span", margin.needed(section.requires or ""), class_="lb-badge")
-            thesis = markup.join([thesis, badge], " ")
+            thesis = elements.join([thesis, badge], " ")
         rows = [tag("tr", tag("th", thesis, colspan=len(names), scope="rowgroup"))]
         for entry in group:
             words = test = tag("code", entry.claim.text)
             if entry.claim.caption:
-                words = note.inline(margin.caption(entry.claim), setting)
+                words = to_html.inline(margin.caption(entry.claim), setting)
             link = tag("a", words, href=f"{up}/{_address(edition, entry)}")
-            claim = tag("td", link, *([markup.SPACE, test] if entry.claim.caption else []))
+            claim = tag("td", link, *([elements.SPACE, test] if entry.claim.caption else []))
             # What each run says of the claim; what this build says stands there once.
             cells, by_run = list[Html](), {one.run: one for one in entry.verdicts}
             for nth in range(len(names) - 1):
@@ -312,11 +314,11 @@ def _table(edition: Edition, entries: Sequence[Entry], up: str) -> Html:
 
 def _way(edition: Edition, name: str) -> str:
     """The address of a lecture's page, from where the lectures' folders are."""
-    return f"{edition.folder}/{books.way(books.INDEX, name).removeprefix('./')}"
+    return f"{edition.folder}/{sitemap.way(sitemap.INDEX, name).removeprefix('./')}"
 
 
 def _address(edition: Edition, entry: Entry) -> str:
     """The address of a claim's line, from there."""
     book = edition.book
-    page = book.place.get(entry.section.key, books.INDEX)
+    page = book.place.get(entry.section.key, sitemap.INDEX)
     return f"{_way(edition, page)}#{book.line(page, entry.section.file, entry.claim.line)}"

@@ -7,12 +7,14 @@ import unicodedata
 from collections.abc import Sequence
 from typing import assert_never
 
-from litbook.document.blocks import Entry, Judged, Promise, Raised, Shown
-from litbook.document.catalogue import _
-from litbook.document.margin import SIGNS, WORDS
-from litbook.document.setting import Setting
-from litbook.html import drawings, markup, note
-from litbook.html.markup import SPACE, Html, tag
+from litbook.html import elements
+from litbook.html.elements import SPACE, Html, tag
+from litbook.i18n import _
+from litbook.markdown import to_html
+from litbook.markdown.links import Setting
+from litbook.page.blocks import Entry, Judged, Promise, Raised, Shown
+from litbook.page.margin import SIGNS, WORDS
+from litbook.values import drawings
 
 # Characters of a row: the margin's width over .6 em, the advance of common monospaced fonts. litbook.css says
 # from which width of the page on they hold.
@@ -31,7 +33,7 @@ def fit(entries: Sequence[Entry], rows: int, setting: Setting) -> Html:
     width that `litbook.css` tells apart, and becomes classes.
     """
     pairs = [_entry(entry, setting) for entry in entries]
-    drawn, widths = markup.join((made for made, _ in pairs), " "), [several for _, several in pairs]
+    drawn, widths = elements.join((made for made, _ in pairs), " "), [several for _, several in pairs]
     if all(
         sum(max(1, math.ceil(width / room)) for entry in widths for width in entry) <= rows
         for room in MARGINS.values()
@@ -81,17 +83,17 @@ def _entry(entry: Entry, setting: Setting) -> tuple[Html, list[float]]:
                 below.append(_advance(text) + 1 + SMALL * _advance(stamp))
             drawn = tag("div", *parts, class_="lb-val lb-bad" if entry.failed else "lb-val")
             kept = [_promise(entry.promise)] if entry.promise else []
-            return markup.join([drawn, *kept]), [width + len(kept), *below]
+            return elements.join([drawn, *kept]), [width + len(kept), *below]
         case Promise(text):
             return _promise(text), [_advance("✓ " + _("dtype and axes"))]
         case Judged(verdict=verdict):
             word, sign = _(WORDS[verdict]), SIGNS[verdict]
             shown = {"holds": tag("span", f"{word}:", class_="lb-said"), "fails": tag("strong", word)}
             parts = [tag("span", sign, class_="lb-sign", aria_hidden="true"), SPACE]
-            parts += [shown.get(verdict, markup.text(word)), SPACE]
+            parts += [shown.get(verdict, elements.text(word)), SPACE]
             words = [sign, "" if verdict == "holds" else word, *([entry.caption] if entry.caption else [])]
             width = _advance(" ".join([*words, entry.sides]).strip())
-            parts += [note.inline(entry.caption, setting), SPACE] if entry.caption else []
+            parts += [to_html.inline(entry.caption, setting), SPACE] if entry.caption else []
             parts += [tag("span", entry.sides, class_="lb-sides")] if entry.sides else []
             if entry.times:
                 parts.append(tag("small", " · ", entry.times))

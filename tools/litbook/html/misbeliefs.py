@@ -8,31 +8,32 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from litbook.document import books
-from litbook.document.bibliography import Bibliography
-from litbook.document.books import Book
-from litbook.document.catalogue import _, later, ngettext
-from litbook.document.edition import Edition
-from litbook.document.evidence import gather
-from litbook.document.search import Passage
-from litbook.document.setting import Citations, Setting
-from litbook.html import markup, note
-from litbook.html.bibliography import references
-from litbook.html.markup import Html, Page, tag
+from litbook.html import elements
+from litbook.html.elements import Html, Page, tag
+from litbook.i18n import _, later, ngettext
+from litbook.markdown import to_html
+from litbook.markdown.bibliography import Bibliography
+from litbook.markdown.citations_html import references
+from litbook.markdown.links import Citations, Setting
+from litbook.page import sitemap
+from litbook.page.runs import Edition
+from litbook.page.search import Passage
+from litbook.page.sitemap import Book
+from litbook.page.view import gather
 
 TITLE = later("Commonly said, measured otherwise")
 
 
-def page(lectures: Sequence[Edition], bibliography: Bibliography = books.NOTHING_CITED) -> Page:
+def page(lectures: Sequence[Edition], bibliography: Bibliography = sitemap.NOTHING_CITED) -> Page:
     """The page as Markdown. It stands beside the lectures' folders."""
     citations = Citations(bibliography, opens=True)
     groups: list[Html] = []
     total = 0
     for edition in lectures:
         record, folder = edition.record, edition.folder
-        book = books.of(record, bibliography, edition.recordings, [])
+        book = sitemap.of(record, bibliography, edition.recordings, [])
         setting = Setting(citations, resolve=partial(_address, book, folder))
-        head = markup.heading(2, note.inline(record.title, setting), folder)
+        head = elements.heading(2, to_html.inline(record.title, setting), folder)
         heads = [head] if len(lectures) > 1 else []
         level = 2 + len(heads)
         titles = [record.title, *(part.heading or part.name for part in book.parts)]
@@ -46,22 +47,22 @@ def page(lectures: Sequence[Edition], bibliography: Bibliography = books.NOTHING
             ]
             if misbeliefs:
                 place = f"{folder}-{name.removesuffix('.md')}"
-                groups += [*heads, markup.heading(level, note.inline(title, setting), place)]
+                groups += [*heads, elements.heading(level, to_html.inline(title, setting), place)]
                 misbeliefs.sort(key=lambda m: (m[0].file, m[1].line))
                 entries = []
                 for section, piece, stamp in misbeliefs:  # and what the machine says
-                    way = books.way(books.INDEX, name).removeprefix("./")
+                    way = sitemap.way(sitemap.INDEX, name).removeprefix("./")
                     address = f"../{folder}/{way}#{book.line(name, section.file, piece.line)}"
                     where, ident = _("line {n}", n=piece.line), f"L{piece.line}"
                     if len(record.sources) > 1:
                         where = f"{book.path(section).rpartition('/')[2]}, {where}"
                         ident = f"{book.name(section.file)}-{ident}"
-                    thesis = note.inline(section.heading or section.name, setting)
-                    saying = markup.text("“"), note.inline(piece.text, setting), markup.text("”")
+                    thesis = to_html.inline(section.heading or section.name, setting)
+                    saying = elements.text("“"), to_html.inline(piece.text, setting), elements.text("”")
                     source = thesis, " · ", tag("a", where, href=address), f" · {stamp}" if stamp else ""
                     parts = [
                         tag("p", *saying, class_="lb-saying"),
-                        tag("p", note.inline(piece.data, setting)),
+                        tag("p", to_html.inline(piece.data, setting)),
                         tag("p", *source, class_="lb-where"),
                     ]
                     entries.append(tag("li", *parts, id=f"{folder}-{ident}"))
@@ -76,22 +77,22 @@ def page(lectures: Sequence[Edition], bibliography: Bibliography = books.NOTHING
     )
     # A box to filter with; it appears where the script runs.
     field = tag("input", type="search", id="lb-find", autocomplete="off", spellcheck="false", maxlength="80")
-    label = tag("label", markup.text(_("Show only statements with these words")), for_="lb-find")
+    label = tag("label", elements.text(_("Show only statements with these words")), for_="lb-find")
     pattern = _("{n} of {all}")
     shown = pattern.format(n=total, all=total)
     count = tag("span", shown, class_="lb-shown", role="status", data_words=pattern)
     script = tag("script", type="module", src="../../assets/litbook/misbeliefs.js")
     parts = [
-        markup.heading(1, _(TITLE)),
+        elements.heading(1, _(TITLE)),
         tag("p", summary if total else _("No lecture has marked a statement yet."), class_="lb-summary"),
         *([tag("div", label, field, count, class_="lb-find", hidden=True), script] if total else []),
         *groups,
         *references(citations),
     ]
-    return markup.page(parts, [Passage("", _(TITLE))])
+    return elements.page(parts, [Passage("", _(TITLE))])
 
 
 def _address(book: Book, folder: str, name: str) -> str | None:
     """Where a function of the lecture stands, from this page."""
-    address = books.address(book, books.INDEX, name)
+    address = sitemap.address(book, sitemap.INDEX, name)
     return None if address is None else f"../{folder}/{address.removeprefix('./')}"

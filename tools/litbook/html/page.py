@@ -8,33 +8,36 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from litbook.document import books, search
-from litbook.document import section as document
-from litbook.document.bibliography import Entry
-from litbook.document.blocks import Code, Explore, Judged, Shelf, Shown, Storage
-from litbook.document.books import Book
-from litbook.document.catalogue import _, day, ngettext
-from litbook.document.catalogue import number as count
-from litbook.document.edition import Edition
-from litbook.document.evidence import statements
-from litbook.document.margin import needed
-from litbook.document.search import Passage
-from litbook.document.setting import Citations, Setting
 from litbook.errors import Problem
-from litbook.html import drawings, explored, markup, note, path, player, questions, script_words, verdicts
-from litbook.html.bibliography import references
-from litbook.html.markup import Html, Page, tag
+from litbook.explore import html
+from litbook.html import elements, player, questions, reading_time, script_words, verdicts
+from litbook.html.elements import Html, Page, tag
+from litbook.html.page_builder import Sheet, Text
 from litbook.html.section import body, heading, show
-from litbook.html.sheet import Sheet, Text
 from litbook.html.verdicts import Ruling
+from litbook.i18n import _, day, ngettext
+from litbook.i18n import number as count
+from litbook.markdown import to_html
+from litbook.markdown.bibliography import Entry
+from litbook.markdown.citations_html import references
+from litbook.markdown.links import Citations, Setting
+from litbook.page import search, sitemap
+from litbook.page import section as document
+from litbook.page.blocks import Code, Explore, Judged, Shelf, Shown, Storage
+from litbook.page.margin import needed
+from litbook.page.runs import Edition
+from litbook.page.search import Passage
+from litbook.page.sitemap import Book
+from litbook.page.view import statements
 from litbook.record.model import Grid, Record, Section
+from litbook.values import drawings
 
 EXCERPT = 12  # lines of code at most, on the front page
 
 
 def pages(
     record: Record,
-    bibliography: Mapping[str, Entry] = books.NOTHING_CITED,
+    bibliography: Mapping[str, Entry] = sitemap.NOTHING_CITED,
     recordings: Sequence[Record] = (),
     problems: list[Problem] | None = None,
     others: Callable[[str], Book | None] = lambda _: None,
@@ -47,22 +50,22 @@ def pages(
     what is wrong with the prose, with file and line. `others` has the pages of the book's lectures by name,
     `ways` what else stands at the foot of pages. Raises `ValueError` where no page is called `only`.
     """
-    book = books.of(record, bibliography, recordings, [] if problems is None else problems)
+    book = sitemap.of(record, bibliography, recordings, [] if problems is None else problems)
     book.others = others
     names = [book.pages[book.pages.index(only)]] if only else book.pages
-    return {name: _page(book, name, (ways or {}).get(name, markup.NOTHING)) for name in names}
+    return {name: _page(book, name, (ways or {}).get(name, elements.NOTHING)) for name in names}
 
 
 def titles(record: Record) -> list[tuple[str, str]]:
     """The pages' paths and titles in reading order, for a navigation."""
-    book = books.outline(record)
-    return [(books.INDEX, record.title), *((book.page(part), books.plain(part)) for part in book.parts)]
+    book = sitemap.outline(record)
+    return [(sitemap.INDEX, record.title), *((book.page(part), sitemap.plain(part)) for part in book.parts)]
 
 
 def shelf(lectures: Sequence[Edition]) -> Page:
     """The page that lists all lectures, each with its title, parts and claims."""
     rulings = [ruling for e in lectures for ruling in verdicts.rulings(e.record, e.recordings)]
-    blocks = [markup.heading(1, _("Lectures")), verdicts.summary(rulings)]
+    blocks = [elements.heading(1, _("Lectures")), verdicts.summary(rulings)]
     for edition in lectures:
         record, recordings = edition.record, edition.recordings
         title, *links = _links(edition.book, f"{edition.folder}/", record.inside())
@@ -71,7 +74,7 @@ def shelf(lectures: Sequence[Edition]) -> Page:
         tally = verdicts.summary(verdicts.rulings(record, recordings))
         head = tag("p", title, class_="lb-parttitle")
         blocks.append(tag("div", head, tally, tag("ul", *items), class_="lb-part"))
-    return markup.page(blocks, [Passage("", _("Lectures"))])
+    return elements.page(blocks, [Passage("", _("Lectures"))])
 
 
 def strip(lectures: Sequence[Edition]) -> Html:
@@ -79,19 +82,19 @@ def strip(lectures: Sequence[Edition]) -> Html:
     rows = []
     for edition in lectures:
         title, *links = _links(edition.book, f"lectures/{edition.folder}/", edition.book.parts)
-        time = _("{time} to read", time=path.hours(edition.book))
+        time = _("{time} to read", time=reading_time.hours(edition.book))
         rows.append(tag("p", title, tag("small", " · ", time)))
-        rows.append(tag("ol", *(tag("li", link) for link in links)) if links else markup.NOTHING)
+        rows.append(tag("ol", *(tag("li", link) for link in links)) if links else elements.NOTHING)
     return tag("div", *rows, class_="lb-all", data_search_exclude="1")
 
 
 def _links(book: Book, folder: str, sections: Sequence[Section]) -> list[Html]:
     """Links to a lecture whose pages are in `folder`, and to these sections of it."""
-    setting = Setting(Citations(books.NOTHING_CITED))
-    links = [tag("a", note.inline(book.record.title, setting), href=folder)]
+    setting = Setting(Citations(sitemap.NOTHING_CITED))
+    links = [tag("a", to_html.inline(book.record.title, setting), href=folder)]
     for section in sections:  # a part's page, or where on the one page it stands
-        place = books.way(books.INDEX, book.page(section)) if book.parts else f"#{book.anchor(section)}"
-        words = note.inline(section.heading or section.name, setting)
+        place = sitemap.way(sitemap.INDEX, book.page(section)) if book.parts else f"#{book.anchor(section)}"
+        words = to_html.inline(section.heading or section.name, setting)
         links.append(tag("a", words, href=folder + place))
     return links
 
@@ -99,25 +102,25 @@ def _links(book: Book, folder: str, sections: Sequence[Section]) -> list[Html]:
 def drawing(lectures: Sequence[Edition], name: str) -> Html:
     """The first storage or picture to play with in the section `name`, for the front page; else empty."""
     for edition in lectures:
-        setting = Setting(Citations(books.NOTHING_CITED))
+        setting = Setting(Citations(sitemap.NOTHING_CITED))
         for section in (section for section in edition.record.sections if section.name == name):
             for block in document.blocks(edition.book, section):
                 if isinstance(block, Explore):
                     runs = any(piece.live is block.grid for piece in section.pieces)
                     up = f"lectures/{edition.folder}/" if runs else ""
-                    figure = explored.figure(block, f"explore-{name}", setting, up)
-                    return markup.join([figure, _moving(isinstance(block.grid, Grid), runs, "")])
+                    figure = html.figure(block, f"explore-{name}", setting, up)
+                    return elements.join([figure, _moving(isinstance(block.grid, Grid), runs, "")])
                 for thing in block.things if isinstance(block, Shelf) else ():
                     if isinstance(thing, Storage):
                         return drawings.storage(thing.views)
-    return markup.NOTHING
+    return elements.NOTHING
 
 
 def _moving(grids: bool, scripts: bool, up: str) -> Html:
     """The scripts that pictures to play with need, which lie `up` from their page."""
     files = {"explore.js": grids, "live.js": scripts}
     needed = (f"{up}assets/litbook/{file}" for file, is_needed in files.items() if is_needed)
-    return markup.join(tag("script", src=address, defer=True) for address in needed)
+    return elements.join(tag("script", src=address, defer=True) for address in needed)
 
 
 def excerpt(record: Record) -> Html:
@@ -125,7 +128,7 @@ def excerpt(record: Record) -> Html:
 
     It is shown on another page: nothing in it is an address.
     """
-    sheet = _sheet(books.of(record, books.NOTHING_CITED, (), []), books.INDEX)
+    sheet = _sheet(sitemap.of(record, sitemap.NOTHING_CITED, (), []), sitemap.INDEX)
     sheet.links, sheet.anchored = {}, False
     for section in (section for section in record.sections if section.kind == "section"):
         for block in document.blocks(sheet.book, section):
@@ -135,7 +138,7 @@ def excerpt(record: Record) -> Html:
             verdicts_ = {entry.verdict for entry in beside if isinstance(entry, Judged)}
             if verdicts_ == {"holds"} and any(isinstance(entry, Shown) for entry in beside):
                 return show(sheet, section, 2, [block])[0]
-    return markup.NOTHING
+    return elements.NOTHING
 
 
 # ---------------------------------------------------------------------------- the pages
@@ -150,25 +153,25 @@ def _page(book: Book, name: str, way: Html) -> Page:
         ways = list[Html]()
         for at, word, rel in ((number - 1, _("Previous"), "prev"), (number + 1, _("Next"), "next")):
             if 0 < at < len(book.pages):
-                words = tag("small", word), tag("span", books.plain(book.parts[at - 1]))
-                ways.append(tag("a", *words, href=books.way(name, book.pages[at]), rel=rel))
+                words = tag("small", word), tag("span", sitemap.plain(book.parts[at - 1]))
+                ways.append(tag("a", *words, href=sitemap.way(name, book.pages[at]), rel=rel))
         where = tag("span", _("{n} of {all}", n=number, all=len(book.parts)), class_="lb-nowrap")
-        place = tag("span", tag("a", record.title, href=books.way(name, books.INDEX)), " · ", where)
+        place = tag("span", tag("a", record.title, href=sitemap.way(name, sitemap.INDEX)), " · ", where)
         names = _("place in this lecture"), _("parts of this lecture")
         above = tag("nav", place, *ways, class_="lb-around lb-eyebrow", aria_label=names[0])
         below = tag("nav", *ways, class_="lb-around", aria_label=names[1])
     else:
         part, mine = record.main, [*record.sections]
-        title, anchor, above, below = record.title, "", markup.NOTHING, markup.NOTHING
+        title, anchor, above, below = record.title, "", elements.NOTHING, elements.NOTHING
         if book.parts:
             sheet.follow = lambda _sheet, target, _level: [_entry(book, target)]
     rulings = verdicts.rulings(record, book.recordings, mine)
     steps = player.host(book, name)
     head = [
         above,
-        markup.heading(1, note.inline(title, sheet.setting), anchor),
-        tag("p", path.minutes(book, mine), class_="lb-path") if number else path.line(book),
-        markup.NOTHING if book.parts else verdicts.summary(rulings),
+        elements.heading(1, to_html.inline(title, sheet.setting), anchor),
+        tag("p", reading_time.minutes(book, mine), class_="lb-path") if number else reading_time.line(book),
+        elements.NOTHING if book.parts else verdicts.summary(rulings),
         steps,
         verdicts.alarm(book, name, mine),
     ]
@@ -176,11 +179,11 @@ def _page(book: Book, name: str, way: Html) -> Page:
     head += [*text, *imports] if book.parts else [*imports, *text]
     # Definitions that this page is the first to use, and the works it cites.
     definitions = book.definitions(name)
-    head += [markup.heading(2, _("Definitions"), "definitions")] if definitions else []
+    head += [elements.heading(2, _("Definitions"), "definitions")] if definitions else []
     for definition in definitions:
         label = tag("code", definition.name)
         if definition.heading:
-            label = markup.join([label, ": ", note.inline(definition.heading, sheet.setting)])
+            label = elements.join([label, ": ", to_html.inline(definition.heading, sheet.setting)])
         lines = range(definition.first, definition.last + 1)
         head.append(_fold(sheet.source(definition.file), lines, label, book.anchor(definition)))
     head += [*_preambles(sheet, same_file=False), *references(sheet.setting.citations)]
@@ -194,17 +197,17 @@ def _page(book: Book, name: str, way: Html) -> Page:
         _foot(book, mine, part if number else None, rulings),
         script_words.data([script for script, work in scripts.items() if work]),
     ]
-    return markup.page([*head, *foot], search.passages(book, name))
+    return elements.page([*head, *foot], search.passages(book, name))
 
 
 def _sheet(book: Book, page: str) -> Sheet:
     setting = Setting(
         Citations(book.bibliography, opens=True),
         book.problems,
-        resolve=lambda name: books.address(book, page, name),
-        number=lambda label: books.numbered(book, page, label),
+        resolve=lambda name: sitemap.address(book, page, name),
+        number=lambda label: sitemap.numbered(book, page, label),
     )
-    sheet = Sheet(book, page, setting, _follow, books.links(book, page))
+    sheet = Sheet(book, page, setting, _follow, sitemap.links(book, page))
     sheet.at(book.record.main.file, 1)
     return sheet
 
@@ -217,22 +220,22 @@ def _follow(sheet: Sheet, target: Section, level: int) -> list[Html]:
     if not target.aside or record.by_key[target.parent].aside or document.waits(sheet.book, target):
         return [title, *blocks]
     rulings = verdicts.rulings(record, sheet.book.recordings, record.tree(target))
-    words = [markup.text(_("Aside")), *([verdicts.counts(rulings)] if rulings else [])]
-    summary = tag("summary", markup.join(words, markup.text(" · ")))
-    return [title, tag("details", summary, *map(markup.unlisted, blocks), class_="lb-aside")]
+    words = [elements.text(_("Aside")), *([verdicts.counts(rulings)] if rulings else [])]
+    summary = tag("summary", elements.join(words, elements.text(" · ")))
+    return [title, tag("details", summary, *map(elements.unlisted, blocks), class_="lb-aside")]
 
 
 def _entry(book: Book, part: Section) -> Html:
     """A part on the contents page: its heading, how long it takes, and folded the theses of its sections."""
     record, page = book.record, book.page(part)
     setting = Setting(Citations(book.bibliography))
-    way, needs = books.way(books.INDEX, page), markup.NOTHING
-    name = note.inline(part.heading or part.name, setting)
+    way, needs = sitemap.way(sitemap.INDEX, page), elements.NOTHING
+    name = to_html.inline(part.heading or part.name, setting)
     theses = []
     for section in record.inside(part):
-        words = note.inline(section.heading or section.name, setting)
+        words = to_html.inline(section.heading or section.name, setting)
         link = tag("a", words, href=f"{way}#{book.anchor(section)}")
-        aside = tag("small", _("aside"), " ") if section.aside else markup.NOTHING
+        aside = tag("small", _("aside"), " ") if section.aside else elements.NOTHING
         tick = verdicts.tick(record, section, book.recordings)
         theses.append(tag("li", link, " ", aside, tick, class_="lb-off" if section.aside else None))
     if part.requires:
@@ -245,8 +248,12 @@ def _entry(book: Book, part: Section) -> Html:
     counted = [ngettext("{n} section", "{n} sections", core)] if core else []
     counted += [ngettext("{n} aside", "{n} asides", asides)] if asides else []
     rulings = verdicts.rulings(record, book.recordings, mine)
-    says = [path.minutes(book, mine, short=True), markup.text(", ".join(counted)), verdicts.counts(rulings)]
-    summary = tag("summary", markup.join([word for word in says if word], markup.text(" · ")))
+    says = [
+        reading_time.minutes(book, mine, short=True),
+        elements.text(", ".join(counted)),
+        verdicts.counts(rulings),
+    ]
+    summary = tag("summary", elements.join([word for word in says if word], elements.text(" · ")))
     return tag("div", title, tag("details", summary, tag("ul", *theses)), class_="lb-part")
 
 
@@ -259,9 +266,11 @@ def _preambles(sheet: Sheet, *, same_file: bool) -> list[Html]:
     for module in book.preambles.get(sheet.page, ()):
         text = sheet.source(module.file)
         lines = [n for s in statements(module) if s.kind in ("code", "claim") for n in s.whole]
-        title = markup.text(_("Imports and constants"))
+        title = elements.text(_("Imports and constants"))
         if not same_file:
-            title = markup.join([title, markup.text(_(" of ")), tag("code", text.path.rpartition("/")[2])])
+            title = elements.join(
+                [title, elements.text(_(" of ")), tag("code", text.path.rpartition("/")[2])]
+            )
         if lines and same_file == (module.file == book.file[sheet.page]):
             blocks.append(_fold(text, lines, title, None))
     return blocks
@@ -296,5 +305,5 @@ def _foot(book: Book, mine: Sequence[Section], part: Section | None, rulings: Se
         _("seed {n}", n=environment.seed),
         file,
     ]
-    line = [*([verdicts.counts(rulings)] if rulings else []), *map(markup.text, filter(None, facts))]
-    return tag("p", markup.join(line, " · "), class_="lb-foot")
+    line = [*([verdicts.counts(rulings)] if rulings else []), *map(elements.text, filter(None, facts))]
+    return tag("p", elements.join(line, " · "), class_="lb-foot")

@@ -19,18 +19,19 @@ from dataclasses import dataclass, field
 
 from msgspec import structs
 
-from litbook.document import books, margin, values
-from litbook.document.books import Book, Entry
-from litbook.document.catalogue import _, ngettext
-from litbook.document.drawable import has_storage, indices
-from litbook.document.evidence import gather, origin, others
-from litbook.document.order import Moment, moments
-from litbook.html import markup
-from litbook.html.markup import Html, tag
+from litbook.html import elements
+from litbook.html.elements import Html, tag
+from litbook.i18n import _, ngettext
+from litbook.page import margin, sitemap
+from litbook.page.sitemap import Book, Entry
+from litbook.page.timeline import Moment, moments
+from litbook.page.view import gather, origin, others
+from litbook.record.device_kinds import needs
 from litbook.record.limits import CALLS, STEPS
 from litbook.record.model import Local, Record, Section, Statement, Tensor, Value
-from litbook.record.needs import needs
 from litbook.record.ranks import of_rank
+from litbook.values import formatting
+from litbook.values.drawable import has_storage, indices
 
 SUFFIX = ".player.js"
 REGISTER = "litbookSteps"  # the object of the page that data puts itself into
@@ -85,7 +86,7 @@ def data(record: Record, recordings: Sequence[Record] = ()) -> dict[str, str]:
             for section in record.sections
         )
         ours = structs.replace(record, sections=tuple(sections))
-        book = books.of(ours, books.NOTHING_CITED, recordings, [])
+        book = sitemap.of(ours, sitemap.NOTHING_CITED, recordings, [])
         for page, track in tracks(book).items():
             if track.steps and rank < max(1, _ranks(record, book.sections(page))):
                 made[file_of(page, rank)] = script(page, track)
@@ -116,8 +117,8 @@ def host(book: Book, page: str) -> Html:
     """Where the player is opened. Hidden until its script comes, so that nothing dead is shown."""
     steps = ((section, *step) for section in book.sections(page) for step in section.steps)
     if page not in _pages(book) or not any(_is_shown(book.record, *step) for step in steps):
-        return markup.NOTHING
-    way = ("" if page == books.INDEX else "../") + file_of(page)
+        return elements.NOTHING
+    way = ("" if page == sitemap.INDEX else "../") + file_of(page)
     ranks = _ranks(book.record, book.sections(page)) or None
     return tag("div", class_="lb-player", data_steps=way, data_page=page, data_ranks=ranks, hidden=True)
 
@@ -244,14 +245,14 @@ class _Maker:
             for error in (error for error in section.errors if error.kind != "inspect"):
                 file, line = origin(self.record, section, error)
                 at = [i for i, (its, a, b) in enumerate(places) if its == file and a <= line <= b]
-                track.errors += [[at[-1], values.plain(error.message)]] if at else []
+                track.errors += [[at[-1], formatting.plain(error.message)]] if at else []
         # Source lines of helpers whose listing is on another page, or on none.
         listed: list[Entry] = [*self.book.sections(self.page), *self.book.definitions(self.page)]
         lost = {place[:2] for place in self.places}.difference(*map(_lines, listed))
         for definition in self.record.definitions:
             if definition.kind == "helper" and not lost.isdisjoint(_lines(definition)):
                 lines = self.book.lines[definition.file][definition.first - 1 : definition.last]
-                code = [values.plain(line.text) for line in lines]
+                code = [formatting.plain(line.text) for line in lines]
                 track.code.append([self._file(definition.file), definition.first, code])
         return track
 
@@ -265,7 +266,7 @@ class _Maker:
             if needs(section.requires).simulated and not section.frames[frame].called:
                 track.remarks.append([len(track.steps), _(margin.SIMULATED)])
             if not section.frames[frame].called:
-                track.sections.append([len(track.steps), books.plain(section), self.book.anchor(section)])
+                track.sections.append([len(track.steps), sitemap.plain(section), self.book.anchor(section)])
         entry.end = len(track.steps)
         track.steps.append((entry.frame_of[frame], self._line(entry, frame, number)))
         # What a claim has looked at is known there, too: names and what is asked of them, not constants.
@@ -281,8 +282,8 @@ class _Maker:
         if missing is not None and missing.requires and not missing.ran:
             evidence = gather(self.record, missing, recordings)
             why = margin.absence(missing.requires, evidence, others(missing, recordings))
-            track.sections.append([entry.end, books.plain(missing), self.book.anchor(missing)])
-            track.remarks.append([entry.end, values.plain(why)])
+            track.sections.append([entry.end, sitemap.plain(missing), self.book.anchor(missing)])
+            track.remarks.append([entry.end, formatting.plain(why)])
 
     def _count(self, entry: _Progress, frame: int) -> None:
         """The last call of a helper that was kept, where more of them may have been only counted.
@@ -308,7 +309,7 @@ class _Maker:
             parent, line = -1, 0
             if call.called and call.parent is not None:
                 parent, line = self._frame(entry, call.parent), entry.called[call.parent].first + call.line
-            texts = ((name, values.line(entry.section.snapshots[at])) for name, at in call.arguments)
+            texts = ((name, formatting.line(entry.section.snapshots[at])) for name, at in call.arguments)
             arguments = [[name, self._index("texts", text)] for name, text in texts]
             entry.frame_of[frame] = len(self.track.frames)
             self.track.frames.append([called.name, parent, line, arguments, self._file(called.file)])
@@ -334,7 +335,7 @@ class _Maker:
             self.places.append((called.file, first, last))
             track.lines.append((first, last, -1 if claim is None else len(track.claims)))
             if claim is not None:
-                caption = values.plain(re.sub(r"[`*]", "", margin.caption(claim)) or claim.text)
+                caption = formatting.plain(re.sub(r"[`*]", "", margin.caption(claim)) or claim.text)
                 track.claims.append([claim.verdict, caption, margin.sides(claim, entry.section.snapshots)])
         return self.line_of[key]
 
@@ -355,8 +356,8 @@ class _Maker:
             text = "✗ " + (value.error or _("no value"))
             if not value.error and value.value is not None:
                 kept = entry.section.snapshots[value.value]
-                self.latest[entry.frame_of[frame], name] = self._index("texts", values.line(kept))
-                text = values.line(kept, value.unit)
+                self.latest[entry.frame_of[frame], name] = self._index("texts", formatting.line(kept))
+                text = formatting.line(kept, value.unit)
                 text += " · " + _("measured") if value.kind == "measure" else ""
             index = self._index("texts", text)
         self._memory(entry, value.value)
@@ -364,10 +365,10 @@ class _Maker:
 
     def _shown(self, entry: _Progress, frame: int, text: str, value: int | None) -> None:
         """A value that the step which has just been told looked at, unless it is shown already."""
-        at = entry.frame_of[frame], self._index("names", values.plain(text))
+        at = entry.frame_of[frame], self._index("names", formatting.plain(text))
         index = -1
         if value is not None:
-            index = self._index("texts", values.line(entry.section.snapshots[value]))
+            index = self._index("texts", formatting.line(entry.section.snapshots[value]))
         if self.latest.get(at, -1) != index:
             self._memory(entry, value)
             self.track.values.append((len(self.track.steps) - 1, *at, index))
@@ -375,7 +376,7 @@ class _Maker:
 
     def _asked(self, text: str) -> int:
         """The index of a name or expression that somebody asked for: it stands above other local names."""
-        name = self._index("names", values.plain(text))
+        name = self._index("names", formatting.plain(text))
         if name not in self.track.asked:
             self.track.asked.append(name)
         return name
@@ -385,7 +386,7 @@ class _Maker:
         shown = None if value is None else entry.section.snapshots[value]
         if isinstance(shown, Tensor) and shown.storage is not None and has_storage(shown):
             at = self.storages.setdefault((entry.section.key, shown.storage), len(self.storages))
-            texts = [values.number(number).removesuffix(".0") for number in shown.memory or ()]
+            texts = [formatting.number(number).removesuffix(".0") for number in shown.memory or ()]
             row = len(self.track.values)
             self.track.memories.append([row, at, indices(shown), texts, [*shown.shape][-2:]])
 

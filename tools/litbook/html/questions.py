@@ -9,15 +9,16 @@ from __future__ import annotations
 import json
 import math
 
-from litbook.document import amounts, values
-from litbook.document.blocks import Question
-from litbook.document.catalogue import _
-from litbook.document.drawable import has_card
-from litbook.document.setting import Setting
-from litbook.html import cards, markup, note
-from litbook.html.markup import Html, tag
+from litbook.html import elements
+from litbook.html.elements import Html, tag
+from litbook.i18n import _
+from litbook.lecture.author_words import ASKED
+from litbook.markdown import to_html
+from litbook.markdown.links import Setting
+from litbook.page.blocks import Question
 from litbook.record.model import WITHIN, Number, Scalar, Section, Sequence, Snapshot, Tensor
-from litbook.text.words import ASKED
+from litbook.values import cards, formatting, units
+from litbook.values.drawable import has_card
 
 MOST = 8  # numbers of an answer that can be typed
 TYPED = 40  # characters of a text that can
@@ -29,34 +30,34 @@ def box(question: Question, section: Section, setting: Setting, paper: list[Html
     The answer is added to those that stand at the page's end. One that never ran says why it has no answer.
     """
     if question.missing:
-        asked = note.passage(_(ASKED) + " " + question.text, setting)
+        asked = to_html.passage(_(ASKED) + " " + question.text, setting)
         return tag("div", asked, tag("p", tag("small", question.missing)), class_="lb-ask", role="note")
     title: list[Html | str] = [_("Check yourself")]
-    parts = [note.passage(question.text, setting)]
+    parts = [to_html.passage(question.text, setting)]
     if question.hint:
-        parts.append(_opening("hint", _("Hint"), note.passage(question.hint, setting)))
+        parts.append(_opening("hint", _("Hint"), to_html.passage(question.hint, setting)))
     attributes: dict[str, str | None] = {}
     if answer := question.answer:
         n = len(paper) + 1
-        steps = (markup.join([tag("code", step), " = "]) for step in answer.working)
+        steps = (elements.join([tag("code", step), " = "]) for step in answer.working)
         small = [" ", tag("small", answer.stamp)] if answer.stamp else []
-        reply = markup.join([*steps, tag("b", values.line(answer.value, answer.unit)), *small])
-        why = note.passage(question.why, setting)
+        reply = elements.join([*steps, tag("b", formatting.line(answer.value, answer.unit)), *small])
+        why = to_html.passage(question.why, setting)
         # A tensor with more values than its line holds is drawn, too.
-        drawn = markup.NOTHING
+        drawn = elements.NOTHING
         if isinstance(answer.value, Tensor) and has_card(answer.value):
             drawn = tag("section", cards.tensor(_("answer"), answer.value), class_="lb-shelf")
         # Common wrong answers, each with its mistake: also for readers without a script.
         items = []
         for mistake, value in answer.wrong:
             exact = int(value) if value.is_integer() else value
-            items.append(tag("li", tag("b", amounts.short(exact, answer.unit or "")), ": ", mistake))
-        wrong = tag("ul", *items, class_="lb-mistakes") if items else markup.NOTHING
+            items.append(tag("li", tag("b", units.short(exact, answer.unit or "")), ": ", mistake))
+        wrong = tag("ul", *items, class_="lb-mistakes") if items else elements.NOTHING
         parts.append(_opening("answer", _("Answer"), tag("p", reply, class_="lb-reply"), why, drawn, wrong))
         attributes = {"id": f"question-{n}"}
         # What a script needs to judge what a reader types; nothing where there is no typing the answer.
         several: list[Snapshot | Number] = [answer.value]
-        if isinstance(answer.value, Tensor) and (not answer.value.shape or values.is_short(answer.value)):
+        if isinstance(answer.value, Tensor) and (not answer.value.shape or formatting.is_short(answer.value)):
             several = [*answer.value.values]
         elif isinstance(answer.value, Sequence) and answer.value.length <= MOST:
             several = [*answer.value.items]
@@ -70,7 +71,7 @@ def box(question: Question, section: Section, setting: Setting, paper: list[Html
             if answer.wrong:  # what each mistake is stands below the answer
                 attributes["data_wrong"] = json.dumps([value for _mistake, value in answer.wrong])
         title.append(tag("a", " · ", _("answer {n}", n=n), href=f"#answer-{n}", class_="lb-onpaper"))
-        heading = tag("a", note.inline(section.heading, setting), href=f"#question-{n}")
+        heading = tag("a", to_html.inline(section.heading, setting), href=f"#question-{n}")
         paper.append(tag("li", tag("p", heading, ": ", reply), why, id=f"answer-{n}"))
     name = _("Check yourself, line {n}", n=question.line)
     head = tag("p", *title, class_="lb-asktitle")
@@ -80,7 +81,7 @@ def box(question: Question, section: Section, setting: Setting, paper: list[Html
 def answers(paper: list[Html]) -> Html:
     """The answers to the questions of a page, for its end on paper, where no box opens."""
     if not paper:
-        return markup.NOTHING
+        return elements.NOTHING
     title = tag("p", _("Answers"), class_="lb-asktitle")
     return tag("div", title, tag("ol", *paper), class_="lb-onpaper lb-answers")
 

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from litbook.document import catalogue, margin
-from litbook.document.catalogue import _, later
-from litbook.html import markup
-from litbook.html.markup import Html
+from litbook import i18n
+from litbook.html import elements
+from litbook.html.elements import Html
+from litbook.i18n import _, later
+from litbook.page import margin
 
 BESIDE = {"there": later("Go there"), "close": later("Close")}
 PLAYER = margin.WORDS | {
@@ -93,8 +94,8 @@ SCRIPTS = {"player": PLAYER, "answers": ANSWERS, "beside": BESIDE}
 def data(scripts: Collection[str]) -> Html:
     """The words of these scripts, the ones that have something to do on a page; nothing where none has."""
     if not scripts:
-        return markup.NOTHING
+        return elements.NOTHING
     words = {name: {key: _(text) for key, text in SCRIPTS[name].items()} for name in scripts}
     # No script element: what navigates without loading pages would run it.
-    told = markup.data({"lang": catalogue.language(), **words}, ours=True)
+    told = elements.data({"lang": i18n.language(), **words}, ours=True)
     return Html(f'<div id="lb-words" hidden data-words={told}></div>')

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import assert_never
 
-from litbook.document import blocks, books, pieces
-from litbook.document import section as document
-from litbook.document.catalogue import _, ngettext, number
-from litbook.document.margin import SIGNS, SIMULATED, ranks
-from litbook.html import bits, cards, drawings, explored, figures, margin, markup, note, pictures, questions
-from litbook.html.markup import Html, tag
-from litbook.html.sheet import Sheet
+from litbook.explore import html
+from litbook.html import elements, margin, media, questions, safe_svg
+from litbook.html.elements import Html, tag
+from litbook.html.page_builder import Sheet
+from litbook.i18n import _, ngettext, number
+from litbook.markdown import to_html
+from litbook.page import blocks, pieces, sitemap
+from litbook.page import section as document
+from litbook.page.margin import SIGNS, SIMULATED, ranks
 from litbook.record.model import Grid, Section
+from litbook.values import bits, cards, drawings
 
 TALL = 2400  # characters of output beyond which its box scrolls
 
@@ -20,9 +23,9 @@ TALL = 2400  # characters of output beyond which its box scrolls
 def heading(sheet: Sheet, section: Section, level: int) -> Html:
     """The section's heading with the anchor of its name."""
     sheet.at(section.file, section.first)
-    text = note.inline(section.heading or section.name, sheet.setting)
+    text = to_html.inline(section.heading or section.name, sheet.setting)
     class_ = "lb-off" if section.aside else ""
-    return markup.heading(level, text, sheet.book.anchor(section), class_, sheet.book.label(section))
+    return elements.heading(level, text, sheet.book.anchor(section), class_, sheet.book.label(section))
 
 
 def body(sheet: Sheet, section: Section, level: int) -> list[Html]:
@@ -57,26 +60,24 @@ class _Walk:
         sheet, setting = self.sheet, self.sheet.setting
         match block:
             case blocks.Prose(_line, text):
-                return note.blocks(text, setting)
+                return to_html.blocks(text, setting)
             case blocks.Misbelief(_line, common, run):
-                above = tag("p", tag("b", _("Commonly said:")), " “", note.inline(common, setting), "”")
-                below = tag("p", tag("b", _("Run:")), " ", note.inline(run, setting))
+                above = tag("p", tag("b", _("Commonly said:")), " “", to_html.inline(common, setting), "”")
+                below = tag("p", tag("b", _("Run:")), " ", to_html.inline(run, setting))
                 return [tag("div", above, below, class_="lb-mis", role="note")]
             case blocks.Question():
                 return [questions.box(block, self.section, setting, sheet.answers)]
             case blocks.Link(_line, text, target):
-                return [tag("p", note.inline(pieces.link(text, target), setting), class_="lb-link")]
+                return [tag("p", to_html.inline(pieces.link(text, target), setting), class_="lb-link")]
             case blocks.Figure() | blocks.Image() | blocks.Video():
                 return [self.picture(block)]
             case blocks.Explore():
                 sheet.explored += 1
                 if isinstance(block.grid, Grid):
-                    return [explored.figure(block, f"explore-{sheet.explored}", setting)]
+                    return [html.figure(block, f"explore-{sheet.explored}", setting)]
                 sheet.live += 1
                 runs = any(piece.live is block.grid for piece in self.section.pieces)
-                return [
-                    explored.figure(block, f"explore-{sheet.explored}", setting, (sheet.up or "./") * runs)
-                ]
+                return [html.figure(block, f"explore-{sheet.explored}", setting, (sheet.up or "./") * runs)]
             case blocks.Output(lines, printed):
                 where = _("printed by lines {first} to {last}", first=lines[0], last=lines[-1])
                 where = _("printed by line {n}", n=lines[0]) if len(lines) == 1 else where
@@ -102,7 +103,7 @@ class _Walk:
             case blocks.Shelf(things):
                 return [tag("section", *map(self.shelved, things), class_="lb-shelf")]
             case blocks.Failure(claim):  # impossible to overlook: its source, what each side was, its place
-                title = tag("strong", _("This claim fails.")), markup.text(f" {claim.caption} ")
+                title = tag("strong", _("This claim fails.")), elements.text(f" {claim.caption} ")
                 head = tag("p", *title, tag("small", f"{block.path}:{claim.line}"))
                 sides = ((tag("dt", tag("code", side.text)), tag("dd", side.value)) for side in block.sides)
                 table = tag("dl", *(cell for side in sides for cell in side))
@@ -134,7 +135,7 @@ class _Walk:
                 return sheet.follow(sheet, sheet.record.by_key[key], self.level)
             case blocks.Ranks():
                 badge = tag("span", ranks(block.count, block.simulated), class_="lb-badge")
-                told = [markup.SPACE, tag("small", _(SIMULATED))] if block.simulated else []
+                told = [elements.SPACE, tag("small", _(SIMULATED))] if block.simulated else []
                 return [tag("p", badge, *told, class_="lb-ranks")]
             case blocks.Absence(text):
                 return [tag("p", text, class_="lb-elsewhere")]
@@ -142,7 +143,7 @@ class _Walk:
                 # A section that waits for a device on one line: what it will show, and how to run it.
                 words = [_("Aside")] * block.aside + [block.state, _("shows {what}", what=block.promise)]
                 summary = tag("summary", " · ".join(words), ": ", tag("code", block.command))
-                inside = map(markup.unlisted, filter(None, self.all(block.inside)))
+                inside = map(elements.unlisted, filter(None, self.all(block.inside)))
                 class_ = "lb-aside lb-waits" if block.aside else "lb-waits"
                 return [tag("details", summary, *inside, class_=class_)]
         assert_never(block)
@@ -153,24 +154,24 @@ class _Walk:
         helper = sheet.record.definition_of[key]
         name = tag("code", helper.name)
         if key in sheet.book.defined:
-            name = tag("a", name, href=books.definition_address(sheet.book, sheet.page, helper))
-        return tag("li", name, ": ", note.inline(words, sheet.setting))
+            name = tag("a", name, href=sitemap.definition_address(sheet.book, sheet.page, helper))
+        return tag("li", name, ": ", to_html.inline(words, sheet.setting))
 
     def picture(self, block: blocks.Figure | blocks.Image | blocks.Video) -> Html:
         """A figure, a picture or a film with its caption; what cannot be shown is said in words."""
         sheet, setting = self.sheet, self.sheet.setting
         kind = type(block).__name__.lower()
         sheet.pictures += 1
-        caption = note.inline(block.caption, setting) if block.caption else markup.NOTHING
+        caption = to_html.inline(block.caption, setting) if block.caption else elements.NOTHING
         if not block.alt.strip():
             setting.report("no-alt", f"this {kind} has no alt text", "say what it shows in a sentence")
         try:
-            drawing = pictures.drawn(block, f"f{sheet.pictures}-", sheet.up)
-        except figures.NotAPicture as error:
+            drawing = media.drawn(block, f"f{sheet.pictures}-", sheet.up)
+        except safe_svg.NotAPicture as error:
             setting.report("bad-picture", f"this {kind} cannot be shown: {error}")
             drawing = tag("p", block.alt)
-        switch = [drawings.zoom(drawing.width)] if isinstance(drawing, markup.Drawing) else []
-        words = [markup.SPACE, tag("figcaption", caption)] if caption else []
+        switch = [drawings.zoom(drawing.width)] if isinstance(drawing, elements.Drawing) else []
+        words = [elements.SPACE, tag("figcaption", caption)] if caption else []
         return tag("figure", drawing, *switch, *words, class_="lb-figure")
 
     def code(self, block: blocks.Code) -> Html:
@@ -183,7 +184,7 @@ class _Walk:
             if row.entries:
                 notes = margin.fit(row.entries, row.rows, self.sheet.setting)
                 beside = tag("div", notes, class_="lb-v", style=f"--s:{row.rows}")
-                cells += [markup.SPACE, beside, markup.SPACE]  # words apart where no style is
+                cells += [elements.SPACE, beside, elements.SPACE]  # words apart where no style is
         names = {"role": "group", "aria_label": text.span(numbers)}
         if not self.sheet.anchored:
             names["data_search_exclude"] = "1"  # a search finds it where it belongs

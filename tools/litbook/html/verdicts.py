@@ -11,14 +11,14 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
-from litbook.document import books
-from litbook.document.books import Book
-from litbook.document.catalogue import _, day, ngettext, number
-from litbook.document.edition import Edition
-from litbook.document.evidence import here, others
-from litbook.document.margin import OLDER, SIGNS, needed
-from litbook.html import markup
-from litbook.html.markup import Html, tag
+from litbook.html import elements
+from litbook.html.elements import Html, tag
+from litbook.i18n import _, day, ngettext, number
+from litbook.page import sitemap
+from litbook.page.margin import OLDER, SIGNS, needed
+from litbook.page.runs import Edition
+from litbook.page.sitemap import Book
+from litbook.page.view import here, others
 from litbook.record.model import Record, Section, Verdict
 
 WORST: tuple[Verdict, ...] = ("fails", "not-reached", "needs-device", "holds")  # first
@@ -57,14 +57,14 @@ def rulings(
 
 def summary(rulings: Sequence[Ruling]) -> Html:
     """`41 claims, all hold`, as the first thing on a page that has any."""
-    return tag("p", counts(rulings), class_="lb-summary") if rulings else markup.NOTHING
+    return tag("p", counts(rulings), class_="lb-summary") if rulings else elements.NOTHING
 
 
 def counts(rulings: Sequence[Ruling]) -> Html:
     """How many claims there are, and how many of them hold, fail, and so on, and where."""
     if all(ruling == Ruling("holds") for ruling in rulings):
         words = ngettext("{n} claim, it holds", "{n} claims, all hold", len(rulings))
-        return markup.join([tag("span", "✓", class_="lb-ok"), " ", words])
+        return elements.join([tag("span", "✓", class_="lb-ok"), " ", words])
 
     def rank(ruling: Ruling) -> tuple[bool, bool, int, str]:
         """This build's first, and in the order of the signs; then recordings', then what has not run."""
@@ -76,7 +76,9 @@ def counts(rulings: Sequence[Ruling]) -> Html:
         tag("span", f"{SIGNS[r.verdict]} {_words(r, often[r])}", class_=f"lb-tally lb-{r.verdict}")
         for r in sorted(often, key=rank)
     ]
-    return markup.join([ngettext("{n} claim", "{n} claims", len(rulings)), ": ", markup.join(parts, " · ")])
+    return elements.join(
+        [ngettext("{n} claim", "{n} claims", len(rulings)), ": ", elements.join(parts, " · ")]
+    )
 
 
 def _words(ruling: Ruling, count: int) -> str:
@@ -98,15 +100,15 @@ def alarm(book: Book, page: str, mine: Sequence[Section]) -> Html:
     failing = [(section, claim) for section, e in ours for claim in e.claims if claim.verdict == "fails"]
     errors = [(section, error) for section, e in ours for error in e.errors]
     if not failing and not errors:
-        return markup.NOTHING
+        return elements.NOTHING
     items = []
     for section, line, what in [
         *((section, claim.line, claim.caption or claim.text) for section, claim in failing),
         *((section, error.line, error.message) for section, error in errors),
     ]:
         where = book.place.get(section.key, page)
-        label = markup.text(f"{book.path(section)}:{line}")
-        way = books.way(page, where, book.line(where, section.file, line))
+        label = elements.text(f"{book.path(section)}:{line}")
+        way = sitemap.way(page, where, book.line(where, section.file, line))
         items.append(tag("li", tag("a", label, href=way), " ", what))
     head = ngettext("{n} claim fails", "{n} claims fail", len(failing)) if failing else ""
     tail = ngettext("{n} error", "{n} errors", len(errors)) if errors else ""
@@ -118,7 +120,7 @@ def tick(record: Record, section: Section, recordings: Sequence[Record] = ()) ->
     """How many claims of a section and of those below it hold, of how many: `✓ 44`, `○ 44 of 47`."""
     every = rulings(record, recordings, record.tree(section))
     if not every:
-        return markup.NOTHING
+        return elements.NOTHING
     worst = min((ruling.verdict for ruling in every), key=WORST.index)
     often = Counter(ruling for ruling in every if ruling.verdict == worst)
     words = "; ".join(_words(ruling, n) for ruling, n in often.items())
@@ -131,7 +133,7 @@ def tally(lectures: Sequence[Edition]) -> Html:
     """One line on all lectures, how many claims hold, where and when they ran."""
     every = [ruling for e in lectures for ruling in rulings(e.record, e.recordings)]
     if not every:
-        return markup.NOTHING
+        return elements.NOTHING
     environment = lectures[0].record.environment
     torch = environment.versions.get("torch")
     machine = environment.machine_name + (f", torch {torch}" if torch else "")

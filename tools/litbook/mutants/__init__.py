@@ -11,8 +11,8 @@ from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
-from litbook import checks
-from litbook.checks import Checked, Wanted
+from litbook.rules import checks
+from litbook.rules.checks import Checked, Wanted
 from litbook.run import process
 
 

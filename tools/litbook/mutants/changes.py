@@ -35,8 +35,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from litbook.errors import Place, Problem
-from litbook.text.lecture import Lecture
-from litbook.text.tree import Definition, blocks, segment
+from litbook.lecture.model import Lecture
+from litbook.python.nodes import Definition, blocks, segment
 
 DTYPES = {
     "float64": "float32", "float32": "float64", "float16": "float32", "bfloat16": "float32",

@@ -34,8 +34,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 
-from litbook.text.claims import OPERATORS
-from litbook.text.lecture import Lecture
+from litbook.lecture.claims import OPERATORS
+from litbook.lecture.model import Lecture
 
 FLIPPED: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Eq: ast.NotEq, ast.NotEq: ast.Eq, ast.Lt: ast.GtE, ast.GtE: ast.Lt, ast.LtE: ast.Gt, ast.Gt: ast.LtE,

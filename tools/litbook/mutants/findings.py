@@ -11,13 +11,14 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from litbook.checks import Checked, Wanted
-from litbook.document import report, values
+from litbook.lecture import parse
+from litbook.lecture.model import Lecture
 from litbook.mutants import changes, noticed, trials
-from litbook.record.needs import needs
-from litbook.run.desk import Desk
-from litbook.text import source
-from litbook.text.lecture import Lecture
+from litbook.record.device_kinds import needs
+from litbook.rules import outcome as run_outcome
+from litbook.rules.checks import Checked, Wanted
+from litbook.run.mailbox import Desk
+from litbook.values import formatting
 
 SECONDS = 280.0  # for a lecture's code: within five minutes, with what it takes to start and end
 
@@ -28,7 +29,7 @@ def of_claims(owner: Desk, path: str, wanted: dict[str, Any]) -> dict[str, Any]:
     The lecture runs once, on the CPU. What survives is a defect of the lecture, unless its source excuses it.
     """
     asked = Wanted(**wanted)
-    lecture = source.usable(Path(path), asked.sections)
+    lecture = parse.usable(Path(path), asked.sections)
     sections, claims = tuple(asked.sections), None
     if asked.sample is not None:
         # Of the claims that run on a CPU, drawn at random, and the sections that they stand in; all sections
@@ -65,7 +66,7 @@ def of_claims(owner: Desk, path: str, wanted: dict[str, Any]) -> dict[str, Any]:
                 tests = claim.text, *(mutant.text for mutant in trial.mutants)
                 lines[-1] += "".join(f"\n    assert {test}" for test in tests)
                 names = outcome.names.items()
-                lines[-1] += "".join(f"\n      {name} is {values.line(value)}" for name, value in names)
+                lines[-1] += "".join(f"\n      {name} is {formatting.line(value)}" for name, value in names)
             if not excuse:
                 lines[-1] += (
                     f"\n    claim more closely, or say on its line why it may: # survives: {change}: WHY"
@@ -88,8 +89,8 @@ def of_claims(owner: Desk, path: str, wanted: dict[str, Any]) -> dict[str, Any]:
         text += f"; {rest} claim{' was' if rest == 1 else 's were'} not reached" if rest else ""
 
     defects = any(outcome.survivors or outcome.idle or outcome.unsteady for outcome in outcomes)
-    wrong = bool(excuses) or defects or not report.holds(record)
-    return asdict(Checked([*report.problems(record), *lines, *map(str, excuses)], text, wrong))
+    wrong = bool(excuses) or defects or not run_outcome.holds(record)
+    return asdict(Checked([*run_outcome.problems(record), *lines, *map(str, excuses)], text, wrong))
 
 
 def _device(lecture: Lecture, number: int) -> str | None:
@@ -106,7 +107,7 @@ def of_code(owner: Desk, path: str, wanted: dict[str, Any]) -> dict[str, Any]:
     that claims notice fewer of those that it does not excuse. Wrong is also an excuse that excuses nothing.
     """
     asked, start = Wanted(**wanted), time.monotonic()
-    lecture = source.usable(Path(path), asked.sections)
+    lecture = parse.usable(Path(path), asked.sections)
     seconds, which = None if asked.everything or asked.sample else SECONDS, tuple(asked.sections)
     sections, record = noticed.try_changes(
         Path(path), sections=which, seconds=seconds, seed=asked.seed, sample=asked.sample, owner=owner
@@ -148,7 +149,7 @@ def of_code(owner: Desk, path: str, wanted: dict[str, Any]) -> dict[str, Any]:
     else:
         wrong = wrong or claimed < asked.least / 100 * judged
     wrong = wrong or bool(unreadable)
-    told = [*report.problems(record), *lines, *map(str, unreadable)]
+    told = [*run_outcome.problems(record), *lines, *map(str, unreadable)]
     if len(shares) > 1:
         told.append("Noticed by a claim, by section:\n" + "\n".join(shares))
-    return asdict(Checked(told, text, wrong or not report.holds(record)))
+    return asdict(Checked(told, text, wrong or not run_outcome.holds(record)))

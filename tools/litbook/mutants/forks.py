@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from litbook.run.state import set_environment
+from litbook.run.restore import set_environment
 
 _END, _FORK = os._exit, os.fork if hasattr(os, "fork") else None  # what they are also while a lecture runs
 

@@ -34,20 +34,20 @@ from typing import Any
 from msgspec import structs
 
 from litbook.errors import LitbookError, Place, Problem
+from litbook.lecture import parse
+from litbook.lecture.model import Lecture
 from litbook.mutants import forks, same
 from litbook.mutants.changes import Change, Excuse, changes
 from litbook.probe.instrument import instrument_files
+from litbook.probe.protocols import Listener
 from litbook.probe.recorder import Recorder
-from litbook.probe.recording import Listener
 from litbook.record import compare, encoding, model
-from litbook.record.needs import needs
+from litbook.record.device_kinds import needs
 from litbook.record.ranks import Lost, joined
 from litbook.run import process, run
-from litbook.run import ranks as launches
-from litbook.run.desk import Desk
 from litbook.run.environment import environment
-from litbook.text import source
-from litbook.text.lecture import Lecture
+from litbook.run.mailbox import Desk
+from litbook.run.ranks import launch as launches
 
 LAUNCH = 300.0  # seconds that the sections of a launch may take as they are
 TIMES, MORE = 5.0, 3.0  # what a changed section may take: so many times its own time, and seconds more
@@ -127,7 +127,7 @@ def try_changes(
     It ends within about `seconds`, where they are given. Of a `sample`, drawn from all changes, only the
     sections run in which one stands. On the CPU only, as a GPU does not survive a fork.
     """
-    lecture = source.usable(path, sections)
+    lecture = parse.usable(path, sections)
     texts = {file.path: file.text for file in lecture.files}
     drawn: dict[str, list[int]] | None = None
     if sample is not None:
@@ -164,7 +164,7 @@ def try_changes(
         unchanged = encoding.loads(text, "what the ranks left")
         entries = {section.key: section for section in unchanged.sections if section.key in keys}
         record = structs.replace(record, sections=tuple(entries.get(s.key, s) for s in record.sections))
-    _unedited(source.usable(path), texts)
+    _unedited(parse.usable(path), texts)
     return tried, record
 
 
@@ -196,7 +196,7 @@ def on_ranks(
     lecture, until = launcher.lecture, _now() + (float("inf") if seconds is None else seconds)
     made, done, whole = changes(lecture), list[Tried](), launcher.joined(keys, {"change": None}, LAUNCH)
     for number, key in enumerate(keys):
-        _unedited(source.usable(launcher.path), texts)
+        _unedited(parse.usable(launcher.path), texts)
         share = _now() + (until - _now()) / (len(keys) - number)
         start, was = _now(), launcher.joined([key], {"change": None}, LAUNCH)
         took = _now() - start
@@ -225,7 +225,7 @@ class Launcher:
     def __init__(self, owner: Desk, path: Path, size: int) -> None:
         self.owner, self.path, self.size, self.count = owner, path, size, 0
         self.record: model.Record | None = None
-        self.lecture = source.usable(path)
+        self.lecture = parse.usable(path)
         launches.prepare(path, self.lecture, size)
 
     def left(self, keys: list[str], given: dict[str, Any], seconds: float) -> list[dict[str, Any]]:

@@ -15,9 +15,9 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from litbook.lecture.model import Lecture
 from litbook.mutants.changes import Change
-from litbook.run.state import randomness
-from litbook.text.lecture import Lecture
+from litbook.run.restore import randomness
 
 TWICE = "__litbook_twice__"  # the name by which the changed program knows `Twice.of`
 _STAYS = ast.NamedExpr | ast.Await | ast.Yield | ast.YieldFrom  # what means something else in a lambda

@@ -40,19 +40,19 @@ from types import CodeType, FrameType
 from typing import Any
 
 from litbook.errors import Problem
+from litbook.lecture.model import Lecture
 from litbook.mutants import claims as mutants
 from litbook.mutants import forks
 from litbook.mutants.claims import Mutant, Trial
 from litbook.probe.axes import Sizes, mismatch
+from litbook.probe.protocols import Listener
 from litbook.probe.recorder import Recorder
-from litbook.probe.recording import Listener
+from litbook.python.file import File
 from litbook.record import model
 from litbook.record.ranks import Lost, joined
 from litbook.run import process, run
-from litbook.run.desk import Desk
+from litbook.run.mailbox import Desk
 from litbook.snapshot.snapshot import snapshot
-from litbook.text.file import File
-from litbook.text.lecture import Lecture
 
 LAUNCH = 1200.0  # seconds that the ranks of a lecture may take for all of their claims
 PATIENCE = 20.0  # seconds that a mutant may take; then it counts as failed
@@ -156,7 +156,7 @@ def try_on_ranks(
         given = {"path": str(path), "claims": None if claims is None else [*claims], "ranks": size}
         asked = {"path": str(path), "sections": keys, "timeout": LAUNCH, "given": given}
         asked |= {"function": "litbook.mutants.trials:on_rank"}
-        for done, several in process.answer(path, "litbook.run.ranks:launch", ranks=size, asked=asked):
+        for done, several in process.answer(path, "litbook.run.ranks.launch:launch", ranks=size, asked=asked):
             left = list[model.Record | Lost]()
             for one in several:
                 if "answer" not in one:

@@ -1,1 +1,1 @@
-"""The document -> notebooks for Jupyter, and what stands in for the engine inside them."""
+"""The notebook edition, whole: nothing outside imports it."""

@@ -11,15 +11,17 @@ from typing import Any, assert_never
 
 import nbformat
 
-from litbook.document import blocks, captions, pieces, standin, values
-from litbook.document import notebook as document
-from litbook.document.catalogue import _
-from litbook.document.markdown import escaped
-from litbook.document.visible import one_line, whole
-from litbook.html import figures, markup
-from litbook.notebook.note import Prose
+from litbook.html import elements, safe_svg
+from litbook.i18n import _
+from litbook.lecture.author_words import ASKED
+from litbook.markdown.escape import one_line, whole
+from litbook.markdown.to_markdown import escaped
+from litbook.notebook import build as document
+from litbook.notebook import runtime
+from litbook.notebook.markdown import Prose
+from litbook.page import blocks, pieces, webvtt
 from litbook.record.model import Record
-from litbook.text.words import ASKED
+from litbook.values import formatting
 
 SHOWN = "<IPython.core.display.Markdown object>"  # what Jupyter has of Markdown as plain text
 FOLDED = "<details><summary>{}</summary>\n\n{}\n\n</details>"
@@ -113,7 +115,7 @@ class _File:
                 parts.append(FOLDED.format(_("Hint"), self.prose.note(hint, function)) if hint else "")
                 if answer:
                     where = f" ({escaped(answer.stamp)})" if answer.stamp else ""
-                    value = markup.text(values.line(answer.value, answer.unit))
+                    value = elements.text(formatting.line(answer.value, answer.unit))
                     below = f"\n\n{self.prose.note(why, function)}" if why else ""
                     parts.append(FOLDED.format(_("Answer"), f"<code>{value}</code>{where}{below}"))
                 return "\n\n".join(filter(None, parts))
@@ -126,7 +128,7 @@ class _File:
                 return f"{words}\n\n*{self.prose.phrase(caption)}*" if caption else words
             case blocks.Video(_line, _data, alt, caption, _width, track):
                 # The film stays with the page; what it shows and what is said in it travels.
-                said = "<br>".join(markup.text(line) for line in captions.said(track))
+                said = "<br>".join(elements.text(line) for line in webvtt.said(track))
                 below = f"*{self.prose.phrase(caption)}*\n\n" if caption else ""
                 folded = FOLDED.format(_("What is said"), said)
                 return _("*Video: {alt}*", alt=escaped(alt)) + f"\n\n{below}{folded}"
@@ -144,14 +146,14 @@ class _File:
             case document.Handed(block):  # as the stand-in for the engine shows it
                 for part in document.shown(block):
                     if isinstance(part, str):
-                        text = standin.told(part, dict(self.notebook.wordings))
+                        text = runtime.told(part, dict(self.notebook.wordings))
                         data = {"text/markdown": whole(text), "text/plain": SHOWN}
                         yield _node(output_type="display_data", metadata={}, data=data)
                         continue
-                    with contextlib.suppress(figures.NotAPicture):
-                        figures.inline(part.svg, part.alt, "f-")  # as pages ask whether it is a harmless SVG
+                    with contextlib.suppress(safe_svg.NotAPicture):
+                        safe_svg.inline(part.svg, part.alt, "f-")  # as pages ask whether it is a harmless SVG
                         head, start, rest = part.svg.partition("<svg")
-                        drawn = f'{head}{start} role="img" aria-label="{markup.attribute(part.alt)}"{rest}'
+                        drawn = f'{head}{start} role="img" aria-label="{elements.attribute(part.alt)}"{rest}'
                         data = {"image/svg+xml": drawn, "text/plain": whole(part.alt)}
                         yield _node(output_type="display_data", metadata={}, data=data)
             case document.Ended(name, message, lines):

@@ -26,17 +26,17 @@ from typing import Any
 
 from msgspec.structs import astuple
 
-from litbook.probe import raised
-from litbook.probe.captions import caption_of, names_in
-from litbook.probe.recording import Recording
-from litbook.probe.truths import always_true, equals_everything, function_in, is_boundless, is_empty
+from litbook.lecture.claims import claim_of_assert
+from litbook.lecture.model import Assertion
+from litbook.probe import tracebacks
+from litbook.probe.always_true import always_true, equals_everything, function_in, is_boundless, is_empty
+from litbook.probe.messages import caption_of, names_in
+from litbook.probe.protocols import Recording
+from litbook.python.nodes import segment
 from litbook.record import model
+from litbook.rules.tautology import why_same
+from litbook.rules.vacuous import why_nothing
 from litbook.snapshot.snapshot import as_snapshot, glimpse, is_immediate
-from litbook.text.claims import claim_of_assert
-from litbook.text.lecture import Assertion
-from litbook.text.tautology import why_same
-from litbook.text.tree import segment
-from litbook.text.vacuous import why_nothing
 
 WAY_OUT = "if it is meant to fail, mark its line: # @fails"
 WAY_OUT_LEFT = "let it be judged, or mark its line @fails if it is meant to raise"
@@ -47,7 +47,7 @@ WAY_OUT_UNHEARD = (
 ITERATED = ("all", "any", "sum", "max", "min")  # of Python's own, what may look at an iterator
 MISSING = object()  # stands for an operand that was not asked for
 
-Site = tuple[int, int, tuple[raised.Line, ...]]
+Site = tuple[int, int, tuple[tracebacks.Line, ...]]
 """The section that shows an assert, the line of its file there, and the assert's own where it is another."""
 
 
@@ -162,7 +162,7 @@ class Asserts:
         if id(frame) in self._before:
             self._before.discard(id(frame))
         elif statement not in self._false:
-            self.leave(statement, raised.text_of(sys.exc_info()[1]), frame)
+            self.leave(statement, tracebacks.text_of(sys.exc_info()[1]), frame)
 
     def leave(self, statement: int, by: str, frame: FrameType) -> None:
         """The test of an assert is left, and not judged."""
@@ -264,11 +264,11 @@ class Asserts:
 
     def ended(self, error: BaseException) -> None:
         """An exception ended a section: whatever assert it came from, all hear of it."""
-        for statement in raised.statements(self.recorder.numbering, error):
+        for statement in tracebacks.statements(self.recorder.numbering, error):
             if statement in self._false and isinstance(error, AssertionError):
                 self._false[statement].heard += 1
-        for cause in raised.behind(error):
-            for statement in raised.statements(self.recorder.numbering, cause):
+        for cause in tracebacks.behind(error):
+            for statement in tracebacks.statements(self.recorder.numbering, cause):
                 if statement in self._left:
                     self._left[statement].heard += 1
 

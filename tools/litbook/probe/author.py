@@ -23,10 +23,11 @@ from types import CodeType
 from typing import Any, ParamSpec, Protocol, TypeVar, cast
 
 from litbook.errors import AuthorError
-from litbook.probe import exploring, vector
+from litbook.explore import sampling
+from litbook.probe import svg
+from litbook.record.device_kinds import needs
 from litbook.record.limits import CAPTIONS, IMAGE, OUTPUT, SCRIPT, VIDEO
 from litbook.record.model import CUE, PICTURES, VIDEOS, WITHIN, ChartKind, Piece, PieceKind
-from litbook.record.needs import needs
 
 __all__ = ["aside", "explore", "figure", "image", "link", "misbelief", "note", "question", "recording",
            "requires", "speaker_note", "system_text", "video", "word"]  # fmt: skip
@@ -194,15 +195,15 @@ def figure(fig: Any, *, caption: str, alt: str) -> None:
     if not (hasattr(fig, "savefig") and hasattr(fig, "get_size_inches")):  # pyplot has the first, too
         name = type(fig).__name__
         raise AuthorError(f"figure() takes a Matplotlib figure, not {name}: pass `fig`, not `plt`")
-    drawn = vector.svg(fig) if _recorder else ""  # else nobody would see it
+    drawn = svg.svg(fig) if _recorder else ""  # else nobody would see it
     hand("figure", _text("figure", caption), data=drawn, alt=cleandoc(alt))
 
 
 def explore(  # noqa: PLR0913  (all but the first by name)
-    function: Callable[..., exploring.Given],
+    function: Callable[..., sampling.Given],
     *,
-    over: Mapping[str, Sequence[exploring.Place]],
-    at: Mapping[str, exploring.Place],
+    over: Mapping[str, Sequence[sampling.Place]],
+    at: Mapping[str, sampling.Place],
     caption: str,
     alt: str,
     do: str = "",
@@ -212,7 +213,7 @@ def explore(  # noqa: PLR0913  (all but the first by name)
     limit: tuple[str, int | float] | None = None,
     module: str = "",
     still: Any = None,
-) -> dict[Any, exploring.Given]:
+) -> dict[Any, sampling.Given]:
     """A figure with one slider or two: what `function` gives at every place of `over` is computed here.
 
     `function` is called with the place of each slider, by name, and gives a number in `unit`, or up to six by
@@ -247,10 +248,10 @@ def explore(  # noqa: PLR0913  (all but the first by name)
         # What each point prints, or hands over, nobody would read a thousand times.
         with Path(os.devnull).open("w") as nowhere, contextlib.redirect_stdout(nowhere):
             if script:
-                drawn = vector.svg(still) if recorder else ""
-                live, given = exploring.live(function, over, at, drawn, script)
+                drawn = svg.svg(still) if recorder else ""
+                live, given = sampling.live(function, over, at, drawn, script)
             else:
-                grid, given = exploring.explored(function, over, at, kind, unit, limit)
+                grid, given = sampling.explored(function, over, at, kind, unit, limit)
     finally:
         _recorder = recorder
         if recorder is not None:

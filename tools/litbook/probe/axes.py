@@ -15,8 +15,8 @@ import sys
 from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
 
-from litbook.text.claims import spells_axes
-from litbook.text.tree import dotted, unquoted
+from litbook.lecture.claims import spells_axes
+from litbook.python.nodes import dotted, unquoted
 
 Sizes = dict[str, tuple[int, int]]
 

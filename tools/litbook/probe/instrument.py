@@ -46,11 +46,11 @@ from itertools import count, groupby
 from typing import Any, TypeVar
 
 from litbook.errors import Problem, UnusableLecture
-from litbook.text import scopes
-from litbook.text.claims import claim_of_assert
-from litbook.text.file import File
-from litbook.text.lecture import SECTIONS, Lecture
-from litbook.text.tree import (
+from litbook.lecture.claims import claim_of_assert
+from litbook.lecture.model import SECTIONS, Lecture
+from litbook.python import scopes
+from litbook.python.file import File
+from litbook.python.nodes import (
     Definition,
     LoopNode,
     closure,

@@ -46,11 +46,11 @@ from typing import Any
 
 from litbook.probe.asserts import Asserts
 from litbook.probe.events import Entered, Event, Log, LoopState
-from litbook.probe.recording import Recording
+from litbook.probe.protocols import Recording
+from litbook.python.nodes import LoopNode
 from litbook.record import model
 from litbook.record.limits import CALLS, FIRST, GLIMPSES, LAST, LOCAL_NODES, STEPS
 from litbook.snapshot.snapshot import as_snapshot, glimpse, is_immediate, snapshot, type_alone
-from litbook.text.tree import LoopNode
 
 LINES = 2**24  # more than any file has: a place of a call is told by one number
 

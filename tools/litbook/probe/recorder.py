@@ -24,22 +24,22 @@ from typing import Any
 from msgspec.structs import replace
 
 from litbook.errors import AuthorError
-from litbook.probe import raised
+from litbook.lecture import answers
+from litbook.lecture.model import Lecture
+from litbook.probe import tracebacks
 from litbook.probe.asserts import Asserts
 from litbook.probe.axes import promised
-from litbook.probe.captions import bounded
 from litbook.probe.events import Handed, Log, Missed, Turns
-from litbook.probe.making import Making
-from litbook.probe.numbering import Numbering
+from litbook.probe.judge import Judge
+from litbook.probe.messages import bounded
 from litbook.probe.probes import hot_probes
-from litbook.probe.recording import Listener
-from litbook.probe.spoken import Spoken
-from litbook.probe.verdicts import Judge
+from litbook.probe.protocols import Listener
+from litbook.probe.record_keys import Numbering
+from litbook.probe.section_builder import Making
+from litbook.probe.silent_calls import Spoken
 from litbook.record import model
 from litbook.record.limits import OUTPUT
 from litbook.snapshot.snapshot import snapshot
-from litbook.text import working
-from litbook.text.lecture import Lecture
 
 
 class Recorder(Judge):
@@ -114,7 +114,7 @@ class Recorder(Judge):
     def missed(self, number: int) -> None:
         """An inspected expression raised: reported at its line, and the run goes on."""
         watch, error = self.lecture.watches[number], sys.exc_info()[1]
-        message = f"@{watch.kind} {watch.text} raised {raised.text_of(error)}"
+        message = f"@{watch.kind} {watch.text} raised {tracebacks.text_of(error)}"
         caller, running = _getframe(1), self.log.function
         base = self.active.get(id(caller))
         if base is not None:
@@ -123,7 +123,7 @@ class Recorder(Judge):
         if (number, message) in making.missed:
             return  # once, also when it raises in every iteration
         making.missed.add((number, message))
-        trace: tuple[raised.Line, ...] = ()
+        trace: tuple[tracebacks.Line, ...] = ()
         owner, line = self.numbering.owner_of_watch[number], watch.line
         if owner != running:
             place = self.lecture.file_of_function(owner).place(line)
@@ -160,7 +160,7 @@ class Recorder(Judge):
 
     @cached_property
     def _free(self) -> dict[int, list[ast.expr]]:
-        return working.free(self.lecture)
+        return answers.free(self.lecture)
 
     def ask(self, function: int, module: dict[str, object]) -> None:
         """Put those questions of a section that does not run whose answers need nothing of it.
@@ -226,7 +226,7 @@ class Recorder(Judge):
     # -- errors
 
     def error(
-        self, function: int, kind: Any, line: int, message: str, trace: tuple[raised.Line, ...]
+        self, function: int, kind: Any, line: int, message: str, trace: tuple[tracebacks.Line, ...]
     ) -> model.Error:
         """An error of a section, which surfaced on a line of its file, as the record has it."""
         place = self.lecture.file_of_function(function).place(line)
@@ -243,14 +243,14 @@ class Recorder(Judge):
     def raised(self, function: int, error: BaseException) -> None:
         """An exception that ended a section (or `main`, or the module)."""
         self.asserts.ended(error)
-        line = raised.surfaced(self.lecture, function, error) or self.lecture.functions[function].first
+        line = tracebacks.surfaced(self.lecture, function, error) or self.lecture.functions[function].first
         kind = "author" if isinstance(error, AuthorError) else "exception"
-        message = raised.text_of(error) + raised.way_out(self.lecture, error)
+        message = tracebacks.text_of(error) + tracebacks.way_out(self.lecture, error)
         if isinstance(error, SystemExit):
             kind = "exit"
             call = getattr(error, "call", "sys.exit")
             message = f"{call}({error.code!r}) ends no lecture: it is an error like any exception"
-        trace = raised.trace(self.lecture, error)
+        trace = tracebacks.trace(self.lecture, error)
         self.keep(function, self.error(function, kind, line, message, trace))
 
     # -- the record

@@ -18,7 +18,7 @@ from litbook.errors import RecordError
 from litbook.files import replace_whole, way_out
 from litbook.project import RECORDINGS
 from litbook.record import encoding, model, ranks
-from litbook.record.needs import needs
+from litbook.record.device_kinds import needs
 
 PLAIN = re.compile("[a-z0-9-]+")  # what a device is called in a file's name, and in addresses of pages
 

@@ -20,13 +20,13 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
-from litbook import optional
+from litbook import plugins
 from litbook.errors import LitbookError
 from litbook.record import encoding
 from litbook.run import debugger, run
-from litbook.run.desk import Desk
+from litbook.run.mailbox import Desk
 
-optional.bring_in("edtrace", "display.asking")
+plugins.bring_in("edtrace", "display.asking")
 
 
 def main() -> NoReturn:

@@ -20,8 +20,8 @@ from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
 
-from litbook.text.file import File
-from litbook.text.lecture import Lecture
+from litbook.lecture.model import Lecture
+from litbook.python.file import File
 
 Around = Callable[[int], AbstractContextManager[None]]
 

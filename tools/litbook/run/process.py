@@ -37,8 +37,9 @@ from litbook.errors import LitbookError
 from litbook.files import NotWritten
 from litbook.project import shown
 from litbook.record import encoding, model, ranks, recordings
-from litbook.record.needs import needs
-from litbook.run import desk, world
+from litbook.record.device_kinds import needs
+from litbook.run import mailbox
+from litbook.run.ranks import launcher_env
 
 TOOLS = str(Path(__file__).resolve().parents[2])  # where litbook lies, installed or not
 START = (  # without the working directory, where a file may be called `math.py`
@@ -107,10 +108,10 @@ def record_of(  # noqa: PLR0913  (all are of one run)
     how = {"sections": [*sections], "device": device, "timeout": timeout, "seed": seed,
            "slow": slow, "words": words, "ranks": 0, "listener": listener, "terminal": terminal}  # fmt: skip
     launches = None
-    if world.size():  # first what all ranks do together
+    if launcher_env.size():  # first what all ranks do together
         again = {**how, "path": str(path.resolve()), "timeout": timeout or LAUNCH, "listener": ""}
-        launches = answer(path, "litbook.run.ranks:within", asked=again)
-        if world.rank():
+        launches = answer(path, "litbook.run.ranks.launch:within", asked=again)
+        if launcher_env.rank():
             raise NotFirst
     with _begun({"path": str(path.resolve()), **how}) as (asked, end):
         record = _record(asked, *end(timeout))
@@ -356,7 +357,7 @@ def _end(process: subprocess.Popen[bytes], folder: Path, timeout: float | None) 
         interrupted = True
         # It is handed on, once the process knows what to do with it; a second one ends it at once.
         with contextlib.suppress(KeyboardInterrupt, subprocess.TimeoutExpired):
-            if (folder / desk.AT).exists():
+            if (folder / mailbox.AT).exists():
                 process.send_signal(signal.SIGINT)
                 process.wait(2 * GRACE)
     _kill(process.pid)
@@ -380,7 +381,7 @@ def _with_ranks(
     for size, keys in worlds(record, slow=how["slow"]).items():
         again = {"sections": keys, "ranks": size, "timeout": how["timeout"] or LAUNCH, "listener": ""}
         given = {"ranks": size, "asked": {**how, **again, "path": str(path.resolve())}}
-        for done, several in answer(path, "litbook.run.ranks:launch", **given):
+        for done, several in answer(path, "litbook.run.ranks.launch:launch", **given):
             record = ranks.joined(record, [_left(path, *one) for one in enumerate(several)], done)
     return record
 
@@ -404,7 +405,7 @@ def _left(path: Path, rank: int, one: dict[str, Any]) -> model.Record | ranks.Lo
         return ranks.Lost(**one)
     record = encoding.loads(one["record"], f"what rank {rank} of {shown(path)} left")
     try:
-        return desk.with_late(record, one["late"])
+        return mailbox.with_late(record, one["late"])
     except (ValueError, SyntaxError, TypeError):
         return ranks.Lost("what the rank left beside its record is not whole")
 
@@ -417,7 +418,7 @@ def _record(asked: dict[str, Any], status: int, interrupted: bool = False) -> mo
     content = _content(asked, "record", status, interrupted)
     record = encoding.loads(content, f"what the process of {shown(Path(asked['path']))} left")
     try:
-        return desk.with_late(record, desk.late(Path(asked["folder"])))
+        return mailbox.with_late(record, mailbox.late(Path(asked["folder"])))
     except (ValueError, SyntaxError, TypeError):  # its last lines are not whole
         raise _died(asked, status) from None
 
@@ -425,21 +426,21 @@ def _record(asked: dict[str, Any], status: int, interrupted: bool = False) -> mo
 def _content(asked: dict[str, Any], wanted: str, status: int, interrupted: bool) -> str:
     """What the process left, of the kind that is wanted; raises as `_record` does."""
     folder = Path(asked["folder"])
-    kind, content = desk.left(folder, asked["key"])
+    kind, content = mailbox.left(folder, asked["key"])
     if kind == wanted and not interrupted:
         return content
     if kind == "trouble":
         raise Reported(**json.loads(content))
     if interrupted:
-        raise Reported(f"interrupted; it was {desk.where(folder)}", "interrupted", 130)
+        raise Reported(f"interrupted; it was {mailbox.where(folder)}", "interrupted", 130)
     raise _died(asked, status)
 
 
 def _died(asked: dict[str, Any], status: int) -> Died:
     """How the process ended and where."""
-    where = desk.where(Path(asked["folder"]))
+    where = mailbox.where(Path(asked["folder"]))
     return Died(
-        f"{shown(Path(asked['path']))}: the process {desk.fate(status)}, {where}; "
+        f"{shown(Path(asked['path']))}: the process {mailbox.fate(status)}, {where}; "
         "no verdict without a whole record\n"
         "    a lecture ends by coming to its end: let nothing in it end or replace its process"
     )

@@ -23,24 +23,24 @@ from types import FrameType
 from typing import NoReturn
 
 from litbook.errors import Interrupted, LitbookError, Place, TimedOut, UnusableLecture
-from litbook.optional import Missing
-from litbook.probe import author, raised
+from litbook.lecture import dependencies, parse, siblings
+from litbook.lecture.model import INSTALLED, Lecture
+from litbook.plugins import Missing
+from litbook.probe import author, tracebacks
 from litbook.probe.instrument import instrument_files
+from litbook.probe.protocols import Listener
 from litbook.probe.recorder import Recorder
-from litbook.probe.recording import Listener
 from litbook.project import WORDS, Project
+from litbook.python.nodes import frozen, modules_in
+from litbook.python.scopes import binds
 from litbook.record import model
-from litbook.record.needs import Needs, needs
-from litbook.run import beside, elsewhere, ending, state
-from litbook.run import device as device_memory
-from litbook.run.desk import Desk
+from litbook.record.device_kinds import Needs, needs
+from litbook.run import out_of_memory as device_memory
+from litbook.run import restore, shutdown, subprocesses, working_folder
 from litbook.run.environment import count_cuda, environment, has_cuda, peak, why_no_cuda
+from litbook.run.mailbox import Desk
 from litbook.run.modules import Modules
-from litbook.snapshot.foreign import alarm
-from litbook.text import depends, nearby, source
-from litbook.text.lecture import INSTALLED, Lecture
-from litbook.text.scopes import binds
-from litbook.text.tree import frozen, modules_in
+from litbook.snapshot.timeout import alarm
 
 _END = os._exit  # what really ends this process, also while a lecture runs
 GRACE = 3.0  # seconds that a lecture which swallows the time-out gets before the process ends
@@ -79,20 +79,20 @@ def run(  # noqa: PLR0913  all that one may ask of a run
     Raises `UnusableLecture`, `NotFound` or `NoDevice` before anything runs; `TimedOut` or `Interrupted`,
     each naming the line reached, when the run ends early.
     """
-    path = source.lecture_path(path).resolve()
+    path = parse.lecture_path(path).resolve()
     words = words or Project.words_around(path)
     if words and words not in WORDS:
         raise Missing("edtrace")
-    lecture = source.usable(path, sections)
+    lecture = parse.usable(path, sections)
     # What the text says, and what lies beside it, as it is now.
-    files = [*lecture.files, *nearby.modules(lecture, path.parent)]
+    files = [*lecture.files, *siblings.modules(lecture, path.parent)]
     imported = {name for file in files for name in modules_in(file.tree)}
-    if namesakes := beside.find_namesakes(lecture, path.parent, imported):
+    if namesakes := working_folder.find_namesakes(lecture, path.parent, imported):
         raise UnusableLecture(namesakes)
-    digests = depends.digests(lecture, path.parent)
+    digests = dependencies.digests(lecture, path.parent)
     with contextlib.ExitStack() as afterwards:
         # Environment variables that libraries read when they are imported.
-        afterwards.callback(state.set_environment, dict(os.environ))
+        afterwards.callback(restore.set_environment, dict(os.environ))
         os.environ.setdefault("MPLBACKEND", "Agg")  # figures are kept, not shown
         if device == "cpu" and "torch" not in sys.modules:
             os.environ["CUDA_VISIBLE_DEVICES"] = ""
@@ -112,16 +112,16 @@ def run(  # noqa: PLR0913  all that one may ask of a run
             listener.begin(lecture, place)
         with (
             frozen(),
-            state.temporary_folder() as folder,
+            restore.temporary_folder() as folder,
             _own_modules(path.parent),
             WORDS[words](path) if words else contextlib.nullcontext(),
             _deadline(timeout, recorder, owner),
-            state.restored(),  # innermost: what leaves the others finds the world as it was
+            restore.restored(),  # innermost: what leaves the others finds the world as it was
         ):
-            beside.copy_named((file.text for file in files), path.parent, folder)
+            working_folder.copy_named((file.text for file in files), path.parent, folder)
             execution = Execution(recorder, path, sections, device, seed, slow, ranks, owner)
             if owner is not None:
-                elsewhere.hear(path, lecture, execution.codes, words, recorder.asserts, owner.folder)
+                subprocesses.hear(path, lecture, execution.codes, words, recorder.asserts, owner.folder)
             execution.whole()
         asked = dict.fromkeys(lecture.section_name(lecture.section(name)) for name in sections)
         return recorder.finish(place, tuple(asked))
@@ -132,8 +132,8 @@ def read_ahead(path: Path) -> None:
 
     Raises what a run raises before anything runs.
     """
-    lecture = source.usable(path)
-    depends.digests(lecture, path.parent)
+    lecture = parse.usable(path)
+    dependencies.digests(lecture, path.parent)
     for statement in lecture.statement_of:
         binds(statement)
 
@@ -195,7 +195,7 @@ class Execution:
                     with recorder.inside(main):
                         self._survives(main, partial(modules.call, main))
             if self.owner is not None and self.owner.here():  # else the process is somebody else's
-                ending.end(recorder, modules.loaded())
+                shutdown.end(recorder, modules.loaded())
         finally:
             recorder.seconds, recorder.peak = time.perf_counter() - start, peak()
             author.hand_to(before)
@@ -223,7 +223,7 @@ class Execution:
         if recorder.listener is not None:
             recorder.listener.section(function)
         with recorder.inside(function):
-            before = [(entry, entry.read()) for entry in state.randomness()]
+            before = [(entry, entry.read()) for entry in restore.randomness()]
             self._begin_from_seed()
             try:
                 # The process group in which it begins, with what leaves it; for most there is none.
@@ -231,7 +231,7 @@ class Execution:
                     lambda: None
                 )
                 if need.ranks or need.simulated:
-                    from litbook.run import groups  # it imports torch
+                    from litbook.run.ranks import groups  # it imports torch
 
                     group = groups.group(spec.key) if need.ranks else groups.simulated(need.simulated)
                 with group as leave:
@@ -385,5 +385,5 @@ def _deadline(timeout: float | None, recorder: Recorder, owner: Desk | None) -> 
 
 def _reached(recorder: Recorder, frames: Iterable[tuple[FrameType, int]]) -> Place | None:
     """The innermost line of the lecture in a traceback, or on a stack from its outermost frame."""
-    *_, last = None, *raised.own_lines(recorder.lecture, frames)
+    *_, last = None, *tracebacks.own_lines(recorder.lecture, frames)
     return last and recorder.lecture.files[last[0]].place(last[1])

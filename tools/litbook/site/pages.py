@@ -12,20 +12,22 @@ from typing import Any
 
 from msgspec import Struct
 
-from litbook.document import books, notebook, prose, references
-from litbook.document.bibliography import Bibliography
-from litbook.document.catalogue import _, later
-from litbook.document.edition import Edition
-from litbook.document.setting import Citations
-from litbook.document.verdict import Findings, Strict
-from litbook.document.verdict import problems as problems_of
 from litbook.errors import LitbookError, Problem
-from litbook.html import devices, formulas, ledger, misbeliefs, page, pictures, player
-from litbook.html import notebook as notebook_page
-from litbook.html.markup import Html, Page
-from litbook.notebook import ipynb
+from litbook.html import devices, ledger, media, misbeliefs, page, player
+from litbook.html.elements import Html, Page
+from litbook.i18n import _, later
+from litbook.markdown import mathml
+from litbook.markdown.bibliography import Bibliography
+from litbook.markdown.links import Citations
+from litbook.notebook import build, ipynb
+from litbook.notebook import html as notebook_page
+from litbook.page import other_lectures, sitemap
+from litbook.page.runs import Edition
 from litbook.project import Project
-from litbook.site.editions import differing
+from litbook.rules import prose
+from litbook.rules.judge import Findings, Strict
+from litbook.rules.judge import problems as problems_of
+from litbook.site.badge import differing
 
 PLACE = "lectures"
 FOLDER = notebook_page.FOLDER  # of a lecture's notebooks
@@ -59,8 +61,8 @@ class Pages:
     choices: Choices = field(default_factory=Choices)
 
     def __post_init__(self) -> None:
-        self.others = references.beside(self.project.folder)
-        self.bibliography = self.works or books.NOTHING_CITED
+        self.others = other_lectures.beside(self.project.folder)
+        self.bibliography = self.works or sitemap.NOTHING_CITED
 
     def titles(self) -> list[tuple[str, list[tuple[str, str]]]]:
         """For every lecture its folder, and its pages with their titles: what a menu is made of."""
@@ -71,7 +73,7 @@ class Pages:
         if not self.editions:
             return []
         of_lectures = [f"{PLACE}/{folder}/{name}" for folder, titles in self.titles() for name, _ in titles]
-        return [f"{PLACE}/{books.INDEX}", *of_lectures, *self._ends(), *self._ledger()]
+        return [f"{PLACE}/{sitemap.INDEX}", *of_lectures, *self._ends(), *self._ledger()]
 
     def notebooks(self) -> list[str]:
         """The page of every notebook that there is; the nav does not show them."""
@@ -80,7 +82,7 @@ class Pages:
         return [
             f"{PLACE}/{edition.folder}/{FOLDER}/{name.removesuffix('.ipynb')}.md"
             for edition in self.editions
-            for name in notebook.pages(edition.record).values()
+            for name in build.pages(edition.record).values()
         ]
 
     def entries(self) -> list[NavEntry]:
@@ -90,16 +92,16 @@ class Pages:
         lectures: list[NavEntry] = []
         for edition, (folder, titles) in zip(self.editions, self.titles(), strict=True):
             places = [(f"{PLACE}/{folder}/{name}", title) for name, title in titles]
-            index = f"{PLACE}/{folder}/{books.INDEX}"
+            index = f"{PLACE}/{folder}/{sitemap.INDEX}"
             entries = [place if place == index else {title: place} for place, title in places]
             lectures.append({edition.record.title: entries})
         ends = [{_(ENDS[Path(place).stem]): place} for place in self._ends()]
-        return [f"{PLACE}/{books.INDEX}", *lectures, *ends]
+        return [f"{PLACE}/{sitemap.INDEX}", *lectures, *ends]
 
     def text(self, place: str, problems: list[Problem]) -> Page:
         """The Markdown of one of `places`. `problems` receives what is wrong with its prose."""
         match place.split("/")[1:]:
-            case [books.INDEX]:
+            case [sitemap.INDEX]:
                 return page.shelf(self.editions)
             case ["misbeliefs.md"]:
                 return misbeliefs.page(self.editions, self.bibliography)
@@ -137,7 +139,7 @@ class Pages:
         """Every picture of the lecture in `folder`, with its content."""
         those = [e for e in self.editions if e.folder == folder]
         records = [record for e in those for record in (e.record, *e.recordings)]
-        return ((f"{PLACE}/{folder}/{name}", content) for name, content in pictures.files(records).items())
+        return ((f"{PLACE}/{folder}/{name}", content) for name, content in media.files(records).items())
 
     # -- all of them
 
@@ -158,14 +160,14 @@ class Pages:
         """What is wrong with the lecture goes into `findings`; `drawn` is what drawing its pages has told."""
         file, untold = self.project.bibliography.name, "unknown-citation" if self.works is None else ""
         citations = None if self.works is None else Citations(self.works, file=file)
-        told = prose.problems(edition, self.project.folder, citations, formulas.mathml)
+        told = prose.problems(edition, self.project.folder, citations, mathml.mathml)
         before = {(problem.slug, problem.what) for problem in told}
         told += [one for one in drawn if (one.slug, one.what) not in before and one.slug != untold]
         problems_of(edition, findings, self.choices.strict, told)
 
     def ends(self) -> Iterator[tuple[str, str | bytes]]:
         """Every file that is of no one lecture, with its text."""
-        for place in [f"{PLACE}/{books.INDEX}", *self._ends(), *self._ledger()] if self.editions else ():
+        for place in [f"{PLACE}/{sitemap.INDEX}", *self._ends(), *self._ledger()] if self.editions else ():
             yield place, self.text(place, [])
         for name in DATA if self.editions else ():
             yield f"{PLACE}/{name}", self.data(f"{PLACE}/{name}") or ""
@@ -184,7 +186,7 @@ class Pages:
         }
         try:
             works, kept = self.bibliography, edition.recordings
-            made = notebook.notebooks(
+            made = build.notebooks(
                 edition.record, modules=modules, bibliography=works, recordings=kept, book=self.book
             )
         except LitbookError as error:
@@ -215,8 +217,8 @@ def _ways(edition: Edition) -> dict[str, Html]:
     """For every page that has a notebook the link to it."""
     ways = dict[str, Html]()
     record, where = edition.record, edition.record.environment
-    book, held, of = books.outline(record), record.peak / 2**30, where.memory / 2**30
-    for name, file in notebook.pages(record).items():
+    book, held, of = sitemap.outline(record), record.peak / 2**30, where.memory / 2**30
+    for name, file in build.pages(record).items():
         # What it took to run the page: time, on which machine, memory, and packages.
         part = next((part for part in book.parts if book.page(part) == name), None)
         seconds = f"{max(1, (part or record).seconds):.0f}"

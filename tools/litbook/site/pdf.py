@@ -22,9 +22,9 @@ from typing import Any
 from mkdocs.utils.yaml import yaml_load
 from pypdf import PdfReader
 
-from litbook.document.catalogue import _
 from litbook.errors import LitbookError
 from litbook.files import NotWritten, replace_whole
+from litbook.i18n import _
 
 HERE = Path(__file__).resolve().parent / "print"
 PLACE = "litbook-print"  # in the site, while it is printed

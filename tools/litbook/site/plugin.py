@@ -31,31 +31,32 @@ from mkdocs.structure.files import InclusionLevel
 from mkdocs.utils import nest_paths
 from pymdownx import superfences
 
-from litbook import optional
-from litbook.document import books, catalogue, verdict
-from litbook.document import report as failures
-from litbook.document.bibliography import Bibliography
-from litbook.document.bibliography import read as read_bibliography
-from litbook.document.catalogue import _
-from litbook.document.edition import Edition
-from litbook.document.search import Passage
+from litbook import i18n, plugins
 from litbook.errors import LitbookError, NotFound
 from litbook.files import WAYS_OUT, NotWritten, write
-from litbook.html import frame, verdicts
-from litbook.html import notebook as notebook_page
 from litbook.html import page as front
-from litbook.html.markup import Heading, Page, tag
+from litbook.html import theme_patches, verdicts
+from litbook.html.elements import Heading, Page, tag
+from litbook.i18n import _
+from litbook.markdown.bibliography import Bibliography
+from litbook.markdown.bibliography import read as read_bibliography
+from litbook.notebook import html as notebook_page
+from litbook.page import sitemap
+from litbook.page.runs import Edition
+from litbook.page.search import Passage
 from litbook.project import WORDS, Project, shown
+from litbook.python.nodes import frozen, uncollected
 from litbook.record import model
+from litbook.rules import judge
+from litbook.rules import outcome as failures
 from litbook.run import process
 from litbook.site import policy, search
 from litbook.site.pages import ENDS, PLACE, Choices, NavEntry, Pages
-from litbook.text.tree import frozen, uncollected
 
 Records = Generator[Callable[[], model.Record], None, None]
 Runner = Callable[[Sequence[Path]], Records]  # as `process.records_of`
 
-optional.bring_in("edtrace", "display.drawing", "translations")
+plugins.bring_in("edtrace", "display.drawing", "translations")
 
 log = logging.getLogger("mkdocs.plugins.litbook")
 ASSETS = Path(__file__).resolve().parents[1] / "html" / "assets"
@@ -132,7 +133,7 @@ class Options(base.Config):
 
     lectures = kinds.Type(str, default=Project.lectures_at)
     bibliography = kinds.Type(str, default="")  # else references.bib beside the lectures
-    title = kinds.Type(str, default=catalogue.later("Lectures"))  # the nav's entry that the pages replace
+    title = kinds.Type(str, default=i18n.later("Lectures"))  # the nav's entry that the pages replace
     ledger = kinds.Type(bool, default=True)
     misbeliefs = kinds.Type(bool, default=True)
     devices = kinds.Type(bool, default=True)
@@ -146,11 +147,11 @@ class Options(base.Config):
     scripts = Hosts()  # of scripts that a page runs, with what they load; `inline`: those in a page, too
     comments = Comments()  # below each page of a lecture, by giscus
     policy = OneOf(("on", "off"), default="on")  # whether pages say to the browser what they may run and load
-    recordings = kinds.Choice((verdict.CURRENT, verdict.MAY_BE_OLDER), default=verdict.CURRENT)
+    recordings = kinds.Choice((judge.CURRENT, judge.MAY_BE_OLDER), default=judge.CURRENT)
 
 
 class Preview(Protocol):
-    """What makes pages when they are asked for: `litbook.site.preview` has it."""
+    """What makes pages when they are asked for: `litbook.site.preview.preview` has it."""
 
     def pages(self) -> Pages: ...
     def whole(self) -> list[Edition]: ...
@@ -201,7 +202,7 @@ class LitbookPlugin(BasePlugin[Options]):
         project, self.site = self.project(config), config["site_dir"]
         self.problems.clear()
         self.blocked.clear()
-        catalogue.use(str(config["theme"].get("language") or "en"))
+        i18n.use(str(config["theme"].get("language") or "en"))
         self._dress(config)
         self._check_colab(config)
         if self.preview:
@@ -251,7 +252,7 @@ class LitbookPlugin(BasePlugin[Options]):
 
     def on_nav(self, nav: Any, **_: Any) -> Any:
         """Titles are text, whatever they hold."""
-        frame.titled(nav.items)
+        theme_patches.titled(nav.items)
         return nav
 
     def on_env(self, env: Any, **_options: Any) -> Any:
@@ -305,7 +306,7 @@ class LitbookPlugin(BasePlugin[Options]):
     @event_priority(50)  # before the search reads the page
     def on_page_context(self, context: Any, *, page: Any, **_: Any) -> Any:
         """Titles are text in the browser's tab and in the header, too."""
-        frame.headed(page)
+        theme_patches.headed(page)
         if made := self.made.get(page.file.src_uri):
             page.meta["search"] = {"exclude": True}  # what Material would read of it is known already
             self.passages[page.url] = made.passages
@@ -369,16 +370,16 @@ class LitbookPlugin(BasePlugin[Options]):
         without |= {"notebooks"} if self.config.words else set()  # they know none of these words
         chosen = self.config
         severe = chosen.unbacked, chosen.unchecked, chosen.recordings
-        return Choices(without, verdict.Strict(*severe, foreign=bool(chosen.words)))
+        return Choices(without, judge.Strict(*severe, foreign=bool(chosen.words)))
 
     def build(self, project: Project, run: Runner, book: str = "", colab: str = "") -> list[NavEntry]:
         """Write the pages of every lecture of the project; the nav's entries come back.
 
         `book` is the title of the whole, which the notebooks name, `colab` where GitHub has the built site.
         """
-        findings = verdict.Findings()
+        findings = judge.Findings()
         self.editions = []
-        works: Bibliography | None = books.NOTHING_CITED
+        works: Bibliography | None = sitemap.NOTHING_CITED
         try:
             if project.has_bibliography:  # else a citation says that its key is unknown
                 works = read_bibliography(project.bibliography)
@@ -413,7 +414,7 @@ class LitbookPlugin(BasePlugin[Options]):
         self.problems.append(text)
         log.warning("%s", text)
 
-    def _editions(self, project: Project, run: Runner, findings: verdict.Findings) -> Iterator[Edition]:
+    def _editions(self, project: Project, run: Runner, findings: judge.Findings) -> Iterator[Edition]:
         """Run every lecture that is not as it was; those that can be shown, in turn."""
         paths, now = project.lectures(), dict[Path, str]()
         for folder in {path.parent for path in paths}:
@@ -427,7 +428,7 @@ class LitbookPlugin(BasePlugin[Options]):
                     if path in changed:
                         self.doing = f"{path.name} runs, lecture {paths.index(path) + 1} of {len(paths)}"
                         self.records[path] = (now[path], next(records)())
-                    yield verdict.edition(path, self.records[path][1], findings)
+                    yield judge.edition(path, self.records[path][1], findings)
                 except LitbookError as error:
                     if error.exit_status == INTERRUPTED:
                         raise KeyboardInterrupt from None
@@ -467,7 +468,7 @@ class LitbookPlugin(BasePlugin[Options]):
 
     def _guarded(self, text: str, config: Any) -> str:
         """A page with names, its formulas' font and its policy."""
-        text = search.ours(frame.told(frame.named(text)))
+        text = search.ours(theme_patches.told(theme_patches.named(text)))
         return self._policy().guarded(text, _scripts(tuple(config["theme"].dirs)))
 
     def _policy(self) -> policy.Policy:

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
-from litbook.html import markup
+from litbook.html import elements
 
 _SCRIPT = re.compile(r"<script(?: id=\"\w+\")?>(.*?)</script>", re.DOTALL)
 _HOLE = re.compile(r"\{\{.*?\}\}")
@@ -78,7 +78,9 @@ class Policy(Struct, frozen=True):
         """The page with its policy, before anything that it could hold."""
         if self.off:
             return page
-        policy = markup.opening("meta", http_equiv="Content-Security-Policy", content=self.rules(page, ours))
+        policy = elements.opening(
+            "meta", http_equiv="Content-Security-Policy", content=self.rules(page, ours)
+        )
         return _HEAD.sub(lambda head: f"{head[0]}\n      {policy}", page, count=1)
 
     def blocks(self, page: str, ours: re.Pattern[str]) -> list[str]:

@@ -16,8 +16,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from litbook.document import grammar, note
-from litbook.document.search import Passage
+from litbook.markdown import grammar
+from litbook.markdown import nodes as markdown_nodes
+from litbook.page.search import Passage
 
 WORKER = "assets/litbook/search.js"
 WHERE, INDEX = "search/search_index.json", "search/index.js"  # what every page asks for, and the index itself
@@ -78,8 +79,10 @@ def split(site: Path, synonyms: Mapping[str, str], lectures: Mapping[str, Sequen
             anchor, content = passage.anchor and f"#{passage.anchor}", "\n".join(passage.words)
             # The title as results show it: its code as code.
             nodes = grammar.phrase(passage.title).line
-            parts = [(node, html.escape(note.plain([node]), quote=False)) for node in nodes]
-            title = "".join(f"<code>{t}</code>" if isinstance(n, note.Code) else t for n, t in parts)
+            parts = [(node, html.escape(markdown_nodes.plain([node]), quote=False)) for node in nodes]
+            title = "".join(
+                f"<code>{t}</code>" if isinstance(n, markdown_nodes.Code) else t for n, t in parts
+            )
             entry = [anchor, title, html.escape(content, quote=False)]
             more = [" ".join(names), {"boost": CORE}] if passage.core else [" ".join(names)] if names else []
             pages.setdefault(page, []).append([*entry, *more])

@@ -16,8 +16,8 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from litbook.record.limits import ITEMS, SORTED_SET
-from litbook.snapshot.kinds import dict_of, is_one_of, static
-from litbook.snapshot.plain import FieldName
+from litbook.snapshot.safe_types import dict_of, is_one_of, static
+from litbook.snapshot.scalars import FieldName
 
 
 class Contents(NamedTuple):

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
-from litbook.snapshot.kinds import MRO, NAMESPACE
+from litbook.snapshot.safe_types import MRO, NAMESPACE
 
 
 class Torch:

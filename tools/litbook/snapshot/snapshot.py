@@ -33,12 +33,12 @@ from litbook.record.limits import (
     TENSOR_NODES,
     TEXT,
 )
-from litbook.snapshot import libraries, objects, tensors
+from litbook.snapshot import libraries, opaque_values, tensors
 from litbook.snapshot.containers import BUILTIN, attributes, contents
-from litbook.snapshot.foreign import Clock
-from litbook.snapshot.kinds import name_of, static
-from litbook.snapshot.plain import PLAIN, scalar
+from litbook.snapshot.safe_types import name_of, static
+from litbook.snapshot.scalars import PLAIN, scalar
 from litbook.snapshot.storages import Storages
+from litbook.snapshot.timeout import Clock
 
 Form = tuple[str, str]
 """A MIME type, and text; of a PNG in base64."""
@@ -107,7 +107,7 @@ def type_alone(value: object, why: str) -> model.Opaque:
 
 def spelled(value: object) -> str:
     """`str(value)`, bounded in time and length; where there is none, the type, and why."""
-    return objects.spelled(value, Clock(SECONDS))
+    return opaque_values.spelled(value, Clock(SECONDS))
 
 
 def is_immediate(value: object) -> bool:
@@ -176,7 +176,7 @@ class _Walk:
             or self._instead(value, kind)
             or self._shown(value, kind)
             or self._container(value, kind)
-            or objects.described(value, kind, self.clock)
+            or opaque_values.described(value, kind, self.clock)
         )
 
     def _instead(self, value: object, kind: type) -> model.Snapshot | None:
@@ -196,7 +196,7 @@ class _Walk:
         for ask in FORMS:
             form, why = ask(value, kind, Clock(SHOWING))
             if form is not None or why:
-                opaque, (media, text) = objects.described(value, kind, self.clock), form or ("", "")
+                opaque, (media, text) = opaque_values.described(value, kind, self.clock), form or ("", "")
                 return replace(opaque, media=media, form=text, why=opaque.why or why)
         return None
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
-from litbook.snapshot.kinds import is_one_of, name_of
 from litbook.snapshot.libraries import is_array, placed
+from litbook.snapshot.safe_types import is_one_of, name_of
 
 
 class Storages:

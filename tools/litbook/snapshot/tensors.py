@@ -31,8 +31,8 @@ from litbook.record.limits import (
     WHOLE,
 )
 from litbook.snapshot import libraries
-from litbook.snapshot.kinds import cleaned, name_of
-from litbook.snapshot.moments import Reader, joined, numbers, part_of, stats
+from litbook.snapshot.safe_types import cleaned, name_of
+from litbook.snapshot.statistics import Reader, joined, numbers, part_of, stats
 from litbook.snapshot.storages import Storages
 
 

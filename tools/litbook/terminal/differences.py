@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import zip_longest
 
-from litbook.document import report
 from litbook.record.compare import SHOWN, Change, Comparison
 from litbook.record.model import Record, grouped
+from litbook.rules import outcome
 
 WIDE = 60  # characters of an expression in the table
 LONG = 30  # characters of a value that still stands in a column
@@ -21,7 +21,7 @@ def lines(old: Record, new: Record, names: Sequence[str], comparison: Comparison
         where, device = record.environment, record.environment.device
         more = {"python": where.python, "os": where.os, "cpu": where.cpu, "threads": str(where.threads)}
         more |= {"device": device.name, "driver": device.driver or "-", "cuda": device.cuda or "-"}
-        sides.append({**where.versions, **more, "claims": report.summary(record), "date": where.date})
+        sides.append({**where.versions, **more, "claims": outcome.summary(record), "date": where.date})
     for name in dict.fromkeys([*sides[0], *sides[1]]):
         was, now = (side.get(name, "-") for side in sides)
         if was != now or name == "torch":

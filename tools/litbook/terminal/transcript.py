@@ -14,14 +14,17 @@ from rich.rule import Rule
 from rich.syntax import Syntax
 from rich.text import Text
 
-from litbook.document import blocks, captions, explored, grammar, margin, pieces, values
-from litbook.document.markdown import Plain
-from litbook.document.report import harmless
 from litbook.errors import Place
+from litbook.explore import chart
+from litbook.lecture.author_words import calls
+from litbook.lecture.model import Function, Statement
+from litbook.markdown import grammar
+from litbook.markdown.to_markdown import Plain
+from litbook.page import blocks, margin, pieces, webvtt
 from litbook.record import model
-from litbook.record.needs import needs
-from litbook.text.lecture import Function, Statement
-from litbook.text.words import calls
+from litbook.record.device_kinds import needs
+from litbook.rules.outcome import harmless
+from litbook.values import formatting
 
 SIGNS = {"holds": ("✓", "green"), "fails": ("✗", "bold red")}
 GUTTER = 6  # columns of line numbers; then two of space, then code, values, verdicts and output
@@ -170,7 +173,7 @@ class Terminal:
                 if hint:
                     self._speak("Hint: ", "bold blue", hint)
                 if answer:
-                    line = values.line(answer.value, answer.unit)
+                    line = formatting.line(answer.value, answer.unit)
                     self.say(Text.assemble(("Answer: ", "bold green"), line))
                 if why:
                     self.say(Text(harmless(why)))
@@ -178,14 +181,14 @@ class Terminal:
             case blocks.Figure() | blocks.Image() | blocks.Video():
                 kind = type(block).__name__.lower()
                 words = plain(harmless(block.caption)) or harmless(block.alt)
-                said = captions.said(block.track) if isinstance(block, blocks.Video) else []
+                said = webvtt.said(block.track) if isinstance(block, blocks.Video) else []
                 lines = [f"[{kind}: {words}]", *(f"{MARGIN}{line}" for line in map(harmless, said))]
                 self.say(Text("\n".join(lines), style="magenta"))
             case blocks.Explore(_, grid, alt, caption, do):
                 self.say(Text(f"[explore: {plain(harmless(caption or alt))}]", style="magenta"))
                 if do:
                     self._speak("Try: ", "bold blue", do)
-                for line in explored.lines(grid):
+                for line in chart.lines(grid):
                     self.say(Text(harmless(f"{MARGIN}{line}")))
             case blocks.Link(_, text, target):
                 address = target.removeprefix("function:").replace("cite:", "@", 1)
@@ -207,7 +210,7 @@ class Terminal:
         if shown is None:
             self.say(Text.assemble(MARGIN, "→ ", name, (" …", "dim")))
             return
-        text = values.line(shown, value.unit)
+        text = formatting.line(shown, value.unit)
         remark = f"   (measured on {self.device})" if value.kind == "measure" else ""
         remark += f"   (iteration {value.turn + 1})" if value.turn else ""
         self.say(Text.assemble(MARGIN, "→ ", name, " = ", text, (remark, "dim")))
@@ -216,7 +219,7 @@ class Terminal:
         """A claim was judged."""
         sign, style = SIGNS[claim.verdict]
         judged = claim.kind == "assert" and claim.verdict in SIGNS
-        tested = values.claim(claim, snapshots) if judged else harmless(claim.why)
+        tested = formatting.claim(claim, snapshots) if judged else harmless(claim.why)
         caption = harmless(claim.caption or claim.text)
         remark = f"   {tested}" if tested else ""
         self.say(Text.assemble(MARGIN, (f"{sign} {caption}", style), (remark, "dim")))

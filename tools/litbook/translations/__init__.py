@@ -7,12 +7,12 @@ import gettext
 import io
 from pathlib import Path
 
-from litbook.document import catalogue
+from litbook import i18n
 
 LOCALE = Path(__file__).parent / "locale"
 
 
-class Translated(gettext.GNUTranslations, catalogue.Language):
+class Translated(gettext.GNUTranslations, i18n.Language):
     """The language of a `.po` file; a text that it lacks stays English."""
 
     def __init__(self, name: str, file: Path) -> None:
@@ -44,4 +44,4 @@ def find(language: str) -> Translated | None:
     return Translated(language, file) if file.is_file() else None
 
 
-catalogue.LANGUAGES.append(find)
+i18n.LANGUAGES.append(find)

@@ -1,0 +1,131 @@
+"""Pictures and films in a record -> files beside the pages, each under a name that its content gives it.
+
+The scripts of pictures are such files, too, and only those of the run that the site is built from. A picture
+may come from a recording made elsewhere: its first bytes say what it is, and of SVG only what draws is
+written, so that no file of a recording runs anything, also where it is opened by itself. This module does
+not know where a picture stands on a page.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import contextlib
+import hashlib
+import json
+import re
+import xml.etree.ElementTree as ET
+from collections.abc import Sequence
+
+from litbook.explore.chart import label, named
+from litbook.html import elements
+from litbook.html.elements import Html, tag
+from litbook.html.safe_svg import NotAPicture, harmless, inline
+from litbook.i18n import _
+from litbook.page import webvtt
+from litbook.page.blocks import Figure, Image, Video
+from litbook.record.model import PICTURES, VIDEOS, Live, Opaque, Record
+
+FOLDER = "pictures"
+_DATA = re.compile(r"data:(image|video)/[\w+.-]+;base64,")
+ET.register_namespace("", "http://www.w3.org/2000/svg")  # else every name in a written file has a prefix
+
+
+def drawn(block: Figure | Image | Video, prefix: str, up: str) -> Html:
+    """A figure, whose ids begin with `prefix`, a picture or a film; `NotAPicture` for what is none."""
+    match block:
+        case Figure(_line, svg, alt):
+            return inline(svg, alt, prefix)
+        case Image(_line, data, alt, _caption, width):
+            return picture(data, alt, up, width)
+        case Video():
+            return film(block, up)
+
+
+def picture(data: str, alt: str, up: str, width: int = 0) -> Html:
+    """A picture that lies in `files`, for a page from which `up` leads to the folder of its lecture."""
+    return tag("img", src=up + _file(data)[0], alt=alt, width=width or None, loading="lazy")
+
+
+def film(block: Video, up: str) -> Html:
+    """A film that lies in `files`, with its captions, and folded below it what is said."""
+    source, track = _file(block.data)[0], _track(block.track)[0]
+    words = tag("track", kind="captions", src=up + track, label=_("Captions"), default=True)
+    width = block.width or None
+    controls = {"controls": True, "preload": "metadata", "aria_label": block.alt}
+    player = tag("video", words, src=up + source, width=width, **controls)
+    lines = (tag("p", line) for line in webvtt.said(block.track))
+    said = tag("details", tag("summary", _("What is said")), *lines, class_="lb-open")
+    return elements.join([player, said])
+
+
+def files(records: Sequence[Record]) -> dict[str, bytes]:
+    """Every picture of the records, by its place in the folder of its lecture; what is none is left out.
+
+    The first is this build's own: a script in another one, which may come from anywhere, is not written.
+    """
+    own = (piece.live for record in records[:1] for section in record.sections for piece in section.pieces)
+    kept = dict(script(live) for live in own if live is not None)
+    for section in (section for record in records for section in record.sections):
+        # What authors handed over, and in what values showed themselves.
+        shown = (s for s in section.snapshots if isinstance(s, Opaque) and s.media == "image/png")
+        embedded = [piece.data for piece in section.pieces if piece.kind in ("image", "video")]
+        kept |= (_track(piece.track) for piece in section.pieces if piece.track)
+        for data in embedded + [of_png(value.form) for value in shown]:
+            with contextlib.suppress(NotAPicture):
+                name, content = _file(data)
+                kept[name] = content
+    return kept
+
+
+def script(live: Live) -> tuple[str, bytes]:
+    """Name and content of the file of an author's script, and behind it what the run gave to hold it to."""
+    sliders = [
+        {"name": slider.name, "called": named(slider), "span": slider.span}
+        if slider.span
+        else {
+            "name": slider.name,
+            "called": named(slider),
+            "places": slider.places,
+            "labels": [label(slider, i) for i in range(len(slider.places))],
+        }
+        for slider in live.sliders
+    ]
+    points = (
+        f"[{json.dumps(at)},{text or 'null'}{',' + json.dumps(why) if why else ''}]"
+        for at, text, why in live.points
+    )
+    run = f'{{"at":{json.dumps(live.at)},"sliders":{json.dumps(sliders)},"points":[{",".join(points)}]}}'
+    content = f"{live.script}\n;window.litbookPicture.run = {run};\n".encode()
+    return f"{FOLDER}/{hashlib.sha256(content).hexdigest()[:16]}.js", content
+
+
+def of_png(text: str) -> str:
+    """A PNG in base64 as `picture` takes it."""
+    return f"data:image/png;base64,{text}"
+
+
+def _track(track: str) -> tuple[str, bytes]:
+    """Name and content of the file of a film's captions."""
+    content = track.encode()
+    return f"{FOLDER}/{hashlib.sha256(content).hexdigest()[:16]}.vtt", content
+
+
+def _file(data: str) -> tuple[str, bytes]:
+    """Name and content of a picture's file. `NotAPicture` for anything else."""
+    match = _DATA.match(data)
+    if match is None:
+        raise NotAPicture("the picture is not embedded in the record")
+    try:
+        content = base64.b64decode(data[match.end() :])
+    except binascii.Error:
+        raise NotAPicture("the picture is damaged") from None
+    kinds, what = (PICTURES, "picture") if match[1] == "image" else (VIDEOS, "film")
+    kind = next((kind for kind, begins in kinds.items() if re.match(begins, content, re.DOTALL)), None)
+    if kind is None:
+        raise NotAPicture(f"it is no {what}")
+    if kind == "svg+xml":
+        content = ET.tostring(
+            harmless(content.decode("utf-8", "replace"), "style", "title", "desc", "filter")
+        )
+    return f"{FOLDER}/{hashlib.sha256(content).hexdigest()[:16]}.{kind.partition('+')[0]}", content

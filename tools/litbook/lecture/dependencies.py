@@ -1,0 +1,406 @@
+"""A lecture's text, and what lies beside it -> digests of all that the claims of each section depend on.
+
+A section depends on its own statements; on what these name of any file of the lecture or of a module beside
+it, and what that names in turn; on functions that change such a thing; on what its part and `main` do before
+they call it; on what files do when they are imported; and on the files that all of this quotes. Prose is no
+part of it: comments, docstrings, captions, and what the author's words say. It runs nothing.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from functools import cached_property, lru_cache
+from hashlib import sha256
+from pathlib import Path
+from typing import NamedTuple
+
+from litbook.lecture import siblings
+from litbook.lecture.author_words import UNKNOWN, WORDS, arguments, calls
+from litbook.lecture.model import SECTIONS, Lecture
+from litbook.lecture.program import Key, Program, Unit, definition
+from litbook.lecture.sections import words_in
+from litbook.python import scopes
+from litbook.python.file import with_modules
+from litbook.python.imports import Names
+from litbook.python.nodes import (
+    Anchor,
+    Definition,
+    FunctionNode,
+    blocks,
+    body_of,
+    closure,
+    documented,
+    dotted,
+    head_of,
+    mark_of,
+)
+
+# What finds names or files that no text says, or reads the text itself: then all that there is counts.
+_HIDING = frozenset(
+    "__dict__ __doc__ __file__ __import__ __path__ __spec__ _getframe argv currentframe cwd f_lineno"
+    " get_data getcomments getcwd getdoc getsource getsourcelines glob globals iglob import_module iterdir"
+    " listdir rglob run_module run_path scandir tb_lineno".split()
+)
+_HIDING_NAMES = _HIDING | {"eval", "exec"}  # as an attribute `eval` is torch's
+_CHANGES = frozenset(  # methods that change what they are called on; torch's end in `_`
+    "add append appendleft clear discard extend insert load_state_dict manual_seed pop popitem popleft remove"
+    " reverse seed setdefault sort step update write".split()
+)
+_SKIPPED = {"ctx", "type_comment", "type_ignores"}  # fields of a node that say nothing of the program
+_UNNAMED = 1 << 26  # bytes of a file that no text names, and that counts where nothing tells what is read
+_LONGEST = 200  # characters of a text that may name a file
+
+
+class Digests(NamedTuple):
+    """Of a section, helper or class, each 16 hexadecimal digits; "" for a module, whose lines hold no claims.
+
+    `text` changes with its own text. Of a section `all` changes with anything that its claims depend on, as
+    far as this can be told; where that cannot be told, with any file that lies beside the lecture.
+    """
+
+    text: str = ""
+    all: str = ""
+
+
+def digests(lecture: Lecture, folder: Path | None = None) -> dict[str, Digests]:
+    """The digests of all sections, helpers, classes and modules of a lecture that lies in `folder`."""
+    grounds, by_key = _Grounds(lecture, folder), dict[str, Digests]()
+    for node, index in lecture.function_of.items():
+        function = lecture.functions[index]
+        wording = "" if function.kind == "module" else grounds.worded(function.file, node).digest
+        whole = grounds.of_section(index, node) if function.kind in SECTIONS else ""
+        by_key[lecture.key(index)] = Digests(wording, whole)
+    return by_key
+
+
+class _Wording:
+    """Statements of one file without their prose: a digest of them, and what they mention.
+
+    It is the same whatever the other files say: `calling` are those of the file's statements that are a
+    section's call, and of `lecture` it asks for directives alone.
+    """
+
+    def __init__(
+        self, lecture: Lecture, words: dict[str, str], calling: frozenset[ast.AST], nodes: Iterable[ast.AST]
+    ) -> None:
+        self.words, self.calling = words, calling
+        self.quoted: set[str] = set()  # texts that may name files
+        self.imports: list[ast.Import | ast.ImportFrom] = []
+        self.hides = False  # whether it may read what no text says
+        self._text: list[str] = []
+        self._silent: set[int] = set()  # the names, by their ids, that stand in prose, or call a section
+        self._members: dict[int, str] = {}  # name, by its id -> the attribute that is read of it
+        self._changed: list[ast.expr] = []  # what is changed in place
+        self._watched: set[str] = set()  # names in what directives show
+        self._nodes = list(nodes)
+        for node in self._nodes:
+            self._add(lecture, node)
+        self.is_empty = not self._text
+        self.digest = sha256("\0".join(self._text).encode(errors="backslashreplace")).hexdigest()[:16]
+
+    @cached_property
+    def _meant(self) -> list[ast.Name]:
+        """The places that mean a name of the module."""
+        return [name for node in self._nodes for name in scopes.outer(node) if id(name) not in self._silent]
+
+    @cached_property
+    def reads(self) -> set[tuple[str, str]]:
+        """The names of the module that it reads, each with an attribute where it asks for that alone."""
+        names = {(name.id, self._members.get(id(name), "")) for name in self._meant}
+        if self._watched:
+            local = (scopes.local_names(node) for node in self._nodes if isinstance(node, Definition))
+            names |= {(name, "") for name in self._watched.difference(*local)}
+        return names
+
+    @cached_property
+    def changes(self) -> set[str]:
+        """The names of the module to which a function gives another value, or whose objects it changes."""
+        bases, todo = set[int](), [*self._changed]
+        while todo:
+            base = todo.pop()
+            bases.add(id(base))
+            todo += [base.value] if isinstance(base, ast.Attribute | ast.Subscript) else []
+        return {name.id for name in self._meant if id(name) in bases or not isinstance(name.ctx, ast.Load)}
+
+    def _add(self, lecture: Lecture, root: ast.AST) -> None:
+        text, todo = self._text, list[ast.AST | str]([root])  # no recursion: expressions are of any depth
+        while todo:
+            node = todo.pop()
+            if isinstance(node, str):
+                text.append(node)
+                continue
+            if isinstance(node, ast.Name):
+                text.append(node.id)
+                self.hides |= node.id in _HIDING_NAMES
+                continue
+            if isinstance(node, ast.Constant):
+                text.append(hex(node.value) if type(node.value) is int else repr(node.value))  # of any length
+                self._quote(node.value)
+                continue
+            if isinstance(node, Anchor) and self._directed(lecture, node):
+                continue
+            self._look(node)
+            parts: list[ast.AST | str] = [type(node).__name__]
+            for name in node._fields:
+                value = node.__dict__.get(name)
+                if name == "decorator_list":
+                    # What says where a section runs or stands is nothing that a claim depends on.
+                    marks = [mark for mark in value if mark_of(mark)]  # type: ignore[union-attr]
+                    self._silent.update(id(inner) for mark in marks for inner in ast.walk(mark))
+                    value = [decorator for decorator in value if decorator not in marks]  # type: ignore[union-attr]
+                elif name == "body" and isinstance(node, Definition):
+                    parts.append("told" if documented(node) else "")
+                    value = body_of(node)
+                if value is None or value == [] or name in _SKIPPED:
+                    continue
+                parts.append(name)
+                items = value if isinstance(value, list) else [value]
+                parts += (item if isinstance(item, ast.AST) else repr(item) for item in items)
+            todo += [")", *reversed(parts)]
+
+    def _look(self, node: ast.AST) -> None:
+        """What a node changes, imports, quotes or hides."""
+        match node:
+            case ast.Attribute(value=value, attr=attr):
+                self.hides |= attr in _HIDING or dotted(node) == "sys.modules"
+                self._members[id(value)] = attr
+                self._changed += [] if isinstance(node.ctx, ast.Load) else [value]
+            case ast.Subscript(value=value):
+                self._changed += [] if isinstance(node.ctx, ast.Load) else [value]
+            case ast.Call(func=ast.Attribute(attr=attr, value=value)):
+                changes = attr in _CHANGES or (attr.endswith("_") and not attr.endswith("__"))
+                self._changed += [value] if changes else []
+            case ast.JoinedStr(values=values):
+                parts = (str(part.value) if isinstance(part, ast.Constant) else "{}" for part in values)
+                self._quote("".join(parts))
+            case ast.Import() | ast.ImportFrom():
+                self.imports.append(node)
+
+    def _quote(self, value: object) -> None:
+        if isinstance(value, str) and len(value) <= _LONGEST and "\n" not in value:
+            self.quoted.add(value)
+
+    def _directed(self, lecture: Lecture, node: Anchor) -> bool:
+        """Add what directives say of a statement, and of prose what is computed; True where that is all."""
+        for number in lecture.watches_of.get(node, ()):
+            watch = lecture.watches[number]
+            self._text += [watch.kind, watch.unit or ""]
+            self._add(lecture, watch.node)
+            self._watched |= scopes.reads(watch.node)
+        self._text += ["stepover"] * (node in lecture.stepover) + ["fails"] * (node in lecture.fails)
+        match node:
+            case ast.Expr(ast.Constant()):
+                self._text.append("said")
+                return True
+            case ast.Assert(test=test, msg=ast.Constant()):
+                self._text.append("Assert")
+                self._add(lecture, test)
+                return True
+            case ast.Expr(ast.Call(func=called)) if node in self.calling:
+                self._silent.add(id(head_of(called)))
+            case ast.Expr():
+                told = calls(node)
+                if told and all(dotted(call.func) in self.words for call in told):
+                    for call in told:
+                        self._tell(lecture, call)
+                    return True
+        return False
+
+    def _tell(self, lecture: Lecture, call: ast.Call) -> None:
+        """A call of an author's word. A text that stands there is prose; one that is computed is code."""
+        name = self.words[dotted(call.func)]
+        word = WORDS.get(name, UNKNOWN)
+        self._text.append(name)
+        self._silent.add(id(head_of(call.func)))
+        for place, argument in arguments(call):
+            if name == "link":
+                self._silent.update(id(node) for node in ast.walk(argument))
+            if not (isinstance(argument, ast.Constant) and place in word.fields):
+                self._text.append(str(place))
+                self._add(lecture, argument)
+
+
+@lru_cache(maxsize=128)
+def _kept(_tree: ast.Module, _calling: frozenset[ast.AST]) -> dict[ast.AST, _Wording]:
+    """What is known of statements of a file. A save changes one file; what the others say, stays."""
+    return {}
+
+
+class _Grounds:
+    """What each statement of a lecture, and of modules beside it, leads to."""
+
+    def __init__(self, lecture: Lecture, folder: Path | None) -> None:
+        self.lecture, self.folder = lecture, folder
+        beside = siblings.modules(lecture, folder) if folder else []
+        self.files = with_modules([*lecture.files, *beside])
+        self.program = Program(Names(self.files), lambda _: frozenset())
+        self.words = [words_in(file.tree) for file in self.files]
+        calling = [set[ast.AST]() for _ in self.files]
+        for node, number in lecture.statement_of.items():
+            row = lecture.statements[number]
+            if row.target is not None and isinstance(node, ast.Expr):
+                calling[lecture.functions[row.function].file].add(node)
+        self._calling = [*map(frozenset, calling)]
+        self._wordings = [*map(_kept, (file.tree for file in self.files), self._calling)]
+        self._steps: dict[Unit, tuple[list[str], list[Unit]]] = {}
+        self._units: dict[ast.AST, Unit] = {unit.node: unit for unit in self.program.units}
+        self._done: dict[int, tuple[list[ast.stmt], dict[int, int]]] = {}
+        self._lead: dict[tuple[int, int], tuple[list[str], list[Unit]]] = {}
+        self._packages: dict[str, str] = {}  # the first name of an import -> what it finds beside the lecture
+        self._contents: dict[str, str] = {}  # a quoted text -> what the files hold that it names
+
+    def worded(self, file: int, node: ast.AST) -> _Wording:
+        """A statement without its prose."""
+        kept = self._wordings[file]
+        if node not in kept:
+            kept[node] = _Wording(self.lecture, self.words[file], self._calling[file], [node])
+        return kept[node]
+
+    def of_section(self, index: int, node: ast.AST) -> str:
+        """The digest of all that a section depends on."""
+        lines, waiting = set[str](), [self._units[node], *self.effects]
+        while (parent := self.lecture.functions[index].parent) is not None:
+            told, needed = self._before(parent, index)
+            lines.update(told)
+            waiting += needed
+            index = parent
+
+        def leads(unit: Unit) -> list[Unit]:
+            """Which statements it leads to; what it says is kept beside that."""
+            if unit not in self._steps:
+                wording = self.worded(unit.file, unit.node)
+                self._steps[unit] = self._led(unit.file, wording, frozenset(), unit)
+            return self._steps[unit][1]
+
+        lines.update(line for unit in closure(waiting, leads) for line in self._steps[unit][0])
+        return sha256("\n".join(sorted(lines)).encode(errors="backslashreplace")).hexdigest()[:16]
+
+    def _before(self, parent: int, index: int) -> tuple[list[str], list[Unit]]:
+        """What a part, or `main`, does before it calls a section, as `_led` says it."""
+        node = self.lecture.node_of[parent]
+        assert isinstance(node, FunctionNode)
+        if parent not in self._done:
+            self._done[parent] = self._doing(node)
+        done, calls_at = self._done[parent]
+        count = calls_at.get(index, len(done))
+        if (parent, count) not in self._lead:
+            at = self.lecture.functions[parent].file
+            wording = _Wording(self.lecture, self.words[at], self._calling[at], done[:count])
+            self._lead[parent, count] = self._led(at, wording, scopes.local_names(node))
+        return self._lead[parent, count]
+
+    def _doing(self, node: FunctionNode) -> tuple[list[ast.stmt], dict[int, int]]:
+        """What a part does other than telling and calling, and how much of it before each section."""
+        lecture, done, calls_at = self.lecture, list[ast.stmt](), dict[int, int]()
+        for statement in body_of(node):
+            inside = [inner for inner in (statement, *blocks(statement)) if isinstance(inner, ast.stmt)]
+            targets = {lecture.statements[lecture.statement_of[inner]].target for inner in inside}
+            for target in targets:
+                if target is not None:
+                    calls_at.setdefault(target, len(done))
+            calling = any(isinstance(inner, ast.Call) for inner in ast.walk(statement))
+            if calling and not isinstance(statement, ast.Assert | Definition) and targets == {None}:
+                done.append(statement)
+        return done, calls_at
+
+    @cached_property
+    def effects(self) -> list[Unit]:
+        """The statements of files that do more than give a name its value, when they are imported."""
+        units = list[Unit]()
+        for unit in self.program.units:
+            foreign = any(self.program.source(unit.file, name) in self.program.foreign for name in unit.fills)
+            star = isinstance(unit.node, ast.ImportFrom) and unit.node.names[0].name == "*" and not unit.text
+            plain = ast.Import | ast.ImportFrom | ast.Assign | ast.AnnAssign | ast.AugAssign
+            if foreign or star or not (definition(unit) or isinstance(unit.node, plain)):
+                units.append(unit)
+        return units
+
+    @cached_property
+    def changers(self) -> dict[Key, list[Unit]]:
+        """For each name of a file the functions that change its value, or give it another."""
+        by_name = dict[Key, list[Unit]]()
+        for unit in filter(definition, self.program.units):
+            for name in self.worded(unit.file, unit.node).changes - unit.binds:
+                by_name.setdefault(self.program.source(unit.file, name), []).append(unit)
+        return by_name
+
+    def _led(
+        self, file: int, wording: _Wording, local: frozenset[str] = frozenset(), unit: Unit | None = None
+    ) -> tuple[list[str], list[Unit]]:
+        """What statements of a file say, and which statements they lead to, without the names in `local`."""
+        names, program, units = self.program.names, self.program, list[Unit]()
+        if unit is not None and unit.renames:  # an import of another file's name under a new one
+            lines, keys = [unit.text], {(unit.renames, "")}
+        else:
+            lines = [] if wording.is_empty else [wording.digest]
+            keys = {((file, name), member) for name, member in wording.reads if name not in local}
+            for node in wording.imports:
+                borrowed = {((other, name), "") for _, other, name in names.imports(file, node)}
+                keys |= borrowed
+                if not borrowed:  # the full names of what it brings, of a relative one with its dots
+                    start = "" if isinstance(node, ast.Import) else "." * node.level + (node.module or "")
+                    fulls = (start if start.strip(".") else f"{start}{alias.name}" for alias in node.names)
+                    lines += filter(None, map(self._package, fulls))
+        for key, member in keys:
+            source = program.source(*key)
+            home, name = names.source(*source)
+            if source in program.foreign:
+                full = program.foreign[source]
+                lines.append(f"{wording.digest} {key[1]} {full} {self._package(full)}")
+                continue
+            if name in ("", "*") and member:  # one name of a file
+                home, name = names.source(home, member)
+                source = home, name
+            whole = name in ("", "*")
+            leads = [unit for unit in program.units if unit.file == home] if whole else program.about(source)
+            leads = [*leads, *self.changers.get(source, ())] if leads else []
+            digests = (unit.text or self.worded(unit.file, unit.node).digest for unit in leads)
+            lines += [f"{wording.digest} {key[1]}.{member} {digest}" for digest in digests]
+            units += leads
+        return [*lines, *self._read(wording)], units
+
+    def _package(self, full: str) -> str:
+        """What lies beside the lecture under the name of an import that is no module of one file."""
+        top = full.lstrip(".").partition(".")[0]
+        if self.folder is None or not top.isidentifier():
+            return ""
+        if full not in self._packages:
+            inside = Path(self.lecture.files[0].filename).parent
+            at = {self.folder / top, *self.folder.glob(f"{top}.*")}
+            at |= {inside / top} if full.startswith(".") else set()
+            taken = {file.filename for file in self.files}
+            there = [path for path in sorted(at) if path.exists() and str(path) not in taken]
+            self._packages[full] = " ".join(map(siblings.content, there))
+        return self._packages[full]
+
+    def _read(self, wording: _Wording) -> Iterator[str]:
+        """What the files hold that statements name, or where that cannot be told all that there are."""
+        if self.folder is None:
+            return
+        if wording.hides:
+            yield self._everything
+        for text in wording.quoted:
+            if text not in self._contents:
+                places = sorted(siblings.named([text], self.folder, self._there))
+                self._contents[text] = "".join(
+                    f"{at} {siblings.content(self.folder / at)}\n" for at in places
+                )
+            if self._contents[text]:
+                yield self._contents[text]
+
+    @cached_property
+    def _there(self) -> list[Path]:
+        assert self.folder is not None
+        return [*self.folder.iterdir()]
+
+    @cached_property
+    def _everything(self) -> str:
+        """What all files hold that lie beside the lecture, and all that its text quotes."""
+        assert self.folder is not None
+        files = [Path(file.filename) for file in self.files]
+        quoted = {text for file in self.files for text in siblings.QUOTED.findall(file.text)}
+        beside = [path for path in self.folder.iterdir() if path.is_file() and not path.name.startswith(".")]
+        beside = [path for path in beside if path.stat().st_size <= _UNNAMED]
+        named = [self.folder / place for place in siblings.named(quoted, self.folder)]
+        return " ".join(sorted(f"{path.name} {siblings.content(path)}" for path in {*files, *beside, *named}))

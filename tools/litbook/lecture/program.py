@@ -1,0 +1,146 @@
+"""Files that import one another -> their statements as one program, and which of these some names need.
+
+In go the files with their names, out come statements in an order that runs from top to bottom, with what each
+binds and reads, and where every name comes from. It knows no sections and no notebook.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import filterfalse
+
+from litbook.lecture.sections import is_formal
+from litbook.python import scopes
+from litbook.python.imports import Names
+from litbook.python.nodes import Definition, body_of, closure
+
+Key = tuple[int, str]  # a file's number, and a name in it
+
+
+@dataclass(frozen=True, eq=False)
+class Unit:
+    """A statement of a file: the names that it binds, and those whose objects it changes.
+
+    An import of another file's name under a new one (`renames`) becomes the assignment `text`.
+    """
+
+    file: int
+    node: ast.stmt
+    binds: frozenset[str]
+    fills: frozenset[str]
+    needs: Callable[[ast.stmt], frozenset[str]]
+    renames: Key | None = None
+    text: str = ""
+
+    @cached_property
+    def reads(self) -> frozenset[str]:
+        """The names of its file, and builtins, that it needs to run or to be called."""
+        return frozenset() if self.renames else self.needs(self.node)
+
+    @cached_property
+    def keys(self) -> list[Key]:
+        """What it reads, by file."""
+        return [self.renames] if self.renames else [(self.file, name) for name in self.reads]
+
+
+class Program:
+    """All statements of some files, in the order in which Python runs them.
+
+    What they import from each other is no statement: both mean the same name. `needs` says what one reads.
+    """
+
+    def __init__(self, names: Names, needs: Callable[[ast.stmt], frozenset[str]] = scopes.reads) -> None:
+        self.names, self.needs = names, needs
+        self.foreign: dict[Key, str] = {}  # what an import from elsewhere binds: its full name
+        self.whole: dict[Key, ast.stmt] = {}  # names that stand for a file, and where that is imported
+        self.units: list[Unit] = []
+        self.imports: dict[int, list[int]] = {}  # the other files that one imports
+        for file in range(len(names.files)):
+            self._add(file)
+        self._about: dict[Key, list[Unit]] = {}
+        for unit in self.units:
+            for name in unit.binds | unit.fills:
+                self._about.setdefault(self.source(unit.file, name), []).append(unit)
+
+    def _add(self, file: int) -> None:
+        """The statements of a file, those of the files that it imports before them."""
+        if file in self.imports:
+            return
+        self.imports[file] = []
+        units: list[Unit] = []
+        for node in filterfalse(is_formal, body_of(self.names.files[file].tree)):
+            borrowed = [*self.names.imports(file, node)]
+            if not borrowed:
+                units.append(Unit(file, node, scopes.sets(node), scopes.fills(node), self.needs))
+            # The name of another file is this file's name too; under another name it is given that here.
+            for alias, other, name in borrowed:
+                key = other, name
+                whole = alias.name if isinstance(node, ast.ImportFrom) else alias.name.split(".")[0]
+                here = alias.asname or whole
+                home, original = self.names.source(*key) if name else key
+                self.imports[file].append(home)
+                self._add(home)
+                if not original:
+                    self.whole[file, here] = node
+                elif here not in (original, "*"):
+                    text = f"{here} = {original}"
+                    units.append(Unit(file, node, frozenset({here}), frozenset(), self.needs, key, text))
+            # For every name that another import binds, what it stands for.
+            match node:
+                case ast.Import(names=aliases) if not borrowed:
+                    for alias in aliases:
+                        top = alias.name.partition(".")[0]
+                        self.foreign[file, alias.asname or top] = alias.name if alias.asname else top
+                case ast.ImportFrom(module=module, names=aliases, level=level) if not borrowed:
+                    for alias in aliases:
+                        full = f"{'.' * level}{module or ''}.{alias.name}"
+                        self.foreign[file, alias.asname or alias.name] = full
+        self.units += units
+
+    def source(self, file: int, name: str) -> Key:
+        """The file that a name of a file really comes from, and its name there."""
+        key = self.names.source(file, name)
+        return key if name == key[1] else (file, name)
+
+    def about(self, key: Key) -> list[Unit]:
+        """The statements that give a name its value, or change its object."""
+        return self._about.get(key, [])
+
+    def origin(self, file: int, name: str) -> str:
+        """What a name stands for, by its full name: `lecture.measure.flops`, `torch.nn`, `builtins.len`."""
+        key = self.source(file, name)
+        if key in self._about and key not in self.foreign:
+            return f"{self.names.files[key[0]].module}.{key[1]}"
+        return self.foreign.get(key, f"builtins.{key[1]}")
+
+    def binding(self, file: int, name: str) -> Unit | None:
+        """The last statement that gives a name its value."""
+        key = self.source(file, name)
+        return next((unit for unit in reversed(self._about.get(key, [])) if key[1] in unit.binds), None)
+
+    def reached(self, files: Iterable[int]) -> set[int]:
+        """These files, and those that they import in turn."""
+        return {*closure(files, self.imports.__getitem__)}
+
+    def needed(self, keys: Iterable[Key], may: Callable[[Unit], bool] = lambda _: True) -> dict[Unit, None]:
+        """The statements that bind or change these names, and what those read in turn; in order.
+
+        `may` says which statements count; the others, and what they read, are left out.
+        """
+        units, seen, waiting = set[Unit](), set[Key](), [*keys]
+        while waiting:
+            key = self.source(*waiting.pop())
+            for unit in () if key in seen else self._about.get(key, ()):
+                if unit not in units and may(unit):
+                    units.add(unit)
+                    waiting += unit.keys
+            seen.add(key)
+        return {unit: None for unit in self.units if unit in units}
+
+
+def definition(unit: Unit) -> bool:
+    """Whether a statement defines a function or a class: nothing of it runs before it is called."""
+    return isinstance(unit.node, Definition)

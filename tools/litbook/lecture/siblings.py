@@ -1,0 +1,105 @@
+"""What a lecture may read beside it: the modules that it imports there, and the files that its text quotes.
+
+In go a lecture's text and the folder that it lies in; out come files, and digests of what they hold. It
+knows nothing of a run.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import functools
+import os
+import re
+import tokenize
+from collections.abc import Iterable, Sequence
+from hashlib import file_digest, sha256
+from pathlib import Path
+
+from litbook.lecture.model import INSTALLED, Lecture
+from litbook.project import RECORDINGS
+from litbook.python.file import File
+from litbook.python.nodes import modules_in, plain
+
+LARGEST = 1 << 30  # bytes of one entry of the folder
+_NEVER = {*INSTALLED, "__pycache__", "node_modules"}
+QUOTED = re.compile(r"""["']([^"'\n]{1,200})["']""")
+
+
+def modules(lecture: Lecture, folder: Path) -> list[File]:
+    """The modules in `folder` that the lecture imports, and what these import; not its own files."""
+    files, tried = list[File](), {file.module for file in lecture.files if file.module}
+    todo = [file.tree for file in lecture.files]
+    while todo:
+        for name in sorted({*modules_in(todo.pop())} - tried):
+            tried.add(name)
+            path = folder / f"{name}.py"
+            with contextlib.suppress(OSError, ValueError, SyntaxError, RecursionError):  # importing it tells
+                with tokenize.open(path) as file:
+                    text = plain(file.read())
+                files.append(File(path.name, text, _parsed(text), str(path), name, name))
+                todo.append(files[-1].tree)
+    return files
+
+
+_parsed = functools.lru_cache(maxsize=64)(ast.parse)  # a save changes one of them
+
+
+def named(quoted: Iterable[str], folder: Path, entries: Sequence[Path] = ()) -> set[Path]:
+    """The files and folders in `folder` that quoted texts name, by their paths from there; nothing hidden.
+
+    Of `"a/{b}.c"` the folder `a`, and of `"{b}.c"` every file that ends so. `entries` are those of the
+    folder, for who asks again and again.
+    """
+    texts = {*quoted}
+    endings = {Path(text).suffix for text in texts} - {"", ".py"}
+    there = entries or [*folder.iterdir()]
+    names = {entry.name for entry in there}
+    places = {Path(entry.name) for entry in there if entry.suffix in endings and entry.is_file()}
+    for text in texts:
+        with contextlib.suppress(OSError, ValueError):  # a text that is no path
+            place = Path(text)
+            if names.isdisjoint(place.parts[:1]):
+                continue
+            while place.name and not (folder / place).exists():
+                place = place.parent
+            inside = place.name and ".." not in place.parts and not place.is_absolute()
+            if inside and not any(part in _NEVER or part.startswith(".") for part in place.parts):
+                places.add(place)
+    return {place for place in places if places.isdisjoint(place.parents)}
+
+
+def left_out(folder: str, names: list[str]) -> list[str]:
+    """What nobody reads of a folder: installed libraries, and links to folders, which may lead anywhere."""
+    if "pyvenv.cfg" in names:
+        return names
+    paths = ((name, f"{folder}/{name}") for name in names)
+    links = {name for name, at in paths if os.path.islink(at) and not os.path.isfile(at)}  # noqa: PTH114, PTH113  for each of many files
+    return [name for name in names if name in _NEVER | links or name.startswith(".")]
+
+
+def content(entry: Path) -> str:
+    """The digest of a file, or of all in a folder but recordings: these tell what was, and are not read."""
+    if not entry.is_dir():
+        return _digest(entry)
+    lines = list[str]()
+    for at, folders, files in os.walk(entry):
+        unread = {*left_out(at, [*folders, *files]), RECORDINGS}
+        folders[:] = sorted({*folders} - unread)
+        below = at[len(str(entry)) :]
+        lines += (f"{below}/{file} {_digest(Path(at, file))}" for file in sorted({*files} - unread))
+    return sha256("\n".join(lines).encode(errors="backslashreplace")).hexdigest()
+
+
+def _digest(file: Path) -> str:
+    try:
+        stat = file.stat()
+        return _hashed(file, stat.st_size, stat.st_mtime_ns) if stat.st_size <= LARGEST else "large"
+    except OSError:
+        return "unreadable"
+
+
+@functools.lru_cache(maxsize=4096)  # several sections name one file
+def _hashed(file: Path, _size: int, _changed: int) -> str:
+    with file.open("rb") as opened:
+        return file_digest(opened, "sha256").hexdigest()

@@ -1,0 +1,181 @@
+"""A note's tree -> plain Markdown, for readers that know CommonMark, tables and `$math$` and no more.
+
+Boxes, folds and tabs become quotations, footnotes and tasks signs, names words. What the author wrote is
+written again as it was: nothing is escaped anew. `Plain` leaves citations and links as they are; who knows
+where they lead, as a notebook does, overrides `cite`, `refer` and `link`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import assert_never
+
+from litbook.lecture.author_words import COLOURS
+from litbook.markdown import labels
+from litbook.markdown import nodes as tree
+from litbook.markdown.escape import one_line
+
+_RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+_RULES = {"": "---", "left": ":--", "center": ":-:", "right": "--:"}
+
+
+class Plain:
+    """Writes notes; a heading of a note stands `below` levels deeper than the author has it."""
+
+    below = 0
+    calls: Sequence[str] = ()  # the names of the footnotes of the note in hand
+
+    def markdown(self, note: tree.Note) -> str:
+        """The whole note."""
+        self.calls = [footnote.name for footnote in note.footnotes]
+        footnotes = (f"{_raised(i)} {self.blocks(f.children)}" for i, f in enumerate(note.footnotes, 1))
+        return "\n\n".join(filter(None, [self.blocks(note.blocks), *footnotes]))
+
+    # -- what a note refers to
+
+    def cite(self, citation: tree.Citation) -> str:
+        """A citation."""
+        return f"[{'; '.join(f'@{key}' for key in citation.keys)}]"
+
+    def refer(self, label: str) -> str:
+        """What a figure, table or equation is called."""
+        return labels.named(label)
+
+    def link(self, link: tree.Link) -> str:
+        """A link."""
+        return written(self.line(link.children), link)
+
+    def text(self, text: str) -> str:
+        """Words as the author wrote them."""
+        return text
+
+    # -- blocks
+
+    def blocks(self, blocks: Sequence[tree.Block], between: str = "\n\n") -> str:
+        """Some blocks."""
+        return between.join(map(self.block, blocks))
+
+    def block(self, block: tree.Block) -> str:  # noqa: PLR0911 (a case for each kind)
+        """One block."""
+        match block:
+            case tree.Paragraph(children=children):
+                return self.line(children)
+            case tree.Heading(level=level, children=children):
+                return f"{'#' * min(6, self.below + level)} {self.line(children)}"
+            case tree.Quote(children=children):
+                return quoted(self.blocks(children))
+            case tree.List(items=items, start=start, mark=mark):
+                signs = [mark if start is None else f"{start + i}{mark}" for i in range(len(items))]
+                tight = all(getattr(child, "tight", True) for item in items for child in item.children)
+                rows = [self.item(item, sign, tight) for item, sign in zip(items, signs, strict=True)]
+                return ("\n" if tight else "\n\n").join(rows)
+            case tree.Terms(parts=parts):
+                return "\n\n".join(
+                    f"**{self.line(part.children)}**"
+                    if isinstance(part, tree.Term)
+                    else indented(self.blocks(part.children), "- ")
+                    for part in parts
+                )
+            case tree.Fence(text=text, language=language):
+                ticks = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
+                return f"{ticks}{language}\n{text}\n{ticks}"
+            case tree.Display(latex=latex, label=label):
+                name = f"**{self.refer(label)}.**\n\n" if label else ""
+                return f"{name}$${latex}$$"
+            case tree.Table(head=head, edges=edges, rows=rows, caption=caption):
+                rule = "".join(f"{_RULES[edge]}|" for edge in edges)
+                table = "\n".join([self.row(head), f"|{rule}", *map(self.row, rows)])
+                return f"{self.line(caption)}\n\n{table}" if caption else table
+            case tree.Box(title=title, children=children) | tree.Fold(title=title, children=children):
+                return self.box(labels.boxed(block) if title is None else self.line(title), children)
+            case tree.Tabs(tabs=tabs):
+                return "\n\n".join(self.box(self.line(tab.title), tab.children) for tab in tabs)
+            case tree.Rule():
+                return "---"
+            case _:
+                assert_never(block)
+
+    def row(self, cells: Sequence[tree.Cell]) -> str:
+        """A row of a table."""
+        texts = (self.line(cell.children).replace("|", "\\|") for cell in cells)
+        return "|" + "".join(f" {text} |" if text else " |" for text in texts)
+
+    def box(self, title: str, children: Sequence[tree.Block]) -> str:
+        """A box as a quotation."""
+        head = [f"**{title}**"] if title else []
+        return quoted("\n\n".join(filter(None, [*head, self.blocks(children)])))
+
+    def item(self, item: tree.Item, sign: str, tight: bool) -> str:
+        """An item of a list behind its sign, and the sign of its task."""
+        task = {None: "", True: "☑ ", False: "☐ "}[item.done]
+        return indented(task + self.blocks(item.children, "\n" if tight else "\n\n"), f"{sign} ")
+
+    # -- what stands in a line
+
+    def line(self, children: Iterable[tree.Inline]) -> str:
+        """Inline nodes."""
+        return "".join(map(self.inline, children))
+
+    def inline(self, node: tree.Inline) -> str:  # noqa: PLR0911 (a case for each kind)
+        """One inline node."""
+        match node:
+            case tree.Text(text=text, written=as_written):
+                return self.text(as_written or text)
+            case tree.Hole():
+                return "…"
+            case tree.Code(text=text):
+                ticks = "`" * (1 + max(map(len, re.findall("`+", text)), default=0))
+                space = " " * (text.startswith("`") or text.endswith("`"))
+                return f"{ticks}{space}{text}{space}{ticks}"
+            case tree.Math(latex=latex, display=display):
+                return f"$${latex}$$" if display else f"${latex}$"
+            case tree.Link():
+                return self.link(node)
+            case tree.Citation():
+                return self.cite(node)
+            case tree.Reference(label=label):
+                return self.refer(label)
+            case tree.Name(label=label):
+                return f"**{self.refer(label)}.**"
+            case tree.Call(name=name):
+                return _raised(self.calls.index(name) + 1)
+            case tree.Emphasis(children=children, mark=mark) if mark in COLOURS:
+                return self.line(children)
+            case tree.Emphasis(children=children, mark=mark) | tree.Strong(children=children, mark=mark):
+                return f"{mark}{self.line(children)}{mark}"
+            case tree.Break(hard=hard):
+                return "  \n" if hard else "\n"
+            case _:
+                assert_never(node)
+
+
+def written(words: str, link: tree.Link) -> str:
+    """A link with these words, in the form that the author gave it."""
+    if link.form != "text":
+        return f"<{link.address}>" if link.form == "angle" else link.address
+    balanced = re.fullmatch(r"[^\s()<>]*(?:\([^\s()<>]*\)[^\s()<>]*)*", link.address)
+    address = link.address if balanced else f"<{link.address}>"
+    title = link.title.replace('"', '\\"')
+    return f'[{words}]({address} "{title}")' if title else f"[{words}]({address})"
+
+
+def quoted(text: str) -> str:
+    """Markdown as a quotation."""
+    return indented(text, "> ", "> ")
+
+
+def indented(text: str, sign: str, below: str | None = None) -> str:
+    """Markdown behind a sign, its further lines behind as much space, or what stands `below` the sign."""
+    margin = " " * len(sign) if below is None else below
+    first, *others = text.split("\n")
+    return "\n".join([sign + first, *(margin + line if line else margin.rstrip() for line in others)])
+
+
+def escaped(text: object) -> str:
+    """A short text that Markdown takes as it is."""
+    return re.sub(r"[\\`*_\[\]<>#$|]", lambda m: f"&#{ord(m[0])};", one_line(str(text)))
+
+
+def _raised(number: int) -> str:
+    return str(number).translate(_RAISED)

@@ -1,0 +1,658 @@
+"""A record and its lecture's text -> the notebooks of its pages, as data: cells, and what each has put out.
+
+One notebook for each page of a lecture: for each part, or for a lecture without parts. There is none of a
+whole lecture of many parts: its parts share no names by design, and one namespace for all of them would only
+add collisions; a reader wants the part in hand, in seconds.
+
+Prose is blocks, code lies open in cells (`cells` decides what can), `# @inspect` became `show(...)`. What a
+cell printed when it was recorded is its output. What lecturers say (`speaker_note`) is left out: the page's
+player has it. `notebook.ipynb` writes these cells for Jupyter, `html.notebook` as a page.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import assert_never
+
+from msgspec import Struct
+
+from litbook.i18n import _, day, later
+from litbook.lecture.author_words import ASKED, STATED
+from litbook.lecture.model import Function, Watch
+from litbook.lecture.parse import parse_sources
+from litbook.markdown import grammar
+from litbook.markdown.bibliography import Bibliography, names
+from litbook.markdown.labels import named
+from litbook.markdown.nodes import Citation, walk
+from litbook.markdown.to_markdown import escaped
+from litbook.notebook import cells, runtime
+from litbook.notebook.lines import Code
+from litbook.notebook.runtime import bounded, by_rank, one_line
+from litbook.notebook.value_text import explored, in_words
+from litbook.page import blocks, pieces, sitemap, view
+from litbook.page.timeline import moments
+from litbook.record import model
+from litbook.values import formatting, units
+
+ON_COLAB = ("torch", "numpy", "matplotlib")  # what https://colab.research.google.com has installed
+ENDS = ("exception", "exit", "author")  # errors that end a section
+FIRST = 3  # turns of a loop that a notebook's `show` prints
+OURS = ("has_cuda", "reseed", "section", "show")  # what a notebook's cells call, besides the author's words
+
+
+# ---------------------------------------------------------------------------- what a notebook holds
+
+
+class Title(Struct, frozen=True):
+    """The heading of a section, or of the whole; `section` is its name."""
+
+    text: str
+    level: int
+    section: str
+
+
+class Remark(Struct, frozen=True):
+    """Words of the engine about what follows, in Markdown."""
+
+    text: str
+
+
+Part = Title | Remark | blocks.Told
+
+
+class Words(Struct, frozen=True):
+    """A cell of prose. Headings inside it stand below that of the section `function`; None: of the whole."""
+
+    role: str
+    parts: tuple[Part, ...]
+    function: int | None = None
+
+
+class Printed(Struct, frozen=True):
+    """What a cell printed."""
+
+    text: str
+
+
+class Handed(Struct, frozen=True):
+    """What a cell's code handed over while it ran."""
+
+    block: blocks.Told
+
+
+class Ended(Struct, frozen=True):
+    """The exception that ended a cell: its class, its message, and the lines it came from."""
+
+    name: str
+    message: str
+    lines: tuple[str, ...]
+
+
+Result = Printed | Handed | Ended
+
+
+class Program(Struct, frozen=True):
+    """A cell of code, and what it put out when it was recorded; folded, its `title` says what it is."""
+
+    role: str
+    text: str
+    results: tuple[Result, ...] = ()
+    tags: tuple[str, ...] = ()  # "hide-input", "hide-cell": folded, alone or with what it put out
+    title: str = ""
+
+
+Cell = Words | Program
+
+
+class Notebook(Struct, frozen=True):
+    """One notebook: its cells, and what its prose may refer to.
+
+    `levels` are those of the headings of its sections, by number of their function; `headings` are those of
+    the sections that are here, by their names, `elsewhere` the titles of the parts that others stand in,
+    `addresses` where these stand in the lecture's pages, from its folder. `wordings` has the names and
+    citations of notes that code hands over, as they are written, and in words.
+    """
+
+    lecture: str
+    section: str
+    title: str
+    cells: tuple[Cell, ...]
+    bibliography: Bibliography
+    levels: Mapping[int, int]
+    headings: Mapping[str, str]
+    elsewhere: Mapping[str, str]
+    addresses: Mapping[str, str]
+    numbers: Mapping[str, int]
+    wordings: Mapping[str, str]
+
+
+# ---------------------------------------------------------------------------- what the run says
+
+
+# Its moment, what comes first there, and what was put out: at one moment, what was printed comes first.
+Event = tuple[int, int, list[Result]]
+
+
+@dataclass
+class _Run:
+    """What a record, with the recordings there are, says of the functions of its text; by their numbers."""
+
+    record: model.Record
+    functions: Sequence[Function]
+    recordings: Sequence[model.Record]
+
+    def __post_init__(self) -> None:
+        places: dict[tuple[int, str, str], model.Section]
+        places = {(section.file, section.kind, section.name): section for section in self.record.sections}
+        sections = (places.get((f.file, f.kind, f.name)) for f in self.functions)
+        self.sections = {number: section for number, section in enumerate(sections) if section is not None}
+        self._of = functools.cache(
+            lambda key: view.gather(self.record, self.record.by_key[key], self.recordings)
+        )
+
+    def of(self, section: model.Section) -> view.Evidence:
+        """What is known of a section."""
+        return self._of(section.key)
+
+    @cached_property
+    def order(self) -> dict[tuple[str, int, bool], int]:
+        """When a step of a section came, and when what was shown after it."""
+        order: dict[tuple[str, int, bool], int] = {}
+        for number, moment in enumerate(moments(self.record)):
+            place = moment.section.key, moment.step
+            order[*place, True] = number
+            order.setdefault((*place, False), number)
+        return order
+
+    def results(self, group: Sequence[Code]) -> list[Result]:
+        """What these lines printed and showed when they were recorded, and the failure that ended them."""
+        events: list[Event] = []
+        for code in (code for code in group if not code.definition):
+            seen, lines = self.of(self.sections[code.function]), range(code.first, code.last + 1)
+            here = [piece for piece in seen.pieces if piece.line in lines]
+            events += self._events(seen, here, [value for value in seen.values if value.line in lines])
+            for section, once in self._called(code):
+                inner = self.of(section)
+                pieces, shown = inner.pieces, inner.values
+                if not (once or inner.stamp):  # what every call of the section said, not only its first
+                    calls = {number for number, frame in enumerate(section.frames) if not frame.called}
+                    pieces = [piece for piece in section.pieces if piece.frame in calls]
+                    shown = [v for v in section.values if v.frame in calls and v.kind != "clear"]
+                if inner.entry.shares:  # by rank; pictures and the like are rank 0's
+                    ranks = inner.of_ranks
+                    every = [_joined(self._events(rank, rank.pieces, rank.values)) for rank in ranks]
+                    texts = ["".join(r.text for r in results if isinstance(r, Printed)) for results in every]
+                    drawn = [result for result in every[0] if not isinstance(result, Printed)]
+                    events.append((code.first, 0, [Printed(by_rank(texts)), *drawn]))
+                else:
+                    events += self._events(inner, pieces, shown)
+        return _joined(events) + [end for end in map(self.failed, group) if end is not None]
+
+    def _called(self, code: Code) -> Iterator[tuple[model.Section, bool]]:
+        """The sections that these lines call, and those below; whether the lines are one call, no loop."""
+        section = self.sections[code.function]
+        for call in view.statements(section):
+            if call.kind == "section" and code.first <= call.first <= code.last:
+                if call.target != section.key:
+                    below = _with_sections(self.record, self.record.by_key[call.target])
+                    once = (call.first, call.last) == (code.first, code.last)
+                    yield from ((inner, once and inner is below[0]) for inner in below)
+
+    def _events(
+        self, seen: view.Evidence, told: Sequence[model.Piece], shown: Sequence[model.Value]
+    ) -> list[Event]:
+        """What code handed over, as the stand-in for the engine shows it, and values as `show` has them."""
+        events, times, entry = list[Event](), Counter[tuple[int, str, str]](), seen.entry
+        # When in the run something came; in its section for a recording or a rank.
+        apart = seen.stamp or entry is not self.record.by_key[entry.key]
+        when = {} if apart else self.order
+        for piece in told:
+            results: list[Result] = []
+            if piece.kind == "output":
+                results = [Printed(piece.text)]
+            elif piece.kind in STATED or piece.kind in ("figure", "explore"):
+                results = [Handed(pieces.block(piece)), *_answered(piece, seen)]
+            events.append((when.get((entry.key, piece.step, False), piece.step), 0, results))
+        for value in shown:
+            snapshot = seen.snapshot_of(value)
+            if value.error or snapshot is None:
+                continue
+            if isinstance(snapshot, model.Opaque) and snapshot.why and not snapshot.text:
+                continue  # it says nothing of itself
+            key = (value.line, value.text, value.kind)
+            times[key] += 1  # three times at most from one place, then an ellipsis
+            if times[key] <= FIRST + 1:
+                text = bounded(in_words(snapshot, value.unit or ""))
+                line = f"{value.text} = {text}\n"
+                if value.kind == "measure":
+                    run = seen.record.environment
+                    where = _("(measured on {machine}, {day})", machine=run.machine_name, day=day(run.date))
+                    line = f"{value.text} = {one_line(text)}   {where}\n"
+                line = line if times[key] <= FIRST else f"{value.text} …\n"
+                moment = when.get((entry.key, value.step, True), value.step)
+                events.append((moment, 1, [Printed(line)]))
+        return events
+
+    def failed(self, code: Code) -> Ended | None:
+        """The claim that failed on these lines, or the exception that ended a section called."""
+        if code.definition:
+            return None
+        record, section = self.record, self.sections[code.function]
+        below = _with_sections(record, section) if code.call else [inner for inner, _ in self._called(code)]
+        for inner in below:
+            for error in view.here(record, inner).errors:
+                if error.kind in ENDS:
+                    name, _mark, rest = error.message.partition(": ")
+                    lines = tuple(f"{path}:{line}: {text.strip()}" for path, line, _, text in error.trace)
+                    return Ended(name if name.isidentifier() else "Exception", rest or error.message, lines)
+        for inner in [section, *below]:
+            for claim in view.here(record, inner).claims:
+                here = inner is not section or code.first <= claim.line <= code.last
+                if here and claim.verdict == "fails" and claim.kind == "assert":
+                    sides = formatting.claim(claim, inner.snapshots)
+                    return Ended("AssertionError", claim.caption, (f"assert {claim.text}", sides))
+        return None
+
+
+def _joined(events: list[Event]) -> list[Result]:
+    """The results of all moments in their order; what was printed in a row is one."""
+    results: list[Result] = []
+    for result in (result for event in sorted(events, key=lambda event: event[:2]) for result in event[2]):
+        last = results[-1] if results else None
+        if isinstance(last, Printed) and isinstance(result, Printed):
+            results[-1] = Printed(last.text + result.text)
+        else:
+            results.append(result)
+    return results
+
+
+def _with_sections(record: model.Record, section: model.Section) -> list[model.Section]:
+    """A section, and those that it calls."""
+    sections = {section.key: section}
+    for statement in section.statements:
+        if statement.kind == "section" and statement.target != section.key:
+            sections |= {s.key: s for s in _with_sections(record, record.by_key[statement.target])}
+    return list(sections.values())
+
+
+def _answered(piece: model.Piece, seen: view.Evidence) -> list[Result]:
+    """What computing a question's answer prints."""
+    if piece.answer is None:
+        return []
+    text = bounded(in_words(seen.snapshot(piece.answer), piece.unit or ""))
+    return [Printed(_("answer") + f" = {text}\n")]
+
+
+def shown(block: blocks.Told) -> Iterator[str | blocks.Figure]:
+    """What the stand-in for the engine shows of what code hands over: Markdown, and pictures."""
+    match block:
+        case blocks.Prose(_line, text) | blocks.Link(_line, text):
+            yield text
+        case blocks.Question(_line, text):
+            yield _(ASKED) + " " + text
+        case blocks.Misbelief(_line, common, run):
+            yield misbelief(common, run)
+        case blocks.Image(_line, _data, alt):
+            yield _("*Picture: {alt}*", alt=alt)
+        case blocks.Video(_line, _data, alt):
+            yield _("*Video: {alt}*", alt=alt)
+        case blocks.Figure(caption=caption):
+            yield block
+            yield from [f"*{caption}*"] if caption else []
+        case blocks.Explore(line, grid, alt):
+            yield from [blocks.Figure(line, grid.still, alt)] if isinstance(grid, model.Live) else []
+            yield explored(block)
+        case blocks.Output() | blocks.Speech():
+            pass
+        case _:
+            assert_never(block)
+
+
+def misbelief(common: str, run: str) -> str:
+    """What is commonly said, and below it what the machine says, as Markdown; as the stand-in writes it."""
+    text = _("**Commonly said:**") + f" {common}\n\n" + _("**Run:**") + f" {run}"
+    return "> " + text.replace("\n", "\n> ")
+
+
+# ---------------------------------------------------------------------------- making them
+
+
+def notebooks(
+    record: model.Record,
+    *,
+    modules: Mapping[str, str] | None = None,
+    bibliography: Bibliography = sitemap.NOTHING_CITED,
+    recordings: Sequence[model.Record] = (),
+    book: str = "",
+) -> dict[str, Notebook]:
+    """File names (`first-part.ipynb`; `index.ipynb` of a lecture without parts) to notebooks.
+
+    `modules` are the Python files beside the lecture, by their path from its folder. A notebook depends on
+    the record, on them and on `book`, the title of the whole, alone. Raises `UnusableLecture` where the
+    record's source is no lecture.
+    """
+    shelf = sitemap.of(record, bibliography, recordings, [])
+    lecture = parse_sources(record.sources)
+    run = _Run(record, lecture.functions, recordings)
+    raised = {section.name for section, error in record.errors() if error.kind in ENDS}
+    files, numbers = _files_of(shelf), {section.key: number for number, section in run.sections.items()}
+    return {
+        files[run.sections[layout.root].key]: _Making(run, shelf, layout).notebook(modules or {}, book)
+        for layout in cells.layouts(lecture, [numbers[key] for key in files], raised)
+    }
+
+
+def pages(record: model.Record) -> dict[str, str]:
+    """For every page that has a notebook the notebook's file name."""
+    return {name.removesuffix(".ipynb") + ".md": name for name in _files_of(sitemap.outline(record)).values()}
+
+
+def _files_of(shelf: sitemap.Book) -> dict[str, str]:
+    """The file name of every notebook, by the key of the part or lecture that it is of.
+
+    None of a lecture in other words: what stands in for litbook in a notebook has its own words alone.
+    """
+    if any(_WITHIN.search(source.text) for source in shelf.record.sources):
+        return {}
+    pages = {root.key: shelf.page(root) for root in shelf.parts} or {shelf.record.main.key: sitemap.INDEX}
+    return {key: page.removesuffix(".md") + ".ipynb" for key, page in pages.items()}
+
+
+_WITHIN = re.compile(r"^\s*(?:from|import)\s+litbook\.\w", re.MULTILINE)
+_HOW = later(
+    "The outputs below are those of the book's own run on {machine}. `show(…)` prints a value; an `assert` "
+    "is a claim, and stops the notebook if it does not hold. Where a value was *measured*, yours differs. "
+    'Annotations such as `Float[Tensor, "row col"]` were checked in that run; here they only say what is '
+    "meant."
+)
+
+
+@dataclass
+class _Making:
+    """One notebook in the making."""
+
+    run: _Run
+    shelf: sitemap.Book
+    layout: cells.Layout
+    made: list[Cell] = field(default_factory=list)  # so far
+
+    def word(self, name: str) -> str:
+        """What a word of ours is called in this notebook: its name, unless the lecture has given it away."""
+        while name in self.layout.names:
+            name += "_"
+        return name
+
+    def prose(self, role: str, *parts: Part, function: int | None = None) -> None:
+        """A cell of prose."""
+        self.made.append(Words(role, parts, function))
+
+    def code(
+        self,
+        role: str,
+        lines: Sequence[str],
+        results: Sequence[Result] = (),
+        tags: Sequence[str] = (),
+        title: str = "",
+    ) -> None:
+        """A cell of code."""
+        self.made.append(Program(role, "\n".join(lines), tuple(results), tuple(tags), title))
+
+    def notebook(self, modules: Mapping[str, str], book: str) -> Notebook:
+        """All of it: what it is, the files that come along, then sections in order."""
+        run, shelf, layout = self.run, self.shelf, self.layout
+        record, root = run.record, run.sections[layout.root]
+        # Title, where it comes from, what it needs.
+        title = record.title if root.kind == "main" else root.heading or root.name
+        place = _("A lecture")
+        if root.kind != "main":
+            number, parts = shelf.parts.index(root) + 1, len(shelf.parts)
+            place = _("Part {n} of {all} of **{lecture}**", n=number, all=parts, lecture=record.title)
+        if book:
+            place = _("{place} from *{book}*", place=place, book=book)
+        ours = {_top(name) for name in modules} | {"litbook"}
+        strangers = sorted({*layout.modules} - ours - sys.stdlib_module_names)
+        versions = record.environment.versions
+        packages = [f"{name} {versions.get(name, '').partition('+')[0]}".strip() for name in strangers]
+        needs = _("It needs Python 3.11 or later.")
+        if packages:
+            needs = _("It needs Python 3.11 or later with {packages}.", packages=", ".join(packages))
+        if missing := [name for name in strangers if name not in ON_COLAB]:
+            needs += " " + _("On Colab, run `{command}` first.", command=f"%pip install {' '.join(missing)}")
+        what = _(
+            "{place}. This notebook runs on its own, from top to bottom. {needs}", place=place, needs=needs
+        )
+        how = _(_HOW, machine=escaped(record.environment.machine_name))
+        self.prose("opening", Title(title, 1, root.name), Remark(what), Remark(how))
+
+        # The body, and then what it needs above it: names and citations of notes that its code hands over,
+        # each as it is written, and in words.
+        head, self.made = self.made, []
+        self._items()
+        body, self.made = self.made, head
+        numbers = {label: item.number for label, item in shelf.numbers.items()}
+        wordings = {f"[@{label}]:": f"**{named(label, number)}.**" for label, number in numbers.items()}
+        wordings |= {f"[@{label}]": named(label, number) for label, number in numbers.items()}
+        results = (result for cell in body if isinstance(cell, Program) for result in cell.results)
+        handed = (part for result in results if isinstance(result, Handed) for part in shown(result.block))
+        for note in (grammar.read(part) for part in handed if isinstance(part, str)):
+            for citation in (node for node in walk(note) if isinstance(node, Citation)):
+                works = [(key, shelf.bibliography.get(key)) for key in citation.keys]
+                words = [f"{names(work)} {work.year}".strip() if work else f"@{key}?" for key, work in works]
+                mark = note.text[citation.at : note.text.index("]", citation.at) + 1]
+                wordings[mark] = f"({'; '.join(map(escaped, words))})"
+        self._setup(modules, wordings)
+
+        # For what stands in another notebook: the title of its part.
+        levels = {i.function: i.level for i in reversed(layout.items) if isinstance(i, cells.Section)}
+        here = [run.sections[number] for number in reversed(levels)]
+        keys, titles = {s.key for s in here}, {shelf.page(part): sitemap.plain(part) for part in shelf.parts}
+        others: list[tuple[sitemap.Entry, str]]
+        others = [(record.by_key[key], page) for key, page in shelf.place.items() if key not in keys]
+        others += [(record.definition_of[key], page) for key, page in shelf.defined.items()]
+        return Notebook(
+            record.lecture,
+            root.name,
+            title,
+            (*self.made, *body),
+            shelf.bibliography,
+            levels,
+            {section.name: section.heading or section.name for section in here},
+            {entry.name: titles.get(page, record.title) for entry, page in others},
+            {
+                entry.name: f"{sitemap.way(sitemap.INDEX, page)}#{shelf.anchor(entry)}"
+                for entry, page in others
+            },
+            numbers,
+            wordings,
+        )
+
+    def _setup(self, modules: Mapping[str, str], wordings: Mapping[str, str]) -> None:
+        """The files that come along, the lecture's imports and constants."""
+        layout, fold = self.layout, ("hide-input",)
+        # What stands in for the engine, and what is so in this notebook alone.
+        ours = inspect.getsource(runtime)
+        ours += f"\nSEED = {self.run.record.environment.seed}\nSAID.update({dict(wordings)!r})"
+        files = {"litbook_amounts.py": inspect.getsource(units), "litbook.py": ours}
+        # The modules beside the lecture that the notebook imports, and those that they import.
+        waiting = list(layout.modules)
+        while waiting:
+            top = waiting.pop(0)
+            for name, text in modules.items():
+                if _top(name) == top and name not in files:
+                    files[name] = text
+                    waiting += cells.imported(text)
+        title = _("A folder of its own, for the files that come along and for what the cells write")
+        lines = [f"# {title}", "import os", "import sys", "import tempfile", ""]
+        lines += ['os.chdir(tempfile.mkdtemp(prefix="notebook-"))', "sys.path.insert(0, os.getcwd())"]
+        folders = sorted({file.rpartition("/")[0] for file in files} - {""})
+        lines += [f"os.makedirs({folder!r})" for folder in folders]
+        if "matplotlib" in layout.modules:
+            lines.append('os.environ["MPLBACKEND"] = "Agg"  # ' + _("figures are kept and shown once"))
+        self.code("setup", lines, tags=fold, title=title)
+        for name, text in files.items():
+            title = _("What stands in for the book’s engine here") if name == "litbook.py" else name
+            title = _("How numbers are written") if name == "litbook_amounts.py" else title
+            self.code("module", [f"%%writefile {name}", text], [Printed(f"Writing {name}\n")], fold, title)
+        words = [word if self.word(word) == word else f"{word} as {self.word(word)}" for word in OURS]
+        future = [line for line in layout.imports if line.startswith("from __future__")]
+        lines = ["# " + _("Imports"), *future, f"from litbook import {', '.join(words)}"]
+        lines += [*layout.imports[len(future) :], f"{self.word('reseed')}()"]
+        self.code("imports", lines, tags=fold, title=_("Imports"))
+        self._cells(layout.setting, "constants", ["# " + _("Constants")], title=_("Constants"))
+
+    def _items(self) -> None:
+        """Sections in order: headings, prose, cells of code."""
+        waiting: list[Code] = []
+        starts: list[str] = []  # what the next cell of code begins with
+
+        def flush() -> None:
+            if waiting:
+                self._cells(waiting, self.run.functions[waiting[0].function].name, starts)
+                waiting.clear()
+
+        for item in self.layout.items:
+            if isinstance(item, Code):
+                if waiting:
+                    above, here = waiting[-1], (item.hidden, item.device, item.function)
+                    alike = (above.hidden, above.device, above.function) == here
+                    if above.definition != item.definition or not (item.definition or alike):
+                        flush()
+                waiting.append(item)
+                continue
+            flush()
+            if isinstance(item, cells.Section):
+                # A section begins: its title, and why its cells may do nothing or stand as a function.
+                section = self.run.sections[item.function]
+                seen, parts = self.run.of(section), list[Part]()
+                if item.function != self.layout.root:
+                    title = (section.heading or section.name) + _(" (aside)") * section.aside
+                    parts.append(Title(title, min(6, item.level), section.name))
+                if item.device:
+                    why = _(
+                        "This section needs {device}: without it, its cells do nothing.", device=item.device
+                    )
+                    outputs = (
+                        _("The outputs are from {stamp}.", stamp=escaped(seen.stamp)) if seen.stamp else ""
+                    )
+                    missing = "" if seen.stamp or seen.calls else _("It is not recorded on a GPU yet.")
+                    parts.append(Remark(f"*{why} {outputs or missing}*"))
+                elif seen.stamp:
+                    told = _(
+                        "*This section takes minutes. The outputs are from {stamp}.*",
+                        stamp=escaped(seen.stamp),
+                    )
+                    parts.append(Remark(told))
+                if item.why and not item.device:
+                    why, mark, name = item.why.partition(": ")
+                    reason = escaped(_(why) + mark + name)
+                    parts.append(Remark(_("*This section stays a function: {why}.*", why=reason)))
+                if parts:
+                    self.prose(f"heading of {section.name}", *parts)
+                starts[:] = [] if item.why else [f"{self.word('reseed')}()"]
+            else:
+                self._tell(item)
+        flush()
+
+    def _cells(self, several: Sequence[Code], role: str, starts: list[str], title: str = "") -> None:
+        """Neighbouring pieces of code as one cell; a claim that failed ends its cell: there a run stops.
+
+        With a `title` the cells are folded.
+        """
+        group: list[Code] = []
+        for i, code in enumerate(several):
+            group.append(code)
+            if i == len(several) - 1 or self.run.failed(code) is not None:
+                lines: list[str] = []
+                device, definition = group[0].device, group[0].definition and not title
+                if starts and not definition:
+                    lines += [("    " if device else "") + text for text in starts]
+                    starts.clear()
+                for nth, part in enumerate(group):
+                    if nth and (part.spaced or part.definition):
+                        lines += [""] * (1 + part.definition)
+                    lines += self._text(part)
+                if group[-1].quiet:
+                    lines[-1] = group[-1].quiet
+                if device:
+                    lines = [f"if {self.word('has_cuda')}():", *lines]
+                results = self.run.results(group)
+                hidden = all(part.hidden for part in group)
+                tags = ["hide-input"] if title or hidden else []
+                tags += ["raises-exception"] if any(isinstance(result, Ended) for result in results) else []
+                tags += [f"needs-{device}"] if device else []
+                tags += ["definition"] if definition else []
+                self.code(
+                    role,
+                    lines,
+                    results,
+                    tags,
+                    title or (_("Code that the page folds, too") if hidden else ""),
+                )
+                group = []
+
+    def _text(self, code: Code) -> list[str]:
+        """The lines of one piece of code, with the calls that show values."""
+        lines: list[str] = []
+        for row in code.rows:
+            if row.watch is None:
+                lines.append(row.text)
+            elif row.inline:
+                lines[-1] += "; " + self._call(code, row.watch)
+            else:
+                lines.append(row.text + self._call(code, row.watch))
+        return lines
+
+    def _call(self, code: Code, watch: Watch) -> str:
+        """`show("size", size, "B")`, or a comment where the recorded expression could not be shown."""
+        seen = self.run.of(self.run.sections[code.function])
+        for value in seen.values if watch.kind != "answer" else ():
+            if (value.line, value.text) == (watch.line, watch.text):
+                snapshot = seen.snapshot_of(value)
+                why = snapshot.why if isinstance(snapshot, model.Opaque) and not snapshot.text else ""
+                if why := value.error or why:
+                    return "pass  # " + _("{name} is not shown: {why}", name=watch.text, why=one_line(why))
+        name = _("answer") if watch.kind == "answer" else watch.text
+        unit = f", {_quoted(watch.unit)}" if watch.unit else ""
+        measured = ", measured=True" if watch.kind == "measure" else ""
+        return f"{self.word('show')}({_quoted(name)}, {watch.text}{unit}{measured})"
+
+    def _tell(self, item: cells.Told) -> None:
+        """Prose, pictures and links of one statement; of a note that never ran, what it says anyway."""
+        section = self.run.sections[item.function]
+        seen, name = self.run.of(section), section.name
+        told = [p for p in seen.pieces if item.first <= p.line <= item.last and p.kind in STATED]
+        if not told and not seen.stamp:
+            for statement in view.statements(section):
+                if statement.prose and item.first <= statement.first <= item.last:
+                    block = pieces.silent(statement.first, statement.prose, _("Not run"))
+                    self.prose(name, block, function=item.function)
+        for piece in told:
+            answer = None
+            if piece.answer is not None:
+                answer = blocks.Answer(seen.snapshot(piece.answer), piece.unit, stamp=seen.stamp)
+            self.prose(name, pieces.block(piece, answer), function=item.function)
+            if item.answer is not None and piece.kind not in ("link", "image", "video"):
+                # A folded cell that computes the answer.
+                lines, device = self._text(item.answer), item.answer.device
+                if device:
+                    lines = [f"if {self.word('has_cuda')}():", *lines]
+                tags = ["hide-cell", *([f"needs-{device}"] if device else [])]
+                results = [] if piece.frame < 0 else _answered(piece, seen)
+                self.code(name, lines, results, tags, _("How the answer is computed"))
+
+
+def _top(name: str) -> str:
+    """The first name under which a file is imported."""
+    return name.partition("/")[0].removesuffix(".py")
+
+
+def _quoted(text: str) -> str:
+    """A string as code has it, in double quotes where it can."""
+    return f'"{text}"' if not re.search(r'["\\\n]', text) and text.isprintable() else repr(text)

@@ -1,0 +1,111 @@
+"""What an author's word left in the record -> its block; and what the word says where it never ran."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from msgspec.structs import replace
+
+from litbook.i18n import _
+from litbook.lecture import answers
+from litbook.lecture.author_words import ASKED
+from litbook.markdown import grammar, nodes
+from litbook.markdown.to_markdown import Plain
+from litbook.markdown.unexecuted import unspoken
+from litbook.page import blocks
+from litbook.page.view import Evidence
+from litbook.record.model import Piece
+from litbook.values.formatting import short
+
+EXPRESSION = 120  # characters of an expression that an answer shows
+PUT_IN = 30  # characters of a value that is put into one
+
+
+def block(piece: Piece, answer: blocks.Answer | None = None) -> blocks.Told:
+    """The block of one piece; `answer` is that of a question."""
+    match piece.kind:
+        case "note":
+            return blocks.Prose(piece.line, piece.text)
+        case "misbelief":
+            return blocks.Misbelief(piece.line, piece.text, piece.data)
+        case "question":
+            return blocks.Question(piece.line, piece.text, piece.data, answer, piece.why)
+        case "figure":
+            return blocks.Figure(piece.line, piece.data, piece.alt, piece.text)
+        case "explore":
+            shown = piece.live or piece.grid
+            assert shown is not None, "explore() hands one over"
+            return blocks.Explore(piece.line, shown, piece.alt, piece.text, piece.data, piece.why)
+        case "image":
+            return blocks.Image(piece.line, piece.data, piece.alt, piece.text, piece.width)
+        case "video":
+            return blocks.Video(piece.line, piece.data, piece.alt, piece.text, piece.width, piece.track)
+        case "link":
+            return blocks.Link(piece.line, piece.text, piece.data)
+        case "output":
+            return blocks.Output((piece.line,), piece.text)
+        case "speaker":
+            return blocks.Speech(piece.line, piece.text)
+
+
+def silent(line: int, prose: str, why: str) -> blocks.Told:
+    """What a piece that never ran says anyway; `why` it did not is why a question has no answer."""
+    text = unspoken(prose)
+    if text.startswith(ASKED):
+        missing = _("{why}: the answer comes from the run.", why=why)
+        return blocks.Question(line, text.removeprefix(ASKED).strip(), missing=missing)
+    return blocks.Prose(line, text)
+
+
+def answer(piece: Piece, evidence: Evidence, source: str = "") -> blocks.Answer | None:
+    """The answer that the run gave to a question; `source` is the text of the call that asked."""
+    if piece.answer is None:
+        return None
+    # What the section has shown before the question goes into the working, as one would write it there.
+    seen = [(v.text, v.value) for v in evidence.values if v.line <= piece.line and v.kind == "inspect"]
+    seen += [(o.text, o.value) for c in evidence.claims if c.line <= piece.line for o in c.operands]
+    values = {text: short(evidence.snapshot(at)) for text, at in seen if at is not None}
+    steps = answers.steps(source, {text: value for text, value in values.items() if 0 < len(value) <= PUT_IN})
+    return blocks.Answer(
+        evidence.snapshot(piece.answer),
+        piece.unit,
+        tuple(step for step in steps if len(step) <= EXPRESSION),
+        evidence.stamp,
+        piece.within,
+        piece.wrong,
+    )
+
+
+def joined(pieces: Iterable[Piece]) -> list[Piece]:
+    """A link on the line of a note stands in its paragraph, and what goes on behind: `note("…"), link(…)`."""
+    result: list[Piece] = []
+    for piece in pieces:
+        above = result[-1] if result else replace(piece, kind="output")
+        joins = piece.kind == "link" and not piece.data.startswith("cite:")
+        goes_on = piece.kind == "note" and above.text.endswith(")") and re.match(r"[a-z,.;:(]", piece.text)
+        alike = (above.line, above.step, above.kind) == (piece.line, piece.step, "note")
+        if alike and "\n" not in above.text and (joins or goes_on):
+            space = " " * (piece.text[:1] not in ",.;:")
+            added = Plain().markdown(link(piece.text, piece.data)) if joins else piece.text
+            result[-1] = replace(above, text=above.text.rstrip() + space + added)
+        else:
+            result.append(piece)
+    return result
+
+
+def link(text: str, target: str) -> nodes.Note:
+    """A link that stands alone, as a note: to an address, a work or a function of the lecture."""
+    kind, _colon, name = target.partition(":")
+    words = text or name
+    if kind == "cite":
+        line: tuple[nodes.Inline, ...] = (
+            *grammar.phrase(text).line,
+            nodes.Text(0, " "),
+            nodes.Citation(0, (name,)),
+        )
+    else:
+        as_written = re.sub(r"[\\`*_{}\[\]()<>#+.!-]", r"\\\g<0>", words)
+        address = f"#{name}" if kind == "function" else target
+        line = (nodes.Link(0, (nodes.Text(0, words, as_written),), address),)
+    return nodes.Note(words, (nodes.Paragraph(0, line),))

@@ -1,0 +1,119 @@
+"""A page of a lecture -> what a search finds it by: the words of its prose, and the names in its code.
+
+Code, values, questions and their answers are not among the words: who searches for one of these means its
+thesis. It knows no form of an index.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import assert_never
+
+from msgspec import Struct
+
+from litbook.i18n import _
+from litbook.markdown import grammar, nodes
+from litbook.page import blocks as forms
+from litbook.page import section as document
+from litbook.page import webvtt
+from litbook.page.highlight import Line
+from litbook.page.sitemap import Book
+from litbook.page.view import statements
+
+# Of a line of code: what in it is no name, by the class of its colour; and the names in the rest: of what is
+# called, of attributes, of arguments.
+NO_NAMES = frozenset(["s", "c", "k", "kc", "m", "nb"])
+_WORD = re.compile(r"[^\W\d_]{2}")
+_NAME = re.compile(r"(?<=\.)[A-Za-z_]\w{2,}|[A-Za-z_]\w{2,}(?=\(|=[^=\s])")
+
+
+class Passage(Struct, frozen=True):
+    """One passage of a page: its id there, "" for the top; its title as Markdown; paragraphs, and names.
+
+    `core` is a section that the main path leads through.
+    """
+
+    anchor: str
+    title: str
+    words: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+    core: bool = False
+
+
+def passages(book: Book, page: str) -> Iterator[Passage]:
+    """The top of the page, with its imports and constants; its sections; the definitions that stand there."""
+    margins = [
+        book.lines[module.file][number - 1]
+        for module in book.preambles.get(page, ())
+        for s in statements(module)
+        if s.kind in ("code", "claim")
+        for number in s.whole
+    ]
+    for i, section in enumerate(book.sections(page)):
+        title = book.record.title if section is book.record.main else section.heading or section.name
+        blocks = [*_opened(document.blocks(book, section))]
+        rows = [row for block in blocks if isinstance(block, forms.Code) for row in block.rows]
+        lines = [book.lines[section.file][row.number - 1] for row in rows] + ([] if i else margins)
+        words = [text for block in blocks if isinstance(block, forms.Told) for text in _words(block)]
+        anchor, core = book.anchor(section) if i else "", i > 0 and not section.aside
+        yield Passage(anchor, title, tuple(words), _names(lines), core)
+    if definitions := book.definitions(page):
+        lines = [line for e in definitions for line in book.lines[e.file][e.first - 1 : e.last]]
+        yield Passage("definitions", _("Definitions"), names=_names(lines))
+
+
+def _opened(blocks: Iterable[forms.Block]) -> Iterator[forms.Block]:
+    """These blocks, and those inside the ones that are folded."""
+    for block in blocks:
+        yield block
+        yield from _opened(block.inside if isinstance(block, forms.Fold) else ())
+
+
+def _words(told: forms.Told) -> Iterator[str]:
+    """What a piece says, by paragraphs."""
+    match told:
+        case forms.Prose(_line, text) | forms.Link(_line, text):
+            yield from _paragraphs(text)
+        case forms.Misbelief(_line, common, run):
+            yield "✗ “" + " ".join(_paragraphs(common)) + "”"
+            yield from _paragraphs(run)
+        case forms.Figure() | forms.Image() | forms.Explore() | forms.Video():
+            yield from _paragraphs(told.caption)
+            yield from webvtt.said(told.track) if isinstance(told, forms.Video) else ()
+        case forms.Question() | forms.Output() | forms.Speech():
+            pass
+        case _:
+            assert_never(told)
+
+
+def _paragraphs(text: str) -> Iterator[str]:
+    """What a note says, one line for each of its paragraphs, titles and cells."""
+    for node in nodes.walk(grammar.read(text)):
+        match node:
+            case nodes.Paragraph(children=line) | nodes.Heading(children=line) | nodes.Term(children=line):
+                words = _readable(line)
+            case nodes.Cell(children=line):
+                words = _readable(line)
+                words = words if _WORD.search(words) else ""  # a number by itself says nothing
+            case nodes.Tab(title=line):
+                words = _readable(line)
+            case nodes.Box(title=title) | nodes.Fold(title=title):
+                words = nodes.kind(node) if title is None else nodes.plain(title)
+            case _:
+                continue
+        words = " ".join(words.split())
+        if words := re.sub(r" (?=[,.;:](?: |$))", "", words):  # what stood there was the number of a work
+            yield words
+
+
+def _readable(line: Sequence[nodes.Inline]) -> str:
+    """A line's words. LaTeX that a reader would have to spell out, a fraction's, is no word."""
+    spelled = (isinstance(node, nodes.Math) and "\\" in node.latex for node in line)
+    return "".join("…" if skip else nodes.plain([node]) for node, skip in zip(line, spelled, strict=True))
+
+
+def _names(lines: Iterable[Line]) -> tuple[str, ...]:
+    """What is named in code, each name once, in the order of the lines."""
+    texts = ("".join("''" if kind in NO_NAMES else text for kind, text in line.runs) for line in lines)
+    return tuple(dict.fromkeys(name for text in texts for name in _NAME.findall(text)))

@@ -1,0 +1,98 @@
+"""What is wrong with a lecture's prose: what no page can show, and what cites or links to nothing.
+
+In goes the record of a run, out come problems with their places in the lecture's files, before anybody draws
+a page. Every command tells them, and a page draws what is told here as text.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from litbook.errors import Place, Problem
+from litbook.lecture.author_words import ASKED
+from litbook.markdown import grammar
+from litbook.markdown.links import FAR, Citations, Setting
+from litbook.markdown.nodes import Citation, Display, Link, Math, Name, Note, Reference, walk
+from litbook.markdown.unexecuted import unspoken
+from litbook.page import other_lectures, pieces, sitemap
+from litbook.page.runs import Edition
+from litbook.page.sitemap import INDEX, NOTHING_CITED
+from litbook.page.view import gather, silent
+from litbook.record.model import Definition, Section
+
+Formula = Callable[[str, str], object]
+"""LaTeX, and `block` or `inline`; raises where it cannot be shown."""
+
+
+def problems(
+    edition: Edition, folder: Path, citations: Citations | None, formula: Formula | None
+) -> list[Problem]:
+    """Each problem once, in the order of the lecture; `folder` is that of the lectures.
+
+    Without `citations` nothing is said of any, and without `formula` nothing of LaTeX.
+    """
+    several, record = list[Problem](), edition.record
+    book = sitemap.of(record, NOTHING_CITED, edition.recordings, several)
+    book.others = other_lectures.beside(folder)
+    _ = book.numbers  # finds names that are given twice
+    shown: list[Section | Definition] = [record.definition_of[key] for key in book.defined]
+    for section in [*record.sections, *shown]:
+        page = book.place.get(section.key) or book.defined.get(section.key, INDEX)
+        setting = Setting(
+            citations or Citations(NOTHING_CITED),
+            several,
+            resolve=functools.partial(sitemap.address, book, page),
+            number=functools.partial(sitemap.numbered, book, page),
+        )
+        lines = record.sources[section.file].text.split("\n")
+        texts = sorted(_texts(edition, section), key=lambda text: text[0])
+        for line, note in texts:
+            below = min((other for other, _ in texts if other > line), default=line + FAR)
+            setting.place = Place(book.path(section), line, 1, lines[line - 1])
+            setting.ahead = lines[line - 1 : below - 1]
+            # Everything in it that may lead nowhere, or that no page can show.
+            setting.refuse(note)
+            for node in walk(note):
+                match node:
+                    case Link(address=address):
+                        setting.address(address)
+                    case Citation(keys=keys):
+                        for key in keys:
+                            setting.cite(key)
+                    case Reference(label=label):
+                        setting.refer(label)
+                    case Name(label=label):
+                        setting.name(label)
+                    case Math(latex=latex) if formula:
+                        setting.formula(latex, "block" if node.display else "inline", formula)
+                    case Display(latex=latex, label=label) if formula:
+                        setting.formula(latex, "block", formula, label)
+    untold = {"unknown-citation"} if citations is None else set()
+    if not all(section.ran or section.requires for section in record.sections):
+        untold.add("unknown-name")  # what did not run may have it
+    return [problem for problem in dict.fromkeys(several) if problem.slug not in untold]
+
+
+def _texts(edition: Edition, section: Section | Definition) -> Iterator[tuple[int, Note]]:
+    """All prose of a section, or of a definition, each with its line."""
+    yield section.first, grammar.phrase(section.heading)
+    if isinstance(section, Definition):
+        return
+    yield from ((section.first + claim.line, grammar.phrase(claim.caption)) for claim in section.claims)
+    told = gather(edition.record, section, edition.recordings).pieces
+    for piece in told:
+        match piece.kind:
+            case "link":
+                yield piece.line, pieces.link(piece.text, piece.data)
+            case "figure" | "image" | "video":
+                yield piece.line, grammar.phrase(piece.text)
+            case "misbelief" | "explore":
+                yield from ((piece.line, grammar.phrase(text)) for text in (piece.text, piece.data))
+                yield piece.line, grammar.read(piece.why)  # of a picture to play with
+            case "note" | "question" | "speaker":
+                texts = filter(None, (piece.text, piece.data, piece.why))
+                yield from ((piece.line, grammar.read(text)) for text in texts)
+    for statement in silent(section, {piece.line for piece in told}):
+        yield statement.first, grammar.read(unspoken(statement.prose).removeprefix(ASKED).strip())

@@ -1,0 +1,150 @@
+"""Claims that hold and say nothing: `0 == 0` of what counted nothing, `all` of nothing, NaN, `x == x`.
+
+In goes a record, which keeps both sides of every comparison; out come problems. Each comparison of a claim is
+looked at, and each call with two arguments (`torch.equal(a, b)`). Of a claim that ran more than once only the
+text says something: the record keeps the sides of one time. Where zero is the point, `# @zero: why` says so.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from litbook.errors import Place, Problem
+from litbook.record import model
+from litbook.record.model import Record, Section, Snapshot
+from litbook.record.ranks import ranks_of
+from litbook.rules.tautology import SAME, expression, why_same
+
+WAY_OUT = "claim also that there was something to see; where zero is the point, say so: # @zero: why"
+WAY_OUT_SAME = "claim something that can be false; where this is the point, say so: # @zero: why"
+WAY_OUT_THERE = "call it, or claim that it is there: … is not None"
+_EQUAL = ("==", "is", "<=", ">=")  # what holds between a thing and itself
+_CALLS = (ast.Call, ast.Await, ast.Yield, ast.YieldFrom, ast.NamedExpr)
+
+
+def vacuous(record: Record) -> list[Problem]:
+    """The claims and asserts that hold and say nothing, in the order of the book, each with why."""
+    problems = list[Problem]()
+    # One that ran in several processes says something where it does in any.
+    for section in record.sections:
+        of_ranks = ranks_of(section) if section.claims else []
+        for number, claim in enumerate(section.claims):
+            if claim.verdict == "holds" and claim.kind == "assert" and not claim.zero:
+                judged = [entry.claims[number] for entry in of_ranks]
+                reasons = [_why(section, own) for own in judged if own.verdict == "holds"]
+                if why := (all(reasons) and reasons[0]) or why_same(claim.text):
+                    problems.append(_problem(record, section, claim.line, "claim", why))
+    says = {(check.key, check.line, check.column) for check in record.asserts if not check.nothing}
+    for check in record.asserts:
+        if check.nothing and (check.key, check.line, check.column) not in says:
+            stands_in = record.by_key.get(check.key) or record.definition_of[check.key]
+            problems.append(_problem(record, stands_in, check.line, "assert", check.nothing))
+    files = [source.path for source in record.sources]
+    at = {(p.place.path, p.place.line, p.what): p for p in problems if p.place}
+    return [at[place] for place in sorted(at, key=lambda place: (files.index(place[0]), place[1]))]
+
+
+def _why(section: Section, claim: model.Claim) -> str:
+    """Why a claim that held says nothing; "" where it says something."""
+    texts = tuple(side.text for side in claim.operands)
+    shots = [None if side.value is None else section.snapshots[side.value] for side in claim.operands]
+    return next(why_nothing(claim.form, texts, shots, claim.count == 1), "")
+
+
+def _problem(
+    record: Record, stands_in: Section | model.Definition, line: int, kind: str, why: str
+) -> Problem:
+    source, number = record.sources[stands_in.file], stands_in.first + line
+    text = source.text.split("\n")[number - 1]
+    place = Place(source.path, number, len(text) - len(text.lstrip()) + 1, text)
+    there = WAY_OUT_THERE if why.startswith("it asserts") else WAY_OUT
+    way_out = WAY_OUT_SAME if why == SAME else there
+    return Problem("vacuous", f"this {kind} says nothing: {why}", place, way_out)
+
+
+def why_nothing(
+    form: Sequence[str], texts: Sequence[str], shots: Sequence[Snapshot | None], once: bool
+) -> Iterator[str]:
+    """Why an assert that held says nothing, of each of its comparisons.
+
+    `form` is its text around the operands, `shots` are what these were, None where nobody asked for one; and
+    whether it ran `once`.
+    """
+    for i, (a, b) in enumerate(pairwise(shots)):
+        left, right = texts[i : i + 2]
+        before, between = form[i].split(), form[i + 1].strip(" ()")
+        ends = form[i + 2][:1] == ")" or "=" in form[i + 2]  # of a call, perhaps with keywords
+        called = between == "," and form[i].endswith("(") and ends
+        if a is None or b is None or not (called or between):
+            continue
+        if between in _EQUAL or called:
+            if left == right and not _calls(left):
+                yield f"both sides are {left}"
+            if once and _number(a) == _number(b) == 0 and not (_is_rest(left) or _is_rest(right)):
+                yield "both sides are zero"
+            if once and _is_empty(a) and _is_empty(b):
+                yield "both sides are empty"
+            if called and once and _is_nan(a) and _is_nan(b):
+                yield "both sides are nan"
+        if once and between in ("<=", ">=") and _is_empty(a if between == "<=" else b):
+            yield "nothing is within everything"
+        if once and between == "in" and _is_empty(a) and isinstance(b, model.Scalar):
+            yield "the empty text is in every text"
+        if any(_number(shot) == 0 and _taken_from_itself(text) for text, shot in ((left, a), (right, b))):
+            yield "what is taken from itself is zero"
+        denied = between in ("!=", "not in") or (before[-1:] == ["not"] and not called)
+        if denied and once and left != right and "nan" in (_number(a), _number(b)):
+            yield "it compares with nan, which equals nothing and has no order"
+
+
+def _taken_from_itself(text: str) -> bool:
+    """Whether it holds a difference of the same thing twice."""
+    for node in ast.walk(expression(text) or ast.Constant("")):
+        match node:
+            case ast.BinOp(left, ast.Sub(), right) if ast.dump(left) == ast.dump(right):
+                return not _calls(ast.unparse(left))
+    return False
+
+
+def _is_rest(text: str) -> bool:
+    """Whether it is what a division leaves: that this is zero says much."""
+    match expression(text):
+        case ast.BinOp(left, ast.Mod(), _):
+            return not isinstance(left, ast.Constant)
+    return False
+
+
+def _calls(text: str) -> bool:
+    """Whether the same text may give another object each time."""
+    tree = expression(text)
+    return tree is None or any(isinstance(node, _CALLS) for node in ast.walk(tree))
+
+
+def _number(shown: Snapshot) -> model.Number | None:
+    """The number that a scalar is, or a tensor of one element."""
+    if isinstance(shown, model.Scalar) and shown.type != "bool":
+        return shown.number
+    if isinstance(shown, model.Tensor) and shown.dtype != "bool" and set(shown.shape) <= {1}:
+        return next(iter(shown.values), None)
+    return None
+
+
+def _is_nan(shown: Snapshot) -> bool:
+    """Whether all of it that is kept is nan."""
+    if isinstance(shown, model.Tensor) and shown.values:
+        return set(shown.values) == {"nan"}
+    return _number(shown) == "nan"
+
+
+def _is_empty(shown: Snapshot) -> bool:
+    """Whether it holds nothing. The shape of a scalar is no list of nothing."""
+    match shown:
+        case model.Sequence() | model.Mapping():
+            return shown.length == 0 and not shown.type.endswith("Size")
+        case model.Tensor():
+            return 0 in shown.shape
+        case model.Scalar():
+            return shown.type in ("str", "bytes") and shown.text in ("''", "b''")
+    return False

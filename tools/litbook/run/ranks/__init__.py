@@ -1,0 +1,1 @@
+"""Sections on several ranks: their launch, their groups, what a launcher tells them."""

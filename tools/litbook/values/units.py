@@ -1,0 +1,156 @@
+"""A number with its unit as a reader reads it: the same on the page, in the terminal and in a notebook.
+
+This file knows nothing of the engine: a notebook brings it along, where the engine is not.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+DIGITS = 6  # significant digits of a float whose repr is long
+SHORT = 11  # characters up to which an exact number of bytes or FLOPs is used inside a list or table
+SHORT_REPR = 8  # characters up to which a float's own repr is used
+HUGE = 10**13  # from here on a number is written with an exponent, as code writes it
+
+# IEC 80000-13 (binary) and SI (decimal) prefixes.
+BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
+DECIMAL = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
+SI = ("", "k", "M", "G", "T", "P", "E")
+SMALL_TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
+
+
+def amount(value: complex, unit: str = "") -> str:
+    """A number with its unit, exact and, where that helps, once more with a prefix.
+
+    `B`, `FLOP`, `FLOP/s`, `B/s`, `s` and `%` (of a fraction, shown times 100) drive how it is written; any
+    other unit follows the number as it stands.
+    """
+    if isinstance(value, bool):
+        return str(value)
+    if isinstance(value, complex):
+        real, imaginary = (plain(v) if math.isfinite(v) else str(v) for v in (value.real, value.imag))
+        return f"{real}{'' if imaginary.startswith('-') else '+'}{imaginary}j {unit}".rstrip()
+    if isinstance(value, float) and not math.isfinite(value):
+        return f"{value} {unit}".rstrip()
+    match unit:
+        case "B":  # the exact count; beyond a KiB also in binary, beyond a MiB also in decimal prefixes
+            if abs(value) >= 10**21:
+                return f"{_scientific(value)} B"
+            binary = _prefixed(value, 1024, BINARY) if abs(value) >= 1024 else ""
+            decimal = _prefixed(value, 1000, DECIMAL) if abs(value) >= 1024**2 else ""
+            return " · ".join(filter(None, (f"{_exactly(value)} B", binary, decimal)))
+        case "FLOP" | "FLOPs":  # exact while that can be read; from a million on with a prefix
+            exact = f"{_exactly(value)} FLOP" if abs(value) < 10**12 else ""
+            prefixed = _with_prefix(value, "FLOP") if abs(value) >= 10**6 else ""
+            return " · ".join(filter(None, (exact, prefixed)))
+        case "FLOP/s" | "B/s":
+            return _with_prefix(value, unit)
+        case "s":
+            if value == 0 or abs(value) >= 1:
+                return f"{_digits(value)} s" if abs(value) < 10**15 else f"{_scientific(value)} s"
+            if abs(value) < 1e-12:
+                return f"{value:.3g} s"
+            scale, name = next((s for s in SMALL_TIMES if abs(value) >= s[0]), SMALL_TIMES[-1])
+            return f"{_digits(value / scale)} {name}"
+        case "%":
+            if abs(value) >= HUGE:
+                return f"{_scientific(value)} × 100 %"
+            return f"{_digits(value * 100)} %"
+    return f"{plain(value)} {unit}".rstrip()
+
+
+def brief(value: complex, unit: str = "") -> str:
+    """One of several numbers: in one unit where `amount` says a single one in two or three.
+
+    Of bytes and FLOPs the exact number while it is short, else the one with a prefix.
+    """
+    exact, _, rest = amount(value, unit).partition(" · ")
+    return rest.partition(" · ")[0] if rest and len(exact) > SHORT else exact
+
+
+def short(value: int | float, unit: str = "") -> str:
+    """A number in one form of at most four digits or so: `1,024`, `16.38 GB`, `7.8 ms`, `0.3333`."""
+    if unit == "B":
+        return _with_prefix(value, "B") if abs(value) >= 1000 else f"{plain(value)} B"
+    prefixed = unit in ("s", "FLOP", "FLOP/s", "B/s")
+    if not prefixed and (isinstance(value, float) or unit):
+        exact = float(f"{value * (100 if unit == '%' else 1):.4g}")
+        text = plain(int(exact) if exact.is_integer() and abs(exact) < HUGE else exact)
+        return f"{text} {unit}".rstrip()
+    return brief(value, unit)
+
+
+def size(count: int) -> str:
+    """A number of bytes in one short form: `24 B`, `2.25 GiB`."""
+    return f"{count:,} B" if abs(count) < 1024 else _prefixed(count, 1024, BINARY)
+
+
+def plain(value: int | float) -> str:
+    """Integers with thousands separators, floats by their repr if short, else with six digits.
+
+    Huge floats, and huge integers of which no digit gets lost, are written as `6.3e24`.
+    """
+    if isinstance(value, int):
+        round_ = abs(value) >= HUGE and value % 10 ** (len(str(abs(value))) - DIGITS) == 0
+        return _scientific(value) if round_ or abs(value) >= 10**40 else f"{value:,}"
+    if abs(value) >= HUGE:
+        return _scientific(value)
+    if value.is_integer():
+        return f"{value:,.1f}"
+    text = f"{value:,}" if len(repr(value)) <= SHORT_REPR else f"{value:,.{DIGITS}g}"
+    lead, mark, exponent = text.partition("e")
+    return f"{lead}e{int(exponent)}" if mark else text  # `1e-08` as one writes it: `1e-8`
+
+
+def _digits(value: float, digits: int = 4) -> str:
+    """`value` with so many significant digits, without trailing zeros or an exponent."""
+    if value == 0:
+        return "0"
+    places = max(0, digits - 1 - math.floor(math.log10(abs(value))))
+    text = f"{value:,.{places}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _scientific(value: int | float) -> str:
+    """`3.142e23`, as code writes it; exact integers of any size are accepted."""
+    exponent = len(str(abs(value))) - 1 if isinstance(value, int) else math.floor(math.log10(abs(value)))
+    lead = (
+        value // 10 ** (exponent - 6) / 10**6
+        if isinstance(value, int) and exponent > 6
+        else value / 10**exponent
+    )
+    return f"{_digits(lead, DIGITS)}e{exponent}"
+
+
+def _power(value: int | float, base: int, count: int) -> int:
+    """How many times `base` goes into `value`, at most as many as there are prefixes."""
+    power = 0
+    while power < count - 1 and abs(value) >= base ** (power + 1):
+        power += 1
+    return power
+
+
+def _exactly(value: int | float) -> str:
+    return f"{value:,.0f}" if float(value).is_integer() else plain(value)
+
+
+def _prefixed(value: int | float, base: int, names: Sequence[str]) -> str:
+    power = _power(value, base, len(names))
+    return f"{_digits(value / base**power)} {names[power]}"
+
+
+def _with_prefix(value: int | float, unit: str) -> str:
+    if abs(value) >= 10**21:
+        return f"{_scientific(value)} {unit}"
+    return _prefixed(value, 1000, [name + unit for name in SI])
+
+
+def grid(values: list[Any], shape: tuple[int, ...]) -> str:
+    """Numbers in the brackets of their axes."""
+    if not shape:
+        return f"{values[0]:.6g}" if isinstance(values[0], float | complex) else str(values[0])
+    step = len(values) // shape[0]
+    rows = [grid(values[i * step : (i + 1) * step], shape[1:]) for i in range(shape[0])]
+    return f"[{', '.join(rows)}]"
