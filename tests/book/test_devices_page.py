@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from tests.records import fill
 from tests.running import HEAD, record, write
 
-from litbook.errors import Place
+from litbook.finding import Place
 from litbook.html import devices
 from litbook.page.runs import Edition
 from litbook.project import Project, recording_of

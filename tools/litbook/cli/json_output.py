@@ -11,7 +11,6 @@ from typing import Any
 from litbook.lecture.model import Lecture
 from litbook.page.view import here
 from litbook.record.model import Record
-from litbook.rules import outcome
 
 
 def outline(name: str, lecture: Lecture, folder: str) -> dict[str, Any]:
@@ -60,6 +59,4 @@ def run(record: Record) -> dict[str, Any]:
         "seconds": round(record.seconds, 3),
         "counts": {name: counted[name] for name in ("holds", "fails", "needs-device", "not-reached")},
         "claims": claims,
-        "problems": outcome.problems(record),
-        "remarks": outcome.remarks(record),
     }

@@ -187,16 +187,6 @@ TOOLS = str(Path(__file__).resolve().parents[2])  # where litbook lies, installe
 KEEPS = "keep the run as the recording of this kind of device"
 APPROVES = "as --record, also where values differ from the recording there is"
 COMPARES = "list what differs between two files written with --out"
-CHECKS = {
-    "verdict": "all that a strict build refuses of a lecture: claims, prose, links, citations, recordings",
-    "unbacked": "numbers that nothing backs",
-    "unchecked": "questions whose answer is computed in one way only",
-    "unbounded": "measured values that no claim reads",
-    "unrun": "claims that no run has reached",
-    "vacuous": "claims that say nothing: 0 == 0, empty against empty",
-    "mutants": "claims that cannot fail",
-    "code": "changes of the code that no claim of its section notices (minutes)",
-}
 JSON = "print one JSON value for programs, and nothing else"
 LECTURE = "a name (lecture_01) or the path of any lecture"
 
@@ -297,67 +287,15 @@ def _list_command(words: list[str]) -> int:
 
 
 def _check_command(words: list[str]) -> int:
-    """All that guards a book's truth beside its claims; of several lectures each in a process of its own."""
-    parser = completion.Parser(
-        prog="litbook check",
-        description="Look for what no claim guards; all checks but --code are the default.",
-        epilog="exit status: 0 nothing is found; 1 something is, or the lecture fails; 2 it cannot be used",
-    )
-    add = parser.add_argument
-    add("lecture", metavar="LECTURE", nargs="?", help=f"{LECTURE} (default: every lecture)")
-    add("sections", metavar="SECTION", nargs="*", help="with --mutants, --code: only what stands in these")
-    for name, text in CHECKS.items():
-        add(f"--{name}", action="append_const", dest="checks", const=name, help=text)
-    drawn = "change only N claims, or N places of the code, drawn at random"
-    add("--sample", metavar="N", type=int, help=drawn)
-    add("--seed", metavar="S", type=int, default=0, help="of the draw (default: 0)")
-    add("--all", action="store_true", help="try every change of the code, not what five minutes allow")
-    add("--json", action="store_true", help=JSON)
-    least = "fail where claims notice less than P percent of the code's changes (default: where nothing does)"
-    add("--least", metavar="P", type=float, help=least)
-    asked = parser.parse_intermixed_args(words)
-    whole = [name for name in asked.checks or () if name not in ("mutants", "code")]
-    if asked.sections and whole:
-        raise LitbookError(
-            f"--{whole[0]} is asked of a whole lecture, not of {' '.join(asked.sections)} alone\n"
-            "    leave the sections out; --mutants and --code take some"
-        )
-    if asked.lecture is None:
-        project = Project.find(Path.cwd())
-        names, overlooked = project.every(), project.overlooked()
-        for problem in overlooked:
-            _complain(str(problem))
-        again = f"import sys; sys.path.insert(0, {TOOLS!r}); from litbook import cli; sys.exit(cli.litbook())"
-        command = [sys.executable, "-c", again, "check"]
-        out = subprocess.PIPE if asked.json else None
-        every = [subprocess.run([*command, name, *words], check=False, stdout=out) for name in names]
-        if asked.json:
-            _say_json([row for done in every for row in json.loads(done.stdout or "[]")])
-        return max([bool(overlooked), *(done.returncode for done in every)])
-    path = _lecture(asked.lecture).resolve()
-    from litbook.rules import checks
+    from litbook.cli import check
 
-    plugins.bring_in("mutants")
-    results = list[dict[str, object]]()
-    wrong, wanted = False, checks.Wanted(asked.sections, asked.sample, asked.seed, asked.all, asked.least)
-    told = set[str]()  # what is wrong with the run is told once
-    for name in asked.checks or (["mutants"] if asked.sections else [*CHECKS][:-1]):
-        if name in checks.CHECKS:
-            checked = checks.CHECKS[name](path, wanted)
-            results.append({"lecture": asked.lecture, "check": name, "wrong": checked.wrong,
-                            "summary": checked.summary, "problems": checked.lines})  # fmt: skip
-            lines = [text for text in checked.lines if text not in told]
-            told.update(lines)
-            if not asked.json:
-                _say("\n\n".join([*map(harmless, lines), f"{asked.lecture}: {checked.summary}"]))
-            wrong |= checked.wrong
-        elif asked.checks or asked.sections:
-            raise plugins.Missing("mutants")
-        else:
-            _complain(str(plugins.Missing("mutants")))
-    if asked.json:
-        _say_json(results)
-    return int(wrong)
+    return check.command(words)
+
+
+def _rule_command(words: list[str]) -> int:
+    from litbook.cli import check
+
+    return check.explain(words)
 
 
 def _new_command(words: list[str]) -> int:
@@ -474,7 +412,8 @@ COMMANDS: dict[str, tuple[Callable[[list[str]], int], str]] = {
     "record": (_record_command, KEEPS),
     "compare": (_compare_command, COMPARES),
     "list": (_list_command, "list the lectures, or the sections of one"),
-    "check": (_check_command, "look for numbers that nothing backs, claims that never ran or cannot fail"),
+    "check": (_check_command, "look for all that a strict build refuses, and for claims that cannot fail"),
+    "rule": (_rule_command, "explain what a rule finds, why, and the way out"),
     "build": (_build_command, "build the site, strictly"),
     "pages": (_pages_command, "write the pages as plain Markdown, for any generator of sites"),
     "pdf": (_pdf_command, "build the site, and print all of it as one PDF"),
@@ -558,9 +497,9 @@ def _run(path: Path, asked: argparse.Namespace) -> int:
             kept, trouble = _keep(against, record, asked.approve), None
         except LitbookError as error:
             trouble = error
-    from litbook.rules import checks
+    from litbook.rules.judge import judge_run
 
-    findings = checks.judged(path, record, writing=True, words=asked.words)
+    findings = judge_run(path, record, words=asked.words)
     status = _close(record, against, kept, trouble, asked, findings)
     if out is not None:  # written whole or not at all
         content = encoding.dumps(record).encode()
@@ -589,13 +528,13 @@ def _close(
     how the recording was written, which accepts what differs; `trouble` is a recording that cannot be read,
     or why none was written.
     """
-    from litbook.rules import outcome
+    from litbook.rules import outcome, recorded
     from litbook.values import formatting
 
     holds, differing = outcome.holds(record), against.differing(record)
     contradicting = [difference for difference in differing if difference.contradicts]
-    lines = list(map(harmless, [*findings.wrong, *findings.remarks]))
-    lines += outcome.differing(differing)
+    told = [*findings.errors, *findings.warnings, *recorded.joined(differing)]
+    lines = [harmless(finding.text(coded=True)) for finding in told]
     if differing and against.recording and (releases := outcome.releases(record, against.recording)):
         lines.append(releases)
     if contradicting and against.recording and (other := outcome.interpreters(record, against.recording)):
@@ -607,13 +546,18 @@ def _close(
     if kept:
         lines.append(kept)
     # What is wrong with the lecture comes before what is wrong with its recording.
-    wrong = bool(findings.wrong or not holds or (contradicting and not kept))
+    wrong = bool(findings.errors or not holds or (contradicting and not kept))
     status = 1 if wrong else trouble.exit_status if trouble else 0
     if asked.json:
         from litbook.cli import json_output
 
-        more: dict[str, object] = {"problems": findings.wrong, "remarks": findings.remarks}
-        more |= {"differences": [*map(str, differing)], "recorded": bool(kept)}
+        more: dict[str, object] = {"schema": 2, "recorded": bool(kept)}
+        more["findings"] = [
+            {**finding.as_data(), "severity": severity}
+            for severity, several in (("error", findings.errors), ("warn", findings.warnings))
+            for finding in several
+        ]
+        more["differences"] = [difference.finding().as_data() for difference in differing]
         _say_json(json_output.run(record) | more | {"status": status})
         if trouble:
             _complain(str(trouble), asked.program)
@@ -623,9 +567,9 @@ def _close(
     if not asked.quiet and (took := outcome.longest([record])):
         lines.append(harmless(took))
     summary = outcome.summary(record)
-    beside = findings.wrong[len(outcome.problems(record)) :]
+    beside = sum(finding.code not in ("claim-fails", "raised") for finding in findings.errors)
     if beside:
-        summary += f"; {formatting.many(len(beside), 'problem')} beside claims"
+        summary += f"; {formatting.many(beside, 'problem')} beside claims"
     if contradicting and not kept:  # else the recording is this run
         summary += f"; {formatting.many(len(contradicting), 'difference')} from {against.shown}"
     elif differing and not kept:

@@ -336,7 +336,7 @@ def _picture(state: StateInline, silent: bool) -> bool:
     length, pending = len(state.tokens), state.pending
     if link(state, silent):
         what = "a note cannot hold a picture"
-        _refuse(state.env, what, "use image(path, alt=…) or figure(…)", slug="picture-in-note")
+        _refuse(state.env, what, "use image(path, alt=…) or figure(…)", code="picture-in-note")
         return True
     state.pos -= 1
     del state.tokens[length:]
@@ -373,8 +373,8 @@ def _bare(state: StateInline, silent: bool) -> bool:
     return True
 
 
-def _refuse(env: Any, what: str, way_out: str, about: str = "", slug: str = "prose") -> None:
-    env["refusals"].append(tree.Refusal(slug, what, way_out, about))
+def _refuse(env: Any, what: str, way_out: str, about: str = "", code: str = "prose") -> None:
+    env["refusals"].append(tree.Refusal(code, what, way_out, about))
 
 
 class _Helpers:

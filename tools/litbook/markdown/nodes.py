@@ -256,7 +256,7 @@ class Footnote(Node, frozen=True):
 class Refusal(Struct, frozen=True):
     """What a note holds and a page cannot: a problem's slug and words, the way out, the text it is about."""
 
-    slug: str
+    code: str
     what: str
     way_out: str
     about: str = ""

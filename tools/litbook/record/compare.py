@@ -21,7 +21,8 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from litbook.errors import Place, RecordError
+from litbook.errors import RecordError
+from litbook.finding import Finding, Place
 from litbook.record import model
 from litbook.record.model import Item, Key, Section, grouped
 from litbook.record.ranks import names, ranks_of
@@ -98,15 +99,21 @@ class Difference:
         """Whether run and recording say different things; where the text is new, it says a new thing."""
         return self.kind in ("value", "claim")
 
-    def __str__(self) -> str:
-        at = f"{self.place.path}:{self.place.line}: {_bounded(self.section)}"
+    def finding(self, *ways_out: str) -> Finding:
+        """The difference as a finding; `ways_out` are what may have led to it, and what to do."""
+        place, name = replace(self.place, column=0), _bounded(self.section)
         if self.kind in ("text", "section"):
-            return f"{at} {self.what}"
-        lines = [f"{at}: {_bounded(self.what)} is not what was recorded"]
-        lines += [f"    {change}" for change in self.changes[:SHOWN]]
-        if len(self.changes) > SHOWN:
-            lines.append(f"    and {len(self.changes) - SHOWN} more")
-        return "\n".join(lines)
+            what, lines = f"{name} {self.what}", list[str]()
+        else:
+            what = f"{name}: {_bounded(self.what)} is not what was recorded"
+            lines = [*map(str, self.changes[:SHOWN])]
+            if len(self.changes) > SHOWN:
+                lines.append(f"and {len(self.changes) - SHOWN} more")
+        *more, way_out = [*filter(None, ways_out)] or [""]
+        return Finding("differs", what, place, way_out, details=(*lines, *more))
+
+    def __str__(self) -> str:
+        return str(self.finding())
 
 
 @dataclass(frozen=True)

@@ -12,21 +12,21 @@ from typing import Any
 
 from msgspec import Struct
 
-from litbook.errors import LitbookError, Problem
+from litbook.errors import LitbookError
+from litbook.finding import Finding
 from litbook.html import devices, ledger, media, misbeliefs, page, player
 from litbook.html.elements import Html, Page
 from litbook.i18n import _, later
 from litbook.markdown import mathml
 from litbook.markdown.bibliography import Bibliography
-from litbook.markdown.links import Citations
 from litbook.notebook import build, ipynb
 from litbook.notebook import html as notebook_page
 from litbook.page import other_lectures, sitemap
 from litbook.page.runs import Edition
 from litbook.project import Project
-from litbook.rules import prose
-from litbook.rules.judge import Findings, Strict
-from litbook.rules.judge import problems as problems_of
+from litbook.rules.judge import Findings, judge
+from litbook.rules.registry import Severity
+from litbook.rules.subject import Subject
 from litbook.site.badge import differing
 
 PLACE = "lectures"
@@ -39,10 +39,11 @@ NavEntry = str | dict[str, Any]  # MkDocs: a page, or a title with pages below i
 
 
 class Choices(Struct, frozen=True):
-    """What an author has chosen: which of `ENDS` and "notebooks" not to have, and what is strict."""
+    """What an author has chosen: which of `ENDS` and "notebooks" not to have, and of rules the severity."""
 
     without: frozenset[str] = frozenset()
-    strict: Strict = Strict()
+    severities: dict[str, Severity] = {}
+    words: str = ""
 
 
 @dataclass
@@ -98,7 +99,7 @@ class Pages:
         ends = [{_(ENDS[Path(place).stem]): place} for place in self._ends()]
         return [f"{PLACE}/{sitemap.INDEX}", *lectures, *ends]
 
-    def text(self, place: str, problems: list[Problem]) -> Page:
+    def text(self, place: str, problems: list[Finding]) -> Page:
         """The Markdown of one of `places`. `problems` receives what is wrong with its prose."""
         match place.split("/")[1:]:
             case [sitemap.INDEX]:
@@ -143,27 +144,27 @@ class Pages:
 
     # -- all of them
 
-    def of(self, edition: Edition, findings: Findings) -> Iterator[tuple[str, str | bytes]]:
-        """Every file of one lecture, with its content; what is wrong with it goes into `findings`."""
-        problems: list[Problem] = []
-        notebooks = self.notebooks_of(edition, late := Findings())
+    def of(self, edition: Edition, drawn: list[Finding]) -> Iterator[tuple[str, str | bytes]]:
+        """Every file of one lecture, with its content; what drawing finds goes into `drawn`."""
+        notebooks = self.notebooks_of(edition, drawn)
         ways = _ways(edition) if notebooks else {}
-        made = page.pages(edition.record, self.bibliography, edition.recordings, problems, self.others, ways)
-        self.judge(edition, findings, problems)
-        findings.wrong += late.wrong
+        made = page.pages(edition.record, self.bibliography, edition.recordings, drawn, self.others, ways)
         for name, text in (made | player.data(edition.record, edition.recordings)).items():
             yield f"{PLACE}/{edition.folder}/{name}", text
         yield from notebooks.items()
         yield from self.pictures(edition.folder)
 
-    def judge(self, edition: Edition, findings: Findings, drawn: Sequence[Problem] = ()) -> None:
-        """What is wrong with the lecture goes into `findings`; `drawn` is what drawing its pages has told."""
-        file, untold = self.project.bibliography.name, "unknown-citation" if self.works is None else ""
-        citations = None if self.works is None else Citations(self.works, file=file)
-        told = prose.problems(edition, self.project.folder, citations, mathml.mathml)
-        before = {(problem.slug, problem.what) for problem in told}
-        told += [one for one in drawn if (one.slug, one.what) not in before and one.slug != untold]
-        problems_of(edition, findings, self.choices.strict, told)
+    def judge(self, edition: Edition, unreadable: Sequence[Finding], drawn: Sequence[Finding]) -> Findings:
+        """What is wrong with the lecture, its `unreadable` recordings and what drawing found with it."""
+        subject = Subject(
+            self.project.folder / edition.folder,
+            edition=edition,
+            words=self.choices.words,
+            formula=mathml.mathml,
+            unreadable=[*unreadable],
+            book=self.project,
+        )
+        return judge(subject, self.choices.severities, drawn=drawn)
 
     def ends(self) -> Iterator[tuple[str, str | bytes]]:
         """Every file that is of no one lecture, with its text."""
@@ -172,8 +173,8 @@ class Pages:
         for name in DATA if self.editions else ():
             yield f"{PLACE}/{name}", self.data(f"{PLACE}/{name}") or ""
 
-    def notebooks_of(self, edition: Edition, findings: Findings) -> dict[str, str]:
-        """The lecture's notebooks and their pages, by place; where none can be made, a word in `findings`."""
+    def notebooks_of(self, edition: Edition, drawn: list[Finding]) -> dict[str, str]:
+        """The lecture's notebooks and their pages, by place; where none can be made, a finding in `drawn`."""
         if "notebooks" in self.choices.without:
             return {}
         folder = self.project.folder
@@ -190,7 +191,7 @@ class Pages:
                 edition.record, modules=modules, bibliography=works, recordings=kept, book=self.book
             )
         except LitbookError as error:
-            findings.wrong.append(f"{edition.folder} has no notebooks: {error}")
+            drawn.append(Finding("no-notebook", f"{edition.folder} has no notebooks: {error}"))
             return {}
         files = dict[str, str]()
         for name, whole in made.items():
@@ -202,7 +203,7 @@ class Pages:
     def _notebook(self, folder: str) -> dict[str, str]:
         """The same of the lecture in `folder`; nothing where there is none."""
         edition = next((edition for edition in self.editions if edition.folder == folder), None)
-        return self.notebooks_of(edition, Findings()) if edition else {}
+        return self.notebooks_of(edition, []) if edition else {}
 
     def _ends(self) -> list[str]:
         return [f"{PLACE}/{name}.md" for name in ENDS if name not in self.choices.without]

@@ -39,8 +39,9 @@ from watchdog.events import FileSystemEvent, FileSystemEventHandler
 from watchdog.observers import Observer
 from watchdog.observers.api import ObservedWatch
 
-from litbook.errors import LitbookError, Problem
+from litbook.errors import LitbookError
 from litbook.files import write
+from litbook.finding import Finding
 from litbook.html import elements, media
 from litbook.i18n import _
 from litbook.markdown.bibliography import Bibliography
@@ -52,8 +53,10 @@ from litbook.page.sitemap import INDEX
 from litbook.page.sitemap import of as book_of
 from litbook.project import CONFIG, Project, name_of, shown
 from litbook.record import model
-from litbook.rules import judge, outcome
+from litbook.rules import outcome, recorded
+from litbook.rules.judge import Findings
 from litbook.rules.outcome import harmless
+from litbook.rules.registry import DRAWN, Severity
 from litbook.run.process import Warm, private_folder
 from litbook.site import search
 from litbook.site.pages import PLACE, Choices, Pages
@@ -93,7 +96,7 @@ class Draft:
     path: Path
     last: Shown | None = None
     ahead: dict[str, Shown] = field(default_factory=dict)  # of a part alone, until the whole has run
-    findings: judge.Findings = field(default_factory=judge.Findings)  # in the last
+    findings: Findings = field(default_factory=Findings)  # in the last
     trouble: str = ""  # why the text of now has no record
     generation: int = 0
     saves: int = 0  # of its text, and of what it may read
@@ -104,7 +107,7 @@ class Draft:
         if self.trouble:
             last = self.last and f"\nBelow: the run of {self.last.when}, the last that could be shown."
             return [self.trouble + (last or "")]
-        return self.findings.wrong
+        return [finding.text(coded=True) for finding in self.findings.errors]
 
     def behind(self, page: str) -> Shown | None:
         """What this page of the lecture is made of."""
@@ -188,7 +191,7 @@ class Preview:
             try:
                 part = page.removesuffix(".md").replace("-", "_")
                 record = self.warm.record_of(path, self.timeout, [part])
-                edition = judge.edition(path, record, None)
+                edition, _ = recorded.read_runs(path, record)
             except (LitbookError, OSError):
                 continue  # no such part, or what the run of the whole will say
             with self.lock:
@@ -227,13 +230,12 @@ class Preview:
                 self.tidings.tell()
 
     def _show(self, draft: Draft, record: model.Record, saves: int) -> None:
-        draft.findings = judge.Findings()
-        edition = judge.edition(draft.path, record, draft.findings)
-        self.pages().judge(edition, draft.findings)
+        edition, unreadable = recorded.read_runs(draft.path, record)
+        draft.findings = self.pages().judge(edition, unreadable, [])
         draft.last = Shown(edition, time.strftime("%H:%M:%S"), saves)
         draft.generation += 1
-        for text in [*draft.findings.wrong, *draft.findings.remarks]:
-            log.warning("%s", harmless(text))
+        for finding in [*draft.findings.errors, *draft.findings.warnings]:
+            log.warning("%s", harmless(finding.text(coded=True)))
         if self.pages().titles() != self.titles:
             self.refresh()
 
@@ -283,8 +285,8 @@ class Preview:
             raise LitbookError(f"{CONFIG} has no plugin litbook\n    plugins: [search, litbook]")
         ours.preview, self.choices, self.book = self, ours.choices(), str(config.site_name)
         # While a lecture is written, its recordings are older.
-        strict = replace(self.choices.strict, recordings=judge.MAY_BE_OLDER)
-        self.choices = replace(self.choices, strict=strict)
+        levels: dict[str, Severity] = {**self.choices.severities, "older": "warn"}
+        self.choices = replace(self.choices, severities=levels)
         self.plugin = ours
         if not self.project.folder.is_dir():
             way_out = f"bring it back, or {CONFIG} says where the lectures are"
@@ -336,9 +338,9 @@ class Preview:
             (self.folder / address.lstrip("/") / "index.html").unlink(missing_ok=True)
         self.made.clear()
 
-    def _fill(self, file: File) -> list[Problem]:
+    def _fill(self, file: File) -> list[Finding]:
         """Write the Markdown of a lecture's page out of its record."""
-        problems: list[Problem] = []
+        problems: list[Finding] = []
         if file.generated_by is not None:
             pages = self.pages()
             asked = self._asked(f"/{file.src_uri.removesuffix('.md')}/")
@@ -402,12 +404,11 @@ class Preview:
         self.config.validation.links.not_found = logging.INFO if waiting else logging.WARNING
         build._populate_page(page, self.config, self.files)
 
-    def _heard(self, address: str, drawn: list[Problem]) -> None:
+    def _heard(self, address: str, drawn: list[Finding]) -> None:
         """Keep what was wrong with the page at the address, and is not said of its lecture already."""
-        texts = [*map(str, drawn), *(record.getMessage() for record in self.warnings.buffer)]
+        only_drawn = (finding.text(coded=True) for finding in drawn if finding.code in DRAWN)
+        self.warned[address] = [*only_drawn, *(record.getMessage() for record in self.warnings.buffer)]
         self.warnings.flush()
-        told = {text.partition(" ")[2] for draft in self.drafts.values() for text in draft.findings.wrong}
-        self.warned[address] = [text for text in texts if text.partition(" ")[2] not in told]
         for text in self.warned[address]:
             log.warning("%s", harmless(text))
 
