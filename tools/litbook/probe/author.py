@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import functools
+import importlib
 import itertools
 import linecache
 import math
@@ -432,17 +433,24 @@ def requires(need: str) -> Callable[[Callable[P, None]], Callable[P, None]]:
     Raises `AuthorError` for a need that nobody knows.
     """
     try:
-        kind = needs(need)
+        asked = needs(need)
     except ValueError as error:
         raise AuthorError(str(error)) from None
 
     def wrap(section: Callable[P, None]) -> Callable[P, None]:
         @functools.wraps(section)
         def run(*args: P.args, **kwargs: P.kwargs) -> None:
-            # The recorder decides for itself and never calls a section whose device is not here.
-            many = kind.ranks or kind.simulated
-            if _recorder is not None or (not many and (kind.device != "cuda" or has_cuda())):
+            many = asked.ranks or asked.simulated
+            if asked.kind.is_device:
+                with contextlib.suppress(ModuleNotFoundError):
+                    importlib.import_module("torch")
+            if asked.kind.count() and (_recorder is not None or not many):
                 section(*args, **kwargs)
+            elif _recorder is not None:  # it never calls a section whose device is not here
+                raise AuthorError(
+                    f"{section.__name__}() needs {need}, there is none here, and it is called all the same\n"
+                    f'    mark the section that calls it, as @requires("{need}")'
+                )
             elif many:
                 print(f"[{section.__name__} needs {need}: `litbook run` gives it these]")
             else:
@@ -481,15 +489,6 @@ def recording() -> bool:
     For what must not happen there, processes of its own, say. What a page claims should not depend on it.
     """
     return _recorder is not None
-
-
-def has_cuda() -> bool:
-    """Whether torch is here and sees a GPU. Imports torch."""
-    try:
-        import torch
-    except ModuleNotFoundError:
-        return False
-    return bool(torch.cuda.is_available())
 
 
 def hand(kind: PieceKind, text: str, data: str = "", alt: str = "", width: int = 0, track: str = "") -> None:

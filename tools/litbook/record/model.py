@@ -134,7 +134,7 @@ Snapshot = Scalar | Sequence | Mapping | Tensor | Opaque
 class Device(Part, frozen=True):
     """The device that a run computed on. `slug` names its recordings: `cpu`, `some-gpu`."""
 
-    kind: str  # "cpu" or "cuda"
+    kind: str  # "cpu", or a row of `device_kinds`
     slug: str
     name: str
     memory: int | None = None  # bytes

@@ -117,7 +117,7 @@ class Terminal:
         """A section whose device is not here, or that is slow."""
         self.section(function)
         slow = ": it runs when it is asked for by name, and when it is recorded"
-        self.say(Text(margin.not_run(device) + slow * (device == "slow"), style="yellow"))
+        self.say(Text(margin.not_run(device) + slow * needs(device).kind.on_request, style="yellow"))
 
     def line(self, statement: int) -> None:
         """A statement of a section is about to run for the first time."""
