@@ -181,6 +181,8 @@ class Execution:
         os._exit = exit_
         sys.dont_write_bytecode = True  # no __pycache__ beside the lecture
         before = author.hand_to(recorder)
+        if self.owner is not None and self.owner.here():
+            shutdown.begin()
         start = time.perf_counter()
         try:
             self._begin_from_seed()
