@@ -46,9 +46,7 @@ WORKERS = ["-n", "3", "--dist", "loadfile", "--no-loadscope-reorder"]  # what `m
 Done = subprocess.CompletedProcess[str]
 Env = Mapping[str, str | None]  # None: not set
 
-HEAD = (
-    '"""A lecture."""\nfrom litbook import figure, image, link, misbelief, note, question, requires, video\n'
-)
+HEAD = '"""A lecture."""\nfrom litbook import figure, image, link, misbelief, note, question, requires\n'
 
 
 def examples(count: int) -> int:

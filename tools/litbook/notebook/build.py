@@ -302,8 +302,6 @@ def shown(block: blocks.Told) -> Iterator[str | blocks.Figure]:
             yield misbelief(common, run)
         case blocks.Image(_line, _data, alt):
             yield _("*Picture: {alt}*", alt=alt)
-        case blocks.Video(_line, _data, alt):
-            yield _("*Video: {alt}*", alt=alt)
         case blocks.Figure(caption=caption):
             yield block
             yield from [f"*{caption}*"] if caption else []
@@ -646,7 +644,7 @@ class _Making:
             if piece.answer is not None:
                 answer = blocks.Answer(seen.snapshot(piece.answer), piece.unit, stamp=seen.stamp)
             self.prose(name, pieces.block(piece, answer), function=item.function)
-            if item.answer is not None and piece.kind not in ("link", "image", "video"):
+            if item.answer is not None and piece.kind not in ("link", "image"):
                 # A folded cell that computes the answer.
                 lines, device = self._text(item.answer), item.answer.device
                 if device:

@@ -20,7 +20,7 @@ from litbook.lecture.author_words import calls
 from litbook.lecture.model import Function, Statement
 from litbook.markdown import grammar
 from litbook.markdown.to_markdown import Plain
-from litbook.page import blocks, margin, pieces, webvtt
+from litbook.page import blocks, margin, pieces
 from litbook.record import model
 from litbook.record.device_kinds import needs
 from litbook.rules.outcome import harmless
@@ -178,12 +178,10 @@ class Terminal:
                 if why:
                     self.say(Text(harmless(why)))
                 self._gap()
-            case blocks.Figure() | blocks.Image() | blocks.Video():
+            case blocks.Figure() | blocks.Image():
                 kind = type(block).__name__.lower()
                 words = plain(harmless(block.caption)) or harmless(block.alt)
-                said = webvtt.said(block.track) if isinstance(block, blocks.Video) else []
-                lines = [f"[{kind}: {words}]", *(f"{MARGIN}{line}" for line in map(harmless, said))]
-                self.say(Text("\n".join(lines), style="magenta"))
+                self.say(Text(f"[{kind}: {words}]", style="magenta"))
             case blocks.Explore(_, grid, alt, caption, do):
                 self.say(Text(f"[explore: {plain(harmless(caption or alt))}]", style="magenta"))
                 if do:
