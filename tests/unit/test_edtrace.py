@@ -415,9 +415,7 @@ def test_a_lecture_that_imports_these_words_has_a_page_and_no_notebook(tmp_path:
     of = Edition("lecture_sample", record(tmp_path, text), [], None)
     made = dict(Pages(Project(tmp_path), [of]).of(of, found := judge.Findings()))
     assert not found.wrong and "lectures/lecture_sample/index.md" in made
-    assert (
-        not [name for name in made if "notebook" in name] and not Pages(Project(tmp_path), [of]).notebooks()
-    )
+    assert not [name for name in made if "notebook" in name]
     assert "notebooks/" not in str(made["lectures/lecture_sample/index.md"])
 
 

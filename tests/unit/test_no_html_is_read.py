@@ -19,7 +19,6 @@ CALLS = {"compile", "findall", "finditer", "fullmatch", "match", "search", "spli
 MAY = {
     "markdown/grammar.py": "what an author has written in a note, and no page can show",
     "html/theme_patches.py": "Material's pages, with names for a screen reader",
-    "site/policy.py": "the scripts in Material's templates and pages",
 }
 GROUP = re.compile(r"\(\?(?:P?<\w+>|<[=!])")  # of a pattern's own syntax
 ELEMENT = re.compile(r"<[A-Za-z/\[(\\]")
