@@ -54,9 +54,7 @@ WORKERS = ["-n", "3", "--dist", "loadfile", "--no-loadscope-reorder"]  # what `m
 Done = subprocess.CompletedProcess[str]
 Env = Mapping[str, str | None]  # None: not set
 
-HEAD = (
-    '"""A lecture."""\nfrom litbook import figure, image, link, misbelief, note, question, requires, video\n'
-)
+HEAD = '"""A lecture."""\nfrom litbook import figure, image, link, misbelief, note, question, requires\n'
 
 
 def examples(count: int) -> int:
@@ -264,7 +262,7 @@ def golden(file: Path, actual: str, clean: Callable[[str], str] = str) -> None:
 def until(page: Page, expression: str, arg: object = None, seconds: float = 30) -> None:
     """Wait until the expression is true in the page.
 
-    Playwright's `wait_for_function` evaluates its text later, from within the page, whose policy refuses that.
+    From without: what Playwright's `wait_for_function` evaluates within a page goes with it.
     """
     from playwright.sync_api import Error
 

@@ -14,6 +14,7 @@ from tests.standin import Card, MiB, standin
 
 from litbook.errors import LitbookError
 from litbook.project import recording_of
+from litbook.record.device_kinds import KINDS
 from litbook.run import environment
 
 SHORT = f"""{HEAD}
@@ -112,7 +113,7 @@ def test_why_there_is_no_cuda_is_said(
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     if visible is not None:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
-    assert environment.why_no_cuda().startswith(expected)
+    assert environment.why_none(KINDS["cuda"]).startswith(expected)
 
 
 def test_without_cuda_nothing_of_the_lecture_runs(tmp_path: Path) -> None:

@@ -14,20 +14,20 @@ import pytest
 from msgspec.structs import replace
 from tests import notebooks
 from tests.records import fill
-from tests.running import SAMPLES, record, searched, section
+from tests.running import SAMPLES, record, section
 
-from litbook.markdown import mathml
 from litbook.markdown.bibliography import Entry
-from litbook.notebook import html as notebook_page
 from litbook.notebook import ipynb, runtime
 from litbook.notebook.build import Notebook
 from litbook.notebook.build import notebooks as document
 from litbook.notebook.value_text import in_words
+from litbook.page.runs import Edition
+from litbook.project import Project
 from litbook.record import model
+from litbook.site.pages import Pages
 from litbook.site.plugin import LitbookPlugin
 
 HEAD = '"""Sample."""\n'
-PLACE = "lectures/lecture_02/notebooks/a.ipynb"
 WORK = {
     "glu2020": Entry("glu2020", "Gated [units] *here*", ("N. Shazeer",), "2020", url="https://example.org/a")
 }
@@ -477,37 +477,29 @@ def test_a_notebook_is_small_whatever_a_lecture_shows(made):
     assert len(made["hostile/index.ipynb"]) < 42_000  # the words of its `show` included
 
 
-# ---------------------------------------------------------------------------- its page
+# ---------------------------------------------------------------------------- the way to it
 
 
-def test_the_page_of_a_hostile_notebook_holds_no_script_no_handler_and_no_foreign_address(hostile):
-    page = notebook_page.page(hostile, PLACE)
-    tags = set(re.findall(r"<\s*([a-zA-Z][a-zA-Z0-9]*)", page))
-    assert tags <= notebooks.NOTE_ELEMENTS | {"details", "summary", "samp"} | mathml.ELEMENTS
-    assert not re.search(r"<[a-zA-Z][^>]*(\son\w+\s*=|javascript:|https?://cdn)", page)
-    assert "&lt;script&gt;alert(2)&lt;/script&gt;" in page
-    assert page.count("Download the notebook") == 1
-    assert len(page) < 80_000
-    assert re.findall(r"^#+ ", page, re.MULTILINE) == ["# ", "## "]
+def footer(made: model.Record, github: str = "") -> str:
+    """What the page of a lecture says of its notebook."""
+    pages = Pages(Project(Path()), [Edition("lecture_02", made, [], None)], colab=github)
+    (way,) = pages.text("lectures/lecture_02/index.md", []).blocks[-1:]
+    return str(way)
 
 
-def test_without_a_place_on_github_there_is_no_colab_link_but_a_sentence(hostile):
-    page = notebook_page.page(hostile, PLACE)
-    assert "colab.research" not in page
-    assert "download it, then choose File, Upload notebook in Google Colab" in page
-    assert 'href="../a.ipynb" download="lecture_02-a.ipynb"' in page
-    assert 'href="../../a/"' in page
-
-
-def test_with_a_place_on_github_the_colab_link_leads_to_the_file_there(hostile):
-    page = notebook_page.page(hostile, PLACE, "https://github.com/owner/repo/blob/gh-pages/")
-    address = f"owner/repo/blob/gh-pages/{PLACE}"
-    assert f'href="https://colab.research.google.com/github/{address}"' in page
-    file = PLACE.replace("/", "%2F")
-    assert f'href="https://mybinder.org/v2/gh/owner/repo/gh-pages?urlpath=lab%2Ftree%2F{file}"' in page
-    page = notebook_page.page(hostile, PLACE, "https://github.com/owner/repo/blob/main/docs")
-    assert f"/owner/repo/main?urlpath=lab%2Ftree%2Fdocs%2F{file}" in page
-    assert "Upload" not in page
+def test_a_page_links_the_file_of_its_notebook_and_colab_where_that_can_fetch_it(tmp_path):
+    made = record(tmp_path, section("x = 1\nassert x == 1"))
+    way = footer(made)
+    assert 'href="notebooks/index.ipynb" download="lecture_02.ipynb"' in way
+    assert "colab" not in way and "mybinder" not in way
+    way = footer(made, "https://github.com/owner/repo/blob/gh-pages/")
+    at = "lectures/lecture_02/notebooks/index.ipynb"
+    assert f'href="https://colab.research.google.com/github/owner/repo/blob/gh-pages/{at}"' in way
+    file = at.replace("/", "%2F")
+    assert f'href="https://mybinder.org/v2/gh/owner/repo/gh-pages?urlpath=lab%2Ftree%2F{file}"' in way
+    way = footer(made, "https://github.com/owner/repo/blob/main/docs")
+    assert f"/owner/repo/blob/main/docs/{at}" in way
+    assert f"/owner/repo/main?urlpath=lab%2Ftree%2Fdocs%2F{file}" in way
 
 
 # ---------------------------------------------------------------------------- the lectures
@@ -539,22 +531,12 @@ def test_all_notebooks_of_a_lecture_run_and_print_what_was_recorded(lecture, tmp
     assert wrong == {}
 
 
-def test_every_page_of_a_lecture_links_to_its_notebook_and_back(site, name, lecture):
+def test_every_page_of_a_lecture_links_to_the_file_of_its_notebook(site, name, lecture):
     folder = site / "lectures" / name
     for file in lecture:
-        stem = file.removesuffix(".ipynb")
-        page = (folder / stem / "index.html").read_text(encoding="utf-8")
-        assert f'href="../notebooks/{stem}/"' in page
-        there = (folder / "notebooks" / stem / "index.html").read_text(encoding="utf-8")
-        assert f'href="../../{stem}/"' in there
-        assert f'href="../{file}" download="{name}-{file}"' in there
+        page = (folder / file.removesuffix(".ipynb") / "index.html").read_text(encoding="utf-8")
+        assert f'href="../notebooks/{file}" download="{name}-{file}"' in page
         assert json.loads(lecture[file])["nbformat"] == 4
-
-
-def test_notebooks_are_not_searched(site):
-    found = searched(site)
-    assert "lectures/lecture_02/tensors/" in found
-    assert [it for it in found if re.match(r"lectures/.*/notebooks/", it)] == []
 
 
 def test_the_formatting_of_values_is_that_of_the_stand_in():
@@ -604,62 +586,3 @@ def test_rows_of_a_matrix_stand_below_each_other():
     )
     assert runtime.tensor("int64", (2, 2), "cpu", 32, [1, 2, 3, 4], "", 0) == "int64 (2, 2): [[1, 2], [3, 4]]"
     assert runtime.tensor("float32", (2, 4), "cuda:0", 32, [], "", 0) == "float32 (2, 4) on cuda:0, 32 B"
-
-
-def test_formulas_on_a_page_become_mathml_and_code_keeps_its_dollars(tmp_path):
-    it = record(tmp_path, section('note("With $s$ and `$t$`,\\n5 $ or 6 $.")'))
-    page = notebook_page.page(document(it)["index.ipynb"], PLACE)
-    assert page.count("<math") == 1
-    assert "<code>$t$</code>" in page and "5 $ or 6 $." in page
-
-
-# ---------------------------------------------------------------------------- in a browser
-
-
-@pytest.mark.parametrize("width", [390, 1280])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_notebook_pages_fit_ask_nobody_and_report_no_error(browser, address, width, scheme):
-    context = browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme)
-    page = context.new_page()
-    wrong: list[str] = []
-    page.on("console", lambda m: wrong.append(m.text) if m.type == "error" else None)
-    page.on("pageerror", lambda e: wrong.append(str(e)))
-    asked: list[str] = []
-    page.on("request", lambda request: asked.append(request.url))
-    try:
-        for part in ("number-formats", "tensors-on-a-gpu"):
-            page.goto(f"{address}lectures/lecture_02/notebooks/{part}/")
-            page.get_by_text("What stands in for the book’s engine here").click()
-            wide = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
-            assert page.evaluate(wide) == 0
-            assert page.locator("article math").count() > 0 or part != "number-formats"
-        with page.expect_download() as saved:
-            page.get_by_role("link", name="Download the notebook").click()
-        assert saved.value.suggested_filename == "lecture_02-tensors-on-a-gpu.ipynb"
-        assert wrong == []
-        assert [url for url in asked if not url.startswith((address, "data:", "blob:"))] == []
-    finally:
-        context.close()
-
-
-def test_nothing_of_a_hostile_notebook_runs_in_a_browser(browser, tmp_path):
-    hostile = record(tmp_path, LECTURES["hostile"], "lecture_hostile.py")  # alone: others need the event loop
-    html = notebook_page.page(document(hostile, modules=MODULES)["index.ipynb"], PLACE)
-    page = browser.new_page()
-    ran: list[str] = []
-
-    def dismissed(dialog: Any) -> None:
-        ran.append(dialog.message)
-        dialog.dismiss()
-
-    page.on("dialog", dismissed)
-    page.on("request", lambda r: ran.append(r.url) if not r.url.startswith("about:") else None)
-    try:
-        page.set_content(f"<!doctype html><title>t</title>{html}")
-        for summary in page.locator("summary").all():
-            summary.click()
-        page.wait_for_timeout(200)
-        assert ran == []
-        assert page.get_by_text("<script>alert(2)</script>").count() >= 1
-    finally:
-        page.close()

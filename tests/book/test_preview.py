@@ -552,7 +552,7 @@ def test_the_preview_offers_the_pages_of_a_build_and_they_say_the_same(tmp_path:
     assert (built.returncode, built.stdout + built.stderr) == (0, "")
     site = tmp_path / "site"
     pages = sorted(it.parent.relative_to(site).as_posix() for it in site.rglob("index.html"))
-    assert {"lectures/devices", "lectures/lecture_02/notebooks/first"} < set(pages)
+    assert {"lectures/devices", "lectures/lecture_02/first"} < set(pages)
     data = [it for it in (site / "lectures").rglob("*.*") if it.suffix in (".js", ".json", ".svg", ".ipynb")]
     assert {it.suffix for it in data} == {".js", ".json", ".svg", ".ipynb"}
 

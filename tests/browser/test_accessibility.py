@@ -27,7 +27,6 @@ PAGES = (
     "lectures/lecture_02/",
     "lectures/lecture_02/number-formats/",
     "lectures/lecture_02/tensors-on-a-gpu/",
-    "lectures/lecture_02/notebooks/tensors/",
     "lectures/ledger/",
     "lectures/ledger/lecture_02/storage-and-views/",
     "lectures/misbeliefs/",
@@ -61,13 +60,13 @@ def kind(page: str) -> str:
     page = re.sub(r"lecture_\d+", "lecture", page.removesuffix("index.html"))
     if not page.startswith("lectures/"):
         return page if page in ("", "404.html", "calculator/") else "document"
-    return re.sub(r"(lecture/|notebooks/)(?!notebooks/)[\w-]+/$", r"\1*/", page)
+    return re.sub(r"(lecture/)[\w-]+/$", r"\1*/", page)
 
 
 def test_a_page_of_every_kind_is_checked(site: Path) -> None:
     every = {kind(str(it.relative_to(site))) for it in site.rglob("*.html")}
     assert every <= {kind(it) for it in PAGES}
-    assert {"lectures/lecture/*/", "lectures/lecture/notebooks/*/", "lectures/ledger/lecture/*/"} <= every
+    assert {"lectures/lecture/*/", "lectures/ledger/lecture/*/"} <= every
 
 
 def test_whatever_a_mouse_can_click_the_tab_key_reaches(browser: Browser, address: str) -> None:

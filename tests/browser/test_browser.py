@@ -65,6 +65,35 @@ def test_no_page_scrolls_sideways_complains_or_asks_elsewhere(context: BrowserCo
     assert complaints == []
 
 
+def test_what_a_reader_does_on_a_page_asks_nobody_elsewhere(laptop: Page, address: str) -> None:
+    found: list[str] = []
+    laptop.on("console", lambda m: found.append(m.text) if m.type == "error" else None)
+    laptop.on(
+        "request", lambda r: None if r.url.startswith((address, "data:", "blob:")) else found.append(r.url)
+    )
+    laptop.goto(address + STORAGE)
+    laptop.get_by_role("button", name="Step through").first.click()
+    laptop.keyboard.press("ArrowRight")
+    assert laptop.locator(".lbp-stack, .lb-player, [class^=lbp]").first.is_visible()
+    laptop.keyboard.press("Escape")
+    laptop.locator("label.md-header__button[for^=__palette]:visible").click()
+    for name in (
+        "calculator",
+        "lectures/ledger/lecture_02/tensors",
+        "lectures/misbeliefs",
+        "lectures/devices",
+    ):
+        laptop.goto(f"{address}{name}/")
+    laptop.goto(f"{address}404.html")
+    laptop.goto(address)
+    laptop.keyboard.press("/")
+    laptop.keyboard.type("bfloat16")
+    laptop.locator(".md-search-result__link").first.wait_for(state="visible", timeout=15_000)
+    laptop.keyboard.press("Enter")
+    laptop.wait_for_url("**/lecture_02/**", timeout=15_000)
+    assert found == []
+
+
 def test_text_of_twice_the_size_stays_on_the_screen_of_a_phone(browser: Browser, address: str) -> None:
     page = browser.new_page(viewport={"width": 390, "height": 844})
     for name in ("", "lectures/", "lectures/misbeliefs/", STORAGE):

@@ -21,10 +21,8 @@ from litbook import aside, figure, link, misbelief, note, question, requires, sp
 from litbook.errors import AuthorError
 from litbook.lecture import author_words
 from litbook.notebook import runtime
-from litbook.page import webvtt
 from litbook.probe import author
 from litbook.record import model
-from litbook.record.limits import OUTPUT
 
 PIXEL = bytes.fromhex(
     "89504e470d0a1a0a0000000d4948445200000001000000010806000000"
@@ -81,8 +79,6 @@ def test_the_words_are_those_of_the_package() -> None:
         "recording",
         "requires",
         "speaker_note",
-        "system_text",
-        "video",
         "word",
     ]
 
@@ -328,93 +324,6 @@ def test_an_image_has_a_largest_size(tmp_path: Path) -> None:
     )
 
 
-# ------------------------------------------------------------------------ video
-
-TRACK = """WEBVTT
-
-1
-00:00.000 --> 00:01.000 line:0
-A <i>ball</i>
-rolls.
-
-NOTE nobody says this
-
-00:01.000 --> 00:02.000
-<v Ada>Stop &amp; stay.
-"""
-
-
-@pytest.fixture
-def plays(tmp_path: Path):
-    """Runs a lecture whose section is `video(...)`, with films and captions beside it; returns the record."""
-    (tmp_path / "ball.webm").write_bytes(b"\x1aE\xdf\xa3 and so on")
-    (tmp_path / "ball.mp4").write_bytes(PIXEL)
-    (tmp_path / "ball.vtt").write_text("\ufeff" + TRACK, encoding="utf-8")
-    (tmp_path / "ball.srt").write_text("1\n00:00:00,000 --> 00:00:01,000\nA ball\n")
-    (tmp_path / "none.vtt").write_text("WEBVTT\n\nNOTE nothing\n")
-    (tmp_path / "latin.vtt").write_bytes(b"WEBVTT\n\n00:00.000 --> 00:01.000\nR\xf6llt\n")
-    return lambda call: record(tmp_path, section(call))
-
-
-def test_a_film_is_read_with_its_captions(plays) -> None:
-    made = plays('video("ball.webm", captions="ball.vtt", alt="A ball.", caption="It rolls", width=300)')
-    (piece,) = made.by_key["one"].pieces
-    assert (piece.kind, piece.text, piece.alt, piece.width) == ("video", "It rolls", "A ball.", 300)
-    assert piece.data.startswith("data:video/webm;base64,GkXfo") and piece.track == TRACK
-    assert webvtt.said(piece.track) == ["A ball rolls.", "Ada: Stop & stay."]
-
-
-@pytest.mark.parametrize(
-    ("call", "says"),
-    [
-        ('video("ball.webm", alt="x")', "video() missing 1 required keyword-only argument: 'captions'"),
-        ('video("ball.webm", captions="", alt="x")', 'video() needs captions: captions="film.vtt", a file beside the film\nof a film without sound, let them say what is to be seen'),
-        ('video("ball.webm", captions="ball.vtt", alt=" ")', "video() needs an alt text: say what the film shows, in a sentence"),
-        ('video("none.webm", captions="ball.vtt", alt="x")', "video() cannot read 'none.webm': No such file or directory\nits path goes from the folder that this lecture's file is in"),
-        ('video("ball.webm", captions="film.vtt", alt="x")', "video() cannot read 'film.vtt': No such file or directory\nits path"),
-        ('video("https://example.org/x.mp4", captions="ball.vtt", alt="x")', "video() shows local files; 'https://example.org/x.mp4' is elsewhere: save it beside the lecture"),
-        ('video("ball.mp4", captions="ball.vtt", alt="x")', "video() finds no mp4 in 'ball.mp4': it holds no film that video() knows\nsave it anew, or rename it"),
-        ('video("ball.mov", captions="ball.vtt", alt="x")', "video() knows .mp4, .m4v, .webm; 'ball.mov' is none of these"),
-        ('video("ball.webm", captions="ball.vtt", alt="x", width=-1)', "video() takes a width in pixels, width=400, not -1"),
-        ('video("ball.webm", captions="ball.srt", alt="x")', "video() finds no WebVTT in 'ball.srt': it begins with '1'\nits first line is WEBVTT; a caption is a line `00:01.500 --> 00:04.000`, its words below"),
-        ('video("ball.webm", captions="none.vtt", alt="x")', "video() finds no caption in 'none.vtt'\nits first line is WEBVTT"),
-        ('video("ball.webm", captions="latin.vtt", alt="x")', "video() finds no text in UTF-8 in 'latin.vtt'"),
-    ],
-)  # fmt: skip
-def test_a_film_that_cannot_be_shown_says_why(plays, call: str, says: str) -> None:
-    ((_, error),) = plays(call).errors()
-    assert error.text == call and says in error.message
-
-
-# ------------------------------------------------------------------------ system_text
-
-
-def test_a_commands_output_is_printed_without_colours(tmp_path: Path, capsys) -> None:
-    made = record(
-        tmp_path, section(r'litbook.system_text(["printf", "\\033[31mred\\033[0m"])', "import litbook")
-    )
-    assert [(it.kind, it.text) for it in made.by_key["one"].pieces] == [("output", "red\n")]
-    litbook.system_text(["yes"])  # for ever
-    assert len(capsys.readouterr().out) == OUTPUT + 3
-
-
-@pytest.mark.parametrize(
-    ("command", "says"),
-    [
-        ("ls", r"takes a list, \['git', '--version'\], not 'ls'"),
-        ([], r"takes a list"),
-        (["no-such-command"], "cannot run 'no-such-command': No such file or directory"),
-        (["sh", "-c", "echo first; echo last; exit 3"], "ended with status 3: last"),
-        (["false"], "'false' ended with status 1: it printed nothing"),
-        (["sleep", "9"], r"waited 0.1 s for 'sleep 9'\nallow it more: timeout=60"),
-        (["sh", "-c", "exec >&- 2>&-; sleep 9"], r"waited 0.1 s for "),
-    ],
-)  # fmt: skip
-def test_a_command_that_gives_no_text_is_an_error(command, says: str) -> None:
-    with pytest.raises(AuthorError, match=rf"system_text\(\):? .*{says}"):
-        litbook.system_text(command, timeout=0.1)
-
-
 # ------------------------------------------------------------------------ link
 
 
@@ -492,8 +401,6 @@ def test_an_aside_is_a_function() -> None:
 
 def test_a_lecture_runs_as_plain_python_and_prints_its_prose(tmp_path: Path) -> None:
     (tmp_path / "dot.png").write_bytes(PIXEL)
-    (tmp_path / "ball.webm").write_bytes(b"\x1aE\xdf\xa3")
-    (tmp_path / "ball.vtt").write_text(TRACK)
     path = write(
         tmp_path,
         f"""{HEAD}
@@ -509,7 +416,6 @@ def one():
     misbelief("it is five", f"it is {{x}}")
     figure(plt.figure(), caption="Nothing", alt="Empty.")
     image("dot.png", alt="A dot.")
-    video("ball.webm", captions="ball.vtt", alt="A ball.")
     link("https://example.org", "there")
 @requires("cuda")
 def two():
@@ -524,7 +430,7 @@ if __name__ == "__main__":
     )  # fmt: skip
     assert done.stderr == ""
     assert done.stdout == (
-        "A **note**.\n\nCommonly said: it is five\nRun: it is 4\n\n[figure: Nothing]\n\n[image: A dot.]\n\n[video: A ball.]\n\n"
+        "A **note**.\n\nCommonly said: it is five\nRun: it is 4\n\n[figure: Nothing]\n\n[image: A dot.]\n\n"
         "[there] https://example.org\n\n[two needs cuda; there is none here]\n"
     )
 
@@ -549,7 +455,7 @@ def test_the_recorder_before_comes_back() -> None:
 
 
 def test_one_table_says_of_every_word_what_it_is_and_the_notebook_knows_them_all() -> None:
-    others = {"aside", "requires", "recording", "system_text", "word"}
+    others = {"aside", "requires", "recording", "word"}
     assert set(litbook.__all__) == others | set(author_words.WORDS)
     assert set(runtime.__all__) <= set(litbook.__all__)  # in a notebook a further word says its text
     kinds = set(get_args(model.PieceKind))

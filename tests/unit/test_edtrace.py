@@ -29,6 +29,7 @@ from litbook.markdown.to_markdown import Plain
 from litbook.page.runs import Edition
 from litbook.project import Project
 from litbook.record import model
+from litbook.record.limits import OUTPUT
 from litbook.site import plugin
 from litbook.site.pages import Pages
 
@@ -415,9 +416,7 @@ def test_a_lecture_that_imports_these_words_has_a_page_and_no_notebook(tmp_path:
     found = list[Finding]()
     made = dict(Pages(Project(tmp_path), [of]).of(of, found))
     assert not found and "lectures/lecture_sample/index.md" in made
-    assert (
-        not [name for name in made if "notebook" in name] and not Pages(Project(tmp_path), [of]).notebooks()
-    )
+    assert not [name for name in made if "notebook" in name]
     assert "notebooks/" not in str(made["lectures/lecture_sample/index.md"])
 
 
@@ -584,3 +583,28 @@ def test_what_never_ran_and_zero_against_zero_are_remarks_in_foreign_words(
     assert sum("never ran: @inspect x" in it for it in about) == 1
     assert sum("both sides are zero" in it for it in about) == 1
     assert (found.errors == []) == foreign
+
+
+# ------------------------------------------------------------------------ system_text
+
+
+def test_a_commands_output_is_cut_where_it_is_long(capsys: pytest.CaptureFixture[str]) -> None:
+    edtrace.system_text(["yes"])  # for ever
+    assert len(capsys.readouterr().out) < OUTPUT + 20
+
+
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [
+        ("ls", r"takes a list, \['git', '--version'\], not 'ls'"),
+        ([], r"takes a list"),
+        (["no-such-command"], "cannot run 'no-such-command': No such file or directory"),
+        (["sh", "-c", "echo first; echo last; exit 3"], "ended with status 3: last"),
+        (["false"], "'false' ended with status 1: it printed nothing"),
+        (["sleep", "9"], r"waited 0.1 s for 'sleep 9'\nallow it more: timeout=60"),
+        (["sh", "-c", "exec >&- 2>&-; sleep 9"], r"waited 0.1 s for "),
+    ],
+)  # fmt: skip
+def test_a_command_that_gives_no_text_is_an_error(command: Any, says: str) -> None:
+    with pytest.raises(AuthorError, match=rf"system_text\(\):? .*{says}"):
+        edtrace.system_text(command, timeout=0.1)

@@ -18,9 +18,7 @@ FOLDERS = ("document", "html", "notebook", "site", "terminal")
 CALLS = {"compile", "findall", "finditer", "fullmatch", "match", "search", "split", "sub", "subn"}
 MAY = {
     "markdown/grammar.py": "what an author has written in a note, and no page can show",
-    "page/webvtt.py": "the tags of WebVTT, which is no HTML",
     "html/theme_patches.py": "Material's pages, with names for a screen reader",
-    "site/policy.py": "the scripts in Material's templates and pages",
 }
 GROUP = re.compile(r"\(\?(?:P?<\w+>|<[=!])")  # of a pattern's own syntax
 ELEMENT = re.compile(r"<[A-Za-z/\[(\\]")

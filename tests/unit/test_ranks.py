@@ -216,12 +216,6 @@ def test_a_number_of_ranks_that_nobody_gives_is_refused_at_its_place(text: str) 
     )
 
 
-def test_a_need_that_nobody_knows_is_refused_at_its_place() -> None:
-    lecture = section("x = 1").replace("def one", '@requires("rank=4")\ndef one')
-    with pytest.raises(UnusableLecture, match=r"lecture.py:9:2: requires\(\) knows .*, not 'rank=4'"):
-        parse.parse(lecture, "lecture.py")
-
-
 def test_a_section_needs_what_its_part_needs_too() -> None:
     text = section("two()", '@requires("ranks=2")\ndef two():\n    """Two."""\n    x = 1\n')
     lecture = parse.parse(text.replace("def one", '@requires("cuda")\ndef one'), "lecture.py")

@@ -32,7 +32,7 @@ from litbook.files import NotWritten, replace_whole, way_out
 from litbook.lecture import parse
 from litbook.project import CHECKOUT, CONFIG, WORDS, NoBook, Project, name_of, recording_of, shown
 from litbook.record import encoding, model
-from litbook.record.device_kinds import needs
+from litbook.record.device_kinds import devices, needs
 
 if TYPE_CHECKING:
     from litbook.record import compare
@@ -217,7 +217,8 @@ def _parser(program: str, text: str) -> completion.Parser:
     add = parser.add_argument
     add("lecture", metavar="LECTURE", nargs="?", help=LECTURE)
     add("sections", metavar="SECTION", nargs="*", help="run only these sections (default: all)")
-    add("--device", choices=("auto", "cpu", "cuda"), default="auto", help="what to run on (default: auto)")
+    kinds = ("auto", "cpu", *(kind.name for kind in devices()))
+    add("--device", choices=kinds, default="auto", help="what to run on (default: auto)")
     add("--quiet", action="store_true", help="print only what went wrong, and the count of claims")
     add("--out", metavar="FILE", type=Path, help="write the record of the run to FILE, as JSON")
     add("--timeout", metavar="S", type=SECONDS, help="stop after S seconds, naming the line reached")

@@ -39,11 +39,15 @@ import io
 import json
 import os
 import re
+import select
+import shlex
+import subprocess
 import sys
 import tempfile
+import time
 import xml.etree.ElementTree as ET
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -53,6 +57,7 @@ from typing import Any
 from litbook.edtrace import markup
 from litbook.errors import AuthorError
 from litbook.probe import author
+from litbook.record.limits import OUTPUT
 from litbook.record.model import PICTURES
 
 __all__ = ["Reference", "arxiv_reference", "cached", "download_file", "graph", "image", "is_arxiv_link",
@@ -67,6 +72,7 @@ NAMES = {  # what lectures import: edtrace began as two files beside the lecture
 ROWS = 5  # of a long table, how many of its beginning and of its end are shown
 # A folder for pictures under names that say what they are; it ends with the process.
 _links = functools.cache(tempfile.TemporaryDirectory[str])
+MOST_BYTES = 4 * OUTPUT  # that a command may print: a character has at most four
 LONGEST_PLOT = 4000  # characters of a plot that is shown as its data
 _lecture: Path | None = None  # the one that runs here, under these words
 
@@ -126,8 +132,46 @@ def note(message: str) -> None:
 
 
 def system_text(command: list[str], timeout: float = 60, language: str = "") -> None:
-    """What a command prints, as `litbook.system_text` bounds it."""
-    text(author.output_of(command, timeout), verbatim=True, language=language)
+    """What a command prints, as a note of one block of code."""
+    text(_output_of(command, timeout), verbatim=True, language=language)
+
+
+def _output_of(command: Sequence[str], timeout: float) -> str:
+    """What a command prints: at most `OUTPUT` characters, without colours. No shell reads it.
+
+    Raises `AuthorError` for what is no list of texts, cannot be run, takes more than `timeout` seconds, or
+    ends with another status than 0. A command that prints more than is shown is ended there.
+    """
+    if isinstance(command, str) or not command or not all(isinstance(word, str) for word in command):
+        raise AuthorError(f"system_text() takes a list, ['git', '--version'], not {command!r:.60}")
+    shown = shlex.join(command)[:80]
+    try:
+        until, output, piece = time.monotonic() + timeout, b"", b"."
+        with subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=-1, stderr=subprocess.STDOUT
+        ) as process:
+            out = process.stdout
+            while out and piece and len(output) <= MOST_BYTES:
+                if not select.select([out], [], [], max(0.0, until - time.monotonic()))[0]:
+                    break
+                piece = os.read(out.fileno(), MOST_BYTES)
+                output += piece
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(0 if piece else max(0.0, until - time.monotonic()))
+            status = process.poll()  # None where it took too long
+            process.kill()
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise AuthorError(f"system_text() cannot run {shown!r}: {why}") from None
+    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", output.decode(errors="replace"))
+    if len(output) > MOST_BYTES:
+        status = 0
+    if status is None:
+        raise AuthorError(f"system_text() waited {timeout:g} s for {shown!r}\nallow it more: timeout=60")
+    if status:
+        last = (text.strip().splitlines() or ["it printed nothing"])[-1]
+        raise AuthorError(f"system_text(): {shown!r} ended with status {status}: {last[:200]}")
+    return text if len(text) <= OUTPUT else f"{text[:OUTPUT]} …"
 
 
 def table(

@@ -17,7 +17,7 @@ from litbook.page import margin, sitemap
 from litbook.page.runs import Edition
 from litbook.page.search import Passage
 from litbook.record.compare import Difference
-from litbook.record.device_kinds import needs
+from litbook.record.device_kinds import devices, needs
 from litbook.record.model import Record
 from litbook.rules import outcome
 from litbook.values import units
@@ -105,9 +105,9 @@ def _facts(run: Record, libraries: Iterable[str]) -> dict[str, str]:
 
 def _missing(edition: Edition) -> Html:
     """What waits for a device that nobody has recorded on."""
-    ran = {"", "slow", "linux", *(run.environment.device.kind for run in edition.runs())}
+    kinds = {kind.name for kind in devices()} - {run.environment.device.kind for run in edition.runs()}
     required = {section.requires for section in edition.record.sections if section.requires}
-    needed = sorted(need for need in required if needs(need).device not in ran)
+    needed = sorted(need for need in required if needs(need).device in kinds)
     waits = (section for section, claim in edition.record.claims() if claim.verdict == "needs-device")
     waiting = [section.key for section in waits if section.requires in needed]
     if not needed or not waiting:

@@ -160,7 +160,7 @@ def data(thing: object, *, ours: bool = False) -> Html:
 
 # None stands in a heading, and to keep the parts of each would keep a page many times over.
 _BLOCKS = frozenset("p div section figure table tr td li ul ol dl dd dt details nav pre svg g".split())
-_EMPTY = frozenset("br hr img track path rect circle polyline line".split())
+_EMPTY = frozenset("br hr img path rect circle polyline line".split())
 
 
 def tag(name: str, /, *children: object, **attributes: object) -> Html:

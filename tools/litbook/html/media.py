@@ -1,4 +1,4 @@
-"""Pictures and films in a record -> files beside the pages, each under a name that its content gives it.
+"""Pictures in a record -> files beside the pages, each under a name that its content gives it.
 
 The scripts of pictures are such files, too, and only those of the run that the site is built from. A picture
 may come from a recording made elsewhere: its first bytes say what it is, and of SVG only what draws is
@@ -18,45 +18,28 @@ import xml.etree.ElementTree as ET
 from collections.abc import Sequence
 
 from litbook.explore.chart import label, named
-from litbook.html import elements
 from litbook.html.elements import Html, tag
 from litbook.html.safe_svg import NotAPicture, harmless, inline
-from litbook.i18n import _
-from litbook.page import webvtt
-from litbook.page.blocks import Figure, Image, Video
-from litbook.record.model import PICTURES, VIDEOS, Live, Opaque, Record
+from litbook.page.blocks import Figure, Image
+from litbook.record.model import PICTURES, Live, Opaque, Record
 
 FOLDER = "pictures"
-_DATA = re.compile(r"data:(image|video)/[\w+.-]+;base64,")
+_DATA = re.compile(r"data:image/[\w+.-]+;base64,")
 ET.register_namespace("", "http://www.w3.org/2000/svg")  # else every name in a written file has a prefix
 
 
-def drawn(block: Figure | Image | Video, prefix: str, up: str) -> Html:
-    """A figure, whose ids begin with `prefix`, a picture or a film; `NotAPicture` for what is none."""
+def drawn(block: Figure | Image, prefix: str, up: str) -> Html:
+    """A figure, whose ids begin with `prefix`, or a picture; `NotAPicture` for what is none."""
     match block:
         case Figure(_line, svg, alt):
             return inline(svg, alt, prefix)
         case Image(_line, data, alt, _caption, width):
             return picture(data, alt, up, width)
-        case Video():
-            return film(block, up)
 
 
 def picture(data: str, alt: str, up: str, width: int = 0) -> Html:
     """A picture that lies in `files`, for a page from which `up` leads to the folder of its lecture."""
     return tag("img", src=up + _file(data)[0], alt=alt, width=width or None, loading="lazy")
-
-
-def film(block: Video, up: str) -> Html:
-    """A film that lies in `files`, with its captions, and folded below it what is said."""
-    source, track = _file(block.data)[0], _track(block.track)[0]
-    words = tag("track", kind="captions", src=up + track, label=_("Captions"), default=True)
-    width = block.width or None
-    controls = {"controls": True, "preload": "metadata", "aria_label": block.alt}
-    player = tag("video", words, src=up + source, width=width, **controls)
-    lines = (tag("p", line) for line in webvtt.said(block.track))
-    said = tag("details", tag("summary", _("What is said")), *lines, class_="lb-open")
-    return elements.join([player, said])
 
 
 def files(records: Sequence[Record]) -> dict[str, bytes]:
@@ -69,8 +52,7 @@ def files(records: Sequence[Record]) -> dict[str, bytes]:
     for section in (section for record in records for section in record.sections):
         # What authors handed over, and in what values showed themselves.
         shown = (s for s in section.snapshots if isinstance(s, Opaque) and s.media == "image/png")
-        embedded = [piece.data for piece in section.pieces if piece.kind in ("image", "video")]
-        kept |= (_track(piece.track) for piece in section.pieces if piece.track)
+        embedded = [piece.data for piece in section.pieces if piece.kind == "image"]
         for data in embedded + [of_png(value.form) for value in shown]:
             with contextlib.suppress(NotAPicture):
                 name, content = _file(data)
@@ -105,12 +87,6 @@ def of_png(text: str) -> str:
     return f"data:image/png;base64,{text}"
 
 
-def _track(track: str) -> tuple[str, bytes]:
-    """Name and content of the file of a film's captions."""
-    content = track.encode()
-    return f"{FOLDER}/{hashlib.sha256(content).hexdigest()[:16]}.vtt", content
-
-
 def _file(data: str) -> tuple[str, bytes]:
     """Name and content of a picture's file. `NotAPicture` for anything else."""
     match = _DATA.match(data)
@@ -120,10 +96,9 @@ def _file(data: str) -> tuple[str, bytes]:
         content = base64.b64decode(data[match.end() :])
     except binascii.Error:
         raise NotAPicture("the picture is damaged") from None
-    kinds, what = (PICTURES, "picture") if match[1] == "image" else (VIDEOS, "film")
-    kind = next((kind for kind, begins in kinds.items() if re.match(begins, content, re.DOTALL)), None)
-    if kind is None:
-        raise NotAPicture(f"it is no {what}")
+    kinds = (kind for kind, begins in PICTURES.items() if re.match(begins, content, re.DOTALL))
+    if (kind := next(kinds, None)) is None:
+        raise NotAPicture("it is no picture")
     if kind == "svg+xml":
         content = ET.tostring(
             harmless(content.decode("utf-8", "replace"), "style", "title", "desc", "filter")

@@ -69,7 +69,7 @@ class _Walk:
                 return [questions.box(block, self.section, setting, sheet.answers)]
             case blocks.Link(_line, text, target):
                 return [tag("p", to_html.inline(pieces.link(text, target), setting), class_="lb-link")]
-            case blocks.Figure() | blocks.Image() | blocks.Video():
+            case blocks.Figure() | blocks.Image():
                 return [self.picture(block)]
             case blocks.Explore():
                 sheet.explored += 1
@@ -157,8 +157,8 @@ class _Walk:
             name = tag("a", name, href=sitemap.definition_address(sheet.book, sheet.page, helper))
         return tag("li", name, ": ", to_html.inline(words, sheet.setting))
 
-    def picture(self, block: blocks.Figure | blocks.Image | blocks.Video) -> Html:
-        """A figure, a picture or a film with its caption; what cannot be shown is said in words."""
+    def picture(self, block: blocks.Figure | blocks.Image) -> Html:
+        """A figure, or a picture, with its caption; what cannot be shown is said in words."""
         sheet, setting = self.sheet, self.sheet.setting
         kind = type(block).__name__.lower()
         sheet.pictures += 1

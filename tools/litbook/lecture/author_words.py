@@ -28,7 +28,6 @@ WORDS = {
     "figure": Word({"caption": "text", "alt": "alt"}, stated=False),
     "explore": Word({"caption": "text", "alt": "alt", "do": "data", "see": "why"}, stated=False),
     "image": Word({"caption": "text", "alt": "alt"}),
-    "video": Word({"caption": "text", "alt": "alt"}),
     "link": Word({1: "text", "text": "text"}),
     "speaker_note": Word({0: "text", "text": "text"}, seen=False),
 }
@@ -87,7 +86,7 @@ def unspoken(statement: ast.stmt, defined: Container[str] | None = None) -> str:
                 told.append(f"{ASKED} {text}")
             case "misbelief", [claim, run, *_]:
                 told.append(f"**Commonly said:** “{claim}”\n\n**Run:** {run}")
-            case "figure" | "image" | "video" | "explore", _:
+            case "figure" | "image" | "explore", _:
                 caption = named.get("caption") or named.get("alt") or ast.Constant("…")
                 told.append(f"**A drawing:** {inspect.cleandoc(_unspoken_text(caption))}")
             case "link", [target, *rest]:

@@ -39,6 +39,7 @@ from litbook.notebook.value_text import explored, in_words
 from litbook.page import blocks, pieces, sitemap, view
 from litbook.page.timeline import moments
 from litbook.record import model
+from litbook.record.device_kinds import KINDS
 from litbook.values import formatting, units
 
 ON_COLAB = ("torch", "numpy", "matplotlib")  # what https://colab.research.google.com has installed
@@ -301,8 +302,6 @@ def shown(block: blocks.Told) -> Iterator[str | blocks.Figure]:
             yield misbelief(common, run)
         case blocks.Image(_line, _data, alt):
             yield _("*Picture: {alt}*", alt=alt)
-        case blocks.Video(_line, _data, alt):
-            yield _("*Video: {alt}*", alt=alt)
         case blocks.Figure(caption=caption):
             yield block
             yield from [f"*{caption}*"] if caption else []
@@ -388,6 +387,11 @@ class _Making:
         while name in self.layout.names:
             name += "_"
         return name
+
+    def guard(self, device: str) -> str:
+        """The line above code that needs a device of this kind."""
+        test = KINDS[device].notebook_test
+        return f"if {self.word(test)}():" if test else f"if False:  # no notebook has {device}"
 
     def prose(self, role: str, *parts: Part, function: int | None = None) -> None:
         """A cell of prose."""
@@ -541,7 +545,9 @@ class _Making:
                     outputs = (
                         _("The outputs are from {stamp}.", stamp=escaped(seen.stamp)) if seen.stamp else ""
                     )
-                    missing = "" if seen.stamp or seen.calls else _("It is not recorded on a GPU yet.")
+                    words = _(KINDS[item.device].words)
+                    missing = _("It is not recorded on {device} yet.", device=words)
+                    missing = "" if seen.stamp or seen.calls else missing
                     parts.append(Remark(f"*{why} {outputs or missing}*"))
                 elif seen.stamp:
                     told = _(
@@ -581,7 +587,7 @@ class _Making:
                 if group[-1].quiet:
                     lines[-1] = group[-1].quiet
                 if device:
-                    lines = [f"if {self.word('has_cuda')}():", *lines]
+                    lines = [self.guard(device), *lines]
                 results = self.run.results(group)
                 hidden = all(part.hidden for part in group)
                 tags = ["hide-input"] if title or hidden else []
@@ -638,11 +644,11 @@ class _Making:
             if piece.answer is not None:
                 answer = blocks.Answer(seen.snapshot(piece.answer), piece.unit, stamp=seen.stamp)
             self.prose(name, pieces.block(piece, answer), function=item.function)
-            if item.answer is not None and piece.kind not in ("link", "image", "video"):
+            if item.answer is not None and piece.kind not in ("link", "image"):
                 # A folded cell that computes the answer.
                 lines, device = self._text(item.answer), item.answer.device
                 if device:
-                    lines = [f"if {self.word('has_cuda')}():", *lines]
+                    lines = [self.guard(device), *lines]
                 tags = ["hide-cell", *([f"needs-{device}"] if device else [])]
                 results = [] if piece.frame < 0 else _answered(piece, seen)
                 self.code(name, lines, results, tags, _("How the answer is computed"))

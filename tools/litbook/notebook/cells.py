@@ -136,7 +136,10 @@ class _Writer:
         spec = self.lecture.functions[index]
         if index in self.plan.why:
             self._define([(spec.file, spec.name)], level - 1)
-            self.items.append(Code(index, spec.first, spec.last, (Row(f"{spec.name}()"),), call=True))
+            row, device = Row(f"{spec.name}()"), _device(spec.requires) or device
+            if device:
+                row = replace(row, text=f"    {row.text}")
+            self.items.append(Code(index, spec.first, spec.last, (row,), device=device, call=True))
             return
         device = _device(spec.requires) or device
         self.items.append(Section(index, level, device))
@@ -193,7 +196,8 @@ class _Writer:
 
 def _device(required: str | None) -> str | None:
     """The device that a section needs; who opens a notebook has time."""
-    return "cuda" if needs(required).device == "cuda" else None
+    kind = needs(required).kind
+    return kind.name if kind.is_device else None
 
 
 def imported(text: str) -> list[str]:

@@ -19,7 +19,7 @@ from litbook.markdown.to_markdown import escaped
 from litbook.notebook import build as document
 from litbook.notebook import runtime
 from litbook.notebook.markdown import Prose
-from litbook.page import blocks, pieces, webvtt
+from litbook.page import blocks, pieces
 from litbook.record.model import Record
 from litbook.values import formatting
 
@@ -126,12 +126,6 @@ class _File:
                 if _embedded(part) is None:
                     words = _("*Picture: {alt}*", alt=escaped(alt))
                 return f"{words}\n\n*{self.prose.phrase(caption)}*" if caption else words
-            case blocks.Video(_line, _data, alt, caption, _width, track):
-                # The film stays with the page; what it shows and what is said in it travels.
-                said = "<br>".join(elements.text(line) for line in webvtt.said(track))
-                below = f"*{self.prose.phrase(caption)}*\n\n" if caption else ""
-                folded = FOLDED.format(_("What is said"), said)
-                return _("*Video: {alt}*", alt=escaped(alt)) + f"\n\n{below}{folded}"
             case blocks.Figure() | blocks.Explore() | blocks.Output() | blocks.Speech():
                 return ""
         assert_never(part)

@@ -16,7 +16,6 @@ import itertools
 import math
 import random
 import re
-import subprocess
 import sys
 from collections import deque
 from collections.abc import Callable, ItemsView, KeysView, ValuesView
@@ -30,7 +29,7 @@ else:
     from litbook.values.units import amount, brief, grid, short
 
 __all__ = ["aside", "explore", "figure", "image", "link", "misbelief", "note", "question", "recording",
-           "requires", "speaker_note", "system_text", "video", "word"]  # fmt: skip
+           "requires", "speaker_note", "word"]  # fmt: skip
 
 
 def show(name: str, value: Any, unit: str = "", *, measured: bool = False) -> None:
@@ -374,11 +373,6 @@ def image(path: object, *, alt: str, caption: str = "", width: int | None = None
     note(f"*Picture: {cleandoc(alt)}*")
 
 
-def video(path: object, *, captions: object, alt: str, caption: str = "", width: int | None = None) -> None:
-    """A film that does not travel with the notebook: what it shows, in words."""
-    note(f"*Video: {cleandoc(alt)}*")
-
-
 def link(target: object, text: str = "") -> None:
     """A link, from inside a function or a loop."""
     note(text or str(getattr(target, "__name__", target)))
@@ -386,12 +380,6 @@ def link(target: object, text: str = "") -> None:
 
 def speaker_note(text: str) -> None:
     """What a lecturer says; a reader needs none of it."""
-
-
-def system_text(command: list[str], *, timeout: float = 10.0) -> None:
-    """What a command prints here."""
-    done = subprocess.run(command, stdout=-1, stderr=subprocess.STDOUT, timeout=timeout, check=True)
-    print(re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", done.stdout.decode(errors="replace")), end="")
 
 
 def recording() -> bool:

@@ -87,17 +87,6 @@ class Image(Struct, frozen=True):
     width: int = 0
 
 
-class Video(Struct, frozen=True):
-    """A film of the author's, like an image, and its captions in WebVTT."""
-
-    line: int
-    data: str
-    alt: str
-    caption: str = ""
-    width: int = 0
-    track: str = ""
-
-
 class Link(Struct, frozen=True):
     """A link that stands alone. `target` is an address, `function:NAME` or `cite:KEY`."""
 
@@ -120,7 +109,7 @@ class Speech(Struct, frozen=True):
     text: str
 
 
-Told = Prose | Misbelief | Question | Figure | Explore | Image | Video | Link | Output | Speech
+Told = Prose | Misbelief | Question | Figure | Explore | Image | Link | Output | Speech
 """What an author's word has come to."""
 
 

@@ -30,12 +30,6 @@ AS_SIGNS = {
 }
 SIGNS = {"holds": "✓", "fails": "✗", "not-reached": "–", "needs-device": "○"}
 OLDER = "older"  # what a claim needs that was recorded, but from another text than today's
-DEVICES = {
-    "cuda": later("a GPU"),
-    "slow": later("minutes"),
-    OLDER: later("a new recording"),
-    "": later("another device"),
-}
 WORDS = {
     "holds": later("holds"),
     "fails": later("fails"),
@@ -282,15 +276,12 @@ def not_run(device: str) -> str:
 
 def needed(required: str) -> str:
     """What is required, in words: `a GPU`, `4 ranks`, `2 ranks on GPUs`."""
-    if "ranks=" not in required:
-        return _(DEVICES.get(required, required))
-    need = needs(required)
-    words = ranks(need.ranks or need.simulated, bool(need.simulated))
-    if need.device == "cuda":
-        return _("{ranks} on GPUs", ranks=words)
-    if need.device == "linux":
-        return _("{ranks} on Linux", ranks=words)
-    return _("{ranks} and minutes", ranks=words) if need.device else words
+    if required == OLDER:
+        return _("a new recording")
+    need = needs(required or None)
+    if not (many := need.ranks or need.simulated):
+        return _(need.kind.words)
+    return _(need.kind.words_of_ranks, ranks=ranks(many, bool(need.simulated)))
 
 
 def ranks(count: int, simulated: bool) -> str:

@@ -51,7 +51,7 @@ def _prose(
 ) -> Iterator[tuple[Section, int, str, bool]]:
     """Prose and captions with their lines: of a section, and of those that it calls, where it calls them."""
     done.add(section.key)
-    pieces, kinds = gather(record, section, recordings).pieces, ("note", "figure", "image", "video")
+    pieces, kinds = gather(record, section, recordings).pieces, ("note", "figure", "image")
     texts = [(piece.line, piece.text, True) for piece in pieces if piece.kind in kinds]
     unheard = silent(section, {line for line, *_ in texts})
     texts += [(s.first, s.prose, not s.prose.startswith(DRAWING)) for s in unheard]

@@ -39,8 +39,6 @@ def block(piece: Piece, answer: blocks.Answer | None = None) -> blocks.Told:
             return blocks.Explore(piece.line, shown, piece.alt, piece.text, piece.data, piece.why)
         case "image":
             return blocks.Image(piece.line, piece.data, piece.alt, piece.text, piece.width)
-        case "video":
-            return blocks.Video(piece.line, piece.data, piece.alt, piece.text, piece.width, piece.track)
         case "link":
             return blocks.Link(piece.line, piece.text, piece.data)
         case "output":

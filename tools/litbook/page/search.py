@@ -16,7 +16,6 @@ from litbook.i18n import _
 from litbook.markdown import grammar, nodes
 from litbook.page import blocks as forms
 from litbook.page import section as document
-from litbook.page import webvtt
 from litbook.page.highlight import Line
 from litbook.page.sitemap import Book
 from litbook.page.view import statements
@@ -78,9 +77,8 @@ def _words(told: forms.Told) -> Iterator[str]:
         case forms.Misbelief(_line, common, run):
             yield "✗ “" + " ".join(_paragraphs(common)) + "”"
             yield from _paragraphs(run)
-        case forms.Figure() | forms.Image() | forms.Explore() | forms.Video():
+        case forms.Figure() | forms.Image() | forms.Explore():
             yield from _paragraphs(told.caption)
-            yield from webvtt.said(told.track) if isinstance(told, forms.Video) else ()
         case forms.Question() | forms.Output() | forms.Speech():
             pass
         case _:

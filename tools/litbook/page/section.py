@@ -178,7 +178,7 @@ class _Section:
             *([ngettext("{n} drawing", "{n} drawings", drawn)] if drawn else []),
         ]
         need = needs(section.requires)
-        how = section.name if need.device != "cuda" else f"--device {need.device}"
+        how = f"--device {need.device}" if need.kind.is_device else section.name
         state = margin.absence(section.requires or "", self.evidence, self.others).rstrip(".")
         command = f"litbook run {self.book.record.lecture} {how}"
         return forms.Fold(section.aside, state, ", ".join(promise), command, tuple(inside))

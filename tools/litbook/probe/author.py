@@ -5,16 +5,13 @@ from __future__ import annotations
 import base64
 import contextlib
 import functools
+import importlib
 import itertools
 import linecache
 import math
 import os
 import re
-import select
-import shlex
-import subprocess
 import sys
-import time
 import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from inspect import cleandoc
@@ -26,16 +23,15 @@ from litbook.errors import AuthorError
 from litbook.explore import sampling
 from litbook.probe import svg
 from litbook.record.device_kinds import needs
-from litbook.record.limits import CAPTIONS, IMAGE, OUTPUT, SCRIPT, VIDEO
-from litbook.record.model import CUE, PICTURES, VIDEOS, WITHIN, ChartKind, Piece, PieceKind
+from litbook.record.limits import IMAGE, SCRIPT
+from litbook.record.model import PICTURES, WITHIN, ChartKind, Piece, PieceKind
 
 __all__ = ["aside", "explore", "figure", "image", "link", "misbelief", "note", "question", "recording",
-           "requires", "speaker_note", "system_text", "video", "word"]  # fmt: skip
+           "requires", "speaker_note", "word"]  # fmt: skip
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
-MOST_BYTES = 4 * OUTPUT  # that a command may print: a character has at most four
 LONGEST_ANSWER = 400  # characters of an answer that plain Python prints
 # What a string without `r` makes of `\frac`, `\neq`: a control in a formula. Wrapping ends lines, too.
 _EATEN = re.compile(
@@ -45,8 +41,6 @@ _LIKE_NO_WORD = {"abla", "eq", "otin"}  # with which a wrapped line of a formula
 RAW = 'put r before the quotation mark: r"…"; in an f-string rf"…", with its formulas\' braces doubled'
 DECLARED: set[CodeType] = set()  # of functions that an author has declared words
 _IMAGES = {".png": "png", ".jpg": "jpeg", ".jpeg": "jpeg", ".svg": "svg+xml", ".webp": "webp", ".gif": "gif"}
-
-_VIDEOS = {".mp4": "mp4", ".m4v": "mp4", ".webm": "webm"}
 
 
 class Recorder(Protocol):
@@ -287,59 +281,22 @@ def image(path: str | Path, *, alt: str, caption: str = "", width: int | None = 
     Raises `AuthorError` for a URL, a missing or too large file, what is no picture of the kind that its name
     says, an empty `alt`, and a `width` that is no whole number above 0.
     """
+    if not _text("image", alt).strip():
+        raise AuthorError("image() needs an alt text: say what the picture shows, in a sentence")
+    if width is not None and (type(width) is not int or width < 1):
+        raise AuthorError(f"image() takes a width in pixels, width=400, not {width!r:.60}")
+    if (ending := Path(path).suffix.lower()) not in _IMAGES and not re.match(r"[a-z]+://", str(path)):
+        raise AuthorError(f"image() knows {', '.join(_IMAGES)}; {str(path)!r} is none of these")
     folder = Path(sys._getframe(1).f_code.co_filename).parent
     cure = "save it with fewer pixels, or as JPEG or WebP"
-    data = _embedded("image", "picture", path, folder, alt, width, IMAGE, cure)
-    hand("image", _text("image", caption), data=data, alt=cleandoc(alt), width=width or 0)
-
-
-def video(
-    path: str | Path, *, captions: str | Path, alt: str, caption: str = "", width: int | None = None
-) -> None:
-    """A film from a file beside the lecture, `width` pixels wide, with the WebVTT file of its `captions`.
-
-    Raises `AuthorError` as `image` does, and where the captions are missing or hold no caption.
-    """
-    folder = Path(sys._getframe(1).f_code.co_filename).parent
-    cure = "save it shorter, or with fewer pixels"
-    data = _embedded("video", "film", path, folder, alt, width, VIDEO, cure)
-    way_out = "its first line is WEBVTT; a caption is a line `00:01.500 --> 00:04.000`, its words below"
-    if not captions:
-        silent = "of a film without sound, let them say what is to be seen"
-        raise AuthorError(f'video() needs captions: captions="film.vtt", a file beside the film\n{silent}')
-    content = _content("video", captions, folder, CAPTIONS, "leave out styles")
-    try:
-        track = content.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise AuthorError(f"video() finds no text in UTF-8 in {str(captions)!r}\n{way_out}") from None
-    if not track.startswith("WEBVTT"):
-        first = track.partition("\n")[0]
-        begins = f"{str(captions)!r}: it begins with {first[:40]!r}"
-        raise AuthorError(f"video() finds no WebVTT in {begins}\n{way_out}")
-    if not CUE.search(track):
-        raise AuthorError(f"video() finds no caption in {str(captions)!r}\n{way_out}")
-    text = _text("video", caption)
-    hand("video", text, data=data, alt=cleandoc(alt), width=width or 0, track=track)
-
-
-def _embedded(
-    word: str, what: str, path: str | Path, folder: Path, alt: str, width: object, largest: int, cure: str
-) -> str:
-    """A file of `folder` as the data URI of a picture or a film, if it is one."""
-    if not _text(word, alt).strip():
-        raise AuthorError(f"{word}() needs an alt text: say what the {what} shows, in a sentence")
-    if width is not None and (type(width) is not int or width < 1):
-        raise AuthorError(f"{word}() takes a width in pixels, width=400, not {width!r:.60}")
-    endings, beginnings = (_IMAGES, PICTURES) if word == "image" else (_VIDEOS, VIDEOS)
-    if (ending := Path(path).suffix.lower()) not in endings and not re.match(r"[a-z]+://", str(path)):
-        raise AuthorError(f"{word}() knows {', '.join(endings)}; {str(path)!r} is none of these")
-    content, kind = _content(word, path, folder, largest, cure), endings[ending]
-    if not re.match(beginnings[kind], content, re.DOTALL):
-        kinds = (name for name, begins in beginnings.items() if re.match(begins, content, re.DOTALL))
-        holds = next(kinds, f"no {what} that {word}() knows")
-        what = f"{word}() finds no {kind} in {str(path)!r}: it holds {holds}"
+    content, kind = _content("image", path, folder, IMAGE, cure), _IMAGES[ending]
+    if not re.match(PICTURES[kind], content, re.DOTALL):
+        kinds = (name for name, begins in PICTURES.items() if re.match(begins, content, re.DOTALL))
+        holds = next(kinds, "no picture that image() knows")
+        what = f"image() finds no {kind} in {str(path)!r}: it holds {holds}"
         raise AuthorError(f"{what}\nsave it anew, or rename it")
-    return f"data:{word}/{kind};base64,{base64.b64encode(content).decode()}"
+    data = f"data:image/{kind};base64,{base64.b64encode(content).decode()}"
+    hand("image", _text("image", caption), data=data, alt=cleandoc(alt), width=width or 0)
 
 
 def _content(word: str, path: str | Path, folder: Path, largest: int, cure: str) -> bytes:
@@ -379,50 +336,6 @@ def link(target: str | Callable[..., object], text: str = "") -> None:
         raise AuthorError(f"link() takes an http(s) URL, '@key', a function or '#name', not {target!r}")
 
 
-def system_text(command: Sequence[str], *, timeout: float = 10.0) -> None:
-    """Print what a command prints, as `output_of` has it."""
-    text = output_of(command, timeout)
-    print(text, end="" if text.endswith("\n") else "\n")
-
-
-def output_of(command: Sequence[str], timeout: float = 10.0) -> str:
-    """What a command prints: at most `OUTPUT` characters, without colours. No shell reads it.
-
-    Raises `AuthorError` for what is no list of texts, cannot be run, takes more than `timeout` seconds, or
-    ends with another status than 0. A command that prints more than is shown is ended there.
-    """
-    if isinstance(command, str) or not command or not all(isinstance(word, str) for word in command):
-        raise AuthorError(f"system_text() takes a list, ['git', '--version'], not {command!r:.60}")
-    shown = shlex.join(command)[:80]
-    try:
-        until, output, piece = time.monotonic() + timeout, b"", b"."
-        with subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=-1, stderr=subprocess.STDOUT
-        ) as process:
-            out = process.stdout
-            while out and piece and len(output) <= MOST_BYTES:
-                if not select.select([out], [], [], max(0.0, until - time.monotonic()))[0]:
-                    break
-                piece = os.read(out.fileno(), MOST_BYTES)
-                output += piece
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(0 if piece else max(0.0, until - time.monotonic()))
-            status = process.poll()  # None where it took too long
-            process.kill()
-    except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or error
-        raise AuthorError(f"system_text() cannot run {shown!r}: {why}") from None
-    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", output.decode(errors="replace"))
-    if len(output) > MOST_BYTES:
-        status = 0
-    if status is None:
-        raise AuthorError(f"system_text() waited {timeout:g} s for {shown!r}\nallow it more: timeout=60")
-    if status:
-        last = (text.strip().splitlines() or ["it printed nothing"])[-1]
-        raise AuthorError(f"system_text(): {shown!r} ended with status {status}: {last[:200]}")
-    return text if len(text) <= OUTPUT else f"{text[:OUTPUT]} …"
-
-
 def requires(need: str) -> Callable[[Callable[P, None]], Callable[P, None]]:
     """Mark a section that needs a device, `@requires("cuda")`, time, `@requires("slow")`, or ranks.
 
@@ -432,17 +345,24 @@ def requires(need: str) -> Callable[[Callable[P, None]], Callable[P, None]]:
     Raises `AuthorError` for a need that nobody knows.
     """
     try:
-        kind = needs(need)
+        asked = needs(need)
     except ValueError as error:
         raise AuthorError(str(error)) from None
 
     def wrap(section: Callable[P, None]) -> Callable[P, None]:
         @functools.wraps(section)
         def run(*args: P.args, **kwargs: P.kwargs) -> None:
-            # The recorder decides for itself and never calls a section whose device is not here.
-            many = kind.ranks or kind.simulated
-            if _recorder is not None or (not many and (kind.device != "cuda" or has_cuda())):
+            many = asked.ranks or asked.simulated
+            if asked.kind.is_device:
+                with contextlib.suppress(ModuleNotFoundError):
+                    importlib.import_module("torch")
+            if asked.kind.count() and (_recorder is not None or not many):
                 section(*args, **kwargs)
+            elif _recorder is not None:  # it never calls a section whose device is not here
+                raise AuthorError(
+                    f"{section.__name__}() needs {need}, there is none here, and it is called all the same\n"
+                    f'    mark the section that calls it, as @requires("{need}")'
+                )
             elif many:
                 print(f"[{section.__name__} needs {need}: `litbook run` gives it these]")
             else:
@@ -483,19 +403,10 @@ def recording() -> bool:
     return _recorder is not None
 
 
-def has_cuda() -> bool:
-    """Whether torch is here and sees a GPU. Imports torch."""
-    try:
-        import torch
-    except ModuleNotFoundError:
-        return False
-    return bool(torch.cuda.is_available())
-
-
-def hand(kind: PieceKind, text: str, data: str = "", alt: str = "", width: int = 0, track: str = "") -> None:
+def hand(kind: PieceKind, text: str, data: str = "", alt: str = "", width: int = 0) -> None:
     """Hand a piece over as it is, to the running recorder; without one it is printed."""
     if _recorder is not None:
-        _recorder.piece(Piece(kind, 0, 0, 0, text, data, alt, width=width, track=track))
+        _recorder.piece(Piece(kind, 0, 0, 0, text, data, alt, width=width))
     else:
         forms = {"note": text, "misbelief": f"Commonly said: {text}\nRun: {data}"}
         forms |= {"link": f"[{text}] {data}", "speaker": f"[speaker note] {text}"}

@@ -59,6 +59,5 @@ REPEATED = 24  # points that are computed a second time, in another order: what 
 # ---------------------------------------------------------------------------- one file
 
 IMAGE, LARGE_IMAGE = 5_000_000, 1_000_000  # bytes that a picture may have, and from which on a run says so
-VIDEO, CAPTIONS = 20_000_000, 200_000  # bytes that a film may have, and its captions
 
 FILE = 2**28  # bytes of a record or recording that is read; one of 100,000 claims has a quarter of that

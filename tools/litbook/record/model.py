@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Literal, TypeVar
@@ -134,7 +133,7 @@ Snapshot = Scalar | Sequence | Mapping | Tensor | Opaque
 class Device(Part, frozen=True):
     """The device that a run computed on. `slug` names its recordings: `cpu`, `some-gpu`."""
 
-    kind: str  # "cpu" or "cuda"
+    kind: str  # "cpu", or a row of `device_kinds`
     slug: str
     name: str
     memory: int | None = None  # bytes
@@ -249,11 +248,9 @@ PICTURES = {  # how the files begin of the kinds of picture that a record may ho
     "webp": rb"RIFF....WEBP",
     "svg+xml": rb"[^\x00]{0,4000}?<svg\b",
 }
-VIDEOS = {"mp4": rb"....ftyp", "webm": rb"\x1aE\xdf\xa3"}  # the same of films, as video/KIND
-CUE = re.compile(r"^(?:\d+:)?\d\d:\d\d\.\d{3} --> (?:\d+:)?\d\d:\d\d\.\d{3}", re.MULTILINE)  # of WebVTT
 WITHIN = 0.01  # how far off an answer may be, unless its author says
 PieceKind = Literal[
-    "note", "misbelief", "question", "figure", "image", "video", "link", "output", "speaker", "explore"
+    "note", "misbelief", "question", "figure", "image", "link", "output", "speaker", "explore"
 ]
 ChartKind = Literal["bars", "stack", "curve"]
 
@@ -339,8 +336,7 @@ class Piece(Part, frozen=True):
     answer: int | None = None  # of a question: index into `snapshots`
     unit: str | None = None  # of that answer
     why: str = ""  # it is so, in a sentence; of a grid: what one should have seen
-    width: int = 0  # of an image or a film, in pixels of the page; 0: its own
-    track: str = ""  # of a film: its captions, in WebVTT
+    width: int = 0  # of an image, in pixels of the page; 0: its own
     within: float = WITHIN  # right is what is at most 1 + this times too large or too small
     wrong: tuple[tuple[str, float], ...] = ()  # a mistake in a sentence, and the number that comes of it
     grid: Grid | None = None  # of what readers explore

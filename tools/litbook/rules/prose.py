@@ -86,7 +86,7 @@ def _texts(edition: Edition, section: Section | Definition) -> Iterator[tuple[in
         match piece.kind:
             case "link":
                 yield piece.line, pieces.link(piece.text, piece.data)
-            case "figure" | "image" | "video":
+            case "figure" | "image":
                 yield piece.line, grammar.phrase(piece.text)
             case "misbelief" | "explore":
                 yield from ((piece.line, grammar.phrase(text)) for text in (piece.text, piece.data))

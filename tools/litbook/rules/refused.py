@@ -1,6 +1,6 @@
 """What would say nothing: sections that run nothing, claims that claim nothing, functions that are replaced.
 
-Each is legal Python that a reader, or its author, would take for a claim. Each becomes a `Problem` before
+Each is legal Python that a reader, or its author, would take for a claim. Each becomes a `Finding` before
 anything runs.
 """
 
@@ -173,6 +173,7 @@ def _find_wrong_marks(lecture: Lecture, problems: list[Finding]) -> None:
     for node, index in lecture.function_of.items():
         spec, file = lecture.functions[index], lecture.file_of_function(index)
         misplaced = spec.kind not in ("part", "section") or (paged and spec in tops)  # as an aside
+        marks = [mark for mark in getattr(node, "decorator_list", ()) if mark_of(mark) == "requires"]
         for mark in getattr(node, "decorator_list", ()):
             name = dotted(mark.func if isinstance(mark, ast.Call) else mark).rpartition(".")[2]
             match mark_of(mark), mark:
@@ -181,12 +182,18 @@ def _find_wrong_marks(lecture: Lecture, problems: list[Finding]) -> None:
                     if name == "requires":
                         what, way_out = "@requires does not say what", 'say what is needed: @requires("cuda")'
                     problems.append(Finding("bad-mark", what, file.at(mark), way_out))
-                case "requires", ast.Call(args=[ast.Constant(required), *_]):
+                case "requires", _ if mark is not marks[0]:
+                    what, way_out = "a section has one @requires", 'say all in it: @requires("cuda, ranks=2")'
+                    problems.append(Finding("unknown-need", what, file.at(mark), way_out))
+                case "requires", ast.Call(args=[ast.Constant(required)], keywords=[]):
                     try:
                         needs(str(required))
                     except ValueError as error:
                         what, _, way_out = str(error).partition("; ")
                         problems.append(Finding("unknown-need", what, file.at(mark), way_out))
+                case "requires", _:  # nothing has run, so what a name stands for is not known
+                    what, way_out = "@requires takes one text, as it stands", 'write @requires("cuda"), say'
+                    problems.append(Finding("unknown-need", what, file.at(mark), way_out))
                 case "aside", _ if misplaced:
                     what = f"only a section can be an aside, and {spec.name} is none"
                     way_out = "take the @aside away"

@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
 
+from litbook.record.device_kinds import DeviceKind, devices
 from litbook.record.model import Device, Environment
 
 
@@ -22,7 +23,7 @@ def environment(lecture: Path, device: str, seed: int, imported: Collection[str]
     """The environment of a run of the file `lecture` that starts now, with versions of what it imports."""
     torch = sys.modules.get("torch")
     beside = {path.stem for path in lecture.parent.iterdir()}
-    names = {*imported, *(["torch"] if torch and device == "cuda" else [])}
+    names = {*imported, *(["torch"] if torch and device in {kind.name for kind in devices()} else [])}
     packages = filter(None, map(_package, sorted(names - sys.stdlib_module_names - beside - {"litbook"})))
     versions = dict(packages)
     if torch and "torch" in versions:  # with its build
@@ -45,19 +46,20 @@ def environment(lecture: Path, device: str, seed: int, imported: Collection[str]
         processors = re.findall(r"^model name\s*:\s*(.+)$", text, re.MULTILINE)
     cpu = next(filter(None, map(str.strip, processors)), platform.processor() or platform.machine())
     place = Device("cpu", "cpu", cpu, memory)
-    if torch and device != "cpu" and has_cuda():
-        command = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
-        properties = torch.cuda.get_device_properties(0)  # the first of those that are visible
-        place = Device(
-            kind="cuda",
-            slug=re.sub(r"[^a-z0-9]+", "-", properties.name.lower()).strip("-"),
-            name=properties.name,
-            memory=properties.total_memory,
-            driver=_first_line(command, Path.cwd()),
-            cuda=torch.version.cuda,
-            capability=f"{properties.major}.{properties.minor}",
-            count=torch.cuda.device_count(),
-        )
+    for kind in devices():
+        if torch and device in ("auto", kind.name) and kind.module:
+            properties = kind.module.get_device_properties(0)  # the first of those that are visible
+            place = Device(
+                kind=kind.name,
+                slug=re.sub(r"[^a-z0-9]+", "-", properties.name.lower()).strip("-"),
+                name=properties.name,
+                memory=properties.total_memory,
+                driver=_first_line([*kind.driver], Path.cwd()) if kind.driver else None,
+                cuda=torch.version.cuda,
+                capability=f"{properties.major}.{properties.minor}" if hasattr(properties, "major") else None,
+                count=kind.count(),
+            )
+            break
     return Environment(
         python=platform.python_version(),
         os=f"{platform.system()} {platform.release()}",
@@ -74,27 +76,18 @@ def environment(lecture: Path, device: str, seed: int, imported: Collection[str]
     )
 
 
-def has_cuda() -> bool:
-    """Whether torch is imported and sees a CUDA device."""
+def why_none(kind: DeviceKind) -> str:
+    """Why there is no device of the kind, and after a line break what to do about it."""
     torch = sys.modules.get("torch")
-    return bool(torch and torch.cuda.is_available())
-
-
-def count_cuda() -> int:
-    """How many CUDA devices torch sees, where it is imported."""
-    return sys.modules["torch"].cuda.device_count() if has_cuda() else 0
-
-
-def why_no_cuda() -> str:
-    """Why there is no CUDA device, and after a line break what to do about it."""
-    torch = sys.modules.get("torch")
+    install = f"\n    install a build of it that has {kind.label}"
     if torch is None:
-        return "torch is not installed\n    install a build of it that has CUDA"
-    if torch.version.cuda is None:
-        return f"torch {torch.__version__} is built without CUDA\n    install a build of it that has CUDA"
-    hidden = os.environ.get("CUDA_VISIBLE_DEVICES")
-    seen = f"; CUDA_VISIBLE_DEVICES is {hidden!r}" if hidden is not None else ""
-    return f"torch {torch.__version__} sees none{seen}\n    look at nvidia-smi, and at CUDA_VISIBLE_DEVICES"
+        return f"torch is not installed{install}"
+    if getattr(torch.version, kind.name, None) is None:
+        return f"torch {torch.__version__} is built without {kind.label}{install}"
+    hidden = os.environ.get(kind.hidden_by)
+    seen = f"; {kind.hidden_by} is {hidden!r}" if hidden is not None else ""
+    look = ", and at ".join(filter(None, [*kind.driver[:1], kind.hidden_by]))
+    return f"torch {torch.__version__} sees none{seen}\n    look at {look}"
 
 
 # A tenth of a second: asked only where a module is not called as its package.

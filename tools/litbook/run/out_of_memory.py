@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import gc
-import sys
 
 from litbook.errors import LitbookError
+from litbook.record.device_kinds import devices
 
 LONGEST = 300  # characters of the library's own words
 
@@ -37,6 +37,6 @@ def ran_out(error: BaseException) -> OutOfMemoryError | None:
 def give_back() -> None:
     """Free what nothing refers to any more, on the device too."""
     gc.collect()
-    torch = sys.modules.get("torch")
-    if torch is not None and torch.cuda.is_available():
-        torch.cuda.empty_cache()
+    for kind in devices():
+        if kind.module:
+            kind.module.empty_cache()

@@ -391,9 +391,7 @@ def worlds(record: model.Record, *, slow: bool) -> dict[int, list[str]]:
     sizes, device = dict[int, list[str]](), record.environment.device
     for section in record.sections:
         need = needs(section.requires)
-        waits = need.device == "cuda" and (device.count or 0) < need.ranks
-        waits |= need.device == "slow" and not slow
-        waits |= need.other_system
+        waits = need.waits(slow=slow, count=(device.count or 0) if device.kind == need.device else 0)
         if need.ranks and section.kind == "section" and not waits and record.was_asked(section):
             sizes.setdefault(need.ranks, []).append(section.key)
     return sizes

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from litbook.errors import LitbookError
+from litbook.record.device_kinds import devices
 
 # Modules of Python's that litbook uses after the lecture. Of these and of its own the names are put back.
 NEEDED = (
@@ -139,6 +140,8 @@ def randomness() -> list[Entry]:
         states.append(Entry("numpy random", numpy.random.get_state, numpy.random.set_state))
     if torch := sys.modules.get("torch"):
         states.append(Entry("torch random", torch.random.get_rng_state, torch.random.set_rng_state))
-        if torch.cuda.is_available():
-            states.append(Entry("CUDA random", torch.cuda.get_rng_state_all, torch.cuda.set_rng_state_all))
+        for kind in devices():
+            if module := kind.module:
+                every = module.get_rng_state_all, module.set_rng_state_all
+                states.append(Entry(f"{kind.label} random", *every))
     return states

@@ -35,10 +35,10 @@ from litbook.project import WORDS, Project
 from litbook.python.nodes import frozen, modules_in
 from litbook.python.scopes import binds
 from litbook.record import model
-from litbook.record.device_kinds import Needs, needs
+from litbook.record.device_kinds import KINDS, Needs, devices, needs
 from litbook.run import out_of_memory as device_memory
 from litbook.run import restore, shutdown, subprocesses, working_folder
-from litbook.run.environment import count_cuda, environment, has_cuda, peak, why_no_cuda
+from litbook.run.environment import environment, peak, why_none
 from litbook.run.mailbox import Desk
 from litbook.run.modules import Modules
 from litbook.snapshot.timeout import alarm
@@ -69,7 +69,7 @@ def run(  # noqa: PLR0913  all that one may ask of a run
 ) -> model.Record:
     """Run the lecture in the file or folder `path` and return its record.
 
-    `sections` limits the run to those functions; `device` is `auto`, `cpu` or `cuda`; `timeout` is in
+    `sections` limits the run to those functions; `device` is `auto`, `cpu` or one of `KINDS`; `timeout` is in
     seconds; every section starts from `seed`. Sections that are slow run where `slow` says so. `words` says
     in whose words it is written, "edtrace" or "lectrace"; "" as its book says. `ranks` says that this process
     is one of so many, and runs sections that require them. Failed claims and exceptions are in the record,
@@ -96,16 +96,15 @@ def run(  # noqa: PLR0913  all that one may ask of a run
         afterwards.callback(restore.set_environment, dict(os.environ))
         os.environ.setdefault("MPLBACKEND", "Agg")  # figures are kept, not shown
         if device == "cpu" and "torch" not in sys.modules:
-            os.environ["CUDA_VISIBLE_DEVICES"] = ""
+            os.environ.update({kind.hidden_by: "" for kind in devices() if kind.hidden_by})
         # Of the large libraries those that it wants, so that their state can be noted before it runs.
         for name in model.LIBRARIES:
-            if name in imported or (name == "torch" and device == "cuda"):
+            if name in imported or (name == "torch" and device in KINDS):
                 with contextlib.suppress(ImportError):  # the lecture's own import will say so, with its line
                     importlib.import_module(name)
-        if device == "cuda" and not has_cuda():
-            raise NoDevice(
-                f"no CUDA device here: {why_no_cuda()}, or leave --device out to run what this machine can"
-            )
+        if device in KINDS and not (kind := KINDS[device]).count():
+            what = f"no {kind.label} device here: {why_none(kind)}"
+            raise NoDevice(f"{what}, or leave --device out to run what this machine can")
         recorder = recorded_by(lecture, listener)
         recorder.numbering.digests = digests
         place = environment(path, device, seed, imported)
@@ -183,6 +182,8 @@ class Execution:
         os._exit = exit_
         sys.dont_write_bytecode = True  # no __pycache__ beside the lecture
         before = author.hand_to(recorder)
+        if self.owner is not None and self.owner.here():
+            shutdown.begin()
         start = time.perf_counter()
         try:
             self._begin_from_seed()
@@ -210,14 +211,14 @@ class Execution:
             self.owner.at(spec.name)
         # Of a part its own lines run here, on however many ranks its sections do.
         need = needs(spec.requires) if spec.kind != "part" else Needs(needs(spec.requires).device)
-        slow = need.device == "slow" and not self.slow
-        cuda = need.device == "cuda" and not (self.device != "cpu" and count_cuda() >= max(1, need.ranks))
+        count = need.kind.count() if self.device in ("auto", need.device) else 0
         torch = sys.modules.get("torch")
         alone = need.simulated and not (torch and torch.distributed.is_available())
-        if slow or cuda or need.other_system or alone or need.ranks != (self.ranks if need.ranks else 0):
+        waits = alone or need.waits(slow=self.slow, count=count)
+        if waits or need.ranks != (self.ranks if need.ranks else 0):
             recorder.needs[function] = spec.requires or ""
             # One that a launch awaits is told of when that is over.
-            if recorder.listener is not None and (slow or cuda or need.other_system or alone):
+            if recorder.listener is not None and waits:
                 recorder.listener.skipped(function, spec.requires or "")
             recorder.ask(function, self.modules.of(function).__dict__)
             return

@@ -12,6 +12,7 @@ import gc
 import inspect
 import sys
 import threading
+from operator import attrgetter
 from traceback import walk_stack
 from types import AsyncGeneratorType, CoroutineType, GeneratorType, ModuleType
 from typing import Any
@@ -20,6 +21,18 @@ from litbook.probe.recorder import Recorder
 
 _FRAMES = {GeneratorType: "gi_frame", CoroutineType: "cr_frame", AsyncGeneratorType: "ag_frame"}
 PATIENCE = 3.0  # seconds for threads that are no daemons; one that is in the lecture's code then is an error
+
+
+def begin() -> None:
+    """Before the lecture: what others registered with `atexit` is not run at the lecture's end.
+
+    One of them ends coverage's measuring. Python's own stay, which end what a lecture begins.
+    """
+    atexit._clear()
+    for module, function in (("logging", "shutdown"), ("weakref", "finalize._exitfunc"),
+                             ("multiprocessing.util", "_exit_function")):  # fmt: skip
+        if module in sys.modules:
+            atexit.register(attrgetter(function)(sys.modules[module]))
 
 
 def end(recorder: Recorder, modules: list[ModuleType]) -> None:

@@ -9,18 +9,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from msgspec import Struct
 
 from litbook.errors import LitbookError
 from litbook.finding import Finding
 from litbook.html import devices, ledger, media, misbeliefs, page, player
-from litbook.html.elements import Html, Page
+from litbook.html.elements import Html, Page, tag
 from litbook.i18n import _, later
 from litbook.markdown import mathml
 from litbook.markdown.bibliography import Bibliography
 from litbook.notebook import build, ipynb
-from litbook.notebook import html as notebook_page
 from litbook.page import other_lectures, sitemap
 from litbook.page.runs import Edition
 from litbook.project import Project
@@ -30,7 +30,7 @@ from litbook.rules.subject import Subject
 from litbook.site.badge import differing
 
 PLACE = "lectures"
-FOLDER = notebook_page.FOLDER  # of a lecture's notebooks
+FOLDER = "notebooks"  # of a lecture's pages
 # After the lectures.
 ENDS = {"misbeliefs": misbeliefs.TITLE, "ledger": later("Ledger"), "devices": devices.TITLE}
 DATA = ("claims.json", "claims.svg")
@@ -76,16 +76,6 @@ class Pages:
         of_lectures = [f"{PLACE}/{folder}/{name}" for folder, titles in self.titles() for name, _ in titles]
         return [f"{PLACE}/{sitemap.INDEX}", *of_lectures, *self._ends(), *self._ledger()]
 
-    def notebooks(self) -> list[str]:
-        """The page of every notebook that there is; the nav does not show them."""
-        if "notebooks" in self.choices.without:
-            return []
-        return [
-            f"{PLACE}/{edition.folder}/{FOLDER}/{name.removesuffix('.ipynb')}.md"
-            for edition in self.editions
-            for name in build.pages(edition.record).values()
-        ]
-
     def entries(self) -> list[NavEntry]:
         """The same pages as entries of MkDocs' nav."""
         if not self.editions:
@@ -114,11 +104,9 @@ class Pages:
                 return devices.page(self.editions, differing(self.editions))
             case [folder, name]:
                 edition = next(e for e in self.editions if e.folder == folder)
-                ways = {} if "notebooks" in self.choices.without else _ways(edition)
+                ways = {} if "notebooks" in self.choices.without else self._ways(edition)
                 of = edition.record, self.bibliography, edition.recordings, problems, self.others
                 return page.pages(*of, ways, only=name)[name]
-            case [folder, "notebooks", _] if isinstance(made := self._notebook(folder)[place], Page):
-                return made
         raise LookupError(place)
 
     def data(self, place: str) -> str | None:
@@ -128,8 +116,9 @@ class Pages:
                 return ledger.data(self.editions)
             case ["claims.svg"]:
                 return ledger.tally(self.editions)
-            case [folder, "notebooks", name] if name.endswith(".ipynb"):
-                return self._notebook(folder).get(place)
+            case [folder, "notebooks", _]:
+                those = (edition for edition in self.editions if edition.folder == folder)
+                return next((self.notebooks_of(edition, Findings()).get(place) for edition in those), None)
             case [folder, *rest]:
                 for edition in self.editions:
                     if edition.folder == folder:
@@ -147,7 +136,7 @@ class Pages:
     def of(self, edition: Edition, drawn: list[Finding]) -> Iterator[tuple[str, str | bytes]]:
         """Every file of one lecture, with its content; what drawing finds goes into `drawn`."""
         notebooks = self.notebooks_of(edition, drawn)
-        ways = _ways(edition) if notebooks else {}
+        ways = self._ways(edition) if notebooks else {}
         made = page.pages(edition.record, self.bibliography, edition.recordings, drawn, self.others, ways)
         for name, text in (made | player.data(edition.record, edition.recordings)).items():
             yield f"{PLACE}/{edition.folder}/{name}", text
@@ -174,7 +163,7 @@ class Pages:
             yield f"{PLACE}/{name}", self.data(f"{PLACE}/{name}") or ""
 
     def notebooks_of(self, edition: Edition, drawn: list[Finding]) -> dict[str, str]:
-        """The lecture's notebooks and their pages, by place; where none can be made, a finding in `drawn`."""
+        """The lecture's notebooks, by place; where none can be made, a finding in `drawn`."""
         if "notebooks" in self.choices.without:
             return {}
         folder = self.project.folder
@@ -193,17 +182,39 @@ class Pages:
         except LitbookError as error:
             drawn.append(Finding("no-notebook", f"{edition.folder} has no notebooks: {error}"))
             return {}
-        files = dict[str, str]()
-        for name, whole in made.items():
-            place = f"{PLACE}/{edition.folder}/{FOLDER}/{name}"
-            files[place] = ipynb.text(whole)
-            files[f"{place.removesuffix('.ipynb')}.md"] = notebook_page.page(whole, place, self.colab)
-        return files
+        return {
+            f"{PLACE}/{edition.folder}/{FOLDER}/{name}": ipynb.text(whole) for name, whole in made.items()
+        }
 
-    def _notebook(self, folder: str) -> dict[str, str]:
-        """The same of the lecture in `folder`; nothing where there is none."""
-        edition = next((edition for edition in self.editions if edition.folder == folder), None)
-        return self.notebooks_of(edition, []) if edition else {}
+    def _ways(self, edition: Edition) -> dict[str, Html]:
+        """For every page that has a notebook the links to it: its file, and who runs it from GitHub."""
+        ways = dict[str, Html]()
+        record, where = edition.record, edition.record.environment
+        book, held, of = sitemap.outline(record), record.peak / 2**30, where.memory / 2**30
+        repository, _blob, branch = self.colab.removeprefix("https://github.com/").partition("/blob/")
+        branch, _slash, folder = branch.strip("/").partition("/")
+        for name, file in build.pages(record).items():
+            place = f"{PLACE}/{edition.folder}/{FOLDER}/{file}"
+            up = "" if name == sitemap.INDEX else "../"
+            saved = f"{edition.folder}.ipynb" if file == "index.ipynb" else f"{edition.folder}-{file}"
+            label = _("Run it yourself: this page as a notebook")
+            links = [tag("a", label, href=f"{up}{FOLDER}/{file}", download=saved)]
+            if self.colab:
+                path = "/".join(filter(None, [folder, place]))
+                colab = f"https://colab.research.google.com/github/{repository}/blob/{branch}/{path}"
+                binder = f"https://mybinder.org/v2/gh/{repository}/{branch}?urlpath=lab%2Ftree%2F"
+                links += " · ", tag("a", _("Open in Colab"), href=colab)
+                links += " · ", tag("a", _("Open in Binder"), href=binder + quote(path, safe=""))
+            # What it took to run the page: time, on which machine, memory, and packages.
+            part = next((part for part in book.parts if book.page(part) == name), None)
+            seconds = f"{max(1, (part or record).seconds):.0f}"
+            took = _("took {seconds} s on {machine}", seconds=seconds, machine=where.machine_name)
+            if held >= 0.1 and of:  # less is nothing to plan for
+                gib = {"held": f"{held:.1f}", "of": f"{of:.0f}"}
+                took += ", " + _("the whole lecture at most {held} of its {of} GiB of memory", **gib)
+            took += _("; needs {packages}", packages=", ".join(where.versions)) if where.versions else ""
+            ways[name] = tag("p", *links, tag("small", f" · {took}"), class_="lb-nb-way")
+        return ways
 
     def _ends(self) -> list[str]:
         return [f"{PLACE}/{name}.md" for name in ENDS if name not in self.choices.without]
@@ -212,21 +223,3 @@ class Pages:
         """The ledger's pages below its first; no menu has them."""
         there = () if "ledger" in self.choices.without else self.editions
         return [f"{PLACE}/ledger/{e.folder}/{name}" for e in there for name, _ in ledger.titles(e)]
-
-
-def _ways(edition: Edition) -> dict[str, Html]:
-    """For every page that has a notebook the link to it."""
-    ways = dict[str, Html]()
-    record, where = edition.record, edition.record.environment
-    book, held, of = sitemap.outline(record), record.peak / 2**30, where.memory / 2**30
-    for name, file in build.pages(record).items():
-        # What it took to run the page: time, on which machine, memory, and packages.
-        part = next((part for part in book.parts if book.page(part) == name), None)
-        seconds = f"{max(1, (part or record).seconds):.0f}"
-        took = _("took {seconds} s on {machine}", seconds=seconds, machine=where.machine_name)
-        if held >= 0.1 and of:  # less is nothing to plan for
-            gib = {"held": f"{held:.1f}", "of": f"{of:.0f}"}
-            took += ", " + _("the whole lecture at most {held} of its {of} GiB of memory", **gib)
-        took += _("; needs {packages}", packages=", ".join(where.versions)) if where.versions else ""
-        ways[name] = notebook_page.way(name, file, took)
-    return ways

@@ -11,7 +11,6 @@ from __future__ import annotations
 import atexit
 import contextlib
 import fcntl
-import functools
 import gc
 import hashlib
 import logging
@@ -41,7 +40,6 @@ from litbook.html.elements import Heading, Page, tag
 from litbook.i18n import _
 from litbook.markdown.bibliography import Bibliography
 from litbook.markdown.bibliography import read as read_bibliography
-from litbook.notebook import html as notebook_page
 from litbook.page import sitemap
 from litbook.page.runs import Edition
 from litbook.page.search import Passage
@@ -52,7 +50,7 @@ from litbook.rules import outcome, recorded
 from litbook.rules.recorded import MAY_BE_OLDER
 from litbook.rules.registry import SEVERITIES, severities
 from litbook.run import process
-from litbook.site import policy, search
+from litbook.site import search
 from litbook.site.pages import ENDS, PLACE, Choices, NavEntry, Pages
 
 Records = Generator[Callable[[], model.Record], None, None]
@@ -63,7 +61,7 @@ plugins.bring_in("edtrace", "display.drawing", "translations")
 log = logging.getLogger("mkdocs.plugins.litbook")
 ASSETS = Path(__file__).resolve().parents[1] / "html" / "assets"
 THEME = Path(__file__).resolve().parent / "theme"  # templates in the place of Material's
-STYLES = ("litbook.css", "notebook.css", "player.css")
+STYLES = ("litbook.css", "player.css")
 SCRIPTS = ("player.js", "answers.js", "copy.js", "beside.js")
 EXTENSIONS: dict[str, dict[str, Any]] = {  # of Markdown, with their settings where the book has none
     "admonition": {},
@@ -78,8 +76,9 @@ EXTENSIONS: dict[str, dict[str, Any]] = {  # of Markdown, with their settings wh
     },
 }
 GISCUS = "giscus.app"  # comments, kept as discussions of a repository on GitHub
-_IS_TABLE = re.compile(rf"{PLACE}/(ledger|devices|.*/notebooks/)")  # pages that nobody discusses
-SOME = 3  # pages that a problem of several names
+_IS_TABLE = re.compile(rf"{PLACE}/(ledger|devices)")  # pages that nobody discusses
+# Where GitHub has the files of the built site: a repository, and in it a branch, perhaps a folder.
+GITHUB = r"https://github\.com/[\w.-]+/[\w.-]+/blob/[\w./-]+"
 MOST = 20  # problems that the end of a strict build names; all stand above
 TELLS = 10.0  # seconds between two lines of a build that takes its time
 INTERRUPTED = 130  # the exit status of Ctrl-C
@@ -92,21 +91,6 @@ class OneOf(kinds.Choice[str]):
     def run_validation(self, value: object) -> str:
         """The word; raises MkDocs' error for any other."""
         return super().run_validation(("off", "on")[value] if isinstance(value, bool) else value)
-
-
-class Hosts(kinds.ListOfItems[str]):
-    """Names of hosts, `youtube.com`, and among scripts `inline`."""
-
-    def __init__(self) -> None:
-        super().__init__(kinds.Type(str), default=[])
-
-    def run_validation(self, value: object) -> list[str]:
-        """The names; raises MkDocs' error for what is none."""
-        hosts: list[str] = super().run_validation(value)
-        for host in hosts:
-            if not policy.HOST.fullmatch(host):
-                raise base.ValidationError(f"{host!r} is no host; write its name alone, such as youtube.com")
-        return hosts
 
 
 class Comments(kinds.DictOfItems[str]):
@@ -144,10 +128,7 @@ class Options(base.Config):
     # From before `rules`: of numbers that nothing backs, answers that nothing checks, older recordings.
     unbacked = kinds.Optional(OneOf(SEVERITIES))
     unchecked = kinds.Optional(OneOf(SEVERITIES))
-    embed = Hosts()  # of frames, pictures and films that a page shows
-    scripts = Hosts()  # of scripts that a page runs, with what they load; `inline`: those in a page, too
     comments = Comments()  # below each page of a lecture, by giscus
-    policy = OneOf(("on", "off"), default="on")  # whether pages say to the browser what they may run and load
     recordings = kinds.Optional(kinds.Choice(("current", MAY_BE_OLDER)))
 
 
@@ -176,7 +157,6 @@ class LitbookPlugin(BasePlugin[Options]):
         self.entries: list[NavEntry] = []
         self.made: dict[str, Page] = {}  # the lectures' pages by their place, as they were drawn
         self.passages: dict[str, Sequence[Passage]] = {}  # what a search finds of them, by their address
-        self.blocked: dict[str, list[str]] = {}  # what a policy blocks, and on which pages
         self.preview: Preview | None = None  # makes pages when they are asked for, and writes none
 
     def load_config(
@@ -203,7 +183,6 @@ class LitbookPlugin(BasePlugin[Options]):
             return config
         project, self.site = self.project(config), config["site_dir"]
         self.findings.clear()
-        self.blocked.clear()
         i18n.use(str(config["theme"].get("language") or "en"))
         self._dress(config)
         self._check_colab(config)
@@ -237,10 +216,10 @@ class LitbookPlugin(BasePlugin[Options]):
         return config
 
     def on_files(self, files: Any, *, config: Any) -> Any:
-        """No menu has notebooks and the ledger's parts: pages link to them. A book without a nav gets one."""
+        """No menu has the ledger's parts: the ledger links to them. A book without a nav gets one."""
         pages = list(files.documentation_pages())
         for file in pages:
-            if any(Path(file.src_uri).match(f"{PLACE}/{glob}") for glob in ("*/notebooks/*", "ledger/*/*")):
+            if Path(file.src_uri).match(f"{PLACE}/ledger/*/*"):
                 file.inclusion = InclusionLevel.NOT_IN_NAV
         if config["nav"] is None:
             config["nav"] = self.menu([file.src_uri for file in pages])
@@ -316,19 +295,13 @@ class LitbookPlugin(BasePlugin[Options]):
             page.content = search.quiet(page.content)
         return context
 
-    def on_post_page(self, output: str, *, page: Any, config: Any) -> str:
-        """What Material leaves nameless gets a name, and the page its policy; what that blocks is told."""
-        uri = page.file.src_uri
-        if uri not in self.made:  # what is drawn here holds nothing that is blocked
-            for what in self._policy().blocks(output, _scripts(tuple(config["theme"].dirs))):
-                if self.preview:
-                    log.warning("%s: the policy of pages blocks %s", uri, what)
-                self.blocked.setdefault(what, []).append(uri)
-        return self._guarded(output, config)
+    def on_post_page(self, output: str, **_: Any) -> str:
+        """What Material leaves nameless gets a name, and formulas their font."""
+        return search.ours(theme_patches.told(theme_patches.named(output)))
 
-    def on_post_template(self, output_content: str, *, template_name: str, config: Any) -> str:
-        """The page for addresses that lead nowhere has names and a policy, too."""
-        return self._guarded(output_content, config) if template_name.endswith(".html") else output_content
+    def on_post_template(self, output_content: str, *, template_name: str, **_: Any) -> str:
+        """The page for addresses that lead nowhere has names, too."""
+        return self.on_post_page(output_content) if template_name.endswith(".html") else output_content
 
     @event_priority(-50)  # the search has written its index
     def on_post_build(self, *, config: Any) -> None:
@@ -339,9 +312,6 @@ class LitbookPlugin(BasePlugin[Options]):
             listed = "".join(f"{name}=={versions[name]}\n" for name in sorted(versions))
             write(Path(config["site_dir"]) / "requirements.txt", listed.encode())
         search.split(Path(config["site_dir"]), self.config.synonyms, self.passages)
-        for what, pages in self.blocked.items():
-            some = ", ".join(pages[:SOME]) + (f" and {len(pages) - SOME} more" if len(pages) > SOME else "")
-            self.wrong(Finding("policy", f"{some}: the policy of pages blocks {what}"))
         self._end()
         if config["strict"] and self.findings:
             raise Abort(refusal(self.findings))
@@ -480,27 +450,14 @@ class LitbookPlugin(BasePlugin[Options]):
     def _is_place(self, item: Any) -> bool:
         return isinstance(item, dict) and self.config.title in item
 
-    def _guarded(self, text: str, config: Any) -> str:
-        """A page with names, its formulas' font and its policy."""
-        text = search.ours(theme_patches.told(theme_patches.named(text)))
-        return self._policy().guarded(text, _scripts(tuple(config["theme"].dirs)))
-
-    def _policy(self) -> policy.Policy:
-        """What pages say to the browser; nothing under `mkdocs serve`, which adds a script."""
-        chosen = self.config
-        scripts = (*chosen.scripts, *[GISCUS] * bool(chosen.comments))
-        off = chosen.policy == "off" or (self.command == "serve" and self.preview is None)
-        return policy.Policy(tuple(chosen.embed), scripts, off)
-
     def _check_colab(self, config: Any) -> None:
         """A wrong address would give every notebook a link that leads nowhere."""
         given = config["extra"].get("colab")
-        if given and not re.fullmatch(notebook_page.GITHUB, str(given)):
+        if given and not re.fullmatch(GITHUB, str(given)):
             expected = "https://github.com/OWNER/REPOSITORY/blob/BRANCH, where GitHub has the built site"
-            without = "Without it the notebooks say how to upload one."
-            self.wrong(
-                Finding("colab", f"{CONFIG}: extra.colab is {given!r}; expected {expected}. {without}")
-            )
+            without = "Without it pages link the notebook's file alone."
+            what = f"{CONFIG}: extra.colab is {given!r}; expected {expected}. {without}"
+            self.wrong(Finding("colab", what))
             config["extra"]["colab"] = ""
 
     def _end(self) -> None:
@@ -525,9 +482,6 @@ def telling(what: Callable[[], str]) -> Iterator[None]:
         yield
     finally:
         done.set()
-
-
-_scripts = functools.cache(policy.scripts)
 
 
 def refusal(findings: list[Finding]) -> str:

@@ -284,7 +284,7 @@ class _Tensor(_Seen):
         device = self.storage.device.type
         if device == "meta" or not self.storage.data_ptr():
             return False
-        if device == "cuda" and self.torch.module.cuda.is_current_stream_capturing():
+        if getattr(getattr(self.torch.module, device, None), "is_current_stream_capturing", bool)():
             return False  # reading back waits for the device, which would break the capture of a CUDA graph
         end = self.meta.offset + _span(self.meta.shape, self.strides)
         return bool(end * self.itemsize <= self.storage.nbytes())

@@ -20,7 +20,7 @@ from litbook.lecture.author_words import calls
 from litbook.lecture.model import Function, Statement
 from litbook.markdown import grammar
 from litbook.markdown.to_markdown import Plain
-from litbook.page import blocks, margin, pieces, webvtt
+from litbook.page import blocks, margin, pieces
 from litbook.record import model
 from litbook.record.device_kinds import needs
 from litbook.rules.outcome import harmless
@@ -117,7 +117,7 @@ class Terminal:
         """A section whose device is not here, or that is slow."""
         self.section(function)
         slow = ": it runs when it is asked for by name, and when it is recorded"
-        self.say(Text(margin.not_run(device) + slow * (device == "slow"), style="yellow"))
+        self.say(Text(margin.not_run(device) + slow * needs(device).kind.on_request, style="yellow"))
 
     def line(self, statement: int) -> None:
         """A statement of a section is about to run for the first time."""
@@ -178,12 +178,10 @@ class Terminal:
                 if why:
                     self.say(Text(harmless(why)))
                 self._gap()
-            case blocks.Figure() | blocks.Image() | blocks.Video():
+            case blocks.Figure() | blocks.Image():
                 kind = type(block).__name__.lower()
                 words = plain(harmless(block.caption)) or harmless(block.alt)
-                said = webvtt.said(block.track) if isinstance(block, blocks.Video) else []
-                lines = [f"[{kind}: {words}]", *(f"{MARGIN}{line}" for line in map(harmless, said))]
-                self.say(Text("\n".join(lines), style="magenta"))
+                self.say(Text(f"[{kind}: {words}]", style="magenta"))
             case blocks.Explore(_, grid, alt, caption, do):
                 self.say(Text(f"[explore: {plain(harmless(caption or alt))}]", style="magenta"))
                 if do:

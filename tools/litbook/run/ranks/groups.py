@@ -15,10 +15,10 @@ from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any
 
-import torch
 import torch.distributed as dist
 
 from litbook.errors import LitbookError
+from litbook.record.device_kinds import devices
 from litbook.record.ranks import NOT_HERE
 from litbook.run.ranks.launcher_env import NEEDED, NoWorld
 
@@ -50,11 +50,12 @@ def group(section: str) -> Iterator[Callable[[], object]]:
     rank, world = (int(os.environ[name]) for name in ("RANK", "WORLD_SIZE"))
     limit = timedelta(seconds=PATIENCE)
     met = dist.PrefixStore(section, store())  # type: ignore[attr-defined]
-    # NCCL for what lies on a GPU, where every rank has one of its own; gloo for the rest.
+    # What a kind of device has, NCCL say, where every rank has one of its own; gloo for the rest.
     local, backend = int(os.environ.get("LOCAL_WORLD_SIZE", world)), "gloo"
-    if os.environ.get("CUDA_VISIBLE_DEVICES") != "" and torch.cuda.device_count() >= local:
-        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-        backend = "cpu:gloo,cuda:nccl"
+    for kind in devices():
+        if os.environ.get(kind.hidden_by) != "" and kind.count() >= local:
+            kind.module.set_device(int(os.environ["LOCAL_RANK"]))
+            backend = f"cpu:gloo,{kind.name}:{kind.backend}"
     try:
         dist.init_process_group(backend, store=met, rank=rank, world_size=world, timeout=limit)
         _together(met, "begin", world, PATIENCE)  # none is done before all are connected

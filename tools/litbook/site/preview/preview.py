@@ -307,7 +307,7 @@ class Preview:
         for file in [f for f in files if f.src_uri.startswith(f"{PLACE}/")]:
             files.remove(file)  # what an earlier build has left: here pages are made when they are asked for
         pages = self.pages()
-        for uri in (*pages.places(), *pages.notebooks()):
+        for uri in pages.places():
             files.append(File.generated(config, uri, content=""))
         env = config.theme.get_env()
         files.add_files_from_theme(env, config)

@@ -25,7 +25,7 @@ from litbook.errors import LitbookError
 log = logging.getLogger("litbook.site.preview.preview")
 
 SCRIPT = Path(__file__).with_name("served") / "news.js"  # asks for news, and shows it
-SCRIPT_AT = "/livereload/script.js"  # a file: a page's policy lets no script stand in the page
+SCRIPT_AT = "/livereload/script.js"  # a file, which a browser keeps
 
 NEWS = re.compile(r"/livereload/([0-9]{1,15})-([0-9]{1,15})", re.ASCII)
 
