@@ -10,7 +10,8 @@ from tests.running import SAMPLES, golden, record, section
 
 from litbook.errors import Place
 from litbook.record import encoding, model
-from litbook.record.compare import Change, Difference
+from litbook.record.compare import Difference
+from litbook.record.compare_values import Change
 from litbook.rules import outcome
 from litbook.run.run import run
 
