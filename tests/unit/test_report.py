@@ -10,7 +10,8 @@ from tests.running import SAMPLES, failures, golden, record, remarks, section
 
 from litbook.finding import Place
 from litbook.record import encoding, model
-from litbook.record.compare import Change, Difference
+from litbook.record.compare import Difference
+from litbook.record.compare_values import Change
 from litbook.rules import outcome, recorded
 from litbook.rules.run import failures as found_in
 from litbook.run.run import run

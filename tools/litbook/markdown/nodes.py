@@ -254,7 +254,7 @@ class Footnote(Node, frozen=True):
 
 
 class Refusal(Struct, frozen=True):
-    """What a note holds and a page cannot: a problem's slug and words, the way out, the text it is about."""
+    """What a note holds and a page cannot: a finding's code and words, the way out, the text it is about."""
 
     code: str
     what: str

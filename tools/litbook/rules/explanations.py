@@ -185,20 +185,6 @@ REFUSALS = {
 
 # What no page can show of a lecture's prose, and what cites or links to nothing.
 PROSE = {
-    "prose": """
-        Markdown that no page can show.
-        Why: readers would see the marks, or another text than was meant.
-        Example:
-            note("<div>a box</div>")
-        Way out: the message says what to write in its place.
-    """,
-    "picture-in-note": """
-        A picture in a note's Markdown.
-        Why: it has no checked file and may come from elsewhere.
-        Example:
-            note("![a plot](plot.png)")
-        Way out: use image(path, alt=…) or figure(…).
-    """,
     "broken-link": """
         A link to a section, helper or line that no page shows.
         Why: it would lead nowhere.
@@ -259,6 +245,35 @@ PROSE = {
     """,
 }
 
+# A note that is refused, by the code of its kind: see `markdown.refusals`.
+REFUSED_NOTES = {
+    "long-note": 'note("word " * 500_000)',
+    "deep-note": 'note("> " * 500 + "x")',
+    "picture-in-note": 'note("![a plot](plot.png)")',
+    "foreign-formula": r'note(r"The rate is \(x\).")',
+    "caption-without-table": 'note("[@tab:sizes]: Sizes.")',
+    "fence-words": 'note("```{python} one\\nx = 1\\n```")',
+    "open-fence": 'note("```python\\nx = 1")',
+    "uneven-table": 'note("| a | b |\\n|---|\\n| 1 | 2 |")',
+    "empty-box": """note('!!! note "Title"')""",
+    "html-in-note": 'note("<div>a box</div>")',
+    "unreadable-box": "note('!!! note Title')",
+    "foreign-block": 'note(":::: warning")',
+    "attribute-in-note": 'note("A word {.red} in a text.")',
+    "marked-text": 'note("A ==marked== word.")',
+    "raised-text": 'note("x^2^")',
+    "icon-in-note": 'note("Well done :rocket: today.")',
+    "link-without-address": 'note("See [the text][there].")',
+    "citation-with-place": 'note("This is known [@known, page two].")',
+    "open-display": 'note("$$ x = y")',
+    "open-formula": r'note(r"The rate is $\alpha x.")',
+}
+BROKEN_PROSE = """
+Why: readers would see the marks, or another text than was meant.
+Example:
+    {example}
+Way out: {way_out}.
+"""
 TEXTS = {
     **REFUSALS,
     **PROSE,

@@ -19,6 +19,7 @@ from typing import Any, Literal
 from litbook.errors import LitbookError, NotFound
 from litbook.finding import Finding
 from litbook.lecture.model import Lecture
+from litbook.markdown.refusals import KINDS, RefusalKind
 from litbook.rules import explanations, never_ran, recorded, run, unbacked_number, unchecked_answer, vacuous
 from litbook.rules import unclaimed_measure as measures
 from litbook.rules.subject import Subject
@@ -139,6 +140,15 @@ def _nothing(_: Subject) -> Iterable[Finding]:
     return ()
 
 
+def _of_note(kind: RefusalKind) -> str:
+    """The explanation of what a note may not hold."""
+    holes = re.compile(r"[\s:]*\{[^{}]*\}")  # for words of the note
+    what, way_out = (holes.sub("", text).strip() for text in (kind.what, kind.way_out))
+    example = explanations.REFUSED_NOTES.get(kind.code, "")
+    rest = explanations.BROKEN_PROSE.format(example=example, way_out=way_out)
+    return f"A note that no page can show: {what}.\n{rest}"
+
+
 DRAWN = ("no-alt", "bad-picture", "no-notebook")  # codes of what only drawing a page finds
 RULES: dict[str, Rule] = {}
 """By code, in the order in which a verdict lists what they find. Other packages' are in `all_rules`, too."""
@@ -165,6 +175,7 @@ register(
     Rule("uncalled", _uncalled, "warn"),
     Rule("bibliography", _bibliography),
     *(Rule(code, _prose) for code in explanations.PROSE if code not in DRAWN),
+    *(Rule(kind.code, _prose, doc=_of_note(kind)) for kind in KINDS),
     *(Rule(code, _nothing, reads="pages") for code in DRAWN),
     Rule("never-ran", _never_ran, lenient=True),
     Rule("waits", _never_ran, "off"),

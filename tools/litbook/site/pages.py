@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from litbook.errors import LitbookError
 from litbook.finding import Finding
-from litbook.html import devices, ledger, media, misbeliefs, page, player
+from litbook.html import devices, elements, ledger, media, misbeliefs, page, player
 from litbook.html.elements import Html, Page, tag
 from litbook.i18n import _, later
 from litbook.markdown import mathml
@@ -118,7 +118,7 @@ class Pages:
                 return ledger.tally(self.editions)
             case [folder, "notebooks", _]:
                 those = (edition for edition in self.editions if edition.folder == folder)
-                return next((self.notebooks_of(edition, Findings()).get(place) for edition in those), None)
+                return next((self.notebooks_of(edition, []).get(place) for edition in those), None)
             case [folder, *rest]:
                 for edition in self.editions:
                     if edition.folder == folder:
@@ -203,8 +203,11 @@ class Pages:
                 path = "/".join(filter(None, [folder, place]))
                 colab = f"https://colab.research.google.com/github/{repository}/blob/{branch}/{path}"
                 binder = f"https://mybinder.org/v2/gh/{repository}/{branch}?urlpath=lab%2Ftree%2F"
-                links += " · ", tag("a", _("Open in Colab"), href=colab)
-                links += " · ", tag("a", _("Open in Binder"), href=binder + quote(path, safe=""))
+                links += [elements.text(" · "), tag("a", _("Open in Colab"), href=colab)]
+                links += [
+                    elements.text(" · "),
+                    tag("a", _("Open in Binder"), href=binder + quote(path, safe="")),
+                ]
             # What it took to run the page: time, on which machine, memory, and packages.
             part = next((part for part in book.parts if book.page(part) == name), None)
             seconds = f"{max(1, (part or record).seconds):.0f}"

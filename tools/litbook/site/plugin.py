@@ -133,7 +133,7 @@ class Options(base.Config):
 
 
 class Preview(Protocol):
-    """What makes pages when they are asked for: `litbook.site.preview.preview` has it."""
+    """What makes pages when they are asked for: `litbook.site.preview.render` has it."""
 
     def pages(self) -> Pages: ...
     def whole(self) -> list[Edition]: ...
