@@ -87,10 +87,7 @@ def command(*words: object, env: Env | None = None, cwd: Path | None = None) -> 
         stack.enter_context(contextlib.redirect_stdout(out))
         stack.enter_context(contextlib.redirect_stderr(err))
         stack.enter_context(contextlib.chdir(cwd or Path.cwd()))
-        try:
-            status = cli.main([str(word) for word in words])
-        except SystemExit as end:  # argparse ends so
-            status = end.code if isinstance(end.code, int) else 1
+        status = cli.run_lecture([str(word) for word in words])
     return subprocess.CompletedProcess([str(word) for word in words], status, text_of(out), text_of(err))
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.running import record, section, write
 
-from litbook.cli.program import litbook
+from litbook.cli import litbook
 from litbook.errors import UnusableLecture
 from litbook.lecture import parse
 from litbook.page.runs import Edition
