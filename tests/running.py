@@ -89,7 +89,7 @@ def command(
     *words: object,
     env: Env | None = None,
     cwd: Path | None = None,
-    program: Callable[[Sequence[str]], int] = cli.main,
+    program: Callable[[Sequence[str]], int] = cli.run_lecture,
 ) -> Done:
     """What `python tools/run_lecture.py WORDS` says and how it ends, asked in this process: no wait for one.
 
@@ -101,10 +101,7 @@ def command(
         stack.enter_context(contextlib.redirect_stdout(out))
         stack.enter_context(contextlib.redirect_stderr(err))
         stack.enter_context(contextlib.chdir(cwd or Path.cwd()))
-        try:
-            status = program([str(word) for word in words])
-        except SystemExit as end:  # argparse ends so
-            status = end.code if isinstance(end.code, int) else 1
+        status = program([str(word) for word in words])
     return subprocess.CompletedProcess([str(word) for word in words], status, text_of(out), text_of(err))
 
 

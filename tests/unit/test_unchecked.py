@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.running import judged, record, section, write
 
-from litbook.cli.program import litbook
+from litbook.cli import litbook
 from litbook.lecture import parse
 from litbook.rules.unchecked_answer import unchecked
 

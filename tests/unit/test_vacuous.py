@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.running import judged, record, section, write
 
-from litbook.cli.program import litbook
+from litbook.cli import litbook
 from litbook.errors import UnusableLecture
 from litbook.lecture import parse
 from litbook.rules import outcome

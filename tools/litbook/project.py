@@ -32,8 +32,8 @@ ASSERTS = re.compile(r"^[ \t]*assert\b", re.MULTILINE)
 # In whose words, but ours, lectures may be written, and what is there while such a lecture runs: packages of
 # other tools' words fill it.
 WORDS: dict[str, Callable[[Path], AbstractContextManager[None]]] = {}
-# The tree that this litbook stands in, where it is not installed.
-CHECKOUT = Path(__file__).resolve().parents[2]
+TOOLS = Path(__file__).resolve().parents[1]  # where this litbook is, installed or not
+CHECKOUT = TOOLS.parent  # the tree that it is in, where it is not installed
 _MAIN = re.compile(r"^\s*(async\s+)?def\s+main\b", re.MULTILINE)
 
 
