@@ -451,7 +451,7 @@ def test_an_edited_recording_fails_the_strict_build_and_approve_repairs_it(site_
 class _Loads(HTMLParser):
     """What a page has a browser load: the addresses that name another site."""
 
-    LOADED = {"src", "srcset", "poster", "data", "background", "xlink:href"}
+    LOADED = frozenset({"src", "srcset", "poster", "data", "background", "xlink:href"})
 
     def __init__(self, page: str) -> None:
         super().__init__()
