@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 ENGINE = Path(__file__).resolve().parents[2] / "tools" / "litbook"
-FOLDERS = ("document", "html", "notebook", "site", "terminal")
+FOLDERS = ("markdown", "values", "page", "html", "explore", "notebook", "site", "terminal")
 CALLS = {"compile", "findall", "finditer", "fullmatch", "match", "search", "split", "sub", "subn"}
 MAY = {
-    "markdown/grammar.py": "what an author has written in a note, and no page can show",
+    "markdown/refusals.py": "what an author has written in a note, and no page can show",
     "html/theme_patches.py": "Material's pages, with names for a screen reader",
 }
 GROUP = re.compile(r"\(\?(?:P?<\w+>|<[=!])")  # of a pattern's own syntax
