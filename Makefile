@@ -19,7 +19,7 @@ JOBS ?= 3
 
 VENV := .venv
 PY := $(VENV)/bin/python
-LITBOOK := $(PY) -m litbook.cli
+LITBOOK := $(PY) -m litbook
 PIP := $(PY) -m pip --disable-pip-version-check --no-input
 STAMP := $(VENV)/.stamp
 # A worker takes whole files, so that what a file sets up is set up once. Not `loadgroup`: pytest-xdist 3.8 writes the

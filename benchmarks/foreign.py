@@ -94,7 +94,7 @@ def tried(file: Path, words: str, limit: int, stubs: bool) -> Outcome:
         search = os.pathsep.join(filter(None, path))
         environment = {**os.environ, "PYTHONPATH": search, "NO_MKDOCS_2_WARNING": "true"}
         begun = time.monotonic()
-        asked = ["litbook.cli", "run", f"lectures/{file.name}", "--quiet", "--timeout", str(limit)]
+        asked = ["litbook", "run", f"lectures/{file.name}", "--quiet", "--timeout", str(limit)]
         status, said = command(asked, book, environment, limit)
         outcome.seconds, outcome.run = time.monotonic() - begun, status == 0
         if not outcome.run:

@@ -48,11 +48,11 @@ def serve(log: Path, arguments: list[str]) -> int:
     """The preview, watched. Of its runs those count that a reader waits for: of one part of a lecture."""
     from litbook import cli
     from litbook.run import process
-    from litbook.site.preview import preview
+    from litbook.site.preview import render, worker
 
-    timed(preview.Preview, "changed", "noticed", log)
+    timed(worker.Worker, "changed", "noticed", log)
     timed(process.Warm, "record_of", "asked", log, lambda _, __, ___, sections=(): sections)
-    timed(preview.Preview, "make", "page", log)
+    timed(render.Renderer, "make", "page", log)
     os.environ[LOG] = str(log)
     os.environ["PYTHONPATH"] = os.pathsep.join([str(REPO), os.environ.get("PYTHONPATH", "")])
     process.PRELOADED = (*process.PRELOADED, "benchmarks.watched")

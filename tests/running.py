@@ -19,7 +19,15 @@ from textwrap import dedent
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from litbook import cli, plugins
+from litbook.errors import LitbookError
+from litbook.lecture.parse import parse_sources
+from litbook.page.runs import Edition
 from litbook.record import model
+from litbook.rules import never_ran
+from litbook.rules import run as rules_run
+from litbook.rules.judge import Findings, judge
+from litbook.rules.registry import Severity
+from litbook.rules.subject import Subject
 from litbook.run.run import run
 
 if TYPE_CHECKING:
@@ -77,18 +85,23 @@ def record(folder: Path, text: str, name: str = "lecture_sample.py", **options: 
     return run(write(folder, text, name), **options)
 
 
-def command(*words: object, env: Env | None = None, cwd: Path | None = None) -> Done:
-    """What `python tools/run_lecture.py WORDS` says and how it ends, asked in this process: no wait for one."""
+def command(
+    *words: object,
+    env: Env | None = None,
+    cwd: Path | None = None,
+    program: Callable[[Sequence[str]], int] = cli.run_lecture,
+) -> Done:
+    """What `python tools/run_lecture.py WORDS` says and how it ends, asked in this process: no wait for one.
+
+    `program` may be `cli.litbook`, whose first word is a command.
+    """
     out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2))
     with contextlib.ExitStack() as stack:
         stack.enter_context(_environment(env or {}))
         stack.enter_context(contextlib.redirect_stdout(out))
         stack.enter_context(contextlib.redirect_stderr(err))
         stack.enter_context(contextlib.chdir(cwd or Path.cwd()))
-        try:
-            status = cli.main([str(word) for word in words])
-        except SystemExit as end:  # argparse ends so
-            status = end.code if isinstance(end.code, int) else 1
+        status = program([str(word) for word in words])
     return subprocess.CompletedProcess([str(word) for word in words], status, text_of(out), text_of(err))
 
 
@@ -128,6 +141,30 @@ def _environment(changes: Env) -> Iterator[None]:
     finally:
         os.environ.clear()
         os.environ.update(before)
+
+
+def failures(made: model.Record) -> list[str]:
+    """Failed claims and errors of a run, as people read them."""
+    return [str(finding) for finding in rules_run.failures(made)]
+
+
+def remarks(made: model.Record) -> list[str]:
+    """What is only worth a word, as people read it."""
+    return [str(finding) for finding in (*rules_run.large_pictures(made), *rules_run.shown_nowhere(made))]
+
+
+def unrun(made: model.Record, recordings: Sequence[model.Record] = ()) -> list[never_ran.Unrun]:
+    """What never ran; nothing where somebody has changed the text into no lecture."""
+    try:
+        return never_ran.unrun(parse_sources(made.sources), made, recordings)
+    except (LitbookError, IndexError):
+        return []
+
+
+def judged(made: model.Record, levels: dict[str, Severity] | None = None, words: str = "") -> Findings:
+    """All that the rules find of a run without recordings."""
+    subject = Subject(Path("lecture_sample.py"), edition=Edition("lecture_sample", made), words=words)
+    return judge(subject, levels or {})
 
 
 def one(made: model.Record, key: str = "one") -> model.Section:

@@ -2,7 +2,7 @@
 
 import sys
 
-from litbook.cli.program import main
+from litbook.cli import run_lecture
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_lecture())

@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any
 
 import litbook
-from litbook import cli
+from litbook.cli import group
 from litbook.lecture.directives import DIRECTIVES
 
 
@@ -57,7 +57,7 @@ def directives() -> str:
 
 def commands() -> str:
     """A row for each command."""
-    rows = (f"| `litbook {name}` | {said} |" for name, (_, said) in cli.COMMANDS.items())
+    rows = (f"| `litbook {name}` | {it.get_short_help_str(200)} |" for name, it in group.commands.items())
     return "\n".join(["| command | does |", "|---|---|", *rows])
 
 

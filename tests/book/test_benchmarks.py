@@ -313,10 +313,11 @@ def test_what_is_watched_is_there():
     """`watched` replaces these by name."""
     from litbook.lecture import parse
     from litbook.run import process, run
-    from litbook.site.preview import preview
+    from litbook.site.preview import render, worker
 
     for room, names in (
-        (preview.Preview, ("changed", "make")),
+        (worker.Worker, ("changed",)),
+        (render.Renderer, ("make",)),
         (process.Warm, ("record_of",)),
         (run, ("run", "instrument_files")),
         (run.Execution, ("section",)),

@@ -10,12 +10,13 @@ from msgspec.structs import replace
 from tests.records import fill
 from tests.running import HEAD, record, write
 
-from litbook.errors import Place
+from litbook.finding import Place
 from litbook.html import devices
 from litbook.page.runs import Edition
 from litbook.project import Project, recording_of
 from litbook.record import encoding, model, recordings
-from litbook.record.compare import Change, Difference
+from litbook.record.compare import Difference
+from litbook.record.compare_values import Change
 from litbook.site.plugin import LitbookPlugin
 
 LECTURE = f"""{HEAD}

@@ -837,10 +837,9 @@ def test_a_lecture_that_imports_a_module_of_its_own_name_is_refused(tmp_path: Pa
 def heavy_modules(*lines: Sequence[object]) -> set[str]:
     """Which of the large libraries these command lines import, one after the other."""
     code = (
-        "import sys; from litbook.cli import main\n"
+        "import sys; from litbook.cli import run_lecture\n"
         f"for words in {[[str(word) for word in line] for line in lines]!r}:\n"
-        "    try: main(words)\n"
-        "    except SystemExit: pass\n"
+        "    run_lecture(words)\n"
         "print('LOADED', [m for m in ('torch', 'numpy', 'rich', 'matplotlib') if m in sys.modules])"
     )
     done = subprocess.run(

@@ -10,13 +10,12 @@ import pytest
 from msgspec.structs import replace
 from tests.book.test_page import LECTURE, REFERENCES, at, code_of, ids, lived, recorded, shown, words
 from tests.records import fill, record, split
-from tests.running import SAMPLES
+from tests.running import SAMPLES, failures
 
 from litbook.html import ledger, misbeliefs, page, player
 from litbook.page import sitemap
 from litbook.page.runs import Edition
 from litbook.record.model import Error, Record, Section
-from litbook.rules import outcome
 from litbook.run.run import run
 
 FOLDER = "lectures/lecture_02"
@@ -122,7 +121,7 @@ def test_what_went_wrong_names_the_file_and_the_line() -> None:
     assert f'<a href="#L{number}">{FOLDER}/memory.py:{number}</a> the same shape' in pages["memory.md"]
     assert f'<a href="memory/#L{number}">{FOLDER}/memory.py:{number}</a>' in pages["index.md"]
     assert f"This claim fails. the same shape {FOLDER}/memory.py:{number}" in words(pages["memory.md"])
-    (problem,) = outcome.problems(folder())
+    (problem,) = failures(folder())
     assert problem.startswith(f"{FOLDER}/memory.py:{number}: claim fails: the same shape\n")
 
 
@@ -136,7 +135,7 @@ def test_an_error_that_came_up_in_another_file_is_told_there_and_shown_where_it_
     body = words(made(it)["memory.md"])
     assert f"The lecture raised here. {FOLDER}/memory.py:{led}" in body
     assert f"{FOLDER}/models.py:{inner} in six" in body
-    (problem,) = outcome.problems(it)
+    (problem,) = failures(it)
     assert problem.startswith(f"{FOLDER}/models.py:{inner}: RuntimeError: no\n")
     (data,) = [text for name, text in player.data(it).items() if name == "memory.player.js"]
     track = json.loads(data[data.index("]=") + 2 :].rstrip(";\n"))

@@ -9,7 +9,7 @@ import markdown
 import pytest
 from tests.running import command, record, section, write
 
-from litbook.errors import Place, Problem
+from litbook.finding import Finding, Place
 from litbook.html import page
 from litbook.lecture import parse
 from litbook.markdown import grammar, to_html
@@ -52,9 +52,9 @@ def told(tmp_path_factory: pytest.TempPathFactory):
 
 @pytest.fixture(scope="module")
 def made(told) -> str:
-    found: list[Problem] = []
+    found: list[Finding] = []
     (text,) = page.pages(told, {}, [], found).values()
-    assert [it.slug for it in found] == ["unknown-citation"]
+    assert [it.code for it in found] == ["unknown-citation"]
     return re.sub(r"&#10;", "\n", text)
 
 
@@ -139,7 +139,7 @@ def parts(tmp_path_factory: pytest.TempPathFactory):
 
 
 def test_figures_are_numbered_through_the_lecture_also_those_of_another_device(parts):
-    found: list[Problem] = []
+    found: list[Finding] = []
     pages = page.pages(parts, {}, [], found)
     assert 'The last is <a href="late/#fig-late">Figure 2</a>.' in pages["index.md"]
     assert (
@@ -205,7 +205,7 @@ def test_a_page_of_a_notebook_is_made_of_what_a_page_may_hold(told):
     text = Plain().markdown(grammar.read(told.by_key["one"].pieces[1].text))
     found = Setting(Citations({}))
     assert "<blockquote>" in to_html.blocks(text, found)[0]
-    assert [it.slug for it in found.problems] == ["unknown-citation"]
+    assert [it.code for it in found.problems] == ["unknown-citation"]
     assert "Why it stalls" in markdown.markdown(text)
 
 

@@ -9,13 +9,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.running import LECTURE_02, LECTURE_03, LECTURE_04, REPO, sampled
+from tests.running import LECTURE_02, LECTURE_03, LECTURE_04, REPO, sampled, unrun
 
 from litbook.lecture import parse
 from litbook.lecture.model import Function, Lecture
 from litbook.python.file import File
 from litbook.record import compare, model, recordings
-from litbook.rules import never_ran, unbacked_number
+from litbook.rules import unbacked_number
 from litbook.run import run
 
 LECTURES = [LECTURE_02, LECTURE_03, LECTURE_04]
@@ -101,9 +101,9 @@ def test_every_number_in_prose_is_computed_cited_or_structural(lecture: Lecture)
 
 
 def test_no_claim_is_dead_and_what_did_not_run_needs_a_gpu(record: model.Record) -> None:
-    found = never_ran.unrun(record)
-    assert [str(it.problem) for it in found if it.dead] == []
-    assert {it.problem.what.rsplit(": ", 1)[1] for it in found} <= {"it needs cuda"}
+    found = unrun(record)
+    assert [str(it.finding) for it in found if it.dead] == []
+    assert {it.finding.what.rsplit(": ", 1)[1] for it in found} <= {"it needs cuda"}
 
 
 def test_code_fits_beside_its_margin(lecture: Lecture) -> None:

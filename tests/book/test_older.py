@@ -17,7 +17,9 @@ from tests.running import HEAD, LITBOOK, command, write
 
 from litbook.html import ledger, page
 from litbook.project import Project, recordings_of
-from litbook.rules import checks
+from litbook.rules.judge import Findings, judge, rules_of
+from litbook.rules.subject import Subject
+from litbook.run import process
 from litbook.run.run import run
 from litbook.site.badge import badge
 from litbook.site.plugin import LitbookPlugin
@@ -63,7 +65,7 @@ def patient():
 FILES = {"helpers.py": "def half(x):\n    return x / 2\n", "rows.csv": "1,2\n"}
 OLDER = "lecture_x.cpu.json: 1 section recorded from an older text: patient\n"
 ANEW = f"{OLDER}    to record anew: litbook record lecture_x --device cpu --approve"
-WAIT = "\n    or let them wait: `recordings: may-be-older` below litbook, in mkdocs.yml"
+WAIT = "\n    or let them wait: `rules: {older: warn}` below litbook, in mkdocs.yml"
 
 
 class Book:
@@ -109,15 +111,21 @@ def book(tmp_path: Path, once: Book) -> Book:
     return made
 
 
+def unreached(book: Book) -> Findings:
+    """What has not run, here or as it was recorded."""
+    subject = Subject(book.lecture, run=lambda: process.record_of(book.lecture))
+    return judge(subject, rules=rules_of(["older", "never-ran"]), selected=True)
+
+
 def test_what_is_as_it_was_recorded_stands_for_its_claims(book: Book) -> None:
     built = book.build()
-    assert built.problems == []
+    assert built.findings == []
     (it,) = built.editions
     (html,) = page.pages(it.record, recordings=it.recordings).values()
     assert "What stands here was recorded" in html
     assert "5 hold, as recorded on" in html
     assert "<title>claims: 6 hold<" in badge(Project(book.root))
-    assert not checks.unrun(book.lecture, checks.Wanted()).wrong
+    assert not unreached(book).errors
 
 
 CHANGES = [
@@ -147,10 +155,8 @@ def test_what_a_claim_depends_on_has_changed_and_the_claim_has_not_run(
     assert "5 not run" in done.stdout
     # A build and a check are wrong, and say how to record anew.
     built = book.build()
-    assert [it for it in built.problems if "patient" in it] == [ANEW + WAIT]
-    checked = checks.unrun(book.lecture, checks.Wanted())
-    assert checked.wrong
-    assert ANEW + WAIT in checked.lines
+    assert [it for it in map(str, built.findings) if "patient" in it] == [ANEW + WAIT]
+    assert ANEW + WAIT in map(str, unreached(book).errors)
     # Page, ledger, data and badge: nothing holds that was recorded.
     (it,) = built.editions
     (html,) = page.pages(it.record, recordings=it.recordings).values()
@@ -178,12 +184,12 @@ def test_a_recording_that_holds_a_failed_claim_fails_the_build(book: Book) -> No
     line = 1 + book.lecture.read_text().splitlines().index('    assert total < LIMIT, "within the limit"')
     says = f"lecture_x.cpu.json: lecture_x.py:{line}: claim fails: within the limit\n"
     says += "    assert total < LIMIT\n    to record anew: litbook record lecture_x --device cpu --approve"
-    assert book.build().problems == [says]
+    assert [*map(str, book.build().findings)] == [says]
 
 
 def test_a_book_may_say_that_older_recordings_wait(book: Book) -> None:
     book.edit("return x * x", "return x + x")
-    assert book.build(recordings="may-be-older").problems == []
+    assert book.build(recordings="may-be-older").findings == []
     assert [error for _, error in LitbookPlugin().load_config({"recordings": "old"})[0]] != []
 
 
@@ -212,7 +218,7 @@ def test_prose_may_be_rewritten_and_the_page_shows_that_of_today_with_the_record
     before, beside = lines(book.build())
     book.edit(was, now)
     built = book.build()
-    assert built.problems == []
+    assert built.findings == []
     after, still = lines(built)
     for text in ("In all it is 9.", "9 = 9", "5 hold, as recorded on"):
         assert text in before
@@ -294,12 +300,12 @@ def test_a_claim_that_this_build_did_not_reach_is_not_reached_whatever_was_recor
 ) -> None:
     book = Book(tmp_path, LOOP)
     book.record()
-    assert book.build().problems == []
+    assert book.build().findings == []
     book.edit(was, now)
-    wrong = [it for it in book.build(recordings="may-be-older").problems if "never ran" in it]
+    wrong = [it for it in map(str, book.build(recordings="may-be-older").findings) if "never ran" in it]
     assert len(wrong) == 1
     assert claim in wrong[0]
-    assert checks.unrun(book.lecture, checks.Wanted()).wrong
+    assert unreached(book).errors
 
 
 def test_nor_where_a_recording_of_the_same_text_reached_it(tmp_path: Path) -> None:
@@ -310,7 +316,7 @@ def test_nor_where_a_recording_of_the_same_text_reached_it(tmp_path: Path) -> No
     done = command(book.lecture, "--quiet", "--device", "cpu", "--record", env={"ROWS": "1 2"})
     assert done.returncode == 0
     assert [file.name for file in recordings_of(book.lecture)] == ["lecture_x.cpu.json"]
-    (wrong,) = (it for it in book.build().problems if "never ran" in it)
+    (wrong,) = (it for it in map(str, book.build().findings) if "never ran" in it)
     assert "never ran: the claim x < 10" in wrong
 
 

@@ -738,7 +738,7 @@ def test_what_is_wrong_with_prose_names_file_and_line():
     )
     found: list = []
     page.pages(it, REFERENCES, (), found)
-    assert sorted(p.slug for p in found) == ["bad-math", "broken-link", "unknown-citation"]
+    assert sorted(p.code for p in found) == ["bad-math", "broken-link", "unknown-citation"]
     assert all(str(p).startswith(f"lectures/lecture_02.py:{at('A walk')}:5: ") for p in found)
 
 
@@ -935,7 +935,7 @@ def test_a_figure_without_alt_is_a_problem():
     found: list = []
     figure = piece(it, "figure", "misbelief(", "c", data=SVG)
     page.pages(changed(it, pieces=lambda was: (*was, figure)), REFERENCES, (), found)
-    assert [p.slug for p in found] == ["no-alt"]
+    assert [p.code for p in found] == ["no-alt"]
 
 
 # ---------------------------------------------------------------------------- the ledger

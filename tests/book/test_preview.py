@@ -216,7 +216,7 @@ def test_make_serve_starts_what_these_tests_start(repo: Path) -> None:
         ["make", "-n", "serve", "PORT=8003"], cwd=repo, capture_output=True, text=True, check=True
     )
     assert (
-        ".venv/bin/python -m litbook.cli serve --port 8003" in done.stdout.splitlines()
+        ".venv/bin/python -m litbook serve --port 8003" in done.stdout.splitlines()
     )  # make may say more in make
 
 

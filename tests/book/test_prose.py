@@ -18,7 +18,7 @@ from rich.markdown import Markdown
 from tests.notebooks import NOTE_ELEMENTS
 from tests.running import record, sampled, section
 
-from litbook.errors import Place, Problem
+from litbook.finding import Finding, Place
 from litbook.html import elements, page
 from litbook.markdown import bibliography, grammar, mathml, to_html
 from litbook.markdown import citations_html as references
@@ -266,7 +266,7 @@ def test_a_problem_stands_at_the_start_of_its_statement_and_a_hidden_helper_is_n
         'link(Work, "a class")\nlink(helper, "a helper")\nlink(secret, "hidden")',
         "class Work:\n    pass\n\n\ndef helper(a):\n    pass\n\n\ndef secret(a):  # @hide\n    pass\n",
     )
-    found: list[Problem] = []
+    found: list[Finding] = []
     page.pages(record(tmp_path, text), {}, [], found)
     (problem,) = found
     assert str(problem) == (

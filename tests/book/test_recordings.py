@@ -379,7 +379,7 @@ def last(*args):
     os.kill(os.getpid(), 9)
 os.{call} = last
 from litbook import cli
-sys.exit(cli.main(sys.argv[1:]))
+sys.exit(cli.run_lecture(sys.argv[1:]))
 """
 
 

@@ -20,7 +20,8 @@ from tests.book.test_page import at, changed, lived, recorded
 from tests.records import fill, line
 from tests.running import COMMAND, searched
 
-from litbook.errors import Place, Problem, UnusableLecture
+from litbook.errors import UnusableLecture
+from litbook.finding import Finding, Place
 from litbook.project import Project
 from litbook.record import encoding, model, recordings
 from litbook.site.plugin import LitbookPlugin
@@ -178,7 +179,7 @@ def test_a_lecture_that_cannot_run_is_a_warning_and_the_others_are_built(project
 
     def run(path):
         if path.stem == "lecture_01":
-            raise UnusableLecture([Problem("syntax", "invalid syntax", Place("lectures/lecture_01.py", 1))])
+            raise UnusableLecture([Finding("syntax", "invalid syntax", Place("lectures/lecture_01.py", 1))])
         return lived()
 
     build(project, run)

@@ -10,7 +10,8 @@ from tests.running import HEAD
 
 from litbook.html import page
 from litbook.record import model, recordings
-from litbook.rules import judge
+from litbook.rules.judge import Findings, judge
+from litbook.rules.subject import Subject
 from litbook.run import process
 
 LECTURE = f"""{HEAD}
@@ -49,11 +50,10 @@ def recording(place: Place) -> model.Record:
     return recordings.read(place.file, "lecture_sample")
 
 
-def built(place: Place) -> tuple[str, judge.Findings]:
+def built(place: Place) -> tuple[str, Findings]:
     """The page of a build on this machine, and what is wrong with it."""
-    found = judge.Findings()
-    it = judge.edition(place.lecture, process.record_of(place.lecture, device="cpu"), found)
-    judge.problems(it, found)
+    subject = Subject(place.lecture, run=lambda: process.record_of(place.lecture, device="cpu"))
+    found, it = judge(subject), subject.runs
     return "\n".join(page.pages(it.record, recordings=it.recordings).values()), found
 
 
@@ -65,12 +65,12 @@ def test_a_run_leaves_a_slow_section_out_unless_it_is_asked_for_by_name(place: P
 def test_a_build_takes_a_slow_section_from_the_recording_and_says_so(place: Place) -> None:
     html, found = built(place)
     assert "Not run (needs minutes) · shows 1 claim: <code>litbook run lecture_sample patient</code>" in html
-    assert found.wrong == []
+    assert found.errors == []
     assert place.run("--record").stdout.endswith("2 claims hold, 0 fail, 0 not run\n")
     html, found = built(place)
     assert "Not run (needs minutes). What stands here was recorded: " in html
     assert "It took 42 turns." in html
-    assert found.wrong == found.remarks == []
+    assert found.errors == found.warnings == []
 
 
 def test_what_contradicts_a_recorded_slow_section_is_seen_when_it_runs(place: Place) -> None:
@@ -107,9 +107,9 @@ def test_one_section_is_recorded_alone_and_others_are_neither_asked_for_nor_comp
     assert place.run().stdout == "1 claim holds, 0 fail, 1 not run\n"
     html, found = built(place)
     assert "Not run (needs minutes). What stands here was recorded: " in html and "It took 42 turns." in html
-    assert found.wrong == found.remarks == []
+    assert found.errors == found.warnings == []
     place.edit("six = doubled(3)", "six = doubled(2) + 2")
-    assert "1 section recorded from an older text: patient" in built(place)[1].wrong[0]
+    assert "1 section recorded from an older text: patient" in str(built(place)[1].errors[0])
 
 
 def test_what_is_recorded_alone_is_joined_by_others_and_replaced_by_the_whole(place: Place) -> None:

@@ -9,18 +9,15 @@ from pathlib import Path
 import pytest
 from tests.running import REPO, SAMPLES, write
 
-from litbook.cli.program import COMMANDS
+from litbook.cli import group
 from litbook.lecture import parse
 
 HEAVY = {"torch", "numpy", "matplotlib", "mkdocs", "rich", "pygments", "asyncio"}
 SPY = """
 import sys
 sys.argv[0] = "run_lecture.py"
-from litbook.cli import main
-try:
-    status = main()
-except SystemExit as end:
-    status = end.code
+from litbook.cli import run_lecture as program
+status = program()
 sys.stdout.flush()
 print(status, *sorted({name.partition(".")[0] for name in sys.modules}), file=sys.stderr)
 """
@@ -56,16 +53,16 @@ def test_nothing_heavy_is_imported_before_a_lecture_runs(words: list[str], statu
     assert "litbook" in names
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", group.commands)
 def test_help_is_help_in_every_command_and_comes_at_once(name: str, tmp_path: Path) -> None:
-    code = SPY.replace("import main", "import litbook as main").replace("run_lecture.py", "litbook")
+    code = SPY.replace("import run_lecture", "import litbook").replace("run_lecture.py", "litbook")
     done = subprocess.run(
         [sys.executable, "-c", code, name, "--help"],
         cwd=tmp_path, capture_output=True, text=True, check=True, env={"PYTHONPATH": str(REPO / "tools")},
     )  # fmt: skip
     status, *names = done.stderr.split()
     assert status == "0"
-    assert done.stdout.startswith(f"usage: litbook {name} ")
+    assert done.stdout.startswith(f"Usage: litbook {name} ")
     assert set(names) & HEAVY == set()
     assert list(tmp_path.iterdir()) == []  # `badge --help` once drew a badge into a file of that name
 

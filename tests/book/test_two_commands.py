@@ -176,8 +176,8 @@ def test_make_record_records_every_lecture_and_then_the_badge(machine: Machine) 
     assert done.returncode == 0, done.stderr
     calls = [line.strip() for line in done.stdout.splitlines()]
     assert calls[-2:] == [
-        ".venv/bin/python -m litbook.cli record --approve",
-        ".venv/bin/python -m litbook.cli badge docs/images/claims.svg",
+        ".venv/bin/python -m litbook record --approve",
+        ".venv/bin/python -m litbook badge docs/images/claims.svg",
     ]
 
 

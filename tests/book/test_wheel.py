@@ -101,7 +101,7 @@ def test_its_types_and_its_assets_are_found(installed: Path) -> None:
 
 def test_its_command_helps(installed: Path) -> None:
     said = run(installed / "litbook", "--help", cwd=installed)
-    assert said.startswith("usage: ")
+    assert said.startswith("Usage: ")
     assert "\n  run " in said
 
 

@@ -7,14 +7,15 @@ import re
 from pathlib import Path
 
 import pytest
+from tests.running import failures, unrun
 from tests.unit.test_folder import folder, plainly
 
-from litbook.errors import LitbookError, Problem, UnusableLecture
+from litbook.errors import LitbookError, UnusableLecture
+from litbook.finding import Finding
 from litbook.html import page, player
 from litbook.lecture import parse
 from litbook.lecture.model import Lecture
 from litbook.notebook import ipynb
-from litbook.rules import never_ran, outcome
 from litbook.run import process
 from litbook.run.run import run
 
@@ -117,7 +118,7 @@ def test_every_form_of_import_means_the_same_definition(tmp_path: Path, imported
         assert found.functions[found.function_of[meant]].key == "tallies.product"
         record = run(made)
         assert [c.verdict for _, c in record.claims()] == ["holds"]
-        problems: list[Problem] = []
+        problems: list[Finding] = []
         [body] = page.pages(record, {}, (), problems).values()
         assert problems == []
         assert 'href="#tallies-L6"' in body
@@ -187,7 +188,7 @@ def test_it_is_recorded_shown_linked_and_entered_under_its_own_lines(tmp_path: P
     assert [it.path for it in record.sources] == ["book.py", "tallies.py"]
     [definition] = record.definitions
     assert (definition.key, definition.file, definition.first) == ("tallies.product", 1, 6)
-    problems: list[Problem] = []
+    problems: list[Finding] = []
     [body] = page.pages(record, {}, (), problems).values()
     assert problems == []
     assert re.search(r'id="tallies-L8" href="#tallies-L8"', body)
@@ -218,7 +219,7 @@ def test_its_false_assert_fails_the_run_whoever_catches_it(tmp_path: Path) -> No
     text = SECTION.replace(
         "    link(product)\n", "    try:\n        product(7)\n    except AssertionError:\n        pass\n"
     )
-    [said] = outcome.problems(process.record_of(in_folder(tmp_path, text)))
+    [said] = failures(process.record_of(in_folder(tmp_path, text)))
     assert said.startswith("tallies.py:8: assert fails: small\n")
     assert "its exception ended nothing" in said
 
@@ -228,7 +229,7 @@ def test_its_exception_and_its_dead_assert_have_their_own_lines(tmp_path: Path) 
     record = run(alone(tmp_path, SECTION.replace("product(3)", "product(9)"), tallies=text))
     [(_, error)] = record.errors()
     assert [(path, line) for path, line, *_ in error.trace] == [("book.py", 13), ("tallies.py", 8)]
-    dead = [it.problem.place for it in never_ran.unrun(record) if "n" in it.problem.what]
+    dead = [it.finding.place for it in unrun(record) if "n" in it.finding.what]
     assert ("tallies.py", 14) in [(it.path, it.line) for it in dead if it]
 
 
@@ -251,7 +252,7 @@ def test_plain_python_runs_the_lecture_as_ever(tmp_path: Path) -> None:
 
 def test_a_link_to_a_plain_module_says_how_to_take_it_in(tmp_path: Path) -> None:
     text = SECTION.replace("__beside__", "beside")
-    problems: list[Problem] = []
+    problems: list[Finding] = []
     made = run(alone(tmp_path, text))
     assert [*made.errors()] == []
     page.pages(made, {}, (), problems)
@@ -293,4 +294,4 @@ def test_a_module_of_that_name_that_nobody_imports_is_no_problem(tmp_path: Path)
     (tmp_path / "test.py").write_text("", encoding="utf-8")
     lecture = tmp_path / "lecture_x.py"
     lecture.write_text("def main():\n    one()\ndef one():\n    assert len('a') == 1\n", encoding="utf-8")
-    assert outcome.problems(run(lecture)) == []
+    assert failures(run(lecture)) == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import tomllib
 from pathlib import Path
@@ -26,23 +27,23 @@ def lectures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     write(folder, section("pass").replace("A lecture.", "Resources."), "lecture_02b.py")
     write(folder, "FLOPS = 1\n", "hardware.py")
     (tmp_path / "mkdocs.yml").touch()
-    monkeypatch.setattr("litbook.cli.program.CHECKOUT", tmp_path)
+    monkeypatch.setattr("litbook.cli.main.CHECKOUT", tmp_path)
     return folder
 
 
 def test_without_a_lecture_the_lectures_are_listed(
     lectures: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert cli.main([]) == 0
+    assert cli.run_lecture([]) == 0
     assert capsys.readouterr().out == "lecture_01   Tensors\nlecture_02b  Resources\n"
-    assert cli.main(["--list"]) == 0
+    assert cli.run_lecture(["--list"]) == 0
     assert capsys.readouterr().out.startswith("lecture_01 ")
 
 
 def test_an_empty_book_says_so(lectures: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for file in lectures.glob("lecture_*.py"):
         file.unlink()
-    assert cli.main([]) == 0
+    assert cli.run_lecture([]) == 0
     assert capsys.readouterr().out == "there are no lectures yet\n"
 
 
@@ -50,7 +51,7 @@ def test_one_broken_lecture_does_not_hide_the_others(
     lectures: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write(lectures, "def main(:\n", "lecture_00.py")
-    status = cli.main([])
+    status = cli.run_lecture([])
     out, err = capsys.readouterr()
     assert status == 2
     assert "lecture_01   Tensors\n" in out
@@ -58,7 +59,7 @@ def test_one_broken_lecture_does_not_hide_the_others(
 
 
 def test_the_sections_of_a_lecture_are_listed_in_reading_order(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main([str(SAMPLES / "tour.py"), "--list"]) == 0
+    assert cli.run_lecture([str(SAMPLES / "tour.py"), "--list"]) == 0
     assert capsys.readouterr().out == (
         "Sample: a tour of the lecture language\n"
         "  bytes_are_count_times_width  A tensor costs its element count times its element width\n"
@@ -70,35 +71,34 @@ def test_the_sections_of_a_lecture_are_listed_in_reading_order(capsys: pytest.Ca
 
 @pytest.mark.parametrize("value", ["0", "-1", "nan", "inf", "soon", "", "1e9"])
 def test_a_time_out_is_a_number_of_seconds(value: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as caught:
-        cli.main([str(SAMPLES / "tour.py"), f"--timeout={value}"])
-    assert caught.value.code == 2
-    assert f"argument --timeout: {value!r} is no number of seconds above 0" in capsys.readouterr().err
+    assert cli.run_lecture([str(SAMPLES / "tour.py"), f"--timeout={value}"]) == 2
+    said = f"Invalid value for '--timeout': {value!r} is no number of seconds above 0"
+    assert said in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("value", ["0", "-1", "65536", "70000", "http", "", "9" * 5000])
 def test_a_port_is_a_number_that_there_is(value: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as caught:
-        cli.litbook(["serve", f"--port={value}"])
-    assert caught.value.code == 2
-    said = f"argument --port: {value!r} is no port: these are the numbers from 1 to 65535"
-    assert said in capsys.readouterr().err
+    assert cli.litbook(["serve", f"--port={value}"]) == 2
+    assert "Invalid value for '--port': " in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("words", [["--nonsense"], ["--device", "tpu"], ["--out"]])
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--devise", "cpu"], "No such option '--devise'. Did you mean '--device'?"),
+        (["--device", "tpu"], "Invalid value for '--device': 'tpu' is not one of 'auto', 'cpu', 'cuda'."),
+        (["--out"], "Option '--out' requires an argument."),
+    ],
+)
 def test_a_command_line_that_cannot_be_used_ends_with_two(
-    words: list[str], capsys: pytest.CaptureFixture[str]
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(SystemExit) as caught:
-        cli.main([str(SAMPLES / "tour.py"), *words])
-    assert caught.value.code == 2
-    assert "usage: run_lecture.py" in capsys.readouterr().err
+    assert cli.run_lecture([str(SAMPLES / "tour.py"), *words]) == 2
+    assert capsys.readouterr().err.endswith(f"Error: {said}\n")
 
 
 def test_help_names_every_exit_status(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as caught:
-        cli.main(["--help"])
-    assert caught.value.code == 0
+    assert cli.run_lecture(["--help"]) == 0
     text = " ".join(capsys.readouterr().out.split())
     assert (
         "exit status: 0 every claim holds; 1 a claim failed, a value differs from its recording, the lecture "
@@ -109,19 +109,19 @@ def test_help_names_every_exit_status(capsys: pytest.CaptureFixture[str]) -> Non
 
 
 def test_the_exit_status_is_that_of_the_claims(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main([str(write(tmp_path, section("x = 2\nassert x + 1 == 3"), "good.py"))]) == 0
-    assert cli.main([str(write(tmp_path, section("assert 1 == 2"), "bad.py"))]) == 1
-    assert cli.main([str(write(tmp_path, section("1 / 0"), "raises.py"))]) == 1
-    assert cli.main([str(write(tmp_path, "x = 1\n", "unusable.py"))]) == 2
+    assert cli.run_lecture([str(write(tmp_path, section("x = 2\nassert x + 1 == 3"), "good.py"))]) == 0
+    assert cli.run_lecture([str(write(tmp_path, section("assert 1 == 2"), "bad.py"))]) == 1
+    assert cli.run_lecture([str(write(tmp_path, section("1 / 0"), "raises.py"))]) == 1
+    assert cli.run_lecture([str(write(tmp_path, "x = 1\n", "unusable.py"))]) == 2
     capsys.readouterr()
 
 
 def test_sections_can_be_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = f"{HEAD}\ndef main():\n    one()\n    two()\ndef one():\n    assert 1 == 2\ndef two():\n    x = 1\n    assert x + 1 == 2\n"
     path = str(write(tmp_path, text))
-    assert cli.main([path, "two"]) == 0
-    assert cli.main([path, "--device", "cpu", "two"]) == 0
-    assert cli.main([path, "--quiet", "two", "--device", "cpu", "one"]) == 1
+    assert cli.run_lecture([path, "two"]) == 0
+    assert cli.run_lecture([path, "--device", "cpu", "two"]) == 0
+    assert cli.run_lecture([path, "--quiet", "two", "--device", "cpu", "one"]) == 1
     assert capsys.readouterr().out.endswith("1 claim holds, 1 fails, 0 not run\n")
 
 
@@ -131,7 +131,9 @@ def test_out_replaces_a_record_whole_also_through_a_link(
     out, name = tmp_path / "record.json", tmp_path / "link.json"
     out.write_text("old")
     name.symlink_to(out)
-    assert cli.main([str(write(tmp_path, section("assert 1 < 2"))), "--out", str(name), "--quiet"]) == 0
+    assert (
+        cli.run_lecture([str(write(tmp_path, section("assert 1 < 2"))), "--out", str(name), "--quiet"]) == 0
+    )
     assert encoding.read(out).lecture == "lecture_sample"
     assert name.is_symlink()
     assert sorted(p.name for p in tmp_path.iterdir()) == ["lecture_sample.py", "link.json", "record.json"]
@@ -147,7 +149,7 @@ def test_a_record_that_cannot_be_written_leaves_the_old_one_and_no_half_file(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    assert cli.main([str(write(tmp_path, section("assert 1 < 2"))), "--out", str(out)]) == 2
+    assert cli.run_lecture([str(write(tmp_path, section("assert 1 < 2"))), "--out", str(out)]) == 2
     assert f"--out {out}: No space left on device; nothing was written" in capsys.readouterr().err
     assert out.read_text() == "old"
     assert sorted(p.name for p in tmp_path.iterdir()) == ["lecture_sample.py", "record.json"]
@@ -164,12 +166,9 @@ def book(lectures: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as caught:
-        cli.litbook(["--help"])
+    assert cli.litbook(["--help"]) == 0
     said = capsys.readouterr().out
-    assert caught.value.code == 0
-    assert all(f"\n  {name} " in said for name in cli.COMMANDS)
-    assert list(cli.COMMANDS) == [
+    assert re.findall(r"^  (\w+) ", said.partition("Commands:\n")[2], re.MULTILINE) == [
         "new",
         "run",
         "record",
@@ -196,10 +195,10 @@ def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_wrong_command_names_those_there_are(
     words: list[str], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(SystemExit) as caught:
-        cli.litbook(words)
-    assert caught.value.code == 2
-    assert f"usage: litbook COMMAND [-h] ...\nlitbook: error: {said}" in capsys.readouterr().err
+    assert cli.litbook(words) == 2
+    assert f"Usage: litbook [OPTIONS] COMMAND [ARGS]...\nTry 'litbook --help' for help.\n\nError: {said}" in (
+        capsys.readouterr().err
+    )
 
 
 @pytest.mark.parametrize("command", ["record", "check"])
@@ -330,17 +329,15 @@ def test_check_looks_for_all_that_no_claim_guards(book: Path, capfd: pytest.Capt
 def test_without_a_command_there_is_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.litbook([]) == 2
     out, err = capsys.readouterr()
-    assert (out, err.partition("\n")[0]) == ("", "usage: litbook COMMAND [-h] ...")
-    assert "\n  new      begin a book" in err
+    assert (out, err.partition("\n")[0]) == ("", "Usage: litbook [OPTIONS] COMMAND [ARGS]...")
+    assert "\n  new      Begin a book" in err
 
 
 def test_the_version_says_where_litbook_is_and_which_python_runs_it(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     version = tomllib.loads((REPO / "pyproject.toml").read_text())["project"]["version"]
-    with pytest.raises(SystemExit) as caught:
-        cli.litbook(["--version"])
-    assert caught.value.code == 0
+    assert cli.litbook(["--version"]) == 0
     python = sys.version.partition(" ")[0]
     assert capsys.readouterr().out == f"litbook {version} ({REPO / 'tools'}, Python {python})\n"
 
@@ -379,7 +376,7 @@ def test_a_run_as_json_has_each_claim_and_what_is_wrong(
     assert [it.splitlines()[0] for it in answer["problems"]] == [
         "lectures/lecture_01.py:13: claim fails: four"
     ]
-    assert (answer["status"], answer["differences"], answer["recorded"]) == (1, [], False)
+    assert (answer["exit_status"], answer["differences"], answer["recorded"]) == (1, [], False)
 
 
 def test_a_check_as_json_is_one_list_for_all_lectures(book: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -394,19 +391,79 @@ def test_a_check_as_json_is_one_list_for_all_lectures(book: Path, capfd: pytest.
 
 
 @pytest.mark.parametrize(
+    "words",
+    [
+        ["list", "--json", "nosuch"],
+        ["list", "--json", "--nonsense"],
+        ["run", "--json", "nosuch"],
+        ["run", "--json"],
+        ["run", "--json", "lecture_01", "nosuch"],
+        ["run", "--json", "lecture_01", "--out", "nowhere/out.json"],
+        ["check", "--json", "nosuch", "--unbacked"],
+        ["compare", "--json", "nosuch.json", "nosuch.json"],
+    ],
+)
+def test_an_error_is_one_json_value_for_programs(
+    book: Path, words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.litbook(words) == 2
+    out, err = capsys.readouterr()
+    answer = json.loads(out)
+    assert answer.keys() == {"error", "exit_status"} and answer["exit_status"] == 2
+    assert answer["error"].partition("\n")[0] in err
+
+
+def test_a_run_whose_recording_cannot_be_read_is_one_json_value_with_the_error(
+    book: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    write(book, section("x = 1\nassert x == 1"), "lecture_01.py")
+    (book / "recordings").mkdir()
+    (book / "recordings" / "lecture_01.cpu.json").write_text("{")
+    assert cli.litbook(["run", "lecture_01", "--json", "--device", "cpu"]) == 2
+    answer = json.loads(capfd.readouterr().out)
+    assert (answer["exit_status"], answer["counts"]["holds"]) == (2, 1)
+    assert "is not a whole record" in answer["error"]
+
+
+def test_of_all_lectures_one_that_cannot_be_checked_is_a_row(
+    book: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    write(book, "def main(:\n", "lecture_01.py")
+    assert cli.litbook(["check", "--json", "--unbacked"]) == 2
+    first, second = json.loads(capfd.readouterr().out)
+    assert (first["lecture"], first["exit_status"]) == ("lecture_01", 2) and "syntax error" in first["error"]
+    assert (second["lecture"], second["wrong"]) == ("lecture_02b", False)
+
+
+def test_a_comparison_as_json_lists_what_differs(book: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    write(book, section("pid = os.getpid()  # @inspect pid", "import os"), "lecture_01.py")
+    for file in ("old.json", "new.json"):  # each run is a process
+        assert cli.litbook(["run", "lecture_01", "--quiet", "--device", "cpu", "--out", file]) == 0
+    capfd.readouterr()
+    assert cli.litbook(["compare", "--json", "old.json", "new.json"]) == 1
+    answer = json.loads(capfd.readouterr().out)
+    assert (answer["exit_status"], answer["values"]) == (1, 1)
+    assert ": one: pid is not what was recorded\n    was " in answer["differences"][0]
+
+
+# ------------------------------------------------------------------------------- for shells
+
+
+@pytest.mark.parametrize(
     ("line", "offered"),
     [
-        ("litbook r", ["run", "record"]),
-        ("litbook --v", ["--version"]),
-        ("litbook run ", ["lecture_01", "lecture_02b"]),
-        ("litbook run lecture_02b ", ["one"]),
-        ("litbook run --out file lecture_01 --de", ["--device"]),
-        ("litbook run --device ", ["auto", "cpu", "cuda"]),
-        ("litbook record lecture_01 --ap", ["--approve"]),
-        ("litbook check lecture_01 --un", ["--unbacked", "--unchecked", "--unbounded", "--unrun"]),
-        ("litbook serve --port ", []),
-        ("litbook run 'lec", ["lecture_01", "lecture_02b"]),
-        ("litbook run nowhere ", []),
+        ("r", ["run", "record"]),
+        ("--v", ["--version"]),
+        ("run ", ["lecture_01", "lecture_02b"]),
+        ("run lecture_02b ", ["one"]),
+        ("run --out file lecture_01 --de", ["--device"]),
+        ("run --device ", ["auto", "cpu", "cuda"]),
+        ("record lecture_01 --ap", ["--approve"]),
+        ("check lecture_01 --un", ["--unbacked", "--unchecked", "--unbounded", "--unrun"]),
+        ("serve --port ", []),
+        ("run 'lec", ["lecture_01", "lecture_02b"]),
+        ("run nowhere ", []),
+        ("run ../lec", ["../lec"]),  # the shell completes files itself
     ],
 )
 def test_a_shell_is_told_what_the_last_word_may_become(
@@ -416,7 +473,8 @@ def test_a_shell_is_told_what_the_last_word_may_become(
     line: str,
     offered: list[str],
 ) -> None:
-    monkeypatch.setenv("COMP_LINE", line)
-    with pytest.raises(SystemExit) as caught:
-        cli.litbook(["--complete", "litbook", "", ""])
-    assert (caught.value.code, capsys.readouterr().out.split()) == (0, offered)
+    monkeypatch.setenv("_LITBOOK_COMPLETE", "bash_complete")
+    monkeypatch.setenv("COMP_WORDS", f"litbook {line}")
+    monkeypatch.setenv("COMP_CWORD", str(len(line.split(" "))))
+    assert cli.litbook([]) == 0
+    assert [text.partition(",")[2] for text in capsys.readouterr().out.split()] == offered

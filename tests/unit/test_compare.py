@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from tests.running import HEAD, REPO, SAMPLES, record, section
 
 from litbook.errors import RecordError
-from litbook.record import compare, encoding, model
+from litbook.record import compare, compare_values, encoding, model
 from litbook.record.model import Mapping, Opaque, Scalar, Sequence, Stats, Tensor
 
 # What docs/maintain.md promises, written out once more, so that no tolerance moves unnoticed.
@@ -43,7 +43,7 @@ def tensor(*values: float, dtype: str = "float32", **more: Any) -> Tensor:
 
 
 def said(was: model.Snapshot, now: model.Snapshot) -> list[str]:
-    return [str(change) for change in compare.changes(was, now)]
+    return [str(change) for change in compare_values.changes(was, now)]
 
 
 def differences(was: model.Record, now: model.Record) -> list[str]:
@@ -54,7 +54,9 @@ def differences(was: model.Record, now: model.Record) -> list[str]:
 
 
 def test_the_tolerances_are_those_that_were_promised() -> None:
-    assert {name: pytest.approx(tolerance) for name, tolerance in PROMISED.items()} == compare.TOLERANCES
+    assert {
+        name: pytest.approx(tolerance) for name, tolerance in PROMISED.items()
+    } == compare_values.TOLERANCES
     told = (REPO / "docs" / "maintain.md").read_text(encoding="utf-8")
     assert [name for name in PROMISED if f"`{name}`" not in told] == []
 
@@ -65,18 +67,20 @@ def test_the_tolerances_are_those_that_were_promised() -> None:
 def test_a_float_may_differ_by_its_tolerance_and_no_more(name: str, size: float, sign: int) -> None:
     larger = sign * size
     inside, outside = larger * (1 - 0.95 * PROMISED[name]), larger * (1 - 1.05 * PROMISED[name])
-    assert compare.apart(larger, inside, name) is None
-    assert compare.apart(inside, larger, name) is None
-    assert compare.apart(larger, outside, name) is not None
-    assert compare.apart(outside, larger, name) is not None
+    assert compare_values.apart(larger, inside, name) is None
+    assert compare_values.apart(inside, larger, name) is None
+    assert compare_values.apart(larger, outside, name) is not None
+    assert compare_values.apart(outside, larger, name) is not None
 
 
 @pytest.mark.parametrize("name", PROMISED)
 def test_a_small_element_may_carry_a_tenth_of_what_the_largest_may_differ_by(name: str) -> None:
     room = PROMISED[name] * 0.1 * 1000
-    assert compare.apart(0.0, 0.95 * room, name, largest=1000.0) is None
-    assert compare.apart(0.0, 1.05 * room / (1 - PROMISED[name] / 10), name, largest=1000.0) is not None
-    assert compare.apart(0.0, 0.95 * room, name) is not None  # alone it has no such room
+    assert compare_values.apart(0.0, 0.95 * room, name, largest=1000.0) is None
+    assert (
+        compare_values.apart(0.0, 1.05 * room / (1 - PROMISED[name] / 10), name, largest=1000.0) is not None
+    )
+    assert compare_values.apart(0.0, 0.95 * room, name) is not None  # alone it has no such room
 
 
 def test_what_differs_is_told_with_the_distance_and_what_was_allowed() -> None:
@@ -204,9 +208,9 @@ def test_counts_of_nan_and_inf_are_exact_and_statistics_may_not_go() -> None:
 def test_of_a_tensor_whose_values_are_all_kept_statistics_say_nothing_more() -> None:
     stats = [Stats(min=value, max=value, mean=value) for value in (10.0, 20.0)]
     was, now = tensor(10.0, stats=stats[0]), tensor(20.0, stats=stats[1])
-    assert [change.at for change in compare.changes(was, now)] == ["[0]"]
+    assert [change.at for change in compare_values.changes(was, now)] == ["[0]"]
     was, now = (replace(one, shape=(9,), corner=(1,)) for one in (was, now))
-    assert [change.at for change in compare.changes(was, now)] == [".min", ".max", ".mean", "[0]"]
+    assert [change.at for change in compare_values.changes(was, now)] == [".min", ".max", ".mean", "[0]"]
 
 
 def test_means_of_integers_are_float64() -> None:

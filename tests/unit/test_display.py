@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import sympy
 from PIL import Image
-from tests.running import record, section
+from tests.running import record, remarks, section
 
 import litbook.display.drawing  # noqa: F401  it draws what `cards` shows
 from litbook.html import media, page, safe_svg
@@ -322,7 +322,7 @@ def test_texts_in_a_row_say_their_style_once() -> None:
 def test_a_large_picture_is_a_remark_with_its_line(tmp_path: Path) -> None:
     (tmp_path / "big.png").write_bytes(PIXEL + bytes(1_200_000))
     made = record(tmp_path, section('image("big.png", alt="A wall.")'))
-    (said,) = outcome.remarks(made)
+    (said,) = remarks(made)
     assert said == (
         "lecture_sample.py:11: a picture of 1,200,070 bytes: A wall.\n"
         "    every reader loads it: fewer pixels, JPEG or WebP take less"

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from tests.running import messages, one, record, section, shown, write
+from tests.running import judged, messages, one, record, section, shown, write
 from tests.unit.test_author import PIXEL
 from tests.unit.test_terminal import printed
 
@@ -20,13 +20,13 @@ import litbook.edtrace.words as edtrace
 from litbook import cli
 from litbook.edtrace.markup import as_markdown
 from litbook.errors import AuthorError, LitbookError
+from litbook.finding import Finding
 from litbook.html import page
 from litbook.markdown import grammar
 from litbook.page.runs import Edition
 from litbook.project import Project
 from litbook.record import model
 from litbook.record.limits import OUTPUT
-from litbook.rules import judge
 from litbook.site import plugin
 from litbook.site.pages import Pages
 
@@ -410,8 +410,9 @@ def test_a_site_in_other_words_has_no_notebooks_and_names_the_words_there_are() 
 def test_a_lecture_that_imports_these_words_has_a_page_and_no_notebook(tmp_path: Path) -> None:
     text = section('text("Hello.")', "from litbook.edtrace.words import text\n")
     of = Edition("lecture_sample", record(tmp_path, text), [], None)
-    made = dict(Pages(Project(tmp_path), [of]).of(of, found := judge.Findings()))
-    assert not found.wrong and "lectures/lecture_sample/index.md" in made
+    found = list[Finding]()
+    made = dict(Pages(Project(tmp_path), [of]).of(of, found))
+    assert not found and "lectures/lecture_sample/index.md" in made
     assert not [name for name in made if "notebook" in name]
     assert "notebooks/" not in str(made["lectures/lecture_sample/index.md"])
 
@@ -567,12 +568,11 @@ def test_what_never_ran_and_zero_against_zero_are_remarks_in_foreign_words(
 ) -> None:
     body = "peak = 0\nassert peak == 0\nif peak:\n    x = 1  # @inspect x"
     made = record(tmp_path, lecture(body), words="edtrace")
-    found = judge.Findings()
-    judge.problems(Edition("lecture_sample", made, []), found, judge.Strict("off", foreign=foreign))
-    about = found.remarks if foreign else found.wrong
+    found = judged(made, {"unbacked": "off"}, words="edtrace" if foreign else "")
+    about = [str(finding) for finding in (found.warnings if foreign else found.errors)]
     assert sum("never ran: @inspect x" in it for it in about) == 1
     assert sum("both sides are zero" in it for it in about) == 1
-    assert (found.wrong == []) == foreign
+    assert (found.errors == []) == foreign
 
 
 # ------------------------------------------------------------------------ system_text

@@ -290,7 +290,7 @@ def test_a_link_that_leads_nowhere_is_found_in_each_of_its_texts(tmp_path: Path,
     call = f"explore(lambda x: x, over={{'x': [1]}}, at={{'x': 1}}, alt='a', **{texts!r})"
     kept = made(tmp_path, call)
     (problem,) = prose.problems(Edition(kept.lecture, kept), tmp_path, None, None)
-    assert "nowhere" in str(problem) and problem.slug == "broken-link"
+    assert "nowhere" in str(problem) and problem.code == "broken-link"
 
 
 # ---------------------------------------------------------------------------- drawn by a script of the author's

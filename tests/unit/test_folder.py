@@ -366,7 +366,7 @@ def test_what_cannot_stand_where_it_is_shown_is_refused_in_every_file(tmp_path):
     )  # fmt: skip
     with pytest.raises(UnusableLecture) as caught:
         run(made)
-    assert [p.place.path for p in caught.value.problems if p.place] == ["book/b.py", "book/c.py"]
+    assert [p.place.path for p in caught.value.findings if p.place] == ["book/b.py", "book/c.py"]
     assert "book/c.py:3:1: what is to be shown here cannot stand here: name 'x' is used" in str(caught.value)
 
 

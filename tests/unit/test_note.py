@@ -186,7 +186,7 @@ def test_a_note_nested_too_deeply_or_too_long_is_one_paragraph_of_text() -> None
     for text in ("> " * 500 + "x", "".join(f"{'    ' * i}- x\n" for i in range(9)), "*a* " * 5001):
         note = grammar.read(text)
         assert note.blocks == (Paragraph(0, (Text(0, note.text),)),)
-        assert [it.slug for it in note.refusals] == [
+        assert [it.code for it in note.refusals] == [
             "deep-note" if len(text) < grammar.LONGEST else "long-note"
         ]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.running import section, write
 
-from litbook.cli.program import litbook
+from litbook.cli import litbook
 from litbook.errors import LitbookError, NotFound
 from litbook.project import NoBook, Project, name_of, recording_of, recordings_of, shown
 

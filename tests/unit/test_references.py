@@ -9,7 +9,7 @@ from textwrap import dedent
 import pytest
 from tests.running import command, record, section, write
 
-from litbook.errors import Problem
+from litbook.finding import Finding
 from litbook.html import page
 from litbook.page import other_lectures
 
@@ -49,7 +49,7 @@ def addresses(folder: Path, *names: str) -> list[str]:
     """Where links to these names lead, from the page of a lecture beside `OTHER`; "" where they lead nowhere."""
     write(folder, OTHER, "lecture_other.py")
     notes = "\n".join(f'note("[here](#{name})")' for name in names)
-    made, found = record(folder, section(notes)), list[Problem]()
+    made, found = record(folder, section(notes)), list[Finding]()
     body = page.pages(made, {}, (), found, other_lectures.beside(folder))["index.md"]
     paragraphs = body.split('class="lb-prose"')[1:]
     assert len(paragraphs) == len(names)

@@ -6,12 +6,14 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from tests.running import SAMPLES, golden, record, section
+from tests.running import SAMPLES, failures, golden, record, remarks, section
 
-from litbook.errors import Place
+from litbook.finding import Place
 from litbook.record import encoding, model
-from litbook.record.compare import Change, Difference
-from litbook.rules import outcome
+from litbook.record.compare import Difference
+from litbook.record.compare_values import Change
+from litbook.rules import outcome, recorded
+from litbook.rules.run import failures as found_in
 from litbook.run.run import run
 
 PLACE = model.Environment(
@@ -38,7 +40,7 @@ def test_a_golden_record_is_what_its_text_says(name: str) -> None:
 def test_the_terminal_ends_with_the_report_of_the_golden_record(name: str) -> None:
     made = encoding.read(SAMPLES / f"{name}.json")
     text = (SAMPLES / f"{name}.txt").read_text(encoding="utf-8")
-    problems = "".join(f"\n{problem}\n" for problem in outcome.problems(made))
+    problems = "".join(f"\n{finding.text(coded=True)}\n" for finding in found_in(made))
     before, found, after = text.partition(problems + "\n")
     assert before and found and f"\n{outcome.summary(made)}" in f"\n{after}"
     assert outcome.holds(made) is (name == "tour")
@@ -49,12 +51,12 @@ def test_sections_of_which_one_thing_is_said_are_one_line_after_what_contradicts
     one, *six = (Difference("text", f"s{i}", Place("l.py", i), said) for i in range(7))
     gone = Difference("section", "gone", Place("l.py", 1), "was recorded and is no longer there")
     value = Difference("value", "t", Place("l.py", 9), "x", (Change("", "1", "2"),))
-    assert outcome.differing([one, gone, value]) == [
+    assert [*map(str, recorded.joined([one, gone, value]))] == [
         "l.py:9: t: x is not what was recorded\n    was 1, is 2",
         "l.py:0: s0 was recorded from an older text",
         "l.py:1: gone was recorded and is no longer there",
     ]
-    (line,) = outcome.differing([one, *six])
+    (line,) = map(str, recorded.joined([one, *six]))
     assert line == "each of 7 sections was recorded from an older text: s0, s1, s2, s3, s4 and 2 more"
 
 
@@ -97,14 +99,12 @@ def test_errors_are_counted_and_nothing_holds_with_them(tmp_path: Path) -> None:
 
 def test_problems_stand_in_the_order_of_the_lines(tmp_path: Path) -> None:
     made = record(tmp_path, section("assert 1 == 2\nx = 1  # @inspect x.a\nassert 2 == 3\n1 / 0"))
-    lines = [int(problem.split(":")[1]) for problem in outcome.problems(made)]
+    lines = [int(problem.split(":")[1]) for problem in failures(made)]
     assert lines == sorted(lines) and len(lines) == 4
 
 
 def test_a_failed_claim_names_its_place_its_test_and_both_values(tmp_path: Path) -> None:
-    (problem,) = outcome.problems(
-        record(tmp_path, section('x = [3]\nassert x[0] * 2 == len(x) + 4, "caption"'))
-    )
+    (problem,) = failures(record(tmp_path, section('x = [3]\nassert x[0] * 2 == len(x) + 4, "caption"')))
     assert problem == (
         "lecture_sample.py:12: claim fails: caption\n"
         "    assert x[0] * 2 == len(x) + 4\n"
@@ -116,7 +116,7 @@ def test_a_failed_claim_names_its_place_its_test_and_both_values(tmp_path: Path)
 
 def test_a_failed_annotation_says_why(tmp_path: Path) -> None:
     body = 'x: Float[np.ndarray, "a 4"] = np.zeros((2, 3))'
-    (problem,) = outcome.problems(
+    (problem,) = failures(
         record(tmp_path, section(body, "import numpy as np\nfrom jaxtyping import Float\n"))
     )
     assert problem.splitlines()[1:] == [
@@ -172,4 +172,4 @@ def test_what_a_notebook_would_show_and_a_page_does_not_is_said_with_the_way_out
     alone = f"{code.partition('  #')[0]} stands alone, and is shown nowhere"
     what = "plt.show() shows nothing here" if "show" in code else alone
     expected = [f"lecture_sample.py:{at}: {what}\n    {code}\n    {way_out}"] if way_out else []
-    assert outcome.remarks(made) == expected
+    assert remarks(made) == expected

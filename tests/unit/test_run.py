@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from tests.running import HEAD, called, claims, line_of, messages, record, section, shown, write
+from tests.running import HEAD, called, claims, failures, line_of, messages, record, section, shown, write
 
 from litbook.errors import Interrupted, NotFound, TimedOut, UnusableLecture
 from litbook.probe import author
@@ -205,7 +205,7 @@ def test_the_traceback_holds_the_lectures_own_lines(tmp_path: Path) -> None:
         ("lecture_sample.py", raised, "helper", "return json.loads(x)"),
     )
     assert made.by_key["one"].first + error.line == call
-    assert f"called from lecture_sample.py:{call} in one" in outcome.problems(made)[0]
+    assert f"called from lecture_sample.py:{call} in one" in failures(made)[0]
 
 
 def test_an_error_of_an_authors_word_is_named_as_such(tmp_path: Path) -> None:

@@ -13,7 +13,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from tests.running import REPO, SAMPLES, examples, section
 
-from litbook.errors import Problem, UnusableLecture
+from litbook.errors import UnusableLecture
+from litbook.finding import Finding
 from litbook.lecture import parse
 from litbook.lecture.claims import claim_of_assert, dissect
 from litbook.lecture.directives import Directive, anchors_in, directives_in
@@ -245,19 +246,19 @@ def test_what_is_no_text_is_refused(tmp_path, data, message):
 # ------------------------------------------------------------------------------- what is wrong, and where
 
 
-def problems(text: str, as_lecture: bool = True) -> list[Problem]:
+def problems(text: str, as_lecture: bool = True) -> list[Finding]:
     """What is said about a text; nothing where it can be used. Any other exception passes through."""
     try:
         parse.parse(text, "lecture.py", lecture=as_lecture)
     except UnusableLecture as error:
-        return error.problems or [Problem("test", "no problem was named")]
+        return error.findings or [Finding("test", "no problem was named")]
     return []
 
 
-def problem(text: str) -> Problem:
+def problem(text: str) -> Finding:
     with pytest.raises(UnusableLecture) as caught:
         lecture(text)
-    [found] = caught.value.problems
+    [found] = caught.value.findings
     return found
 
 
@@ -522,7 +523,7 @@ def test_a_file_without_main_is_no_lecture(text):
     assert str(caught.value) == (
         "lecture.py has no function main()\n    a lecture starts at `def main() -> None:`, which calls its sections"
     )
-    assert [p.slug for p in caught.value.problems] == ["no-main"]
+    assert [p.code for p in caught.value.findings] == ["no-main"]
 
 
 @pytest.mark.parametrize(
@@ -552,8 +553,8 @@ def test_what_cannot_be_shown_is_refused_before_anything_runs(expression, reason
     text = f"async def f():\n    x = 1  # @inspect {expression}\n" + MAIN
     with pytest.raises(UnusableLecture) as caught:
         parse.parse(text, "lecture.py")
-    found = caught.value.problems[-1]
-    assert found.slug in ("bad-expression", "syntax")
+    found = caught.value.findings[-1]
+    assert found.code in ("bad-expression", "syntax")
     assert reason is None or found.what == f"@inspect cannot read {expression!r}: {reason}"
 
 
@@ -585,7 +586,7 @@ def test_a_syntax_error_hides_no_other_problem():
 def test_a_missing_main_hides_no_other_problem():
     with pytest.raises(UnusableLecture) as caught:
         parse.parse("x = 1  # @inspekt x\n", "lecture.py")
-    assert [p.slug for p in caught.value.problems] == ["no-main", "unknown-directive"]
+    assert [p.code for p in caught.value.findings] == ["no-main", "unknown-directive"]
 
 
 # ------------------------------------------------------------------------------- sections
@@ -799,7 +800,7 @@ def test_a_page_is_no_aside():
         "lecture.py:7:2: part() has a page of its own, which cannot be an aside\n"
         "    @aside\n     ^\n    mark the sections that it calls"
     )
-    assert [p.slug for p in problems(text)] == ["no-aside"]
+    assert [p.code for p in problems(text)] == ["no-aside"]
 
 
 def test_a_lecture_of_one_page_may_have_asides():
@@ -1117,7 +1118,7 @@ def test_a_section_that_runs_nothing_is_refused(tmp_path, definition, at, why, w
         f"lecture.py:{at}:1: sec() {why}, and part() calls it on line 5: a section is a plain function without parameters\n"
         f"    {text.splitlines()[at - 1]}\n    ^\n    {way_out}"
     )
-    assert [p.slug for p in problems(text)] == ["no-section"]
+    assert [p.code for p in problems(text)] == ["no-section"]
     file = tmp_path / "lecture.py"
     file.write_text(text, "utf-8")
     with pytest.raises(UnusableLecture, match=r"lecture.py:\d:1: sec\(\) "):  # not "no section named 'sec'"
@@ -1205,7 +1206,7 @@ def test_an_assert_of_a_tuple_is_refused_wherever_it_stands(asserted, way_out):
             f"lecture.py:{head.count(chr(10)) + 1}:19: this assert is always true: it asserts a tuple\n"
             f"    {line}\n    {' ' * 14}^\n    {way_out}"
         )
-        assert found.slug == "no-claim"
+        assert found.code == "no-claim"
     assert problems("def main():\n    assert ()\n    assert (x)") == []
 
 
@@ -1329,7 +1330,7 @@ PIECES = [
 @pytest.mark.filterwarnings("ignore::SyntaxWarning", "ignore::DeprecationWarning")
 def test_no_text_makes_parse_raise_anything_but_unusable_lecture(text, as_lecture):
     for found in problems(text, as_lecture):
-        assert found.slug != "test" and found.what in str(found)
+        assert found.code != "test" and found.what in str(found)
 
 
 @given(st.lists(st.sampled_from(PIECES)).map("".join))

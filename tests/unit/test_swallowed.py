@@ -15,13 +15,24 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from tests.running import HEAD, claims, line_of, messages, record, sampled, section, write
+from tests.running import (
+    HEAD,
+    claims,
+    failures,
+    judged,
+    line_of,
+    messages,
+    record,
+    sampled,
+    section,
+    unrun,
+    write,
+)
 from tests.running import process as command
 
 from litbook.html import page
-from litbook.page.runs import Edition
 from litbook.record import model
-from litbook.rules import judge, never_ran, outcome
+from litbook.rules import outcome
 from litbook.run import process
 
 FALSE = "assert 1 == 2, 'HERE'"
@@ -150,7 +161,7 @@ def expected(text: str) -> set[int]:
 
 def found(made: model.Record) -> set[int]:
     """The lines that the report of a run names."""
-    return {int(said.split(":")[1]) for said in outcome.problems(made)}
+    return {int(said.split(":")[1]) for said in failures(made)}
 
 
 def check(folder: Path, bodies: Sequence[str]) -> None:
@@ -310,7 +321,7 @@ def test_a_child_that_begins_afresh_and_is_right_says_nothing(tmp_path: Path) ->
     before = f"import multiprocessing\nCONTEXT = multiprocessing.get_context('spawn')\n{IS_FOUR}def only_there():\n    assert 1 < 2\n"
     body = "with CONTEXT.Pool(1) as pool:\n    four = pool.apply(check, (4,))\n    pool.apply(only_there)\nassert four == 4"
     made = process.record_of(write(tmp_path, section(body, before)))
-    assert outcome.problems(made) == [] and never_ran.unrun(made) == []
+    assert failures(made) == [] and unrun(made) == []
 
 
 COMMANDS = {
@@ -348,9 +359,9 @@ def test_a_command_that_runs_the_lecture_elsewhere_is_said(tmp_path: Path) -> No
 def test_other_commands_and_a_lecture_that_asserts_nothing_are_left_alone(tmp_path: Path) -> None:
     before = "import os, subprocess, sys\nfrom pathlib import Path\n"
     text = section(f"check(4)\nPath('other.py').write_text('')\n{OTHERS}", f"{before}{IS_FOUR}")
-    assert outcome.problems(process.record_of(write(tmp_path, text))) == []
+    assert failures(process.record_of(write(tmp_path, text))) == []
     text = section("subprocess.run([sys.executable, __file__])", before)
-    assert outcome.problems(process.record_of(write(tmp_path, text))) == []
+    assert failures(process.record_of(write(tmp_path, text))) == []
 
 
 def test_what_fails_after_the_record_was_made_fails_the_run(tmp_path: Path) -> None:
@@ -383,7 +394,7 @@ def test_every_module_of_the_folder_is_the_lectures_text(tmp_path: Path) -> None
     )
     more = f"import contextlib\ndef quiet(x):\n    with contextlib.suppress(AssertionError):\n        bad(x)\ndef bad(x):\n    {FALSE}\n"
     write(folder, more, "more.py")
-    [said] = outcome.problems(process.record_of(folder))
+    [said] = failures(process.record_of(folder))
     assert said.startswith(f"lecture_09/more.py:{line_of(more, 'HERE')}: assert fails: HERE\n")
 
 
@@ -419,9 +430,8 @@ def test_a_page_shows_it_beside_its_line_and_a_strict_build_counts_it(tmp_path: 
         f"An assert is wrong here.</strong> <small>lecture_sample.py:{line_of(text, 'FALSE')}</small>" in body
     )
     assert "✗ error</strong> never judged: the assert 1 / 0 was left by ZeroDivisionError" in body
-    found = judge.Findings()
-    judge.problems(Edition("lecture_sample", made), found)
-    assert [line.split(": ")[1] for line in found.wrong] == ["never judged", "assert fails"]
+    found = judged(made)
+    assert [str(finding).split(": ")[1] for finding in found.errors] == ["never judged", "assert fails"]
 
 
 def test_one_whose_exception_ended_the_section_is_said_once(tmp_path: Path) -> None:
@@ -463,7 +473,7 @@ def test_python_that_leaves_asserts_out_leaves_none_of_these_out(tmp_path: Path)
 def test_a_plain_module_beside_the_lecture_raises_as_in_plain_python(tmp_path: Path) -> None:
     write(tmp_path, BAD, "beside.py")
     made = record(tmp_path, section(CAUGHT.replace("bad", "beside.bad"), "import beside"))
-    assert outcome.problems(made) == []
+    assert failures(made) == []
 
 
 # ------------------------------------------------------------------------ meant to fail
@@ -474,14 +484,14 @@ def test_one_that_is_meant_to_fail_is_marked_and_raises_as_in_plain_python(tmp_p
     body += "with contextlib.suppress(AssertionError):\n    assert said == ''  # @fails\n"
     body += "with contextlib.suppress(ZeroDivisionError):\n    assert 1 / 0  # @fails\n"
     made = record(tmp_path, section(body, f"import contextlib\n{BAD.rstrip()}  # @fails\n"))
-    assert outcome.problems(made) == []
-    assert never_ran.unrun(made) == []
+    assert failures(made) == []
+    assert unrun(made) == []
     assert claims(made) == {"said == '3 is small'": "holds"}
 
 
 def test_one_that_is_marked_and_held_is_an_error(tmp_path: Path) -> None:
     made = record(tmp_path, section("bad(5)\nbad(6)", f"{BAD.rstrip()}  # @fails\n"))
-    assert outcome.problems(made) == [
+    assert failures(made) == [
         "lecture_sample.py:4: marked @fails, but it held: x > 4\n    assert x > 4, f'{x} is small'  # @fails"
     ]
 
@@ -542,8 +552,8 @@ def test_a_definition_that_is_stepped_over_still_knows_which_of_its_asserts_ran(
     tmp_path: Path, more: str
 ) -> None:
     before = "def inner(x):\n    if x > 5:\n        assert x == 7\n    assert x < 9\ndef outer(x):  # @stepover\n    inner(x)\n"
-    [never] = never_ran.unrun(record(tmp_path, section(f"outer(1){more}", before)))
-    assert never.dead and str(never.problem).splitlines()[0].endswith("never ran: the assert x == 7")
+    [never] = unrun(record(tmp_path, section(f"outer(1){more}", before)))
+    assert never.dead and str(never.finding).splitlines()[0].endswith("never ran: the assert x == 7")
     marked = before.replace("assert x < 9", "assert x < 9  # @fails").replace("if x > 5:", "if x == 1:")
     [said] = messages(
         record(
@@ -584,8 +594,8 @@ def test_a_timer_that_still_waits_at_the_end_is_an_error(tmp_path: Path, call: s
     ],
 )
 def test_an_assert_of_a_helper_that_never_ran_is_dead(tmp_path: Path, body: str, before: str) -> None:
-    [never] = never_ran.unrun(record(tmp_path, section(body, before)))
-    assert never.dead and str(never.problem).splitlines()[0].endswith(": never ran: the assert x")
+    [never] = unrun(record(tmp_path, section(body, before)))
+    assert never.dead and str(never.finding).splitlines()[0].endswith(": never ran: the assert x")
 
 
 @pytest.mark.parametrize(
@@ -600,14 +610,14 @@ def test_an_assert_of_a_helper_that_never_ran_is_dead(tmp_path: Path, body: str,
     "before", ["def helper(x):\n    assert x\n", "def helper(x):  # @stepover\n    assert x\n"]
 )
 def test_an_assert_that_ran_anywhere_is_not_listed(tmp_path: Path, body: str, before: str) -> None:
-    assert never_ran.unrun(record(tmp_path, section(body, f"import threading\n{before}"))) == []
+    assert unrun(record(tmp_path, section(body, f"import threading\n{before}"))) == []
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork: this system has none")
 def test_an_assert_that_ran_in_a_forked_child_is_not_listed(tmp_path: Path) -> None:
     before = f"{MORE}def work():\n    assert 1 < 2\n"
     text = section("p = FORK.Process(target=work)\np.start()\np.join()", before)
-    assert never_ran.unrun(process.record_of(write(tmp_path, text))) == []
+    assert unrun(process.record_of(write(tmp_path, text))) == []
 
 
 def test_an_assert_of_a_helper_that_only_another_device_calls_waits_for_it(tmp_path: Path) -> None:
@@ -615,10 +625,10 @@ def test_an_assert_of_a_helper_that_only_another_device_calls_waits_for_it(tmp_p
     before = "def first(x):\n    second(x)\ndef second(x):\n    assert x\n"
     text = section("x = 1", before).replace("    one()\n", "    one()\n    two()\n", 1) + cuda
     here = record(tmp_path, text, device="cpu")
-    [waits] = never_ran.unrun(here)
-    assert not waits.dead and "has not run yet: the assert x: it needs cuda" in str(waits.problem)
+    [waits] = unrun(here)
+    assert not waits.dead and "has not run yet: the assert x: it needs cuda" in str(waits.finding)
     there = record(tmp_path, text.replace("@requires('cuda')", "#"), device="cpu")
-    assert never_ran.unrun(here, [there]) == []
+    assert unrun(here, [there]) == []
 
 
 @pytest.mark.parametrize(
@@ -648,7 +658,7 @@ def test_an_assert_whose_test_raised_unheard_was_never_judged(
         "let it be judged, or mark its line @fails if it is meant to raise"
     )
     assert not outcome.holds(made)
-    assert never_ran.unrun(made) == []
+    assert unrun(made) == []
 
 
 # What leaves the test of an assert before it is judged. Each is the body of a section, or what stands above it.
@@ -690,9 +700,7 @@ def test_a_test_that_was_left_is_not_one_that_held(tmp_path: Path) -> None:
     text = lecture(list(LEFT.values())).replace(IMPORTS, LEAVING)
     made = process.record_of(write(tmp_path, text))
     assert found(made) == expected(text)
-    assert all(
-        ": never judged: the assert " in said and " was left by " in said for said in outcome.problems(made)
-    )
+    assert all(": never judged: the assert " in said and " was left by " in said for said in failures(made))
 
 
 RAISED = ["SystemExit", "KeyboardInterrupt", "BaseException", "asyncio.CancelledError", "KeyError", "Over"]
@@ -731,16 +739,16 @@ def test_a_test_that_nobody_ends_is_not_one_that_held(tmp_path: Path) -> None:
 def test_what_a_fork_leaves_is_judged_in_its_parent(tmp_path: Path, end: str) -> None:
     before = f"{MORE}def child():\n    if os.fork() == 0:\n        {end}\n    os.wait()\n    return 1\n"
     body = "def helper():\n    assert child() == 1\nhelper()\nassert child() + 1 == 2"
-    assert outcome.problems(process.record_of(write(tmp_path, section(body, before)))) == []
+    assert failures(process.record_of(write(tmp_path, section(body, before)))) == []
 
 
 def test_a_test_that_was_left_and_ended_its_section_is_said_by_that_alone(tmp_path: Path) -> None:
     body = "try:\n    check(over)\nexcept Over as error:\n    raise KeyError('one') from error"
-    [said] = outcome.problems(process.record_of(write(tmp_path, section(body, TEST))))
+    [said] = failures(process.record_of(write(tmp_path, section(body, TEST))))
     assert "KeyError: 'one'" in said
     group = "async def go():\n    async with asyncio.TaskGroup() as group:\n        group.create_task(ask())\nasyncio.run(go())"
     asks = "import asyncio\nasync def ask():\n    assert await reply() == 1\nasync def reply():\n    raise KeyError\n"
-    [said] = outcome.problems(process.record_of(write(tmp_path, section(group, asks))))
+    [said] = failures(process.record_of(write(tmp_path, section(group, asks))))
     assert "ExceptionGroup" in said
 
 
@@ -759,13 +767,13 @@ def test_each_assert_is_known_by_its_own_place(tmp_path: Path, line: str, of_sec
         text = section(f"path = 'a'\n{body}", before)
     else:
         text = section("helper('a')", f"{before}def helper(path):\n{textwrap.indent(body, '    ')}\n")
-    [never] = never_ran.unrun(record(tmp_path, text))
-    place = never.problem.place
+    [never] = unrun(record(tmp_path, text))
+    place = never.finding.place
     assert never.dead and place is not None
     assert place.text[place.column - 1 :].startswith(line[line.rindex("assert") :])
 
 
 def test_what_raised_and_ended_the_section_is_said_by_that_alone(tmp_path: Path) -> None:
     made = record(tmp_path, section("helper(0)", "def helper(x):\n    assert 1 / x\n"))
-    assert len(outcome.problems(made)) == 1
-    assert never_ran.unrun(made) == []
+    assert len(failures(made)) == 1
+    assert unrun(made) == []

@@ -6,7 +6,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
-from tests.running import messages, record, section
+from tests.running import failures, messages, record, section
 
 from litbook.errors import UnusableLecture
 from litbook.rules import outcome, vacuous
@@ -259,7 +259,7 @@ def test_what_the_text_shows_to_be_always_true_is_refused(
     with pytest.raises(UnusableLecture) as refused:
         record(tmp_path, lecture(line, of_section))
     [problem] = refused.value.problems
-    assert problem.slug == "no-claim" and problem.way_out == OF_THE_TEXT[line]
+    assert problem.code == "no-claim" and problem.way_out == OF_THE_TEXT[line]
     assert problem.place is not None and problem.place.text.strip() == line
 
 
@@ -323,7 +323,7 @@ def test_an_assert_of_a_helper_that_ran_twice_says_something(tmp_path: Path) -> 
 @pytest.mark.parametrize("of_section", [True, False])
 def test_what_can_be_false_is_no_problem(tmp_path: Path, of_section: bool) -> None:
     made = record(tmp_path, lecture(CAN_FAIL.strip(), of_section))
-    assert outcome.problems(made) == []
+    assert failures(made) == []
     assert vacuous.vacuous(made) == []
     assert all(claim.verdict == "holds" for _, claim in made.claims())
 

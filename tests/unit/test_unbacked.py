@@ -230,7 +230,7 @@ def test_a_scale_behind_a_computed_number_is_said_already() -> None:
 def braces(body: str, before: str = "") -> list[str]:
     """What is listed as shown as it stands, in a section of this body."""
     problems = unbacked_number.unbacked(parse.parse(section(body, before)))
-    return [problem.what.split(" is shown")[0] for problem in problems if problem.slug == "forgotten-f"]
+    return [problem.what.split(" is shown")[0] for problem in problems if problem.code == "forgotten-f"]
 
 
 @pytest.mark.parametrize(
@@ -248,7 +248,7 @@ def braces(body: str, before: str = "") -> list[str]:
 def test_braces_without_an_f_are_found_once_wherever_prose_stands(call: str) -> None:
     assert braces(f"x = 3\n{call}") == ["{x}", "{x:.1f}"]
     listed = unbacked_number.unbacked(parse.parse(section(f"x = 3\n{call}")))
-    assert {problem.slug for problem in listed} == {"forgotten-f"}  # and ".1f" is not called a number
+    assert {problem.code for problem in listed} == {"forgotten-f"}  # and ".1f" is not called a number
 
 
 @pytest.mark.parametrize(
@@ -316,7 +316,7 @@ def test_a_forgotten_f_names_its_place_and_gives_the_way_out(repo: Path, tmp_pat
 def test_no_sample_has_a_forgotten_f() -> None:
     for file in (SAMPLES / "tour.py", SAMPLES / "failing.py"):
         listed = unbacked_number.unbacked(parse.read(file))
-        assert [str(problem) for problem in listed if problem.slug == "forgotten-f"] == []
+        assert [str(problem) for problem in listed if problem.code == "forgotten-f"] == []
 
 
 # ---------------------------------------------------------------------------- which texts

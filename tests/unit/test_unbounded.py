@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.running import section, write
 
-from litbook.cli.program import litbook
+from litbook.cli import litbook
 from litbook.lecture import parse
 from litbook.rules.unclaimed_measure import unbounded
 

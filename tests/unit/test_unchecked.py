@@ -5,12 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.running import record, section, write
+from tests.running import judged, record, section, write
 
-from litbook.cli.program import litbook
+from litbook.cli import litbook
 from litbook.lecture import parse
-from litbook.page.runs import Edition
-from litbook.rules import judge
 from litbook.rules.unchecked_answer import unchecked
 
 LIBRARIES = "import math\n"
@@ -72,7 +70,6 @@ def test_it_is_listed_with_its_place_and_refused_where_the_book_says_so(
 def test_the_strict_build_takes_it_as_the_book_does(
     tmp_path: Path, severity: str, wrong: int, remarks: int
 ) -> None:
-    found = judge.Findings()
     made = record(tmp_path, section("n = 6\nquestion('?', answer=2 * n)"))
-    judge.problems(Edition("lecture_sample", made), found, judge.Strict(unchecked=severity))
-    assert (len(found.wrong), len(found.remarks)) == (wrong, remarks)
+    found = judged(made, {"unchecked": severity})
+    assert (len(found.errors), len(found.warnings)) == (wrong, remarks)

@@ -8,25 +8,24 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from tests.running import HEAD, LITBOOK, command, line_of, record, section, write
+from tests.running import HEAD, LITBOOK, command, line_of, record, section, unrun, write
 
 from litbook.project import Project
 from litbook.record import model
 from litbook.record.recordings import trimmed
-from litbook.rules import never_ran
 from litbook.run.run import run
 
 
 def listed(made: model.Record, *others: model.Record) -> list[tuple[int, bool]]:
     """Line and deadness of what never ran."""
-    found = never_ran.unrun(made, others)
-    return [(it.problem.place.line, it.dead) for it in found if it.problem.place]
+    found = unrun(made, others)
+    return [(it.finding.place.line, it.dead) for it in found if it.finding.place]
 
 
 def dead_in(folder: Path, body: str, before: str = "") -> list[str]:
     """The source lines of a section with `body` that no device can reach."""
-    found = never_ran.unrun(record(folder, section(body, before), device="cpu"))
-    return [it.problem.place.text.strip() for it in found if it.problem.place and it.dead]
+    found = unrun(record(folder, section(body, before), device="cpu"))
+    return [it.finding.place.text.strip() for it in found if it.finding.place and it.dead]
 
 
 ON_CUDA = (
@@ -95,8 +94,8 @@ def test_of_a_run_of_some_sections_only_those_are_asked(tmp_path: Path) -> None:
 
 
 def test_the_problem_names_the_place_and_the_way_out(tmp_path: Path) -> None:
-    (found,) = never_ran.unrun(record(tmp_path, section("return\nassert 1 < 2"), device="cpu"))
-    assert str(found.problem) == (
+    (found,) = unrun(record(tmp_path, section("return\nassert 1 < 2"), device="cpu"))
+    assert str(found.finding) == (
         "lecture_sample.py:12:5: never ran: the claim 1 < 2\n"
         "    assert 1 < 2\n"
         "    ^\n"
@@ -106,9 +105,9 @@ def test_the_problem_names_the_place_and_the_way_out(tmp_path: Path) -> None:
 
 def test_of_a_section_that_nothing_calls_the_way_out_is_to_call_it(tmp_path: Path) -> None:
     text = section("assert 1 < 2") + "\ndef two() -> None:\n    assert 2 < 3\n"
-    (idle,) = never_ran.unrun(record(tmp_path, text, device="cpu"))
+    (idle,) = unrun(record(tmp_path, text, device="cpu"))
     assert idle.dead
-    assert idle.problem.way_out == (
+    assert idle.finding.way_out == (
         "nothing calls two(): call it (a section: in main() or a part), or take it out"
     )
 
@@ -194,6 +193,6 @@ def test_a_helper_waits_for_the_device_of_its_section_whatever_is_called_like_it
         "from litbook import requires\n\ndef deep(x):  # @stepover\n    assert x == 1\n\n"
         'def here():\n    gradient = 1  # @inspect gradient\n\n@requires("cuda")\ndef there():\n    deep(1)\n'
     )
-    (never,) = never_ran.unrun(run(folder, device="cpu"))
+    (never,) = unrun(run(folder, device="cpu"))
     assert not never.dead
-    assert "has not run yet: the assert x == 1: it needs cuda" in str(never.problem)
+    assert "has not run yet: the assert x == 1: it needs cuda" in str(never.finding)

@@ -6,13 +6,12 @@ import textwrap
 from pathlib import Path
 
 import pytest
-from tests.running import record, section, write
+from tests.running import judged, record, section, write
 
-from litbook.cli.program import litbook
+from litbook.cli import litbook
 from litbook.errors import UnusableLecture
 from litbook.lecture import parse
-from litbook.page.runs import Edition
-from litbook.rules import judge, outcome
+from litbook.rules import outcome
 from litbook.rules.vacuous import vacuous
 
 LIBRARIES = "import math, torch\n"
@@ -94,9 +93,7 @@ def test_it_is_an_error_in_the_strict_build_and_listed_by_the_command(
 ) -> None:
     text = section("seen = 0\nassert seen == 0")
     made = record(tmp_path, text)
-    found = judge.Findings()
-    judge.problems(Edition("lecture_sample", made, [], None), found)
-    (wrong,) = found.wrong
+    (wrong,) = map(str, judged(made).errors)
     file = write(tmp_path, text)
     assert litbook(["check", "--vacuous", str(file)]) == 1
     assert capsys.readouterr().out == f"{wrong}\n\n{file}: 1 claim says nothing\n"

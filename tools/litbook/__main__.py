@@ -2,7 +2,7 @@
 
 import sys
 
-from litbook.cli.program import litbook
+from litbook.cli import litbook
 
 if __name__ == "__main__":
     sys.exit(litbook())

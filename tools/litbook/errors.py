@@ -2,56 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
-
-TAB = "→"  # how a tab is shown that indents, with three spaces behind it
-
-
-@dataclass(frozen=True)
-class Place:
-    """A position in a lecture's text: 1-based line and column, and the user's own line."""
-
-    path: str
-    line: int
-    column: int = 1
-    text: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.path}:{self.line}:{self.column}"
-
-
-@dataclass(frozen=True)
-class Problem:
-    """One thing that is wrong with a lecture or a command line.
-
-    `slug` names the kind of problem for programs; `what` and `way_out` are for people. `above` is the line
-    above, where indentation is what is wrong: both lines are then shown with theirs.
-    """
-
-    slug: str
-    what: str
-    place: Place | None = None
-    way_out: str = ""
-    above: str | None = None
-
-    def __str__(self) -> str:
-        lines = [f"{self.place}: {self.what}" if self.place else self.what]
-        if self.place and self.place.text.strip():
-            code = self.place.text.rstrip()
-            if self.above is None:  # the line without its indentation, and a mark below the column
-                indent = len(code) - len(code.lstrip())
-                lines += [f"    {code.strip()}", "    " + " " * max(0, self.place.column - 1 - indent) + "^"]
-            else:  # both lines as they stand there, with tabs that are seen, and a mark where the line begins
-                both = [
-                    re.sub(r"^\s+", lambda blank: blank[0].replace("\t", f"{TAB}   "), line)
-                    for line in (self.above.rstrip(), code)
-                ]
-                indent = len(both[1]) - len(both[1].lstrip(f" {TAB}"))
-                lines += [f"    {line}" for line in (*both, " " * indent + "^") if line]
-        if self.way_out:
-            lines.append(f"    {self.way_out}")
-        return "\n".join(lines)
+from litbook.finding import Finding, Place
 
 
 class LitbookError(Exception):
@@ -62,15 +13,15 @@ class LitbookError(Exception):
 
 
 class UnusableLecture(LitbookError):
-    """The lecture cannot run as it stands; `problems` holds all that was found, in order."""
+    """The lecture cannot run as it stands; `findings` holds all that was found, in order."""
 
     slug = "unusable-lecture"
 
-    def __init__(self, problems: list[Problem]) -> None:
-        self.problems = sorted(
-            problems, key=lambda p: (p.place.path, p.place.line, p.place.column) if p.place else ("", 0, 0)
+    def __init__(self, findings: list[Finding]) -> None:
+        self.findings = sorted(
+            findings, key=lambda f: (f.place.path, f.place.line, f.place.column) if f.place else ("", 0, 0)
         )
-        super().__init__("\n".join(str(p) for p in self.problems))
+        super().__init__("\n".join(finding.text(coded=True) for finding in self.findings))
 
 
 class NotFound(LitbookError):

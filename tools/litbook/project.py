@@ -17,7 +17,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from litbook.errors import LitbookError, NotFound, Problem
+from litbook.errors import LitbookError, NotFound
+from litbook.finding import Finding
 
 CONFIG = "mkdocs.yml"
 PATTERN = "lecture_*"
@@ -31,8 +32,8 @@ ASSERTS = re.compile(r"^[ \t]*assert\b", re.MULTILINE)
 # In whose words, but ours, lectures may be written, and what is there while such a lecture runs: packages of
 # other tools' words fill it.
 WORDS: dict[str, Callable[[Path], AbstractContextManager[None]]] = {}
-# The tree that this litbook stands in, where it is not installed.
-CHECKOUT = Path(__file__).resolve().parents[2]
+TOOLS = Path(__file__).resolve().parents[1]  # where this litbook is, installed or not
+CHECKOUT = TOOLS.parent  # the tree that it is in, where it is not installed
 _MAIN = re.compile(r"^\s*(async\s+)?def\s+main\b", re.MULTILINE)
 
 
@@ -169,7 +170,7 @@ class Project:
                 lectures.append(path)
         return lectures
 
-    def overlooked(self) -> list[Problem]:
+    def overlooked(self) -> list[Finding]:
         """What looks like a lecture and is none, so that nobody runs it and its claims say nothing.
 
         So do asserts in a folder within a lecture's folder, which is plain Python. What a file here imports
@@ -198,14 +199,14 @@ class Project:
                 way_out = f"a lecture that is a folder begins with {INSIDE}"
             what = f"{shown(path)}{'/' * path.is_dir()} looks like a lecture and is none: nothing in it runs"
             way_out += "\n    what begins with _ is left alone, and so is a module that a lecture imports"
-            problems.append(Problem("overlooked", what, way_out=way_out))
+            problems.append(Finding("overlooked", what, way_out=way_out))
         for folder in filter(Path.is_dir, lectures):  # of which only the files in it are the lecture's text
             for path in _walk(folder):
                 if path.suffix == ".py" and path.parent != folder and ASSERTS.search(_text(path)):
                     what = f"{shown(path)} asserts something, and is no text of {name_of(folder)}: it runs as"
                     what += " plain Python, and nobody hears of an assert there that is caught"
                     way_out = f"move it into {shown(folder)}/ itself\n    what begins with _ is left alone"
-                    problems.append(Problem("overlooked", what, way_out=way_out))
+                    problems.append(Finding("overlooked", what, way_out=way_out))
         return problems
 
     def names(self) -> list[str]:

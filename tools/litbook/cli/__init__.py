@@ -1,5 +1,5 @@
 """The command line, a module a command."""
 
-from litbook.cli.program import COMMANDS, litbook, main
+from litbook.cli.main import group, litbook, run_lecture
 
-__all__ = ["COMMANDS", "litbook", "main"]
+__all__ = ["group", "litbook", "run_lecture"]

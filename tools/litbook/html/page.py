@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from litbook.errors import Problem
 from litbook.explore import html
+from litbook.finding import Finding
 from litbook.html import elements, player, questions, reading_time, script_words, verdicts
 from litbook.html.elements import Html, Page, tag
 from litbook.html.page_builder import Sheet, Text
@@ -39,7 +39,7 @@ def pages(
     record: Record,
     bibliography: Mapping[str, Entry] = sitemap.NOTHING_CITED,
     recordings: Sequence[Record] = (),
-    problems: list[Problem] | None = None,
+    problems: list[Finding] | None = None,
     others: Callable[[str], Book | None] = lambda _: None,
     ways: Mapping[str, Html] | None = None,
     only: str = "",

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from msgspec import Struct
 
-from litbook.errors import Place
+from litbook.finding import Place
 from litbook.html import code, elements
 from litbook.html.elements import Html, tag
 from litbook.i18n import _

@@ -18,10 +18,19 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import NamedTuple
 
-from litbook.errors import Problem
-from litbook.lecture.model import SECTIONS, Lecture, Watch
+from litbook.finding import Finding
+from litbook.lecture.model import SECTIONS, Allowance, Lecture, Watch
 from litbook.python.file import File
-from litbook.python.nodes import Anchor, Definition, FunctionNode, blocks, documented, own_nodes, parameters
+from litbook.python.nodes import (
+    Anchor,
+    Definition,
+    FunctionNode,
+    blocks,
+    documented,
+    first_line,
+    own_nodes,
+    parameters,
+)
 from litbook.python.scopes import targets
 
 DIRECTIVES = {  # each with what it says: of this the reference in the docs is made
@@ -30,6 +39,7 @@ DIRECTIVES = {  # each with what it says: of this the reference in the docs is m
     "clear": "the player stops showing these expressions",
     "hide": "the line, block or definition runs and is not shown; behind the docstring of a file, all of it",
     "stepover": "calls on this line run at full speed, unrecorded; on a `def` always",
+    "allow": "what a rule finds on these lines is meant, and why: `# @allow CODE: why`",
     "fails": "on an `assert`: it is meant to fail, at least once in a run",
     "zero": "on an `assert`: that it is of zero, or of nothing, is the point, and why: `# @zero: why`",
     "unnoticed": "changes of this statement that no claim need notice, and why: `# @unnoticed: 8 -> 9: why`",
@@ -40,6 +50,9 @@ _FIRST = re.compile(r"(?:(?P<own>#)\s*@(?P<blank>\s*)|(?<!\S)@)(?P<name>[A-Za-z_
 _MARK = re.compile(r"(?P<own>#)\s*@(?P<any>[A-Za-z_][\w-]*)|(?<!\S)@(?P<known>[A-Za-z_]\w*)|(?P<remark>#)")
 _STRING = re.compile(r"'(?:\\.|[^'\\])*'|\"(?:\\.|[^\"\\])*\"")
 _NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
+_ALLOW = re.compile(r"(?P<code>[a-z][a-z-]*):\s*(?P<why>\S.*)", re.DOTALL)
+# Codes of rules for which the run, or a trial, has a use of its own, and the directive that says the same.
+_USES = {"claim-fails": "fails", "vacuous": "zero", "unnoticed": "unnoticed", "mutant": ""}
 _UNIT = re.compile(r"(?P<expression>.+?)\s+as\s+(?P<unit>[^\s,()\[\]{}'\"]+)\s*", re.DOTALL)
 
 
@@ -56,13 +69,13 @@ class Directive:
     in_remark: bool = False  # it stands within a remark
     watches: tuple[Watch, ...] = ()  # what it shows; their file is not known yet
 
-    def problem(self, file: File, slug: str, what: str, way_out: str) -> Problem:
+    def problem(self, file: File, code: str, what: str, way_out: str) -> Finding:
         """What is wrong with it, at its place."""
         way_out += f"; as a word of the remark write `@{self.name}`" * self.in_remark
-        return Problem(slug, what, file.place(self.line, self.column + 1), way_out)
+        return Finding(code, what, file.place(self.line, self.column + 1), way_out)
 
 
-def directives_in(file: File, anchors: Anchors | None, problems: list[Problem]) -> list[Directive]:
+def directives_in(file: File, anchors: Anchors | None, problems: list[Finding]) -> list[Directive]:
     """The directives of all comments, in order, each with the first line of its statement.
 
     `anchors` say where the statements begin; None where the text has no tree.
@@ -192,11 +205,11 @@ def _nearest(name: str, likeness: float = 0.6) -> list[str]:
     return get_close_matches(name, DIRECTIVES, 1, likeness)
 
 
-def _with_watches(file: File, directive: Directive, problems: list[Problem]) -> Directive:
+def _with_watches(file: File, directive: Directive, problems: list[Finding]) -> Directive:
     """The directive with the expressions of an `@inspect`, `@measure` or `@clear`."""
-    name, content, slug = directive.name, directive.content, "bad-directive"
+    name, content, code = directive.name, directive.content, "bad-directive"
     if name not in DIRECTIVES:
-        near, slug = _nearest(name), "unknown-directive"
+        near, code = _nearest(name), "unknown-directive"
         what = f"unknown directive @{name}"
         every = ", ".join(f"@{other}" for other in DIRECTIVES)
         way_out = f"did you mean @{near[0]}?" if near else f"there are: {every}"
@@ -205,6 +218,11 @@ def _with_watches(file: File, directive: Directive, problems: list[Problem]) -> 
             return directive
         what = "@zero says no reason"
         way_out = "write why zero, or nothing, is the point: # @zero: a view moves nothing"
+    elif name == "allow":
+        if _ALLOW.fullmatch(content):
+            return directive
+        what = "@allow names no rule, or no reason"
+        way_out = "write the code of what is found, and why it may be: # @allow unbacked: a name of a model"
     elif name == "unnoticed":
         if re.fullmatch(r":\s*\S.*:\s+\S.*", content):
             return directive
@@ -225,9 +243,9 @@ def _with_watches(file: File, directive: Directive, problems: list[Problem]) -> 
             watches = [Watch(name, text, unit, directive.line, node) for text, unit, node in _read(content)]
             return replace(directive, watches=tuple(watches))
         except SyntaxError as error:
-            what, slug = f"@{name} cannot read {error.text!r}: {error.msg}", "bad-expression"
+            what, code = f"@{name} cannot read {error.text!r}: {error.msg}", "bad-expression"
             way_out = "write Python expressions, separated by commas, each with an optional `as UNIT`"
-    problems.append(directive.problem(file, slug, what, way_out))
+    problems.append(directive.problem(file, code, what, way_out))
     return directive
 
 
@@ -287,7 +305,7 @@ def _parsed(text: str) -> ast.expr:
 
 
 def attach(
-    lecture: Lecture, file: File, directives: list[Directive], anchors: Anchors, problems: list[Problem]
+    lecture: Lecture, file: File, directives: list[Directive], anchors: Anchors, problems: list[Finding]
 ) -> None:
     """Give every directive to the statement on whose logical line it stands."""
     for directive in directives:
@@ -326,11 +344,19 @@ def attach(
 
 
 def _mark(
-    lecture: Lecture, file: File, directive: Directive, anchor: Anchor, problems: list[Problem]
+    lecture: Lecture, file: File, directive: Directive, anchor: Anchor, problems: list[Finding]
 ) -> None:
     """Note what a directive says of its statement, other than what it shows."""
     place, what = file.place(directive.line, directive.column + 1), ""
-    match directive.name:
+    name, content = directive.name, directive.content
+    if name == "allow" and (allowed := _ALLOW.fullmatch(content)):
+        code, why = allowed["code"], allowed["why"]
+        first = first_line(anchor) if isinstance(anchor, ast.stmt) else directive.line
+        last = max(getattr(anchor, "end_lineno", 0) or 0, directive.end)
+        allowance = Allowance(code, why, place, last, general=code not in _USES, first=first)
+        lecture.allowances.append(allowance)
+        name, content = _USES.get(code, ""), f":{why}"
+    match name:
         case "hide":
             lecture.hidden.add(anchor)
             if anchor is file.tree.body[0] and documented(file.tree):
@@ -347,13 +373,13 @@ def _mark(
                     what = f"@stepover on the section {spec.name!r} would leave nothing to show"
                     way_out = "put it on the line that calls at full speed"
         case "unnoticed":
-            excuse = place, directive.content.removeprefix(":").strip()
+            excuse = place, content.removeprefix(":").strip()
             lecture.unnoticed.setdefault(anchor, []).append(excuse)
         case "zero" | "fails":
-            (lecture.zeros if directive.name == "zero" else lecture.fails).add(anchor)
+            (lecture.zeros if name == "zero" else lecture.fails).add(anchor)
             if not isinstance(anchor, ast.Assert):
                 what, way_out = f"@{directive.name} stands at no assert", "put it on the line of the assert"
-                problems.append(Problem("bad-directive", what, place, way_out))
+                problems.append(Finding("bad-directive", what, place, way_out))
                 return
     if what:
         problems.append(directive.problem(file, "bad-directive", what, way_out))

@@ -13,14 +13,14 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import TypeGuard
 
-from litbook.errors import Problem
+from litbook.finding import Finding
 from litbook.project import PATTERN
 from litbook.python.file import File
 
 WORD = "__beside__"
 
 
-def modules_beside(file: File, folder: Path, taken: Collection[str], problems: list[Problem]) -> list[str]:
+def modules_beside(file: File, folder: Path, taken: Collection[str], problems: list[Finding]) -> list[str]:
     """The names of the modules in `folder` that the lecture takes as text; `taken` are those that it has."""
     stated, modules = list[tuple[str, ast.expr]](), list[str]()
     values = {node.targets[0]: node.value for node in file.tree.body if is_beside(node)}
@@ -34,7 +34,7 @@ def modules_beside(file: File, folder: Path, taken: Collection[str], problems: l
             case _:
                 what = f"{WORD} is said once, at the left margin, as strings that stand there"
                 way_out = f'write the names of modules beside the lecture: {WORD} = ("counters",)'
-                problems.append(Problem("beside", what, file.at(node), way_out))
+                problems.append(Finding("extra-module", what, file.at(node), way_out))
     for name, at in stated:
         if name in modules:
             what, way_out = f"{WORD} names {name!r} twice", "name it once"
@@ -51,7 +51,7 @@ def modules_beside(file: File, folder: Path, taken: Collection[str], problems: l
         else:
             modules.append(name)
             continue
-        problems.append(Problem("beside", what, file.at(at), way_out))
+        problems.append(Finding("extra-module", what, file.at(at), way_out))
     return modules
 
 

@@ -12,7 +12,8 @@ from hashlib import sha256
 from pathlib import PurePosixPath
 from typing import Literal
 
-from litbook.errors import Ambiguous, NotFound, Place
+from litbook.errors import Ambiguous, NotFound
+from litbook.finding import Finding, Place
 from litbook.python.file import File
 from litbook.python.imports import Names
 from litbook.python.nodes import FunctionNode
@@ -88,6 +89,33 @@ class Assertion:
     node: ast.Assert | ast.AnnAssign | None = field(default=None, compare=False)
 
 
+@dataclass(frozen=True)
+class Allowance:
+    """What `# @allow CODE: why` excuses, on the lines of its statement.
+
+    It is `general` unless the run or a trial has a use of its own for it: `@fails`, `@zero`, `@unnoticed` and
+    `# survives` are such uses, by the codes `claim-fails`, `vacuous`, `unnoticed` and `mutant`.
+    """
+
+    code: str
+    why: str
+    place: Place
+    last: int  # line
+    general: bool = True
+
+    def excuses(self, finding: Finding) -> bool:
+        """Whether a finding is of its code and stands on its statement's lines."""
+        at = finding.place
+        return (
+            at is not None
+            and finding.code == self.code
+            and at.path == self.place.path
+            and self.first <= at.line <= self.last
+        )
+
+    first: int = 0
+
+
 @dataclass
 class Lecture:
     """Everything that the text of one lecture says. Built by `parse`; read-only afterwards.
@@ -114,6 +142,7 @@ class Lecture:
     fails: set[ast.AST] = field(default_factory=set)  # asserts that are meant to fail
     zeros: set[ast.AST] = field(default_factory=set)  # asserts of which zero, or nothing, is the point
     unnoticed: dict[ast.AST, list[tuple[Place, str]]] = field(default_factory=dict)  # changes, and why
+    allowances: list[Allowance] = field(default_factory=list)
     order: list[int] = field(default_factory=list)  # parts and sections, as `main` reaches them
     namesakes: dict[str, list[int]] = field(default_factory=dict)  # these, by their names
 

@@ -15,7 +15,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
-from litbook.errors import Place, Problem, UnusableLecture
+from litbook.errors import UnusableLecture
+from litbook.finding import Finding, Place
 from litbook.lecture.claims import find_claims, mark_measured
 from litbook.lecture.directives import Anchors, Directive, anchors_in, attach, directives_in, hide
 from litbook.lecture.extra_modules import WORD, modules_beside
@@ -71,7 +72,7 @@ def read(path: Path, shown: str | None = None) -> Lecture:
     directives, expressions that do not parse, no `main`, files that import each other in a circle.
     """
     path = lecture_path(path)
-    shown, problems = shown or path.name, list[Problem]()
+    shown, problems = shown or path.name, list[Finding]()
     texts = _texts(path, shown, problems)
     if problems:
         for at, text in texts:  # what is wrong with the others
@@ -81,17 +82,17 @@ def read(path: Path, shown: str | None = None) -> Lecture:
     return replace(lecture, files=[replace(file, filename=places[file.path]) for file in lecture.files])
 
 
-def _texts(path: Path, shown: str, problems: list[Problem]) -> dict[Text, Path]:
+def _texts(path: Path, shown: str, problems: list[Finding]) -> dict[Text, Path]:
     """The text of every file that can be read, and where that lies: one text may lie in several places."""
     # It becomes the names of pages and recordings, and of a folder the name that is imported.
     if not (name_of(path) if path.is_dir() else f"_{name_of(path)}").isidentifier():
         what, kind = f"{shown} has no plain name", "folder" if path.is_dir() else "file"
         way_out = f"call the {kind} by letters, digits and _ alone"
-        problems.append(Problem("no-name", what, None, way_out))
+        problems.append(Finding("no-name", what, None, way_out))
         return {}
     if path.is_dir() and not (path / "__init__.py").is_file():
         what = f"{shown} is a folder without __init__.py"
-        problems.append(Problem("no-init", what, None, "a lecture that is a folder has its main() there"))
+        problems.append(Finding("no-init", what, None, "a lecture that is a folder has its main() there"))
     files = lecture_files(path)
     places = {f"{shown}/{file.name}" if path.is_dir() else shown: file for file in files}
     texts = _read_all(places, problems)
@@ -109,7 +110,7 @@ def _texts(path: Path, shown: str, problems: list[Problem]) -> dict[Text, Path]:
     return {(at, text): places[at] for at, text in texts.items()}
 
 
-def _read_all(places: dict[str, Path], problems: list[Problem]) -> dict[str, str]:
+def _read_all(places: dict[str, Path], problems: list[Finding]) -> dict[str, str]:
     """The texts of these files; of each that cannot be read none, and a problem."""
     texts: dict[str, str] = {}
     for shown, path in places.items():
@@ -117,15 +118,15 @@ def _read_all(places: dict[str, Path], problems: list[Problem]) -> dict[str, str
             with tokenize.open(path) as file:
                 texts[shown] = file.read()
         except OSError as error:
-            problems.append(Problem("unreadable", f"{shown}: {error.strerror}"))
+            problems.append(Finding("unreadable", f"{shown}: {error.strerror}"))
         except UnicodeDecodeError as error:
             line = error.object.count(b"\n", 0, error.start) + 1
             byte = error.object[error.start : error.end]
             what = f"{shown}:{line}: this is no text in {error.encoding}: {byte!r}"
-            problems.append(Problem("not-text", what, way_out="save the file as UTF-8"))
+            problems.append(Finding("not-text", what, way_out="save the file as UTF-8"))
         except SyntaxError as error:
             what = f"{shown} is not Python text: {error}"
-            problems.append(Problem("not-text", what, way_out="save the file as UTF-8"))
+            problems.append(Finding("not-text", what, way_out="save the file as UTF-8"))
     return texts
 
 
@@ -136,7 +137,7 @@ def outline(path: Path) -> Lecture:
     Quicker than `read`, which it leaves to complain: raises `UnusableLecture` as that does, for a text with a
     syntax error or no `main`. Other problems of the text are not looked for.
     """
-    path, problems = lecture_path(path), list[Problem]()
+    path, problems = lecture_path(path), list[Finding]()
     with contextlib.suppress(ValueError, SyntaxError, RecursionError):
         texts = _texts(path, path.name, problems)
         if not problems:
@@ -216,7 +217,7 @@ def parse_files(texts: tuple[Text, ...], *, lecture: bool = True) -> Lecture:
     return parsed
 
 
-def _with_sections(files: list[File], problems: list[Problem]) -> tuple[Lecture, Calls]:
+def _with_sections(files: list[File], problems: list[Finding]) -> tuple[Lecture, Calls]:
     """The lecture with its definitions and sections, its files in their order; and the calls among these."""
     names = Names(files)
     calls = section_calls(files, names)
@@ -243,12 +244,12 @@ class _Marked:
     tree: ast.Module | None
     anchors: Anchors
     directives: list[Directive]
-    problems: tuple[Problem, ...]
+    problems: tuple[Finding, ...]
 
 
 @functools.lru_cache(maxsize=64)  # a save changes one file of a lecture
 def _marked(path: str, text: str, lecture: bool) -> _Marked:
-    tree, warns, problems = None, False, list[Problem]()
+    tree, warns, problems = None, False, list[Finding]()
     try:
         parsed = ast.parse(text, path)
         with warnings.catch_warnings(record=True) as given:
@@ -267,15 +268,15 @@ def _marked(path: str, text: str, lecture: bool) -> _Marked:
             if not above and not error.msg.startswith("expected"):
                 way_out = "begin it at the left margin"
         place = Place(path, line, column, shown)
-        problems.append(Problem("syntax", f"syntax error: {error.msg}", place, way_out, above))
+        problems.append(Finding("syntax", f"syntax error: {error.msg}", place, way_out, above))
     except (ValueError, RecursionError, MemoryError) as error:
-        problems.append(Problem("syntax", f"{path} cannot be parsed: {error}"))
+        problems.append(Finding("syntax", f"{path} cannot be parsed: {error}"))
     else:
         try:
             statements_in(text, parsed)
             tree, warns = parsed, bool(given)
         except RecursionError:
-            problems.append(Problem("too-deep", f"{path} nests its statements too deep to be followed"))
+            problems.append(Finding("too-deep", f"{path} nests its statements too deep to be followed"))
     file = File(path, text, tree or ast.Module([], []), path, warns=warns)
     anchors = anchors_in(file.tree)
     directives = directives_in(file, anchors if tree else None, problems) if lecture else []

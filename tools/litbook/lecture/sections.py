@@ -13,7 +13,7 @@ import re
 from collections import Counter
 from dataclasses import replace
 
-from litbook.errors import Problem
+from litbook.finding import Finding
 from litbook.lecture.author_words import HOMES, SEEN, calls, first_heading
 from litbook.lecture.extra_modules import is_beside
 from litbook.lecture.model import SECTIONS, Function, FunctionKind, Lecture, Statement, StatementKind
@@ -138,16 +138,16 @@ def bare_calls(node: ast.AST) -> list[tuple[ast.Expr, str]]:
     return calls
 
 
-def find_sections(lecture: Lecture, calls: Calls, problems: list[Problem]) -> set[ast.AST]:
+def find_sections(lecture: Lecture, calls: Calls, problems: list[Finding]) -> set[ast.AST]:
     """Mark `main`, and what it reaches through calls, as main, parts and sections. Returns them."""
     main, file = _last_main(lecture.files[0].tree), lecture.files[0]
     way_out = "a lecture starts at `def main() -> None:`, which calls its sections"
     if main is None:
-        problems.append(Problem("no-main", f"{file.path} has no function main()", None, way_out))
+        problems.append(Finding("no-main", f"{file.path} has no function main()", None, way_out))
         return set()
     if not isinstance(main, ast.FunctionDef) or not is_plain(file, main):
         what = "main is no plain function without parameters"
-        problems.append(Problem("no-main", what, file.at(main), way_out))
+        problems.append(Finding("no-main", what, file.at(main), way_out))
         return set()
     reached = set(_reached(calls, main))
     for node in list(calls):  # calls of functions that no lecture reaches are plain calls

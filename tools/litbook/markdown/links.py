@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from litbook.errors import Place, Problem
+from litbook.finding import Finding, Place
 from litbook.markdown.bibliography import Bibliography, BibliographyError, Entry, find
 from litbook.markdown.labels import named
 from litbook.markdown.nodes import Note
@@ -57,7 +57,7 @@ class Setting:
     """Where notes stand, and what the page has counted so far."""
 
     citations: Citations
-    problems: list[Problem] = field(default_factory=list)
+    problems: list[Finding] = field(default_factory=list)
     place: Place | None = None
     ahead: Sequence[str] = ()  # the lines of the file from `place` on
     resolve: Resolve = lambda _: None
@@ -66,7 +66,7 @@ class Setting:
     level: int = 2  # the heading above the note
     headings: int = 0
 
-    def report(self, slug: str, what: str, way_out: str = "", at: str = "") -> None:
+    def report(self, code: str, what: str, way_out: str = "", at: str = "") -> None:
         """Keep a problem of the note in hand: where its lines say `at`, else where it begins."""
         place, first = self.place, at.partition("\n")[0]
         line = next((n for n, text in enumerate(self.ahead) if first and first in text), None)
@@ -75,12 +75,12 @@ class Setting:
             place = replace(place, line=place.line + line, column=text.index(first) + 1, text=text)
         elif place is not None and place.column == 1:  # only the line is known
             place = replace(place, column=len(place.text) - len(place.text.lstrip()) + 1)
-        self.problems.append(Problem(slug, what, place, way_out))
+        self.problems.append(Finding(code, what, place, way_out))
 
     def refuse(self, note: Note) -> None:
         """Keep what a note holds and no page can."""
         for refusal in note.refusals:
-            self.report(refusal.slug, refusal.what, refusal.way_out, refusal.about)
+            self.report(refusal.code, refusal.what, refusal.way_out, refusal.about)
 
     def address(self, written: str) -> str:
         """Where a link leads from the page in hand; "" and a problem where a note cannot lead there."""

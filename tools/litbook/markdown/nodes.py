@@ -201,9 +201,9 @@ Block: TypeAlias = Paragraph | Heading | Quote | List | Fence | Display | Table 
 
 
 class Refusal(Struct, frozen=True):
-    """What a note holds and a page cannot: a problem's slug and words, the way out, the text it is about."""
+    """What a note holds and a page cannot: a finding's code and words, the way out, the text it is about."""
 
-    slug: str
+    code: str
     what: str
     way_out: str
     about: str = ""

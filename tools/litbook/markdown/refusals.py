@@ -2,7 +2,7 @@
 
 In go the words that Markdown has left of a note, out come refusals of what they look like in another
 Markdown, and would be printed as it stands. A kind without a pattern is what a rule of the grammar meets. No
-page is known here, and no place in a file: `links.Setting.refuse` makes a `Problem` of each refusal.
+page is known here, and no place in a file: `links.Setting.refuse` makes a `Finding` of each refusal.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from litbook.errors import Place, Problem
+from litbook.finding import Finding, Place
 from litbook.lecture.model import Lecture
 from litbook.python.nodes import Definition, blocks, segment
 
@@ -127,19 +127,19 @@ def changes(lecture: Lecture) -> dict[int, list[Change]]:
     return {i: sorted(of_it, key=lambda change: (change.line, change.column)) for i, of_it in made.items()}
 
 
-def unreadable(lecture: Lecture) -> list[Problem]:
+def unreadable(lecture: Lecture) -> list[Finding]:
     """Excuses that name no change of their statement, in the order of the text."""
     made = defaultdict[int, list[Change]](list)
     for change in itertools.chain(*changes(lecture).values()):
         made[change.statement].append(change)
-    problems = list[tuple[str, int, Problem]]()
+    problems = list[tuple[str, int, Finding]]()
     for node in lecture.unnoticed:
         of_it = made[lecture.statement_of[node]] if isinstance(node, ast.stmt) else []
         for excuse in _excuses(lecture, node, of_it):
             if not excuse.reason:
                 there = ", ".join(dict.fromkeys(change.change for change in of_it)) or "none is made"
                 what = f"@unnoticed names no change of its statement: {excuse.name!r}"
-                problem = Problem("excuse", what, excuse.place, f"the changes of it: {there}")
+                problem = Finding("unnoticed", what, excuse.place, f"the changes of it: {there}")
                 problems.append((excuse.place.path, excuse.place.line, problem))
     return [problem for *_, problem in sorted(problems, key=lambda problem: problem[:2])]
 

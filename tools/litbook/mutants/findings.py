@@ -1,22 +1,23 @@
-"""What came of changes of a lecture's claims, or of its code: lines for people, and whether it is wrong.
+"""What came of changes of a lecture's claims, or of its code: findings, and notes that count.
 
-Each runs in a process of its own, which `checks` starts; what it returns is data.
+Each runs in a process of its own, which the rule starts; what it returns is data.
 """
 
 from __future__ import annotations
 
 import random
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from litbook.finding import Finding, Place
 from litbook.lecture import parse
 from litbook.lecture.model import Lecture
 from litbook.mutants import changes, noticed, trials
 from litbook.record.device_kinds import needs
-from litbook.rules import outcome as run_outcome
-from litbook.rules.checks import Checked, Wanted
+from litbook.rules import run
+from litbook.rules.subject import TrialOptions
 from litbook.run.mailbox import Desk
 from litbook.values import formatting
 
@@ -28,7 +29,7 @@ def of_claims(owner: Desk, path: str, wanted: dict[str, Any]) -> dict[str, Any]:
 
     The lecture runs once, on the CPU. What survives is a defect of the lecture, unless its source excuses it.
     """
-    asked = Wanted(**wanted)
+    asked = TrialOptions(**wanted)
     lecture = parse.usable(Path(path), asked.sections)
     sections, claims = tuple(asked.sections), None
     if asked.sample is not None:
@@ -41,8 +42,7 @@ def of_claims(owner: Desk, path: str, wanted: dict[str, Any]) -> dict[str, Any]:
         sections = () if in_main else tuple(lecture.section_name(i) for i in sorted(owners))
     outcomes, record = trials.try_claims(Path(path), sections=sections, claims=claims, owner=owner)
     outcomes, record = trials.try_on_ranks(Path(path), claims, outcomes, record)
-    excuses = trials.unreadable(lecture)
-    lines = []
+    found, notes = [*run.failures(record)], list[str]()
     for outcome in outcomes:  # survivors, excused ones, idle excuses
         claim = lecture.claims[outcome.claim]
         file = lecture.file_of_statement(claim.statement).path
@@ -52,27 +52,29 @@ def of_claims(owner: Desk, path: str, wanted: dict[str, Any]) -> dict[str, Any]:
         if outcome.unsteady:
             what = f"the claim itself does not hold when it is tried: {outcome.unsteady}"
             function = lecture.functions[lecture.statements[claim.statement].function]
-            if needs(function.requires).ranks:
-                what += "\n    it is tried on each rank alone: what talks to others stands above the assert"
-            lines.append(f"{file}:{line}: {what}")
+            alone = "it is tried on each rank alone: what talks to others stands above the assert"
+            way_out = alone if needs(function.requires).ranks else ""
+            found.append(Finding("mutant", what, Place(file, line, 0), way_out))
         for trial in [] if outcome.unsteady else outcome.left:
             excuse = outcome.excuse(trial)
             fate = f"excused: {excuse}" if excuse else "survives"
             change = " and ".join(mutant.change for mutant in trial.mutants)
-            lines.append(f"{file}:{trial.line or line}:{trial.column}: {fate}: {trial.kind} {change}")
-            if trial.kind == "annotation":
-                lines[-1] += f"\n    {claim.text}"
-            else:  # the claim, what it was changed into, and what its names were
+            place = Place(file, trial.line or line, trial.column)
+            details = [claim.text]
+            if trial.kind != "annotation":  # the claim, what it was changed into, and what its names were
                 tests = claim.text, *(mutant.text for mutant in trial.mutants)
-                lines[-1] += "".join(f"\n    assert {test}" for test in tests)
+                details = [f"assert {test}" for test in tests]
                 names = outcome.names.items()
-                lines[-1] += "".join(f"\n      {name} is {formatting.line(value)}" for name, value in names)
-            if not excuse:
-                lines[-1] += (
-                    f"\n    claim more closely, or say on its line why it may: # survives: {change}: WHY"
-                )
+                details += [f"  {name} is {formatting.line(value)}" for name, value in names]
+            way_out = f"claim more closely, or say on its line why it may: # @allow mutant: {change}: WHY"
+            what, way_out = f"{fate}: {trial.kind} {change}", "" if excuse else way_out
+            finding = Finding("mutant", what, place, way_out, details=tuple(details))
+            if excuse:
+                notes.append(str(finding))
+            else:
+                found.append(finding)
         idle = (f"the excuse for {change!r} excuses nothing: remove it" for change in outcome.idle)
-        lines += [f"{file}:{line}: {what}" for what in idle]
+        found += [Finding("mutant", what, Place(file, line, 0)) for what in idle]
 
     # `12 claims, 40 mutants in 31 trials: 30 passed, …`; where not only some were tried, what was left.
     made = sum(len(trial.mutants) for outcome in outcomes for trial in outcome.trials)
@@ -88,9 +90,12 @@ def of_claims(owner: Desk, path: str, wanted: dict[str, Any]) -> dict[str, Any]:
         text += f"; {elsewhere} claim{'s' * (elsewhere != 1)} not run (another device)" if elsewhere else ""
         text += f"; {rest} claim{' was' if rest == 1 else 's were'} not reached" if rest else ""
 
-    defects = any(outcome.survivors or outcome.idle or outcome.unsteady for outcome in outcomes)
-    wrong = bool(excuses) or defects or not run_outcome.holds(record)
-    return asdict(Checked([*run_outcome.problems(record), *lines, *map(str, excuses)], text, wrong))
+    return _answer("mutant", [*found, *trials.unreadable(lecture)], [*notes, text])
+
+
+def _answer(code: str, found: list[Finding], notes: list[str]) -> dict[str, Any]:
+    """Findings and notes as another process reads them; what the run itself says is under the same code."""
+    return {"findings": [asdict(replace(finding, code=code)) for finding in found], "notes": notes}
 
 
 def _device(lecture: Lecture, number: int) -> str | None:
@@ -106,27 +111,31 @@ def of_code(owner: Desk, path: str, wanted: dict[str, Any]) -> dict[str, Any]:
     Wrong is what neither claim nor value notices and the text does not excuse; where a least share is wanted,
     that claims notice fewer of those that it does not excuse. Wrong is also an excuse that excuses nothing.
     """
-    asked, start = Wanted(**wanted), time.monotonic()
+    asked, start = TrialOptions(**wanted), time.monotonic()
     lecture = parse.usable(Path(path), asked.sections)
     seconds, which = None if asked.everything or asked.sample else SECONDS, tuple(asked.sections)
     sections, record = noticed.try_changes(
         Path(path), sections=which, seconds=seconds, seed=asked.seed, sample=asked.sample, owner=owner
     )
-    lines, shares, wrong = [], [], False
+    found, notes, shares = [*run.failures(record)], list[str](), list[str]()
     for section in sections:
         several = ((section.unnoticed, "nothing"), (section.unclaimed, "no claim, only a value shown"))
         for what, change in ((what, change) for unclaimed, what in several for change in unclaimed):
             file = lecture.file_of_statement(change.statement)
-            at = f"{file.path}:{change.line}:{change.column}"
             code = file.lines[change.line - 1].strip()
             unheard = f"{what} in {section.section} notices"
             fate = f"excused: {change.excuse.reason}" if change.excuse else unheard
-            lines.append(f"{at}: {fate}: {change.change}\n    {code}")
+            place = Place(file.path, change.line, change.column)
+            finding = Finding("unnoticed", f"{fate}: {change.change}", place, details=(code,))
+            # Where a least share is wanted, what counts is the share; what a value notices is no fault.
+            if change.excuse or asked.least is not None or change not in section.unnoticed:
+                notes.append(str(finding))
+            else:
+                found.append(finding)
         every = asked.sample is None and section.count + len(section.same) == section.made
         for excuse in section.idle if every else ():  # where all was tried
             what = f"the excuse for {excuse.name!r} excuses nothing: remove it"
-            lines.append(f"{excuse.place.path}:{excuse.place.line}: {what}")
-            wrong = True
+            found.append(Finding("unnoticed", what, replace(excuse.place, column=0, text="")))
         if section.count:
             share = f"{len(section.noticed) / section.count:7.1%}  {len(section.noticed)} of {section.count}"
             shares.append(f"{share}  {section.section}")
@@ -144,12 +153,9 @@ def of_code(owner: Desk, path: str, wanted: dict[str, Any]) -> dict[str, Any]:
         text += f"; not counted: {same} that come{'s' * (same == 1)} to the very same"
     if once := sum(not s.again for s in sections):
         text += f"; {once} section{'s' * (once != 1)} cannot be run again"
-    if asked.least is None:
-        wrong = wrong or any(not change.excuse for section in sections for change in section.unnoticed)
-    else:
-        wrong = wrong or claimed < asked.least / 100 * judged
-    wrong = wrong or bool(unreadable)
-    told = [*run_outcome.problems(record), *lines, *map(str, unreadable)]
+    if asked.least is not None and claimed < asked.least / 100 * judged:
+        what = f"claims notice {claimed / max(1, judged):.1%} of the changes, {asked.least:g} % are wanted"
+        found.append(Finding("unnoticed", what))
     if len(shares) > 1:
-        told.append("Noticed by a claim, by section:\n" + "\n".join(shares))
-    return asdict(Checked(told, text, wrong or not run_outcome.holds(record)))
+        notes.append("Noticed by a claim, by section:\n" + "\n".join(shares))
+    return _answer("unnoticed", [*found, *unreadable], [*notes, text])

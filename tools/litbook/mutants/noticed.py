@@ -33,7 +33,8 @@ from typing import Any
 
 from msgspec import structs
 
-from litbook.errors import LitbookError, Place, Problem
+from litbook.errors import LitbookError, UnusableLecture
+from litbook.finding import Finding, Place
 from litbook.lecture import parse
 from litbook.lecture.model import Lecture
 from litbook.mutants import forks, same
@@ -169,7 +170,7 @@ def try_changes(
 
 
 def _unedited(lecture: Lecture, texts: dict[str, str]) -> None:
-    """Raises `LitbookError` at the first line that is not in `texts`, of which the changes were made."""
+    """Raises `UnusableLecture` at the first line that is not in `texts`, of which the changes were made."""
     for file in lecture.files:
         lines = itertools.zip_longest(texts.get(file.path, "").split("\n"), file.text.split("\n"))
         for number, (was, now) in enumerate(lines, 1):
@@ -177,7 +178,7 @@ def _unedited(lecture: Lecture, texts: dict[str, str]) -> None:
                 what = "edited while its changes were tried: from this line on it is another text"
                 place = Place(file.path, number, 1, now or "")
                 way_out = "run again, and save nothing meanwhile"
-                raise LitbookError(str(Problem("edited", what, place, way_out)))
+                raise UnusableLecture([Finding("edited", what, place, way_out)])
 
 
 def on_ranks(

@@ -39,7 +39,7 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
-from litbook.errors import Problem
+from litbook.finding import Finding
 from litbook.lecture.model import Lecture
 from litbook.mutants import claims as mutants
 from litbook.mutants import forks
@@ -59,7 +59,7 @@ PATIENCE = 20.0  # seconds that a mutant may take; then it counts as failed
 TURNS = 20  # of a loop, in which a claim is tried
 HOLDS, FAILS, TOO_LONG = "holds", "fails", "fails: it took too long"
 _EXCUSE = re.compile(r"(?P<change>.+?)\s*:\s+(?P<reason>\S.*)")
-_COMMENT = re.compile(r"#\s*survives\s*:\s*(?P<text>.*)")
+_COMMENT = re.compile(r"#\s*(?:survives|@allow\s+mutant)\s*:\s*(?P<text>.*)")
 _MEANT = re.compile(r"#\s*survives\b(?:\s*:|.*(?:->|not dropped))")  # not `# survives the loop`
 _CALLS = ast.Call | ast.Await | ast.NamedExpr | ast.Yield | ast.YieldFrom | ast.FormattedValue
 
@@ -231,7 +231,7 @@ class _Trying(Recorder):
 # ---------------------------------------------------------------------------- excuses
 
 
-def unreadable(lecture: Lecture) -> list[Problem]:
+def unreadable(lecture: Lecture) -> list[Finding]:
     """Comments that are meant to excuse a survivor and cannot: of another form, or at no claim."""
     every = ((_file(lecture, i).number, _lines(lecture, i)) for i in range(len(lecture.claims)))
     at_claims = {(file, line) for file, lines in every for line in lines}
@@ -249,7 +249,7 @@ def unreadable(lecture: Lecture) -> list[Problem]:
                 way_out = "put it on the claim's line, or right above it"
             else:
                 continue
-            problems.append(Problem("excuse", what, file.place(line, column), way_out))
+            problems.append(Finding("mutant", what, file.place(line, column), way_out))
     return problems
 
 

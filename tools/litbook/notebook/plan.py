@@ -11,7 +11,8 @@ import builtins
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from litbook.errors import Problem, UnusableLecture
+from litbook.errors import UnusableLecture
+from litbook.finding import Finding
 from litbook.i18n import later
 from litbook.lecture.calls import Calls
 from litbook.lecture.program import Key, Program, Unit
@@ -162,7 +163,7 @@ def _reason(plan: Plan, index: int) -> str:
 # ---------------------------------------------------------------------------- one namespace
 
 
-def _clashes(plan: Plan) -> Iterator[Problem]:
+def _clashes(plan: Plan) -> Iterator[Finding]:
     """Two things of two files under one name, and modules of the lecture that are asked for whole."""
     program, files = plan.text.program, plan.text.lecture.files
 
@@ -181,7 +182,7 @@ def _clashes(plan: Plan) -> Iterator[Problem]:
         if program.origin(*other) != program.origin(*key):
             both = f"{where(other)} and {where(key)}"
             what = f"{notebook} needs two things that are called {key[1]!r}: {both}"
-            yield Problem("clash", what, None, "give one of them another name")
+            yield Finding("clash", what, None, "give one of them another name")
     # Modules of the lecture that are used as values, or imported where no statement of the module is.
     uses = list[tuple[int, ast.stmt, str, str]]()
     for (file, name), node in program.whole.items():
@@ -194,7 +195,7 @@ def _clashes(plan: Plan) -> Iterator[Problem]:
                 uses.append((unit.file, inner, str(inner.module), "import it at the top of the file"))
     for file, node, name, way_out in uses:
         what = f"{notebook} has no module {name}: its files become one"
-        yield Problem("clash", what, files[file].at(node), way_out)
+        yield Finding("clash", what, files[file].at(node), way_out)
 
 
 def _calls(node: ast.AST) -> bool:

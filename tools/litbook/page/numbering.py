@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from litbook.errors import Place, Problem
+from litbook.finding import Finding, Place
 from litbook.markdown import grammar, labels
 from litbook.markdown.unexecuted import DRAWING
 from litbook.page.view import gather, silent, statements
@@ -26,7 +26,7 @@ class Numbered(Struct, frozen=True):
     shown: bool
 
 
-def find(record: Record, recordings: Sequence[Record], problems: list[Problem]) -> dict[str, Numbered]:
+def find(record: Record, recordings: Sequence[Record], problems: list[Finding]) -> dict[str, Numbered]:
     """By its name, `fig:rate`, everything that is numbered. A name that is given twice is a problem."""
     numbered: dict[str, Numbered] = {}
     counts: Counter[str] = Counter()
@@ -38,7 +38,7 @@ def find(record: Record, recordings: Sequence[Record], problems: list[Problem]) 
                 code = source.text.split("\n")[line - 1]
                 place = Place(source.path, line, len(code) - len(code.lstrip()) + 1, code)
                 what = f"[@{label}]: is the name of something else already"
-                problems.append(Problem("twice", what, place, "give each figure, table and equation its own"))
+                problems.append(Finding("twice", what, place, "give each figure, table and equation its own"))
                 continue
             kind = label.partition(":")[0]
             counts[kind] += 1

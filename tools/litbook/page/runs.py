@@ -7,6 +7,8 @@ from functools import cached_property
 
 from msgspec import Struct
 
+from litbook.lecture.model import Lecture
+from litbook.lecture.parse import parse_sources
 from litbook.page import sitemap
 from litbook.page.sitemap import Book
 from litbook.record.model import Record
@@ -23,6 +25,11 @@ class Edition(Struct, frozen=True, dict=True):
     record: Record
     recordings: Sequence[Record] = ()
     recorded: Record | None = None
+
+    @cached_property
+    def lecture(self) -> Lecture:
+        """Its text as it ran, parsed. Raises `UnusableLecture` where an edit made it no lecture."""
+        return parse_sources(self.record.sources)
 
     @cached_property
     def book(self) -> Book:

@@ -13,7 +13,7 @@ from itertools import islice, takewhile
 from operator import attrgetter
 from pathlib import PurePosixPath
 
-from litbook.errors import Problem
+from litbook.finding import Finding
 from litbook.markdown import labels
 from litbook.markdown.bibliography import Bibliography
 from litbook.page import highlight, numbering
@@ -35,7 +35,7 @@ class Book:
     record: Record
     bibliography: Bibliography
     recordings: Sequence[Record]
-    problems: list[Problem]
+    problems: list[Finding]
     parts: list[Section]
     place: dict[str, str] = field(default_factory=dict)
     defined: dict[str, str] = field(default_factory=dict)
@@ -194,7 +194,7 @@ class Book:
 
 
 def of(
-    record: Record, bibliography: Bibliography, recordings: Sequence[Record], problems: list[Problem]
+    record: Record, bibliography: Bibliography, recordings: Sequence[Record], problems: list[Finding]
 ) -> Book:
     """The pages of the lecture that `record` is of."""
     book = replace(outline(record), bibliography=bibliography, recordings=recordings, problems=problems)

@@ -45,7 +45,8 @@ from functools import partial
 from itertools import count, groupby
 from typing import Any, TypeVar
 
-from litbook.errors import Problem, UnusableLecture
+from litbook.errors import UnusableLecture
+from litbook.finding import Finding
 from litbook.lecture.claims import claim_of_assert
 from litbook.lecture.model import SECTIONS, Lecture
 from litbook.python import scopes
@@ -110,7 +111,7 @@ def instrument_files(lecture: Lecture, probes: Any, sections: Iterable[int] = ()
         wanted |= {*closure(wanted, lambda one: [target for caller, target in calls if caller == one])}
         others = ((node, number) for node, number in lecture.function_of.items() if number not in wanted)
         untouched = untouched | {n for n, i in others if lecture.functions[i].kind in ("part", "section")}
-    codes, problems = list[types.CodeType](), list[Problem]()
+    codes, problems = list[types.CodeType](), list[Finding]()
     for file in lecture.files:
         if file.warns:
             compile(file.tree, file.filename, "exec", dont_inherit=True, optimize=0)
@@ -122,13 +123,13 @@ def instrument_files(lecture: Lecture, probes: Any, sections: Iterable[int] = ()
                 code = compile(tree, file.filename, "exec", dont_inherit=True, optimize=0)
             codes.append(_with_probes(code, probe_of))
         except UnusableLecture as error:
-            problems += error.problems
+            problems += error.findings
         except SyntaxError as error:  # the text alone compiles, so it is what is shown
             what = f"what is to be shown here cannot stand here: {error.msg}"
-            problems.append(Problem("bad-expression", what, file.place(error.lineno or 1)))
+            problems.append(Finding("bad-expression", what, file.place(error.lineno or 1)))
         except RecursionError:
             what = f"{file.path} nests its statements too deep to be followed"
-            problems.append(Problem("too-deep", what))
+            problems.append(Finding("too-deep", what))
     if problems:
         raise UnusableLecture(problems)
     return codes

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import CodeType, FrameType
 from typing import Any, Protocol
 
-from litbook.errors import Place
+from litbook.finding import Place
 from litbook.lecture.model import Lecture
 from litbook.probe.events import Log, Turns
 from litbook.probe.record_keys import Numbering

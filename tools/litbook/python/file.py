@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
-from litbook.errors import Place
+from litbook.finding import Place
 from litbook.python.nodes import first_line, lines_of
 
 

@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from litbook.errors import Problem
+from litbook.finding import Finding
 from litbook.python.file import File
 from litbook.python.nodes import Anchor, Definition, blocks, directly_in, dotted, own_statements
 
@@ -215,7 +215,7 @@ def _at_margin(tree: ast.Module) -> Iterator[ast.stmt]:
             todo += directly_in(node)[::-1]
 
 
-def find_circles(names: Names, problems: list[Problem]) -> None:
+def find_circles(names: Names, problems: list[Finding]) -> None:
     """Files that cannot be imported, because each waits for the other: `storage -> compute -> storage`."""
     edges = [names.edges(i) for i in range(len(names.files))]
     done: set[int] = set()
@@ -226,7 +226,7 @@ def find_circles(names: Names, problems: list[Problem]) -> None:
             what = f"a circular import: {' -> '.join(names.files[i].name or '__init__' for i in circle)}"
             place = names.files[file].at(edges[file][circle[1]])
             way_out = "move what they need of each other into a file of its own"
-            problems.append(Problem("circular-import", what, place, way_out))
+            problems.append(Finding("circular-import", what, place, way_out))
         elif file not in done:
             for other in edges[file]:
                 follow(other, [*path, file])

@@ -4,83 +4,37 @@ Sections are matched by name. Within a section, values are matched by the text o
 order in which they came, so that lines which moved and edits elsewhere disturb nothing. A section whose text
 changed since the recording is one difference of its own, not a hundred.
 
-Compared are `@inspect` values and claims: integers, booleans, shapes, strides, dtypes and strings exactly,
-floats within `TOLERANCES`. Never compared: what `@measure` shows and claims that mention it (of these only
-the verdict), floats of which a claim says only what they are above or below, prose, figures, printed output,
-storage numbers, and addresses, paths and dates inside texts.
-`docs/maintain.md` says the same to people. This module executes nothing and formats nothing but differences.
+Compared are `@inspect` values and claims, as `compare_values` does. Never compared: what `@measure` shows and
+claims that mention it (of these only the verdict), floats of which a claim says only what they are above or
+below, prose, figures and printed output. `docs/maintain.md` says the same to people. This module executes
+nothing and formats nothing but differences.
 """
 
 from __future__ import annotations
 
-import itertools
 import json
-import math
-import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from litbook.errors import Place, RecordError
+from litbook.errors import RecordError
+from litbook.finding import Finding, Place
 from litbook.record import model
+from litbook.record.compare_values import (
+    Change,
+    alike_json,
+    bounded,
+    changes,
+    count_change,
+    largest_magnitude,
+    number_changes,
+    number_format,
+)
 from litbook.record.model import Item, Key, Section, grouped
 from litbook.record.ranks import names, ranks_of
 
-# How far apart two floats may be, relative to the larger one. Sums run in another order on another CPU, with
-# other threads and in another release, and what is rounded afterwards may land on the next float. So there is
-# room for reordered sums in the wide formats, and for two steps between neighbours in the narrow ones. Seen
-# in one lecture, between torch's AVX2 kernels with four threads and its plain ones with one: up to 8e-5.
-TOLERANCES: dict[str, float] = {
-    "float64": 1e-9,
-    "float32": 1e-4,
-    "float": 1e-4,  # Python's: mostly `.item()` of a float32, and nothing says which
-    "float16": 2 * 2.0**-10,
-    "bfloat16": 2 * 2.0**-7,
-    "float8_e4m3fn": 2 * 2.0**-3,
-    "float8_e4m3fnuz": 2 * 2.0**-3,
-    "float8_e5m2": 2 * 2.0**-2,
-    "float8_e5m2fnuz": 2 * 2.0**-2,
-    "float8_e8m0fnu": 0.5,  # powers of two: the next one is half or twice as large
-}
-ALIASES = {"complex": "float", "complex64": "float32", "complex128": "float64", "longdouble": "float64"}
-UNKNOWN = TOLERANCES["float32"]  # a format that this table does not have yet
-
-# Inside a tensor, small elements carry the rounding noise of large ones: they may be off by this part of what
-# the tensor's largest element may be off. So do the small numbers of a loop: a loss that falls to zero
-# ends in the rounding of where it began.
-NOISE = 0.1
-
 FIRST = 3  # turns at the start of a loop that every record keeps
-WIDEST = 90  # characters of one value
 SHOWN = 4  # changes of one value that are spelled out
-
-
-@dataclass(frozen=True)
-class Change:
-    """One thing about a value: `at` says which (`.shape`, `[0, 3]`; empty for the value itself).
-
-    Of a number, `by` is how much it differs, and `tolerated` how much it might.
-    """
-
-    at: str
-    was: str
-    now: str
-    by: str = ""
-    tolerated: str = ""
-
-    @property
-    def part(self) -> str:
-        """`at` where it names a part of the value; "" where it says something about it, as `times shown`."""
-        return self.at if self.at[:1] in (".", "[") else ""
-
-    @property
-    def about(self) -> str:
-        """`at` where it is no part of the value."""
-        return "" if self.part else self.at.strip()
-
-    def __str__(self) -> str:
-        at, by = f"{self.at}: " if self.at else "", "; ".join(filter(None, (self.by, self.tolerated)))
-        return f"{at}was {self.was}, is {self.now}" + f", by {by}" * bool(by)
 
 
 @dataclass(frozen=True)
@@ -98,15 +52,23 @@ class Difference:
         """Whether run and recording say different things; where the text is new, it says a new thing."""
         return self.kind in ("value", "claim")
 
-    def __str__(self) -> str:
-        at = f"{self.place.path}:{self.place.line}: {_bounded(self.section)}"
+    @property
+    def title(self) -> str:
+        """What differs, in a line."""
         if self.kind in ("text", "section"):
-            return f"{at} {self.what}"
-        lines = [f"{at}: {_bounded(self.what)} is not what was recorded"]
-        lines += [f"    {change}" for change in self.changes[:SHOWN]]
-        if len(self.changes) > SHOWN:
-            lines.append(f"    and {len(self.changes) - SHOWN} more")
-        return "\n".join(lines)
+            return f"{bounded(self.section)} {self.what}"
+        return f"{bounded(self.section)}: {bounded(self.what)} is not what was recorded"
+
+    def finding(self, *ways_out: str) -> Finding:
+        """The same as a finding; `ways_out` are what may have led to it, and what to do."""
+        more = len(self.changes) - SHOWN
+        details = (*map(str, self.changes[:SHOWN]), *((f"and {more} more",) if more > 0 else ()))
+        *others, way_out = [*filter(None, ways_out)] or [""]
+        place = replace(self.place, column=0)
+        return Finding("differs", self.title, place, way_out, details=(*details, *others))
+
+    def __str__(self) -> str:
+        return str(self.finding())
 
 
 @dataclass(frozen=True)
@@ -234,7 +196,7 @@ class _Pair:
         """What differs, in the order of the lines; of a section on ranks what does on each of them."""
         world = len(self.now.shares)
         if world != len(self.was.shares):
-            number = [_change("ranks", max(1, len(self.was.shares)), max(1, world))]
+            number = [count_change("ranks", max(1, len(self.was.shares)), max(1, world))]
             self.add("value", None, 0, "what ran", number)
             return self.differences
         if world:
@@ -282,7 +244,7 @@ class _Pair:
             if len(here) != len(there) and not raised:
                 first = next((value for run in here for value in run.turns.values()), None)
                 frame, line = (first.frame, first.line) if first else (None, 0)
-                self.add("value", frame, line, what, [_change("times shown", len(there), len(here))])
+                self.add("value", frame, line, what, [count_change("times shown", len(there), len(here))])
             for now, was in zip(here, there, strict=False):
                 turns = sorted(set(now.turns) & set(was.turns))
                 line = next(iter(now.turns.values())).line
@@ -291,7 +253,7 @@ class _Pair:
                     if loop.count != before.count:  # folded differently: only the first turns are the same
                         turns = [turn for turn in turns if turn < FIRST]
                         if loop.kind == "for" and not raised:  # a `while` may watch the clock
-                            change = _change("turns of its loop", before.count, loop.count)
+                            change = count_change("turns of its loop", before.count, loop.count)
                             self.add("value", now.frame, line, what, [change])
                     elif set(now.turns) != set(was.turns) and not raised:
                         texts = (", ".join(map(str, sorted(run.turns))) for run in (was, now))
@@ -299,7 +261,7 @@ class _Pair:
                 self.values += len(turns)
                 shots = (self.was.snapshots[v.value] for v in was.turns.values() if v.value is not None)
                 numbers = (shot.number for shot in shots if isinstance(shot, model.Scalar))
-                largest = _largest(numbers) if now.loop is not None else 0.0
+                largest = largest_magnitude(numbers) if now.loop is not None else 0.0
                 for turn in turns:
                     at = f"turn {turn}" if now.loop is not None and len(now.turns) > 1 else ""
                     value, recorded = now.turns[turn], was.turns[turn]
@@ -307,7 +269,7 @@ class _Pair:
                         changes = self.changes(recorded.value, value.value, at, largest)
                     else:
                         errors = [shown.error or "a value" for shown in (recorded, value)]
-                        changes = [Change(at, *map(_bounded, errors))] if errors[0] != errors[1] else []
+                        changes = [Change(at, *map(bounded, errors))] if errors[0] != errors[1] else []
                     self.add("value", value.frame, value.line, what, changes)
 
     def compare_series(self, inspected: Collection[Shown]) -> None:
@@ -316,13 +278,13 @@ class _Pair:
             if shown not in inspected or series.at != before.at:
                 continue
             held = (  # a number may come out of a tensor: what that keeps of it says how close it can be
-                _format(self.now.snapshots[value.value])
+                number_format(self.now.snapshots[value.value])
                 for value in self.now.values
                 if (value.loop, value.text) == (series.loop, series.text) and value.value is not None
             )
             rows = zip((f"turn {turn}" for turn in series.at), before.values, series.values, strict=False)
             told = [change for d in self.differences if d.what == series.text for change in d.changes]
-            differing = _apart(rows, next(held, "float"), _largest(before.values))
+            differing = number_changes(rows, next(held, "float"), largest_magnitude(before.values))
             changes = [change for change in differing if change not in told]
             self.values += len(series.at)
             self.add("value", self.now.loops[series.loop].frame, series.line, series.text, changes)
@@ -352,7 +314,7 @@ class _Pair:
                 changes = [Change(place, str(there), str(here))] if there != here else []
             else:
                 names = (f"{place} {name}".strip() for name in now.names)
-                changes = _apart(zip(names, there, here, strict=True), "float")
+                changes = number_changes(zip(names, there, here, strict=True), "float")
             self.add("value", None, line, "what is explored", changes)
 
     def compare_live(self, line: int, now: model.Live, was: model.Live) -> None:
@@ -363,15 +325,15 @@ class _Pair:
         self.values += len(now.points)
         both = zip(now.places(), was.points, now.points, strict=True)
         for place, (_, there, before), (_, here, why) in both:
-            alike = here == there or _alike(json.loads(there or "0"), json.loads(here or "0"))
+            alike = here == there or alike_json(json.loads(there or "0"), json.loads(here or "0"))
             if before != why or not alike:
-                change = Change(place, _bounded(before or there), _bounded(why or here))
+                change = Change(place, bounded(before or there), bounded(why or here))
                 self.add("value", None, line, "what is explored", [change])
 
     def moves(self, line: int, was: object, now: object, same: bool) -> bool:
         """Whether what readers explore has other sliders, which is one difference."""
         if not same:
-            change = Change("", _bounded(str(was)), _bounded(str(now)))
+            change = Change("", bounded(str(was)), bounded(str(now)))
             self.add("value", None, line, "the sliders of what is explored", [change])
         return not same
 
@@ -381,7 +343,9 @@ class _Pair:
         for text, here in claims.items():
             there = earlier.get(text, [])
             if len(here) != len(there):  # the text of the section is the same: somebody edited the recording
-                self.add("claim", None, here[0].line, text, [_change("times shown", len(there), len(here))])
+                self.add(
+                    "claim", None, here[0].line, text, [count_change("times shown", len(there), len(here))]
+                )
             for claim, before in zip(here, there, strict=False):
                 self.claims += 1
                 if claim.verdict == "not-reached" and self.now.errors:
@@ -411,207 +375,3 @@ def _bounded_floats(claim: model.Claim, section: Section) -> set[int]:
         for side in sides
         if isinstance(shot := shots[side], model.Scalar) and isinstance(shot.number, float)
     }
-
-
-def _change(at: str, was: int, now: int) -> Change:
-    return Change(at, f"{was:,}", f"{now:,}", f"{abs(was - now):,}")
-
-
-# ---------------------------------------------------------------------------- comparing two snapshots
-
-
-def changes(was: model.Snapshot, now: model.Snapshot, at: str = "", largest: float = 0.0) -> list[Change]:
-    """What differs between two snapshots of one expression; nothing where they agree within `TOLERANCES`.
-
-    `at` says where they stand in the value, `largest` is the largest magnitude among the turns of a loop.
-    """
-    if type(was) is not type(now) or was.type != now.type:
-        return [Change(at, _summary(was), _summary(now))]
-    match was, now:
-        case model.Scalar(), model.Scalar():
-            a, b, name = was.number, now.number, _format(was)
-            if (a is None or b is None) and name.startswith("complex"):
-                a, b = was.text, now.text
-            if a is None or b is None:
-                return [] if was.type.startswith("datetime.") else _text_changes(was.text, now.text, at)
-            return _apart([(at, a, b)], name, largest)
-        case model.Sequence(), model.Sequence():
-            if was.length != now.length:
-                return [_change(f"{at}.length", was.length, now.length)]
-            items = enumerate(zip(was.items, now.items, strict=False))
-            return [change for i, (a, b) in items for change in changes(a, b, f"{at}[{i}]")]
-        case model.Mapping(), model.Mapping():
-            both = was.keys, now.keys
-            names, others = ([getattr(key, "text", None) or _summary(key) for key in keys] for keys in both)
-            if was.length != now.length or names != others:
-                return [Change(f"{at} keys", _bounded(", ".join(names)), _bounded(", ".join(others)))]
-            named = zip(names, was.items, now.items, strict=False)
-            return [change for name, a, b in named for change in changes(a, b, f"{at}[{_bounded(name)}]")]
-        case model.Tensor(), model.Tensor():
-            return _tensor_changes(was, now, at)
-        case model.Opaque(), model.Opaque():
-            return _text_changes(was.text, now.text, at)
-    return []
-
-
-_EXACT = "dtype shape strides offset device bytes storage_bytes contiguous requires_grad axes".split()
-
-
-def _tensor_changes(was: model.Tensor, now: model.Tensor, at: str) -> list[Change]:
-    """Metadata exactly (but never the storage's number), then statistics, then the values that both kept."""
-    changes = []
-    for name in _EXACT:
-        a, b = getattr(was, name), getattr(now, name)
-        if a != b:
-            whole = type(a) is int and type(b) is int
-            changes.append(_change(f"{at}.{name}", a, b) if whole else Change(f"{at}.{name}", str(a), str(b)))
-    if was.dtype != now.dtype or was.shape != now.shape:
-        return changes  # the values are others, then
-
-    # the largest finite magnitude in both
-    kept = [(*((t.stats.min, t.stats.max) if t.stats else t.values),) for t in (was, now)]
-    largest = _largest(itertools.chain(*kept))
-
-    # Where every value was kept, statistics say nothing more.
-    if was.values and now.values and was.corner is None and now.corner is None:
-        pass
-    elif was.stats is None or now.stats is None:
-        if was.stats is not now.stats:
-            some = ("none" if tensor.stats is None else "some" for tensor in (was, now))
-            changes.append(Change(f"{at} statistics", *some))
-    else:
-        for name in ("min", "max", "mean", "std", "nan", "inf"):
-            a, b = getattr(was.stats, name), getattr(now.stats, name)
-            # of integers, mean and deviation are float64; of floats of any width they inherit its noise
-            of = was.dtype if was.dtype in TOLERANCES or name in ("min", "max") else "float64"
-            missing = None if a is b else ("one is missing",)
-            by = missing if a is None or b is None else apart(a, b, of, largest)
-            if by is not None:
-                changes.append(Change(f"{at}.{name}", _text(a), _text(b), *by))
-
-    if was.corner == now.corner and len(was.values) == len(now.values):
-        # Where each element stands, row by row: `[0, 0]`, `[0, 1]` ...
-        shape = now.corner or now.shape
-        indices = itertools.product(*map(range, shape))
-        places = (f"{at}[{', '.join(map(str, index))}]" if shape else at for index in indices)
-        changes += _apart(zip(places, was.values, now.values, strict=False), was.dtype, largest)
-    elif was.values or now.values:
-        changes.append(Change(f"{at} values kept", f"{len(was.values):,}", f"{len(now.values):,}"))
-    return changes
-
-
-# ---------------------------------------------------------------------------- comparing two numbers
-
-
-def apart(was: model.Number, now: model.Number, name: str, largest: float = 0.0) -> tuple[str, ...] | None:
-    """By how much two numbers of the format `name` differ, and what is tolerated; None where they do not.
-
-    `largest` is the largest magnitude of the tensor that holds them.
-    """
-    if was == now and type(was) is type(now):
-        return None
-    a, b = model.python_number(was), model.python_number(now)
-    if a is None or b is None or isinstance(a, bool) or isinstance(b, bool):
-        return ("another value",)
-    if not (_finite(a) and _finite(b)):
-        return None if a == b or (a != a and b != b) else ("one is not finite",)
-    if isinstance(a, int) and isinstance(b, int):
-        return None if a == b else (_relative(_text(abs(a - b)), a, b),)
-    try:
-        gap, bigger = abs(a - b), max(abs(a), abs(b))
-    except OverflowError:
-        return ("more than a float can hold",)
-    tolerance = TOLERANCES.get(ALIASES.get(name, name), UNKNOWN)
-    if gap <= tolerance * max(bigger, NOISE * largest):
-        return None
-    return _relative(f"{gap:.3g}", a, b), f"{name} may differ by {tolerance:.2g} of it"
-
-
-def _apart(
-    rows: Iterable[tuple[str, model.Number, model.Number]], name: str, largest: float = 0.0
-) -> list[Change]:
-    """The numbers that differ, of rows that say where each stands, what it was and what it is."""
-    several = ((at, a, b, apart(a, b, name, largest)) for at, a, b in rows)
-    return [Change(at, _text(a), _text(b), *by) for at, a, b, by in several if by is not None]
-
-
-def _alike(was: object, now: object) -> bool:
-    """Whether two values of JSON are the same, their floats within tolerance."""
-    match was, now:
-        case dict(), dict():
-            return was.keys() == now.keys() and all(_alike(was[name], now[name]) for name in was)
-        case list(), list():
-            return len(was) == len(now) and all(map(_alike, was, now))
-        case float(), float():
-            return apart(was, now, "float") is None
-    return was == now
-
-
-def _largest(numbers: Iterable[model.Number | None]) -> float:
-    """The largest finite magnitude of the floats and integers among these."""
-    known = (model.python_number(number) for number in numbers if number is not None)
-    return max((float(abs(n)) for n in known if n is not None and _finite(n)), default=0.0)
-
-
-def _relative(gap: str, a: complex, b: complex) -> str:
-    try:
-        part = abs(a - b) / max(abs(a), abs(b))
-    except (OverflowError, ZeroDivisionError):
-        return gap
-    return f"{gap} ({part:.3g} of it)"
-
-
-def _finite(value: complex) -> bool:
-    return isinstance(value, int) or (math.isfinite(value.real) and math.isfinite(value.imag))
-
-
-def _format(snapshot: model.Snapshot) -> str:
-    """The name of a number's format: a dtype, `float`, `int`."""
-    return snapshot.dtype if isinstance(snapshot, model.Tensor) else snapshot.type.rpartition(".")[2]
-
-
-# ---------------------------------------------------------------------------- texts
-
-# What a text may hold that is of this machine and this hour, not of the lecture.
-_ELSEWHERE = (
-    (re.compile(r"\bat 0x[0-9a-fA-F]{6,}"), "at 0x…"),
-    (re.compile(r"(?<![\w./:*-])/(?:[^\s'\"<>,;:()\[\]]+/)+[^\s'\"<>,;:()\[\]]*(?::\d+)?"), "/…"),
-    (re.compile(r"\b\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?"), "…-…-…"),
-)
-
-
-def _text_changes(was: str, now: str, at: str) -> list[Change]:
-    """What differs between two texts, both cut so that the place where they part is in sight."""
-    plain = was, now
-    for pattern, instead in _ELSEWHERE:
-        plain = pattern.sub(instead, plain[0]), pattern.sub(instead, plain[1])
-    if plain[0] == plain[1]:
-        return []
-    parted = (i for i, (a, b) in enumerate(zip(was, now, strict=False)) if a != b)
-    same = next(parted, min(len(was), len(now)))
-    start = same - WIDEST // 2 if max(len(was), len(now)) > WIDEST and same > WIDEST // 2 else 0
-    return [Change(at, *(_bounded(("…" if start else "") + text[start:]) for text in (was, now)))]
-
-
-def _text(value: model.Number | None) -> str:
-    if isinstance(value, int) and not isinstance(value, bool):
-        return f"{value:,}" if value.bit_length() < 256 else f"an integer of {value.bit_length()} bits"
-    return _bounded(value if isinstance(value, str) else repr(value))
-
-
-def _summary(snapshot: model.Snapshot) -> str:
-    """What a snapshot is, in a few words."""
-    match snapshot:
-        case model.Scalar():
-            plain = snapshot.type in ("str", "bool", "NoneType")
-            return _bounded(snapshot.text if plain else f"{snapshot.type} {snapshot.text}")
-        case model.Tensor():
-            return f"{snapshot.type} {snapshot.dtype} {snapshot.shape}"
-        case model.Opaque():
-            return _bounded(f"{snapshot.type} {snapshot.text}")
-    return f"{snapshot.type} of {snapshot.length:,}"
-
-
-def _bounded(text: str) -> str:
-    text = text.replace("\n", " ⏎ ")
-    return text if len(text) <= WIDEST else text[: WIDEST - 1] + "…"

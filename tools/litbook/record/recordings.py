@@ -7,17 +7,19 @@ all, and read with distrust: whatever is wrong with it is a `RecordError` that n
 from __future__ import annotations
 
 import contextlib
+import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 from msgspec.structs import replace
 
-from litbook.errors import RecordError
+from litbook.errors import LitbookError, RecordError
 from litbook.files import replace_whole, way_out
-from litbook.project import RECORDINGS
-from litbook.record import encoding, model, ranks
+from litbook.project import RECORDINGS, recording_of
+from litbook.record import compare, encoding, model, ranks
 from litbook.record.device_kinds import needs
 
 PLAIN = re.compile("[a-z0-9-]+")  # what a device is called in a file's name, and in addresses of pages
@@ -83,6 +85,73 @@ def took(lecture: Path) -> float:
     with contextlib.suppress(OSError, ValueError, msgspec.MsgspecError):  # `read` says what is wrong
         return max(msgspec.json.decode(file.read_bytes(), type=_Took).seconds for file in files)
     return 0.0
+
+
+# ---------------------------------------------------------------------------- a run and its recording
+
+
+class NotRecorded(LitbookError):
+    """The run is not recorded, because of what it found."""
+
+    slug = "not-recorded"
+    exit_status = 1
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """What a run is compared with: the recording of the same kind of device, as far as there is one.
+
+    `unusable` says what is wrong with a file that is there and cannot be read.
+    """
+
+    file: Path
+    run: model.Record
+    recording: model.Record | None = None
+    all_differences: Sequence[compare.Difference] = ()
+    unusable: LitbookError | None = None
+
+    @classmethod
+    def of(cls, lecture: Path, run: model.Record) -> Baseline:
+        """The baseline of a run of the lecture at that path."""
+        device = run.environment.device
+        file = recording_of(lecture, device.slug or device.kind)
+        if not os.path.lexists(file):
+            return cls(file, run)
+        try:
+            recording = read(file, run.lecture)
+            return cls(file, run, recording, compare.compare(run, recording).differences)
+        except LitbookError as error:
+            return cls(file, run, unusable=error)
+
+    @property
+    def name(self) -> str:
+        """The file as messages name it."""
+        return _short(self.file)
+
+    @property
+    def differences(self) -> list[compare.Difference]:
+        """What differs. That a section's text is new is no difference while sections are run alone."""
+        return [d for d in self.all_differences if not (self.run.asked and d.kind in ("text", "section"))]
+
+    def keep(self, *, approve: bool) -> str:
+        """Write the run as the recording, and say so. Raises `LitbookError` where it may not, or cannot, be.
+
+        Who does not `approve` keeps a recording that says something else.
+        """
+        if any(self.run.errors()) or self.run.count()["fails"]:
+            way_out = "a recording is of a run in which every claim holds"
+            raise NotRecorded(f"not recorded: a claim fails or the lecture raised\n    {way_out}")
+        if not approve and self.unusable:
+            raise self.unusable
+        if not approve and self.differences:
+            way_out = "--approve accepts what differs"
+            raise NotRecorded(f"not recorded: {self.name} says something else\n    {way_out}")
+        more = bool(self.recording and self.recording.asked and not self.run.asked)  # than some sections
+        if self.recording and not self.all_differences and not more:
+            same = "no value, claim or section differs (delete it to record afresh)"
+            return f"{self.name} stays as it is: {same}"
+        write(self.file, renewed(self.recording, self.run) if self.run.asked else self.run)
+        return f"recorded in {self.name}"
 
 
 # ---------------------------------------------------------------------------- writing

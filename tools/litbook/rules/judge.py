@@ -1,129 +1,144 @@
-"""The verdict on one lecture: its record with its recordings, and everything that is wrong with it.
+"""The one loop over the rules: `run`, `check`, `serve` and `build` judge a lecture here, in the same words.
 
-`run`, `check`, `serve` and `build` ask here, so what one of them refuses all do, in the same words. In goes
-a lecture with the record of its run, out come texts for people. It runs nothing and makes no page.
+In goes a subject, out come findings, errors and warnings apart. It prints nothing.
 """
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-from msgspec import Struct
-from msgspec.structs import replace
+from litbook.errors import NotFound
+from litbook.finding import Finding
+from litbook.lecture.model import Allowance, Lecture
+from litbook.record.model import Record
+from litbook.rules.registry import Rule, Severity, all_rules, find_rule, severities
+from litbook.rules.subject import Subject
 
-from litbook.errors import LitbookError, Problem
-from litbook.page import rebase
-from litbook.page.runs import Edition
-from litbook.project import name_of, recordings_of
-from litbook.record import compare, model, recordings
-from litbook.rules import never_ran, outcome, unbacked_number, unchecked_answer, vacuous
-
-CURRENT, MAY_BE_OLDER = "current", "may-be-older"  # what a book says of its recordings
-UNSAID = "unsaid"  # of them: a run compares itself, and says what differs
-LET_WAIT = f"or let them wait: `recordings: {MAY_BE_OLDER}` below litbook, in mkdocs.yml"
+OF_RECORDINGS: tuple[str, ...] = ("older", "differs", "unreadable-recording")
+UNUSED, UNKNOWN = "unused-allow", "unknown-allow"
 
 
 @dataclass
 class Findings:
-    """What is wrong with an edition, and what is only worth a word."""
+    """What is wrong with a lecture, and what is only worth a word."""
 
-    wrong: list[str] = field(default_factory=list)
-    remarks: list[str] = field(default_factory=list)
+    errors: list[Finding] = field(default_factory=list)
+    warnings: list[Finding] = field(default_factory=list)
+
+    def add(self, severity: Severity, findings: Iterable[Finding]) -> None:
+        """Keep findings of that severity, each once."""
+        into = self.errors if severity == "error" else self.warnings
+        into += (finding for finding in dict.fromkeys(findings) if finding not in into)
+
+    def counts(self) -> Counter[str]:
+        """How many there are, by code."""
+        return Counter(finding.code for finding in (*self.errors, *self.warnings))
 
 
-def edition(path: Path, record: model.Record, findings: Findings | None) -> Edition:
-    """The edition of a lecture whose run gave `record`. What its recordings say against it joins `findings`.
+def rules_of(select: Collection[str] = (), ignore: Collection[str] = ()) -> list[Rule]:
+    """The rules that are chosen by code; all but those that are off and trials where nothing is selected.
 
-    Without one nothing is compared, and a recording that cannot be read is left out. A section that something
-    has changed since it was recorded contradicts nothing: see `problems`.
+    Raises `NotFound` for a code that is none, with the nearest.
     """
-    recorded, others, now = None, [], {section.key: section.depends for section in record.sections}
-    for file in recordings_of(path):
-        try:
-            recording = _recording(file, name_of(path), file.stat().st_mtime_ns)
-            if recording.environment.device.slug != record.environment.device.slug:
-                others.append(rebase.onto(recordings.as_of(recording, now), record))
-                continue
-            recorded = rebase.onto(recordings.as_of(recording, now), record)
-            # What a build leaves to it, because it is slow.
-            waits = {section.key for section in record.sections if section.requires and not section.ran}
-            left = [section for section in recorded.sections if section.ran and section.key in waits]
-            others += [replace(recorded, sections=tuple(left))] if left else []
-            if findings is None:
-                continue
-            anew = outcome.record_anew(name_of(path), record.environment.device.kind)
-            ways_out = [outcome.interpreters(record, recording), f"if that is right: {anew}"]
-            for difference in compare.compare(record, recording).differences:
-                into = findings.wrong if difference.contradicts else findings.remarks
-                if difference.kind != "text":
-                    into.append("\n    ".join([str(difference), *filter(None, ways_out)]))
-        except (LitbookError, OSError) as error:
-            if findings:
-                findings.wrong.append(str(error))
-    return Edition(name_of(path), record, others, recorded)
+    for code in (*select, *ignore):
+        find_rule(code)
+    return [
+        rule
+        for rule in all_rules().values()
+        if rule.code not in ignore
+        and (rule.code in select or not (select or rule.reads in ("trials", "book")))
+    ]
 
 
-@functools.lru_cache(maxsize=8)  # the preview asks at every save
-def _recording(file: Path, lecture: str, _changed: int) -> model.Record:
-    return recordings.read(file, lecture)
+def judge(
+    subject: Subject,
+    severity: Mapping[str, Severity] = {},
+    *,
+    rules: Collection[Rule] | None = None,
+    selected: bool = False,
+    drawn: Iterable[Finding] = (),
+) -> Findings:
+    """All that the rules find of a subject, in their order, but for what the text allows.
 
-
-class Strict(Struct, frozen=True):
-    """What a book has chosen to be strict about.
-
-    `unbacked` numbers are an "error", a remark ("warn"), or nothing ("off"), and so are answers that nothing
-    checks. `recordings` that something has changed since are wrong, or, where they may be older, a remark. So
-    is what never ran or says nothing in a lecture in `foreign` words, whose author has meant no claim by it.
+    `severity` is what the book chooses; where the rules were `selected` by hand none is off. `drawn` is what
+    drawing its pages has found. An `@allow` that excuses nothing is a finding itself.
     """
+    findings, rules = Findings(), rules_of() if rules is None else rules
+    drawn, ran, used = list(drawn), set[str](), set[Allowance]()
+    for rule in rules:
+        level = severity.get(rule.code, rule.severity)
+        if level == "off":
+            if not selected:
+                continue
+            level = "warn" if rule.severity == "off" else rule.severity
+        if rule.lenient and level == "error" and subject.foreign:
+            level = "warn"
+        of_rule = [one for one in (*rule.find(subject), *drawn) if one.code == rule.code]
+        ran.add(rule.code)
+        allowances = _allowances(subject) if of_rule else []
+        kept = list[Finding]()
+        for finding in filter(subject.was_asked, of_rule):
+            excuse = next((allowed for allowed in allowances if allowed.excuses(finding)), None)
+            if excuse is None:
+                kept.append(finding)
+            else:
+                used.add(excuse)
+        findings.add(level, kept)
+    if UNUSED in ran or UNKNOWN in ran:
+        _judge_allowances(subject, findings, ran, used, severity)
+    return findings
 
-    unbacked: str = "error"
-    unchecked: str = "off"
-    recordings: str = CURRENT
-    foreign: bool = False
 
-    @classmethod
-    def of(cls, options: Mapping[str, Any]) -> Strict:
-        """What stands below `litbook:` in `mkdocs.yml`; in YAML a bare `off` is False."""
-        names = ("unbacked", "unchecked", "recordings")
-        given = {name: options[name] or "off" for name in names if name in options}
-        return cls(**given, foreign=bool(options.get("words")))
+def judge_run(path: Path, record: Record, *, words: str = "") -> Findings:
+    """What a build refuses of the lecture at `path`, of which this is the record, in the same words.
 
-
-AS_BUILT = Strict()  # where a book says nothing
+    But for its recording, with which a run compares itself. In another tool's `words` numbers need no backing
+    unless the book says otherwise.
+    """
+    subject = Subject(path, run=lambda: record, words=words or None, formula=mathml)
+    levels, _ = severities(({"words": words} if words else {}) | dict(subject.project.options))
+    return judge(subject, levels | dict.fromkeys(OF_RECORDINGS, "off"))
 
 
-def problems(
-    edition: Edition, findings: Findings, strict: Strict = AS_BUILT, prose: Sequence[Problem] = ()
+def mathml(source: str, display: str) -> object:
+    """A formula as MathML. What draws it is imported late, since that takes its time."""
+    from litbook.markdown import mathml as drawn
+
+    return drawn.mathml(source, display)
+
+
+def _allowances(subject: Subject) -> list[Allowance]:
+    lecture = _text(subject)
+    return lecture.allowances if lecture else []
+
+
+def _text(subject: Subject) -> Lecture | None:
+    if subject.refusals:
+        return None
+    return subject.lecture
+
+
+def _judge_allowances(
+    subject: Subject,
+    findings: Findings,
+    ran: Collection[str],
+    used: Collection[Allowance],
+    severity: Mapping[str, Severity],
 ) -> None:
-    """What is wrong with the record, with its `prose`, and with the text behind it, goes into `findings`."""
-    record, kept = edition.record, edition.runs()[1:]
-    if strict.recordings != UNSAID:
-        into = findings.remarks if strict.recordings == MAY_BE_OLDER else findings.wrong
-        into += (f"{text}\n    {LET_WAIT}" for text in outcome.older(record, kept))
-    findings.wrong += outcome.problems(record)
-    findings.wrong += outcome.failed(record, kept)
-    findings.remarks += outcome.remarks(record)
-    findings.remarks += map(str, never_ran.uncalled(record))
-    findings.wrong += (str(problem) for problem in prose if _asked(record, problem))
-    into = findings.remarks if strict.foreign else findings.wrong
-    into += [str(never.problem) for never in never_ran.unrun(record, kept) if never.dead]
-    into += map(str, vacuous.vacuous(record))
-    for severity, of in (
-        (strict.unbacked, unbacked_number.in_sources),
-        (strict.unchecked, unchecked_answer.in_sources),
-    ):
-        if severity != "off":
-            into = findings.wrong if severity == "error" else findings.remarks
-            into += (str(problem) for problem in of(record.sources) if _asked(record, problem))
-
-
-def _asked(record: model.Record, problem: Problem) -> bool:
-    """Whether a problem stands in what this run was asked for."""
-    place, ran = problem.place, [s for s in record.sections if s.ran and s.kind in ("part", "section")]
-    return not record.asked or any(
-        place and record.sources[s.file].path == place.path and s.first <= place.line <= s.last for s in ran
-    )
+    """Excuses with a code that is none, and those that excuse nothing that was looked for."""
+    for allowed in _allowances(subject):
+        if allowed.code not in all_rules():
+            error = NotFound("rule", allowed.code, list(all_rules()))
+            what, _, way_out = str(error).partition("\n    ")
+            finding = Finding(UNKNOWN, f"@allow: {what}", allowed.place, way_out)
+        elif allowed.general and allowed.code in ran and allowed not in used:
+            what = f"this @allow {allowed.code} excuses nothing"
+            finding = Finding(UNUSED, what, allowed.place, "take it away")
+        else:
+            continue
+        level = severity.get(finding.code, all_rules()[finding.code].severity)
+        if finding.code in ran and level != "off" and subject.was_asked(finding):
+            findings.add(level, [finding])

@@ -14,9 +14,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count, dropwhile, islice
 
-from litbook.errors import LitbookError, Place, Problem
+from litbook.finding import Finding, Place
 from litbook.lecture.model import Lecture
-from litbook.lecture.parse import parse_sources
 from litbook.lecture.sections import is_plain
 from litbook.python.nodes import Definition, blocks, own_nodes
 from litbook.record.model import Record
@@ -32,16 +31,12 @@ WAY_OUT_DEAD = "let a run reach it, mark its section @requires(…), or take it 
 class Unrun:
     """An assert or an `@inspect` that never ran; `dead` where no known device can reach it."""
 
-    problem: Problem
+    finding: Finding
     dead: bool
 
 
-def unrun(record: Record, recordings: Sequence[Record] = ()) -> list[Unrun]:
+def unrun(lecture: Lecture, record: Record, recordings: Sequence[Record] = ()) -> list[Unrun]:
     """What never ran, in the order of the text. Of a run of some sections, nothing of the others."""
-    try:
-        lecture = parse_sources(record.sources)
-    except (LitbookError, IndexError):  # somebody has changed it into no lecture
-        return []
     reached, result = _Reached(lecture, record), list[Unrun]()
     # What ran in a recording, for want of its device or time here, and stands on the same as it did then.
     elsewhere = set[Key]()
@@ -82,29 +77,27 @@ def unrun(record: Record, recordings: Sequence[Record] = ()) -> list[Unrun]:
         if device is not None:
             what = f"has not run yet: {kind} {text}: it needs {device}"
             way_out = f"record the lecture where there is one: litbook record {record.lecture}"
-        result.append(Unrun(Problem("never-ran", what, place, way_out), device is None))
+        result.append(
+            Unrun(Finding("never-ran" if device is None else "waits", what, place, way_out), device is None)
+        )
     return result
 
 
-def uncalled(record: Record) -> list[Problem]:
+def uncalled(lecture: Lecture, record: Record) -> list[Finding]:
     """Functions with prose that nothing names, and that claim nothing: no page shows them, no run calls them.
 
     Those that claim something `unrun` tells.
     """
-    try:
-        lecture = parse_sources(record.sources)
-    except (LitbookError, IndexError):
-        return []
     named = {name for node in lecture.function_of for name in _names_in(node)}
     claiming = {lecture.statements[number].function for number, *_ in _promises(lecture)}
-    problems = dict[int, Problem]()
+    problems = dict[int, Finding]()
     for number in lecture.statement_of.values() if not record.asked else ():
         row = lecture.statements[number]
         spec, file = lecture.functions[row.function], lecture.file_of_function(row.function)
         if row.kind == "piece" and spec.kind == "helper" and spec.name not in named:
             if row.function not in claiming and is_plain(file, lecture.node_of[row.function]):
                 what, way_out = f"nothing calls {spec.name}(), so that no page shows it", WAY_OUT_UNCALLED
-                problems.setdefault(row.function, Problem("uncalled", what, file.place(spec.first), way_out))
+                problems.setdefault(row.function, Finding("uncalled", what, file.place(spec.first), way_out))
     return list(problems.values())
 
 

@@ -10,7 +10,7 @@ import functools
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from litbook.errors import Place, Problem
+from litbook.finding import Finding, Place
 from litbook.lecture.author_words import ASKED
 from litbook.markdown import grammar
 from litbook.markdown.links import FAR, Citations, Setting
@@ -28,12 +28,12 @@ Formula = Callable[[str, str], object]
 
 def problems(
     edition: Edition, folder: Path, citations: Citations | None, formula: Formula | None
-) -> list[Problem]:
+) -> list[Finding]:
     """Each problem once, in the order of the lecture; `folder` is that of the lectures.
 
     Without `citations` nothing is said of any, and without `formula` nothing of LaTeX.
     """
-    several, record = list[Problem](), edition.record
+    several, record = list[Finding](), edition.record
     book = sitemap.of(record, NOTHING_CITED, edition.recordings, several)
     book.others = other_lectures.beside(folder)
     _ = book.numbers  # finds names that are given twice
@@ -72,7 +72,7 @@ def problems(
     untold = {"unknown-citation"} if citations is None else set()
     if not all(section.ran or section.requires for section in record.sections):
         untold.add("unknown-name")  # what did not run may have it
-    return [problem for problem in dict.fromkeys(several) if problem.slug not in untold]
+    return [problem for problem in dict.fromkeys(several) if problem.code not in untold]
 
 
 def _texts(edition: Edition, section: Section | Definition) -> Iterator[tuple[int, Note]]:

@@ -1,6 +1,6 @@
 """What would say nothing: sections that run nothing, claims that claim nothing, functions that are replaced.
 
-Each is legal Python that a reader, or its author, would take for a claim. Each becomes a `Problem` before
+Each is legal Python that a reader, or its author, would take for a claim. Each becomes a `Finding` before
 anything runs.
 """
 
@@ -10,7 +10,7 @@ import ast
 import contextlib
 from collections.abc import Iterable
 
-from litbook.errors import Problem
+from litbook.finding import Finding
 from litbook.lecture.claims import names_axes, outside_try, spells_axes
 from litbook.lecture.model import SECTIONS, Lecture
 from litbook.lecture.sections import bare_calls, is_plain
@@ -36,7 +36,7 @@ _SECTION = "a section is a plain function without parameters"
 _JOINS = {"overload", "register", "setter", "getter", "deleter"}
 
 
-def find_lost_sections(lecture: Lecture, callers: Iterable[ast.AST], problems: list[Problem]) -> None:
+def find_lost_sections(lecture: Lecture, callers: Iterable[ast.AST], problems: list[Finding]) -> None:
     """Statements `name()` that look like a section's, and would lose its claims without a word.
 
     `callers` are main, the parts and the sections. A function that is decorated is its decorator's business.
@@ -93,10 +93,10 @@ def find_lost_sections(lecture: Lecture, callers: Iterable[ast.AST], problems: l
                 line = statement.lineno
                 where = f"on line {line}" if file is here else f"in {here.path}:{line}"
                 what = f"{name}() {why}, and {caller.name}() calls it {where}: {_SECTION}"
-                problems.append(Problem("no-section", what, file.at(node), way_out))
+                problems.append(Finding("no-section", what, file.at(node), way_out))
 
 
-def find_what_says_nothing(lecture: Lecture, problems: list[Problem]) -> None:
+def find_what_says_nothing(lecture: Lecture, problems: list[Finding]) -> None:
     """Functions that are replaced, claims that claim nothing, asides that are none, needs unknown to all."""
     _find_wrong_marks(lecture, problems)
     for file in lecture.files:
@@ -119,13 +119,13 @@ def find_what_says_nothing(lecture: Lecture, problems: list[Problem]) -> None:
                 why, way_out = _why_idle(file, node, kinds[function.file])
                 if why:
                     what = f"this annotation checks nothing: {why}"
-                    problems.append(Problem("no-claim", what, file.at(node), way_out))
+                    problems.append(Finding("no-claim", what, file.at(node), way_out))
     for node, number in lecture.statement_of.items():
         if isinstance(node, ast.Assert):
             _find_always_true(lecture.file_of_statement(number), node, problems)
 
 
-def _find_always_true(file: File, node: ast.Assert, problems: list[Problem]) -> None:
+def _find_always_true(file: File, node: ast.Assert, problems: list[Finding]) -> None:
     """An assert of which the text alone says that it holds, or a part of it that does."""
     parts = node.test.values if isinstance(node.test, ast.BoolOp) else [node.test]
     if truth_of(node.test) is False:
@@ -151,7 +151,7 @@ def _find_always_true(file: File, node: ast.Assert, problems: list[Problem]) -> 
                 way_out = f"compare with each: … or {asked} == {text}"
             case ast.BoolOp(ast.Or()), _:
                 what = f"this assert is always true: {text} alone is"
-        problems.append(Problem("no-claim", what, file.at(part), way_out))
+        problems.append(Finding("no-claim", what, file.at(part), way_out))
         return
     if node.msg is not None and isinstance(node.test, ast.Name | ast.Attribute | ast.Call | ast.Subscript):
         with contextlib.suppress(ValueError):  # else it is computed
@@ -159,10 +159,10 @@ def _find_always_true(file: File, node: ast.Assert, problems: list[Problem]) -> 
                 asked, message = segment(file.text, node.test), segment(file.text, node.msg)
                 what = f"what stands behind the comma is a message, and {message} is none"
                 way_out = f"compare: assert {asked} == {message}"
-                problems.append(Problem("no-claim", what, file.at(node.msg), way_out))
+                problems.append(Finding("no-claim", what, file.at(node.msg), way_out))
 
 
-def _find_wrong_marks(lecture: Lecture, problems: list[Problem]) -> None:
+def _find_wrong_marks(lecture: Lecture, problems: list[Finding]) -> None:
     """`@requires` of what nothing has; `@aside` on what has a page of its own, or on what is no section.
 
     And either with brackets too many or too few.
@@ -181,26 +181,26 @@ def _find_wrong_marks(lecture: Lecture, problems: list[Problem]) -> None:
                     what, way_out = "@aside takes no brackets", "write @aside"
                     if name == "requires":
                         what, way_out = "@requires does not say what", 'say what is needed: @requires("cuda")'
-                    problems.append(Problem("bad-mark", what, file.at(mark), way_out))
+                    problems.append(Finding("bad-mark", what, file.at(mark), way_out))
                 case "requires", _ if mark is not marks[0]:
                     what, way_out = "a section has one @requires", 'say all in it: @requires("cuda, ranks=2")'
-                    problems.append(Problem("unknown-need", what, file.at(mark), way_out))
+                    problems.append(Finding("unknown-need", what, file.at(mark), way_out))
                 case "requires", ast.Call(args=[ast.Constant(required)], keywords=[]):
                     try:
                         needs(str(required))
                     except ValueError as error:
                         what, _, way_out = str(error).partition("; ")
-                        problems.append(Problem("unknown-need", what, file.at(mark), way_out))
+                        problems.append(Finding("unknown-need", what, file.at(mark), way_out))
                 case "requires", _:  # nothing has run, so what a name stands for is not known
                     what, way_out = "@requires takes one text, as it stands", 'write @requires("cuda"), say'
-                    problems.append(Problem("unknown-need", what, file.at(mark), way_out))
+                    problems.append(Finding("unknown-need", what, file.at(mark), way_out))
                 case "aside", _ if misplaced:
                     what = f"only a section can be an aside, and {spec.name} is none"
                     way_out = "take the @aside away"
                     if spec in tops:
                         what = f"{spec.name}() has a page of its own, which cannot be an aside"
                         way_out = "mark the sections that it calls"
-                    problems.append(Problem("no-aside", what, file.at(mark), way_out))
+                    problems.append(Finding("no-aside", what, file.at(mark), way_out))
                     misplaced = False  # it has been said
 
 
@@ -249,7 +249,7 @@ def _why_within(file: File, node: ast.AnnAssign, kinds: set[str]) -> tuple[str, 
     return "", ""
 
 
-def _find_replaced(file: File, names: Names, problems: list[Problem]) -> None:
+def _find_replaced(file: File, names: Names, problems: list[Finding]) -> None:
     """Functions at the left margin of which a later one takes the name, or an import does."""
     first: dict[str, FunctionNode] = {}
     joined = set[ast.AST]()  # by a decorator, each with others of its name
@@ -262,10 +262,10 @@ def _find_replaced(file: File, names: Names, problems: list[Problem]) -> None:
         before = first.setdefault(node.name, node)
         if before is not node and not joined & {before, node}:
             what = f"{node.name}() is defined on line {before.lineno} already, and this one replaces it"
-            problems.append(Problem("replaced", what, file.at(node), "give one of them another name"))
+            problems.append(Finding("replaced", what, file.at(node), "give one of them another name"))
     # Functions of two files under one name in a third, which then has only one of them.
     for name, earlier, later in names.clashes(file.number):
         was, now = ("defined" if isinstance(node, Definition) else "imported" for node in (earlier, later))
         what = f"{name} is {was} on line {earlier.lineno} already, and what is {now} here replaces it"
         way_out = f"import one of them under another name: import {name} as …"
-        problems.append(Problem("replaced", what, file.at(later), way_out))
+        problems.append(Finding("replaced", what, file.at(later), way_out))

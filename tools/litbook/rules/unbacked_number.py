@@ -24,15 +24,13 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import cast
 
-from litbook.errors import Problem
+from litbook.finding import Finding
 from litbook.lecture.model import Lecture
-from litbook.lecture.parse import parse_sources
 from litbook.lecture.prose import Prose, prose
 from litbook.markdown import grammar
 from litbook.markdown import nodes as tree
 from litbook.markdown.escape import visible
 from litbook.python.strings import HOLE
-from litbook.record import model
 
 _WAY_OUT = "compute it in an f-string's {…}, cite its source with [@key], or say it without the number"
 WAYS_OUT = {
@@ -83,9 +81,9 @@ _BRACED = re.compile(r"(?<!\{)\{([^{}]+)\}(?!\})")
 _END = re.compile(rf"[.!?…][”’»\"')\]]*(?:\s*{_CITED})*(?=\s+[^\sa-z{_CITED}])")
 
 
-def unbacked(lecture: Lecture) -> list[Problem]:
+def unbacked(lecture: Lecture) -> list[Finding]:
     """Every unbacked number of `lecture` and every brace that lacks its `f`, in the order of its files."""
-    problems: dict[tuple[int, int, int], Problem] = {}
+    problems: dict[tuple[int, int, int], Finding] = {}
     for text in prose(lecture):
         note = grammar.read(text.passage.text, HOLE)
         # What is read for a character may be several, or none: a control is spelled.
@@ -103,20 +101,15 @@ def unbacked(lecture: Lecture) -> list[Problem]:
                     line = line[: match.start()] + HOLE * len(match[0]) + line[match.end() :]
                     what = f"{braced} is shown as it stands: its string has no f"
                     way_out = f"put f before the quotation mark, or backticks around {braced}"
-                    problem = Problem("forgotten-f", what, text.file.place(*place), way_out)
+                    problem = Finding("forgotten-f", what, text.file.place(*place), way_out)
                     problems[text.file.number, *place] = problem
             for at, number in _numbers(line, text):
                 place = places[spelled[at][1]]
                 where = "a heading" if text.kind == "heading" else "prose"
                 what = f"unbacked: the number {number!r} in {where}"
-                problem = Problem("unbacked", what, text.file.place(*place), WAYS_OUT[text.kind])
+                problem = Finding("unbacked", what, text.file.place(*place), WAYS_OUT[text.kind])
                 problems[text.file.number, *place] = problem
     return [problems[place] for place in sorted(problems)]
-
-
-def in_sources(sources: Sequence[model.Source]) -> list[Problem]:
-    """The same for a lecture's text: what a record holds."""
-    return unbacked(parse_sources(sources))
 
 
 def _lines(part: object) -> Iterator[Sequence[tree.Inline | tree.Cell]]:

@@ -8,21 +8,18 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
-from collections.abc import Sequence
 
-from litbook.errors import Problem
+from litbook.finding import Finding
 from litbook.lecture.calls import Calls
 from litbook.lecture.model import Lecture
-from litbook.lecture.parse import parse_sources
-from litbook.record.model import Source
 
 WAY_OUT = "compute it a second way, check=…: by a count, a counter, a published number"
 SAME = "write another way to it: a count, a counter, a published number"
 
 
-def unchecked(lecture: Lecture) -> list[Problem]:
+def unchecked(lecture: Lecture) -> list[Finding]:
     """The questions of `lecture` whose answer has no second way, in the order of its files."""
-    text, problems = Calls(lecture), dict[tuple[int, int], Problem]()
+    text, problems = Calls(lecture), dict[tuple[int, int], Finding]()
     # What the asserts of each function say that something else equals, or is close to.
     compared = defaultdict[int, list[ast.expr]](list)
     for statement, number in lecture.statement_of.items():
@@ -52,13 +49,8 @@ def unchecked(lecture: Lecture) -> list[Problem]:
                 what = f"the answer {ast.unparse(answer):.60} has one way only: {way}"
                 place = file.at(check if check is not None else answer)
                 way_out = SAME if once_more else WAY_OUT
-                problems[file.number, place.line] = Problem("unchecked", what, place, way_out)
+                problems[file.number, place.line] = Finding("unchecked", what, place, way_out)
     return [problems[place] for place in sorted(problems)]
-
-
-def in_sources(sources: Sequence[Source]) -> list[Problem]:
-    """The same for a lecture's text: what a record holds."""
-    return unchecked(parse_sources(sources))
 
 
 def count(lecture: Lecture) -> int:

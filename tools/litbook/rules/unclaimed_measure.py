@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from collections import defaultdict
 
-from litbook.errors import Problem
+from litbook.finding import Finding
 from litbook.lecture.model import Lecture
 from litbook.python import scopes
 from litbook.python.nodes import Definition, children
@@ -17,9 +17,9 @@ from litbook.python.nodes import Definition, children
 WAY_OUT = "claim what it may be, from both sides where that can be told"
 
 
-def unbounded(lecture: Lecture) -> list[Problem]:
+def unbounded(lecture: Lecture) -> list[Finding]:
     """The `@measure`s of the sections of `lecture` that no claim reads, in the order of the sections."""
-    statements, problems = defaultdict[int, list[ast.stmt]](list), list[Problem]()
+    statements, problems = defaultdict[int, list[ast.stmt]](list), list[Finding]()
     for statement, number in lecture.statement_of.items():
         statements[lecture.statements[number].function].append(statement)
     for function in lecture.order:
@@ -42,5 +42,5 @@ def unbounded(lecture: Lecture) -> list[Problem]:
                 read = not judged.isdisjoint(scopes.reads(watch.node, called=False))
                 if watch.kind == "measure" and not read and ast.dump(watch.node) not in wholes:
                     what = f"no claim reads {watch.text}, which is measured"
-                    problems.append(Problem("unbounded", what, file.place(watch.line, 1), WAY_OUT))
+                    problems.append(Finding("unbounded", what, file.place(watch.line, 1), WAY_OUT))
     return problems

@@ -11,7 +11,7 @@ import ast
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from litbook.errors import Place, Problem
+from litbook.finding import Finding, Place
 from litbook.record import model
 from litbook.record.model import Record, Section, Snapshot
 from litbook.record.ranks import ranks_of
@@ -24,9 +24,9 @@ _EQUAL = ("==", "is", "<=", ">=")  # what holds between a thing and itself
 _CALLS = (ast.Call, ast.Await, ast.Yield, ast.YieldFrom, ast.NamedExpr)
 
 
-def vacuous(record: Record) -> list[Problem]:
+def vacuous(record: Record) -> list[Finding]:
     """The claims and asserts that hold and say nothing, in the order of the book, each with why."""
-    problems = list[Problem]()
+    problems = list[Finding]()
     # One that ran in several processes says something where it does in any.
     for section in record.sections:
         of_ranks = ranks_of(section) if section.claims else []
@@ -55,13 +55,13 @@ def _why(section: Section, claim: model.Claim) -> str:
 
 def _problem(
     record: Record, stands_in: Section | model.Definition, line: int, kind: str, why: str
-) -> Problem:
+) -> Finding:
     source, number = record.sources[stands_in.file], stands_in.first + line
     text = source.text.split("\n")[number - 1]
     place = Place(source.path, number, len(text) - len(text.lstrip()) + 1, text)
     there = WAY_OUT_THERE if why.startswith("it asserts") else WAY_OUT
     way_out = WAY_OUT_SAME if why == SAME else there
-    return Problem("vacuous", f"this {kind} says nothing: {why}", place, way_out)
+    return Finding("vacuous", f"this {kind} says nothing: {why}", place, way_out)
 
 
 def why_nothing(

@@ -22,7 +22,8 @@ from traceback import clear_frames, walk_stack, walk_tb
 from types import FrameType
 from typing import NoReturn
 
-from litbook.errors import Interrupted, LitbookError, Place, TimedOut, UnusableLecture
+from litbook.errors import Interrupted, LitbookError, TimedOut, UnusableLecture
+from litbook.finding import Place
 from litbook.lecture import dependencies, parse, siblings
 from litbook.lecture.model import INSTALLED, Lecture
 from litbook.plugins import Missing

@@ -17,20 +17,20 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from litbook.errors import Problem
+from litbook.finding import Finding
 from litbook.lecture import siblings
 from litbook.lecture.model import Lecture
 from litbook.python.nodes import blocks, modules_in
 from litbook.record.model import LIBRARIES
 
 
-def find_namesakes(lecture: Lecture, folder: Path, imported: Iterable[str]) -> list[Problem]:
+def find_namesakes(lecture: Lecture, folder: Path, imported: Iterable[str]) -> list[Finding]:
     """Modules in `folder` that are imported, and named like one of Python's or of a library that runs us.
 
     Which of both an `import` finds then depends on what has been imported before: in plain Python, in a run
     that somebody watches, and in a build.
     """
-    problems = list[Problem]()
+    problems = list[Finding]()
     for name in sorted({*imported} & {*sys.stdlib_module_names, *LIBRARIES, "litbook", "msgspec", "rich"}):
         beside = next((at for at in (f"{name}.py", f"{name}/__init__.py") if (folder / at).is_file()), None)
         if beside is not None:
@@ -38,7 +38,7 @@ def find_namesakes(lecture: Lecture, folder: Path, imported: Iterable[str]) -> l
             imports = ((file, node) for file, node in nodes if isinstance(node, ast.Import | ast.ImportFrom))
             place = next((file.at(node) for file, node in imports if name in modules_in(node)), None)
             what = f"{beside} beside the lecture is named like a module that is there already"
-            problems.append(Problem("namesake", what, place, "give yours another name"))
+            problems.append(Finding("namesake", what, place, "give yours another name"))
     return problems
 
 

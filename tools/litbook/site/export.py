@@ -76,4 +76,4 @@ def pages(config_file: Path, folder: Path) -> list[str]:
     }
     text = yaml.dump(settings, sort_keys=False, allow_unicode=True)
     write(folder / CONFIG, text.encode())
-    return [harmless(text) for text in ours.problems]
+    return [harmless(finding.text(coded=True)) for finding in ours.findings]

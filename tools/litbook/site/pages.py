@@ -13,20 +13,20 @@ from urllib.parse import quote
 
 from msgspec import Struct
 
-from litbook.errors import LitbookError, Problem
-from litbook.html import devices, ledger, media, misbeliefs, page, player
+from litbook.errors import LitbookError
+from litbook.finding import Finding
+from litbook.html import devices, elements, ledger, media, misbeliefs, page, player
 from litbook.html.elements import Html, Page, tag
 from litbook.i18n import _, later
 from litbook.markdown import mathml
 from litbook.markdown.bibliography import Bibliography
-from litbook.markdown.links import Citations
 from litbook.notebook import build, ipynb
 from litbook.page import other_lectures, sitemap
 from litbook.page.runs import Edition
 from litbook.project import Project
-from litbook.rules import prose
-from litbook.rules.judge import Findings, Strict
-from litbook.rules.judge import problems as problems_of
+from litbook.rules.judge import Findings, judge
+from litbook.rules.registry import Severity
+from litbook.rules.subject import Subject
 from litbook.site.badge import differing
 
 PLACE = "lectures"
@@ -39,10 +39,11 @@ NavEntry = str | dict[str, Any]  # MkDocs: a page, or a title with pages below i
 
 
 class Choices(Struct, frozen=True):
-    """What an author has chosen: which of `ENDS` and "notebooks" not to have, and what is strict."""
+    """What an author has chosen: which of `ENDS` and "notebooks" not to have, and of rules the severity."""
 
     without: frozenset[str] = frozenset()
-    strict: Strict = Strict()
+    severities: dict[str, Severity] = {}
+    words: str = ""
 
 
 @dataclass
@@ -88,7 +89,7 @@ class Pages:
         ends = [{_(ENDS[Path(place).stem]): place} for place in self._ends()]
         return [f"{PLACE}/{sitemap.INDEX}", *lectures, *ends]
 
-    def text(self, place: str, problems: list[Problem]) -> Page:
+    def text(self, place: str, problems: list[Finding]) -> Page:
         """The Markdown of one of `places`. `problems` receives what is wrong with its prose."""
         match place.split("/")[1:]:
             case [sitemap.INDEX]:
@@ -117,7 +118,7 @@ class Pages:
                 return ledger.tally(self.editions)
             case [folder, "notebooks", _]:
                 those = (edition for edition in self.editions if edition.folder == folder)
-                return next((self.notebooks_of(edition, Findings()).get(place) for edition in those), None)
+                return next((self.notebooks_of(edition, []).get(place) for edition in those), None)
             case [folder, *rest]:
                 for edition in self.editions:
                     if edition.folder == folder:
@@ -132,27 +133,27 @@ class Pages:
 
     # -- all of them
 
-    def of(self, edition: Edition, findings: Findings) -> Iterator[tuple[str, str | bytes]]:
-        """Every file of one lecture, with its content; what is wrong with it goes into `findings`."""
-        problems: list[Problem] = []
-        notebooks = self.notebooks_of(edition, late := Findings())
+    def of(self, edition: Edition, drawn: list[Finding]) -> Iterator[tuple[str, str | bytes]]:
+        """Every file of one lecture, with its content; what drawing finds goes into `drawn`."""
+        notebooks = self.notebooks_of(edition, drawn)
         ways = self._ways(edition) if notebooks else {}
-        made = page.pages(edition.record, self.bibliography, edition.recordings, problems, self.others, ways)
-        self.judge(edition, findings, problems)
-        findings.wrong += late.wrong
+        made = page.pages(edition.record, self.bibliography, edition.recordings, drawn, self.others, ways)
         for name, text in (made | player.data(edition.record, edition.recordings)).items():
             yield f"{PLACE}/{edition.folder}/{name}", text
         yield from notebooks.items()
         yield from self.pictures(edition.folder)
 
-    def judge(self, edition: Edition, findings: Findings, drawn: Sequence[Problem] = ()) -> None:
-        """What is wrong with the lecture goes into `findings`; `drawn` is what drawing its pages has told."""
-        file, untold = self.project.bibliography.name, "unknown-citation" if self.works is None else ""
-        citations = None if self.works is None else Citations(self.works, file=file)
-        told = prose.problems(edition, self.project.folder, citations, mathml.mathml)
-        before = {(problem.slug, problem.what) for problem in told}
-        told += [one for one in drawn if (one.slug, one.what) not in before and one.slug != untold]
-        problems_of(edition, findings, self.choices.strict, told)
+    def judge(self, edition: Edition, unreadable: Sequence[Finding], drawn: Sequence[Finding]) -> Findings:
+        """What is wrong with the lecture, its `unreadable` recordings and what drawing found with it."""
+        subject = Subject(
+            self.project.folder / edition.folder,
+            edition=edition,
+            words=self.choices.words,
+            formula=mathml.mathml,
+            unreadable=[*unreadable],
+            book=self.project,
+        )
+        return judge(subject, self.choices.severities, drawn=drawn)
 
     def ends(self) -> Iterator[tuple[str, str | bytes]]:
         """Every file that is of no one lecture, with its text."""
@@ -161,8 +162,8 @@ class Pages:
         for name in DATA if self.editions else ():
             yield f"{PLACE}/{name}", self.data(f"{PLACE}/{name}") or ""
 
-    def notebooks_of(self, edition: Edition, findings: Findings) -> dict[str, str]:
-        """The lecture's notebooks, by place; where none can be made, a word in `findings`."""
+    def notebooks_of(self, edition: Edition, drawn: list[Finding]) -> dict[str, str]:
+        """The lecture's notebooks, by place; where none can be made, a finding in `drawn`."""
         if "notebooks" in self.choices.without:
             return {}
         folder = self.project.folder
@@ -179,7 +180,7 @@ class Pages:
                 edition.record, modules=modules, bibliography=works, recordings=kept, book=self.book
             )
         except LitbookError as error:
-            findings.wrong.append(f"{edition.folder} has no notebooks: {error}")
+            drawn.append(Finding("no-notebook", f"{edition.folder} has no notebooks: {error}"))
             return {}
         return {
             f"{PLACE}/{edition.folder}/{FOLDER}/{name}": ipynb.text(whole) for name, whole in made.items()
@@ -202,8 +203,11 @@ class Pages:
                 path = "/".join(filter(None, [folder, place]))
                 colab = f"https://colab.research.google.com/github/{repository}/blob/{branch}/{path}"
                 binder = f"https://mybinder.org/v2/gh/{repository}/{branch}?urlpath=lab%2Ftree%2F"
-                links += " · ", tag("a", _("Open in Colab"), href=colab)
-                links += " · ", tag("a", _("Open in Binder"), href=binder + quote(path, safe=""))
+                links += [elements.text(" · "), tag("a", _("Open in Colab"), href=colab)]
+                links += [
+                    elements.text(" · "),
+                    tag("a", _("Open in Binder"), href=binder + quote(path, safe="")),
+                ]
             # What it took to run the page: time, on which machine, memory, and packages.
             part = next((part for part in book.parts if book.page(part) == name), None)
             seconds = f"{max(1, (part or record).seconds):.0f}"

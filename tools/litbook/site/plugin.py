@@ -31,8 +31,9 @@ from mkdocs.utils import nest_paths
 from pymdownx import superfences
 
 from litbook import i18n, plugins
-from litbook.errors import LitbookError, NotFound
+from litbook.errors import LitbookError, NotFound, UnusableLecture
 from litbook.files import WAYS_OUT, NotWritten, write
+from litbook.finding import Finding
 from litbook.html import page as front
 from litbook.html import theme_patches, verdicts
 from litbook.html.elements import Heading, Page, tag
@@ -42,11 +43,12 @@ from litbook.markdown.bibliography import read as read_bibliography
 from litbook.page import sitemap
 from litbook.page.runs import Edition
 from litbook.page.search import Passage
-from litbook.project import WORDS, Project, shown
+from litbook.project import CONFIG, WORDS, Project, shown
 from litbook.python.nodes import frozen, uncollected
 from litbook.record import model
-from litbook.rules import judge
-from litbook.rules import outcome as failures
+from litbook.rules import outcome, recorded
+from litbook.rules.recorded import MAY_BE_OLDER
+from litbook.rules.registry import SEVERITIES, severities
 from litbook.run import process
 from litbook.site import search
 from litbook.site.pages import ENDS, PLACE, Choices, NavEntry, Pages
@@ -91,9 +93,6 @@ class OneOf(kinds.Choice[str]):
         return super().run_validation(("off", "on")[value] if isinstance(value, bool) else value)
 
 
-SEVERITIES = ("error", "warn", "off")
-
-
 class Comments(kinds.DictOfItems[str]):
     """What giscus.app gives for a repository: all four of these, or nothing."""
 
@@ -125,14 +124,16 @@ class Options(base.Config):
     synonyms = kinds.DictOfItems(kinds.Type(str), default={})  # words for which the search finds others, too
     # In whose words the lectures are written; "": in ours. Where no others are here, a run says so.
     words = kinds.Choice(("", *WORDS), default="") if WORDS else kinds.Type(str, default="")
-    unbacked = OneOf(SEVERITIES, default="error")  # what a number is that nothing backs
-    unchecked = OneOf(SEVERITIES, default="off")  # what an answer is that nothing checks
+    rules = kinds.DictOfItems(kinds.Type((str, bool)), default={})  # the severity of each, by its code
+    # From before `rules`: of numbers that nothing backs, answers that nothing checks, older recordings.
+    unbacked = kinds.Optional(OneOf(SEVERITIES))
+    unchecked = kinds.Optional(OneOf(SEVERITIES))
     comments = Comments()  # below each page of a lecture, by giscus
-    recordings = kinds.Choice((judge.CURRENT, judge.MAY_BE_OLDER), default=judge.CURRENT)
+    recordings = kinds.Optional(kinds.Choice(("current", MAY_BE_OLDER)))
 
 
 class Preview(Protocol):
-    """What makes pages when they are asked for: `litbook.site.preview.preview` has it."""
+    """What makes pages when they are asked for: `litbook.site.preview.render` has it."""
 
     def pages(self) -> Pages: ...
     def whole(self) -> list[Edition]: ...
@@ -145,7 +146,8 @@ class LitbookPlugin(BasePlugin[Options]):
         # Records by lecture and hash of all that a lecture may read: `mkdocs serve` builds for every saved
         # file, also when only a docs page changed.
         self.records: dict[Path, tuple[str, model.Record]] = {}
-        self.problems: list[str] = []  # what is wrong with the lectures of this build: see `wrong`
+        self.findings: list[Finding] = []  # what is wrong with the lectures of this build: see `wrong`
+        self.renamed: list[str] = []  # a word on each option that has another name by now
         self.turn: IO[str] | None = None  # the book's configuration, locked while this process builds
         self.site = ""  # where the site is built
         self.doing = ""  # what a build is at, which it says while it takes its time
@@ -180,7 +182,7 @@ class LitbookPlugin(BasePlugin[Options]):
         if self.command == "mike":  # it reads the configuration, and builds in a process of its own
             return config
         project, self.site = self.project(config), config["site_dir"]
-        self.problems.clear()
+        self.findings.clear()
         i18n.use(str(config["theme"].get("language") or "en"))
         self._dress(config)
         self._check_colab(config)
@@ -311,8 +313,8 @@ class LitbookPlugin(BasePlugin[Options]):
             write(Path(config["site_dir"]) / "requirements.txt", listed.encode())
         search.split(Path(config["site_dir"]), self.config.synonyms, self.passages)
         self._end()
-        if config["strict"] and self.problems:
-            raise Abort(refusal(self.problems))
+        if config["strict"] and self.findings:
+            raise Abort(refusal(self.findings))
 
     def on_build_error(self, *, error: Exception) -> None:
         """A build that fails ends, too: with a sentence where a file, MkDocs' own too, cannot be written."""
@@ -338,38 +340,46 @@ class LitbookPlugin(BasePlugin[Options]):
         """Which pages exist, and how severe a number is that nothing backs."""
         without = frozenset(name for name in (*ENDS, "notebooks") if not self.config[name])
         without |= {"notebooks"} if self.config.words else set()  # they know none of these words
-        chosen = self.config
-        severe = chosen.unbacked, chosen.unchecked, chosen.recordings
-        return Choices(without, judge.Strict(*severe, foreign=bool(chosen.words)))
+        chosen = {name: value for name, value in self.config.items() if value is not None}
+        try:
+            levels, self.renamed = severities(chosen)
+        except LitbookError as error:
+            raise Abort(f"{CONFIG}: {error}") from None
+        return Choices(without, levels, self.config.words)
 
     def build(self, project: Project, run: Runner, book: str = "", colab: str = "") -> list[NavEntry]:
         """Write the pages of every lecture of the project; the nav's entries come back.
 
         `book` is the title of the whole, which the notebooks name, `colab` where GitHub has the built site.
         """
-        findings = judge.Findings()
         self.editions = []
         works: Bibliography | None = sitemap.NOTHING_CITED
         try:
             if project.has_bibliography:  # else a citation says that its key is unknown
                 works = read_bibliography(project.bibliography)
-        except LitbookError as error:
-            findings.wrong.append(str(error))
+        except LitbookError:  # a rule says so
             works = None
         pages = Pages(project, self.editions, works, book, colab, self.choices())
+        for text in self.renamed:
+            log.info("%s: %s", CONFIG, text)
         files: dict[str, str | bytes] = {}
-        for edition in self._editions(project, run, findings):  # drawn while the next one runs
+        warnings = list[Finding]()
+        for edition, unreadable in self._editions(project, run):  # drawn while the next one runs
             self.editions.append(edition)
+            drawn = list[Finding]()
             with uncollected():
-                files |= pages.of(edition, findings)
+                files |= pages.of(edition, drawn)
+                findings = pages.judge(edition, unreadable, drawn)
+            for finding in findings.errors:
+                self.wrong(finding)
+            warnings += findings.warnings
         files |= pages.ends()
         written = {_write(project.docs / place, content) for place, content in files.items()}
         self.made = {place: content for place, content in files.items() if isinstance(content, Page)}
-        for text in findings.wrong:
-            self.wrong(text)
-        findings.remarks += filter(None, [failures.longest([edition.record for edition in self.editions])])
-        for text in findings.remarks:
-            log.info("%s", failures.harmless(text))
+        remarks = [finding.text(coded=True) for finding in dict.fromkeys(warnings)]
+        remarks += filter(None, [outcome.longest([edition.record for edition in self.editions])])
+        for text in remarks:
+            log.info("%s", outcome.harmless(text))
         # What an earlier build has left, and folders that are empty now.
         for path in sorted(project.pages.rglob("*"), reverse=True):
             if path.is_file() and path not in written:
@@ -378,14 +388,14 @@ class LitbookPlugin(BasePlugin[Options]):
                 path.rmdir()
         return pages.entries()
 
-    def wrong(self, text: str) -> None:
+    def wrong(self, finding: Finding) -> None:
         """Something is wrong with the book: a warning for people, and one more for a strict build."""
-        text = failures.harmless(text)
-        self.problems.append(text)
-        log.warning("%s", text)
+        if finding not in self.findings:
+            self.findings.append(finding)
+            log.warning("%s", outcome.harmless(finding.text(coded=True)))
 
-    def _editions(self, project: Project, run: Runner, findings: judge.Findings) -> Iterator[Edition]:
-        """Run every lecture that is not as it was; those that can be shown, in turn."""
+    def _editions(self, project: Project, run: Runner) -> Iterator[tuple[Edition, list[Finding]]]:
+        """Run every lecture that is not as it was; those that can be shown, in turn, and bad recordings."""
         paths, now = project.lectures(), dict[Path, str]()
         for folder in {path.parent for path in paths}:
             files = sorted(p for p in folder.rglob("*") if p.is_file() and "__pycache__" not in p.parts)
@@ -398,15 +408,19 @@ class LitbookPlugin(BasePlugin[Options]):
                     if path in changed:
                         self.doing = f"{path.name} runs, lecture {paths.index(path) + 1} of {len(paths)}"
                         self.records[path] = (now[path], next(records)())
-                    yield judge.edition(path, self.records[path][1], findings)
+                    yield recorded.read_runs(path, self.records[path][1])
+                except UnusableLecture as error:
+                    for finding in error.findings:
+                        self.wrong(finding)
                 except LitbookError as error:
                     if error.exit_status == INTERRUPTED:
                         raise KeyboardInterrupt from None
-                    findings.wrong.append(f"{path.name} cannot be run: {error}")
-        findings.wrong += map(str, project.overlooked())
+                    self.wrong(Finding(error.slug, f"{path.name} cannot be run: {error}"))
+        for finding in project.overlooked():
+            self.wrong(finding)
         if not paths:
             nothing = f"there are no lectures in {shown(project.folder)}"
-            findings.wrong.append(f"{nothing}: a build of nothing has no verdict")
+            self.wrong(Finding("no-lectures", f"{nothing}: a build of nothing has no verdict"))
 
     def _dress(self, config: Any) -> None:
         """The styles, scripts and Markdown extensions of lectures' pages; the author's come after them."""
@@ -442,7 +456,8 @@ class LitbookPlugin(BasePlugin[Options]):
         if given and not re.fullmatch(GITHUB, str(given)):
             expected = "https://github.com/OWNER/REPOSITORY/blob/BRANCH, where GitHub has the built site"
             without = "Without it pages link the notebook's file alone."
-            self.wrong(f"mkdocs.yml: extra.colab is {given!r}; expected {expected}. {without}")
+            what = f"{CONFIG}: extra.colab is {given!r}; expected {expected}. {without}"
+            self.wrong(Finding("colab", what))
             config["extra"]["colab"] = ""
 
     def _end(self) -> None:
@@ -460,7 +475,7 @@ def telling(what: Callable[[], str]) -> Iterator[None]:
 
     def tell() -> None:
         while not done.wait(TELLS):
-            log.info("%.0f s: %s", time.monotonic() - since, failures.harmless(what()))
+            log.info("%.0f s: %s", time.monotonic() - since, outcome.harmless(what()))
 
     threading.Thread(target=tell, daemon=True).start()
     try:
@@ -469,11 +484,12 @@ def telling(what: Callable[[], str]) -> Iterator[None]:
         done.set()
 
 
-def refusal(problems: list[str]) -> str:
-    """Why a strict build fails: how many problems, and the first line of each."""
-    lines = [text.partition("\n")[0] for text in problems[:MOST]]
-    left = len(problems) - MOST
-    head = f"{len(problems)} {'problem' if len(problems) == 1 else 'problems'} in the lectures:"
+def refusal(findings: list[Finding]) -> str:
+    """Why a strict build fails: how many findings, and the first line of each."""
+    heads = (f"{one.place}: {one.what}" if one.place else one.what for one in findings[:MOST])
+    lines = [outcome.harmless(head.partition("\n")[0]) for head in heads]
+    left = len(findings) - MOST
+    head = f"{len(findings)} {'problem' if len(findings) == 1 else 'problems'} in the lectures:"
     return "\n    ".join([head, *lines, *([f"and {left} more"] if left > 0 else [])])
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import zip_longest
 
-from litbook.record.compare import SHOWN, Change, Comparison
+from litbook.record.compare import SHOWN, Comparison
+from litbook.record.compare_values import Change
 from litbook.record.model import Record, grouped
 from litbook.rules import outcome
 

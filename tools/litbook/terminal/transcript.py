@@ -14,8 +14,8 @@ from rich.rule import Rule
 from rich.syntax import Syntax
 from rich.text import Text
 
-from litbook.errors import Place
 from litbook.explore import chart
+from litbook.finding import Place
 from litbook.lecture.author_words import calls
 from litbook.lecture.model import Function, Statement
 from litbook.markdown import grammar

@@ -22,7 +22,7 @@ from urllib.parse import unquote, urlsplit
 
 from litbook.errors import LitbookError
 
-log = logging.getLogger("litbook.site.preview.preview")
+log = logging.getLogger("litbook.site.preview")
 
 SCRIPT = Path(__file__).with_name("served") / "news.js"  # asks for news, and shows it
 SCRIPT_AT = "/livereload/script.js"  # a file, which a browser keeps

@@ -1,0 +1,45 @@
+"""`litbook build`: MkDocs builds the site, strictly."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+
+from litbook.cli.parameters import FILE
+from litbook.errors import LitbookError
+from litbook.project import Project
+
+
+@click.command
+@click.option("--site-dir", metavar="DIR", type=FILE, help="Where to (default: as mkdocs.yml says).")
+def build(site_dir: Path | None) -> int:
+    """Build the site; every problem fails it."""
+    project = Project.find(Path.cwd())
+    require_mkdocs(project.config)
+    return build_site(project.config, site_dir)
+
+
+def build_site(config: Path, site_dir: Path | None) -> int:
+    """The exit status of MkDocs."""
+    command = [sys.executable, *"-m mkdocs build --strict --config-file".split(), str(config)]
+    command += ["--site-dir", str(site_dir)] if site_dir else []
+    return subprocess.run(command, check=False).returncode
+
+
+def require_mkdocs(config: Path, *others: str) -> None:
+    """Raises where what draws a site is not installed, or its configuration leaves us out.
+
+    From then on Material says nothing of its own end: docs/maintain.md says what then.
+    """
+    os.environ.setdefault("NO_MKDOCS_2_WARNING", "true")
+    for name in ("mkdocs", *others):
+        if importlib.util.find_spec(name) is None:
+            raise ModuleNotFoundError(name=name)
+    if not Project.is_drawn(config):  # MkDocs would build a site without them, and find nothing wrong
+        what = f"{config.name} names no plugin litbook: no lecture runs"
+        raise LitbookError(f"{what}\n    add it: plugins: [search, litbook]")

@@ -1,0 +1,244 @@
+"""All rules, a row each: code, severity, what it reads, and the function from a subject to findings.
+
+A rule of one's own is a `Rule` that a package names as an entry point of the group `litbook.rules`; an
+optional package of litbook's calls `register`. What a rule finds, why that is wrong, an example and the way
+out stand in its explanation, of which the docs are made: see `explain`.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import textwrap
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from inspect import cleandoc, getdoc
+from typing import Any, Literal
+
+from litbook.errors import LitbookError, NotFound
+from litbook.finding import Finding
+from litbook.lecture.model import Lecture
+from litbook.markdown.refusals import KINDS, RefusalKind
+from litbook.rules import explanations, never_ran, recorded, run, unbacked_number, unchecked_answer, vacuous
+from litbook.rules import unclaimed_measure as measures
+from litbook.rules.subject import Subject
+
+Severity = Literal["error", "warn", "off"]
+SEVERITIES: tuple[Severity, ...] = ("error", "warn", "off")
+GROUP = "litbook.rules"  # of entry points
+
+
+@dataclass(frozen=True, eq=False)
+class Rule:
+    """One kind of thing that can be wrong.
+
+    `find` gives the findings of its code, and may give others, which are left to their own rules. It reads
+    the lecture's "text" alone; a "run", for which the lecture runs first; or "trials", many runs, which only
+    `check` makes. What it reads of the "book" is no one lecture's; what only who draws "pages" can find it
+    leaves to them. Where the author has meant no claim, in another tool's words, a `lenient` one is a remark.
+    """
+
+    code: str
+    find: Callable[[Subject], Iterable[Finding]]
+    severity: Severity = "error"
+    reads: Literal["text", "run", "book", "pages", "trials"] = "run"
+    lenient: bool = False
+    doc: str = ""
+    refuses: bool = False  # the lecture cannot run: nobody can choose another severity
+
+    @property
+    def explanation(self) -> Explanation:
+        """What it finds, why that is wrong, an example, the way out."""
+        return explain(self.doc or explanations.TEXTS.get(self.code) or getdoc(self.find) or "")
+
+    @property
+    def about(self) -> str:
+        """What it finds, in a sentence."""
+        return self.explanation.what
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """The parts of a rule's explanation. `example` is a lecture, or a section's body; `then` a later one."""
+
+    what: str
+    why: str = ""
+    example: str = ""
+    then: str = ""
+    way_out: str = ""
+
+
+_PARTS = {"Why": "why", "Example": "example", "Then": "then", "Way out": "way_out"}
+_PART = re.compile(rf"^({'|'.join(_PARTS)}):[ ]*", re.MULTILINE)
+
+
+def explain(text: str) -> Explanation:
+    """The parts of a text: what a rule finds, then `Why:`, `Example:`, perhaps `Then:`, and `Way out:`."""
+    what, *rest = _PART.split(cleandoc(text))
+    parts = {
+        _PARTS[name]: textwrap.dedent(part).strip("\n")
+        if name in ("Example", "Then")
+        else " ".join(part.split())
+        for name, part in zip(rest[::2], rest[1::2], strict=True)
+    }
+    return Explanation(" ".join(what.split()), **parts)
+
+
+# ---------------------------------------------------------------------------- the rows
+
+
+def _text_of_run(subject: Subject) -> Lecture | None:
+    """The text that ran; None where somebody has changed it into no lecture."""
+    try:
+        return subject.runs.lecture
+    except (LitbookError, IndexError):
+        return None
+
+
+def _never_ran(subject: Subject) -> Iterable[Finding]:
+    lecture, runs = _text_of_run(subject), subject.runs
+    return [one.finding for one in never_ran.unrun(lecture, runs.record, runs.runs()[1:])] if lecture else []
+
+
+def _uncalled(subject: Subject) -> Iterable[Finding]:
+    lecture = _text_of_run(subject)
+    return never_ran.uncalled(lecture, subject.record) if lecture else []
+
+
+def _unchecked(subject: Subject) -> Iterable[Finding]:
+    found, asked = unchecked_answer.unchecked(subject.lecture), unchecked_answer.count(subject.lecture)
+    subject.notes.append(
+        f"{len(found)} of {asked} answer{'' if asked == 1 else 's'} computed in one way only"
+    )
+    return found
+
+
+def _recordings(subject: Subject) -> Iterable[Finding]:
+    _ = subject.runs
+    return subject.unreadable
+
+
+def _prose(subject: Subject) -> Iterable[Finding]:
+    return subject.prose
+
+
+def _bibliography(subject: Subject) -> Iterable[Finding]:
+    _ = subject.prose
+    return [subject.unreadable_works] if subject.unreadable_works else []
+
+
+def _refusals(subject: Subject) -> Iterable[Finding]:
+    return subject.refusals
+
+
+def _overlooked(subject: Subject) -> Iterable[Finding]:
+    return subject.project.overlooked()
+
+
+def _nothing(_: Subject) -> Iterable[Finding]:
+    return ()
+
+
+def _of_note(kind: RefusalKind) -> str:
+    """The explanation of what a note may not hold."""
+    holes = re.compile(r"[\s:]*\{[^{}]*\}")  # for words of the note
+    what, way_out = (holes.sub("", text).strip() for text in (kind.what, kind.way_out))
+    example = explanations.REFUSED_NOTES.get(kind.code, "")
+    rest = explanations.BROKEN_PROSE.format(example=example, way_out=way_out)
+    return f"A note that no page can show: {what}.\n{rest}"
+
+
+DRAWN = ("no-alt", "bad-picture", "no-notebook")  # codes of what only drawing a page finds
+RULES: dict[str, Rule] = {}
+"""By code, in the order in which a verdict lists what they find. Other packages' are in `all_rules`, too."""
+
+
+def register(*rules: Rule) -> None:
+    """Add rules; a code that is taken is an error of who adds it."""
+    for rule in rules:
+        if rule.code in RULES:
+            raise LitbookError(f"two rules have the code {rule.code!r}\n    give one of them another code")
+        RULES[rule.code] = rule
+
+
+register(
+    *(Rule(code, _refusals, reads="text", refuses=True) for code in explanations.REFUSALS),
+    Rule("unreadable-recording", _recordings),
+    Rule("differs", lambda subject: recorded.differences(subject.runs)),
+    Rule("older", lambda subject: recorded.older(subject.runs)),
+    Rule("claim-fails", lambda subject: run.failures(subject.record)),
+    Rule("raised", lambda subject: run.failures(subject.record)),
+    Rule("recorded-failure", lambda subject: recorded.failed(subject.runs)),
+    Rule("large-picture", lambda subject: run.large_pictures(subject.record), "warn"),
+    Rule("shown-nowhere", lambda subject: run.shown_nowhere(subject.record), "warn"),
+    Rule("uncalled", _uncalled, "warn"),
+    Rule("bibliography", _bibliography),
+    *(Rule(code, _prose) for code in explanations.PROSE if code not in DRAWN),
+    *(Rule(kind.code, _prose, doc=_of_note(kind)) for kind in KINDS),
+    *(Rule(code, _nothing, reads="pages") for code in DRAWN),
+    Rule("never-ran", _never_ran, lenient=True),
+    Rule("waits", _never_ran, "off"),
+    Rule("vacuous", lambda subject: vacuous.vacuous(subject.record), lenient=True),
+    Rule("unbacked", lambda subject: unbacked_number.unbacked(subject.lecture), reads="text"),
+    Rule("forgotten-f", lambda subject: unbacked_number.unbacked(subject.lecture), reads="text"),
+    Rule("unchecked", _unchecked, "off", reads="text"),
+    Rule("unbounded", lambda subject: measures.unbounded(subject.lecture), "off", reads="text"),
+    Rule("unknown-allow", _nothing, reads="text"),  # these two: see `judge`
+    Rule("unused-allow", _nothing, "warn", reads="text"),
+    Rule("overlooked", _overlooked, reads="book"),
+)
+
+
+@functools.cache
+def all_rules() -> Mapping[str, Rule]:
+    """Every rule by code: ours, and those of other packages. Raises `LitbookError` for a code taken twice."""
+    for point in entry_points(group=GROUP):
+        rule: Any = point.load()
+        if not isinstance(rule, Rule):
+            raise LitbookError(f"the entry point {point.name} of {GROUP} is no Rule: {point.value}")
+        register(rule)
+    return RULES
+
+
+def find_rule(code: str) -> Rule:
+    """The rule of that code. Raises `NotFound` with the nearest."""
+    rules = all_rules()
+    if code not in rules:
+        raise NotFound("rule", code, list(rules), *_renamed(code))
+    return rules[code]
+
+
+def _renamed(code: str) -> Sequence[str]:
+    near = [other for other in RULES if code in other or other in code]
+    return [f"did you mean {', '.join(near)}?"] if near else []
+
+
+def severities(options: Mapping[str, Any]) -> tuple[dict[str, Severity], list[str]]:
+    """What a book says below `litbook:` of the severity of rules, by code; and a word on options of before.
+
+    Raises `LitbookError` for a code that is none, a severity that is none, and for what refuses a lecture.
+    """
+    chosen, words = dict[str, Severity](), list[str]()
+    if options.get("words"):
+        chosen["unbacked"] = chosen["forgotten-f"] = "off"
+    given = dict(options.get("rules") or {})
+    for name in ("unbacked", "unchecked"):
+        if (old := options.get(name)) is not None and (old or "off") in SEVERITIES:
+            given.setdefault(name, old)
+            words.append(f"{name}: is a row of rules: now: rules: {{{name}: {old or 'off'}}}")
+            if name == "unbacked":
+                given.setdefault("forgotten-f", old)
+    if (old := options.get("recordings")) is not None:
+        given.setdefault("older", "warn" if old == recorded.MAY_BE_OLDER else "error")
+        words.append(f"recordings: is a row of rules: now: rules: {{older: {given['older']}}}")
+    for code, severity in given.items():
+        level = "off" if severity is False else severity  # in YAML a bare `off` is False
+        if find_rule(str(code)).refuses:
+            raise LitbookError(f"rules: {code} says that a lecture cannot run\n    no severity changes that")
+        if level not in SEVERITIES:
+            raise NotFound(
+                "severity", str(level), list(SEVERITIES), f"rules: {{{code}: {' | '.join(SEVERITIES)}}}"
+            )
+        chosen[str(code)] = level
+    return chosen, words

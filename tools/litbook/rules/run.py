@@ -1,0 +1,96 @@
+"""What a run itself says is wrong: claims that fail, exceptions, pictures that are large, values nobody sees.
+
+In goes a record, out come findings with their places.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
+from litbook.finding import Finding, Place
+from litbook.page.view import here, origin
+from litbook.record.limits import LARGE_IMAGE
+from litbook.record.model import Claim, Record, Scalar, Section
+from litbook.rules.shown_nowhere import lost
+from litbook.values import formatting
+
+
+def failures(record: Record) -> list[Finding]:
+    """Every failed claim and every error, in line order; each names its place and repeats the user's line."""
+    found: list[tuple[int, int, Finding]] = []
+    missing = dict[str, int]()  # what several imports miss, said once: where in `found`
+    for section in record.sections:
+        path, evidence = record.sources[section.file].path, here(record, section)
+        for claim in evidence.claims:
+            if claim.verdict == "fails":
+                place = Place(path, claim.line, 0)
+                what = f"claim fails: {claim.caption or claim.text}"
+                sides = tuple(_sides(claim, section))
+                found.append((section.file, claim.line, Finding("claim-fails", what, place, details=sides)))
+        for kept, error in zip(section.errors, evidence.errors, strict=True):
+            message = error.message.replace("\n", "\n        ")
+            file, line, _name, inner = error.trace[-1] if error.trace else (path, error.line, "", error.text)
+            absent = message.startswith("ModuleNotFoundError")
+            if absent and message in missing:
+                at = missing[message]
+                before = found[at][2]
+                also = replace(before, details=(*before.details, f"and at {file}:{line}"))
+                found[at] = (*found[at][:2], also)
+                continue
+            details = [inner.strip()] if inner.strip() else []
+            for caller, at_line, function, _text in reversed(error.trace[:-1]):
+                details.append(f"called from {caller}:{at_line} in {function}")
+            if absent:
+                missing[message] = len(found)
+            finding = Finding("raised", message, Place(file, line, 0), details=tuple(details))
+            found.append((*origin(record, section, kept), finding))
+    return [finding for *_, finding in sorted(found, key=lambda one: one[:2])]
+
+
+def _sides(claim: Claim, section: Section) -> Iterator[str]:
+    """What a failed claim says, and what its sides were."""
+    if claim.kind == "axes":
+        yield from (claim.text, claim.why)
+        return
+    yield f"assert {claim.text}"
+    if claim.operands:
+        yield formatting.claim(claim, section.snapshots)
+    for text, at in dict.fromkeys((operand.text, operand.value) for operand in claim.operands):
+        # Literals say themselves what they are.
+        if at is not None and not re.match(r"""[\d"'(\[{-]""", text):
+            seen = section.snapshots[at]
+            # With every digit, where that is short: `0.1 + 0.2 is 0.3` would be a lie.
+            exact = formatting.line(seen)
+            if isinstance(seen, Scalar) and isinstance(seen.number, float):
+                exact = seen.text
+            yield f"  {text} is {exact}"
+    yield from (f"  {line}" for line in claim.why.splitlines())
+
+
+def large_pictures(record: Record) -> Iterator[Finding]:
+    """Pictures that take long to load."""
+    for section in record.sections:
+        path, its = record.sources[section.file].path, here(record, section)
+        for piece in its.pieces if its.calls else ():
+            size = len(piece.data.partition(",")[2].rstrip("=")) * 3 // 4
+            if piece.kind == "image" and size > LARGE_IMAGE:
+                what = f"a picture of {size:,} bytes: {piece.alt[:60]}"
+                way_out = "every reader loads it: fewer pixels, JPEG or WebP take less"
+                yield Finding("large-picture", what, Place(path, piece.line, 0), way_out)
+
+
+def shown_nowhere(record: Record) -> Iterator[Finding]:
+    """Expressions whose values a notebook would show, and a page does not."""
+    for section in record.sections:
+        source = record.sources[section.file]
+        texts = source.text.split("\n")
+        rows = {section.first + it.first: it for it in section.statements if it.first == it.last}
+        margin = min((len(texts[at - 1]) - len(texts[at - 1].lstrip()) for at in rows), default=0)
+        for at, statement in rows.items():
+            code = texts[at - 1][margin:]  # within a block, a `try` say, a value may be asked for to raise
+            if statement.kind == "code" and not code.startswith(" ") and (why := lost(code)):
+                what, way_out = why
+                place = Place(source.path, at, 0)
+                yield Finding("shown-nowhere", what, place, way_out, details=(code.rstrip(),))
