@@ -108,13 +108,13 @@ record: $(STAMP)  ## keep what the lectures say on this device as recordings, an
 	$(LITBOOK) badge docs/images/claims.svg
 
 unbacked: $(STAMP)  ## list the numbers in prose that are neither computed nor cited
-	$(LITBOOK) check --unbacked
+	$(LITBOOK) check --select unbacked,forgotten-f
 
 unrun: $(STAMP)  ## run the lectures; list claims that neither this run nor a recording has executed
-	$(LITBOOK) check --unrun
+	$(LITBOOK) check --select never-ran,waits,older
 
 mutants: $(STAMP)  ## change every claim a little, and list those that hold all the same (minutes)
-	$(LITBOOK) check --mutants $(ARGS)
+	$(LITBOOK) check --select mutant $(ARGS)
 
 # After a change in pyproject.toml or constraints.txt. Makes an environment with uv in build/ on first use.
 pins:  ## make requirements.txt anew: what is installed, each file by its hash

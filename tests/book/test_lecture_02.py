@@ -133,7 +133,7 @@ def test_the_core_fits_into_two_evenings_questions_counted(record: model.Record)
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="changes are tried in forked processes")
 def test_claims_notice_a_sample_of_changes_of_the_code(repo: Path) -> None:
-    words = "check --code lecture_02 --sample 12 --least 75".split()
+    words = "check --select unnoticed lecture_02 --sample 12 --least 75".split()
     done = subprocess.run([*LITBOOK, *words], cwd=repo, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
     assert re.search(r"lecture_02: \d+ of \d+ changes", done.stdout), done.stdout

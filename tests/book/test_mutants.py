@@ -193,9 +193,9 @@ def test_an_annotation_is_tried_too(tmp_path: Path) -> None:
 
 
 def command(repo: Path, *words: object) -> subprocess.CompletedProcess[str]:
-    """`litbook check --mutants WORDS`; that each summary names the lecture is another test's."""
+    """`litbook check --select mutant WORDS`; that each summary names the lecture is another test's."""
     done = subprocess.run(
-        [*LITBOOK, "check", "--mutants", *map(str, words)],
+        [*LITBOOK, "check", "--select", "mutant", *map(str, words)],
         cwd=repo, capture_output=True, text=True, timeout=600, check=False,
     )  # fmt: skip
     done.stdout = done.stdout.replace(f"\n{words[0]}: ", "\n").removeprefix(f"{words[0]}: ")

@@ -269,8 +269,8 @@ def test_a_book_without_torch_runs_records_checks_and_builds(book: Path, without
     assert done.stdout.endswith("\n1 claim holds, 0 fail, 1 not run\n")
     for words in (
         ["record"],
-        ["check", "lecture_02", "--mutants"],
-        ["check", "lecture_01", "--code"],
+        ["check", "lecture_02", "--select", "mutant"],
+        ["check", "lecture_01", "--select", "unnoticed"],
         ["build"],
     ):
         done = litbook(book, *words, without=without)

@@ -30,7 +30,7 @@ def unnoticed(folder: Path, body: str, before: str = "") -> list[str]:
 
 def command(repo: Path, *words: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [*LITBOOK, "check", "--code", *map(str, words)],
+        [*LITBOOK, "check", "--select", "unnoticed", *map(str, words)],
         cwd=repo, capture_output=True, text=True, timeout=600, check=False,
     )  # fmt: skip
 
@@ -141,7 +141,7 @@ def test_a_part_is_tried_without_its_sections(tmp_path: Path) -> None:
 
 
 def test_a_lecture_that_ends_its_process_gives_no_verdict(repo: Path, tmp_path: Path) -> None:
-    for check in ("--code", "--mutants"):
+    for check in ("--select", "unnoticed", "--mutants"):
         file = write(
             tmp_path, section("import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\nassert 1 == 1")
         )

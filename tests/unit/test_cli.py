@@ -289,7 +289,7 @@ def test_what_looks_like_a_lecture_is_named_by_list_and_fails_check(
     assert err.startswith(
         f"{said}    a lecture is called lecture_*.py, or so is its folder: rename it lecture_b.py\n"
     )
-    assert cli.litbook(["check", "--unbacked"]) == 1
+    assert cli.litbook(["check", "--select", "unbacked"]) == 1
     out, err = capfd.readouterr()
     assert said in err and "lecture_01: no unbacked numbers\n" in out
 
@@ -297,7 +297,7 @@ def test_what_looks_like_a_lecture_is_named_by_list_and_fails_check(
 def test_a_check_of_a_whole_lecture_takes_no_sections_in_silence(
     book: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert cli.litbook(["check", "lecture_01", "nosuch", "--unbacked"]) == 2
+    assert cli.litbook(["check", "lecture_01", "nosuch", "--select", "unbacked"]) == 2
     assert capsys.readouterr().err == (
         "litbook: --unbacked is asked of a whole lecture, not of nosuch alone\n"
         "    leave the sections out; --mutants and --code take some\n"
@@ -320,7 +320,7 @@ def test_check_looks_for_all_that_no_claim_guards(book: Path, capfd: pytest.Capt
         "lecture_01: 1 claim, 3 mutants in 2 trials: 1 passed, 0 excused, 1 survives; 1 claim was not reached\n",
     ):
         assert line in said
-    assert cli.litbook(["check", "--unbacked"]) == 1  # of every lecture
+    assert cli.litbook(["check", "--select", "unbacked"]) == 1  # of every lecture
     said = capfd.readouterr().out
     assert "1 unbacked number\n" in said
     assert "\nlecture_02b: no unbacked numbers\n" in said
@@ -381,7 +381,7 @@ def test_a_run_as_json_has_each_claim_and_what_is_wrong(
 
 def test_a_check_as_json_is_one_list_for_all_lectures(book: Path, capfd: pytest.CaptureFixture[str]) -> None:
     write(book, section('note("Of 16 bytes.")'), "lecture_01.py")
-    assert cli.litbook(["check", "--json", "--unbacked"]) == 1
+    assert cli.litbook(["check", "--json", "--select", "unbacked"]) == 1
     first, second = json.loads(capfd.readouterr().out)
     assert (first["lecture"], first["check"], first["wrong"], first["summary"]) == (
         "lecture_01", "unbacked", True, "1 unbacked number",
@@ -399,7 +399,7 @@ def test_a_check_as_json_is_one_list_for_all_lectures(book: Path, capfd: pytest.
         ["run", "--json"],
         ["run", "--json", "lecture_01", "nosuch"],
         ["run", "--json", "lecture_01", "--out", "nowhere/out.json"],
-        ["check", "--json", "nosuch", "--unbacked"],
+        ["check", "--json", "nosuch", "--select", "unbacked"],
         ["compare", "--json", "nosuch.json", "nosuch.json"],
     ],
 )
@@ -429,7 +429,7 @@ def test_of_all_lectures_one_that_cannot_be_checked_is_a_row(
     book: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     write(book, "def main(:\n", "lecture_01.py")
-    assert cli.litbook(["check", "--json", "--unbacked"]) == 2
+    assert cli.litbook(["check", "--json", "--select", "unbacked"]) == 2
     first, second = json.loads(capfd.readouterr().out)
     assert (first["lecture"], first["exit_status"]) == ("lecture_01", 2) and "syntax error" in first["error"]
     assert (second["lecture"], second["wrong"]) == ("lecture_02b", False)
@@ -459,7 +459,7 @@ def test_a_comparison_as_json_lists_what_differs(book: Path, capfd: pytest.Captu
         ("run --out file lecture_01 --de", ["--device"]),
         ("run --device ", ["auto", "cpu", "cuda"]),
         ("record lecture_01 --ap", ["--approve"]),
-        ("check lecture_01 --un", ["--unbacked", "--unchecked", "--unbounded", "--unrun"]),
+        ("check lecture_01 --un", ["--select", "unbacked", "--select", "unchecked", "--select", "unbounded", "--select", "never-ran"]),
         ("serve --port ", []),
         ("run 'lec", ["lecture_01", "lecture_02b"]),
         ("run nowhere ", []),

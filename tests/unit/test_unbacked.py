@@ -299,7 +299,7 @@ def test_braces_that_something_else_fills_are_let_be() -> None:
 def test_a_forgotten_f_names_its_place_and_gives_the_way_out(repo: Path, tmp_path: Path) -> None:
     file = write(tmp_path, section('x = 3\nnote("It is {x}.")'))
     done = subprocess.run(
-        [*LITBOOK, "check", "--unbacked", str(file)],
+        [*LITBOOK, "check", "--select", "unbacked", str(file)],
         capture_output=True, text=True, check=False, timeout=60,
     )  # fmt: skip
     assert done.returncode == 1
@@ -402,11 +402,11 @@ def test_the_command_lists_them_and_says_so_in_its_exit_status(repo: Path, tmp_p
     for prose, status, last in [("16 GB", 1, "1 unbacked number"), ("GB", 0, "no unbacked numbers")]:
         file = write(tmp_path, section(f'note("{prose}")'))
         done = subprocess.run(
-            [*LITBOOK, "check", "--unbacked", str(file)],
+            [*LITBOOK, "check", "--select", "unbacked", str(file)],
             capture_output=True, text=True, check=False, timeout=60,
         )  # fmt: skip
         assert (done.returncode, done.stdout.splitlines()[-1]) == (status, f"{file}: {last}")
-    missing = [*LITBOOK, "check", "--unbacked", "no_such_lecture"]
+    missing = [*LITBOOK, "check", "--select", "unbacked", "no_such_lecture"]
     assert subprocess.run(missing, capture_output=True, check=False, timeout=60).returncode == 2
 
 

@@ -57,7 +57,7 @@ def test_it_is_listed_with_its_place_and_is_no_error(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = write(tmp_path, section("t = time.time()  # @measure t", CLOCK))
-    assert litbook(["check", "--unbounded", str(file)]) == 0
+    assert litbook(["check", "--select", "unbounded", str(file)]) == 0
     printed = capsys.readouterr().out
     assert f"{file.name}:" in printed
     assert "no claim reads t, which is measured" in printed

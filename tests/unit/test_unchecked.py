@@ -54,7 +54,7 @@ def test_it_is_listed_with_its_place_and_refused_where_the_book_says_so(
 ) -> None:
     text = section("n = 6\nquestion('?', answer=2 * n)")
     file = write(tmp_path, text)
-    assert litbook(["check", "--unchecked", str(file)]) == 0
+    assert litbook(["check", "--select", "unchecked", str(file)]) == 0
     assert capsys.readouterr().out == (
         "lecture_sample.py:12:26: the answer 2 * n has one way only: nothing checks it\n"
         "    question('?', answer=2 * n)\n"
@@ -63,7 +63,7 @@ def test_it_is_listed_with_its_place_and_refused_where_the_book_says_so(
         f"{file}: 1 of 1 answer computed in one way only\n"
     )
     (tmp_path / "mkdocs.yml").write_text("site_name: a\nplugins:\n  - litbook:\n      unchecked: error\n")
-    assert litbook(["check", "--unchecked", str(file)]) == 1
+    assert litbook(["check", "--select", "unchecked", str(file)]) == 1
 
 
 @pytest.mark.parametrize(("severity", "wrong", "remarks"), [("error", 1, 0), ("warn", 0, 1), ("off", 0, 0)])

@@ -153,7 +153,7 @@ def test_the_command_shows_what_kept_a_lecture_from_its_end_and_ends_with_1(
 ) -> None:
     file = write(tmp_path, text)
     done = subprocess.run(
-        [*LITBOOK, "check", "--unrun", str(file)],
+        [*LITBOOK, "check", "--select", "never-ran", str(file)],
         capture_output=True, text=True, check=False, timeout=60,
     )  # fmt: skip
     assert (

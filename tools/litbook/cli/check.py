@@ -42,7 +42,7 @@ def check(
     """Look for all that a strict build refuses, and with --select for more.
 
     Of every lecture without LECTURE. SECTION is for the rules that make trials, `mutant` and `unnoticed`:
-    only what is in these. exit status: 0 nothing is found; 1 something is; 2 a lecture or an option cannot be used
+    only what is in these. exit status: 0 nothing is found; 1 something is; 2 something cannot be used
     """
     plugins.bring_in("mutants")
     from litbook.rules.judge import rules_of
