@@ -12,7 +12,6 @@ from collections.abc import Iterable, Sequence
 from typing import assert_never
 
 from litbook.lecture.author_words import COLOURS
-from litbook.markdown import labels
 from litbook.markdown import nodes as tree
 from litbook.markdown.escape import one_line
 
@@ -40,7 +39,7 @@ class Plain:
 
     def refer(self, label: str) -> str:
         """What a figure, table or equation is called."""
-        return labels.named(label)
+        return tree.label_text(label)
 
     def link(self, link: tree.Link) -> str:
         """A link."""
@@ -88,7 +87,7 @@ class Plain:
                 table = "\n".join([self.row(head), f"|{rule}", *map(self.row, rows)])
                 return f"{self.line(caption)}\n\n{table}" if caption else table
             case tree.Box(title=title, children=children) | tree.Fold(title=title, children=children):
-                return self.box(labels.boxed(block) if title is None else self.line(title), children)
+                return self.box(tree.box_title(block) if title is None else self.line(title), children)
             case tree.Tabs(tabs=tabs):
                 return "\n\n".join(self.box(self.line(tab.title), tab.children) for tab in tabs)
             case tree.Rule():

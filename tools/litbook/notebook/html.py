@@ -14,9 +14,10 @@ from litbook.html import code, elements, media, safe_svg
 from litbook.html.elements import Html, Page, tag
 from litbook.i18n import _
 from litbook.lecture.author_words import ASKED
-from litbook.markdown import labels, to_html
+from litbook.markdown import to_html
 from litbook.markdown.citations_html import references
 from litbook.markdown.links import Citations, Setting
+from litbook.markdown.nodes import label_text
 from litbook.notebook import build as document
 from litbook.notebook.value_text import explored
 from litbook.page import blocks, pieces, sitemap
@@ -91,7 +92,7 @@ class _Walk:
     def number(self, label: str) -> tuple[str, str] | None:
         """`Figure 2` for `fig:rate`, without an address: it may stand in another notebook."""
         numbers = self.notebook.numbers
-        return (labels.named(label, numbers[label]), "") if label in numbers else None
+        return (label_text(label, numbers[label]), "") if label in numbers else None
 
     def cell(self, cell: document.Cell) -> list[Html]:
         """Prose as it is; code as a block with what it put out below, folded where its tags say so."""
