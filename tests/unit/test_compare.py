@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 from tests.running import HEAD, REPO, SAMPLES, record, section
 
-from litbook.errors import RecordError
+from litbook.errors import Place, Problem, RecordError
 from litbook.record import compare, compare_values, encoding, model
 from litbook.record.model import Mapping, Opaque, Scalar, Sequence, Stats, Tensor
 
@@ -482,3 +482,13 @@ def test_any_damage_that_a_reader_accepts_is_compared_without_an_exception(two: 
             except RecordError:
                 continue
             compare.compare(two, replace(damaged, lecture=two.lecture))
+
+
+def test_a_difference_is_a_problem_with_its_place_and_the_way_out() -> None:
+    place = Place("a.py", 3)
+    difference = compare.Difference(
+        "value", "one", place, "x", (compare_values.count_change(".length", 1, 2),)
+    )
+    told = "one: x is not what was recorded\n    .length: was 1, is 2, by 1"
+    assert difference.problem("again") == Problem("other-value", told, place, "again")
+    assert str(difference) == f"a.py:3: {told}"

@@ -261,7 +261,7 @@ def test_check_prints_one_json_value(tmp_path: Path) -> None:
     path = write(tmp_path, lecture_of(UNBACKED))
     said = command("check", str(path), "--format", "json")
     ((only,),) = (json.loads(said.stdout),)
-    assert (only["lecture"], only["status"], said.returncode) == ("lecture_01", 1, 1)
+    assert (only["lecture"], only["exit_status"], said.returncode) == ("lecture_01", 1, 1)
     (row,) = only["findings"]
     assert (row["code"], row["line"], row["severity"]) == ("unbacked", 11, "error")
 

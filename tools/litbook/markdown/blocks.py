@@ -160,7 +160,10 @@ class BlockReader(InlineReader):
         at = self.lines[min(first, len(self.lines) - 1)] + len(line) - len(line.lstrip())
         match node.type:
             case "paragraph":
-                self.nearly_table(node.children[0].content.split("\n"))
+                # Lines that would be a table, if its rule had as many columns as its head.
+                for head, rule in itertools.pairwise(node.children[0].content.split("\n")):
+                    if "|" in head and "|" in rule and re.fullmatch(r"[\s|:]*-[-\s|:]*", rule):
+                        refuse(self.env, "uneven-table", rule.strip(), rule.strip(), head.strip())
                 return tree.Paragraph(at, self.words(node.children[0]), tight=node.hidden)
             case "heading":
                 return tree.Heading(at, int(node.tag[1]), self.words(node.children[0]))
@@ -199,12 +202,6 @@ class BlockReader(InlineReader):
         if node.type == "fence" and not end.rstrip().endswith(node.markup):
             refuse(self.env, "open-fence", about, about, node.markup)
         return tree.Fence(at, node.content.rstrip("\n"), language)
-
-    def nearly_table(self, lines: list[str]) -> None:
-        """The lines of a paragraph that would be a table, if its rule had as many columns as its head."""
-        for head, rule in itertools.pairwise(lines):
-            if "|" in head and "|" in rule and re.fullmatch(r"[\s|:]*-[-\s|:]*", rule):
-                refuse(self.env, "uneven-table", rule.strip(), rule.strip(), head.strip())
 
     def table(self, at: int, node: SyntaxTreeNode) -> tree.Table:
         """A table; each of its cells is placed behind the one before."""

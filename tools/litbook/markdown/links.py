@@ -13,8 +13,7 @@ from typing import TypeVar
 
 from litbook.finding import Finding, Place
 from litbook.markdown.bibliography import Bibliography, BibliographyError, Entry, find
-from litbook.markdown.labels import named
-from litbook.markdown.nodes import Note
+from litbook.markdown.nodes import Note, label_text
 
 LINKED = (
     "link to a function or class that this lecture defines, without @hide, or name its module in __beside__"
@@ -110,7 +109,7 @@ class Setting:
         if target is None:
             what = f"no figure, table or equation of this lecture is named {label!r}"
             self.report("unknown-name", what, f"begin its caption with [@{label}]:", f"[@{label}]")
-        return target or (named(label), "")
+        return target or (label_text(label), "")
 
     def formula(self, latex: str, display: str, make: Callable[[str, str], T], label: str = "") -> T | None:
         """What `make` makes of LaTeX; None and a problem where that cannot be shown."""
@@ -128,4 +127,4 @@ class Setting:
     def name(self, label: str) -> str:
         """`Figure 2` for what has this name here."""
         target = self.number(label)
-        return target[0] if target else named(label)
+        return target[0] if target else label_text(label)

@@ -14,10 +14,13 @@ for one kind of node takes `walk`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
+
+from litbook.i18n import _, later
 
 
 class Node(Struct, frozen=True):
@@ -235,6 +238,28 @@ def _walk(values: Iterable[object]) -> Iterator[Node]:
             yield from _walk(getattr(value, name) for name in value.__struct_fields__)
         elif isinstance(value, tuple):
             yield from _walk(value)
+
+
+KINDS = {"fig": later("Figure {n}"), "tab": later("Table {n}"), "eq": later("Equation {n}")}
+
+BOXES = (later("Note"), later("Info"), later("Tip"), later("Important"), later("Example"), later("Question"),
+         later("Warning"), later("Danger"), later("Quote"), later("Abstract"), later("Success"))  # fmt: skip
+
+
+def label_text(label: str, number: int | None = None) -> str:
+    """`Figure 2` for `fig:rate`; `Figure rate` where it has no number."""
+    prefix, name = label.split(":", 1)
+    return _(KINDS[prefix], n=number or name)
+
+
+def label_anchor(label: str) -> str:
+    """The id of a figure, table or equation on its page."""
+    return re.sub(r"[^\w-]", "-", label)
+
+
+def box_title(box: Box | Fold) -> str:
+    """`Tip`, in the site's language: what stands above a box that has no title."""
+    return _(kind(box))
 
 
 def kind(box: Box | Fold) -> str:

@@ -15,7 +15,7 @@ from typing import assert_never
 from litbook.html import code, elements
 from litbook.html.elements import Html, Words, tag
 from litbook.i18n import _
-from litbook.markdown import citations_html, grammar, labels, mathml
+from litbook.markdown import citations_html, grammar, mathml
 from litbook.markdown import nodes as tree
 from litbook.markdown.links import Setting
 
@@ -142,7 +142,7 @@ class _Writer:
 
     def title(self, box: tree.Box | tree.Fold) -> Html:
         """The title of a box; of one without, its kind in the site's language."""
-        return _text(labels.boxed(box)) if box.title is None else self.line(box.title)
+        return _text(tree.box_title(box)) if box.title is None else self.line(box.title)
 
     def table(self, table: tree.Table) -> Html:
         """A table. Columns of numbers end at one edge, unless the author says where they stand."""
@@ -209,7 +209,9 @@ class _Writer:
                 wording, address = self.setting.refer(label)
                 return tag("a", wording, href=address) if address else elements.text(wording)
             case tree.Name(label=label):
-                return tag("span", f"{self.setting.name(label)}.", id=labels.anchor(label), class_="lb-name")
+                return tag(
+                    "span", f"{self.setting.name(label)}.", id=tree.label_anchor(label), class_="lb-name"
+                )
             case tree.Emphasis(children=children):
                 return tag("em", self.line(children))
             case tree.Strong(children=children):
@@ -231,5 +233,5 @@ class _Writer:
             counted = re.search(r"\d+", self.setting.name(label))
             number = f"({counted[0] if counted else label.partition(':')[2]})"
         mark = tag("span", number, class_="lb-eqno") if number else elements.NOTHING
-        name = {"id": labels.anchor(label)} if label else {}
+        name = {"id": tree.label_anchor(label)} if label else {}
         return tag("span", body, mark, class_="lb-math" + " lb-numbered" * bool(number), **name)

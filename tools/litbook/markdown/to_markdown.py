@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import assert_never
 
-from litbook.markdown import labels
 from litbook.markdown import nodes as tree
 from litbook.markdown.escape import one_line
 
@@ -35,7 +34,7 @@ class Plain:
 
     def refer(self, label: str) -> str:
         """What a figure, table or equation is called."""
-        return labels.named(label)
+        return tree.label_text(label)
 
     def link(self, link: tree.Link) -> str:
         """A link."""
@@ -76,7 +75,7 @@ class Plain:
                 table = "\n".join([self.row(head), f"|{rule}", *map(self.row, rows)])
                 return f"{self.line(caption)}\n\n{table}" if caption else table
             case tree.Box(title=title, children=children) | tree.Fold(title=title, children=children):
-                return self.box(labels.boxed(block) if title is None else self.line(title), children)
+                return self.box(tree.box_title(block) if title is None else self.line(title), children)
             case tree.Rule():
                 return "---"
             case _:

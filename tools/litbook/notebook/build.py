@@ -29,8 +29,7 @@ from litbook.lecture.model import Function, Watch
 from litbook.lecture.parse import parse_sources
 from litbook.markdown import grammar
 from litbook.markdown.bibliography import Bibliography, names
-from litbook.markdown.labels import named
-from litbook.markdown.nodes import Citation, walk
+from litbook.markdown.nodes import Citation, label_text, walk
 from litbook.markdown.to_markdown import escaped
 from litbook.notebook import cells, runtime
 from litbook.notebook.lines import Code
@@ -436,8 +435,8 @@ class _Making:
         self._items()
         body, self.made = self.made, head
         numbers = {label: item.number for label, item in shelf.numbers.items()}
-        wordings = {f"[@{label}]:": f"**{named(label, number)}.**" for label, number in numbers.items()}
-        wordings |= {f"[@{label}]": named(label, number) for label, number in numbers.items()}
+        wordings = {f"[@{label}]:": f"**{label_text(label, number)}.**" for label, number in numbers.items()}
+        wordings |= {f"[@{label}]": label_text(label, number) for label, number in numbers.items()}
         results = (result for cell in body if isinstance(cell, Program) for result in cell.results)
         handed = (part for result in results if isinstance(result, Handed) for part in shown(result.block))
         for note in (grammar.read(part) for part in handed if isinstance(part, str)):

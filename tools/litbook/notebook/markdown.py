@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from litbook.i18n import _
-from litbook.markdown import grammar, labels
+from litbook.markdown import grammar
 from litbook.markdown.bibliography import Bibliography, BibliographyError, find, names
-from litbook.markdown.nodes import Citation, Link, plain
+from litbook.markdown.nodes import Citation, Link, label_text, plain
 from litbook.markdown.to_markdown import Plain, escaped, written
 
 _SAFE = re.compile(r"(?:https?://|mailto:)\S+", re.IGNORECASE)
@@ -69,7 +69,7 @@ class Prose(Plain):
 
     def refer(self, label: str) -> str:
         """`Figure 2`."""
-        return labels.named(label, self.numbers.get(label))
+        return label_text(label, self.numbers.get(label))
 
     def reference(self, key: str) -> str:
         """A work in the list at the notebook's end."""

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 
 from litbook.finding import Finding, Place
-from litbook.markdown import grammar, labels
+from litbook.markdown import grammar, nodes
 from litbook.markdown.unexecuted import DRAWING
 from litbook.page.view import gather, silent, statements
 from litbook.record.model import Record, Section
@@ -32,7 +32,10 @@ def find(record: Record, recordings: Sequence[Record], problems: list[Finding]) 
     counts: Counter[str] = Counter()
     for section, line, text, shown in _prose(record, record.main, recordings, set()):
         note = grammar.read(text.replace(DRAWING, "")) if "[@" in text else None
-        for label in labels.given(note) if note else ():
+        for node in nodes.walk(note) if note else ():
+            label = node.label if isinstance(node, nodes.Name | nodes.Display) else ""
+            if not label:
+                continue
             if label in numbered:
                 source = record.sources[section.file]
                 code = source.text.split("\n")[line - 1]

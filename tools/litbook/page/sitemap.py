@@ -14,8 +14,8 @@ from operator import attrgetter
 from pathlib import PurePosixPath
 
 from litbook.finding import Finding
-from litbook.markdown import labels
 from litbook.markdown.bibliography import Bibliography
+from litbook.markdown.nodes import label_anchor, label_text
 from litbook.page import highlight, numbering
 from litbook.page.blocks import Block
 from litbook.page.view import statements
@@ -338,7 +338,18 @@ def address(book: Book, page: str, name: str) -> str | None:
     if not places:
         file, _, line = name.partition(".py:")
         if line.isdecimal() and "." not in file:
-            return _line(book, page, file, int(line))
+            for number, lines in enumerate(book.lines):
+                if (
+                    book.name(number) == file
+                    and 0 < int(line) <= len(lines)
+                    and lines[int(line) - 1].text.strip()
+                ):
+                    inside = [e for e, _ in every if e.file == number and e.first <= int(line) <= e.last]
+                    innermost = min(inside, key=lambda entry: entry.lines, default=None)
+                    around = {**book.place, **book.defined}
+                    where = around[innermost.key] if innermost else book._page_of_file(number)
+                    return way(page, where, book.line(where, number, int(line)))
+            return None
         lecture, _, rest = name.partition(".")
         other = book.others(lecture)
         there = None if other is None else address(other, INDEX, rest) if rest else ""
@@ -348,25 +359,12 @@ def address(book: Book, page: str, name: str) -> str | None:
     return way(page, where, book.anchor(entry))
 
 
-def _line(book: Book, page: str, name: str, line: int) -> str | None:
-    """From `page`, the address of a line of the file `name`."""
-    for file, lines in enumerate(book.lines):
-        if book.name(file) == name and 0 < line <= len(lines) and lines[line - 1].text.strip():
-            around = {**book.place, **book.defined}
-            entries: list[Entry] = [*book.record.sections, *book.record.definitions]
-            inside = [e for e in entries if e.file == file and e.first <= line <= e.last and e.key in around]
-            innermost = min(inside, key=lambda entry: entry.lines, default=None)
-            where = around[innermost.key] if innermost else book._page_of_file(file)
-            return way(page, where, book.line(where, file, line))
-    return None
-
-
 def numbered(book: Book, page: str, label: str) -> tuple[str, str] | None:
     """`fig:rate` -> `Figure 2` and, if it is shown, its address from `page`; None for an unknown name."""
     if (item := book.numbers.get(label)) is None:
         return None
-    address = way(page, book.place.get(item.section, page), labels.anchor(label))
-    return labels.named(label, item.number), address if item.shown else ""
+    address = way(page, book.place.get(item.section, page), label_anchor(label))
+    return label_text(label, item.number), address if item.shown else ""
 
 
 def way(page: str, other: str, name: str = "") -> str:

@@ -355,23 +355,13 @@ class _Pair:
                     self.add("claim", None, claim.line, text, [change])
                 if claim.measured or before.measured:
                     continue
-                only_bounded = _bounded_floats(claim, self.now)
+                signs = ["", *(word.strip()[:1] for word in claim.form[1:-1]), ""]
                 for i, (side, recorded) in enumerate(zip(claim.operands, before.operands, strict=False)):
-                    told = not side.address and i not in only_bounded
-                    if told and side.value is not None and recorded.value is not None:
+                    if side.address or side.value is None or recorded.value is None:
+                        continue
+                    # Of a float that it only bounds a claim says no more.
+                    shot = self.now.snapshots[side.value]
+                    is_float = isinstance(shot, model.Scalar) and isinstance(shot.number, float)
+                    if not (is_float and {"<", ">"} & {*signs[i : i + 2]}):
                         changed = self.changes(recorded.value, side.value)
                         self.add("claim", None, claim.line, side.text, changed)
-
-
-def _bounded_floats(claim: model.Claim, section: Section) -> set[int]:
-    """Which sides of a claim are floats that it only bounds, by their numbers: of these it says no more."""
-    shots = [None if side.value is None else section.snapshots[side.value] for side in claim.operands]
-    bounds = [word.strip()[:1] in ("<", ">") for word in claim.form[1:-1]]
-    sides = {side for side, bound in enumerate(bounds) if bound} | {
-        side + 1 for side, bound in enumerate(bounds) if bound
-    }
-    return {
-        side
-        for side in sides
-        if isinstance(shot := shots[side], model.Scalar) and isinstance(shot.number, float)
-    }

@@ -14,13 +14,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from inspect import cleandoc, getdoc
+from pathlib import Path
 from typing import Any, Literal
 
 from litbook.errors import LitbookError, NotFound
 from litbook.finding import Finding
 from litbook.lecture.model import Lecture
 from litbook.markdown.refusals import KINDS, RefusalKind
-from litbook.rules import explanations, never_ran, recorded, run, unbacked_number, unchecked_answer, vacuous
+from litbook.rules import never_ran, recorded, run, unbacked_number, unchecked_answer, vacuous
 from litbook.rules import unclaimed_measure as measures
 from litbook.rules.subject import Subject
 
@@ -50,7 +51,7 @@ class Rule:
     @property
     def explanation(self) -> Explanation:
         """What it finds, why that is wrong, an example, the way out."""
-        return explain(self.doc or explanations.TEXTS.get(self.code) or getdoc(self.find) or "")
+        return explain(self.doc or written().get(self.code) or getdoc(self.find) or "")
 
     @property
     def about(self) -> str:
@@ -67,6 +68,13 @@ class Explanation:
     example: str = ""
     then: str = ""
     way_out: str = ""
+
+
+@functools.cache
+def written() -> Mapping[str, str]:
+    """The explanations that stand in a file, by code; of kinds of notes the example, by `note: KIND`."""
+    text = Path(__file__).with_name("explanations.md").read_text(encoding="utf-8")
+    return dict(re.findall(r"^## (.+)\n\n((?:(?!## ).*\n)*)", text, re.MULTILINE))
 
 
 _PARTS = {"Why": "why", "Example": "example", "Then": "then", "Way out": "way_out"}
@@ -144,11 +152,17 @@ def _of_note(kind: RefusalKind) -> str:
     """The explanation of what a note may not hold."""
     holes = re.compile(r"[\s:]*\{[^{}]*\}")  # for words of the note
     what, way_out = (holes.sub("", text).strip() for text in (kind.what, kind.way_out))
-    example = explanations.REFUSED_NOTES.get(kind.code, "")
-    rest = explanations.BROKEN_PROSE.format(example=example, way_out=way_out)
-    return f"A note that no page can show: {what}.\n{rest}"
+    lines = [f"A note that no page can show: {what}.", "Why: readers would see another text than was meant."]
+    example = written().get(f"note: {kind.code}", "").strip()
+    return "\n".join([*lines, "Example:", f"    {example}", f"Way out: {way_out}."])
 
 
+REFUSALS = (  # codes of what is found before anything runs: the lecture cannot run as it stands
+    "unreadable not-text no-name no-init syntax too-deep no-main unknown-directive bad-directive"
+    " homeless-directive bad-expression extra-module circular-import no-section no-claim bad-mark"
+    " unknown-need no-aside replaced namesake"
+).split()
+PROSE = "broken-link bad-link unknown-citation unknown-name bad-math twice".split()
 DRAWN = ("no-alt", "bad-picture", "no-notebook")  # codes of what only drawing a page finds
 RULES: dict[str, Rule] = {}
 """By code, in the order in which a verdict lists what they find. Other packages' are in `all_rules`, too."""
@@ -163,7 +177,7 @@ def register(*rules: Rule) -> None:
 
 
 register(
-    *(Rule(code, _refusals, reads="text", refuses=True) for code in explanations.REFUSALS),
+    *(Rule(code, _refusals, reads="text", refuses=True) for code in REFUSALS),
     Rule("unreadable-recording", _recordings),
     Rule("differs", lambda subject: recorded.differences(subject.runs)),
     Rule("older", lambda subject: recorded.older(subject.runs)),
@@ -174,7 +188,7 @@ register(
     Rule("shown-nowhere", lambda subject: run.shown_nowhere(subject.record), "warn"),
     Rule("uncalled", _uncalled, "warn"),
     Rule("bibliography", _bibliography),
-    *(Rule(code, _prose) for code in explanations.PROSE if code not in DRAWN),
+    *(Rule(code, _prose) for code in PROSE),
     *(Rule(kind.code, _prose, doc=_of_note(kind)) for kind in KINDS),
     *(Rule(code, _nothing, reads="pages") for code in DRAWN),
     Rule("never-ran", _never_ran, lenient=True),
