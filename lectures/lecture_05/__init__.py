@@ -1,6 +1,7 @@
 """Lecture 05: a service, counted."""
 from litbook import note
 
+from .batching import a_batch_that_never_ends
 from .two_waits import two_waits
 
 __beside__ = ("counters", "units", "wire")
@@ -20,3 +21,5 @@ def main() -> None:
     """)
     note("**Two waits.** The first token waits for arithmetic, all others for memory:")
     two_waits()
+    note("**A batch that never ends.** Requests come and go, and every step has another batch:")
+    a_batch_that_never_ends()
