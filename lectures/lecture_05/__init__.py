@@ -2,6 +2,7 @@
 from litbook import note
 
 from .batching import a_batch_that_never_ends
+from .cache import the_cache_as_memory
 from .two_waits import two_waits
 
 __beside__ = ("counters", "units", "wire")
@@ -23,3 +24,5 @@ def main() -> None:
     two_waits()
     note("**A batch that never ends.** Requests come and go, and every step has another batch:")
     a_batch_that_never_ends()
+    note("**The cache as memory.** Pages, shared prefixes, and fewer bytes for keys and values:")
+    the_cache_as_memory()

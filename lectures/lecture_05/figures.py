@@ -38,3 +38,24 @@ def plot_slots(panels: Mapping[str, Sequence[tuple[int, int, int]]]) -> Figure:
         axes.spines["bottom"].set_color(GREY)
     fig.axes[-1].set_xlabel("step", color=GREY)
     return fig
+
+
+def plot_pages(lengths: Mapping[str, int], page: int, order: str) -> Figure:
+    """Rows of pages: each belongs to the sequence that `order` names; its tokens are colored, the rest is unused."""
+    fig, axes = blank(4.6, 0.42 * len(order) + 0.4)
+    colors = dict(zip(lengths, (BLUE, GREEN, GOLD)))
+    position = dict.fromkeys(lengths, 0)
+    for row, name in enumerate(order):
+        for offset in range(page):
+            used = position[name] < lengths[name]
+            face = colors[name] + "aa" if used else "none"
+            axes.barh(-row, 0.94, left=offset + 0.03, height=0.86, color=face, edgecolor=GREY, lw=0.7)
+            if used:
+                label = f"{name}{position[name]}"
+                axes.text(offset + 0.5, -row, label, ha="center", va="center", color="white", fontsize=10)
+            position[name] += 1
+    axes.set_yticks([-row for row in range(len(order))], [f"page {row}" for row in range(len(order))])
+    axes.set_xticks([])
+    axes.tick_params(axis="y", length=0)
+    axes.spines[:].set_visible(False)
+    return fig
