@@ -3,6 +3,7 @@ from litbook import note
 
 from .batching import a_batch_that_never_ends
 from .cache import the_cache_as_memory
+from .prompts import prompts_between_tokens
 from .two_waits import two_waits
 
 __beside__ = ("counters", "units", "wire")
@@ -26,3 +27,5 @@ def main() -> None:
     a_batch_that_never_ends()
     note("**The cache as memory.** Pages, shared prefixes, and fewer bytes for keys and values:")
     the_cache_as_memory()
+    note("**Prompts between tokens.** Long prompts and short waits on the same GPUs, or on different ones:")
+    prompts_between_tokens()

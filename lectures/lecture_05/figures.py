@@ -59,3 +59,17 @@ def plot_pages(lengths: Mapping[str, int], page: int, order: str) -> Figure:
     axes.tick_params(axis="y", length=0)
     axes.spines[:].set_visible(False)
     return fig
+
+
+def plot_floor(measured: Mapping[int, float], formula: Mapping[int, float], fastest: float) -> Figure:
+    """Paces against the number of GPUs: dots as measured, the formula as a line, its limit dashed."""
+    fig, axes = blank(7, 3)
+    axes.plot(list(formula), list(formula.values()), color=BLUE, lw=2, label="formula")
+    axes.plot(list(measured), list(measured.values()), "o", color=RED, ms=7, label="measured")
+    axes.axhline(fastest, color=GREY, ls="--")
+    axes.set_xscale("log", base=2)
+    axes.set_xticks(list(formula), [str(g) for g in formula])
+    axes.minorticks_off()
+    axes.set(xlabel="GPUs", ylabel="tokens/s of one sequence", ylim=(0, None))
+    axes.legend(frameon=False, labelcolor=GREY, loc="lower right")
+    return fig
