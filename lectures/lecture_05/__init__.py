@@ -2,7 +2,9 @@
 from litbook import note
 
 from .batching import a_batch_that_never_ends
+from .bill import the_bill
 from .cache import the_cache_as_memory
+from .guesses import guesses
 from .prompts import prompts_between_tokens
 from .two_waits import two_waits
 
@@ -29,3 +31,7 @@ def main() -> None:
     the_cache_as_memory()
     note("**Prompts between tokens.** Long prompts and short waits on the same GPUs, or on different ones:")
     prompts_between_tokens()
+    note("**Guesses.** Idle arithmetic checks what a small model guesses:")
+    guesses()
+    note("**The bill.** Money and energy per token, and what experts change:")
+    the_bill()
