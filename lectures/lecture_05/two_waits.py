@@ -1,4 +1,5 @@
 """Two waits: for the first token and for each further one, and what a batch does to them."""
+import math
 from functools import partial
 
 import torch
@@ -100,7 +101,7 @@ def the_first_token_waits_for_arithmetic() -> None:
         "It counts them, too, where 8 tokens are in the cache already."  # @hide
     assert prefill_seconds(prompt) == first, \
         "Later sections compute with the same time."  # @hide
-    assert abs(step_seconds(1, prompt) / following - 1) < 1e-12, \
+    assert math.isclose(step_seconds(1, prompt), following), \
         "So they do for a token."  # @hide
     long = prefill_seconds(131072)  # @inspect long as s
     pairs = 4 * 32 * 4096 * (131072 * 131073 // 2)  # @hide
@@ -179,7 +180,7 @@ def a_step_is_a_sum() -> None:
     note("| sequences | ms per step | tokens/s together |\n|--:|--:|--:|\n"
          + "\n".join(f"| {b} | {t} | {p:,} |" for b, t, p in zip(batches, tpot, pace)))
     fits = sequences_that_fit(2048)  # @hide
-    assert fits == 258 == (81559 * 2**20 - 2 * PARAMETERS) // (2048 * KV_BYTES), \
+    assert fits == 258 == (MEMORY - 2 * PARAMETERS) // (KV_BYTES << 11), \
         "258 such caches fit beside the weights."  # @hide
     turn = next(b for b in range(1, 999) if 2 * WEIGHTS * b / PEAK > weights)  # @hide
     assert turn == 296, "From 296 sequences on, the arithmetic takes longer than reading the weights."  # @hide
