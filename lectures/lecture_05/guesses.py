@@ -185,9 +185,9 @@ def the_output_stays_the_models_own() -> None:
         counts[before, after] += 1
     frequencies = counts / counts.sum(dim=1, keepdim=True)  # @inspect frequencies
     expected = torch.tensor(model)
-    # Drawn with ten seeds, it was at most 0.02.
-    assert torch.allclose(frequencies, expected, rtol=0, atol=0.03), \
-        "What follows each token has the model's probabilities, up to 0.03."
+    # Drawn with ten seeds, none was off by more than 7.1 %.
+    assert torch.allclose(frequencies, expected, rtol=0.15), \
+        "What follows each token has the model's probabilities, up to 15 % of each."
     apart = (torch.tensor(draft) - expected).abs().max().item()  # @hide
     assert math.isclose(apart, 0.4, rel_tol=1e-6), \
         "The draft model's probabilities are off by up to 0.4."  # @hide
