@@ -51,10 +51,10 @@ def pages_waste_half_a_page() -> None:
         sequence gets its first page with its first token, the next one with the fifth token, and
         the third one with the ninth. Three pages have room for $12$ tokens, so $3$ are unused.
 
-        Only the last page of a sequence can have unused room, because a new page is handed out only
-        when the one before is full. On average, half of the last page is unused, however long the
-        sequence is. This is how operating systems hand out memory, and vLLM does it with the KV
-        cache [@kwon2023].
+        The list of a sequence's pages is its *page table*. Only the last page can have unused room,
+        because a new page is handed out only when the one before is full. On average, half of the
+        last page is unused, however long the sequence is. This is how operating systems hand out
+        memory, and vLLM does it with the KV cache [@kwon2023].
 
         Draw the lengths of `20_000` sequences, `600` tokens on average, of at most `8192`. A page
         has `16` tokens:

@@ -22,9 +22,9 @@ from .llama import BANDWIDTH, KV_BYTES, PEAK, WEIGHTS, prefill_flops, step_secon
 def guesses() -> None:
     """Guesses."""
     note(r"""
-        Decode waits for memory, and its arithmetic units are mostly idle. Speculative decoding lets
-        them work: a small model guesses several tokens, and the large model checks all of them in
-        one pass. This part is about when that pays, and about what it does to the output.
+        Decode waits for memory, and its arithmetic units are mostly idle. Guessing lets them work:
+        a small model guesses several tokens, and the large model checks all of them in one pass.
+        This part is about when that pays, and about what it does to the output.
     """)
     guesses_pay_while_arithmetic_is_idle()
     the_output_stays_the_models_own()
@@ -306,3 +306,10 @@ def decode_is_timed_on_a_gpu() -> None:
             bound = prefill_flops(2048, model=config) / card.bfloat16  # @measure bound as s
             assert 1 <= prefill.seconds / bound < 4, \
                 "Prefill takes 1 to 4 times its bound."
+    question(r"""
+        A real decode step takes `1.5` times the time of its bound. The service was planned with the
+        bound, for a promise of `20` ms. Reading the weights takes `4` ms by the bound, and a cache
+        `0.1` ms. By what factor does the batch have to shrink?
+    """, answer=((20 / 1.5 - 4) / 0.1) / ((20 - 4) / 0.1), check=(40 / 3 - 4) / 16, unit="times", within=0.02,
+        hint="What may the bound of a step be, so that the real step keeps the promise?",
+        why="The bound may be `20 / 1.5` ms. The weights need `4` ms of it, so `9.3` ms instead of `16` ms are left for caches.")

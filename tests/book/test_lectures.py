@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.running import LECTURE_02, LECTURE_03, LECTURE_04, REPO, sampled
+from tests.running import LECTURE_02, LECTURE_03, LECTURE_04, LECTURE_05, REPO, sampled
 
 from litbook.document import unbacked
 from litbook.record import compare, model, recordings
@@ -18,7 +18,7 @@ from litbook.text import source, unrun
 from litbook.text.file import File
 from litbook.text.lecture import Function, Lecture
 
-LECTURES = [LECTURE_02, LECTURE_03, LECTURE_04]
+LECTURES = [LECTURE_02, LECTURE_03, LECTURE_04, LECTURE_05]
 COLUMNS = 76  # of code that stand beside a margin of values without wrapping
 
 

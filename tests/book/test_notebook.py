@@ -514,7 +514,7 @@ def test_with_a_place_on_github_the_colab_link_leads_to_the_file_there(hostile):
 # ---------------------------------------------------------------------------- the lectures
 
 
-@pytest.fixture(scope="module", params=["lecture_02", "lecture_03", "lecture_04"])
+@pytest.fixture(scope="module", params=["lecture_02", "lecture_03", "lecture_04", "lecture_05"])
 def name(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
