@@ -25,7 +25,7 @@ def plot_slots(panels: Mapping[str, Sequence[tuple[int, int, int]]]) -> Figure:
     """A panel for each schedule; in it a row per slot, and a bar from the first step to the end of each request."""
     fig = Figure(figsize=(7, 3.8), facecolor="none", layout="constrained")
     last = max(end for spans in panels.values() for _, _, end in spans)
-    for axes, (title, spans) in zip(fig.subplots(len(panels), 1, sharex=True), panels.items(), strict=True):
+    for axes, (title, spans) in zip(fig.subplots(len(panels), 1, sharex=True, squeeze=False).flat, panels.items(), strict=True):
         for number, (slot, start, end) in enumerate(spans):
             color = (BLUE, GREEN, GOLD, RED)[number % 4]
             axes.barh(-slot, end - start - 0.08, left=start + 0.04, height=0.7, color=color + "aa")
