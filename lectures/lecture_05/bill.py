@@ -95,9 +95,10 @@ def a_generated_token_costs_more() -> None:
     assert turn == {2048: 64, 8192: 16}, \
         "From these batches on, twice the batch saves less than a quarter."  # @hide
     misbelief("A token costs the same, whether it is given or generated.", rf"""
-        Both take the same arithmetic. But under the limit of this section, a generated token after
-        `2048` others costs {generated[2048] / given:.1f} times as much as one of the prompt, and
-        after `8192` it is {generated[8192] / given:.0f} times.
+        Both take about the same arithmetic. But here a generated token after `2048` others costs
+        {generated[2048] / given:.1f} times as much as one of the prompt, and after `8192` it is
+        {generated[8192] / given:.0f} times, though prefill is counted at half of the peak and
+        decode at its best.
     """)
     question(r"""
         A GPU for `3` dollars per hour generates `5000` tokens per second for all users together.
@@ -193,16 +194,15 @@ def a_batch_reads_most_experts() -> None:
         "From 22 tokens on, more than half of the experts are read."
     per_expert = 64 * 8 / 256  # @inspect per_expert as tokens
     assert per_expert == 2, \
-        "With 64 tokens, an expert has two on average, far from the batch that a GPU needs."
+        "With 64 tokens in the batch, an expert gets two of them on average."
     misbelief("A mixture of experts decodes as fast as a model of its active parameters.", rf"""
         For one user it does: {formula[0]:.0%} of the experts are read. A batch of `64` reads
-        {formula[2]:.0%} of them, nearly as many bytes as a model without experts, and uses each for
-        few tokens.
+        {formula[2]:.0%} of them, nearly the bytes of all, and uses each for few tokens.
     """)
     question(r"""
         A layer has `8` experts, and each token picks `2` of them, evenly. What share of the experts
         does a batch of `4` tokens read, in percent?
-    """, answer=100 * (1 - (1 - 2 / 8) ** 4), check=100 * (1 - 3**4 / 4**4), unit="%",
+    """, answer=1 - (1 - 2 / 8) ** 4, check=1 - 3**4 / 4**4, unit="%",
         hint="With what probability does one token leave out a certain expert?",
-        wrong={"Some tokens pick the same experts.": 100},
+        wrong={"Some tokens pick the same experts.": 1},
         why="A token leaves out an expert with probability `3/4`, and all four do with `81/256`.")

@@ -88,8 +88,8 @@ def pages_waste_half_a_page() -> None:
     note(rf"""
         Published measurements agree. In systems that reserved room ahead, only `20.4` to `38.2`
         percent of the cache's memory held tokens [@kwon2023]. Requests of that study had `161`
-        tokens of prompt and `338` of answer on average, in models for `2048` tokens [@kwon2023].
-        That share alone is {trace:.0%}.
+        tokens of prompt and `338` of answer on average, in models for `2048` tokens [@kwon2023]:
+        {trace:.0%} of what is reserved.
     """)
     figure(plot_pages({"A": 9, "B": 6, "C": 3}, 4, order="ABACBA"),
         caption=r"""
@@ -104,15 +104,15 @@ def pages_waste_half_a_page() -> None:
     def unused_share(tokens_per_page: int, mean_length: int) -> dict[str, float]:  # @hide
         scaled = (lengths * (mean_length / 600)).ceil()
         room = (scaled / tokens_per_page).ceil() * tokens_per_page
-        return {"unused": 100 * (1 - scaled.sum() / room.sum()).item()}
+        return {"unused": (1 - scaled.sum() / room.sum()).item()}
 
     grid = explore(unused_share, over={"tokens_per_page": [1, 4, 16, 64, 256, 1024], "mean_length": [100, 600, 2400]},
-        at={"tokens_per_page": 16, "mean_length": 600}, kind="bars", unit="%", limit=("a twentieth", 5),
+        at={"tokens_per_page": 16, "mean_length": 600}, kind="bars", unit="%", limit=("a twentieth", 0.05),
         do="How large may a page be, so that no more than a twentieth is unused, for each mean length?",
         see="For `100` tokens on average, `4`; for `600`, `16` (a page of `64` just misses it); for `2400`, `64`.",
         caption="The share of the cache's memory that is unused, for lengths drawn at random.",
         alt="A bar that grows with the page and shrinks with the mean length, beside a line at five percent.")  # @hide
-    largest = {m: max(p for p, mean in grid if mean == m and grid[p, m]["unused"] < 5) for m in (100, 600, 2400)}  # @hide
+    largest = {m: max(p for p, mean in grid if mean == m and grid[p, m]["unused"] < 0.05) for m in (100, 600, 2400)}  # @hide
     assert largest == {100: 4, 600: 16, 2400: 64}, \
         "These are the largest pages of the grid that waste less than 5 %."  # @hide
     misbelief("To be safe, a service has to reserve memory for the longest answer.", rf"""
@@ -255,8 +255,8 @@ def a_shared_prefix_is_computed_once() -> None:
         caching* [@zheng2024].
 
         `PagedCache` is a small KV cache in pages: `table` lists the pages of a sequence. A small
-        model runs over a prefix of `8` tokens once. Then two questions begin with a copy of its
-        table:
+        model runs over a prefix of `8` tokens once. For each of two questions, `share` makes caches
+        that begin with a copy of its tables:
     """)
     model = Transformer(SMALL).double().requires_grad_(False)
     prefix = torch.randint(100, (1, 8))
@@ -342,7 +342,8 @@ def a_smaller_cache_lets_more_sequences_in() -> None:
         into a step.
 
         - With half the bytes for weights, $5$ ms are left over for caches: $15$ sequences.
-        - With half the bytes for caches, each takes $0.5$ ms: $10 / 0.5 = 20$ sequences.
+        - With half the bytes for caches, each takes $0.5$ ms: $10 / 0.5 = 20$ sequences. (If the
+          arithmetic is not the limit.)
 
         In a large batch most bytes of a step are caches, because the weights are read once and a
         cache per sequence. So halving them saves most.

@@ -149,8 +149,8 @@ def the_output_stays_the_models_own() -> None:
         That is exactly what the model says. In general, a guess is accepted with probability
         $\min(1, p/q)$, where $p$ is the model's probability and $q$ the draft's. After a refusal, a
         token is drawn in proportion to $\max(0, p - q)$ [@leviathan2023]. What the draft model
-        guesses too often is thinned out, and what it guesses too rarely is made up for by refusals,
-        because both amounts are the same: the probabilities of each model add up to one.
+        guesses too often, here $0.3$ of A, is refused. The refusals make up exactly what it guesses
+        too rarely, $0.3$ of B, because the probabilities of both models add up to one.
 
         In the code, `model[t]` and `draft[t]` are the probabilities of the next token after token
         `t`. `choose` draws a token with given weights:

@@ -44,7 +44,7 @@ def chunks_of_a_prompt_share_steps() -> None:
         long for $10$ tokens, and nobody waits $110$ ms.
 
         A chunk and the users' tokens can go through the model in the same pass, because all tokens
-        are multiplied by the same weights, whosever they are. And a chunk can follow its
+        are multiplied by the same weights, no matter whose they are. And a chunk can follow its
         predecessor later, because the keys and values of earlier chunks are in the cache. This is
         *chunked prefill* [@sarathi].
 
@@ -93,9 +93,9 @@ def chunks_of_a_prompt_share_steps() -> None:
     assert max(hidden) == 240, \
         "The first chunk may have 240 tokens without any cost, if it is a multiple of 8."  # @hide
     note(r"""
-        The last line is worth a second look: these chunks are free. Reading the weights leaves time
-        for the arithmetic of $295$ tokens, and the users need only `64` of it. But the prompt pays:
-        its own first token comes after all of its chunks.
+        Why are chunks of `192` tokens nearly free? Reading the weights leaves time for the
+        arithmetic of $295$ tokens, and the users need only `64` of it. But the prompt pays: its own
+        first token comes after all of its chunks.
     """)
     sizes = [128, 192, 256, 512, 1024, 2048, 8192]  # @hide
     rows = [(c, len(steps_of(c)), 1e3 * max(steps_of(c)), 1e3 * sum(steps_of(c))) for c in sizes]  # @hide
@@ -212,8 +212,8 @@ def two_kinds_of_gpus_hand_over_a_cache() -> None:
         "One decode GPU keeps 0.76, 0.14 or 2.65 prefill GPUs busy."
     note(r"""
         The right mix depends on the requests: chats with short prompts need mostly decode GPUs, and
-        summaries of long documents mostly prefill GPUs. So services that divide their GPUs like
-        this change the mix while they run [@zhong2024].
+        summaries of long documents mostly prefill GPUs. So such services plan the mix for the
+        requests they get [@zhong2024].
     """)
     question(r"""
         A service answers only with yes or no: one token, given by prefill itself. Of `10` GPUs, how

@@ -65,12 +65,13 @@ def the_first_token_waits_for_arithmetic() -> None:
         Prefill waits for arithmetic and decode waits for memory, because a pass reads each weight
         once, however many tokens it runs over, while the arithmetic grows with the tokens.
 
-        Now Llama-3-8B and a prompt of `2048` tokens. Its matrices have `WEIGHTS` =
-        {WEIGHTS:,} weights of `2` bytes. For each token of the prompt, decode also reads `KV_BYTES`
-        of the KV cache, where the keys and values of earlier tokens are kept. `prefill_flops` adds
-        up the FLOPs of a prefill, $2$ per weight and token and those of attention. An
-        H100 does `PEAK` = `989.5e12` FLOPs and reads `BANDWIDTH` = `3.35e12` bytes per second
-        [@{GPU.source}]:
+        Now Llama-3-8B and a prompt of `2048` tokens. A pass reads `WEIGHTS` = {WEIGHTS:,} weights
+        of `2` bytes. Decode also reads the *KV cache*, where the keys and values of earlier tokens
+        are kept. Per token these are a key and a value, in $32$ layers, for $8$ KV heads of $128$
+        elements of $2$ bytes: $2 \cdot 32 \cdot 8 \cdot 128 \cdot 2$, or `KV_BYTES` = {KV_BYTES:,}
+        bytes. `prefill_flops` adds up the FLOPs of a prefill, $2$ per weight and token and those of
+        attention. An H100 does `PEAK` = `989.5e12` FLOPs and reads `BANDWIDTH` = `3.35e12` bytes
+        per second [@{GPU.source}]:
     """)
     prompt = 2048
     first = prefill_flops(prompt) / PEAK  # TTFT  # @inspect first as s
@@ -103,10 +104,10 @@ def the_first_token_waits_for_arithmetic() -> None:
         "Later sections compute with the same time."  # @hide
     assert math.isclose(step_seconds(1, prompt), following), \
         "So they do for a token."  # @hide
-    long = prefill_seconds(131072)  # @inspect long as s
+    long = prefill_seconds(131072)  # @hide
     pairs = 4 * 32 * 4096 * (131072 * 131073 // 2)  # @hide
     assert round(long, 1) == 6.4, \
-        "A prompt of 131,072 tokens takes 6.4 seconds."
+        "A prompt of 131,072 tokens takes 6.4 seconds."  # @hide
     assert 0.71 < pairs / PEAK / long < 0.72, \
         "Of these, attention takes 71 %, because each token looks at all tokens before it."  # @hide
     bound = CARDS["A100 SXM 80GB"].bandwidth / (2 * 6_607_077_376)  # @hide
@@ -139,7 +140,7 @@ def the_first_token_waits_for_arithmetic() -> None:
 def a_step_is_a_sum() -> None:
     """A decode step reads the weights once for the whole batch, and one cache per sequence."""
     note(rf"""
-        One GPU serves many users. Do they all get slower by as many times as there are users?
+        One GPU serves $10$ users. Does each of them wait $10$ times as long as one user alone?
 
         Decode for several sequences at once is a *step*: one pass that gives each of them its next
         token. The sequences of a step are the *batch*. Say that reading the weights takes $10$ ms,
@@ -169,16 +170,23 @@ def a_step_is_a_sum() -> None:
     batches = [1, 8, 32, 64, 128, 256]
     steps = [max(weights, 2 * WEIGHTS * b / PEAK) + b * cache
              for b in batches]
-    tpot = [round(1e3 * step, 1) for step in steps]  # @inspect tpot as ms
-    pace = [round(b / step) for b, step in zip(batches, steps)]  # @inspect pace as tokens/s
-    gains = [steps[3] / steps[0], pace[3] / pace[0]]  # of 64  # @inspect [round(g, 1) for g in gains] as times
+    pace = [b / step for b, step in zip(batches, steps)]
+    gains = [steps[3] / steps[0], pace[3] / pace[0]]  # of 64 over 1  # @inspect [round(g, 1) for g in gains] as times
     assert [round(g, 1) for g in gains] == [2.1, 30.4], \
         "With 64 sequences, each waits 2.1 times as long, and all get 30 times as many tokens."
     expected = [decoding_seconds(2 * WEIGHTS, 2 * WEIGHTS, 2048 * KV_BYTES, b, BANDWIDTH, PEAK) for b in batches]  # @hide
     assert steps == expected == [step_seconds(b, 2048) for b in batches], \
         "The calculator's formula, and the one of later sections, give the same seconds."  # @hide
     note("| sequences | ms per step | tokens/s together |\n|--:|--:|--:|\n"
-         + "\n".join(f"| {b} | {t} | {p:,} |" for b, t, p in zip(batches, tpot, pace)))
+         + "\n".join(f"| {b} | {1e3 * t:.1f} | {p:,.0f} |" for b, t, p in zip(batches, steps, pace)))
+    tpot = [round(1e3 * step, 1) for step in steps]  # @hide
+    assert tpot == [4.6, 5.1, 7, 9.6, 14.7, 25], \
+        "Steps take from 4.6 ms for one sequence to 25 ms for 256."  # @hide
+    assert [round(p) for p in pace] == [219, 1562, 4543, 6661, 8686, 10243], \
+        "The throughput grows from 219 to 10,243 tokens per second."  # @hide
+    reading_caches = 256 * cache / steps[-1]  # @hide
+    assert round(reading_caches, 2) == 0.82, \
+        "With 256 sequences, 82 % of a step goes to reading caches."  # @hide
     fits = sequences_that_fit(2048)  # @hide
     assert fits == 258 == (MEMORY - 2 * PARAMETERS) // (KV_BYTES << 11), \
         "258 such caches fit beside the weights."  # @hide
@@ -190,9 +198,11 @@ def a_step_is_a_sum() -> None:
         tokens per second.
     """)
     note(rf"""
-        The table ends where the memory does: {fits} caches of `2048` tokens fit beside the weights.
-        In serving engines such as vLLM, `max_num_seqs` limits the batch, and
-        `gpu_memory_utilization` the memory that weights and caches may use [@vllm-args].
+        The throughput grows more and more slowly, because the caches become the larger part of a
+        step: with `256` sequences they take {reading_caches:.0%} of it. The table ends where the
+        memory does: {fits} caches of `2048` tokens fit beside the weights. In serving engines such
+        as vLLM, `max_num_seqs` limits the batch, and `gpu_memory_utilization` the memory that
+        weights and caches may use [@vllm-args].
     """)
     question(r"""
         On another GPU, reading the weights takes `12` ms and reading the cache of one sequence
