@@ -189,7 +189,7 @@ def paged_attention_is_attention() -> None:
         step adds the token with the highest score:
     """)
     model = Transformer(SMALL).double().requires_grad_(False)
-    prompts = [torch.randint(100, (1, 7)), torch.randint(100, (1, 5))]
+    prompts = [torch.randint(100, (1, 7)), torch.randint(100, (1, 5))]  # @unnoticed: 100: any tokens do
     pools = new_pools(16)
     caches = [[PagedCache(pool, free) for pool, free in pools]
               for _ in prompts]

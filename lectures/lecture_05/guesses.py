@@ -177,7 +177,7 @@ def the_output_stays_the_models_own() -> None:
         return [*new, choose(model[token])]  # all accepted
 
     tokens, checks = [0], 0
-    while len(tokens) < 20_000:
+    while len(tokens) < 20_000:  # @unnoticed: 20_000: more tokens come nearer
         tokens += speculate(tokens[-1], guesses=3)
         checks += 1
     counts = torch.zeros(3, 3)
