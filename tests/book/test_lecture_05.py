@@ -218,8 +218,8 @@ def test_the_output_of_any_two_models_has_the_large_ones_distribution() -> None:
     for _ in range(50):
         p, q = ([Fraction(draw.randint(1, 9)) for _ in range(4)] for _ in range(2))
         p, q = [x / sum(p) for x in p], [x / sum(q) for x in q]
-        kept = [b * min(1, a / b) for a, b in zip(p, q, strict=True)]
-        rest = [max(0, a - b) for a, b in zip(p, q, strict=True)]
+        kept = [b * min(Fraction(1), a / b) for a, b in zip(p, q, strict=True)]
+        rest = [max(Fraction(0), a - b) for a, b in zip(p, q, strict=True)]
         refused = 1 - sum(kept)
         out = [k + (refused * r / sum(rest) if refused else 0) for k, r in zip(kept, rest, strict=True)]
         assert out == p
