@@ -54,7 +54,8 @@ def pages_waste_half_a_page() -> None:
         The list of a sequence's pages is its *page table*. Only the last page can have unused room,
         because a new page is handed out only when the one before is full. On average, half of the
         last page is unused, however long the sequence is. This is how operating systems hand out
-        memory, and vLLM does it with the KV cache [@kwon2023].
+        memory, and vLLM does it with the KV cache [@kwon2023]. Its `block_size` is the number of
+        tokens in a page [@vllm-args].
 
         Draw the lengths of `20_000` sequences, `600` tokens on average, of at most `8192`. A page
         has `16` tokens:
@@ -375,7 +376,8 @@ def a_smaller_cache_lets_more_sequences_in() -> None:
     note(rf"""
         Smaller weights do so little because in such batches the arithmetic takes longer than
         reading them: with weights of one byte, from $148$ sequences on. With weights in half a byte
-        it would be the same {both} sequences.
+        it would be the same {both} sequences. In vLLM, `kv_cache_dtype` is the format of keys and
+        values [@vllm-args].
     """)
     half_a_byte = 1 / 2  # @hide
     assert largest_batch(half_a_byte, element=1) == both, \

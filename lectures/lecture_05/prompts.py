@@ -128,7 +128,8 @@ def chunks_of_a_prompt_share_steps() -> None:
     """)
     note(r"""
         In vLLM, `max_num_batched_tokens` is the largest number of tokens in a step, chunk and users
-        together [@vllm-args].
+        together [@vllm-args]. In SGLang, `chunked_prefill_size` is the largest chunk
+        [@sglang-args].
     """)
     question(r"""
         While the weights are read, there is time for the arithmetic of `295` tokens. The GPU
