@@ -234,7 +234,7 @@ def requests_in_flight_are_rate_times_time() -> None:
     law = (4000 / steps) * stays.double().mean().item()  # @inspect round(law, 1) as requests
     assert math.isclose(in_flight, law), \
         "The mean number in flight is the arrival rate times the mean stay."
-    # Drawn with ten seeds, it was between 28.1 and 30.6.
+    # Drawn with ten seeds, it was between 28.4 and 30.
     expected = 0.05 * 600  # @hide
     assert math.isclose(in_flight, expected, rel_tol=0.08), \
         "That is 0.05 * 600 = 30, up to 8 %."
@@ -251,10 +251,10 @@ def requests_in_flight_are_rate_times_time() -> None:
     assert 51 < batch < 53, \
         "On average 52 sequences are in the batch."
     generator = torch.Generator().manual_seed(1)  # @hide
-    when = (torch.empty(12000).exponential_(generator=generator) / 10).cumsum(0).tolist()  # @hide
+    when = (torch.empty(6000).exponential_(generator=generator) / 10).cumsum(0).tolist()  # @hide
     clock, admitted, done, sizes, ends = 0.0, 0, 0, 0.0, deque[int]()  # @hide
-    for step in range(80_000):  # @hide
-        while admitted < 12000 and when[admitted] <= clock:
+    for step in range(100_000):  # @hide
+        while admitted < 6000 and when[admitted] <= clock:
             ends.append(step + 600)
             admitted += 1
         while ends and ends[0] == step:
@@ -263,9 +263,9 @@ def requests_in_flight_are_rate_times_time() -> None:
         clock, sizes = clock + seconds, sizes + seconds * len(ends)
         if clock > when[-1]:
             break
-    # Drawn with ten seeds, it was off by at most 3 %.
-    assert math.isclose(sizes / clock, batch, rel_tol=0.05), \
-        "Simulated step by step for 20 minutes, the mean batch is the same, up to 5 %."  # @hide
+    # Drawn with ten seeds, it was off by at most 9 %.
+    assert math.isclose(sizes / clock, batch, rel_tol=0.1), \
+        "Simulated step by step for 10 minutes, the mean batch is the same, up to 10 %."  # @hide
     question(r"""
         Requests arrive at twice the rate, and nothing else changes. With $6000 c = 0.48$ at the old
         rate, by what factor does the batch grow?

