@@ -66,7 +66,8 @@ def guesses_pay_while_arithmetic_is_idle() -> None:
         tokens = sum(right**k for k in range(guesses + 1))
         drafting = guesses * pass_seconds(batch, 1, draft_weights, draft_kv)
         check = pass_seconds(batch, guesses + 1, WEIGHTS, KV_BYTES)
-        return tokens * pass_seconds(batch, 1, WEIGHTS, KV_BYTES) / (drafting + check)
+        alone = pass_seconds(batch, 1, WEIGHTS, KV_BYTES)
+        return tokens * alone / (drafting + check)
 
     batches = [1, 32, 64, 128, 256]
     gains = [round(gain(b, 4, 0.8), 2) for b in batches]  # @inspect gains as times

@@ -13,7 +13,9 @@ PARAMETERS = 8_030_261_248  # with the embedding
 KV_BYTES = 2 * 32 * 8 * 128 * 2  # per token: key and value, layers, KV heads, head dimension, bytes
 
 
-def prefill_flops(tokens: int, earlier: int = 0, model: Config = LLAMA_3_8B) -> int:
+def prefill_flops(
+    tokens: int, earlier: int = 0, model: Config = LLAMA_3_8B
+) -> int:
     """FLOPs of a prefill of `tokens` tokens that come after `earlier` ones in the cache.
 
     Two per weight and token, but the head only for the last token. In attention, each pair of a token and one that it
