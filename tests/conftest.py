@@ -190,6 +190,12 @@ def record_04(tmp_path_factory: pytest.TempPathFactory) -> Record:
     return _recorded("lecture_04", tmp_path_factory)
 
 
+@pytest.fixture(scope="session")
+def record_05(tmp_path_factory: pytest.TempPathFactory) -> Record:
+    """The same of lecture 05."""
+    return _recorded("lecture_05", tmp_path_factory)
+
+
 def _recorded(name: str, folders: pytest.TempPathFactory) -> Record:
     """The record of a lecture: from the strict build that `make test` has made just before, else from a run."""
     from tests.running import COMMAND, REPO

@@ -38,6 +38,7 @@ SAMPLES = REPO / "tests" / "samples"
 LECTURE_02 = REPO / "lectures" / "lecture_02"
 LECTURE_03 = REPO / "lectures" / "lecture_03"
 LECTURE_04 = REPO / "lectures" / "lecture_04"
+LECTURE_05 = REPO / "lectures" / "lecture_05"
 COMMAND = [sys.executable, str(REPO / "tools" / "run_lecture.py")]
 LITBOOK = [  # `litbook` where it is not installed
     sys.executable,

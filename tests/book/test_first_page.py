@@ -59,13 +59,13 @@ def test_below_it_one_tries_whether_a_model_fits_on_the_first_page_too(site: Pat
 def test_who_it_is_for_how_long_it_takes_and_what_one_needs_is_said(front: str) -> None:
     said = words(front)
     assert "For people who train or serve models" in said and "You need Python" in said
-    assert len(re.findall(r"about [\d.]+ hours? to read", said)) == 3, "of each lecture"
+    assert len(re.findall(r"about [\d.]+ hours? to read", said)) == 4, "of each lecture"
     assert "number 02 because it follows" in said
 
 
 def test_every_part_of_every_lecture_is_one_click_away_and_in_order(site: Path, front: str) -> None:
     strip = front.partition('class="lb-all"')[2].partition("</div>")[0]
-    for folder in ("lecture_02", "lecture_03", "lecture_04"):
+    for folder in ("lecture_02", "lecture_03", "lecture_04", "lecture_05"):
         listed = [it for it, _ in LINK.findall(strip) if f"/{folder}/" in it]
         told = [it for it, _ in LINK.findall(article(site / "lectures" / folder / "index.html"))]
         parts = dict.fromkeys(f"lectures/{folder}/{it}" for it in told if re.fullmatch(r"[\w-]+/", it))
@@ -95,7 +95,8 @@ def counts(claims: list[dict[str, Any]]) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize(
-    "name", ["lectures", "lectures/lecture_02", "lectures/lecture_03", "lectures/lecture_04"]
+    "name",
+    ["lectures", "lectures/lecture_02", "lectures/lecture_03", "lectures/lecture_04", "lectures/lecture_05"],
 )
 def test_every_tally_of_a_list_counts_claims_that_hold_and_says_of_how_many(site: Path, name: str) -> None:
     """`✓ 44` beside `○ 3` reads as three claims; so it is `○ 44 of 47`, and the numbers add up."""

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.running import LECTURE_02, LECTURE_03, LECTURE_04, REPO, sampled, unrun
+from tests.running import LECTURE_02, LECTURE_03, LECTURE_04, LECTURE_05, REPO, sampled, unrun
 
 from litbook.lecture import parse
 from litbook.lecture.model import Function, Lecture
@@ -18,7 +18,7 @@ from litbook.record import compare, model, recordings
 from litbook.rules import unbacked_number
 from litbook.run import run
 
-LECTURES = [LECTURE_02, LECTURE_03, LECTURE_04]
+LECTURES = [LECTURE_02, LECTURE_03, LECTURE_04, LECTURE_05]
 COLUMNS = 76  # of code that stand beside a margin of values without wrapping
 
 

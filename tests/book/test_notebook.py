@@ -505,7 +505,7 @@ def test_a_page_links_the_file_of_its_notebook_and_colab_where_that_can_fetch_it
 # ---------------------------------------------------------------------------- the lectures
 
 
-@pytest.fixture(scope="module", params=["lecture_02", "lecture_03", "lecture_04"])
+@pytest.fixture(scope="module", params=["lecture_02", "lecture_03", "lecture_04", "lecture_05"])
 def name(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
