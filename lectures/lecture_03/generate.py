@@ -424,7 +424,7 @@ def pace_of(config: Config, batch: int, context: int) -> float:
     return batch / step_seconds(config, batch, context)
 
 
-MEMORY = H100.reported or H100.memory  # bytes: what its driver shows, where someone has seen it
+MEMORY = H100.capacity  # bytes: what its driver shows
 
 
 def room_for(

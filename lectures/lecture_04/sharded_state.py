@@ -546,8 +546,8 @@ def more_ranks_keep_less_each() -> None:
     """Only what is sharded shrinks with more ranks."""
     note(rf"""
         A model of $13$ billion parameters is to be trained on H100 GPUs, with
-        {CARDS["H100 SXM"].memory / 1e9:.0f} GB each. How many of them does it take? That depends on
-        what is *sharded*, so that each rank keeps only one part. What is not sharded, every rank
+        {CARDS["H100 SXM"].capacity / 1e9:.1f} GB each. How many of them does it take? That depends
+        on what is *sharded*, so that each rank keeps only one part. What is not sharded, every rank
         keeps whole.
 
         The usual recipe keeps `16` bytes for each parameter: `2` for the weight in `bfloat16`, `2`
@@ -582,7 +582,7 @@ def more_ranks_keep_less_each() -> None:
 
     assert sum(keep("stage two", 8).values()) == (26 + 22.75) * 1e9, \
         "In stage two on 8 ranks, each keeps 48.75 GB."
-    memory = CARDS["H100 SXM"].memory  # @inspect memory as B
+    memory = CARDS["H100 SXM"].capacity  # @inspect memory as B
     grid = explore(keep, over={"stage": [*sharded], "ranks": [1, 2, 4, 6, 8, 16, 32, 64, 128, 1024]},
         at={"stage": "stage one", "ranks": 4}, kind="stack", unit="B", limit=("memory of one H100", memory),
         do="From how many ranks on does each stage fit on an H100? Choose a stage, then move the ranks.",

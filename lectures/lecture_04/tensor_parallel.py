@@ -276,14 +276,16 @@ class SumBackward(torch.autograd.Function):
         return summed(grad)
 
 
-def sum_forward(x: Tensor) -> Any:
+def sum_forward(x: Tensor) -> Tensor:
     """Adds up all ranks' tensors in the forward pass; does nothing in the backward pass."""
-    return SumForward.apply(x)
+    y: Tensor = SumForward.apply(x)
+    return y
 
 
-def sum_backward(x: Tensor) -> Any:
+def sum_backward(x: Tensor) -> Tensor:
     """Does nothing in the forward pass; adds up all ranks' gradients in the backward pass."""
-    return SumBackward.apply(x)
+    y: Tensor = SumBackward.apply(x)
+    return y
 
 
 def attend(x: Tensor, matrices: Sequence[Tensor]) -> Tensor:
