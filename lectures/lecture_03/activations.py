@@ -534,19 +534,26 @@ def checkpointing_keeps_the_input_alone() -> None:
 
 
 def checkpointing_lets_a_large_model_fit() -> None:
-    """Sharding divides what a model keeps, and checkpointing what a text keeps."""
+    """In data parallelism, sharding divides a model's state, and checkpointing shrinks its activations."""
     note(r"""
-        Can Llama-3-70B be trained on cards of `80` GB, one text of `8192` tokens on each? Two
-        things have to fit into a card:
+        Can Llama-3-70B be trained on GPUs of `80` GB, one sequence of `8192` tokens on each? That
+        is *data parallelism*: each GPU trains on sequences of its own. Mainly two things have to
+        fit on a GPU:
 
-        - The *state* of the model: parameters, gradients and the optimizer's averages, `16` bytes a
-          parameter. *Sharding* gives each card a slice, so with more cards, each holds less of it.
-        - The *activations* of the text that the card reads. Other cards read other texts, so more
-          cards do not make these smaller. Checkpointing does: a card then keeps the inputs of all
-          `80` blocks, and the activations of the one block that is computed again.
+        - The *state* of the model: parameters, gradients and the optimizer's averages, `16` bytes
+          per parameter. *Sharding* gives each GPU a slice, so with more GPUs, each holds less.
+        - The *activations* of its sequence. In data parallelism more GPUs do not make these
+          smaller, because the other GPUs train on other sequences. Checkpointing does: a GPU then
+          keeps the inputs of all `80` blocks, and the activations of the one block that is computed
+          again.
 
-        First the activations. `activation_bytes` gives the bytes that a token keeps in a block. An
-        input is `8192` numbers of `2` bytes for each token (by chance, the width is `8192`, too):
+        Take two blocks by hand, whose inputs have `1` GB each, and let a block keep `10` GB of
+        activations. Without checkpointing a GPU keeps `10 + 10` GB. With it, it keeps both inputs
+        and one block's activations: `1 + 1 + 10` GB.
+
+        Now the real size. `activation_bytes` gives the bytes that a block keeps per token. An input
+        is `8192` elements of `2` bytes per token (by chance, the model dimension is `8192` as
+        well):
     """)
     config, tokens = LLAMA_3_70B, 8192
     of_a_block = tokens * activation_bytes(config, tokens) / GB  # @inspect round(of_a_block, 1) as GB
@@ -555,22 +562,27 @@ def checkpointing_lets_a_large_model_fit() -> None:
         "These are the layers and the width of Llama-3-70B."  # @hide
     activations, checkpointed = 80 * of_a_block, inputs + of_a_block
     assert round(activations, 1) == 217.6, \
-        "Without checkpointing, the activations of one text take 217.6 GB."
+        "Without checkpointing, the activations of one sequence need 217.6 GB."
     assert round(checkpointed, 1) == 13.5, \
-        "With checkpointing, they take 13.5 GB."
+        "With checkpointing, they need 13.5 GB."
     note(r"""
-        Without checkpointing one text takes more than two cards have. With it, add each card's
+        Without checkpointing, one sequence needs more than two GPUs have. With it, add each GPU's
         slice of `state`, the state of the whole model:
     """)
     state = 16 * parameter_count(config) / GB  # @inspect round(state) as GB
-    needs = {cards: state / cards + checkpointed for cards in (8, 16, 32, 64)}
-    needed = {cards: round(need) for cards, need in needs.items()}  # @inspect needed as GB
-    enough = [cards for cards, need in needs.items() if need < 80]
+    needs = {gpus: state / gpus + checkpointed for gpus in (8, 16, 32, 64)}
+    needed = {gpus: round(need) for gpus, need in needs.items()}  # @inspect needed as GB
+    enough = [gpus for gpus, need in needs.items() if need < 80]
     assert enough == [32, 64], \
-        "Of 8, 16, 32 and 64 cards, 32 and 64 hold state and activations in 80 GB each."
+        "Of 8, 16, 32 and 64 GPUs, 32 and 64 hold state and activations in 80 GB each."
+    logits = 2 * config.vocabulary * tokens * 2 / GB  # logits and softmax in bfloat16  # @hide
+    assert 4 < logits < 4.3, \
+        "The logits and their softmax, which the table leaves out, add 4 GB in bfloat16."  # @hide
+    assert needs[32] + logits < 80 < activations, \
+        "With 32 GPUs they fit as well."  # @hide
     without = state / 1024, activations  # @hide
     assert round(without[0], 1) == 1.1, \
-        "With 1024 cards, a slice of the state is 1.1 GB."  # @hide
+        "With 1024 GPUs, a slice of the state is 1.1 GB."  # @hide
     inputs_alone = "inputs of blocks"  # @hide
     recipes = {r.name: r.total for r in RECIPES if r.key in ("adamw", "adamw-mixed", "adamw-bfloat16")}  # @hide
     card, mixed = CARDS["H100 SXM"], "AdamW, bfloat16, float32 master copy"  # @hide
@@ -599,34 +611,45 @@ def checkpointing_lets_a_large_model_fit() -> None:
     }, at={
         "model": "Llama-3-70B", "cards": 1024, "context": 8192, "recipe": mixed, "activations_kept": "all",
     }, module="pictures/fit.js", still=plot_fit(drawn, card.memory),
-        do="Make the bar end inside the frame of the card. What helps, and what does not?",
+        do="Make the bar end inside the frame of the GPU. What helps, and what does not?",
         see=r"""
-            More cards shrink the state, and the activations not at all. A shorter text helps, and
-            so does keeping only the inputs of blocks.
+            More GPUs shrink the state, and the activations not at all. A shorter sequence helps,
+            and so does keeping only the inputs of blocks.
         """, caption=r"""
-            What one card holds in training: its slice of the state, and the activations of one
-            text. Below, how long training on `15e12` tokens takes at half of the peak, counted as
-            `6` FLOPs for each parameter and token.
+            What one GPU holds in data parallelism: its slice of the state, and the activations of
+            one sequence. Below, how long training on `15e12` tokens takes at half of the peak,
+            counted as `6` FLOPs for each parameter and token.
         """, alt=r"""
             A frame, the memory of one H100, and a bar that runs out of it to nearly three times its
             length: a sliver of state, and activations.
         """)  # @hide
     note(rf"""
-        So without checkpointing no number of cards is enough, because each card holds
-        {activations:.0f} GB of activations. With checkpointing these take {checkpointed:.1f} GB. Of
-        the numbers of cards tried, {enough[0]} is the first that is enough: a slice of the state is
-        then {state / enough[0]:.0f} GB.
+        So in data parallelism without checkpointing, no number of GPUs is enough, because each
+        holds {activations:.0f} GB of activations. With checkpointing these are {checkpointed:.1f}
+        GB, and {enough[0]} GPUs are the first of those tried that are enough: a slice of the state
+        is then {state / enough[0]:.0f} GB. (The logits, a few GB more, are left out.)
+
+        There is another way. If several GPUs share one *sequence*, more GPUs do make its
+        activations smaller, as with
+        [tensor and sequence parallelism](#lecture_04.a_sum_can_be_left_scattered):
+    """)
+    share = activations / 8  # eight GPUs for each sequence  # @inspect round(share, 1) as GB
+    assert share < 80 < activations, \
+        "If eight GPUs share a sequence and all of its activations, each holds 27 GB, without checkpointing."
+    note(r"""
+        Llama 3's largest model was trained like that on sequences of `8192` tokens, without
+        checkpointing [@llama3].
     """)
     question(r"""
-        A model has `2e9` parameters, and its state takes `16` bytes for each. It is sharded over
-        `8` cards. The activations of a text take `50` GB, and `3` GB with checkpointing. How many
-        GB does a card hold with checkpointing?
+        A model has `2e9` parameters, and its state has `16` bytes for each. It is sharded over `8`
+        GPUs, in data parallelism. The activations of a sequence are `50` GB, and `3` GB with
+        checkpointing. How many GB does a GPU hold with checkpointing?
     """, answer=16 * 2e9 / 8 / GB + 3, check=2 * 2 + 3, unit="GB", within=0.01, wrong={
             "Sharding does not divide activations.": 16 * 2e9 / 8 / GB + 3 / 8,
-            "With sharding, a card holds an eighth of the state.": 16 * 2e9 / GB + 3,
+            "With sharding, a GPU holds an eighth of the state.": 16 * 2e9 / GB + 3,
             "That is without checkpointing.": 16 * 2e9 / 8 / GB + 50,
         }, hint="First the slice of the state.",
-        why="The state is `32` GB, and `8` cards hold `4` GB of it each. The `3` GB of activations are there on each card.")
+        why="The state is `32` GB, and `8` GPUs hold `4` GB of it each. The `3` GB of activations are there on each GPU.")
 
 
 def kept_all(layers: int, x: Tensor) -> Tensor:  # @stepover

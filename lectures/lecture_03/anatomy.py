@@ -292,13 +292,18 @@ def rotary_embedding_tells_distances() -> None:
     least = 10000 ** (-126 / 128)  # @hide
     assert math.isclose(slow, least, rel_tol=1e-5), \
         "The slowest of 64 pairs turns by 10000 to the power -126/128, in radians."  # @hide
+    long_turn = 2 * math.pi / turns(128, 2, base=500_000)[1, 1].asin().min().item()  # @hide
+    assert math.isclose(long_turn, 2 * math.pi * 500_000 ** (126 / 128), rel_tol=1e-4), \
+        "With the base 500000 of Llama 3, its full turn is 500000 to the power 126/128 times 2 pi tokens long."  # @hide
     note(rf"""
         So the score depends on how far apart the tokens are, and not on where they stand, because
         both angles grow by the same amount.
 
         Why do the pairs turn at different speeds? An arrow is back where it was after a full turn,
-        so a quick pair alone would take some far tokens for near ones. In a head of `128` numbers
-        the slowest pair takes {2 * math.pi / slow:,.0f} tokens for a full turn.
+        so a quick pair alone would take some far tokens for near ones. In a head of `128` elements
+        the slowest pair needs {2 * math.pi / slow:,.0f} tokens for a full turn. Llama 3 has
+        `500000` in place of the base $10000$ [@llama3], for longer sequences: there it needs
+        {long_turn / 1e6:.2f} million.
     """)
     question(r"""
         A query at position `12` and a key at position `5` have some score. Now the same query

@@ -656,21 +656,27 @@ def attention_over_a_cache_gains_nothing_from_a_batch() -> None:
     assert 9 < ridge / max(by_sharing) < 10, \
         "Even if all heads share one key, the ridge of an H100 is more than 9 times as high."
 
-    def whole_step(context: int) -> float:  # FLOPs for each byte, in a huge batch  # @hide
-        work = forward_flops(LLAMA_3_8B, 10**9, context)
-        return work / decoding_bytes(LLAMA_3_8B, 10**9, context)
+    def busy(context: int) -> float:  # share of a step in which arithmetic is done, in a huge batch  # @hide
+        matmuls = forward_flops(LLAMA_3_8B, 1, 0) / PEAK
+        caches = cache_bytes(LLAMA_3_8B, context) / BANDWIDTH
+        return matmuls / (matmuls + caches)
 
-    last = max(t for t in range(1, 9999) if whole_step(t) > ridge)  # @hide
-    assert last == 393, \
-        "With a huge batch, 393 tokens of context are the last with which a step of Llama-3-8B waits for arithmetic."  # @hide
-    reach = whole_step(8192) / ridge  # @hide
-    assert 0.06 < reach < 0.063, \
-        "With 8192 tokens of context and a huge batch, a step does 6 % of the FLOPs that an H100 could do meanwhile."  # @hide
+    first = min(t for t in range(1, 9999) if busy(t) < 0.5)  # @hide
+    assert first == 388, \
+        "With a huge batch, 388 tokens of context are the first with which reading caches takes longer than a step's matmuls."  # @hide
+    long_batch, long_context = 10**6, 8192  # @hide
+    step = step_seconds(LLAMA_3_8B, long_batch, long_context)  # @hide
+    reach = forward_flops(LLAMA_3_8B, long_batch, long_context) / PEAK / step  # @hide
+    assert 0.057 < reach < 0.059, \
+        "With 8192 tokens of context and a huge batch, a step does 5.8 % of the FLOPs that an H100 could do meanwhile."  # @hide
     note(rf"""
         An H100 can do {ridge:.0f} FLOPs while one byte arrives from its memory; this is its
-        *ridge*. Attention does far fewer, so it waits for memory in any batch. With a long context
-        most bytes of a step are those of caches. So beyond {last} tokens of context no batch makes
-        Llama-3-8B wait for arithmetic, and with `8192` it reaches at most {reach:.0%} of the peak.
+        *ridge*. Attention does far fewer, so it waits for memory in any batch. The matmuls with
+        weights do wait for arithmetic in a large batch, and the two take turns. So what decides is
+        which takes longer. Both grow with the batch, but only the caches grow with the context:
+        from {first} tokens of context on, reading caches takes longer than the matmuls of
+        Llama-3-8B, in any batch, and with `8192` a step reaches no more than {reach:.1%} of the
+        peak.
 
         Sharing helps: if more heads of queries share a key, there are fewer keys, so the cache is
         smaller and is read faster. This is a reason for *grouped-query attention*, in which heads

@@ -328,7 +328,7 @@ class Prices(NamedTuple):
 
 @cache
 def prices() -> Prices:  # @stepover
-    """Measured on one thread: FLOP/s of a product, bytes/s of an addition, seconds of a call."""
+    """Measured on one thread: FLOP/s of a matmul, bytes/s of an addition in the cache, seconds of a call."""
     a, many, one = torch.randn(512, 512), torch.randn(2**18), torch.zeros(1)
     rate = 2 * 512**3 / quickest(lambda: a @ a, 10)
     bandwidth = 2 * many.nbytes / quickest(lambda: many + 1)
@@ -570,9 +570,9 @@ def its_time_is_measured() -> None:
         is longer, and a little time for the call.
 
         `step_at_best` adds these times up for a step of a small Transformer, from three speeds
-        measured on this machine: the FLOP/s of a large product, the bytes a second of an addition,
-        and the time of a call. `trained` measured each step. Compare the quickest, which other
-        programs disturbed least:
+        measured on this machine: the FLOP/s of a large matmul, the bytes a second of an addition of
+        tensors that stay in the cache, and the time of a call. `trained` measured each step.
+        Compare the quickest, which other programs disturbed least:
     """)
     run = trained()
     quickest_step = min(run.seconds)  # @measure quickest_step as s
@@ -591,7 +591,7 @@ def its_time_is_measured() -> None:
     rate = prices().rate  # @hide
     least = 1 / 16  # @hide
     assert least < one_step / rate / quickest_step <= 1, \
-        "The MFU of the quickest step lies between 1/16 and one."  # @hide
+        "The quickest step reaches 1/16 to all of the rate of a large matmul; that is no MFU, which is divided by a peak."  # @hide
     note(rf"""
         The quickest step took {off:.1f} times the predicted time. The prediction is rough for two
         reasons: small products reach fewer FLOP/s than the large one that was measured, and some
