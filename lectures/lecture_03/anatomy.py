@@ -43,7 +43,7 @@ def a_block_of_today() -> None:
         - its norm is RMSNorm, and not LayerNorm. The norm comes before attention and before the
           feed-forward part, and not after each addition;
         - a token's position turns its queries and keys; it used to be added to the token;
-        - several heads of queries share one head of keys and values; each used to have its own;
+        - several query heads share one KV head; each used to have its own;
         - the feed-forward part has three matrices; it used to have two;
         - there is no dropout, and there are hardly any biases.
 
@@ -238,7 +238,7 @@ def rotary_embedding_tells_distances() -> None:
 
         *Rotary embedding* turns queries and keys before they are multiplied [@rope]. It takes the
         $c$ numbers in pairs, and reads each pair as an arrow in a plane. For the token at position
-        $t$ of the text, it turns the arrow of pair $i$ by the angle
+        $t$ of the sequence, it turns the arrow of pair $i$ by the angle
 
         $$
         t \cdot 10000^{-2i/c}, \qquad i = 0, 1, \dots, c/2 - 1.
@@ -283,7 +283,7 @@ def rotary_embedding_tells_distances() -> None:
     here = layer(x, turns(8, 8).double())  # @hide
     there = layer(x, turns(8, 8, start=30).double())  # @hide
     assert torch.allclose(here, there), \
-        "Attention gives the same result for a text that begins thirty places later."  # @hide
+        "Attention gives the same result for a sequence that begins thirty places later."  # @hide
     still = torch.zeros(2, 8, 4).double()  # @hide
     still[0] = 1  # @hide
     assert not torch.allclose(here, layer(x, still)), \
@@ -318,9 +318,9 @@ def rotary_embedding_tells_distances() -> None:
 def a_mask_alone_hints_at_the_order() -> None:
     """Without positions, one layer cannot tell the order of tokens; two can, through the causal mask."""
     note(r"""
-        Suppose that a Transformer is not told at which positions the tokens of a text stand. Can it
-        still tell their order? Take a text of `8` tokens, put the first `5` in another order, and
-        look at the row of numbers that comes out for the last token.
+        Suppose that a Transformer is not told at which positions the tokens of a sequence stand.
+        Can it still tell their order? Take a sequence of `8` tokens, put the first `5` in another
+        order, and look at the row of numbers that comes out for the last token.
 
         - *After one layer it is the same.* In attention, the last token takes a weighted sum over
           all tokens. The weights depend on the tokens and not on their places, and a sum is the
@@ -382,13 +382,12 @@ def a_mask_alone_hints_at_the_order() -> None:
 def heads_of_queries_share_keys() -> None:
     """Grouped-query attention saves memory, but no FLOPs of scores and weighted sums."""
     note(r"""
-        A model that writes a text keeps the *keys* and *values* of all tokens so far, because
+        A model that writes a sequence keeps the *keys* and *values* of all tokens so far, because
         attention lets later tokens look at them. How can it keep fewer? Attention works in *heads*,
         each with its own queries, one for every token. In *grouped-query attention* [@gqa], several
-        heads of queries use the same keys and values. The heads of keys and values are then called
-        *KV heads*.
+        query heads use the same keys and values. The KV heads are then called *KV heads*.
 
-        Here `8` heads of queries share `2` KV heads. There are `2` texts of `6` tokens, and a head
+        Here `8` query heads share `2` KV heads. There are `2` sequences of `6` tokens, and a head
         has `16` numbers for each token. `few` has the shape of the keys and of the values, and
         `many` the shape without sharing. All are on the device `meta`, where tensors have no data:
     """)
@@ -409,13 +408,13 @@ def heads_of_queries_share_keys() -> None:
     keys, values = (x.repeat_interleave(times, dim=2) for x in (k, v))  # @hide
     repeated = written_attention(queries, keys, values)  # @hide
     assert torch.allclose(shared, repeated), \
-        "Shared KV heads give the same result as KV heads that are repeated for each head of queries."  # @hide
+        "Shared KV heads give the same result as KV heads that are repeated for each query head."  # @hide
     assert torch.allclose(shared, fused_attention(queries, k, v)), \
         "A fused kernel gives the same result, too."  # @hide
     alone = replace(SMALL, kv_heads=8)  # every head has keys of its own  # @hide
     caches = [Cache(c, 1, q).memory.nbytes for c in (SMALL, alone)]  # @hide
     assert caches[1] / caches[0] == 4.0, \
-        "In a model with 8 heads of queries, 2 KV heads are a quarter of the bytes to keep."  # @hide
+        "In a model with 8 query heads, 2 KV heads are a quarter of the bytes to keep."  # @hide
     note(r"""
         With sharing a quarter is kept, because there are `2` KV heads instead of `8`. Does
         attention also compute less? It has two products. Queries by keys give the *scores*, and
@@ -428,9 +427,9 @@ def heads_of_queries_share_keys() -> None:
     assert grouped == separate == 2 * 2 * b * t * t * heads * c, \
         "Scores and weighted sums take as many FLOPs with sharing as without."
     misbelief("Grouped-query attention makes attention cheaper to compute.", r"""
-        Scores and weighted sums take as many FLOPs as before, because every head of queries still
-        looks at every token. What becomes smaller is what is kept, and the two small matrices that
-        make keys and values.
+        Scores and weighted sums take as many FLOPs as before, because every query head still looks
+        at every token. What becomes smaller is what is kept, and the two small matrices that make
+        keys and values.
     """)
 
     def key_weights(config: Config) -> int:  # @hide
@@ -441,9 +440,7 @@ def heads_of_queries_share_keys() -> None:
     assert key_weights(alone) == 64 * 64, \
         "Without sharing, the matrix of keys has 64 * 64 weights."  # @hide
 
-    note(r"""
-        Llama-3-8B has `32` heads of queries and `8` KV heads. Give it other numbers of KV heads:
-    """)
+    note("Llama-3-8B has `32` query heads and `8` KV heads. Give it other numbers of KV heads:")
 
     def shared_by(  # @hide
         kv_heads: int, inner_width: int, context: int
@@ -484,8 +481,8 @@ def heads_of_queries_share_keys() -> None:
             of the block: only the matrices of keys and of values shrink.
         """, caption=r"""
             The seven matrices of a block of Llama-3-8B to one scale: the area of a matrix is its
-            number of weights. The KV cache is what is kept of a text: the keys and values of all
-            its tokens.
+            number of weights. The KV cache is what is kept of a sequence: the keys and values of
+            all its tokens.
         """, alt=r"""
             Seven rectangles. With 32 KV heads the four of attention are squares of one size. Gate,
             up and down are three and a half times as long as they are high.
@@ -501,8 +498,8 @@ def heads_of_queries_share_keys() -> None:
     assert layer.key.weight.numel() == 4096 * 8 * 128, \
         "The matrix that makes the keys of Llama-3-8B has 4096 * 8 * 128 weights."  # @hide
     question(r"""
-        Llama-3-8B has `32` heads of queries and `8` KV heads, and every head has `128` numbers. How
-        many numbers does it keep of each token in one layer, keys and values together?
+        Llama-3-8B has `32` query heads and `8` KV heads, and every head has `128` numbers. How many
+        numbers does it keep of each token in one layer, keys and values together?
     """, answer=2 * 8 * 128, check=layer.key.out_features + layer.value.out_features, unit="numbers", wrong={
             "Only KV heads are kept, and there are 8 of them.": 2 * 32 * 128,
             "Keys and values are both kept.": 8 * 128,
@@ -525,7 +522,7 @@ def a_gate_costs_a_third_matrix() -> None:
         - these $h$ numbers are multiplied by the $h$ numbers of up, one by one;
         - down turns the $h$ products into $d$ numbers.
 
-        In code, for `3` texts of `5` tokens with $d = 64$ and $h = 160$:
+        In code, for `3` sequences of `5` tokens with $d = 64$ and $h = 160$:
     """)
     part, x = SwiGLU(SMALL).double(), torch.randn(3, 5, 64).double()  # @unnoticed: 3, 5: any batch
     gate, up = part.gate(x), part.up(x)
@@ -630,9 +627,10 @@ def each_matrix_costs_two_flops_per_weight() -> None:
     assert 0.071 < share < 0.072, \
         "At 2048 tokens, attention's two products are 7 % of the block's FLOPs."  # @hide
     note(rf"""
-        With `2048` tokens the two products are {share:.1%} of the block's FLOPs. In a longer text
-        their share is larger, because they grow with the square of the tokens, and the matrices'
-        FLOPs only with the tokens. (The counter leaves out norms and softmax, which take little.)
+        With `2048` tokens the two products are {share:.1%} of the block's FLOPs. In a longer
+        sequence their share is larger, because they grow with the square of the tokens, and the
+        matrices' FLOPs only with the tokens. (The counter leaves out norms and softmax, which take
+        little.)
     """)
     parts = {
         f"{length:,} tokens": {
@@ -647,13 +645,13 @@ def each_matrix_costs_two_flops_per_weight() -> None:
     each = {length: {n: part / sum(all_.values()) for n, part in all_.items()} for length, all_ in parts.items()}  # @hide
     longest = each["131,072 tokens"]["scores and sums"]  # @hide
     figure(stacks(each, "share of the block's FLOPs"), caption=r"""
-        FLOPs of a block of Llama-3-8B by part, for texts of four lengths. Scores and sums are
+        FLOPs of a block of Llama-3-8B by part, for sequences of four lengths. Scores and sums are
         attention's two products.
     """, alt=rf"""
         Four stacked bars. In the first, scores and sums are {share:.0%}; in the last,
         {longest:.0%}. Of the rest, gate, up and down are always four fifths.
     """)
-    question("A block has `3e6` weights in its seven matrices. How many FLOPs do the matrices take for a text of `10` tokens?",
+    question("A block has `3e6` weights in its seven matrices. How many FLOPs do the matrices take for a sequence of `10` tokens?",
              answer=10 * 2 * 3e6, check=10 * 3e6 * sum(by_formula.values()) / (tokens * weights), unit="FLOP", within=0.01, wrong={
                  "Each weight takes a multiplication and an addition.": 10 * 3e6,
                  "That is one token.": 2 * 3e6,
@@ -670,8 +668,8 @@ def a_counter_may_overlook_attention() -> None:
         list counts as nothing. Attention can run in two ways: *written out* as products and a
         softmax, or *fused* into a single operation, one program called a *kernel*.
 
-        Build a small model in both ways, with the same weights. It reads `3` texts of `32` tokens.
-        `flops_by_operation` gives what the counter says for each operation, first of the
+        Build a small model in both ways, with the same weights. It reads `3` sequences of `32`
+        tokens. `flops_by_operation` gives what the counter says for each operation, first of the
         written-out model:
     """)
     written = Transformer(SMALL, "written").double()
@@ -699,12 +697,12 @@ def a_counter_may_overlook_attention() -> None:
     misbelief("`FlopCounterMode` counts what a model does.", rf"""
         It counts the operations on its list, and each release of PyTorch has its own list. If the
         fused kernel for a CPU is not on it, {attention:,} of this model's {whole:,} FLOPs, those of
-        attention, count as nothing. So count with attention written out.
+        attention, count as nothing. So count with unfused attention.
     """)
     question(r"""
-        On a CPU, another model with attention written out takes `50e6` FLOPs by the counter, of
-        which `8e6` are attention's two products. The same model runs with fused attention, whose
-        kernel is not on the counter's list. How many FLOPs does the counter report?
+        On a CPU, another model with unfused attention takes `50e6` FLOPs by the counter, of which
+        `8e6` are attention's two products. The same model runs with fused attention, whose kernel
+        is not on the counter's list. How many FLOPs does the counter report?
     """, answer=50e6 - 8e6, check=42e6, unit="FLOP", within=0.01, wrong={
             "The model needs these FLOPs, but the counter does not see attention's.": 50e6,
         }, hint="Which of the operations does the counter not see?",

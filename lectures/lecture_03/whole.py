@@ -779,15 +779,15 @@ def the_formulas_of_a_transformer() -> None:
     note(r"""
         **How fast does it train?** Training on a token takes $6N$ FLOPs, because it meets each
         weight once forward and twice backward, each time in a multiplication and an addition.
-        Attention takes $12LdT$ more. Say that the share `0.4` of the card's peak is used, its
-        *MFU*. Divide the FLOPs of a second by those of a token:
+        Attention takes $12LdT$ more. Say that the share `0.4` of the GPU's peak is used, its *MFU*.
+        Divide the FLOPs of a second by those of a token:
     """)
     training = 6 * N + 12 * L * d * T  # @inspect training as FLOP
     assert training == 3 * forward_flops(config, 1, T), \
         "Training on a token takes three times the FLOPs of a forward pass."  # @hide
     speed = 0.4 * PEAK / training  # @inspect round(speed) as tokens/s
     assert 6800 < speed < 6900, \
-        "At an MFU of 40 %, a card trains on 6,834 tokens a second."  # @hide
+        "At an MFU of 40 %, a GPU trains on 6,834 tokens a second."  # @hide
     note(r"""
         For the backward pass, a token keeps $12d + 4d_{kv} + 8h$ bytes in each layer, its
         activations:
@@ -834,7 +834,7 @@ def the_formulas_of_a_transformer() -> None:
         | time of a block | $\sum \max(\text{{FLOPs}}/\text{{peak}}, \text{{bytes}}/\text{{bandwidth}})$ | [@eq:block-time] |
     """)
     question(r"""
-        Llama-3-8B has $N = 7504658432$ weights in matrices. A card that promises `989.5e12` FLOP/s
+        Llama-3-8B has $N = 7504658432$ weights in matrices. A GPU that promises `989.5e12` FLOP/s
         trains it at an MFU of `40` %, with a context so short that attention can be left out. On
         how many tokens a second?
     """, answer=0.4 * 989.5e12 / (6 * 7504658432), check=0.4 * PEAK / (3 * forward_flops(config, 1, 0)),
@@ -842,4 +842,4 @@ def the_formulas_of_a_transformer() -> None:
             "That is a forward pass; training takes three times as many FLOPs.": 0.4 * 989.5e12 / (2 * 7504658432),
             "That is at the whole peak; the MFU is 40 %.": 989.5e12 / (6 * 7504658432),
         }, hint="What is $6N$?",
-        why="Without attention a token takes $6N$ FLOPs. The card does `40` % of its peak, so divide that by $6N$.")
+        why="Without attention a token takes $6N$ FLOPs. The GPU does `40` % of its peak, so divide that by $6N$.")

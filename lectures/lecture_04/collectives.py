@@ -16,7 +16,7 @@ def collectives() -> None:
     """Collectives."""
     note(r"""
         Several GPUs that train one model have to exchange tensors. They do it with a handful of
-        operations, the *collectives*. Each collective says what every GPU holds before it and after
+        operations, the *collectives*. Each of them says what every GPU holds before it and after
         it. Two questions go with each: what is it good for, and how many bytes does it send?
     """)
     a_rank_sees_its_own_memory_alone()

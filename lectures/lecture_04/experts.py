@@ -19,7 +19,7 @@ from .tensor_parallel import FeedForward
 def expert_parallelism() -> None:
     """Expert parallelism."""
     note(r"""
-        A mixture of experts has many feed-forward parts, the *experts*, in each layer, and a router
+        A model of experts has many feed-forward parts, the *experts*, in each layer, and a router
         that picks a few of them for each token. Let each rank keep some of the experts, whole. Then
         it is not the weights that travel, but the tokens: to the experts that were picked, and
         back.

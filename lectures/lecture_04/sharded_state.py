@@ -424,6 +424,9 @@ def weights_come_when_they_are_needed() -> None:
         "After two steps, each shard is that of one process, up to rounding."  # @hide
     assert agree(moments_of(optimizer), map(my_part, expected_moments)), \
         "So are its moments."  # @hide
+    gathered = Gather.apply(shards[0])  # @hide
+    assert gathered.nbytes == 4 * P // LAYERS, \
+        "A gathered layer has all of its weights, however many ranks there are."  # @hide
     without = [partial(run_from_shard, shard) for shard in shards]  # @hide
     saved = [saved_bytes_of(partial(loss_of, run, my_rows()), shards)
              for run in (without, layers)]  # @hide
@@ -553,7 +556,7 @@ def more_ranks_keep_less_each() -> None:
         The usual recipe keeps `16` bytes for each parameter: `2` for the weight in `bfloat16`, `2`
         for its gradient, and `12` for the optimizer, which are two moments and a copy of the weight
         in `float32`. The stages of [ZeRO](#each_rank_updates_a_shard) shard more and more. With $P$
-        parameters on $G$ ranks, and $m$ microbatches in a step:
+        parameters on $G$ ranks, and $m$ backward passes in a step, whose gradients add up:
 
         [@tab:stages]: Bytes that each rank keeps with this recipe [@zero], and all-gathers of all parameters that would send the same as it sends in a step.
 
@@ -564,8 +567,8 @@ def more_ranks_keep_less_each() -> None:
         | stage two: optimizer and gradients | $2P + 2P/G + 12P/G$ | $m + 1$ |
         | stage three: everything | $2P/G + 2P/G + 12P/G$ | $3m$ |
 
-        Stages two and three send for every microbatch, because they keep no whole gradient, and
-        stage three no whole weights, from one microbatch to the next.
+        Stages two and three send in every backward pass, because they keep no whole gradients until
+        the next one, and stage three no whole weights.
 
         Take stage two on `8` ranks. All weights are `2 * 13 = 26` GB on every rank. An eighth of
         gradients and optimizer is `14 * 13 / 8 = 22.75` GB. Together, `26 + 22.75 = 48.75` GB leave
