@@ -92,7 +92,7 @@ def a_published_formula_counts_thirty_four_bytes() -> None:
         How many bytes does a block of GPT-3 keep for the backward pass, for each token? The block
         is older than that of Llama: it has LayerNorm, a nonlinearity called GELU, and *dropout*,
         which sets random numbers to zero and keeps a *mask* that says which. A token has $d$
-        numbers, attention has $a$ heads, and a sequence has $s$ tokens. In `bfloat16`, with `2`
+        elements, attention has $a$ heads, and a sequence has $s$ tokens. In `bfloat16`, with `2`
         bytes for a number, a paper counts for each token and layer
 
         $$
@@ -160,7 +160,7 @@ def the_block_of_today_keeps_other_tensors() -> None:
     """Of what a block of today keeps, two thirds belong to its feed-forward part."""
     note(r"""
         How many bytes does a block of Llama-3 keep for the backward pass, for each token? A token
-        has $d$ numbers, all its keys together have $d_{kv}$, and inside the feed-forward part it
+        has $d$ elements, all its keys together have $d_{kv}$, and inside the feed-forward part it
         has $h$. There are $a$ heads. Each number takes `2` bytes in `bfloat16`. Attention is
         *fused*: a single kernel computes it, and does not keep its softmax weights. From the
         block's input to its output, the backward pass needs
@@ -215,7 +215,7 @@ def the_block_of_today_keeps_other_tensors() -> None:
     assert exact == [2632, 3144, 3144], \
         "Written out, with the softmax weights added, the list gives 2632, 3144 and 3144."  # @hide
     assert written == exact, \
-        "For three sizes, written out, the list is right to the byte."  # @hide
+        "For three sizes, unfused, the list is right to the byte."  # @hide
     each = activation_bytes(LLAMA_3_8B, 8192) / LLAMA_3_8B.width  # @hide
     assert 41 < each < 41.1, \
         "Llama-3-8B keeps 41 bytes for each number of its width, where the paper's block keeps 34."  # @hide
@@ -326,7 +326,7 @@ def a_norm_in_pieces_keeps_float32_copies() -> None:
           `float32`.
 
         In the code, `RMSNorm` runs in pieces, and `Lean` is a norm that keeps only what the kernel
-        keeps. Both compute the same, here for `4` sequences of `8` tokens of `64` numbers:
+        keeps. Both compute the same, here for `4` sequences of `8` tokens of `64` elements:
     """)
     x = torch.randn(4, 8, 64, dtype=torch.float64, requires_grad=True)  # @unnoticed: 4, 8: any tokens
     pieces, lean = RMSNorm(64).double(), Lean(64).double()  # @unnoticed: .double(): any format
@@ -340,7 +340,7 @@ def a_norm_in_pieces_keeps_float32_copies() -> None:
     in_parts = gradients(pieces)  # @hide
     assert torch.allclose(gradients(lean), in_parts), \
         "Both norms give the same gradients."  # @hide
-    note("`kept_per_token` adds up the bytes that a norm keeps for a token of `64` numbers. Without the `4` bytes of the `float32`, and divided by `64`, that is for each number:")
+    note("`kept_per_token` adds up the bytes that a norm keeps for a token of `64` elements. Without the `4` bytes of the `float32`, and divided by `64`, that is for each number:")
     in_pieces = (kept_per_token(RMSNorm(64), 64, 2, 16) - 4) / 64  # @measure in_pieces as B
     in_one = (kept_per_token(Lean(64), 64, 2, 16) - 4) / 64  # @inspect in_one as B
     assert in_one == 2.0, "As one kernel, a norm keeps 2 bytes for each number."
@@ -420,13 +420,13 @@ def written_attention_keeps_a_weight_per_pair() -> None:
         keeps the same in any sequence.
 
         Llama-3-8B has `32` heads and reads sequences of `8192` tokens [@llama3]. Fused, a token
-        keeps {token / 1e3:.0f} kB in a layer. Written out, it keeps `2 * 32 * 8192` bytes more,
+        keeps {token / 1e3:.0f} kB in a layer. Unfused, it keeps `2 * 32 * 8192` bytes more,
         {2 * heads * tokens / 1e3:.0f} kB. For all tokens of one sequence, a layer keeps
-        {out / 1e9:.1f} GB written out, and {layer / 1e9:.1f} GB fused.
+        {out / 1e9:.1f} GB unfused, and {layer / 1e9:.1f} GB fused.
     """)
     more_lengths = [2**n for n in range(9, 18)]  # @hide
     lines = {
-        "written out": [activation_bytes(LLAMA_3_8B, n, fused=False) for n in more_lengths],
+        "unfused": [activation_bytes(LLAMA_3_8B, n, fused=False) for n in more_lengths],
         "fused": [activation_bytes(LLAMA_3_8B, n) for n in more_lengths],
     }  # @hide
     least = lines["fused"][0] / (2 * LLAMA_3_8B.width)  # @hide
@@ -445,7 +445,7 @@ def written_attention_keeps_a_weight_per_pair() -> None:
         The sequence has `131072` tokens. How many times as much does a token keep with unfused
         attention? (Leave out the `float32` of a fused kernel: it is too small to matter.)
     """, answer=(32 * (2 * 131072 - 4) + 168072) / 168072,
-        check=lines["written out"][-1] / lines["fused"][-1],
+        check=lines["unfused"][-1] / lines["fused"][-1],
         unit="times", within=0.01, wrong={
             "That is the weights alone: the rest is kept too.": 32 * 2 * 131072 / 168072,
             "A weight takes two bytes.": 1 + 32 * 131072 / 168072,
@@ -463,7 +463,7 @@ def checkpointing_keeps_the_input_alone() -> None:
         backward pass reaches the block, it runs once more from this input.
 
         PyTorch's `checkpoint` does this; `use_reentrant=False` chooses the newer of its two ways.
-        Try it with a small block that reads `2` sequences of `32` tokens of `64` numbers. `given`
+        Try it with a small block that reads `2` sequences of `32` tokens of `64` elements. `given`
         lists what is there in any case, parameters and angles. `saved_bytes_of` adds up what else
         autograd keeps:
     """)
@@ -483,7 +483,7 @@ def checkpointing_keeps_the_input_alone() -> None:
     assert 20 < saved < 21, \
         "A block of Llama-3-8B that is not checkpointed keeps 21 times what its input takes."  # @hide
     note(rf"""
-        In a block of Llama-3-8B, which is `4096` wide, the input takes `4096` numbers of `2` bytes
+        In a block of Llama-3-8B, which is `4096` wide, the input takes `4096` elements of `2` bytes
         for each token. Without checkpointing the block keeps what goes into each of its products
         and nonlinearities,
         [about `12 * 4096 + 4 * 1024 + 8 * 14336` bytes](#the_block_of_today_keeps_other_tensors).
@@ -530,7 +530,7 @@ def checkpointing_keeps_the_input_alone() -> None:
             "A number of bfloat16 takes two bytes.": 32 * 4096 * 8192,
             "Each of the 32 blocks keeps its input.": 2 * 4096 * 8192,
         }, hint="How many numbers is the input of one block?",
-        why="The input of a block has `8192 * 4096` numbers of `2` bytes, and each of the `32` blocks keeps its own.")
+        why="The input of a block has `8192 * 4096` elements of `2` bytes, and each of the `32` blocks keeps its own.")
 
 
 def checkpointing_lets_a_large_model_fit() -> None:
@@ -899,7 +899,7 @@ def logits_weigh_as_much_as_layers() -> None:
         "In Llama-3-8B, the loss keeps nearly a tenth of what all blocks keep."  # @hide
     note(rf"""
         So the loss of Llama-3-8B keeps as much as {layers:.0f} of its layers, because a token has
-        `128256` scores and only `4096` numbers of its own. For a sequence of `8192` tokens,
+        `128256` scores and only `4096` elements of its own. For a sequence of `8192` tokens,
         `8192 * 128256 * 4` bytes are {held / 1e9:.1f} GB. A program can save this memory: it cuts
         the sequence into pieces after the last block, and computes scores, loss and gradients piece
         by piece.

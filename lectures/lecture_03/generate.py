@@ -135,8 +135,9 @@ def a_token_leaves_its_keys_and_values() -> None:
     note(r"""
         When a model generates a sequence, it keeps the keys and values of all tokens so far, in its
         *KV cache*. How much memory does that take? In every layer, each token adds one row of keys
-        and one row of values. A row has, say, `128` numbers for each *KV head*, a KV head. With $L$
-        layers, $d_{kv}$ numbers in a row and $w$ bytes for a number, $T$ tokens take
+        and one row of values. A row has, say, `128` elements for each *KV head*, a head of keys and
+        of values. With $L$ layers, $d_{kv}$ elements in a row and $w$ bytes for an element, $T$
+        tokens take
 
         [@eq:cache]: $$
         \text{bytes of the KV cache} = 2\,L\,d_{kv}\,T\,w
@@ -183,12 +184,12 @@ def a_token_leaves_its_keys_and_values() -> None:
         large.
     """)
     question(r"""
-        GPT-3 has `96` layers and `96` heads of `128` numbers, none shared [@gpt3]. How many bytes
+        GPT-3 has `96` layers and `96` heads of `128` elements, none shared [@gpt3]. How many bytes
         does one token add to its KV cache in `bfloat16`?
     """, answer=2 * 96 * (96 * 128) * 2, check=weighed_cache(GPT_3) // GPT_3.context, unit="B", within=0.05, wrong={
             "A token adds keys and values: two rows in each layer.": 96 * 96 * 128 * 2,
             "A number in bfloat16 takes two bytes.": 2 * 96 * 96 * 128,
-        }, hint="Without sharing, a row of keys has `96 * 128` numbers.",
+        }, hint="Without sharing, a row of keys has `96 * 128` elements.",
         why=f"It is `2 * 96 * (96 * 128) * 2`: keys and values, layers, numbers in a row, bytes. One sequence of `2048` tokens then keeps {weighed_cache(GPT_3) / GB:.1f} GB.")
 
 

@@ -40,17 +40,17 @@ def later_models() -> None:
 def a_head_has_a_size_of_its_own() -> None:
     """All heads together may be wider than a token."""
     note(r"""
-        In attention, a token of $d$ numbers is turned into a *query* for each head. In Llama all
-        queries of a token together have $d$ numbers, as many as the token itself. Must that be so?
-        In Qwen3-0.6B a token has $d = 1024$ numbers, and `16` heads have queries of `128` numbers
-        [@qwen3-06b]. All queries of a token together have `16 * 128` numbers, twice as many as the
+        In attention, a token of $d$ elements is turned into a *query* for each head. In Llama all
+        queries of a token together have $d$ elements, as many as the token itself. Must that be so?
+        In Qwen3-0.6B a token has $d = 1024$ elements, and `16` heads have queries of `128` elements
+        [@qwen3-06b]. All queries of a token together have `16 * 128` elements, twice as many as the
         token.
 
-        What does that cost? The query matrix turns `1024` numbers into `2048`, and the output
+        What does that cost? The query matrix turns `1024` elements into `2048`, and the output
         matrix turns these back. So each of the two has `1024 * 2048` weights instead of
         `1024 * 1024`. The matrices of keys and values are twice as wide, too: their `8` heads have
-        `8 * 128` numbers. Only the three matrices of the feed-forward part stay as they are, with
-        $h = 3072$ numbers inside.
+        `8 * 128` elements. Only the three matrices of the feed-forward part stay as they are, with
+        $h = 3072$ elements inside.
 
         To check this, count the whole model, with the `gains` of norms: `28` layers, a last norm,
         and one table with a row for each of `151936` tokens [@qwen3]:
@@ -75,21 +75,22 @@ def a_head_has_a_size_of_its_own() -> None:
     assert wider == 2.0, \
         "With the wide heads, scores and sums take twice the FLOPs."  # @hide
     note(rf"""
-        With heads as in Llama, of `1024 / 16` numbers, the four matrices of attention would be half
-        as large, and the model would have {fewer:.0%} fewer parameters. Attention's two products,
-        scores and weighted sums, would take half the FLOPs. So wider heads cost weights and FLOPs.
+        With heads as in Llama, of `1024 / 16` elements, the four matrices of attention would be
+        half as large, and the model would have {fewer:.0%} fewer parameters. Attention's two
+        products, scores and weighted sums, would take half the FLOPs. So wider heads cost weights
+        and FLOPs.
     """)
     with torch.device("meta"):  # @hide
         other = Attention(replace(QWEN_3, width=2048, heads=24), "fused")  # @hide
     question(r"""
-        Another model has tokens of `2048` numbers and `24` heads with queries of `128` numbers. How
-        many weights have its query matrix and its output matrix together, in one layer?
+        Another model has tokens of `2048` elements and `24` heads with queries of `128` elements.
+        How many weights have its query matrix and its output matrix together, in one layer?
     """, answer=2 * 2048 * (24 * 128), check=other.query.weight.numel() + other.out.weight.numel(), unit="weights", wrong={
         "The heads together are 3072 numbers wide, not 2048.": 2 * 2048 * 2048,
         "There are two such matrices.": 2048 * 24 * 128,
     }, hint="How many numbers have all query heads together?", why=r"""
-        All queries together have `24 * 128` numbers, more than a token has. One matrix turns `2048`
-        numbers into these, and the other turns them back.
+        All queries together have `24 * 128` elements, more than a token has. One matrix turns
+        `2048` elements into these, and the other turns them back.
     """)
 
 
@@ -187,7 +188,7 @@ def experts_want_large_batches() -> None:
 
         How many tokens must a matrix see before the GPU waits for arithmetic? A product of $n$
         tokens with a matrix of $r$ rows and $c$ columns does $2nrc$ FLOPs and moves $nr + rc + nc$
-        numbers of `2` bytes, so it does
+        elements of `2` bytes, so it does
         [$nrc/(nr + rc + nc)$ FLOPs with each byte](#every_operation_has_an_intensity). An H100 can
         do $R$ FLOPs, about `295`, while a byte arrives. Both are equal if their reciprocals are:
 
@@ -276,8 +277,8 @@ def a_latent_replaces_keys_and_values() -> None:
     note(r"""
         While a model generates a sequence, its *KV cache* keeps the keys and values of all tokens
         so far. How small can it be? DeepSeek-V3 has `128` heads, with keys and values of `128`
-        numbers. A usual cache would keep all of these, for each token and layer. DeepSeek-V3 keeps
-        one short row for all heads instead, the *latent*, of `512` numbers. When attention needs
+        elements. A usual cache would keep all of these, for each token and layer. DeepSeek-V3 keeps
+        one short row for all heads instead, the *latent*, of `512` elements. When attention needs
         keys and values, two matrices make those of all heads from the latent. Usual keys are
         [turned by their position](#rotary_embedding_tells_distances). Those from a latent are not,
         because then [queries could not meet latents directly](#queries_meet_latents_directly). So
@@ -302,11 +303,11 @@ def a_latent_replaces_keys_and_values() -> None:
         "With 8 KV heads instead, it would take 3.6 times as many."  # @hide
     note(rf"""
         So a usual cache would be {usual / latent:.0f} times as large. The cause is that one row
-        serves all heads. If all heads shared `8` keys and values of `128` numbers, as in Llama-3, a
-        token would keep {saved:.1f} times as much as with a latent.
+        serves all heads. If all heads shared `8` keys and values of `128` elements, as in Llama-3,
+        a token would keep {saved:.1f} times as much as with a latent.
     """)
     question(r"""
-        A token of DeepSeek-V3 keeps `576` numbers of `2` bytes in each of `61` layers. How many
+        A token of DeepSeek-V3 keeps `576` elements of `2` bytes in each of `61` layers. How many
         tokens fit into one GiB of cache?
     """, answer=GiB // token, check=2**30 // (61 * (512 + 64) * 2), unit="tokens", within=0.02, wrong={
             "A GiB is 2**30 bytes, not 10**9.": 10**9 // (61 * 576 * 2),
@@ -334,8 +335,8 @@ def queries_meet_latents_directly() -> None:
         same way: first take the weighted sum of the latents, then multiply this one row by the
         matrix of values.
 
-        Here are both ways for one head. There are `64` earlier tokens with latents of `16` numbers,
-        and the query, a key and a value have `8` numbers:
+        Here are both ways for one head. There are `64` earlier tokens with latents of `16`
+        elements, and the query, a key and a value have `8` elements:
     """)
     tokens, size, width = 64, 8, 16
     z: Float[Tensor, "t z"] = torch.randn(tokens, width).double()
@@ -369,7 +370,7 @@ def queries_meet_latents_directly() -> None:
         that the matrices are *absorbed* into the query and the result.
     """)
     question(r"""
-        In one head, queries and keys have `8` numbers and latents `16`. There are `1000` earlier
+        In one head, queries and keys have `8` elements and latents `16`. There are `1000` earlier
         tokens. How many FLOPs does it take to make the keys of all these tokens?
     """, answer=1000 * 2 * 8 * 16, check=flops(lambda: torch.ones(1000, 16) @ torch.ones(16, 8)), unit="FLOP", within=0.01, wrong={
             "The additions are missing.": 1000 * 8 * 16,
@@ -384,7 +385,7 @@ def deepseek_is_counted() -> None:
     note(r"""
         DeepSeek-V3 is published with `671` billion parameters, and a token is multiplied by `37`
         billion of them [@deepseek-v3]. Where are so many parameters, and why does a token meet so
-        few? Count them from the shapes of the matrices. A token has `7168` numbers.
+        few? Count them from the shapes of the matrices. A token has `7168` elements.
 
         First the *experts*, feed-forward parts of which a token goes through only a few. `58`
         layers have `256` experts each, of which a token goes through `8`, and one more that all
@@ -460,7 +461,7 @@ def a_window_bounds_the_cache() -> None:
     note(r"""
         So the KV cache grows up to the window and no further. (The FLOPs of attention for a new
         token stop growing, too, because it looks at no more tokens than that.) Mistral-7B has `32`
-        layers and `8` KV heads, of `128` numbers of `2` bytes. Compute its cache for sequences of
+        layers and `8` KV heads, of `128` elements of `2` bytes. Compute its cache for sequences of
         three lengths:
     """)
     lengths = [1024, 4096, 32768]  # @inspect lengths as tokens  # @unnoticed: 32768: any length beyond the window
@@ -504,7 +505,7 @@ def a_window_bounds_the_cache() -> None:
                      wide, that of two layers seven.
                  """)
     question(r"""
-        Another model has `24` layers, keys of `512` numbers in all, and a window of `2048` tokens.
+        Another model has `24` layers, keys of `512` elements in all, and a window of `2048` tokens.
         It keeps keys and values of the window alone. How many bytes does its KV cache take for a
         sequence of `16384` tokens, in `bfloat16`?
     """, answer=2 * 24 * 512 * 2048 * 2,
@@ -513,4 +514,4 @@ def a_window_bounds_the_cache() -> None:
             "No more is kept than the window.": 2 * 24 * 512 * 16384 * 2,
             "The cache has keys and values.": 24 * 512 * 2048 * 2,
         }, hint="How many tokens are kept?",
-        why="Only the last `2048` tokens are kept. For each there are keys and values, in `24` layers, of `512` numbers of `2` bytes: `2 * 24 * 512 * 2048 * 2`.")
+        why="Only the last `2048` tokens are kept. For each there are keys and values, in `24` layers, of `512` elements of `2` bytes: `2 * 24 * 512 * 2048 * 2`.")

@@ -159,10 +159,10 @@ def every_operation_has_an_intensity() -> None:
     assert 295 < ridge < 296, \
         "While a byte arrives, an H100 can do 295 FLOPs."  # @hide
     note(r"""
-        Now the intensity of a product. `m` tokens of `k` numbers are multiplied by a matrix of `k`
+        Now the intensity of a product. `m` tokens of `k` elements are multiplied by a matrix of `k`
         rows and `n` columns. Each token meets each weight in a multiplication and an addition:
         $2mkn$ FLOPs. The product reads $mk$ numbers of tokens and $kn$ weights, and writes $mn$
-        numbers. Each takes `2` bytes in `bfloat16`, so it moves $2(mk + kn + mn)$ bytes. The
+        elements. Each takes `2` bytes in `bfloat16`, so it moves $2(mk + kn + mn)$ bytes. The
         intensity is
 
         $$
@@ -540,7 +540,7 @@ def fused_attention_stores_no_scores() -> None:
         their scores, to the result, and throws the scores away.
 
         `in_tiles` does this for one head. Compare it, with tiles of `16` tokens, with attention
-        that is *written out* as separate operations:
+        that is *unfused*, in separate operations:
     """)
     tokens, d = 512, 64
     q, k, v = torch.randn(3, tokens, d)
@@ -548,7 +548,7 @@ def fused_attention_stores_no_scores() -> None:
     one_head = [x[None, :, None] for x in (q, k, v)]  # one text, one head
     whole = written_attention(*one_head).flatten(0, 2)
     assert torch.allclose(tiled, whole, atol=1e-5), \
-        "In tiles, the result is the same as written out."
+        "In tiles, the result is the same as unfused."
     note(r"""
         How much memory does that take? `most_made` measures the most bytes that are in memory at
         once. `growth` says how many times as much it is for a sequence of `512` tokens as for one
@@ -602,7 +602,7 @@ def fused_attention_reads_keys_again() -> None:
         loaded `32` times, and those of tile `32` once.
 
         How many numbers are loaded in all? $T$ tokens make $T/r$ tiles of $r$ tokens. Each tile of
-        queries loads, on average, about half of all keys and values. With $c$ numbers in a key and
+        queries loads, on average, about half of all keys and values. With $c$ elements in a key and
         in a value that is half of $2Tc$, so $Tc$. Together:
 
         [@eq:loads]: $$
@@ -641,9 +641,9 @@ def fused_attention_reads_keys_again() -> None:
     note(rf"""
         So twice the sequence takes about `4` times the loads, and tiles that are twice as large
         take about half, because each tile that is loaded then serves twice as many queries. (But a
-        larger tile needs a larger fast memory.) Fused attention still moves less than attention
-        that is written out, which writes and reads all scores: with `512` tokens, that moves
-        {more:.0f} times the bytes.
+        larger tile needs a larger fast memory.) Fused attention still moves less than unfused
+        attention, which writes and reads all scores: with `512` tokens, that moves {more:.0f} times
+        the bytes.
     """)
     read = [sum(tile >= key for tile in range(64)) for key in range(64)]  # @hide
     question(r"""

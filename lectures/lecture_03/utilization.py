@@ -54,7 +54,7 @@ def training_costs_six_per_weight_and_twelve_per_pair() -> None:
 
         *Attention.* In each layer it has two products without weights: queries by keys, and softmax
         weights by values. In each, the token meets all $T$ tokens of its sequence, later ones
-        included, with $d$ numbers, the width of the model, in a multiplication and an addition:
+        included, with $d$ elements, the width of the model, in a multiplication and an addition:
         $2\,d\,T$ FLOPs. The backward pass takes twice that again, so it is $3 \cdot 2\,d\,T$ in
         all. So each of the $L$ layers takes $2 \cdot 3 \cdot 2\,d\,T = 12\,d\,T$ FLOPs. Together:
 
@@ -155,7 +155,7 @@ def palm_published_both_numbers() -> None:
         $T$ tokens of context. The report on PaLM, a large model of Google, gives an MFU for each of
         the two [@palm], and all that one needs to compute both:
 
-        - $N = 540.35$ billion parameters, $L = 118$ layers, and `48` heads of `256` numbers, so
+        - $N = 540.35$ billion parameters, $L = 118$ layers, and `48` heads of `256` elements, so
           $d = 48 \cdot 256$ [@palm];
         - $T = 2048$ tokens of context;
         - `6144` chips of `275` TFLOP/s each, and `238.3` thousand tokens per second [@palm].
@@ -280,7 +280,7 @@ def a_fused_backward_pass_recomputes_scores() -> None:
 
         PyTorch's counter knows the fused kernel for CUDA, and counts it without a GPU, on the
         device `meta`, where a tensor has a shape and no data. `flops_by_operation` lists what it
-        counts, for `32` heads of `128` numbers and a sequence of `4096` tokens:
+        counts, for `32` heads of `128` elements and a sequence of `4096` tokens:
     """)
     tokens, width = 4096, 32 * 128
     with torch.device("meta"):
