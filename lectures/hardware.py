@@ -45,6 +45,11 @@ class Card:
     seen: str = ""  # who saw it: a key of references.bib
 
     @property
+    def capacity(self) -> int:
+        """Bytes of memory that a model can count on: what the driver shows, where someone has seen it, else the datasheet's."""
+        return self.reported or self.memory
+
+    @property
     def boost(self) -> float:
         """As many times a promised rate may be seen: a GeForce's clock may rise above the one it is rated at."""
         return 1.25 if self.name.startswith("RTX") else 1.0

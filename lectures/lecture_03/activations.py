@@ -32,8 +32,8 @@ def the_activations_of_a_block() -> None:
     note(r"""
         A training step keeps *activations*: results of the forward pass that the backward pass
         needs. Parameters, gradients and the optimizer's averages take the same memory however long
-        the text is. Activations grow with every token, so they decide how large a batch can be. How
-        many bytes does one token keep in one layer?
+        the sequence is. Activations grow with every token, so they decide how large a batch can be.
+        How many bytes does one token keep in one layer?
     """)
     a_published_formula_counts_thirty_four_bytes()
     the_block_of_today_keeps_other_tensors()
@@ -92,8 +92,8 @@ def a_published_formula_counts_thirty_four_bytes() -> None:
         How many bytes does a block of GPT-3 keep for the backward pass, for each token? The block
         is older than that of Llama: it has LayerNorm, a nonlinearity called GELU, and *dropout*,
         which sets random numbers to zero and keeps a *mask* that says which. A token has $d$
-        numbers, attention has $a$ heads, and a text has $s$ tokens. In `bfloat16`, with `2` bytes
-        for a number, a paper counts for each token and layer
+        elements, attention has $a$ heads, and a sequence has $s$ tokens. In `bfloat16`, with `2`
+        bytes for a number, a paper counts for each token and layer
 
         $$
         34\,d + 5\,a\,s \quad\text{bytes}
@@ -119,7 +119,7 @@ def a_published_formula_counts_thirty_four_bytes() -> None:
         "A token keeps 34 bytes for each number of its width."
     assert sum(for_each_pair.values()) == 5, \
         "A token keeps 5 bytes for each head and each token that it is paired with."
-    note("Are the lists complete? `PaperBlock` builds a small block of this kind, with $d = 64$ and $a = 4$. It reads `2` texts of $s = 32$ tokens. `kept_per_token` adds up the bytes that autograd keeps for each token:")
+    note("Are the lists complete? `PaperBlock` builds a small block of this kind, with $d = 64$ and $a = 4$. It reads `2` sequences of $s = 32$ tokens. `kept_per_token` adds up the bytes that autograd keeps for each token:")
     d, a, s = 64, 4, 32
     by_formula = 34 * d + 5 * a * s  # @inspect by_formula as B
     kept = kept_per_token(PaperBlock(d, a), d, 2, s)  # @inspect kept as B  # @unnoticed: 2: bytes per token are the same in any batch
@@ -134,7 +134,7 @@ def a_published_formula_counts_thirty_four_bytes() -> None:
     _, mean, deviation = torch.native_layer_norm(x, [64], None, None, 1e-5)  # @hide
     on_card = 2 * (mean.nbytes + deviation.nbytes) / (2 * 32)  # @hide
     assert on_card == 16.0, \
-        "On a card, two LayerNorms keep 16 bytes for a token: a mean and a deviation each, in float32."  # @hide
+        "On a GPU, two LayerNorms keep 16 bytes for a token: a mean and a deviation each, in float32."  # @hide
     note(rf"""
         The lists are complete but for {over:.0f} bytes: each of the two norms also keeps a mean and
         a deviation for each token, which the paper leaves out. Now GPT-3, which has $d = 12288$,
@@ -160,7 +160,7 @@ def the_block_of_today_keeps_other_tensors() -> None:
     """Of what a block of today keeps, two thirds belong to its feed-forward part."""
     note(r"""
         How many bytes does a block of Llama-3 keep for the backward pass, for each token? A token
-        has $d$ numbers, all its keys together have $d_{kv}$, and inside the feed-forward part it
+        has $d$ elements, all its keys together have $d_{kv}$, and inside the feed-forward part it
         has $h$. There are $a$ heads. Each number takes `2` bytes in `bfloat16`. Attention is
         *fused*: a single kernel computes it, and does not keep its softmax weights. From the
         block's input to its output, the backward pass needs
@@ -183,9 +183,9 @@ def the_block_of_today_keeps_other_tensors() -> None:
         $$
 
         Compare the whole list with what autograd keeps, for a small block of the sizes `SMALL` that
-        reads `2` texts of `32` tokens. `kept_per_token` adds up the bytes that autograd keeps for
-        each token. `with_lean_norms` lets the two norms keep what the list says, as the kernel of a
-        GPU does:
+        reads `2` sequences of `32` tokens. `kept_per_token` adds up the bytes that autograd keeps
+        for each token. `with_lean_norms` lets the two norms keep what the list says, as the kernel
+        of a GPU does:
     """)
     d, kv, h, a = SMALL.width, SMALL.kv_width, SMALL.hidden, SMALL.heads  # @inspect d, kv, h, a
     rounded = 12 * d + 4 * kv + 8 * h  # @inspect rounded as B
@@ -215,7 +215,7 @@ def the_block_of_today_keeps_other_tensors() -> None:
     assert exact == [2632, 3144, 3144], \
         "Written out, with the softmax weights added, the list gives 2632, 3144 and 3144."  # @hide
     assert written == exact, \
-        "For three sizes, written out, the list is right to the byte."  # @hide
+        "For three sizes, unfused, the list is right to the byte."  # @hide
     each = activation_bytes(LLAMA_3_8B, 8192) / LLAMA_3_8B.width  # @hide
     assert 41 < each < 41.1, \
         "Llama-3-8B keeps 41 bytes for each number of its width, where the paper's block keeps 34."  # @hide
@@ -326,7 +326,7 @@ def a_norm_in_pieces_keeps_float32_copies() -> None:
           `float32`.
 
         In the code, `RMSNorm` runs in pieces, and `Lean` is a norm that keeps only what the kernel
-        keeps. Both compute the same, here for `4` texts of `8` tokens of `64` numbers:
+        keeps. Both compute the same, here for `4` sequences of `8` tokens of `64` elements:
     """)
     x = torch.randn(4, 8, 64, dtype=torch.float64, requires_grad=True)  # @unnoticed: 4, 8: any tokens
     pieces, lean = RMSNorm(64).double(), Lean(64).double()  # @unnoticed: .double(): any format
@@ -340,7 +340,7 @@ def a_norm_in_pieces_keeps_float32_copies() -> None:
     in_parts = gradients(pieces)  # @hide
     assert torch.allclose(gradients(lean), in_parts), \
         "Both norms give the same gradients."  # @hide
-    note("`kept_per_token` adds up the bytes that a norm keeps for a token of `64` numbers. Without the `4` bytes of the `float32`, and divided by `64`, that is for each number:")
+    note("`kept_per_token` adds up the bytes that a norm keeps for a token of `64` elements. Without the `4` bytes of the `float32`, and divided by `64`, that is for each number:")
     in_pieces = (kept_per_token(RMSNorm(64), 64, 2, 16) - 4) / 64  # @measure in_pieces as B
     in_one = (kept_per_token(Lean(64), 64, 2, 16) - 4) / 64  # @inspect in_one as B
     assert in_one == 2.0, "As one kernel, a norm keeps 2 bytes for each number."
@@ -376,11 +376,11 @@ def a_norm_in_pieces_keeps_float32_copies() -> None:
 
 @aside
 def written_attention_keeps_a_weight_per_pair() -> None:
-    """Written-out attention keeps a weight for every pair of tokens; fused attention keeps none."""
+    """Unfused attention keeps a weight for every pair of tokens; fused attention keeps none."""
     note(r"""
-        In attention, each token has a *softmax weight* for each token of the text, in every head.
-        The weight says how much the token takes from that other token. The backward pass needs all
-        these weights. Must they be kept?
+        In attention, each token has a *softmax weight* for each token of the sequence, in every
+        head. The weight says how much the token takes from that other token. The backward pass
+        needs all these weights. Must they be kept?
 
         - *Written-out* attention runs as separate operations, and keeps them: `2` bytes each in
           `bfloat16`.
@@ -388,8 +388,8 @@ def written_attention_keeps_a_weight_per_pair() -> None:
           bytes, for each head and token. From this it computes the weights again in the backward
           pass [@dao2022].
 
-        Measure it with a small block of `8` heads that reads texts of `16` to `128` tokens. `fused`
-        and `written` are the bytes that the whole block keeps for each token:
+        Measure it with a small block of `8` heads that reads sequences of `16` to `128` tokens.
+        `fused` and `written` are the bytes that the whole block keeps for each token:
     """)
     lengths = [16, 32, 64, 128]
 
@@ -400,7 +400,7 @@ def written_attention_keeps_a_weight_per_pair() -> None:
     fused = [kept(n, "fused") for n in lengths]  # @inspect fused as B
     written = [kept(n, "written") for n in lengths]  # @inspect written as B
     assert max(fused) == min(fused), \
-        "Fused, a token keeps as many bytes in a long text as in a short one."
+        "Fused, a token keeps as many bytes in a long sequence as in a short one."
     more = [w - f for w, f in zip(written, fused)]  # @inspect more as B
     assert more == [224, 480, 992, 2016], \
         "Written out, a token keeps 224, 480, 992 and 2016 bytes more."  # @hide
@@ -415,18 +415,18 @@ def written_attention_keeps_a_weight_per_pair() -> None:
     assert LLAMA_3_8B.context == tokens, \
         "Llama-3-8B reads 8192 tokens."  # @hide
     note(rf"""
-        So with written-out attention, *each* token keeps twice as many weights in a text that is
+        So with unfused attention, *each* token keeps twice as many weights in a sequence that is
         twice as long, because it has a weight for each of its tokens. With fused attention a token
-        keeps the same in any text.
+        keeps the same in any sequence.
 
-        Llama-3-8B has `32` heads and reads texts of `8192` tokens [@llama3]. Fused, a token keeps
-        {token / 1e3:.0f} kB in a layer. Written out, it keeps `2 * 32 * 8192` bytes more,
-        {2 * heads * tokens / 1e3:.0f} kB. For all tokens of one text, a layer keeps {out / 1e9:.1f}
-        GB written out, and {layer / 1e9:.1f} GB fused.
+        Llama-3-8B has `32` heads and reads sequences of `8192` tokens [@llama3]. Fused, a token
+        keeps {token / 1e3:.0f} kB in a layer. Unfused, it keeps `2 * 32 * 8192` bytes more,
+        {2 * heads * tokens / 1e3:.0f} kB. For all tokens of one sequence, a layer keeps
+        {out / 1e9:.1f} GB unfused, and {layer / 1e9:.1f} GB fused.
     """)
     more_lengths = [2**n for n in range(9, 18)]  # @hide
     lines = {
-        "written out": [activation_bytes(LLAMA_3_8B, n, fused=False) for n in more_lengths],
+        "unfused": [activation_bytes(LLAMA_3_8B, n, fused=False) for n in more_lengths],
         "fused": [activation_bytes(LLAMA_3_8B, n) for n in more_lengths],
     }  # @hide
     least = lines["fused"][0] / (2 * LLAMA_3_8B.width)  # @hide
@@ -435,17 +435,17 @@ def written_attention_keeps_a_weight_per_pair() -> None:
     figure(plot_lines(more_lengths, lines, "tokens in the text", "bytes per token and layer", log=True),
         caption=r"""
             Bytes that a token keeps in a layer of Llama-3-8B. Written out, they grow with the
-            length of the text; fused, they do not.
+            length of the sequence; fused, they do not.
         """, alt=r"""
-            Two curves against the length of the text. The one of written-out attention bends
+            Two curves against the length of the sequence. The one of unfused attention bends
             upwards and rises more than fortyfold, the one of fused attention is level.
         """)
     question(r"""
         Llama-3-8B has `32` heads, and with fused attention a token keeps `168072` bytes in a layer.
-        The text has `131072` tokens. How many times as much does a token keep with written-out
+        The sequence has `131072` tokens. How many times as much does a token keep with unfused
         attention? (Leave out the `float32` of a fused kernel: it is too small to matter.)
     """, answer=(32 * (2 * 131072 - 4) + 168072) / 168072,
-        check=lines["written out"][-1] / lines["fused"][-1],
+        check=lines["unfused"][-1] / lines["fused"][-1],
         unit="times", within=0.01, wrong={
             "That is the weights alone: the rest is kept too.": 32 * 2 * 131072 / 168072,
             "A weight takes two bytes.": 1 + 32 * 131072 / 168072,
@@ -463,8 +463,8 @@ def checkpointing_keeps_the_input_alone() -> None:
         backward pass reaches the block, it runs once more from this input.
 
         PyTorch's `checkpoint` does this; `use_reentrant=False` chooses the newer of its two ways.
-        Try it with a small block that reads `2` texts of `32` tokens of `64` numbers. `given` lists
-        what is there in any case, parameters and angles. `saved_bytes_of` adds up what else
+        Try it with a small block that reads `2` sequences of `32` tokens of `64` elements. `given`
+        lists what is there in any case, parameters and angles. `saved_bytes_of` adds up what else
         autograd keeps:
     """)
     block = Block(SMALL).bfloat16()
@@ -483,7 +483,7 @@ def checkpointing_keeps_the_input_alone() -> None:
     assert 20 < saved < 21, \
         "A block of Llama-3-8B that is not checkpointed keeps 21 times what its input takes."  # @hide
     note(rf"""
-        In a block of Llama-3-8B, which is `4096` wide, the input takes `4096` numbers of `2` bytes
+        In a block of Llama-3-8B, which is `4096` wide, the input takes `4096` elements of `2` bytes
         for each token. Without checkpointing the block keeps what goes into each of its products
         and nonlinearities,
         [about `12 * 4096 + 4 * 1024 + 8 * 14336` bytes](#the_block_of_today_keeps_other_tensors).
@@ -524,29 +524,36 @@ def checkpointing_keeps_the_input_alone() -> None:
     """)
     question(r"""
         Llama-3-8B is `4096` wide and has `32` blocks. Every block is checkpointed, and a number
-        takes `2` bytes. How many bytes do the inputs of all blocks take for one text of `8192`
+        takes `2` bytes. How many bytes do the inputs of all blocks take for one sequence of `8192`
         tokens?
     """, answer=32 * 2 * 4096 * 8192, check=2 * 2**30, unit="B", wrong={
             "A number of bfloat16 takes two bytes.": 32 * 4096 * 8192,
             "Each of the 32 blocks keeps its input.": 2 * 4096 * 8192,
         }, hint="How many numbers is the input of one block?",
-        why="The input of a block has `8192 * 4096` numbers of `2` bytes, and each of the `32` blocks keeps its own.")
+        why="The input of a block has `8192 * 4096` elements of `2` bytes, and each of the `32` blocks keeps its own.")
 
 
 def checkpointing_lets_a_large_model_fit() -> None:
-    """Sharding divides what a model keeps, and checkpointing what a text keeps."""
+    """In data parallelism, sharding divides a model's state, and checkpointing shrinks its activations."""
     note(r"""
-        Can Llama-3-70B be trained on cards of `80` GB, one text of `8192` tokens on each? Two
-        things have to fit into a card:
+        Can Llama-3-70B be trained on GPUs of `80` GB, one sequence of `8192` tokens on each? That
+        is *data parallelism*: each GPU trains on sequences of its own. Mainly two things have to
+        fit on a GPU:
 
-        - The *state* of the model: parameters, gradients and the optimizer's averages, `16` bytes a
-          parameter. *Sharding* gives each card a slice, so with more cards, each holds less of it.
-        - The *activations* of the text that the card reads. Other cards read other texts, so more
-          cards do not make these smaller. Checkpointing does: a card then keeps the inputs of all
-          `80` blocks, and the activations of the one block that is computed again.
+        - The *state* of the model: parameters, gradients and the optimizer's averages, `16` bytes
+          per parameter. *Sharding* gives each GPU a slice, so with more GPUs, each holds less.
+        - The *activations* of its sequence. In data parallelism more GPUs do not make these
+          smaller, because the other GPUs train on other sequences. Checkpointing does: a GPU then
+          keeps the inputs of all `80` blocks, and the activations of the one block that is computed
+          again.
 
-        First the activations. `activation_bytes` gives the bytes that a token keeps in a block. An
-        input is `8192` numbers of `2` bytes for each token (by chance, the width is `8192`, too):
+        Take two blocks by hand, whose inputs have `1` GB each, and let a block keep `10` GB of
+        activations. Without checkpointing a GPU keeps `10 + 10` GB. With it, it keeps both inputs
+        and one block's activations: `1 + 1 + 10` GB.
+
+        Now the real size. `activation_bytes` gives the bytes that a block keeps per token. An input
+        is `8192` elements of `2` bytes per token (by chance, the model dimension is `8192` as
+        well):
     """)
     config, tokens = LLAMA_3_70B, 8192
     of_a_block = tokens * activation_bytes(config, tokens) / GB  # @inspect round(of_a_block, 1) as GB
@@ -555,22 +562,27 @@ def checkpointing_lets_a_large_model_fit() -> None:
         "These are the layers and the width of Llama-3-70B."  # @hide
     activations, checkpointed = 80 * of_a_block, inputs + of_a_block
     assert round(activations, 1) == 217.6, \
-        "Without checkpointing, the activations of one text take 217.6 GB."
+        "Without checkpointing, the activations of one sequence need 217.6 GB."
     assert round(checkpointed, 1) == 13.5, \
-        "With checkpointing, they take 13.5 GB."
+        "With checkpointing, they need 13.5 GB."
     note(r"""
-        Without checkpointing one text takes more than two cards have. With it, add each card's
+        Without checkpointing, one sequence needs more than two GPUs have. With it, add each GPU's
         slice of `state`, the state of the whole model:
     """)
     state = 16 * parameter_count(config) / GB  # @inspect round(state) as GB
-    needs = {cards: state / cards + checkpointed for cards in (8, 16, 32, 64)}
-    needed = {cards: round(need) for cards, need in needs.items()}  # @inspect needed as GB
-    enough = [cards for cards, need in needs.items() if need < 80]
+    needs = {gpus: state / gpus + checkpointed for gpus in (8, 16, 32, 64)}
+    needed = {gpus: round(need) for gpus, need in needs.items()}  # @inspect needed as GB
+    enough = [gpus for gpus, need in needs.items() if need < 80]
     assert enough == [32, 64], \
-        "Of 8, 16, 32 and 64 cards, 32 and 64 hold state and activations in 80 GB each."
+        "Of 8, 16, 32 and 64 GPUs, 32 and 64 hold state and activations in 80 GB each."
+    logits = 2 * config.vocabulary * tokens * 2 / GB  # logits and softmax in bfloat16  # @hide
+    assert 4 < logits < 4.3, \
+        "The logits and their softmax, which the table leaves out, add 4 GB in bfloat16."  # @hide
+    assert needs[32] + logits < 80 < activations, \
+        "With 32 GPUs they fit as well."  # @hide
     without = state / 1024, activations  # @hide
     assert round(without[0], 1) == 1.1, \
-        "With 1024 cards, a slice of the state is 1.1 GB."  # @hide
+        "With 1024 GPUs, a slice of the state is 1.1 GB."  # @hide
     inputs_alone = "inputs of blocks"  # @hide
     recipes = {r.name: r.total for r in RECIPES if r.key in ("adamw", "adamw-mixed", "adamw-bfloat16")}  # @hide
     card, mixed = CARDS["H100 SXM"], "AdamW, bfloat16, float32 master copy"  # @hide
@@ -599,34 +611,45 @@ def checkpointing_lets_a_large_model_fit() -> None:
     }, at={
         "model": "Llama-3-70B", "cards": 1024, "context": 8192, "recipe": mixed, "activations_kept": "all",
     }, module="pictures/fit.js", still=plot_fit(drawn, card.memory),
-        do="Make the bar end inside the frame of the card. What helps, and what does not?",
+        do="Make the bar end inside the frame of the GPU. What helps, and what does not?",
         see=r"""
-            More cards shrink the state, and the activations not at all. A shorter text helps, and
-            so does keeping only the inputs of blocks.
+            More GPUs shrink the state, and the activations not at all. A shorter sequence helps,
+            and so does keeping only the inputs of blocks.
         """, caption=r"""
-            What one card holds in training: its slice of the state, and the activations of one
-            text. Below, how long training on `15e12` tokens takes at half of the peak, counted as
-            `6` FLOPs for each parameter and token.
+            What one GPU holds in data parallelism: its slice of the state, and the activations of
+            one sequence. Below, how long training on `15e12` tokens takes at half of the peak,
+            counted as `6` FLOPs for each parameter and token.
         """, alt=r"""
             A frame, the memory of one H100, and a bar that runs out of it to nearly three times its
             length: a sliver of state, and activations.
         """)  # @hide
     note(rf"""
-        So without checkpointing no number of cards is enough, because each card holds
-        {activations:.0f} GB of activations. With checkpointing these take {checkpointed:.1f} GB. Of
-        the numbers of cards tried, {enough[0]} is the first that is enough: a slice of the state is
-        then {state / enough[0]:.0f} GB.
+        So in data parallelism without checkpointing, no number of GPUs is enough, because each
+        holds {activations:.0f} GB of activations. With checkpointing these are {checkpointed:.1f}
+        GB, and {enough[0]} GPUs are the first of those tried that are enough: a slice of the state
+        is then {state / enough[0]:.0f} GB. (The logits, a few GB more, are left out.)
+
+        There is another way. If several GPUs share one *sequence*, more GPUs do make its
+        activations smaller, as with
+        [tensor and sequence parallelism](#lecture_04.a_sum_can_be_left_scattered):
+    """)
+    share = activations / 8  # eight GPUs for each sequence  # @inspect round(share, 1) as GB
+    assert share < 80 < activations, \
+        "If eight GPUs share a sequence and all of its activations, each holds 27 GB, without checkpointing."
+    note(r"""
+        Llama 3's largest model was trained like that on sequences of `8192` tokens, without
+        checkpointing [@llama3].
     """)
     question(r"""
-        A model has `2e9` parameters, and its state takes `16` bytes for each. It is sharded over
-        `8` cards. The activations of a text take `50` GB, and `3` GB with checkpointing. How many
-        GB does a card hold with checkpointing?
+        A model has `2e9` parameters, and its state has `16` bytes for each. It is sharded over `8`
+        GPUs, in data parallelism. The activations of a sequence are `50` GB, and `3` GB with
+        checkpointing. How many GB does a GPU hold with checkpointing?
     """, answer=16 * 2e9 / 8 / GB + 3, check=2 * 2 + 3, unit="GB", within=0.01, wrong={
             "Sharding does not divide activations.": 16 * 2e9 / 8 / GB + 3 / 8,
-            "With sharding, a card holds an eighth of the state.": 16 * 2e9 / GB + 3,
+            "With sharding, a GPU holds an eighth of the state.": 16 * 2e9 / GB + 3,
             "That is without checkpointing.": 16 * 2e9 / 8 / GB + 50,
         }, hint="First the slice of the state.",
-        why="The state is `32` GB, and `8` cards hold `4` GB of it each. The `3` GB of activations are there on each card.")
+        why="The state is `32` GB, and `8` GPUs hold `4` GB of it each. The `3` GB of activations are there on each GPU.")
 
 
 def kept_all(layers: int, x: Tensor) -> Tensor:  # @stepover
@@ -819,15 +842,15 @@ def recomputing_attention_alone_is_nearly_free() -> None:
         take nearly all of the FLOPs.
     """)
     question(r"""
-        GPT-3 has width $d = 12288$. Let it read texts of $s = 8192$ tokens, `4` times as long. By
-        what share do the FLOPs of a step grow if both products of attention run once more, in
+        GPT-3 has width $d = 12288$. Let it read sequences of $s = 8192$ tokens, `4` times as long.
+        By what share do the FLOPs of a step grow if both products of attention run once more, in
         percent?
     """, answer=4 * 8192 / (3 * (24 * 12288 + 4 * 8192)),
         check=16 * again / (3 * (4 * (forward - again) + 16 * again)), unit="%", within=0.05, wrong={
             "That is the share of a forward pass.": 4 * 8192 / (24 * 12288 + 4 * 8192),
             "The step has attention's FLOPs too.": 4 * 8192 / (3 * 24 * 12288),
         }, hint="Put both numbers into the formula above; one $d$ cancels.",
-        why="The share is $4s / 3(24d + 4s)$. It is still small, although the text is longer than GPT-3's.")
+        why="The share is $4s / 3(24d + 4s)$. It is still small, although the sequence is longer than GPT-3's.")
 
 
 @aside
@@ -835,13 +858,13 @@ def logits_weigh_as_much_as_layers() -> None:
     """The loss over a large vocabulary keeps as much memory as several layers."""
     note(r"""
         How much memory does the loss of a language model take? After the last block, the model
-        gives each token of a text a score for each token of its vocabulary; these scores are the
-        *logits*. In training, the loss takes their softmax in `float32`, `4` bytes a number, and
-        keeps it for the backward pass. So a token of the text should keep `4` bytes for each token
-        of the vocabulary.
+        gives each token of a sequence a score for each token of its vocabulary; these scores are
+        the *logits*. In training, the loss takes their softmax in `float32`, `4` bytes a number,
+        and keeps it for the backward pass. So a token of the sequence should keep `4` bytes for
+        each token of the vocabulary.
 
         Test this on a small model, once with a vocabulary of `100` tokens and once with `1100`.
-        `kept` builds it, and adds up the bytes that autograd keeps for each token of the text:
+        `kept` builds it, and adds up the bytes that autograd keeps for each token of the sequence:
     """)
 
     def kept(vocabulary: int) -> float:
@@ -858,7 +881,7 @@ def logits_weigh_as_much_as_layers() -> None:
     small, large = kept(100), kept(1100)  # @inspect round(small) as B, round(large) as B
     per_score = (large - small) / 1000  # @inspect per_score as B
     assert per_score == 4.0, \
-        "Each token of the text keeps 4 bytes for each token of the vocabulary."
+        "Each token of the sequence keeps 4 bytes for each token of the vocabulary."
     note(r"""
         Is that much? The vocabulary of Llama-3-8B has `128256` tokens. Compare what its loss keeps
         for a token with what one layer keeps for a token, which `activation_bytes` gives:
@@ -876,15 +899,15 @@ def logits_weigh_as_much_as_layers() -> None:
         "In Llama-3-8B, the loss keeps nearly a tenth of what all blocks keep."  # @hide
     note(rf"""
         So the loss of Llama-3-8B keeps as much as {layers:.0f} of its layers, because a token has
-        `128256` scores and only `4096` numbers of its own. For a text of `8192` tokens,
+        `128256` scores and only `4096` elements of its own. For a sequence of `8192` tokens,
         `8192 * 128256 * 4` bytes are {held / 1e9:.1f} GB. A program can save this memory: it cuts
-        the text into pieces after the last block, and computes scores, loss and gradients piece by
-        piece.
+        the sequence into pieces after the last block, and computes scores, loss and gradients piece
+        by piece.
     """)
     question(r"""
-        Llama-2 has a vocabulary of `32000` tokens. How many GB does the softmax for a text of
+        Llama-2 has a vocabulary of `32000` tokens. How many GB does the softmax for a sequence of
         `8192` tokens take in `float32`, `4` bytes a number?
     """, answer=8192 * 32000 * 4 / GB, check=held / 128256 * 32000 / GB, unit="GB", within=0.03, wrong={
             "A number of float32 takes four bytes.": 8192 * 32000 / GB,
-        }, hint="How many scores does the text have?",
+        }, hint="How many scores does the sequence have?",
         why="Each of `8192` tokens has a score for each of `32000` tokens of the vocabulary, of `4` bytes.")

@@ -43,7 +43,7 @@ def a_block_of_today() -> None:
         - its norm is RMSNorm, and not LayerNorm. The norm comes before attention and before the
           feed-forward part, and not after each addition;
         - a token's position turns its queries and keys; it used to be added to the token;
-        - several heads of queries share one head of keys and values; each used to have its own;
+        - several query heads share one key and value; each used to have its own;
         - the feed-forward part has three matrices; it used to have two;
         - there is no dropout, and there are hardly any biases.
 
@@ -51,9 +51,9 @@ def a_block_of_today() -> None:
         own.
     """)
     note(r"""
-        Each token is a row of $d$ numbers; $d$ is the *width* of the model. A block adds to this
-        row twice: `x = x + attention(norm(x))`, then `x = x + feed_forward(norm(x))`. The row that
-        runs through all blocks, and that they only add to, is the *residual stream*.
+        Each token is a vector of $d$ elements; $d$ is the *width* of the model. A block adds to
+        this row twice: `x = x + attention(norm(x))`, then `x = x + feed_forward(norm(x))`. The row
+        that runs through all blocks, and that they only add to, is the *residual stream*.
 
         In attention, three matrices turn each token into a query, a key and a value. These rows are
         cut into *heads*, pieces that work apart from each other. In each head, a *score* is the
@@ -77,14 +77,14 @@ def a_block_is_seven_matrices() -> None:
     """A block is seven matrices, and most of its weights are in the feed-forward part."""
     note(r"""
         A *block* of a Transformer has two parts: attention and the feed-forward part. How many
-        parameters does a block have, and in which part are most of them? A token comes in as a row
-        of $d$ numbers, and each matrix turns a row of numbers into another row. A matrix that turns
-        $r$ numbers into $c$ numbers has $r \cdot c$ weights.
+        parameters does a block have, and in which part are most of them? A token comes in as a
+        vector of $d$ elements, and each matrix turns a vector into another. A matrix that turns $r$
+        elements into $c$ elements has $r \cdot c$ weights.
 
-        - *Attention* has four matrices. Query and output turn $d$ numbers into $d$. Key and value
-          turn $d$ numbers into $d_{kv}$: into $d$, or fewer where
+        - *Attention* has four matrices. Query and output turn $d$ elements into $d$. Key and value
+          turn $d$ elements into $d_{kv}$: into $d$, or fewer where
           [heads share keys](#heads_of_queries_share_keys).
-        - The *feed-forward part* has three matrices. Gate and up turn $d$ numbers into $h$, and
+        - The *feed-forward part* has three matrices. Gate and up turn $d$ elements into $h$, and
           down turns $h$ into $d$. The inner width $h$ is larger than $d$.
         - A *norm* stands before each of the two parts. It has $d$ *gains*, factors that it learns.
 
@@ -148,9 +148,9 @@ def a_block_is_seven_matrices() -> None:
 def rmsnorm_forgets_the_scale() -> None:
     """RMSNorm removes the scale of a token's numbers."""
     note(r"""
-        Why does a Transformer have norms? A token is a row of numbers that runs through all blocks
-        of the model. Each block adds its results to the row, so the numbers grow from block to
-        block. A *norm* brings them back to one scale before a matrix sees them.
+        Why does a Transformer have norms? A token is a vector that runs through all blocks of the
+        model. Each block adds its results to the row, so the numbers grow from block to block. A
+        *norm* brings them back to one scale before a matrix sees them.
 
         RMSNorm divides each number of a token by the *root mean square* of them all: square the
         numbers, take the mean of the squares, and the root of the mean. Then it multiplies each
@@ -158,7 +158,7 @@ def rmsnorm_forgets_the_scale() -> None:
         The squares $1$ and $49$ have the mean $25$, whose root is $5$. With gains of one, the norm
         returns `1/5` and `7/5`.
 
-        The code below compares PyTorch's norm with this rule, for random tokens of `64` numbers. A
+        The code below compares PyTorch's norm with this rule, for random tokens of `64` elements. A
         new norm has gains of one. (`eps` is a tiny number that prevents a division by zero. Here it
         is left out.)
     """)
@@ -231,14 +231,14 @@ def rmsnorm_forgets_the_scale() -> None:
 def rotary_embedding_tells_distances() -> None:
     """Rotary embedding makes a score depend on how far two tokens are apart, not on where they stand."""
     note(r"""
-        In attention, each token makes a *query* and a *key*, rows of $c$ numbers. The *score* says
-        how much one token looks at another: multiply the query of the one by the key of the other,
-        number by number, and add up. Nothing in it says how far apart the tokens stand. How can
-        attention see that?
+        In attention, each token makes a *query* and a *key*, vectors of $c$ elements. The *score*
+        says how much one token looks at another: multiply the query of the one by the key of the
+        other, number by number, and add up. Nothing in it says how far apart the tokens stand. How
+        can attention see that?
 
         *Rotary embedding* turns queries and keys before they are multiplied [@rope]. It takes the
-        $c$ numbers in pairs, and reads each pair as an arrow in a plane. For the token at position
-        $t$ of the text, it turns the arrow of pair $i$ by the angle
+        $c$ elements in pairs, and reads each pair as an arrow in a plane. For the token at position
+        $t$ of the sequence, it turns the arrow of pair $i$ by the angle
 
         $$
         t \cdot 10000^{-2i/c}, \qquad i = 0, 1, \dots, c/2 - 1.
@@ -283,7 +283,7 @@ def rotary_embedding_tells_distances() -> None:
     here = layer(x, turns(8, 8).double())  # @hide
     there = layer(x, turns(8, 8, start=30).double())  # @hide
     assert torch.allclose(here, there), \
-        "Attention gives the same result for a text that begins thirty places later."  # @hide
+        "Attention gives the same result for a sequence that begins thirty places later."  # @hide
     still = torch.zeros(2, 8, 4).double()  # @hide
     still[0] = 1  # @hide
     assert not torch.allclose(here, layer(x, still)), \
@@ -292,13 +292,18 @@ def rotary_embedding_tells_distances() -> None:
     least = 10000 ** (-126 / 128)  # @hide
     assert math.isclose(slow, least, rel_tol=1e-5), \
         "The slowest of 64 pairs turns by 10000 to the power -126/128, in radians."  # @hide
+    long_turn = 2 * math.pi / turns(128, 2, base=500_000)[1, 1].asin().min().item()  # @hide
+    assert math.isclose(long_turn, 2 * math.pi * 500_000 ** (126 / 128), rel_tol=1e-4), \
+        "With the base 500000 of Llama 3, its full turn is 500000 to the power 126/128 times 2 pi tokens long."  # @hide
     note(rf"""
         So the score depends on how far apart the tokens are, and not on where they stand, because
         both angles grow by the same amount.
 
         Why do the pairs turn at different speeds? An arrow is back where it was after a full turn,
-        so a quick pair alone would take some far tokens for near ones. In a head of `128` numbers
-        the slowest pair takes {2 * math.pi / slow:,.0f} tokens for a full turn.
+        so a quick pair alone would take some far tokens for near ones. In a head of `128` elements
+        the slowest pair needs {2 * math.pi / slow:,.0f} tokens for a full turn. Llama 3 has
+        `500000` in place of the base $10000$ [@llama3], for longer sequences: there it needs
+        {long_turn / 1e6:.2f} million.
     """)
     question(r"""
         A query at position `12` and a key at position `5` have some score. Now the same query
@@ -313,9 +318,9 @@ def rotary_embedding_tells_distances() -> None:
 def a_mask_alone_hints_at_the_order() -> None:
     """Without positions, one layer cannot tell the order of tokens; two can, through the causal mask."""
     note(r"""
-        Suppose that a Transformer is not told at which positions the tokens of a text stand. Can it
-        still tell their order? Take a text of `8` tokens, put the first `5` in another order, and
-        look at the row of numbers that comes out for the last token.
+        Suppose that a Transformer is not told at which positions the tokens of a sequence stand.
+        Can it still tell their order? Take a sequence of `8` tokens, put the first `5` in another
+        order, and look at the vector that comes out for the last token.
 
         - *After one layer it is the same.* In attention, the last token takes a weighted sum over
           all tokens. The weights depend on the tokens and not on their places, and a sum is the
@@ -377,14 +382,16 @@ def a_mask_alone_hints_at_the_order() -> None:
 def heads_of_queries_share_keys() -> None:
     """Grouped-query attention saves memory, but no FLOPs of scores and weighted sums."""
     note(r"""
-        A model that writes a text keeps the *keys* and *values* of all tokens so far, because
-        attention lets later tokens look at them. How can it keep fewer? Attention works in *heads*,
-        each with its own queries, one for every token. In *grouped-query attention* [@gqa], several
-        heads of queries use the same keys and values. The heads of keys and values are then called
-        *KV heads*.
+        A model that generates a sequence keeps the *keys* and *values* of all tokens so far,
+        because attention lets later tokens look at them. How can it keep fewer?
 
-        Here `8` heads of queries share `2` KV heads. There are `2` texts of `6` tokens, and a head
-        has `16` numbers for each token. `few` has the shape of the keys and of the values, and
+        Attention works in *heads*, each with a query for every token. A key says nothing about
+        which head asks. So in *grouped-query attention* [@gqa], several query heads use the same
+        keys and values. If $4$ query heads share one key, a quarter has to be kept. The heads of
+        keys and values are then called *KV heads*.
+
+        Here `8` query heads share `2` KV heads. There are `2` sequences of `6` tokens, and a head
+        has `16` elements for each token. `few` has the shape of the keys and of the values, and
         `many` the shape without sharing. All are on the device `meta`, where tensors have no data:
     """)
     b, t, heads, kv_heads, c = 2, 6, 8, 2, 16  # @unnoticed: 2 -> 3, 2 -> 4: any batch, and any heads that share
@@ -404,18 +411,18 @@ def heads_of_queries_share_keys() -> None:
     keys, values = (x.repeat_interleave(times, dim=2) for x in (k, v))  # @hide
     repeated = written_attention(queries, keys, values)  # @hide
     assert torch.allclose(shared, repeated), \
-        "Shared KV heads give the same result as KV heads that are repeated for each head of queries."  # @hide
+        "Shared KV heads give the same result as KV heads that are repeated for each query head."  # @hide
     assert torch.allclose(shared, fused_attention(queries, k, v)), \
         "A fused kernel gives the same result, too."  # @hide
     alone = replace(SMALL, kv_heads=8)  # every head has keys of its own  # @hide
     caches = [Cache(c, 1, q).memory.nbytes for c in (SMALL, alone)]  # @hide
     assert caches[1] / caches[0] == 4.0, \
-        "In a model with 8 heads of queries, 2 KV heads are a quarter of the bytes to keep."  # @hide
+        "In a model with 8 query heads, 2 KV heads are a quarter of the bytes to keep."  # @hide
     note(r"""
         With sharing a quarter is kept, because there are `2` KV heads instead of `8`. Does
-        attention also compute less? It has two products. Queries by keys give the *scores*, and
+        attention also compute less? It has two matmuls. Queries by keys give the *scores*, and
         softmax weights by values give the *weighted sums*. In each, `b * t` tokens meet `t` tokens
-        in every head, with `2` FLOPs for each of `c` numbers: `2 * b * t * t * heads * c` FLOPs.
+        in every head, with `2` FLOPs for each of `c` elements: `2 * b * t * t * heads * c` FLOPs.
         `written_attention` computes attention, and `flops` is PyTorch's counter:
     """)
     grouped = flops(lambda: written_attention(q, few, few))  # @inspect grouped as FLOP
@@ -423,9 +430,9 @@ def heads_of_queries_share_keys() -> None:
     assert grouped == separate == 2 * 2 * b * t * t * heads * c, \
         "Scores and weighted sums take as many FLOPs with sharing as without."
     misbelief("Grouped-query attention makes attention cheaper to compute.", r"""
-        Scores and weighted sums take as many FLOPs as before, because every head of queries still
-        looks at every token. What becomes smaller is what is kept, and the two small matrices that
-        make keys and values.
+        Scores and weighted sums cost the same FLOPs as before, because every query head still looks
+        at every token. What becomes smaller is what is kept, and the two small matrices that
+        compute keys and values.
     """)
 
     def key_weights(config: Config) -> int:  # @hide
@@ -436,9 +443,7 @@ def heads_of_queries_share_keys() -> None:
     assert key_weights(alone) == 64 * 64, \
         "Without sharing, the matrix of keys has 64 * 64 weights."  # @hide
 
-    note(r"""
-        Llama-3-8B has `32` heads of queries and `8` KV heads. Give it other numbers of KV heads:
-    """)
+    note("Llama-3-8B has `32` query heads and `8` KV heads. Give it other numbers of KV heads:")
 
     def shared_by(  # @hide
         kv_heads: int, inner_width: int, context: int
@@ -479,8 +484,8 @@ def heads_of_queries_share_keys() -> None:
             of the block: only the matrices of keys and of values shrink.
         """, caption=r"""
             The seven matrices of a block of Llama-3-8B to one scale: the area of a matrix is its
-            number of weights. The KV cache is what is kept of a text: the keys and values of all
-            its tokens.
+            number of weights. The KV cache is what is kept of a sequence: the keys and values of
+            all its tokens.
         """, alt=r"""
             Seven rectangles. With 32 KV heads the four of attention are squares of one size. Gate,
             up and down are three and a half times as long as they are high.
@@ -496,12 +501,12 @@ def heads_of_queries_share_keys() -> None:
     assert layer.key.weight.numel() == 4096 * 8 * 128, \
         "The matrix that makes the keys of Llama-3-8B has 4096 * 8 * 128 weights."  # @hide
     question(r"""
-        Llama-3-8B has `32` heads of queries and `8` KV heads, and every head has `128` numbers. How
+        Llama-3-8B has `32` query heads and `8` KV heads, and every head has `128` elements. How
         many numbers does it keep of each token in one layer, keys and values together?
     """, answer=2 * 8 * 128, check=layer.key.out_features + layer.value.out_features, unit="numbers", wrong={
             "Only KV heads are kept, and there are 8 of them.": 2 * 32 * 128,
             "Keys and values are both kept.": 8 * 128,
-        }, why="Each of the `8` KV heads has a key and a value of `128` numbers. If no head shared, it would be `4` times as many.",
+        }, why="Each of the `8` KV heads has a key and a value of `128` elements. If no head shared, it would be `4` times as many.",
         hint="How many keys has a token, and how many numbers has a key?")
 
 
@@ -510,17 +515,17 @@ def a_gate_costs_a_third_matrix() -> None:
     """SwiGLU has three matrices instead of two, so they are made narrower."""
     note(r"""
         The feed-forward part of a Transformer block works on each token alone. In the first
-        Transformer it had two matrices: *up* turned the $d$ numbers of a token into $4d$, and
+        Transformer it had two matrices: *up* turned the $d$ elements of a token into $4d$, and
         *down* turned these into $d$ again. Llama has a third matrix, the *gate*. It decides, number
         by number, how much passes of what up computes. This is *SwiGLU* [@swiglu]:
 
-        - up and gate each turn the $d$ numbers of a token into $h$;
+        - up and gate each turn the $d$ elements of a token into $h$;
         - each number that comes from the gate is multiplied by its sigmoid, which lies between zero
           and one; the product is called *SiLU*;
-        - these $h$ numbers are multiplied by the $h$ numbers of up, one by one;
-        - down turns the $h$ products into $d$ numbers.
+        - these $h$ elements are multiplied by the $h$ elements of up, one by one;
+        - down turns the $h$ products into $d$ elements.
 
-        In code, for `3` texts of `5` tokens with $d = 64$ and $h = 160$:
+        In code, for `3` sequences of `5` tokens with $d = 64$ and $h = 160$:
     """)
     part, x = SwiGLU(SMALL).double(), torch.randn(3, 5, 64).double()  # @unnoticed: 3, 5: any batch
     gate, up = part.gate(x), part.up(x)
@@ -613,7 +618,7 @@ def each_matrix_costs_two_flops_per_weight() -> None:
 
         But the counter's total is larger. The rest belongs to no matrix: attention also multiplies
         queries by keys, and the softmax's weights by values. In each of these two products, each of
-        $T$ tokens meets each of $T$ tokens with $d$ numbers, in a multiplication and an addition:
+        $T$ tokens meets each of $T$ tokens with $d$ elements, in a multiplication and an addition:
         $2\,T^2 d$ FLOPs. Here $T$ is `2048`, and $d$, the width of the model, is `4096`:
     """)
     rest = total - sum(by_formula.values())  # @inspect total as FLOP, rest as FLOP
@@ -625,9 +630,10 @@ def each_matrix_costs_two_flops_per_weight() -> None:
     assert 0.071 < share < 0.072, \
         "At 2048 tokens, attention's two products are 7 % of the block's FLOPs."  # @hide
     note(rf"""
-        With `2048` tokens the two products are {share:.1%} of the block's FLOPs. In a longer text
-        their share is larger, because they grow with the square of the tokens, and the matrices'
-        FLOPs only with the tokens. (The counter leaves out norms and softmax, which take little.)
+        With `2048` tokens the two products are {share:.1%} of the block's FLOPs. In a longer
+        sequence their share is larger, because they grow with the square of the tokens, and the
+        matrices' FLOPs only with the tokens. (The counter leaves out norms and softmax, which take
+        little.)
     """)
     parts = {
         f"{length:,} tokens": {
@@ -642,13 +648,13 @@ def each_matrix_costs_two_flops_per_weight() -> None:
     each = {length: {n: part / sum(all_.values()) for n, part in all_.items()} for length, all_ in parts.items()}  # @hide
     longest = each["131,072 tokens"]["scores and sums"]  # @hide
     figure(stacks(each, "share of the block's FLOPs"), caption=r"""
-        FLOPs of a block of Llama-3-8B by part, for texts of four lengths. Scores and sums are
+        FLOPs of a block of Llama-3-8B by part, for sequences of four lengths. Scores and sums are
         attention's two products.
     """, alt=rf"""
         Four stacked bars. In the first, scores and sums are {share:.0%}; in the last,
         {longest:.0%}. Of the rest, gate, up and down are always four fifths.
     """)
-    question("A block has `3e6` weights in its seven matrices. How many FLOPs do the matrices take for a text of `10` tokens?",
+    question("A block has `3e6` weights in its seven matrices. How many FLOPs do the matrices take for a sequence of `10` tokens?",
              answer=10 * 2 * 3e6, check=10 * 3e6 * sum(by_formula.values()) / (tokens * weights), unit="FLOP", within=0.01, wrong={
                  "Each weight takes a multiplication and an addition.": 10 * 3e6,
                  "That is one token.": 2 * 3e6,
@@ -662,12 +668,12 @@ def a_counter_may_overlook_attention() -> None:
     note(r"""
         You count the FLOPs of a model with PyTorch's counter. Does it count all of them? The
         counter has a list of operations, with a formula for each. An operation that is not on the
-        list counts as nothing. Attention can run in two ways: *written out* as products and a
-        softmax, or *fused* into a single operation, one program called a *kernel*.
+        list counts as nothing. Attention can run in two ways: *unfused*, as two matmuls and a
+        softmax,, or *fused* into a single operation, one program called a *kernel*.
 
-        Build a small model in both ways, with the same weights. It reads `3` texts of `32` tokens.
-        `flops_by_operation` gives what the counter says for each operation, first of the
-        written-out model:
+        Build a small model in both ways, with the same weights. It reads `3` sequences of `32`
+        tokens. `flops_by_operation` gives what the counter says for each operation, first of the
+        unfused model:
     """)
     written = Transformer(SMALL, "written").double()
     fused = Transformer(SMALL, "fused").double()
@@ -694,12 +700,12 @@ def a_counter_may_overlook_attention() -> None:
     misbelief("`FlopCounterMode` counts what a model does.", rf"""
         It counts the operations on its list, and each release of PyTorch has its own list. If the
         fused kernel for a CPU is not on it, {attention:,} of this model's {whole:,} FLOPs, those of
-        attention, count as nothing. So count with attention written out.
+        attention, count as nothing. So count with unfused attention.
     """)
     question(r"""
-        On a CPU, another model with attention written out takes `50e6` FLOPs by the counter, of
-        which `8e6` are attention's two products. The same model runs with fused attention, whose
-        kernel is not on the counter's list. How many FLOPs does the counter report?
+        On a CPU, another model with unfused attention takes `50e6` FLOPs by the counter, of which
+        `8e6` are attention's two products. The same model runs with fused attention, whose kernel
+        is not on the counter's list. How many FLOPs does the counter report?
     """, answer=50e6 - 8e6, check=42e6, unit="FLOP", within=0.01, wrong={
             "The model needs these FLOPs, but the counter does not see attention's.": 50e6,
         }, hint="Which of the operations does the counter not see?",
@@ -712,15 +718,15 @@ def published_counts_follow_from_eight_numbers() -> None:
     note(r"""
         How many parameters does a whole Transformer have? Add up what it is built from:
 
-        - $L$ equal *blocks*. A block has seven matrices and two norms. With $d$ numbers in a token,
-          $d_{kv}$ numbers in all its keys, and $h$ numbers inside the feed-forward part, these are
-          [$2d^2 + 2\,d\,d_{kv} + 3\,d\,h + 2d$ parameters](#a_block_is_seven_matrices). Some models
-          also have $b$ biases in each block.
-        - *A last norm*, which multiplies each of the $d$ numbers by a factor that is learned, its
+        - $L$ equal *blocks*. A block has seven matrices and two norms. With $d$ elements in a
+          token, $d_{kv}$ elements in all its keys, and $h$ elements inside the feed-forward part,
+          these are [$2d^2 + 2\,d\,d_{kv} + 3\,d\,h + 2d$ parameters](#a_block_is_seven_matrices).
+          Some models also have $b$ biases in each block.
+        - *A last norm*, which multiplies each of the $d$ elements by a factor that is learned, its
           gain.
-        - *Two tables* with a row of $d$ numbers for each of the $V$ tokens of the vocabulary. The
-          *embedding* turns a token into its row, and the *head* gives a score for each token at the
-          end. In a *tied* model one table serves as both, so $2Vd$ becomes $Vd$.
+        - *Two tables* with a vector of $d$ elements for each of the $V$ tokens of the vocabulary.
+          The *embedding* turns a token into its row, and the *head* gives a score for each token at
+          the end. In a *tied* model one table serves as both, so $2Vd$ becomes $Vd$.
 
         Together:
 

@@ -121,7 +121,7 @@ def fused_attention(
 
 
 class Attention(nn.Module):
-    """The attention of a block: rows of d numbers in and out; heads of queries share KV heads."""
+    """The attention of a block: rows of d numbers in and out; query heads share KV heads."""
 
     def __init__(self, config: Config, how: How) -> None:
         super().__init__()

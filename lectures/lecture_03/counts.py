@@ -30,7 +30,7 @@ class Config:
     window: int = ALL   # tokens that a token looks at, itself included
 
     def __post_init__(self) -> None:
-        """Heads divide the width, and heads of keys those of queries, or there is no such model."""
+        """Heads divide the width, and KV heads those of queries, or there is no such model."""
         width, heads, keys = self.width, self.heads, self.kv_heads
         if not self.head_size and width % heads:
             raise ValueError(
@@ -130,7 +130,7 @@ def activation_bytes(
     """Bytes that one block keeps for the backward pass, for each token, in bfloat16.
 
     Each norm keeps its input, `norm` bytes a number, and one float32 a token: 2 bytes in a kernel of its own, 8 where
-    PyTorch writes it out in float32. Fused attention keeps a float32 for each head, written-out attention a weight
+    PyTorch writes it out in float32. Fused attention keeps a float32 for each head, unfused attention a weight
     for each head and each of the `context` tokens. Each active expert keeps a copy of its tokens, what it returns, and
     28 bytes of choices and shares.
     """

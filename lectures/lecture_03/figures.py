@@ -29,7 +29,7 @@ def plot_block(shapes: Mapping[str, tuple[int, int]]) -> Figure:
 
 
 def plot_fit(kept: Mapping[str, float], memory: int) -> Figure:
-    """A card's memory as a frame, and in it, or running out of it, a bar of state and activations."""
+    """A GPU's memory as a frame, and in it, or running out of it, a bar of state and activations."""
     fig = Figure(figsize=(6.4, 1.7), facecolor="none", layout="constrained")
     axes = fig.subplots()
     left = 0.0
@@ -53,7 +53,7 @@ def plot_fit(kept: Mapping[str, float], memory: int) -> Figure:
 
 
 def plot_lanes(launch: float, operation: float, times: Mapping[str, Sequence[float]]) -> Figure:
-    """Two lanes over time: launches of the program, and the card's operations."""
+    """Two lanes over time: launches of the program, and the GPU's operations."""
     fig, axes = blank(6.4, 1.9)
     for handed, start, color in zip(times["handed"], times["starts"], (BLUE, GREEN) * 4):
         axes.barh((1, 0), (launch, operation), left=(handed - launch, start), height=0.6, color=color + "99")

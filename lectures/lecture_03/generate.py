@@ -24,10 +24,10 @@ from .regimes import BANDWIDTH, H100, PEAK, bytes_moved
 def generating() -> None:
     """Generating."""
     note(r"""
-        In training, a model reads whole texts at once. When it writes, it adds one new token at a
-        time. A token takes as many FLOPs as in a text that is read at once. But each step reads all
-        weights from the card's memory for this single token. So the card waits for its memory, and
-        uses hardly any of its arithmetic.
+        In training, a model processes whole sequences at once. When it generates, it adds one new
+        token at a time. A token costs the same FLOPs in both cases. But each step reads all weights
+        from the GPU's memory for this single token. So the GPU waits for its memory, and uses
+        hardly any of its arithmetic.
     """)
     a_cache_gives_the_same_answer_for_less()
     a_token_leaves_its_keys_and_values()
@@ -52,13 +52,13 @@ def one_by_one(model: Transformer, tokens: Tensor) -> Tensor:
 def a_cache_gives_the_same_answer_for_less() -> None:
     """A KV cache computes each token's keys and values once, not again for every later token."""
     note(r"""
-        A language model writes a text one token at a time. In attention, each token has a *key* and
-        a *value*, and the new token looks at those of all tokens before. Must the model compute
-        them again for each new token? No: no token looks ahead, so the keys and values of earlier
-        tokens stay the same. A *KV cache* keeps them.
+        A language model generates a sequence one token at a time. In attention, each token has a
+        *key* and a *value*, and the new token looks at those of all tokens before. Must the model
+        compute them again for each new token? No: no token looks ahead, so the keys and values of
+        earlier tokens stay the same. A *KV cache* keeps them.
 
-        Check that the result is the same. A small model reads a text of `8` tokens at once. Then
-        `one_by_one` shows it the same tokens one at a time, with a cache:
+        Check that the result is the same. A small model reads a sequence of `8` tokens at once.
+        Then `one_by_one` shows it the same tokens one at a time, with a cache:
     """)
     model = Transformer(SMALL, "written").double()
     tokens = torch.randint(SMALL.vocabulary, (1, 8))
@@ -69,8 +69,8 @@ def a_cache_gives_the_same_answer_for_less() -> None:
         "Both ways give the same scores for the next token."
     note(r"""
         How much work does the cache save? Without it, the model runs over all $n$ tokens so far to
-        write token $n + 1$. With it, the model runs over the last token alone. `flops` counts the
-        FLOPs of `8` steps in both ways:
+        generate token $n + 1$. With it, the model runs over the last token alone. `flops` counts
+        the FLOPs of `8` steps in both ways:
     """)
     with torch.no_grad():
         passes = [partial(model, tokens[:, :n]) for n in range(1, 9)]
@@ -88,8 +88,8 @@ def a_cache_gives_the_same_answer_for_less() -> None:
     note(rf"""
         Without a cache it is {saved:.1f} times the work, because the steps run over `1`, `2` and so
         on up to `8` tokens, on average over `(1 + 8) / 2`, which is {(1 + 8) / 2}. With a cache
-        each step runs over one. (Attention makes it {saved:.2f}: its part grows with the text.) So
-        the longer the text, the more a cache saves.
+        each step runs over one. (Attention makes it {saved:.2f}: its part grows with the sequence.)
+        So the longer the sequence, the more a cache saves.
     """)
     weights, pairs = 2 * 7504658432, 4 * 32 * 4096  # @hide
     ones, squares = 500500, 333833500  # sums of n and of its square, to 1000  # @hide
@@ -105,8 +105,8 @@ def a_cache_gives_the_same_answer_for_less() -> None:
         "A blue cell is a token that goes through the model."  # @hide
     figure(cells(grids, [("not there yet", "none"), ("goes through the model", BLUE), ("kept", GREEN)],
                  ("step", "token")), caption=r"""
-                     A text written token by token, a row for each step. Without a cache all tokens
-                     so far go through the model in each step; with it, only the new one.
+                     A sequence generated token by token, a row for each step. Without a cache all
+                     tokens so far go through the model in each step; with it, only the new one.
                  """, alt=r"""
                      Two grids of eight by eight cells. In the left one a whole triangle goes
                      through the model, in the right one only its diagonal; what is below it is
@@ -119,12 +119,12 @@ def a_cache_gives_the_same_answer_for_less() -> None:
         wrong={"That is the last step; the earlier ones run over fewer tokens.": 1000}, why=r"""
             Without a cache, step $n$ runs over $n$ tokens. From `1` to `1000` that is `500.5` on
             average, and one with a cache. A little more comes from attention, whose part grows with
-            the text.
+            the sequence.
         """)
 
 
 def weighed_cache(config: Config, batch: int = 1) -> int:
-    """Bytes of the KV cache of `batch` full texts, from its tensors, in bfloat16."""
+    """Bytes of the KV cache of `batch` full sequences, from its tensors, in bfloat16."""
     with torch.device("meta"):
         like = torch.empty((), dtype=torch.bfloat16)
         return config.layers * Cache(config, batch, like).memory.nbytes
@@ -133,11 +133,11 @@ def weighed_cache(config: Config, batch: int = 1) -> int:
 def a_token_leaves_its_keys_and_values() -> None:
     """Each token adds one row of keys and one of values per layer to the KV cache."""
     note(r"""
-        When a model writes a text, it keeps the keys and values of all tokens so far, in its *KV
-        cache*. How much memory does that take? In every layer, each token adds one row of keys and
-        one row of values. A row has, say, `128` numbers for each *KV head*, a head of keys and
-        values. With $L$ layers, $d_{kv}$ numbers in a row and $w$ bytes for a number, $T$ tokens
-        take
+        When a model generates a sequence, it keeps the keys and values of all tokens so far, in its
+        *KV cache*. How much memory does that take? In every layer, each token adds one row of keys
+        and one row of values. A row has, say, `128` elements for each *KV head*, a head of keys and
+        of values. With $L$ layers, $d_{kv}$ elements in a row and $w$ bytes for an element, $T$
+        tokens take
 
         [@eq:cache]: $$
         \text{bytes of the KV cache} = 2\,L\,d_{kv}\,T\,w
@@ -155,13 +155,13 @@ def a_token_leaves_its_keys_and_values() -> None:
     assert text == weighed_cache(LLAMA_3_8B), \
         "The formula gives the bytes of the tensors of a full cache."
     assert text == GiB, \
-        "A full text takes one GiB."
+        "A full sequence takes one GiB."
     older = weighed_cache(LLAMA_2_7B) / LLAMA_2_7B.context  # @hide
     assert older / token == 4.0, \
         "A token of Llama-2-7B takes 4 times as many bytes."  # @hide
     note(rf"""
-        So a token takes `2 * 32 * (8 * 128) * 2` bytes, which is {token // KiB} KiB, and a text of
-        `8192` tokens takes exactly one GiB.
+        So a token takes `2 * 32 * (8 * 128) * 2` bytes, which is {token // KiB} KiB, and a sequence
+        of `8192` tokens takes exactly one GiB.
     """)
     three = LLAMA_3_8B, LLAMA_3_70B, LLAMA_3_405B  # @hide
     keys = {(c.kv_heads, c.head) for c in three}  # @hide
@@ -184,24 +184,24 @@ def a_token_leaves_its_keys_and_values() -> None:
         large.
     """)
     question(r"""
-        GPT-3 has `96` layers and `96` heads of `128` numbers, none shared [@gpt3]. How many bytes
+        GPT-3 has `96` layers and `96` heads of `128` elements, none shared [@gpt3]. How many bytes
         does one token add to its KV cache in `bfloat16`?
     """, answer=2 * 96 * (96 * 128) * 2, check=weighed_cache(GPT_3) // GPT_3.context, unit="B", within=0.05, wrong={
             "A token adds keys and values: two rows in each layer.": 96 * 96 * 128 * 2,
             "A number in bfloat16 takes two bytes.": 2 * 96 * 96 * 128,
-        }, hint="Without sharing, a row of keys has `96 * 128` numbers.",
-        why=f"It is `2 * 96 * (96 * 128) * 2`: keys and values, layers, numbers in a row, bytes. One text of `2048` tokens then keeps {weighed_cache(GPT_3) / GB:.1f} GB.")
+        }, hint="Without sharing, a row of keys has `96 * 128` elements.",
+        why=f"It is `2 * 96 * (96 * 128) * 2`: keys and values, layers, numbers in a row, bytes. One sequence of `2048` tokens then keeps {weighed_cache(GPT_3) / GB:.1f} GB.")
 
 
 def decoding_bytes(config: Config, batch: int, context: int) -> int:
-    """Bytes read to write one token of each of `batch` texts: the weights once, every cache once."""
+    """Bytes read to generate one token of each of `batch` sequences: the weights once, every cache once."""
     head = config.vocabulary * config.width
     weights = config.layers * block_weights(config) + head
     return 2 * weights + batch * cache_bytes(config, context)
 
 
 def full_caches(model: Transformer, batch: int, tokens: int) -> list[Cache]:
-    """A KV cache for each layer that already holds `tokens` tokens of each text, with any values."""
+    """A KV cache for each layer that already holds `tokens` tokens of each sequence, with any values."""
     caches = model.caches(batch)
     for cache in caches:
         cache.length = tokens
@@ -212,12 +212,17 @@ MODEST = Config(layers=4, width=256, heads=8, kv_heads=2, hidden=704, vocabulary
 
 
 def reading_is_work_and_writing_is_waiting() -> None:
-    """Reading a prompt does many FLOPs with each byte, and writing does about one."""
+    """Prefill does many FLOPs with each byte, and decoding does about one."""
     note(r"""
-        A model answers in two phases. First it reads all tokens of the prompt at once; this is
-        *prefill*. Then it writes one token after the other; this is *decoding*. A token that is
-        written takes as many FLOPs as one that is read, since it meets each weight once. Yet it
-        takes much longer. Why?
+        A model answers in two phases. First it processes all tokens of the prompt at once; this is
+        *prefill*. Then it generates one token at a time; this is *decoding*. A generated token
+        costs the same FLOPs as one of the prompt, because each is multiplied by every weight once.
+        Yet it takes much longer. Why?
+
+        Take a model with a single weight of `2` bytes. Multiplying it by a token costs `2` FLOPs.
+        Prefill of `100` tokens reads the weight once, `2` bytes, and does `2 * 100` FLOPs. To
+        generate one token, the GPU reads the same `2` bytes again, and does `2` FLOPs. So decoding
+        does one FLOP per byte, and prefill one per byte for every token of the prompt.
     """)
     with torch.device("meta"):  # @hide
         model = Transformer(MODEST, "written").bfloat16()
@@ -231,44 +236,40 @@ def reading_is_work_and_writing_is_waiting() -> None:
     assert written == forward_flops(MODEST, 1, 512), \
         "The formula gives those of a decoding step, too."  # @hide
     assert round(written / read, 3) == 1.0, \
-        "In a small model, a written token takes as many FLOPs as one of 511 that are read, up to a thousandth."  # @hide
+        "In a small model, a generated token costs the same FLOPs as one of 511 in a prompt, up to a thousandth."  # @hide
     note(r"""
-        The cause is in the bytes. To write a token, the card has to read every weight of the model
-        from its memory, and the KV cache, the keys and values of all earlier tokens. To read a
-        prompt, it reads each weight once, too, but for all tokens of the prompt together.
-
-        How many FLOPs does the card do with each byte? Llama-3-8B has `7504658432` weights of `2`
-        bytes in its matrices, and a KV cache of `131072` bytes for each token. Compare writing one
-        token after `2048` others with reading a prompt of `2048` tokens. Both move the weights
-        once, and a cache of `2048` tokens. `forward_flops` gives the FLOPs of a forward pass, `2`
-        for each weight and token, and those of attention:
+        Now a real model. Llama-3-8B has `7504658432` weights of `2` bytes in its matrices. Beside
+        them a GPU moves the KV cache, the keys and values of all tokens so far, `131072` bytes per
+        token. Compare generating one token after `2048` others with prefill of `2048` tokens. Both
+        move the weights once, and a cache of `2048` tokens. `forward_flops` gives the FLOPs of a
+        forward pass, `2` per weight and token, and those of attention:
     """)
     weights, cache = 2 * 7504658432, 131072 * 2048
     moved = weights + cache
-    writing = forward_flops(LLAMA_3_8B, 1, 2048) / moved  # @inspect round(writing, 1) as FLOP/B
-    reading = forward_flops(LLAMA_3_8B, 2048, 2048) / moved  # @inspect round(reading) as FLOP/B
+    decoding = forward_flops(LLAMA_3_8B, 1, 2048) / moved  # @inspect round(decoding, 1) as FLOP/B
+    prefill = forward_flops(LLAMA_3_8B, 2048, 2048) / moved  # @inspect round(prefill) as FLOP/B
     assert moved == decoding_bytes(LLAMA_3_8B, 1, 2048), \
         "These are the bytes of the weights and of the cache."  # @hide
-    assert round(writing, 1) == 1.1, \
-        "Writing a token does about one FLOP with each byte."
-    assert 2100 < reading < 2200, \
-        "Reading a prompt of 2048 tokens does about 2000 times as many."  # @hide
+    assert round(decoding, 1) == 1.1, \
+        "Decoding does about one FLOP with each byte."
+    assert 2100 < prefill < 2200, \
+        "Prefill of 2048 tokens does about 2000 times as many."  # @hide
     ridge = PEAK / BANDWIDTH  # @inspect round(ridge) as FLOP/B
-    assert writing < ridge < reading, \
-        "Writing is below the ridge of an H100, and reading the prompt is above it."
+    assert decoding < ridge < prefill, \
+        "Decoding is below this number of an H100, and prefill is above it."
     small, full = Transformer(MODEST, "fused").bfloat16(), 511  # @hide
     filled = full_caches(small, 1, full)  # @hide
     last = torch.zeros(1, 1, dtype=torch.int64)  # @hide
     counted = bytes_moved(lambda: small(last, filled))  # @hide
     extra = counted / decoding_bytes(MODEST, 1, full + 1)  # @hide
     assert 1 < extra < 1.06, \
-        "In a small model, weights and cache are nearly all bytes that its operations move when it writes."  # @hide
+        "In a small model, weights and cache are nearly all bytes that its operations move when it generates."  # @hide
     note(rf"""
         An H100 can do {ridge:.0f} FLOPs while one byte arrives from its memory; this number, its
-        peak divided by its bandwidth, is its [ridge](#every_operation_has_an_intensity). Reading
-        the prompt does {reading:,.0f} FLOPs with each byte, more than the ridge, so the card is
-        busy with arithmetic. Writing does {writing:.1f}, so the card waits for its memory nearly
-        all the time.
+        peak divided by its bandwidth, is its [ridge](#every_operation_has_an_intensity). Prefill
+        does {prefill:,.0f} FLOPs with each byte, more than the ridge, so the GPU is busy with
+        arithmetic. Decoding does {decoding:.1f}, so the GPU waits for its memory nearly all the
+        time.
     """)
 
     def with_each_byte(tokens_at_once: int) -> dict[str, float]:  # @hide
@@ -276,19 +277,19 @@ def reading_is_work_and_writing_is_waiting() -> None:
 
     many = explore(with_each_byte, over={"tokens_at_once": [2**i for i in range(12)]}, at={"tokens_at_once": 1},
         kind="curve", limit=("ridge of an H100", ridge),
-        do="From how many tokens at once is the card busy with arithmetic?",
-        see="With `512` tokens at once the FLOPs for each byte are above the ridge. Writing a single token is at the far left.",
+        do="From how many tokens at once is the GPU busy with arithmetic?",
+        see="With `512` tokens at once the FLOPs for each byte are above the ridge. Decoding, with a single token, is at the far left.",
         caption="FLOPs that Llama-3-8B does with each byte that it reads, against the tokens that go through it at once.",
         alt="A rising line that crosses the ridge of an H100 between 256 and 512 tokens.")  # @hide
     assert many[256]["FLOPs for each byte"] < ridge < many[512]["FLOPs for each byte"], \
         "The line crosses the ridge there."  # @hide
     question(r"""
-        Llama-3-8B reads a short prompt of `100` tokens at once. About how many FLOPs does it do
-        with each byte that it reads?
+        Llama-3-8B processes a short prompt of `100` tokens. Is the GPU busy with arithmetic? To
+        tell, estimate how many FLOPs it does with each byte that it reads.
     """, answer=100 * (2 * 7504658432 + 4 * 32 * 4096 * 100) / (2 * 7504658432 + 131072 * 100),
         check=forward_flops(LLAMA_3_8B, 100, 100) / decoding_bytes(LLAMA_3_8B, 1, 100),
         unit="FLOP/B", within=0.1, wrong={
-            "That is for writing one token; here the weights serve 100 tokens.": 1,
+            "That is for generating one token; here the weights serve 100 tokens.": 1,
         }, hint="How often is a weight used in this pass, and how often is it read?", why=r"""
             A weight of `2` bytes is read once and used for each of the `100` tokens, with `2` FLOPs
             each time. That is about `100` FLOPs for each byte, and still less than the ridge.
@@ -300,18 +301,18 @@ LIGHT = replace(HEAVY, width=64, hidden=176, vocabulary=20)  # as many calls, ha
 
 
 def bandwidth_sets_the_pace() -> None:
-    """For one text, tokens per second are at most the bandwidth divided by the bytes of the weights."""
+    """For one sequence, tokens per second are at most the bandwidth divided by the bytes of the weights."""
     note(r"""
-        A model writes a single text, one token in each pass through the model. How fast can a card
-        do that at best? In each pass it reads all weights from its memory. That takes far longer
-        than the arithmetic for a single token. So the tokens per second are at most
+        A model generates a single sequence, one token in each pass through the model. How fast can
+        a GPU do that at best? In each pass it reads all weights from its memory. That takes far
+        longer than the arithmetic for a single token. So the tokens per second are at most
 
         $$
         \frac{\text{bandwidth}}{\text{bytes that a pass reads}}.
         $$
 
         For a token, Llama-3-8B reads `7504658432` weights of `2` bytes, those of its blocks and its
-        head. `CARDS` holds the datasheets of cards. Divide the bandwidths of four of them by these
+        head. `CARDS` holds the datasheets of GPUs. Divide the bandwidths of four of them by these
         bytes:
     """)
     size = 2 * 7504658432  # bytes
@@ -323,32 +324,32 @@ def bandwidth_sets_the_pace() -> None:
     rounded = {name: round(each) for name, each in pace.items()}  # @inspect rounded as tokens/s
     h100 = pace["H100 SXM"]
     assert 223 < h100 < 224, \
-        "An H100 writes at most 223 tokens a second."  # @hide
+        "An H100 generates no more than 223 tokens a second."  # @hide
     faster = pace["H200"] / h100  # @inspect round(faster, 2) as times
     assert math.isclose(faster, 4.8 / 3.35), \
-        "An H200 writes 4.8 / 3.35 times as fast as an H100, as its bandwidth says."
+        "An H200 decodes 4.8 / 3.35 times as fast as an H100, as its bandwidth says."
     sources = "; ".join(f"@{CARDS[name].source}" for name in cards)  # @hide
     note(rf"""
-        An H100 has `3.35` TB/s, so it writes at most `3.35e12 / {size}` tokens a second, which is
-        {h100:.0f} [{sources}]. Would its arithmetic allow more? A token takes `2` FLOPs for each
-        weight, so divide the card's peak by these:
+        An H100 has `3.35` TB/s, so it generates at most `3.35e12 / {size}` tokens a second, which
+        is {h100:.0f} [{sources}]. Would its arithmetic allow more? A token costs `2` FLOPs per
+        weight, so divide the GPU's peak by these:
     """)
     by_arithmetic = PEAK / (2 * 7504658432)  # @inspect round(by_arithmetic) as tokens/s
     assert 65_000 < by_arithmetic < 66_000, \
-        "By its arithmetic alone, an H100 could write 65,926 tokens a second."  # @hide
+        "By its arithmetic alone, an H100 could generate 65,926 tokens a second."  # @hide
     assert by_arithmetic == PEAK / forward_flops(LLAMA_3_8B, 1, 0), \
         "Two FLOPs for each weight are those of the formula."  # @hide
     unused = by_arithmetic / h100
     assert 295 < unused < 296, \
         "That is 295 times as many as its memory allows."  # @hide
-    misbelief("A card with twice the FLOP/s writes twice as fast.", rf"""
+    misbelief("A GPU with twice the FLOP/s decodes twice as fast.", rf"""
         Only the bandwidth counts, because the arithmetic could be {unused:.0f} times as fast and
-        waits. The H200 has the same FLOP/s as the H100. It writes {4.8 / 3.35:.1f} times as fast,
-        because its bandwidth is higher by this factor [@nvidia-h200].
+        waits. The H200 has the same FLOP/s as the H100. It generates {4.8 / 3.35:.1f} times as
+        fast, because its bandwidth is higher by this factor [@nvidia-h200].
     """)
     question(r"""
         Llama-3-8B is stored with half a byte for each weight, on an H100 with `3.35` TB/s. It reads
-        `7504658432` weights for each token. How many tokens a second does it write, at best?
+        `7504658432` weights for each token. How many tokens a second does it generate, at best?
     """, answer=3.35e12 / (7504658432 / 2), check=4 * pace["H100 SXM"], unit="tokens/s", within=0.05, wrong={
             "That is with two bytes for each weight.": 3.35e12 / (7504658432 * 2),
             "That is with one byte for each weight.": 3.35e12 / 7504658432,
@@ -364,10 +365,10 @@ def bandwidth_sets_the_pace() -> None:
 def a_processor_waits_for_weights_too() -> None:
     """On a processor, too, a token takes a time that is set by reading the weights."""
     note(r"""
-        A card that writes a single text waits for its memory, because it reads all weights of the
-        model for each token. Is that so on an ordinary processor, too? Take a model of `2` layers
-        with more than `90e6` bytes of weights, more than most processors have in their cache. If
-        the processor waits for memory, two things follow:
+        A GPU that generates a single sequence waits for its memory, because it reads all weights of
+        the model for each token. Is that so on an ordinary processor, too? Take a model of `2`
+        layers with more than `90e6` bytes of weights, more than most processors have in their
+        cache. If the processor waits for memory, two things follow:
 
         - One token takes about as long as reading the weights. To measure that, add all weights up:
           that reads each of them once.
@@ -402,7 +403,7 @@ def a_processor_waits_for_weights_too() -> None:
         they have `16` times the FLOPs. So reading the weights sets the time of a token.
     """)
     question(r"""
-        A processor reads `20` GB a second. How many tokens a second does it write at best with a
+        A processor reads `20` GB a second. How many tokens a second does it generate at best with a
         model of `1e9` weights of `4` bytes?
     """, answer=20e9 / 4e9, check=20 / (1 * 4), unit="tokens/s", wrong={
             "Each weight takes four bytes.": 20.0,
@@ -411,7 +412,7 @@ def a_processor_waits_for_weights_too() -> None:
 
 
 def step_seconds(config: Config, batch: int, context: int) -> float:
-    """Seconds at best to write one token of each of `batch` texts on an H100."""
+    """Seconds at best to generate one token of each of `batch` sequences on an H100."""
     weights = decoding_bytes(config, 1, 0) / BANDWIDTH
     products = max(weights, forward_flops(config, batch, 0) / PEAK)
     caches = batch * cache_bytes(config, context) / BANDWIDTH
@@ -420,35 +421,42 @@ def step_seconds(config: Config, batch: int, context: int) -> float:
 
 
 def pace_of(config: Config, batch: int, context: int) -> float:
-    """Tokens per second of `batch` texts together on an H100, at best."""
+    """Tokens per second of `batch` sequences together on an H100, at best."""
     return batch / step_seconds(config, batch, context)
 
 
-MEMORY = H100.reported or H100.memory  # bytes: what its driver shows, where someone has seen it
+MEMORY = H100.capacity  # bytes: what its driver shows
 
 
 def room_for(
     config: Config, context: int, cards: int = 1, memory: int = MEMORY
 ) -> int:
-    """How many texts of `context` tokens have room for their KV caches beside the weights."""
+    """How many sequences of `context` tokens have room for their KV caches beside the weights."""
     left = cards * memory - 2 * parameter_count(config)
     return left // cache_bytes(config, context)
 
 
 def a_batch_shares_the_weights() -> None:
-    """A batch shares one reading of the weights, but each text adds its own cache."""
+    """A batch shares one reading of the weights, but each sequence adds its own cache."""
     note(r"""
-        To write one token of a text, a card reads all weights of the model, except the embedding,
-        in which it looks up one row. The weights that it has read serve for other texts, too. So a
-        service writes many texts at once, in a *batch*: each step adds one token to every text. How
-        long does a step take? Its two parts come one after the other:
+        To generate one token of a sequence, a GPU reads all weights of the model. (Of the
+        embedding, it looks up one row only.) Can many sequences share this reading?
 
-        - *The products with weights.* The card reads $N$ weights of $w$ bytes, once for all texts.
-          Each of $B$ texts takes $2N$ FLOPs. The part takes the longer of both times.
-        - *Attention.* The card reads the KV cache of each text, the keys and values of its tokens,
-          $C$ bytes. No text can use the cache of another. In Llama-3-8B, `4` heads of queries each
-          do `2` FLOPs with a number of `2` bytes, so `4` FLOPs with each byte. An H100 can do `295`
-          in the time of a byte, so attention waits for memory.
+        They can, because all sequences are multiplied by the same weights. Say that reading the
+        weights takes `10` ms, and reading the KV cache of one sequence `1` ms. One sequence alone
+        needs `10 + 1` ms for a token. Five sequences in a *batch* need `10 + 5` ms, and each of
+        them gets a token in that time. The weights are read once, but every cache has to be read,
+        because each sequence has keys and values of its own.
+
+        So a step has two parts, in turn:
+
+        - *The matmuls with weights.* The GPU reads $N$ weights of $w$ bytes, once for all
+          sequences. Each of $B$ sequences costs $2N$ FLOPs. The part takes the longer of both
+          times.
+        - *Attention.* The GPU reads the KV cache of each sequence, the keys and values of its
+          tokens, $C$ bytes. In Llama-3-8B, `4` query heads each do `2` FLOPs with an element of `2`
+          bytes, so `4` FLOPs with each byte. An H100 can do `295` in the time of a byte, so
+          attention waits for memory.
 
         [@eq:step]: $$
         \text{step} = \max\left(\frac{N w}{\text{bandwidth}},\; \frac{2BN}{\text{peak}}\right)
@@ -456,8 +464,9 @@ def a_batch_shares_the_weights() -> None:
         $$
 
         Take Llama-3-8B on an H100. Reading its weights takes `4.48` ms. Reading the cache of a long
-        text, of `8192` tokens, takes `0.32` ms; that of a short text, of `128` tokens, takes
-        `0.005` ms. `pace_of` divides the tokens of a step, one for each text, by its time:
+        sequence, of `8192` tokens, takes `0.32` ms; that of a short sequence, of `128` tokens,
+        takes `0.005` ms. `pace_of` divides the tokens of a step, one for each sequence, by its
+        time:
     """)
     weights = 1e3 * 2 * 7504658432 / BANDWIDTH  # @hide
     one_cache = 1e3 * GiB / BANDWIDTH  # @hide
@@ -487,39 +496,40 @@ def a_batch_shares_the_weights() -> None:
     for_short = [round(pace) for pace in short]  # @inspect for_short as tokens/s
     for_long = [round(pace) for pace in long]  # @inspect for_long as tokens/s
     assert short[3] / short[0] > 58, \
-        "64 short texts together get almost 60 times the tokens of one."
+        "64 short sequences together get almost 60 times the tokens of one."
     assert 12 < long[3] / long[0] < 13, \
-        "64 long texts together get only 12 times the tokens of one."
+        "64 long sequences together get only 12 times the tokens of one."
     assert for_short == [223, 889, 3508, 13331], \
-        "Short texts get 223, 889, 3508 and 13331 tokens a second together."  # @hide
+        "Short sequences get 223, 889, 3508 and 13331 tokens a second together."  # @hide
     assert for_long == [208, 694, 1665, 2561], \
-        "Long texts get 208, 694, 1665 and 2561 tokens a second together."  # @hide
+        "Long sequences get 208, 694, 1665 and 2561 tokens a second together."  # @hide
     ceiling = BANDWIDTH / cache_bytes(LLAMA_3_8B, 8192)  # @hide
     assert round(pace_of(LLAMA_3_8B, 256, 8192) / ceiling, 4) == 0.9482, \
-        "256 long texts get 95 % of bandwidth divided by one cache, which no batch exceeds."  # @hide
+        "256 long sequences get 95 % of bandwidth divided by one cache, which no batch exceeds."  # @hide
     steps = [step_seconds(LLAMA_3_8B, b, 0) for b in range(999)]  # @hide
     turn = next(b for b in range(2, 999) if steps[b] > steps[1])  # @hide
     assert turn == 296, \
-        "From 296 texts on, the products wait for arithmetic."  # @hide
+        "From 296 sequences on, the matmuls wait for arithmetic."  # @hide
     both = 1e3 * step_seconds(LLAMA_3_8B, 512, 128)  # @hide
     assert round(both, 2) == 10.33, \
-        "A step of 512 short texts takes 10.33 milliseconds."  # @hide
+        "A step of 512 short sequences takes 10.33 milliseconds."  # @hide
     full_step = step_seconds(LLAMA_3_8B, 64, 8192)  # @hide
     assert round(1e3 * full_step, 2) == 24.99, \
-        "A step of 64 long texts takes 4.48 + 64 * 0.32 milliseconds, 25."  # @hide
+        "A step of 64 long sequences takes 4.48 + 64 * 0.32 milliseconds, 25."  # @hide
     waits = [64 * alone[0] / alone[3] for alone in (short, long)]  # @hide
     assert 1.06 < waits[0] < 1.08, \
-        "With 64 short texts, each waits hardly longer for its token than one alone."  # @hide
+        "With 64 short sequences, each waits hardly longer for its token than one alone."  # @hide
     assert 5.2 < waits[1] < 5.3, \
-        "With 64 long texts, each waits more than 5 times as long."  # @hide
+        "With 64 long sequences, each waits more than 5 times as long."  # @hide
     note(rf"""
-        With {batches[3]} short texts, all together get {short[3] / short[0]:.0f} times the tokens
-        of one, because they share the reading of the weights. With {batches[3]} long texts it is
-        only {long[3] / long[0]:.0f} times, because each has a cache to read: a step takes `4.48` ms
-        for the weights and `64 * 0.32` ms for the caches, {1e3 * full_step:.1f} ms in all.
+        With {batches[3]} short sequences, all together get {short[3] / short[0]:.0f} times the
+        tokens of one, because they share the reading of the weights. With {batches[3]} long
+        sequences it is only {long[3] / long[0]:.0f} times, because each has a cache to read: a step
+        takes `4.48` ms for the weights and `64 * 0.32` ms for the caches, {1e3 * full_step:.1f} ms
+        in all.
 
-        A single text gets no faster in a batch. It waits longer for its next token, {waits[1]:.1f}
-        times as long with {batches[3]} long texts as alone.
+        A single sequence gets no faster in a batch. It waits longer for its next token,
+        {waits[1]:.1f} times as long with {batches[3]} long sequences as alone.
     """)
     more = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]  # @hide
 
@@ -531,90 +541,91 @@ def a_batch_shares_the_weights() -> None:
 
     grid = explore(paces, over={"texts": more, "context": [128, 512, 2048, 8192, 32768]},
         at={"texts": 8, "context": 2048}, kind="curve", unit="tokens/s",
-        do="Set the context to `8192` and go from one text to as many as fit. Then set the context to `128` and do the same.",
+        do="Set the context to `8192` and go from one sequence to as many as fit. Then set the context to `128` and do the same.",
         see=rf"""
-            With long texts, what all write together levels off, because each text waits for the
-            caches of the others. With short texts it first grows nearly as the number of texts
-            does. From {turn} texts on, the FLOPs take longer than reading the weights.
+            With long sequences, what all get together levels off, because each sequence waits for
+            the caches of the others. With short sequences it first grows nearly as the number of
+            sequences does. From {turn} sequences on, the FLOPs take longer than reading the
+            weights.
         """,
         caption=f"Tokens per second of Llama-3-8B on an {H100.name}, at best, while the caches fit beside the weights.",
         alt=r"""
-            Two lines over the number of texts: the tokens per second of all together, which rises,
-            and of each text, which falls.
+            Two lines over the number of sequences: the tokens per second of all together, which
+            rises, and of each sequence, which falls.
         """)  # @hide
     one, full = (grid[s, 8192]["all together"] for s in (1, 64))  # @hide
     assert 12.2 < full / one < 12.4, \
-        "With long texts, the pace of all together levels off."  # @hide
+        "With long sequences, the pace of all together levels off."  # @hide
     assert max(s for s, c in grid if c == 8192) == 64, \
-        "The line ends where the card is full."  # @hide
+        "The line ends where the GPU is full."  # @hide
     question(r"""
-        On some card, reading the weights of a model takes `10` ms, and reading the cache of one
-        text takes `0.2` ms. The card waits for memory all the time. It writes `50` texts at once.
-        How many tokens a second do all of them get together?
+        On some GPU, reading the weights of a model takes `10` ms, and reading the cache of one
+        sequence takes `0.2` ms. The GPU waits for memory all the time. It generates `50` sequences
+        at once. How many tokens a second do all of them get together?
     """, answer=50 / (10e-3 + 50 * 0.2e-3), check=1e3 * 50 / (10 + 10), unit="tokens/s", within=0.01, wrong={
-            "Each text has a cache to read: 50 times 0.2 ms.": 50 / (10e-3 + 0.2e-3),
-            "That is each text; together they get 50 times as many.": 1 / (10e-3 + 50 * 0.2e-3),
-            "The weights are read once for all texts.": 50 / (50 * (10e-3 + 0.2e-3)),
+            "Each sequence has a cache to read: 50 times 0.2 ms.": 50 / (10e-3 + 0.2e-3),
+            "That is each sequence; together they get 50 times as many.": 1 / (10e-3 + 50 * 0.2e-3),
+            "The weights are read once for all sequences.": 50 / (50 * (10e-3 + 0.2e-3)),
             "The caches have to be read, too.": 50 / 10e-3,
         }, hint="How long does one step take?",
         why="A step takes `10` ms for the weights, read once, and `50 * 0.2` ms for the caches: `20` ms. It brings `50` tokens.")
 
 
 def memory_limits_the_batch() -> None:
-    """A card's memory limits the batch: beside the weights, each text needs room for its cache."""
+    """A GPU's memory limits the batch: beside the weights, each sequence needs room for its cache."""
     note(rf"""
-        When a card writes many texts at once, its memory holds the weights of the model once, and
-        for each text a *KV cache*, the keys and values of its tokens. How many texts fit? As many
-        as
+        When a GPU generates many sequences at once, its memory holds the weights of the model once,
+        and for each sequence a *KV cache*, the keys and values of its tokens. How many sequences
+        fit? As many as
 
         $$
         \frac{{\text{{memory}} - \text{{weights}}}}{{\text{{cache of one text}}}},
         $$
 
         rounded down. Take Llama-3-8B on an {H100.name}. It has `8030261248` parameters of `2`
-        bytes. A full text's cache takes [`2 * 32 * (8 * 128) * 2`](#a_token_leaves_its_keys_and_values) bytes for each of `8192` tokens, one GiB. The card's driver shows `81559` MiB of memory
+        bytes. A full sequence's cache takes [`2 * 32 * (8 * 128) * 2`](#a_token_leaves_its_keys_and_values) bytes for each of `8192` tokens, one GiB. The GPU's driver shows `81559` MiB of memory
         [@{H100.seen}]:
     """)
     memory = 81559 * MiB  # bytes
     assert memory == MEMORY, \
         "This is the memory that the driver of an H100 shows."  # @hide
     assert 2 * 32 * (8 * 128) * 2 * 8192 == GiB == cache_bytes(LLAMA_3_8B, 8192), \
-        "The cache of a full text takes one GiB."  # @hide
+        "The cache of a full sequence takes one GiB."  # @hide
     left = memory - 2 * 8030261248  # @inspect round(left / GiB, 1) as GiB
     texts = left // GiB  # @inspect texts
     assert texts == 64, \
-        "Beside the weights, the caches of 64 full texts fit."
+        "Beside the weights, the caches of 64 full sequences fit."
     assert texts == room_for(LLAMA_3_8B, LLAMA_3_8B.context), \
         "The formula that later sections use gives as many."  # @hide
     sold = room_for(LLAMA_3_8B, 8192, memory=H100.memory)  # @hide
     assert sold == 59, \
-        "By the 80 GB that the card is sold by, 59 would fit."  # @hide
+        "By the 80 GB that the GPU is sold by, 59 would fit."  # @hide
     note(rf"""
-        Beside the weights there are {left / GiB:.1f} GiB left, so {texts} full texts fit, if
-        nothing else takes memory. Of shorter texts, more fit:
+        Beside the weights there are {left / GiB:.1f} GiB left, so {texts} full sequences fit, if
+        nothing else takes memory. Of shorter sequences, more fit:
     """)
     more = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]  # @hide
     figure(plot_paces(more, {c: [pace_of(LLAMA_3_8B, b, c) for b in more] for c in (128, 2048, 8192)},
                       {c: room_for(LLAMA_3_8B, c) for c in (128, 2048, 8192)}),
-        caption=f"Tokens per second of all texts together, Llama-3-8B on an {H100.name} at best. A line is thin where the caches no longer fit.",
+        caption=f"Tokens per second of all sequences together, Llama-3-8B on an {H100.name} at best. A line is thin where the caches no longer fit.",
         alt=r"""
             Tokens per second against the number of sequences, both logarithmic, for three lengths
-            of context. The curve for short texts rises in a straight line to some hundred
+            of context. The curve for short sequences rises in a straight line to some hundred
             sequences; the others bend and level off, the longest first, and become thin where
             memory ends.
         """)
     question(r"""
-        Llama-3-70B has `70553706496` parameters of `2` bytes. The cache of a full text takes
+        Llama-3-70B has `70553706496` parameters of `2` bytes. The cache of a full sequence takes
         `2 * 80 * 1024 * 8192 * 2` bytes. Four H100 together have `4 * 81559` MiB. How many full
-        texts fit beside the weights at most?
+        sequences fit beside the weights at most?
     """, answer=(4 * 81559 * MiB - 2 * 70553706496) // (2 * 80 * 1024 * 8192 * 2),
         check=room_for(LLAMA_3_70B, 8192, cards=4), unit="texts", within=0.02, wrong={
             "The weights take two bytes each.": (4 * 81559 * MiB - 70553706496) // (2 * 80 * 1024 * 8192 * 2),
             "A MiB has 1024 times 1024 bytes.": (4 * 81559 * 10**6 - 2 * 70553706496) // (2 * 80 * 1024 * 8192 * 2),
             "The weights have to be there, too.": 4 * 81559 * MiB // (2 * 80 * 1024 * 8192 * 2),
         }, hint="How many bytes are left beside the weights?", why=r"""
-            From all bytes take `2` for each parameter. Divide the rest by the cache of a full text,
-            and round down.
+            From all bytes take `2` for each parameter. Divide the rest by the cache of a full
+            sequence, and round down.
         """)
 
 
@@ -631,24 +642,24 @@ def cache_intensity(heads: int, kv_heads: int, batch: int) -> float:
 def attention_over_a_cache_gains_nothing_from_a_batch() -> None:
     """A batch does not raise the intensity of attention over a cache; sharing heads does."""
     note(r"""
-        When a model writes many texts at once, they share the reading of the weights. But each text
-        has its own *KV cache*, the keys and values of its tokens, and attention reads it for each
-        new token. How many FLOPs does attention do with each byte of it? Take one number of a key.
-        In `bfloat16` it takes `2` bytes. Each head of queries that uses this key multiplies the
-        number once and adds the product once: `2` FLOPs. So:
+        When a model generates many sequences at once, they share the reading of the weights. But
+        each sequence has its own *KV cache*, the keys and values of its tokens, and attention reads
+        it for each new token. How many FLOPs does attention do with each byte of it? Take one
+        number of a key. In `bfloat16` it takes `2` bytes. Each query head that uses this key
+        multiplies the number once and adds the product once: `2` FLOPs. So:
 
         - If one head uses a key, attention does one FLOP with each byte. If four heads share the
           key, it does four.
-        - How many texts there are does not matter, because each text has other keys.
+        - How many sequences there are does not matter, because each sequence has other keys.
 
         `cache_intensity(heads, kv_heads, batch)` counts the FLOPs and divides them by the bytes of
-        the cache. First for `32` heads of queries that share `8` heads of keys, with one text and
-        with `64`:
+        the cache. First for `32` query heads that share `8` KV heads, with one sequence and with
+        `64`:
     """)
     by_batch = {batch: cache_intensity(32, 8, batch) for batch in (1, 64)}  # @inspect by_batch as FLOP/B
     assert by_batch[1] == by_batch[64] == 32 / 8, \
-        "For one text and for 64, attention does 4 FLOPs with each byte."
-    note("Now one text, where `32` heads of queries use `32`, `8` and a single head of keys:")
+        "For one sequence and for 64, attention does 4 FLOPs with each byte."
+    note("Now one sequence, where `32` query heads use `32`, `8` and a single KV head:")
     by_sharing = [cache_intensity(32, g, 1) for g in (32, 8, 1)]  # @inspect by_sharing as FLOP/B
     assert by_sharing == [1, 4, 32], \
         "If 1, 4 or 32 heads share a key, attention does 1, 4 or 32 FLOPs with each byte."
@@ -656,29 +667,35 @@ def attention_over_a_cache_gains_nothing_from_a_batch() -> None:
     assert 9 < ridge / max(by_sharing) < 10, \
         "Even if all heads share one key, the ridge of an H100 is more than 9 times as high."
 
-    def whole_step(context: int) -> float:  # FLOPs for each byte, in a huge batch  # @hide
-        work = forward_flops(LLAMA_3_8B, 10**9, context)
-        return work / decoding_bytes(LLAMA_3_8B, 10**9, context)
+    def busy(context: int) -> float:  # share of a step in which arithmetic is done, in a huge batch  # @hide
+        matmuls = forward_flops(LLAMA_3_8B, 1, 0) / PEAK
+        caches = cache_bytes(LLAMA_3_8B, context) / BANDWIDTH
+        return matmuls / (matmuls + caches)
 
-    last = max(t for t in range(1, 9999) if whole_step(t) > ridge)  # @hide
-    assert last == 393, \
-        "With a huge batch, 393 tokens of context are the last with which a step of Llama-3-8B waits for arithmetic."  # @hide
-    reach = whole_step(8192) / ridge  # @hide
-    assert 0.06 < reach < 0.063, \
-        "With 8192 tokens of context and a huge batch, a step does 6 % of the FLOPs that an H100 could do meanwhile."  # @hide
+    first = min(t for t in range(1, 9999) if busy(t) < 0.5)  # @hide
+    assert first == 388, \
+        "With a huge batch, 388 tokens of context are the first with which reading caches takes longer than a step's matmuls."  # @hide
+    long_batch, long_context = 10**6, 8192  # @hide
+    step = step_seconds(LLAMA_3_8B, long_batch, long_context)  # @hide
+    reach = forward_flops(LLAMA_3_8B, long_batch, long_context) / PEAK / step  # @hide
+    assert 0.057 < reach < 0.059, \
+        "With 8192 tokens of context and a huge batch, a step does 5.8 % of the FLOPs that an H100 could do meanwhile."  # @hide
     note(rf"""
         An H100 can do {ridge:.0f} FLOPs while one byte arrives from its memory; this is its
-        *ridge*. Attention does far fewer, so it waits for memory in any batch. With a long context
-        most bytes of a step are those of caches. So beyond {last} tokens of context no batch makes
-        Llama-3-8B wait for arithmetic, and with `8192` it reaches at most {reach:.0%} of the peak.
+        *ridge*. Attention does far fewer, so it waits for memory in any batch. The matmuls with
+        weights do wait for arithmetic in a large batch, and the two take turns. So what decides is
+        which takes longer. Both grow with the batch, but only the caches grow with the context:
+        from {first} tokens of context on, reading caches takes longer than the matmuls of
+        Llama-3-8B, in any batch, and with `8192` a step reaches no more than {reach:.1%} of the
+        peak.
 
-        Sharing helps: if more heads of queries share a key, there are fewer keys, so the cache is
+        Sharing helps: if more query heads share a key, there are fewer keys, so the cache is
         smaller and is read faster. This is a reason for *grouped-query attention*, in which heads
         share keys [@gqa].
     """)
     question(r"""
-        A model has `64` heads of queries that share `8` heads of keys. A number in its cache takes
-        `1` byte. How many FLOPs does attention do for each byte of the cache?
+        A model has `64` query heads that share `8` KV heads. A number in its cache takes `1` byte.
+        How many FLOPs does attention do for each byte of the cache?
     """, answer=2 * 64 / 8, check=2 * cache_intensity(64, 8, 1), unit="FLOP/B",
         wrong={
             "A head does a multiplication and an addition with each number.": 64 / 8,
@@ -689,20 +706,20 @@ def attention_over_a_cache_gains_nothing_from_a_batch() -> None:
 
 @aside
 def a_guess_is_cheap_to_check() -> None:
-    """Checking four guessed tokens takes hardly longer than writing one."""
+    """Checking four guessed tokens takes hardly longer than generating one."""
     note(r"""
-        When a model writes a single text, the card reads all weights for each token, and its
+        When a model generates a single sequence, the GPU reads all weights for each token, and its
         arithmetic is mostly idle. *Speculative decoding* uses it. A small model guesses the next
         few tokens. The large model checks all of them in one pass, because a pass gives at each
         token the probabilities of the next one [@leviathan2023]. The guesses before the first wrong
         one are kept. What does such a pass cost?
 
-        To check `4` guesses, the large model runs over `5` tokens: the last token of the text and
-        the guesses. Compare this with a pass over one token, which writes one. Here the large model
-        has only `4` layers and is `256` wide. `flops` counts the FLOPs of a pass, and `bytes_moved`
-        the bytes that its operations read and write. (FLOPs with attention written out, bytes with
-        fused attention.) Both passes end at token `512`; the tokens before are in the KV cache,
-        which `full_caches` fills:
+        To check `4` guesses, the large model runs over `5` tokens: the last token of the sequence
+        and the guesses. Compare this with a pass over one token, which generates one. Here the
+        large model has only `4` layers and is `256` wide. `flops` counts the FLOPs of a pass, and
+        `bytes_moved` the bytes that its operations read and write. (FLOPs with unfused attention,
+        bytes with fused attention.) Both passes end at token `512`; the tokens before are in the KV
+        cache, which `full_caches` fills:
     """)
     written = Transformer(MODEST, "written").bfloat16()  # @unnoticed: .bfloat16(): the FLOPs are the same in any format
     fused = Transformer(MODEST, "fused").bfloat16()  # @unnoticed: .bfloat16(): the quotient of bytes is the same in any format
@@ -726,8 +743,8 @@ def a_guess_is_cheap_to_check() -> None:
     note(rf"""
         The check takes {more_flops:.0f} times the FLOPs, but only {more_bytes:.2f} times the bytes,
         because the weights, most of the bytes, are read once for all tokens of a pass. When a
-        single text is written, the bytes set the time. So the check takes hardly longer than
-        writing one token.
+        single sequence is generated, the bytes set the time. So the check takes hardly longer than
+        generating one token.
     """)
     question(r"""
         A model reads `10` GB of weights in a pass, and each token in the pass moves `0.1` GB
@@ -740,14 +757,14 @@ def a_guess_is_cheap_to_check() -> None:
 
 @aside
 def guesses_pay_if_they_are_often_right() -> None:
-    """Guessed tokens make writing faster if they are often right."""
+    """Guessed tokens make decoding faster if they are often right."""
     note(r"""
-        In *speculative decoding* a small model guesses the next $n$ tokens of a text. The large
+        In *speculative decoding* a small model guesses the next $n$ tokens of a sequence. The large
         model checks all of them in one pass, which takes hardly longer than
-        [writing one token](#a_guess_is_cheap_to_check). How many tokens does such a pass bring? The
-        large model always gives one token of its own. The first guess counts if it is right, the
-        second if both are, and so on. If each is right with probability $p$, whatever the others
-        are, a pass brings on average [@leviathan2023]
+        [generating one token](#a_guess_is_cheap_to_check). How many tokens does such a pass bring?
+        The large model always gives one token of its own. The first guess counts if it is right,
+        the second if both are, and so on. If each is right with probability $p$, whatever the
+        others are, a pass brings on average [@leviathan2023]
 
         $$
         1 + p + p^2 + \dots + p^n = \frac{1 - p^{n+1}}{1 - p} \quad\text{tokens.}
@@ -768,7 +785,7 @@ def guesses_pay_if_they_are_often_right() -> None:
     note(r"""
         The guesses take time, too. Say that a guess takes the share $q$ of the time of a pass of
         the large model. Then $n$ guesses and their check take as long as $1 + nq$ passes. So the
-        text is written faster by the factor
+        sequence is generated faster by the factor
 
         [@eq:speculation]: $$
         \text{gain} = \frac{1 - p^{n+1}}{(1 - p)(1 + nq)}
@@ -776,21 +793,21 @@ def guesses_pay_if_they_are_often_right() -> None:
 
         [@leviathan2023]. Let the smallest Llama-3.2 guess for Llama-3-8B. The time of both is that
         of reading their weights, so $q$ is the bytes of the one divided by the bytes of the other.
-        `decoding_bytes` gives the bytes that are read for a token, here of `1` text with `0` tokens
-        before it:
+        `decoding_bytes` gives the bytes that are read for a token, here of `1` sequence with `0`
+        tokens before it:
     """)
     q = decoding_bytes(LLAMA_32_1B, 1, 0) / decoding_bytes(LLAMA_3_8B, 1, 0)  # @inspect round(q, 3)
     assert 0.16 < q < 0.17, \
         "A guess of the small model takes less than 17 % of a pass of the large one."
     gain = expected / (1 + n * q)  # @inspect round(gain, 2) as times
     assert 2 < gain < 2.1, \
-        "With the time for the guesses, the text is written twice as fast."
+        "With the time for the guesses, the sequence is generated twice as fast."
     best = max(range(1, 20), key=lambda n: (1 - p ** (n + 1)) / (1 + n * q))  # @hide
     assert best == 4, "Four guesses at a time gain most here."  # @hide
     note(rf"""
         So `4` guesses and their check take as long as `1 + 4 * {q:.3f}` passes, and bring
-        {expected:.1f} tokens if {p:.0%} of the guesses are right. The text is written {gain:.1f}
-        times as fast.
+        {expected:.1f} tokens if {p:.0%} of the guesses are right. The sequence is generated
+        {gain:.1f} times as fast.
     """)
     halves = [1 + one + one * two for one in (0, 1) for two in (0, 1)]  # @hide
     question(r"""
@@ -806,7 +823,7 @@ def guesses_pay_if_they_are_often_right() -> None:
 
 
 def random_model(config: Config) -> Transformer:  # @stepover
-    """A model of these sizes on the card, in bfloat16, with random weights."""
+    """A model of these sizes on the GPU, in bfloat16, with random weights."""
     with torch.device("meta"):
         model = Transformer(config).bfloat16()
     model.to_empty(device="cuda")
@@ -817,7 +834,7 @@ def random_model(config: Config) -> Transformer:  # @stepover
 
 
 def time_writing(model: Transformer, batch: int, context: int) -> Timing:  # @stepover
-    """The time to write the last of `context` tokens of each of `batch` texts, in one graph."""
+    """The time to write the last of `context` tokens of each of `batch` sequences, in one graph."""
     token = torch.zeros(batch, 1, dtype=torch.int64, device="cuda")
     caches = model.caches(batch)
     for cache in caches:
@@ -835,11 +852,11 @@ def time_writing(model: Transformer, batch: int, context: int) -> Timing:  # @st
 @aside
 @requires("cuda")
 def writing_is_timed_on_the_card() -> None:
-    """On a card, writing one text uses much of the bandwidth and hardly any of the arithmetic."""
+    """On a GPU, generating one sequence uses much of the bandwidth and hardly any of the arithmetic."""
     note(r"""
-        Does a real card wait for its memory when it writes a single text? Predict how long it needs
-        at least for the bytes of a token, and how long for its FLOPs. Then measure a token. If its
-        time is near that of the bytes and far from that of the FLOPs, the card waits for its
+        Does a real GPU wait for its memory when it generates a single sequence? Predict how long it
+        needs at least for the bytes of a token, and how long for its FLOPs. Then measure a token.
+        If its time is near that of the bytes and far from that of the FLOPs, the GPU waits for its
         memory.
 
         The model has `8` layers of Llama-3-8B and its head, `2270167040` weights of `2` bytes. For
@@ -849,15 +866,15 @@ def writing_is_timed_on_the_card() -> None:
         - the bytes take at least `2 * 2270167040 / 3.35e12` s, which is `1.36` ms;
         - the FLOPs take at least `2 * 2270167040 / 989.5e12` s, which is `0.005` ms.
 
-        Cards do not quite reach their datasheet. If a token takes `2` ms, the card uses `1.36 / 2`
-        of its bandwidth, about two thirds, and `0.005 / 2` of its arithmetic, less than a
-        hundredth. A step for `8` texts, one token of each, should take hardly longer, because they
-        share the reading of the weights. (Each text's KV cache, the keys and values of its tokens,
-        is small here.)
+        GPUs do not quite reach their datasheet. If a token takes `2` ms, the GPU uses `1.36 / 2` of
+        its bandwidth, about two thirds, and `0.005 / 2` of its arithmetic, less than a hundredth. A
+        step for `8` sequences, one token of each, should take hardly longer, because they share the
+        reading of the weights. (Each sequence's KV cache, the keys and values of its tokens, is
+        small here.)
 
-        Where there is a card, the code below tests this. `random_model` builds the model, and
-        `time_writing` times a step for `1`, `8` and `32` texts. `share` is the bytes of a step,
-        divided by its time and by the bandwidth. Expect it above `0.4` for one text:
+        Where there is a GPU, the code below tests this. `random_model` builds the model, and
+        `time_writing` times a step for `1`, `8` and `32` sequences. `share` is the bytes of a step,
+        divided by its time and by the bandwidth. Expect it above `0.4` for one sequence:
     """)
     config, context = replace(LLAMA_3_8B, layers=8, context=1024), 1024
     size = decoding_bytes(config, 1, 0)
@@ -872,7 +889,7 @@ def writing_is_timed_on_the_card() -> None:
     timed = [time_writing(model, b, context) for b in batches]  # @measure timed
     paces = [b / t.seconds for b, t in zip(batches, timed)]  # @measure paces as tokens/s
     assert paces == sorted(paces), \
-        "With more texts, all together get more tokens a second."
+        "With more sequences, all together get more tokens a second."
     card = find(torch.cuda.get_device_name())
     if card is not None:
         share = [
@@ -882,23 +899,22 @@ def writing_is_timed_on_the_card() -> None:
         assert max(share) <= 1, \
             "No step reads more bytes in a second than the bandwidth promises."  # @hide
         assert share[0] > 0.4, \
-            "For one text, the card reads at more than 0.4 of its bandwidth."
+            "For one sequence, the GPU reads at more than 0.4 of its bandwidth."
         if card.bfloat16 is not None:  # @hide
             work = forward_flops(config, 1, context) / card.bfloat16  # s
             busy = work / timed[0].seconds  # @measure busy as %
             assert busy < share[0], \
-                "The card uses a smaller share of its arithmetic than of its bandwidth."  # @hide
+                "The GPU uses a smaller share of its arithmetic than of its bandwidth."  # @hide
     rows = "\n".join(
         f"| {batch} | {t.seconds / MICRO:.0f} | {batch / t.seconds:,.0f} |"
         for batch, t in zip(batches, timed)
     )  # @hide
     note(f"{timed[0].device}:")
-    note(f"| texts | µs for a step | tokens/s of all together |\n|---|---|---|\n{rows}")
+    note(f"| sequences | µs for a step | tokens/s of all together |\n|---|---|---|\n{rows}")
     question(r"""
-        The same model, whose weights are `4.5` GB, runs on another card, which promises `2e12`
-        bytes a second. A token takes `3` ms. Which share of its bandwidth does the card use, in
-        percent?
+        The same model, whose weights are `4.5` GB, runs on another GPU, which promises `2e12` bytes
+        a second. A token takes `3` ms. Which share of its bandwidth does the GPU use, in percent?
     """, answer=4.5e9 / 3e-3 / 2e12, check=4.5 / (3 * 2), unit="%", within=0.01, wrong={
             "Divide the bytes by the time, and then by the bandwidth.": 3e-3 * 2e12 / 4.5e9,
         }, hint="How long does the reading alone take by the datasheet?",
-        why="At `2e12` bytes a second, `4.5` GB take `2.25` ms. The token takes `3` ms, so the card uses `2.25 / 3` of its bandwidth.")
+        why="At `2e12` bytes a second, `4.5` GB take `2.25` ms. The token takes `3` ms, so the GPU uses `2.25 / 3` of its bandwidth.")

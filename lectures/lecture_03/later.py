@@ -40,17 +40,17 @@ def later_models() -> None:
 def a_head_has_a_size_of_its_own() -> None:
     """All heads together may be wider than a token."""
     note(r"""
-        In attention, a token of $d$ numbers is turned into a *query* for each head. In Llama all
-        queries of a token together have $d$ numbers, as many as the token itself. Must that be so?
-        In Qwen3-0.6B a token has $d = 1024$ numbers, and `16` heads have queries of `128` numbers
-        [@qwen3-06b]. All queries of a token together have `16 * 128` numbers, twice as many as the
+        In attention, a token of $d$ elements is turned into a *query* for each head. In Llama all
+        queries of a token together have $d$ elements, as many as the token itself. Must that be so?
+        In Qwen3-0.6B a token has $d = 1024$ elements, and `16` heads have queries of `128` elements
+        [@qwen3-06b]. All queries of a token together have `16 * 128` elements, twice as many as the
         token.
 
-        What does that cost? The query matrix turns `1024` numbers into `2048`, and the output
+        What does that cost? The query matrix turns `1024` elements into `2048`, and the output
         matrix turns these back. So each of the two has `1024 * 2048` weights instead of
         `1024 * 1024`. The matrices of keys and values are twice as wide, too: their `8` heads have
-        `8 * 128` numbers. Only the three matrices of the feed-forward part stay as they are, with
-        $h = 3072$ numbers inside.
+        `8 * 128` elements. Only the three matrices of the feed-forward part stay as they are, with
+        $h = 3072$ elements inside.
 
         To check this, count the whole model, with the `gains` of norms: `28` layers, a last norm,
         and one table with a row for each of `151936` tokens [@qwen3]:
@@ -75,21 +75,22 @@ def a_head_has_a_size_of_its_own() -> None:
     assert wider == 2.0, \
         "With the wide heads, scores and sums take twice the FLOPs."  # @hide
     note(rf"""
-        With heads as in Llama, of `1024 / 16` numbers, the four matrices of attention would be half
-        as large, and the model would have {fewer:.0%} fewer parameters. Attention's two products,
-        scores and weighted sums, would take half the FLOPs. So wider heads cost weights and FLOPs.
+        With heads as in Llama, of `1024 / 16` elements, the four matrices of attention would be
+        half as large, and the model would have {fewer:.0%} fewer parameters. Attention's two
+        products, scores and weighted sums, would take half the FLOPs. So wider heads cost weights
+        and FLOPs.
     """)
     with torch.device("meta"):  # @hide
         other = Attention(replace(QWEN_3, width=2048, heads=24), "fused")  # @hide
     question(r"""
-        Another model has tokens of `2048` numbers and `24` heads with queries of `128` numbers. How
-        many weights have its query matrix and its output matrix together, in one layer?
+        Another model has tokens of `2048` elements and `24` heads with queries of `128` elements.
+        How many weights have its query matrix and its output matrix together, in one layer?
     """, answer=2 * 2048 * (24 * 128), check=other.query.weight.numel() + other.out.weight.numel(), unit="weights", wrong={
         "The heads together are 3072 numbers wide, not 2048.": 2 * 2048 * 2048,
         "There are two such matrices.": 2048 * 24 * 128,
-    }, hint="How many numbers have all heads of queries together?", why=r"""
-        All queries together have `24 * 128` numbers, more than a token has. One matrix turns `2048`
-        numbers into these, and the other turns them back.
+    }, hint="How many numbers have all query heads together?", why=r"""
+        All queries together have `24 * 128` elements, more than a token has. One matrix turns
+        `2048` elements into these, and the other turns them back.
     """)
 
 
@@ -139,9 +140,9 @@ def a_token_meets_a_few_of_many_experts() -> None:
         "An expert of the small layer has three matrices of 64 * 160 weights."  # @hide
     weights = 2 * total  # @hide
     assert 1.16 < weights / H100.memory < 1.17, \
-        "Mixtral's weights are 1.17 times the 80 GB of a card."  # @hide
+        "Mixtral's weights are 1.17 times the 80 GB of a GPU."  # @hide
     assert weights > H100.memory, \
-        "In bfloat16, all weights are more than a card of 80 GB has."  # @hide
+        "In bfloat16, all weights are more than a GPU of 80 GB has."  # @hide
     note(rf"""
         So the FLOPs follow the active parameters, because nothing is computed in an idle expert.
         The memory follows all parameters, because the next token may go through other experts.
@@ -176,18 +177,18 @@ def a_token_meets_a_few_of_many_experts() -> None:
 
 @aside
 def experts_want_large_batches() -> None:
-    """With experts, many more tokens are needed before a card waits for arithmetic."""
+    """With experts, many more tokens are needed before a GPU waits for arithmetic."""
     note(r"""
-        Why do services of models with *experts* work on so many texts at once? To multiply tokens
-        by a matrix, a card reads the matrix once. With few tokens it waits for this reading.
+        Why do services of models with *experts* work on so many sequences at once? To multiply
+        tokens by a matrix, a GPU reads the matrix once. With few tokens it waits for this reading.
         Experts make it worse: they are feed-forward parts of which each token goes through only a
         few. In Mixtral it goes through `2` of `8`, so an expert sees only a quarter of all tokens,
         on average. For an expert to see as many as a feed-forward part without experts, `8 / 2`
         times as many have to go through the layer.
 
-        How many tokens must a matrix see before the card waits for arithmetic? A product of $n$
+        How many tokens must a matrix see before the GPU waits for arithmetic? A product of $n$
         tokens with a matrix of $r$ rows and $c$ columns does $2nrc$ FLOPs and moves $nr + rc + nc$
-        numbers of `2` bytes, so it does
+        elements of `2` bytes, so it does
         [$nrc/(nr + rc + nc)$ FLOPs with each byte](#every_operation_has_an_intensity). An H100 can
         do $R$ FLOPs, about `295`, while a byte arrives. Both are equal if their reciprocals are:
 
@@ -219,8 +220,8 @@ def experts_want_large_batches() -> None:
     note(rf"""
         So Mistral needs {mistral} tokens at once, Mixtral {mixtral:,}, and DeepSeek-V3
         {deepseek:,}: the smaller the share of the experts that a token goes through, the more
-        tokens are needed. A large service therefore spreads the experts over many cards, to which
-        all cards send tokens.
+        tokens are needed. A large service therefore spreads the experts over many GPUs, to which
+        all GPUs send tokens.
     """)
     question(r"""
         A model sends each token through `4` of `128` experts. How many tokens have to go through
@@ -237,9 +238,10 @@ def a_batch_reads_most_experts() -> None:
     """Already a batch of some dozens of tokens reads most of the experts."""
     note(r"""
         In a *mixture of experts*, each token goes through a few of many feed-forward parts, the
-        experts. In each layer of DeepSeek-V3 it goes through `8` of `256`. When the model writes a
-        single text, one token at a time, the card has to read the weights of only these `8`. How
-        many must it read when it writes `64` texts at once, so for `64` tokens in each step?
+        experts. In each layer of DeepSeek-V3 it goes through `8` of `256`. When the model generates
+        a single sequence, one token at a time, the GPU has to read the weights of only these `8`.
+        How many must it read when it writes `64` sequences at once, so for `64` tokens in each
+        step?
 
         Say that each token chooses its experts at random. Then it does not choose a given expert
         with probability `1 - 8 / 256`. None of the `64` tokens chooses it with probability
@@ -255,9 +257,9 @@ def a_batch_reads_most_experts() -> None:
     work = 64 * 8 / 256  # @inspect work as tokens
     assert work == 2.0, "Each expert gets 2 tokens on average."
     note(rf"""
-        So with `64` tokens the card reads {expected:.0%} of all experts, because hardly an expert
-        is chosen by none of them. But an expert gets only {work:.0f} tokens on average, so each
-        weight that is read is used for few tokens.
+        So with `64` tokens the GPU reads {expected:.0%} of all experts, because hardly an expert is
+        chosen by none of them. But an expert gets only {work:.0f} tokens on average, so each weight
+        that is read is used for few tokens.
     """)
     question(r"""
         Each token goes through `1` of `4` experts, chosen at random, and there are `3` tokens.
@@ -273,11 +275,11 @@ def a_batch_reads_most_experts() -> None:
 def a_latent_replaces_keys_and_values() -> None:
     """Latent attention caches one short row for all heads."""
     note(r"""
-        While a model writes a text, its *KV cache* keeps the keys and values of all tokens so far.
-        How small can it be? DeepSeek-V3 has `128` heads, with keys and values of `128` numbers. A
-        usual cache would keep all of these, for each token and layer. DeepSeek-V3 keeps one short
-        row for all heads instead, the *latent*, of `512` numbers. When attention needs keys and
-        values, two matrices make those of all heads from the latent. Usual keys are
+        While a model generates a sequence, its *KV cache* keeps the keys and values of all tokens
+        so far. How small can it be? DeepSeek-V3 has `128` heads, with keys and values of `128`
+        elements. A usual cache would keep all of these, for each token and layer. DeepSeek-V3 keeps
+        one short row for all heads instead, the *latent*, of `512` elements. When attention needs
+        keys and values, two matrices make those of all heads from the latent. Usual keys are
         [turned by their position](#rotary_embedding_tells_distances). Those from a latent are not,
         because then [queries could not meet latents directly](#queries_meet_latents_directly). So
         `64` more numbers, turned and once for all heads, tell the position. This is *latent
@@ -301,11 +303,11 @@ def a_latent_replaces_keys_and_values() -> None:
         "With 8 KV heads instead, it would take 3.6 times as many."  # @hide
     note(rf"""
         So a usual cache would be {usual / latent:.0f} times as large. The cause is that one row
-        serves all heads. If all heads shared `8` keys and values of `128` numbers, as in Llama-3, a
-        token would keep {saved:.1f} times as much as with a latent.
+        serves all heads. If all heads shared `8` keys and values of `128` elements, as in Llama-3,
+        a token would keep {saved:.1f} times as much as with a latent.
     """)
     question(r"""
-        A token of DeepSeek-V3 keeps `576` numbers of `2` bytes in each of `61` layers. How many
+        A token of DeepSeek-V3 keeps `576` elements of `2` bytes in each of `61` layers. How many
         tokens fit into one GiB of cache?
     """, answer=GiB // token, check=2**30 // (61 * (512 + 64) * 2), unit="tokens", within=0.02, wrong={
             "A GiB is 2**30 bytes, not 10**9.": 10**9 // (61 * 576 * 2),
@@ -333,8 +335,8 @@ def queries_meet_latents_directly() -> None:
         same way: first take the weighted sum of the latents, then multiply this one row by the
         matrix of values.
 
-        Here are both ways for one head. There are `64` earlier tokens with latents of `16` numbers,
-        and the query, a key and a value have `8` numbers:
+        Here are both ways for one head. There are `64` earlier tokens with latents of `16`
+        elements, and the query, a key and a value have `8` elements:
     """)
     tokens, size, width = 64, 8, 16
     z: Float[Tensor, "t z"] = torch.randn(tokens, width).double()
@@ -368,7 +370,7 @@ def queries_meet_latents_directly() -> None:
         that the matrices are *absorbed* into the query and the result.
     """)
     question(r"""
-        In one head, queries and keys have `8` numbers and latents `16`. There are `1000` earlier
+        In one head, queries and keys have `8` elements and latents `16`. There are `1000` earlier
         tokens. How many FLOPs does it take to make the keys of all these tokens?
     """, answer=1000 * 2 * 8 * 16, check=flops(lambda: torch.ones(1000, 16) @ torch.ones(16, 8)), unit="FLOP", within=0.01, wrong={
             "The additions are missing.": 1000 * 8 * 16,
@@ -383,7 +385,7 @@ def deepseek_is_counted() -> None:
     note(r"""
         DeepSeek-V3 is published with `671` billion parameters, and a token is multiplied by `37`
         billion of them [@deepseek-v3]. Where are so many parameters, and why does a token meet so
-        few? Count them from the shapes of the matrices. A token has `7168` numbers.
+        few? Count them from the shapes of the matrices. A token has `7168` elements.
 
         First the *experts*, feed-forward parts of which a token goes through only a few. `58`
         layers have `256` experts each, of which a token goes through `8`, and one more that all
@@ -435,15 +437,15 @@ def deepseek_is_counted() -> None:
 
 @aside
 def a_window_bounds_the_cache() -> None:
-    """With a window, the cache and attention's FLOPs stop growing with the text."""
+    """With a window, the cache and attention's FLOPs stop growing with the sequence."""
     note(r"""
-        While a model writes a text, its *KV cache* keeps the keys and values of all tokens so far,
-        and each new token looks at all of them. Can the cache stop growing? In the first Mistral-7B
-        a token looks, in each layer, at the last `4096` tokens only, itself included. This is its
-        *window* [@mistral-7b]. The keys and values of older tokens are never looked at again, so
-        they can be thrown away.
+        While a model generates a sequence, its *KV cache* keeps the keys and values of all tokens
+        so far, and each new token looks at all of them. Can the cache stop growing? In the first
+        Mistral-7B a token looks, in each layer, at the last `4096` tokens only, itself included.
+        This is its *window* [@mistral-7b]. The keys and values of older tokens are never looked at
+        again, so they can be thrown away.
 
-        Check this for the newest token of a text of `10` tokens, with a window of `4` tokens.
+        Check this for the newest token of a sequence of `10` tokens, with a window of `4` tokens.
         `written_attention` computes attention. `windowed` has all ten keys and values and a window,
         and `recent` has the last four alone:
     """)
@@ -459,8 +461,8 @@ def a_window_bounds_the_cache() -> None:
     note(r"""
         So the KV cache grows up to the window and no further. (The FLOPs of attention for a new
         token stop growing, too, because it looks at no more tokens than that.) Mistral-7B has `32`
-        layers and `8` heads of keys and values, of `128` numbers of `2` bytes. Compute its cache
-        for texts of three lengths:
+        layers and `8` KV heads, of `128` elements of `2` bytes. Compute its cache for sequences of
+        three lengths:
     """)
     lengths = [1024, 4096, 32768]  # @inspect lengths as tokens  # @unnoticed: 32768: any length beyond the window
     caches = [2 * 32 * (8 * 128) * min(n, 4096) * 2 for n in lengths]  # @inspect caches as B
@@ -503,13 +505,13 @@ def a_window_bounds_the_cache() -> None:
                      wide, that of two layers seven.
                  """)
     question(r"""
-        Another model has `24` layers, keys of `512` numbers in all, and a window of `2048` tokens.
+        Another model has `24` layers, keys of `512` elements in all, and a window of `2048` tokens.
         It keeps keys and values of the window alone. How many bytes does its KV cache take for a
-        text of `16384` tokens, in `bfloat16`?
+        sequence of `16384` tokens, in `bfloat16`?
     """, answer=2 * 24 * 512 * 2048 * 2,
         check=cache_bytes(replace(MISTRAL_7B, layers=24, kv_heads=4, window=2048), 16384), unit="B",
         within=0.02, wrong={
             "No more is kept than the window.": 2 * 24 * 512 * 16384 * 2,
             "The cache has keys and values.": 24 * 512 * 2048 * 2,
         }, hint="How many tokens are kept?",
-        why="Only the last `2048` tokens are kept. For each there are keys and values, in `24` layers, of `512` numbers of `2` bytes: `2 * 24 * 512 * 2048 * 2`.")
+        why="Only the last `2048` tokens are kept. For each there are keys and values, in `24` layers, of `512` elements of `2` bytes: `2 * 24 * 512 * 2048 * 2`.")

@@ -31,7 +31,7 @@ LAUNCH = 5e-6  # seconds to hand one operation to a GPU, assumed
 def three_regimes() -> None:
     """Three regimes."""
     note(r"""
-        What limits the speed of a card while it runs a model? There are three answers. It computes
+        What limits the speed of a GPU while it runs a model? There are three answers. It computes
         all the time; we say that it waits for *arithmetic*. Its arithmetic waits for bytes from
         *memory*. Or it has nothing to do, and waits for the program to *launch* the next operation.
         A remedy for one of these does nothing for the others. So first find out which it is, by
@@ -131,9 +131,9 @@ def bytes_moved(call: Callable[[], object]) -> int:  # @stepover
 def every_operation_has_an_intensity() -> None:
     """An operation waits for memory unless it does enough FLOPs with each byte."""
     note(rf"""
-        A card computes, and at the same time it fetches the next bytes from its memory. When does
-        an operation wait for memory, and when for arithmetic? Computing takes the operation's FLOPs
-        divided by the card's peak. Fetching takes its bytes divided by the card's bandwidth. The
+        A GPU computes, and at the same time it fetches the next bytes from its memory. When does an
+        operation wait for memory, and when for arithmetic? Computing takes the operation's FLOPs
+        divided by the GPU's peak. Fetching takes its bytes divided by the GPU's bandwidth. The
         operation waits for whichever of the two takes longer. So it waits for arithmetic if
 
         $$
@@ -147,7 +147,7 @@ def every_operation_has_an_intensity() -> None:
         $$
 
         FLOPs divided by bytes belong to the operation: this is its *intensity*, the FLOPs that it
-        does with each byte. Peak divided by bandwidth belongs to the card: this is its *ridge*, the
+        does with each byte. Peak divided by bandwidth belongs to the GPU: this is its *ridge*, the
         FLOPs that it can do while one byte arrives. So an operation whose intensity is below the
         ridge waits for memory. The {H100.name} has a peak of {PEAK / 1e12:.1f} TFLOP/s in
         `bfloat16` and a bandwidth of {BANDWIDTH / 1e12:.2f} TB/s [@nvidia-h100]:
@@ -159,10 +159,10 @@ def every_operation_has_an_intensity() -> None:
     assert 295 < ridge < 296, \
         "While a byte arrives, an H100 can do 295 FLOPs."  # @hide
     note(r"""
-        Now the intensity of a product. `m` tokens of `k` numbers are multiplied by a matrix of `k`
+        Now the intensity of a product. `m` tokens of `k` elements are multiplied by a matrix of `k`
         rows and `n` columns. Each token meets each weight in a multiplication and an addition:
         $2mkn$ FLOPs. The product reads $mk$ numbers of tokens and $kn$ weights, and writes $mn$
-        numbers. Each takes `2` bytes in `bfloat16`, so it moves $2(mk + kn + mn)$ bytes. The
+        elements. Each takes `2` bytes in `bfloat16`, so it moves $2(mk + kn + mn)$ bytes. The
         intensity is
 
         $$
@@ -221,55 +221,55 @@ def every_operation_has_an_intensity() -> None:
 
 @aside
 def the_intensity_bounds_the_utilization() -> None:
-    """An operation that waits for memory uses only a share of the card's peak, its intensity divided by the ridge."""
+    """An operation that waits for memory uses only a share of the GPU's peak, its intensity divided by the ridge."""
     note(r"""
-        While an operation waits for memory, the card's arithmetic idles. Which share of its peak
-        can the card use at best? The *intensity* of an operation is the FLOPs that it does with
-        each byte that it moves. The *ridge* of a card is the FLOPs that it can do while one byte
-        arrives, about `295` for an H100. An operation of intensity `1` does one FLOP in this time,
-        and so uses `1/295` of the peak. In general:
+        While an operation waits for memory, the GPU's arithmetic idles. Which share of its peak can
+        the GPU use at best? The *intensity* of an operation is the FLOPs that it does with each
+        byte that it moves. The *ridge* of a GPU is the FLOPs that it can do while one byte arrives,
+        about `295` for an H100. An operation of intensity `1` does one FLOP in this time, and so
+        uses `1/295` of the peak. In general:
 
         [@eq:bound]: $$
         \text{share of the peak} \le \min\left(1,\; \frac{\text{intensity}}{\text{ridge}}\right)
         $$
 
-        Take three operations in `bfloat16`, with `2` bytes a number. A ReLU sets the negative
-        numbers of a tensor to zero. We count this as one FLOP a number, for which it moves `4`
-        bytes, to read the number and to write it. A product with a matrix of Llama-3-8B does
+        Take three operations in `bfloat16`, with `2` bytes a number. Doubling all elements of a
+        tensor is one FLOP an element, for which it moves `4` bytes, to read the element and to
+        write the result. A product with a matrix of Llama-3-8B does
         [about one FLOP with each byte](#every_operation_has_an_intensity) for a single token, and
         `1247` for `2048` tokens:
     """)
     ridge = PEAK / BANDWIDTH
     assert round(ridge) == 295, "The ridge of an H100 is 295."  # @hide
-    intensity = {"ReLU": 1 / 4, "one token": 1, "2048 tokens": 1247}
+    intensity = {"doubling": 1 / 4, "one token": 1, "2048 tokens": 1247}
     bound = {name: min(1, each / ridge) for name, each in intensity.items()}  # @inspect bound as %
     with torch.device("meta"):  # @hide
         gate = torch.empty(2048, 14336).bfloat16()
         matrix, tokens = torch.empty(4096, 14336).bfloat16(), torch.empty(2048, 4096).bfloat16()
     table = {
-        "ReLU": gate.numel() / bytes_moved(lambda: gate.relu()),
+        "doubling": gate.numel() / bytes_moved(lambda: gate * 2),
         "one token": 2 * matrix.numel() / bytes_moved(lambda: tokens[:1] @ matrix),
         "2048 tokens": 2048 * 2 * matrix.numel() / bytes_moved(lambda: tokens @ matrix),
     }  # @hide
     near = [math.isclose(table[name], intensity[name], rel_tol=0.001) for name in table]  # @hide
     assert near == [True] * 3, \
         "What the operations move gives the same three intensities, to a thousandth."  # @hide
-    assert 0.0008 < bound["ReLU"] < 0.0009, \
-        "A ReLU uses at most 0.085 % of the peak."
+    assert 0.0008 < bound["doubling"] < 0.0009, \
+        "Doubling uses no more than 0.085 % of the peak."
     assert 0.0033 < bound["one token"] < 0.0035, \
         "A product with one token uses at most 0.34 % of the peak."
     assert bound["2048 tokens"] == 1, \
         "A product with 2048 tokens can use the whole peak."
     note(rf"""
-        So the product with a single token uses at most {bound["one token"]:.2%} of the peak. A ReLU
-        uses even less, and does so for any number of tokens. Faster arithmetic would not help
-        either of them, because the bytes set their pace.
+        So the product with a single token uses at most {bound["one token"]:.2%} of the peak.
+        Doubling uses even less, and does so for any number of tokens. Faster arithmetic would not
+        help either of them, because the bytes set their pace.
     """)
-    question("An operation does `50` FLOPs with each byte that it moves. The ridge of a card is `200`. Which share of the card's peak can it use at most, in percent?",
+    question("An operation does `50` FLOPs with each byte that it moves. The ridge of a GPU is `200`. Which share of the GPU's peak can it use at most, in percent?",
              answer=50 / 200, check=0.25, unit="%", within=0.01, wrong={
                  "Divide the intensity by the ridge, not the ridge by the intensity.": 1.0,
-             }, hint="How many FLOPs could the card do while a byte arrives?",
-             why="While a byte arrives, the card could do `200` FLOPs, and the operation does `50` with it.")
+             }, hint="How many FLOPs could the GPU do while a byte arrives?",
+             why="While a byte arrives, the GPU could do `200` FLOPs, and the operation does `50` with it.")
 
 
 def shares(parts: Mapping[str, float]) -> dict[str, float]:
@@ -298,7 +298,7 @@ class KernelNorm(RMSNorm):
 def block_operations(
     tokens: int, config: Config = LLAMA_3_8B
 ) -> list[Operation]:
-    """The operations of one block that reads `tokens` tokens in bfloat16, attention written out."""
+    """The operations of one block that reads `tokens` tokens in bfloat16, unfused attention."""
     with torch.device("meta"):
         block = Block(config, "written")
         block.before_attention = KernelNorm(config.width)
@@ -312,7 +312,7 @@ def block_operations(
 def seconds_at_best(op: Operation) -> float:
     """Seconds of an operation on an H100: of its FLOPs or its bytes, whichever takes longer.
 
-    Nothing is taken to stay in the card's cache from one operation to the next.
+    Nothing is taken to stay in the GPU's cache from one operation to the next.
     """
     return max(op.flops / PEAK, op.moved / BANDWIDTH)
 
@@ -352,10 +352,10 @@ def a_block_moves_more_than_it_multiplies() -> None:
         the softmax, additions. A product uses each number that it reads many times. An operation in
         between reads a number, does one thing to it, and writes it back.
 
-        Count both for a block of Llama-3-8B that reads a text of `2048` tokens, with attention
-        written out as separate operations. `block_operations` lists its operations, with the FLOPs
-        of each and the bytes that it moves. `by_kind` adds these up for three kinds of operation,
-        and `shares` divides by the sum of all:
+        Count both for a block of Llama-3-8B that reads a sequence of `2048` tokens, with unfused
+        attention as separate operations. `block_operations` lists its operations, with the FLOPs of
+        each and the bytes that it moves. `by_kind` adds these up for three kinds of operation, and
+        `shares` divides by the sum of all:
     """)
     operations = block_operations(2048)
     kernels = sum(op.moved > 0 for op in operations)  # @hide
@@ -532,15 +532,15 @@ def fused_attention_stores_no_scores() -> None:
     """Fused attention works in tiles and needs no memory for the scores of all pairs."""
     note(r"""
         In attention, the query of each token is multiplied by the key of each token; the result is
-        a *score*. So a text of `512` tokens has `512 * 512` scores in each head. Must all of them
-        be in memory? Not in a *fused kernel*, one program that computes all of attention. It works
-        in *tiles*, groups of neighbouring tokens, which fit into the small fast memory beside the
-        card's arithmetic. For a tile of queries it goes through the tiles of keys and values, one
-        after the other. It computes the scores of these two tiles, adds the values, weighted by
+        a *score*. So a sequence of `512` tokens has `512 * 512` scores in each head. Must all of
+        them be in memory? Not in a *fused kernel*, one program that computes all of attention. It
+        works in *tiles*, groups of neighboring tokens, which fit into the small fast memory beside
+        the GPU's arithmetic. For a tile of queries it goes through the tiles of keys and values,
+        one after the other. It computes the scores of these two tiles, adds the values, weighted by
         their scores, to the result, and throws the scores away.
 
         `in_tiles` does this for one head. Compare it, with tiles of `16` tokens, with attention
-        that is *written out* as separate operations:
+        that is *unfused*, in separate operations:
     """)
     tokens, d = 512, 64
     q, k, v = torch.randn(3, tokens, d)
@@ -548,11 +548,11 @@ def fused_attention_stores_no_scores() -> None:
     one_head = [x[None, :, None] for x in (q, k, v)]  # one text, one head
     whole = written_attention(*one_head).flatten(0, 2)
     assert torch.allclose(tiled, whole, atol=1e-5), \
-        "In tiles, the result is the same as written out."
+        "In tiles, the result is the same as unfused."
     note(r"""
         How much memory does that take? `most_made` measures the most bytes that are in memory at
-        once. `growth` says how many times as much it is for a text of `512` tokens as for one half
-        as long:
+        once. `growth` says how many times as much it is for a sequence of `512` tokens as for one
+        half as long:
     """)
 
     def written(t: int) -> Tensor:
@@ -567,18 +567,18 @@ def fused_attention_stores_no_scores() -> None:
 
     of_written = growth(written)  # @inspect round(of_written, 1) as times
     assert 3.5 < of_written < 4, \
-        "Written out, twice the text takes nearly 4 times the memory."
+        "Written out, twice the sequence takes nearly 4 times the memory."
     in_fused = growth(fused)  # @inspect round(in_fused, 1) as times
     assert 1.8 < in_fused < 2, \
-        "In tiles, twice the text takes nearly twice the memory."
+        "In tiles, twice the sequence takes nearly twice the memory."
     note(r"""
-        Written out, the memory grows nearly with the square of the text, because there is a score
-        for each pair of tokens. In tiles it grows only as the text does, because just the scores of
-        one tile of queries with one tile of keys are there at a time.
+        Written out, the memory grows nearly with the square of the sequence, because there is a
+        score for each pair of tokens. In tiles it grows only as the sequence does, because just the
+        scores of one tile of queries with one tile of keys are there at a time.
     """)
     question(r"""
-        A head attends over a text of `4096` tokens. Written out, how many times as many scores are
-        in memory at once as in tiles of `128` tokens?
+        A head attends over a sequence of `4096` tokens. Written out, how many times as many scores
+        are in memory at once as in tiles of `128` tokens?
     """, answer=4096**2 / 128**2, check=(4096 // 128) ** 2, unit="times", within=0.01, wrong={
             "Both queries and keys are cut into tiles.": 4096 / 128,
         }, hint="How many scores have one tile of queries and one tile of keys?",
@@ -590,19 +590,19 @@ def fused_attention_reads_keys_again() -> None:
     """Fused attention reads its keys and values many times."""
     note(r"""
         A *fused kernel* computes attention [in tiles](#fused_attention_stores_no_scores), groups of
-        neighbouring tokens, so that it never stores the scores of all pairs. What does that cost?
-        It loads keys and values from the card's memory more than once [@dao2022]. Each token looks
-        at itself and at earlier tokens. A text of `512` tokens has `32` tiles of `16` tokens:
+        neighboring tokens, so that it never stores the scores of all pairs. What does that cost? It
+        loads keys and values from the GPU's memory more than once [@dao2022]. Each token looks at
+        itself and at earlier tokens. A sequence of `512` tokens has `32` tiles of `16` tokens:
 
         - tile `1` of the queries needs the keys and values of tile `1`;
         - tile `2` of the queries needs those of tiles `1` and `2`;
         - and so on; tile `32` of the queries needs those of all `32` tiles.
 
-        The fast memory of the card holds only a few tiles. So the keys and values of tile `1` are
+        The fast memory of the GPU holds only a few tiles. So the keys and values of tile `1` are
         loaded `32` times, and those of tile `32` once.
 
         How many numbers are loaded in all? $T$ tokens make $T/r$ tiles of $r$ tokens. Each tile of
-        queries loads, on average, about half of all keys and values. With $c$ numbers in a key and
+        queries loads, on average, about half of all keys and values. With $c$ elements in a key and
         in a value that is half of $2Tc$, so $Tc$. Together:
 
         [@eq:loads]: $$
@@ -639,11 +639,11 @@ def fused_attention_reads_keys_again() -> None:
     assert 3 < more < 3.1, \
         "Written out, attention moves 3 times the bytes of tiles of 16."  # @hide
     note(rf"""
-        So twice the text takes about `4` times the loads, and tiles that are twice as large take
-        about half, because each tile that is loaded then serves twice as many queries. (But a
-        larger tile needs a larger fast memory.) Fused attention still moves less than attention
-        that is written out, which writes and reads all scores: with `512` tokens, that moves
-        {more:.0f} times the bytes.
+        So twice the sequence takes about `4` times the loads, and tiles that are twice as large
+        take about half, because each tile that is loaded then serves twice as many queries. (But a
+        larger tile needs a larger fast memory.) Fused attention still moves less than unfused
+        attention, which writes and reads all scores: with `512` tokens, that moves {more:.0f} times
+        the bytes.
     """)
     read = [sum(tile >= key for tile in range(64)) for key in range(64)]  # @hide
     question(r"""
@@ -674,8 +674,8 @@ def fusion_makes_no_product_faster() -> None:
         "With 2048 tokens, fusion makes the block at most 1.97 times as fast."
     note(rf"""
         So with `2048` tokens fusion makes the block at most {gain:.2f} times as fast. When a model
-        writes a text, only a single token goes through the block at a time. Take the first token of
-        a text:
+        writes a sequence, only a single token goes through the block at a time. Take the first
+        token of a sequence:
     """)
     one = by_kind(block_operations(1), seconds_at_best)  # @inspect one as s
     alone = sum(one.values()) / one["products with weights"]  # @inspect round(alone, 3) as times
@@ -736,18 +736,18 @@ def even_one_number_takes_microseconds() -> None:
         itself, called *overhead*. The program spends it on the processor, so a faster GPU does not
         make it shorter.
 
-        With a GPU, the program *launches* an operation: it hands it to the card, and goes on to the
-        next while the card still works. If each operation is small, the card is done before the
-        next one is launched, and has to wait.
+        With a GPU, the program *launches* an operation: it hands it to the GPU, and goes on to the
+        next while the GPU still works. If each operation is small, the GPU is done before the next
+        one is launched, and has to wait.
     """)
     question(r"""
-        Launching an operation takes `5e-6` seconds. A card moves `3.35e12` bytes a second, and an
+        Launching an operation takes `5e-6` seconds. A GPU moves `3.35e12` bytes a second, and an
         addition reads `2` bytes and writes `2` bytes for each number. For how many numbers does the
-        addition take the card as long as the launch takes the program?
+        addition take the GPU as long as the launch takes the program?
     """, answer=5e-6 * 3.35e12 / (2 + 2), check=LAUNCH / (4 / BANDWIDTH), unit="numbers", within=0.1, wrong={
             "Each number is read and written: 4 bytes.": 5e-6 * 3.35e12 / 2,
-        }, hint="How many bytes does the card move in that time?",
-        why="In this time the card moves `5e-6 * 3.35e12` bytes, and each number takes `4` of them. An addition of fewer numbers takes the time of the launch, however fast the card.")
+        }, hint="How many bytes does the GPU move in that time?",
+        why="In this time the GPU moves `5e-6 * 3.35e12` bytes, and each number takes `4` of them. An addition of fewer numbers takes the time of the launch, however fast the GPU.")
 
 
 class Wait(NamedTuple):
@@ -759,7 +759,7 @@ class Wait(NamedTuple):
 
     @property
     def card(self) -> float:
-        """Seconds that the card is busy: its operations run one after the other."""
+        """Seconds that the GPU is busy: its operations run one after the other."""
         return self.arithmetic + self.memory
 
 
@@ -788,15 +788,15 @@ def in_lanes(launch: int, operation: int, the_program_waits: str) -> dict[str, A
 
 
 def operations_run_in_turn() -> None:
-    """A card runs its operations one after the other, while the program launches the next ones."""
+    """A GPU runs its operations one after the other, while the program launches the next ones."""
     note(rf"""
-        A program runs a chain of operations on a card. How long do they take at best? Two things go
+        A program runs a chain of operations on a GPU. How long do they take at best? Two things go
         on at the same time:
 
-        - The program *launches* the operations: it hands them to the card, one by one, and does not
+        - The program *launches* the operations: it hands them to the GPU, one by one, and does not
           wait for their results. Assume {LAUNCH / MICRO:.0f} µs for each, however small it is.
-        - The card runs the operations one after the other. Within an operation it computes while
-          the next bytes arrive. So an operation takes the time of its FLOPs or that of its bytes,
+        - The GPU runs the operations one after the other. Within an operation it computes while the
+          next bytes arrive. So an operation takes the time of its FLOPs or that of its bytes,
           whichever is longer. The times of all operations add up.
 
         All is done when both are. With $n$ operations, of which operation $i$ does $F_i$ FLOPs and
@@ -818,7 +818,7 @@ def operations_run_in_turn() -> None:
         "Operations of 2 µs wait for their launches: 8 launches and the last operation."
     assert times[1] == 5 + 8 * 20, \
         "Operations of 20 µs wait for one launch only, the first."
-    note("So if the operations are short, the time is that of the launches, and if they are long, that of the card. (The last operation, or the first launch, comes on top.) Try other times:")
+    note("So if the operations are short, the time is that of the launches, and if they are long, that of the GPU. (The last operation, or the first launch, comes on top.) Try other times:")
     after_each = in_lanes(5, 2, AFTER_EACH)["total"]  # @hide
     assert after_each == 8 * (5 + 2), \
         "If the program waits for each, the times add up."  # @hide
@@ -826,13 +826,13 @@ def operations_run_in_turn() -> None:
         "launch": range(1, 13), "operation": range(2, 26, 2), "the_program_waits": [AT_THE_END, AFTER_EACH],
     }, at={"launch": 5, "operation": 2, "the_program_waits": AT_THE_END}, module="pictures/lanes.js",
         still=plot_lanes(5, 2, short),
-        do="Make the operations longer until the card is never idle. Then let the program wait after each operation.",
+        do="Make the operations longer until the GPU is never idle. Then let the program wait after each operation.",
         see=r"""
-            Once an operation takes longer than a launch, the card is busy from the first launch on.
-            If the program waits after each operation, the card is idle during every launch.
+            Once an operation takes longer than a launch, the GPU is busy from the first launch on.
+            If the program waits after each operation, the GPU is idle during every launch.
         """, caption=r"""
             Eight operations, in µs. Above, the program launches them; a launch returns before its
-            operation has run. Below, the card runs them one after the other.
+            operation has run. Below, the GPU runs them one after the other.
         """, alt=r"""
             Two lanes. Above, eight launches without a gap. Below, eight short operations, each
             begun when its launch has ended, and gaps between them.
@@ -847,7 +847,7 @@ def operations_run_in_turn() -> None:
         wrong={
             "Within an operation, computing and moving bytes overlap: take the longer one.": 30 + 10 + 5 + 40,
             "The operations run one after the other: take the longer time of each, then add.": max(30 + 5, 10 + 40),
-            "Launching goes on while the card works.": 30 + 40 + 10,
+            "Launching goes on while the GPU works.": 30 + 40 + 10,
         }, hint="How long does each operation take by itself?",
         why="The first takes `30` µs and waits for arithmetic. The second takes `40` µs and waits for memory. They run in turn, so the times add up. The launches take `10` µs meanwhile.")
 
@@ -855,14 +855,14 @@ def operations_run_in_turn() -> None:
 def a_block_waits_for_three_things() -> None:
     """With few tokens a block waits for launches, with more for arithmetic, with very many for memory."""
     note(rf"""
-        What does a Transformer block wait for on a card? Its program *launches* its operations,
-        hands them to the card one by one, and the card may have to wait for that. On the card, an
+        What does a Transformer block wait for on a GPU? Its program *launches* its operations,
+        hands them to the GPU one by one, and the GPU may have to wait for that. On the GPU, an
         operation waits for *arithmetic* if its FLOPs take longer than its bytes, and for *memory*
-        if its bytes take longer. The card runs the operations
+        if its bytes take longer. The GPU runs the operations
         [one after the other](#operations_run_in_turn), so their times add up.
 
-        `waits` adds them up for a block of Llama-3-8B on an H100, with attention written out and
-        {LAUNCH / MICRO:.0f} µs for a launch. `arithmetic` is the part of the card's time that is
+        `waits` adds them up for a block of Llama-3-8B on an H100, with unfused attention and
+        {LAUNCH / MICRO:.0f} µs for a launch. `arithmetic` is the part of the GPU's time that is
         spent in operations that wait for arithmetic; the rest is spent in those that wait for
         memory:
     """)
@@ -870,14 +870,16 @@ def a_block_waits_for_three_things() -> None:
     times = [waits(tokens) for tokens in lengths]
     for_launches = [t.launches > t.card for t in times]
     assert for_launches == [True] * 3 + [False] * 2, \
-        "With 64 tokens or fewer, launching takes longer than the card."
+        "With 64 tokens or fewer, launching takes longer than the GPU."
     arithmetic = [t.arithmetic / t.card for t in times]
     assert arithmetic[:3] == [0.0] * 3, \
         "With 64 tokens or fewer, no operation waits for arithmetic."
     assert 0.69 < arithmetic[3] < 0.71, \
-        "With 512 tokens, 70 % of the card's time is arithmetic."
+        "With 512 tokens, 70 % of the GPU's time is arithmetic."
     assert 0.36 < arithmetic[4] < 0.38, \
-        "With 4096 tokens, 37 % of the card's time is arithmetic, and all else is memory."
+        "With 4096 tokens, 37 % of the GPU's time is arithmetic, and all else is memory."
+    assert all(t.launches / 2 < t.card < 2 * t.launches for t in times[:3]), \
+        "With 64 tokens or fewer, the GPU takes longer than launches at half the time, and less than at twice the time."  # @hide
     longest = ["launches" if t.launches > t.card else "arithmetic" if t.arithmetic > t.memory else "memory" for t in times]  # @hide
     assert longest == ["launches"] * 3 + ["arithmetic", "memory"], \
         "With more and more tokens, the block waits for launches, for arithmetic, and for memory."  # @hide
@@ -885,15 +887,17 @@ def a_block_waits_for_three_things() -> None:
         f"| {tokens:,} | {t.launches / MICRO:.0f} | {t.card / MICRO:,.0f} | {part:.0%} | {name} |"
         for tokens, t, part, name in zip(lengths, times, arithmetic, longest))  # @hide
     note(f"""
-        | tokens | launching takes, µs | the card takes, µs | of this for arithmetic | the block waits mostly for |
+        | tokens | launching takes, µs | the GPU takes, µs | of this for arithmetic | the block waits mostly for |
         |---|---|---|---|---|
         {rows}
     """.replace("\n        ", "\n"))
     note(r"""
-        Up to `64` tokens the card is done before the next operation comes, and waits for launches.
-        With `512` tokens the block mostly waits for arithmetic, because each weight that is read is
-        used for all of them. With `4096` tokens it mostly waits for memory, because written-out
-        attention has a score for each pair of tokens, and these have to be moved.
+        Up to `64` tokens the GPU is done before the next operation comes, and waits for launches.
+        That rests on the time of a launch, which is assumed. At half of it the GPU would be the
+        slower one even for a single token, and wait for memory. With `512` tokens the block mostly
+        waits for arithmetic, because each weight that is read is used for all of them. With `4096`
+        tokens it mostly waits for memory, because unfused attention has a score for each pair of
+        tokens, and these have to be moved.
     """)
     done = block_operations(512)  # @hide
     work_alone = sum(op.flops for op in done) / PEAK  # @hide
@@ -901,7 +905,7 @@ def a_block_waits_for_three_things() -> None:
     more = times[3].card / max(work_alone, moving)  # @hide
     assert 1.27 < more < 1.29, \
         "With 512 tokens, the operations in turn take 1.28 times the larger of the two totals."  # @hide
-    misbelief("A card computes and moves bytes at the same time, so a block takes the longer of the two totals.", rf"""
+    misbelief("A GPU computes and moves bytes at the same time, so a block takes the longer of the two totals.", rf"""
         Both overlap within an operation only. While a softmax moves its scores, no product is
         computed. With `512` tokens the block takes {more:.2f} times the longer of both totals.
     """)
@@ -911,21 +915,21 @@ def a_block_waits_for_three_things() -> None:
         "With 4096 tokens, the products with weights take their FLOPs divided by the peak."  # @hide
     question(r"""
         A block has `40` operations, and a launch takes `5` µs. Of its operations, those that wait
-        for arithmetic take `50` µs on the card, and those that wait for memory `100` µs. How many
-        µs does the block take at best?
+        for arithmetic take `50` µs on the GPU, and those that wait for memory `100` µs. How many µs
+        does the block take at best?
     """, answer=max(40 * 5, 50 + 100), check=sum([5] * 40), unit="µs", within=0.01, wrong={
-            "Launching goes on while the card works.": 40 * 5 + 50 + 100,
-            "The card waits for the launches, which take longer.": 50 + 100,
+            "Launching goes on while the GPU works.": 40 * 5 + 50 + 100,
+            "The GPU waits for the launches, which take longer.": 50 + 100,
         }, hint="How long do all launches take?",
-        why="Launching takes `40 * 5` µs. Meanwhile the card works for `50 + 100` µs. Both go on at the same time, so the longer one counts: the block waits for launches.")
+        why="Launching takes `40 * 5` µs. Meanwhile the GPU works for `50 + 100` µs. Both go on at the same time, so the longer one counts: the block waits for launches.")
 
 
 @aside
 def one_change_tells_what_a_block_waits_for() -> None:
     """Change one thing and watch the time, and you see what a block waits for."""
     note(rf"""
-        A block of a model is slow on a card. Does it wait for the program, which has to *launch*
-        each operation, which means to hand it to the card? Or for the card's *memory*, or for its
+        A block of a model is slow on a GPU. Does it wait for the program, which has to *launch*
+        each operation, which means to hand it to the GPU? Or for the GPU's *memory*, or for its
         *arithmetic*? Change one thing, and watch the time. Try it by calculation, with a block of
         half the width. `waits` computes the times of a block of Llama-3-8B with `64` tokens on an
         H100, where a launch takes {LAUNCH / MICRO:.0f} µs, and those of the narrow one:
@@ -937,35 +941,35 @@ def one_change_tells_what_a_block_waits_for() -> None:
     assert launching == [180, 180], \
         "At half the width, the launches take 180 µs as before."
     assert on_card == [141, 38], \
-        "At half the width, the card takes 38 µs instead of 141."
+        "At half the width, the GPU takes 38 µs instead of 141."
     note(rf"""
         Half the width leaves as many operations to launch, but the matrices have a quarter of the
-        weights. So a block that waits for the card gets nearly `4` times as fast, and one that
-        waits for launches gets no faster. This block takes the {launching[0]} µs of its launches at
-        both widths, because that is longer than the card takes. So it waits for launches.
+        weights. So a block that waits for the GPU gets nearly `4` times as fast, and one that waits
+        for launches gets no faster. This block takes the {launching[0]} µs of its launches at both
+        widths, because that is longer than the GPU takes. So it waits for launches.
 
-        A second change tells memory from arithmetic: half the bytes for each number, if the card
+        A second change tells memory from arithmetic: half the bytes for each number, if the GPU
         computes with these numbers as fast as before. Then there are fewer bytes and as many FLOPs.
 
         | half the width | half the bytes | the block waits for | what helps |
         |---|---|---|---|
-        | no faster | no faster | launches | a larger batch; a *CUDA graph*, which hands all launches to the card at once |
+        | no faster | no faster | launches | a larger batch; a *CUDA graph*, which hands all launches to the GPU at once |
         | faster | faster | memory | fusion; narrower numbers |
-        | faster | no faster | arithmetic | a format in which the card is faster; more cards |
+        | faster | no faster | arithmetic | a format in which the GPU is faster; more GPUs |
     """)
     question(rf"""
-        With `64` tokens, launching the operations of a block takes `{launching[0]}` µs, and the
-        card takes `{on_card[0]}` µs for them. Both go on at the same time. In a CUDA graph,
-        launching takes no time. How many times as fast does it make the block at best?
+        With `64` tokens, launching the operations of a block takes `{launching[0]}` µs, and the GPU
+        takes `{on_card[0]}` µs for them. Both go on at the same time. In a CUDA graph, launching
+        takes no time. How many times as fast does it make the block at best?
     """, answer=round(launching[0] / on_card[0], 2), check=round(usual.launches / usual.card, 2), unit="times", within=0.01,
         wrong={
-            "Launching goes on while the card works: the times do not add up.": (usual.launches + usual.card) / usual.card,
+            "Launching goes on while the GPU works: the times do not add up.": (usual.launches + usual.card) / usual.card,
         }, hint="How long does the block take without a graph, and how long in it?",
-        why="Without a graph the block takes the longer time, that of the launches. In a graph only the time of the card is left.")
+        why="Without a graph the block takes the longer time, that of the launches. In a graph only the time of the GPU is left.")
 
 
 def three_ways(tokens: int) -> tuple[dict[str, Timing], dict[str, Tensor]]:  # @stepover
-    """Times of a block on the card: eager, compiled, in a graph, and both; and two results.
+    """Times of a block on the GPU: eager, compiled, in a graph, and both; and two results.
 
     What comes back are the time of each way and what the first two computed.
     """
@@ -985,7 +989,7 @@ def three_ways(tokens: int) -> tuple[dict[str, Timing], dict[str, Tensor]]:  # @
 
 
 def between_on_card(tokens: int) -> float:  # @stepover
-    """The share of a block's time on the card that is not the time of its products."""
+    """The share of a block's time on the GPU that is not the time of its products."""
     block = Block(LLAMA_3_8B, "written").cuda().bfloat16()
     x = torch.randn(1, tokens, LLAMA_3_8B.width, device="cuda").bfloat16()
     turn = turns(LLAMA_3_8B.head, tokens, like=x)
@@ -1009,8 +1013,8 @@ def eager_compiled_and_in_a_graph() -> None:
     """With one token a CUDA graph makes a block faster, with many a compiler does."""
     note(r"""
         PyTorch usually runs a block *eager*: the program *launches* one operation after the other,
-        which means that it hands it to the card. There are two ways to be faster. A *CUDA graph*
-        hands all launches to the card in one call, and so saves the time of launching.
+        which means that it hands it to the GPU. There are two ways to be faster. A *CUDA graph*
+        hands all launches to the GPU in one call, and so saves the time of launching.
         `torch.compile` *fuses* the operations between the products into fewer programs, and so
         saves bytes. Which helps when?
 
@@ -1018,19 +1022,19 @@ def eager_compiled_and_in_a_graph() -> None:
         operations. Launching and working go on at the same time, so the block takes the longer of
         the two:
 
-        | tokens | launching, µs | the card works, µs | eager, µs | in a graph, µs |
+        | tokens | launching, µs | the GPU works, µs | eager, µs | in a graph, µs |
         |---|---|---|---|---|
         | `1` | `170` | `130` | `170` | `130` |
         | `2048` | `180` | `1781` | `1781` | `1781` |
 
-        So with `1` token a graph should help: without launches only the `130` µs of the card's work
-        are left. With `2048` tokens a graph should save nothing, because the card is busy all the
+        So with `1` token a graph should help: without launches only the `130` µs of the GPU's work
+        are left. With `2048` tokens a graph should save nothing, because the GPU is busy all the
         time. There compiling should help, because much of the time is spent
         [between the products](#a_block_moves_more_than_it_multiplies).
 
-        Where there is a card, the code below tests this. `three_ways` times the block eager,
-        compiled, in a graph, and both. (Its attention is fused; the prediction is for attention
-        written out, which takes longer.) `gain` is how many times as fast a graph makes the block
+        Where there is a GPU, the code below tests this. `three_ways` times the block eager,
+        compiled, in a graph, and both. (Its attention is fused; the prediction is for unfused
+        attention, which takes longer.) `gain` is how many times as fast a graph makes the block
         with `1` token, and `small_gain` with `2048`. Expect the first well above one, and the
         second about one:
     """)
@@ -1073,10 +1077,10 @@ def eager_compiled_and_in_a_graph() -> None:
     note(f"{few['eager'].device}, in µs:")
     note(f"| how | a single token | many tokens |\n|---|---|---|\n{rows}")
     question(r"""
-        For a single token, launching the operations of another block takes `400` µs, and the card
+        For a single token, launching the operations of another block takes `400` µs, and the GPU
         works `150` µs on them. A model has `32` such blocks, and nothing else takes time. How many
         tokens a second does it write at best, eager and in a graph? Write both numbers with a comma
         between them.
     """, answer=[1 / (32 * 400e-6), 1 / (32 * 150e-6)], check=[78.125, 10**6 / 4800], unit="tokens/s",
         within=0.02, hint="Launching and working go on at the same time. Which is longer?",
-        why="Eager, a block takes the longer time, `400` µs, so a token takes `32 * 400` µs. In a graph only the `150` µs of the card are left, so a token takes `32 * 150` µs. One second divided by the time of a token is the pace.")
+        why="Eager, a block takes the longer time, `400` µs, so a token takes `32 * 400` µs. In a graph only the `150` µs of the GPU are left, so a token takes `32 * 150` µs. One second divided by the time of a token is the pace.")

@@ -21,16 +21,16 @@ from .published import LLAMA_3_70B, LLAMA_3_8B, QWEN_3, SMALL
 def which_flops_enter_mfu() -> None:
     """Which FLOPs enter MFU."""
     note(r"""
-        *Model FLOPs utilization*, MFU, says which part of a card's arithmetic a training run uses.
-        It divides the FLOPs that the model needs in a second by the FLOPs that the card promises:
+        *Model FLOPs utilization*, MFU, says which part of a GPU's arithmetic a training run uses.
+        It divides the FLOPs that the model needs in a second by the FLOPs that the GPU promises:
 
         [@eq:mfu]: $$
         \text{MFU} = \frac{\text{tokens per second} \times \text{FLOPs per token}}{\text{peak}}
         $$
 
-        The *peak* is the promise; it stands on the card's datasheet. The tokens per second are
+        The *peak* is the promise; it stands on the GPU's datasheet. The tokens per second are
         measured. But the FLOPs of a token come from a formula, and codebases use different ones. So
-        runs with the same MFU on the same cards may differ in speed by half.
+        runs with the same MFU on the same GPUs may differ in speed by half.
     """)
     training_costs_six_per_weight_and_twelve_per_pair()
     palm_published_both_numbers()
@@ -53,10 +53,10 @@ def training_costs_six_per_weight_and_twelve_per_pair() -> None:
         $3 \cdot 2 = 6$ FLOPs.
 
         *Attention.* In each layer it has two products without weights: queries by keys, and softmax
-        weights by values. In each, the token meets all $T$ tokens of its text, later ones included,
-        with $d$ numbers, the width of the model, in a multiplication and an addition: $2\,d\,T$
-        FLOPs. The backward pass takes twice that again, so it is $3 \cdot 2\,d\,T$ in all. So each
-        of the $L$ layers takes $2 \cdot 3 \cdot 2\,d\,T = 12\,d\,T$ FLOPs. Together:
+        weights by values. In each, the token meets all $T$ tokens of its sequence, later ones
+        included, with $d$ elements, the width of the model, in a multiplication and an addition:
+        $2\,d\,T$ FLOPs. The backward pass takes twice that again, so it is $3 \cdot 2\,d\,T$ in
+        all. So each of the $L$ layers takes $2 \cdot 3 \cdot 2\,d\,T = 12\,d\,T$ FLOPs. Together:
 
         [@eq:training]: $$
         \text{FLOPs of training on a token} = 6N + 12\,L\,d\,T
@@ -98,8 +98,8 @@ def training_costs_six_per_weight_and_twelve_per_pair() -> None:
         "With the embedding, 7.2 % more weights would be counted."  # @hide
     note(rf"""
         So the formula is right: `6 * 88320` FLOPs for the weights and `12 * 2 * 64 * 32` for
-        attention are {per_token:,} for each token. The first term is the same for any text, and the
-        second grows with the context $T$. Which is larger?
+        attention are {per_token:,} for each token. The first term is the same for any sequence, and
+        the second grows with the context $T$. Which is larger?
     """)
     models = {"Llama-3-8B": LLAMA_3_8B, "Llama-3-70B": LLAMA_3_70B}  # @hide
 
@@ -129,7 +129,7 @@ def training_costs_six_per_weight_and_twelve_per_pair() -> None:
         "Up to 16384 tokens the weights take more in Llama-3-8B, and up to 32768 in Llama-3-70B."  # @hide
     part = grid[8192, "Llama-3-8B"]  # @hide
     note(rf"""
-        In short texts the weights take more, and in long ones attention. With `8192` tokens of
+        In short sequences the weights take more, and in long ones attention. With `8192` tokens of
         context, the weights of Llama-3-8B take {part["weights, 6N"] / 1e9:.1f} GFLOP for a token,
         and attention {part["attention, 12LdT"] / 1e9:.1f}.
     """)
@@ -148,14 +148,14 @@ def training_costs_six_per_weight_and_twelve_per_pair() -> None:
 def palm_published_both_numbers() -> None:
     """PaLM's two published MFUs, with attention and without, follow from its report."""
     note(r"""
-        Can you compute a published MFU yourself? *MFU* says which part of its cards' arithmetic a
+        Can you compute a published MFU yourself? *MFU* says which part of its GPUs' arithmetic a
         training run uses. It is the FLOPs that the model needs for the tokens of a second, divided
-        by the FLOPs that the cards promise in a second. With $N$ parameters, a token takes $6N$
+        by the FLOPs that the GPUs promise in a second. With $N$ parameters, a token takes $6N$
         FLOPs without attention. With attention it takes $6N + 12LdT$, for $L$ layers, width $d$ and
         $T$ tokens of context. The report on PaLM, a large model of Google, gives an MFU for each of
         the two [@palm], and all that one needs to compute both:
 
-        - $N = 540.35$ billion parameters, $L = 118$ layers, and `48` heads of `256` numbers, so
+        - $N = 540.35$ billion parameters, $L = 118$ layers, and `48` heads of `256` elements, so
           $d = 48 \cdot 256$ [@palm];
         - $T = 2048$ tokens of context;
         - `6144` chips of `275` TFLOP/s each, and `238.3` thousand tokens per second [@palm].
@@ -278,9 +278,9 @@ def a_fused_backward_pass_recomputes_scores() -> None:
         A *fused kernel* is one program that computes all of attention. It does not keep the softmax
         weights. The backward pass needs them, so the kernel computes the scores a second time.
 
-        PyTorch's counter knows the fused kernel for CUDA, and counts it without a card, on the
+        PyTorch's counter knows the fused kernel for CUDA, and counts it without a GPU, on the
         device `meta`, where a tensor has a shape and no data. `flops_by_operation` lists what it
-        counts, for `32` heads of `128` numbers and a text of `4096` tokens:
+        counts, for `32` heads of `128` elements and a sequence of `4096` tokens:
     """)
     tokens, width = 4096, 32 * 128
     with torch.device("meta"):
@@ -318,7 +318,7 @@ def a_fused_backward_pass_recomputes_scores() -> None:
         So seven products are $7 \cdot 2 = 14$ FLOPs. But who reports them has two choices:
 
         - *Count the repeated product or not.* The model needs six products, {own:.0f} FLOPs. The
-          card computes seven, {per_pair:.0f} FLOPs.
+          GPU computes seven, {per_pair:.0f} FLOPs.
         - *Count all pairs or not.* The causal mask hides half of them. Without these it is half:
           {own / 2:.0f} or {per_pair / 2:.0f} FLOPs.
 
@@ -341,7 +341,7 @@ def a_fused_backward_pass_recomputes_scores() -> None:
 def per_pair_checkpointed(tokens: int) -> float:
     """FLOPs of attention per width and pair of tokens in a step of a checkpointed block, as the counter has it.
 
-    What grows with the pairs alone is left when the step of half a text is taken twice from that of the whole.
+    What grows with the pairs alone is left when the step of half a sequence is taken twice from that of the whole.
     """
     with torch.device("meta"):
         block = Checkpointed(Block(SMALL, "written"))
@@ -364,7 +364,7 @@ class Convention(NamedTuple):
     attention: int   # FLOPs per layer, number of a query, and token of context
 
     def flops_per_token(self, config: Config, context: int) -> int:
-        """FLOPs of training on one token of a text of `context` tokens."""
+        """FLOPs of training on one token of a sequence of `context` tokens."""
         weights, pairs = parameter_count(config), config.layers * context
         if not (self.embedding or config.tied):
             weights -= config.vocabulary * config.width
@@ -384,7 +384,7 @@ def codebases_count_differently() -> None:
     """The same training run has a different MFU in each codebase."""
     note(r"""
         Does a training run have the same MFU in every codebase? *MFU* is the tokens per second,
-        times the FLOPs of a token, divided by the card's peak. The FLOPs of a token come from a
+        times the FLOPs of a token, divided by the GPU's peak. The FLOPs of a token come from a
         formula, and codebases take different ones. Here $L$ are the layers of a model, $T$ the
         tokens of context, and $d$ the numbers in all heads of a token together, in most models its
         width:
@@ -458,15 +458,15 @@ def codebases_count_differently() -> None:
 
 
 def recomputation_is_work_but_not_the_models() -> None:
-    """Recomputing keeps a card busy but does not train the model faster."""
+    """Recomputing keeps a GPU busy but does not train the model faster."""
     note(r"""
         With *checkpointing*, a training run saves memory: it throws away what a block computed, and
         computes it again for the backward pass. That adds most of a forward pass to each step. Does
-        it raise the utilization of a card, the share of its peak that is used? There are two
+        it raise the utilization of a GPU, the share of its peak that is used? There are two
         utilizations:
 
         - *MFU*, model FLOPs utilization, counts only what the model needs, each product once.
-        - *HFU*, *Hardware FLOPs utilization*, counts all that the card computed, also what it
+        - *HFU*, *Hardware FLOPs utilization*, counts all that the GPU computed, also what it
           computed twice [@palm].
 
         Both are divided by the same time and the same peak. So HFU is MFU times
@@ -489,7 +489,7 @@ def recomputation_is_work_but_not_the_models() -> None:
     computed = flops(lambda: lean(tokens).sum().backward())
     factor = computed / needed  # @inspect round(factor, 2) as times
     assert 1.24 < factor < 1.241, \
-        "With checkpointing, the card computes 1.24 times the FLOPs that the model needs."
+        "With checkpointing, the GPU computes 1.24 times the FLOPs that the model needs."
     forward = flops(lambda: model(tokens))  # @hide
     tail = 2 * 32 * 64 * (SMALL.vocabulary + 2 * SMALL.hidden)  # @hide
     assert (needed, computed - needed) == (3 * forward, forward - tail), \
@@ -498,29 +498,29 @@ def recomputation_is_work_but_not_the_models() -> None:
     assert 1.25 < palm < 4 / 3, \
         "In PaLM's run a quarter was computed again, less than a whole forward pass."  # @hide
     note(rf"""
-        So with checkpointing HFU is {factor:.2f} times MFU: the card is busier, but with work that
+        So with checkpointing HFU is {factor:.2f} times MFU: the GPU is busier, but with work that
         does not train the model faster. A step takes {needed / forward:.0f} forward passes, and
         {3 * (factor - 1):.0%} of one is added: all but the head and each block's last product.
         PaLM, a large model of Google, was trained with an HFU of `57.8%` and an MFU of `46.2%`
-        [@palm], so its cards computed {palm:.2f} times what the model needs.
+        [@palm], so its GPUs computed {palm:.2f} times what the model needs.
     """)
     misbelief("A higher utilization means a faster run.", r"""
         Not if it is HFU: a run with a higher HFU may be slower, because it computes things twice.
-        With a higher MFU, on the same cards and by the same formula, a run is faster, because MFU
-        is the tokens per second times a constant.
+        With a higher MFU, on the same GPUs and by the same formula, a run is faster, because MFU is
+        the tokens per second times a constant.
     """)
     step = {"what the model needs": 1.0}  # @hide
     figure(stacks({"usual": step, "checkpointed": {**step, "computed again": factor - 1}}, "FLOPs of a step, of what the model needs"),
-        caption="What the card computes in a step of the small model. MFU counts the first part of a bar, HFU all of it.",
+        caption="What the GPU computes in a step of the small model. MFU counts the first part of a bar, HFU all of it.",
         alt="Two bars. The second has a part more, a quarter as long as the first.")
     question(r"""
-        Without checkpointing, a run has an MFU of `40%`. With checkpointing the card computes four
+        Without checkpointing, a run has an MFU of `40%`. With checkpointing the GPU computes four
         thirds of the FLOPs that the model needs, and HFU is `50%`. How many percent is MFU then?
     """, answer=0.5 / (4 / 3), check=0.5 - 0.5 / 4, unit="%", wrong={
             "That is HFU; MFU counts only what the model needs.": 0.5,
             "HFU is the larger of the two: divide, do not multiply.": 0.5 * 4 / 3,
         }, hint="HFU is four thirds of MFU.",
-        why="HFU is four thirds of MFU, so MFU is three quarters of HFU. That is less than `40%`: the cards are busier, and training is slower.")
+        why="HFU is four thirds of MFU, so MFU is three quarters of HFU. That is less than `40%`: the GPUs are busier, and training is slower.")
 
 
 class Checkpointed(nn.Module):
@@ -540,19 +540,18 @@ def a_long_context_can_lift_mfu_above_one() -> None:
     """With a very long context, the usual MFU can exceed one hundred percent."""
     note(r"""
         Can a training run report an MFU above one, more than the whole peak? *MFU* is the FLOPs
-        that the model needs in a second, divided by the FLOPs that the card promises in a second.
-        So it should never exceed one. But the formula may count FLOPs that the card never computes.
+        that the model needs in a second, divided by the FLOPs that the GPU promises in a second. So
+        it should never exceed one. But the formula may count FLOPs that the GPU never computes.
 
         Take attention in a model of $L$ layers, width $d$ and $T$ tokens of context. For each
         token, the usual formula counts six products of $2LdT$ FLOPs, two forward and four backward:
-        $12LdT$. A *fused kernel*, the program that computes attention on a card, skips the half of
+        $12LdT$. A *fused kernel*, the program that computes attention on a GPU, skips the half of
         the pairs that the causal mask hides. It computes one product a second time. So it does
         seven half products: $7 \cdot 2LdT / 2 = 7LdT$.
 
-        Suppose that a card trains Llama-3-8B and really computes at `0.65` of its peak. Which MFU
-        is reported? For attention, `usual` counts $12LdT$, and `computed` counts $7LdT$, both
-        besides the weights. The contexts are `8192` tokens, twice as many, and so on up to a
-        million:
+        Suppose that a GPU trains Llama-3-8B and really computes at `0.65` of its peak. Which MFU is
+        reported? For attention, `usual` counts $12LdT$, and `computed` counts $7LdT$, both besides
+        the weights. The contexts are `8192` tokens, twice as many, and so on up to a million:
     """)
     share = 0.65
     usual, computed = Convention(False, 12), Convention(False, 7)
@@ -570,17 +569,17 @@ def a_long_context_can_lift_mfu_above_one() -> None:
     assert first == 262144, \
         "From 262144 tokens of context on, the reported MFU exceeds one."
     note(rf"""
-        So from {first:,} tokens on the reported MFU exceeds one, although the card is at
-        {share:.0%} of its peak all the time. The cause: the longer the context, the more of the
-        FLOPs are those of attention, and of these nearly half are counted but never computed. So
-        when you report an MFU, say which formula you used, and give the tokens per second too.
+        So from {first:,} tokens on the reported MFU exceeds one, although the GPU is at {share:.0%}
+        of its peak all the time. The cause: the longer the context, the more of the FLOPs are those
+        of attention, and of these nearly half are counted but never computed. So when you report an
+        MFU, say which formula you used, and give the tokens per second too.
     """)
     far = [c.flops_per_token(LLAMA_3_8B, 2**60) for c in (usual, computed)]  # @hide
     question(r"""
-        With a very long context, nearly all FLOPs are those of attention. The card computes $7LdT$
+        With a very long context, nearly all FLOPs are those of attention. The GPU computes $7LdT$
         FLOPs at `65%` of its peak, and the formula counts $12LdT$. How many percent is the reported
         MFU?
     """, answer=0.65 * 12 / 7, check=share * far[0] / far[1], unit="%", within=0.02, wrong={
-            "The formula counts more than the card computes, so the reported MFU is higher.": 0.65 * 7 / 12,
+            "The formula counts more than the GPU computes, so the reported MFU is higher.": 0.65 * 7 / 12,
         }, hint="How many FLOPs are reported for each that is computed?",
         why="For each `7` FLOPs that are computed, `12` are reported, so the share grows by that factor.")

@@ -29,7 +29,7 @@ def the_whole_model() -> None:
     """The whole model."""
     note(r"""
         A whole Transformer has its blocks and two tables: the embedding, which turns tokens into
-        rows of numbers, and the head, which turns rows into scores for tokens. This part tests the
+        vectors, and the head, which turns vectors into scores for tokens. This part tests the
         counting of this lecture on a training run. Before the run starts, four things are
         predicted: its first loss and a loss that it cannot go below, its FLOPs, a bound on its
         memory, and its seconds.
@@ -65,9 +65,9 @@ def small_models_are_largely_tables() -> None:
     """Small models are largely tables, because blocks grow with the square of the width."""
     note(r"""
         A Transformer has blocks and two *tables*. The *embedding*, at the beginning, is a table
-        with a row of $d$ numbers for each token of the vocabulary; $d$ is the width of the model.
-        The *head*, at the end, is another of the same shape. In a *tied* model one table serves as
-        both. Which share of all parameters is in tables?
+        with a vector of $d$ elements for each token of the vocabulary; $d$ is the width of the
+        model. The *head*, at the end, is another of the same shape. In a *tied* model one table
+        serves as both. Which share of all parameters is in tables?
 
         The share should be larger in small models: a table grows as the width does, because only
         its rows get longer. But a matrix of a block grows with the square of the width, because
@@ -129,7 +129,7 @@ def small_models_are_largely_tables() -> None:
             "Divide by all parameters, not by those of the blocks.": 50000 * 1000 / 200e6,
             "A tied model has one table.": 2 * 50000 * 1000 / (2 * 50000 * 1000 + 200e6),
         }, hint="How many numbers are in the table?", within=0.01, why=r"""
-            The table has `50000 * 1000` numbers, `50e6`, and all parameters are `250e6`.
+            The table has `50000 * 1000` elements, `50e6`, and all parameters are `250e6`.
         """)
 
 
@@ -137,10 +137,10 @@ def small_models_are_largely_tables() -> None:
 def one_table_costs_flops_and_the_other_none() -> None:
     """The embedding takes no FLOPs, and the head takes two for each number of its table."""
     note(r"""
-        At each of its two ends, a language model uses a table with a row of $d$ numbers for each
-        token of the vocabulary. The *embedding*, at the beginning, turns a token into the row that
-        belongs to it. The *head*, at the end, multiplies the token's $d$ numbers by every row, and
-        so gives a score for each token of the vocabulary. Do both tables cost the same?
+        At each of its two ends, a language model uses a table with a vector of $d$ elements for
+        each token of the vocabulary. The *embedding*, at the beginning, turns a token into the row
+        that belongs to it. The *head*, at the end, multiplies the token's $d$ elements by every
+        row, and so gives a score for each token of the vocabulary. Do both tables cost the same?
 
         Count for one token in the smallest Llama-3.2 [@llama-32], with $d = 2048$ and a vocabulary
         of `128256` tokens. `operations_of` lists the operations that PyTorch runs, with the FLOPs
@@ -192,7 +192,7 @@ def one_table_costs_flops_and_the_other_none() -> None:
     assert 0.78 < kaplan < 0.79, \
         "With no table at all, the rule gives 21 % too few FLOPs for Llama-3.2-1B."  # @hide
     question(r"""
-        A model has `100e6` weights in blocks, an embedding of `20e6` numbers and a head of `20e6`.
+        A model has `100e6` weights in blocks, an embedding of `20e6` elements and a head of `20e6`.
         It is not tied. How many FLOPs does a token take, without attention?
     """, answer=2 * (100e6 + 20e6), check=240e6, unit="FLOP", within=0.01, wrong={
             "The embedding is looked up, and multiplies nothing.": 2 * 140e6,
@@ -328,7 +328,7 @@ class Prices(NamedTuple):
 
 @cache
 def prices() -> Prices:  # @stepover
-    """Measured on one thread: FLOP/s of a product, bytes/s of an addition, seconds of a call."""
+    """Measured on one thread: FLOP/s of a matmul, bytes/s of an addition in the cache, seconds of a call."""
     a, many, one = torch.randn(512, 512), torch.randn(2**18), torch.zeros(1)
     rate = 2 * 512**3 / quickest(lambda: a @ a, 10)
     bandwidth = 2 * many.nbytes / quickest(lambda: many + 1)
@@ -570,9 +570,9 @@ def its_time_is_measured() -> None:
         is longer, and a little time for the call.
 
         `step_at_best` adds these times up for a step of a small Transformer, from three speeds
-        measured on this machine: the FLOP/s of a large product, the bytes a second of an addition,
-        and the time of a call. `trained` measured each step. Compare the quickest, which other
-        programs disturbed least:
+        measured on this machine: the FLOP/s of a large matmul, the bytes a second of an addition of
+        tensors that stay in the cache, and the time of a call. `trained` measured each step.
+        Compare the quickest, which other programs disturbed least:
     """)
     run = trained()
     quickest_step = min(run.seconds)  # @measure quickest_step as s
@@ -591,7 +591,7 @@ def its_time_is_measured() -> None:
     rate = prices().rate  # @hide
     least = 1 / 16  # @hide
     assert least < one_step / rate / quickest_step <= 1, \
-        "The MFU of the quickest step lies between 1/16 and one."  # @hide
+        "The quickest step reaches 1/16 to all of the rate of a large matmul; that is no MFU, which is divided by a peak."  # @hide
     note(rf"""
         The quickest step took {off:.1f} times the predicted time. The prediction is rough for two
         reasons: small products reach fewer FLOP/s than the large one that was measured, and some
@@ -757,7 +757,7 @@ def the_formulas_of_a_transformer() -> None:
     note(r"""
         How large is a model, how fast does it train, and how fast does it write? One can say before
         anything runs. Take Llama-3-8B on an H100, with texts of $T = 8192$ tokens in `bfloat16`.
-        The model has $L = 32$ layers. A token has $d = 4096$ numbers, $h = 14336$ inside the
+        The model has $L = 32$ layers. A token has $d = 4096$ elements, $h = 14336$ inside the
         feed-forward part, and $d_{kv} = 1024$ in all its keys. The vocabulary has $V = 128256$
         tokens.
 
@@ -779,15 +779,15 @@ def the_formulas_of_a_transformer() -> None:
     note(r"""
         **How fast does it train?** Training on a token takes $6N$ FLOPs, because it meets each
         weight once forward and twice backward, each time in a multiplication and an addition.
-        Attention takes $12LdT$ more. Say that the share `0.4` of the card's peak is used, its
-        *MFU*. Divide the FLOPs of a second by those of a token:
+        Attention takes $12LdT$ more. Say that the share `0.4` of the GPU's peak is used, its *MFU*.
+        Divide the FLOPs of a second by those of a token:
     """)
     training = 6 * N + 12 * L * d * T  # @inspect training as FLOP
     assert training == 3 * forward_flops(config, 1, T), \
         "Training on a token takes three times the FLOPs of a forward pass."  # @hide
     speed = 0.4 * PEAK / training  # @inspect round(speed) as tokens/s
     assert 6800 < speed < 6900, \
-        "At an MFU of 40 %, a card trains on 6,834 tokens a second."  # @hide
+        "At an MFU of 40 %, a GPU trains on 6,834 tokens a second."  # @hide
     note(r"""
         For the backward pass, a token keeps $12d + 4d_{kv} + 8h$ bytes in each layer, its
         activations:
@@ -802,7 +802,7 @@ def the_formulas_of_a_transformer() -> None:
     note(r"""
         **How fast does it write?** A step writes one token of each of `16` texts. It waits for
         memory, so it takes the time of its bytes: all weights once, and each text's *KV cache*, its
-        keys and values, $2L\,d_{kv}\,T$ numbers of `2` bytes:
+        keys and values, $2L\,d_{kv}\,T$ elements of `2` bytes:
     """)
     cache = 2 * L * kv * T * 2  # @inspect cache as B
     assert cache == cache_bytes(config, T), \
@@ -834,7 +834,7 @@ def the_formulas_of_a_transformer() -> None:
         | time of a block | $\sum \max(\text{{FLOPs}}/\text{{peak}}, \text{{bytes}}/\text{{bandwidth}})$ | [@eq:block-time] |
     """)
     question(r"""
-        Llama-3-8B has $N = 7504658432$ weights in matrices. A card that promises `989.5e12` FLOP/s
+        Llama-3-8B has $N = 7504658432$ weights in matrices. A GPU that promises `989.5e12` FLOP/s
         trains it at an MFU of `40` %, with a context so short that attention can be left out. On
         how many tokens a second?
     """, answer=0.4 * 989.5e12 / (6 * 7504658432), check=0.4 * PEAK / (3 * forward_flops(config, 1, 0)),
@@ -842,4 +842,4 @@ def the_formulas_of_a_transformer() -> None:
             "That is a forward pass; training takes three times as many FLOPs.": 0.4 * 989.5e12 / (2 * 7504658432),
             "That is at the whole peak; the MFU is 40 %.": 989.5e12 / (6 * 7504658432),
         }, hint="What is $6N$?",
-        why="Without attention a token takes $6N$ FLOPs. The card does `40` % of its peak, so divide that by $6N$.")
+        why="Without attention a token takes $6N$ FLOPs. The GPU does `40` % of its peak, so divide that by $6N$.")

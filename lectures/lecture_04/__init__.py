@@ -15,28 +15,28 @@ __beside__ = ("counters", "units", "wire")
 
 def main() -> None:
     note(r"""
-        The last two lectures counted what a model costs on one card. Large models are trained on
-        many cards, up to tens of thousands. Then a new cost comes in: the bytes that the cards send
-        to each other. This lecture counts these bytes, beside memory and time, for each way of
+        The last two lectures counted what a model costs on one GPU. Large models are trained on
+        many GPUs, up to hundreds of thousands. Then there is a new cost: the bytes that the GPUs
+        send to each other. This lecture counts these bytes, beside memory and time, for each way of
         dividing the work.
     """)
     note(r"""
         You need the core of both lectures: what a training step keeps in memory, and the parts of a
-        Transformer. Nothing here needs a card. The sections run on several processes of one
-        processor, which exchange data as cards do. So bytes, memory and results are real. Times are
-        not, because the processes share a few cores; they are computed and not measured.
+        Transformer. Nothing here needs a GPU. The sections run on several processes of one CPU,
+        which exchange data as GPUs do. So bytes, memory and results are real. Times are not,
+        because the processes share a few cores; they are computed and not measured.
     """)
-    note("**Exchange.** The operations by which ranks exchange numbers, and what each of them sends:")
+    note("**Exchange.** The operations by which ranks exchange tensors, and what each of them sends:")
     collectives()
     note("**The batch.** Each rank has the whole model and a share of the batch:")
     data_parallel()
     note("**The state.** Each rank keeps only a share of parameters, gradients and moments:")
     sharded_state()
-    note("**The products.** All ranks work on the same tokens, each with a slice of every matrix:")
+    note("**The matmuls.** All ranks work on the same tokens, each with a slice of every matrix:")
     tensor_parallelism()
-    note("**The text.** Each rank has a part of one long text:")
+    note("**The sequence.** Each rank has a part of one long sequence:")
     context_parallelism()
-    note("**The layers.** Each rank has some of the layers, and hands on what they make:")
+    note("**The layers.** Each rank has some of the layers, and sends their outputs to the next:")
     pipelines()
     note("**The experts.** Each rank has some of the experts, and tokens travel to them:")
     expert_parallelism()

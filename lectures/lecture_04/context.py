@@ -1,4 +1,4 @@
-"""Context parallelism: one long text shared among ranks, in attention too."""
+"""Context parallelism: one long sequence shared among ranks, in attention as well."""
 import math
 
 import torch
@@ -10,18 +10,18 @@ from wire import Wire, from_all_ranks
 
 from litbook import aside, figure, misbelief, note, question, requires
 
-from .collectives import difference, pass_on
+from .collectives import pass_on
 from .drawings import plot_pairs, plot_turns
-from .tensor_parallel import ROUNDING
 
 
 def context_parallelism() -> None:
     """Context parallelism."""
     note(r"""
-        What if a single text is too long for one device? In most of a block tokens do not meet, so
-        each rank can take some tokens of the text and all weights. Only in attention a token looks
-        at others, and their keys and values are at other ranks.
+        What if a single sequence is too long for one GPU? In most of a block tokens do not meet, so
+        each rank can take some tokens of the sequence and all weights. Only in attention a token
+        needs others, and their keys and values are on other ranks.
     """)
+    a_mean_can_be_corrected()
     keys_and_values_can_go_round()
     in_order_the_last_rank_works_most()
     a_gather_sends_as_much_as_a_ring()
@@ -29,70 +29,94 @@ def context_parallelism() -> None:
 
 def ring_attention(
     q: Float[Tensor, "h t c"], k: Float[Tensor, "h t c"],
-    v: Float[Tensor, "h t c"], places: list[Tensor],
+    v: Float[Tensor, "h t c"], positions: list[Tensor],
 ) -> tuple[Float[Tensor, "h t c"], list[int]]:
     """Causal attention of this rank's queries to all keys, and the pairs scored in each turn.
 
-    `places` says for each rank which tokens of the text it has.
+    `positions` says for each rank which tokens of the sequence it has.
     """
     rank, ranks = dist.get_rank(), dist.get_world_size()
-    mixed, pairs = torch.zeros_like(v), []
-    log_total = q.new_full((*q.shape[:2], 1), -torch.inf)
-    both = torch.stack([k, v])
+    mean, pairs = torch.zeros_like(v), []
+    log_sum = q.new_full((*q.shape[:2], 1), -torch.inf)
+    keys_values = torch.stack([k, v])
     for turn in range(ranks):
-        at = places[(rank - turn) % ranks]  # whose keys and values are here
-        seen = places[rank][:, None] >= at
-        scores = q @ both[0].mT / math.sqrt(q.shape[-1])
-        scores = scores.masked_fill(~seen, -torch.inf)
-        here = scores.logsumexp(dim=-1, keepdim=True)
-        log_sum = torch.logaddexp(log_total, here)
-        mixed = mixed * (log_total - log_sum).exp()
-        mixed = mixed + (scores - log_sum).exp() @ both[1]
-        log_total = log_sum
-        pairs.append(int(seen.sum()))
+        source = positions[(rank - turn) % ranks]  # whose keys are here
+        visible = positions[rank][:, None] >= source
+        scores = q @ keys_values[0].mT / math.sqrt(q.shape[-1])
+        scores = scores.masked_fill(~visible, -torch.inf)
+        turn_sum = scores.logsumexp(dim=-1, keepdim=True)
+        new_sum = torch.logaddexp(log_sum, turn_sum)
+        mean = mean * (log_sum - new_sum).exp()  # correct the mean so far
+        mean = mean + (scores - new_sum).exp() @ keys_values[1]
+        log_sum = new_sum
+        pairs.append(int(visible.sum()))
         if turn < ranks - 1:
-            both = pass_on(both)
-    return mixed, pairs
+            keys_values = pass_on(keys_values)
+    return mean, pairs
+
+
+def a_mean_can_be_corrected() -> None:
+    """A weighted mean can be computed from pieces, if their sums of weights are kept."""
+    note(r"""
+        The result of attention is a weighted mean of values. The weights are exponentials of the
+        scores, divided by their sum (the *softmax*). What if the values arrive in pieces, and the
+        sum is known only at the end?
+
+        Say that the values `8` and `4` come first, with the weights `1` and `3`. Their sum is
+        `1 + 3 = 4`, and the mean so far is `(1 * 8 + 3 * 4) / 4 = 5`. Then comes the value `9` with
+        the weight `4`. The sum grows to `4 + 4 = 8`. The old mean has half of the new weight, and
+        the new value the other half: `5 * 4 / 8 + 9 * 4 / 8 = 7`.
+
+        That is the mean of all three, `(8 + 12 + 36) / 8 = 7`, because a mean times its sum of
+        weights is the weighted sum again, and weighted sums can be added in any order. So two
+        things have to be kept: the mean so far, and the sum of weights so far.
+    """)
+    weights = torch.tensor([1.0, 3, 4])
+    values = torch.tensor([8.0, 4, 9])
+    old_sum, new_sum = weights[:2].sum(), weights.sum()
+    mean = (weights[:2] * values[:2]).sum() / old_sum  # @inspect mean
+    mean = mean * old_sum / new_sum + values[2] * weights[2] / new_sum
+    assert mean == (weights * values).sum() / new_sum == 7, \
+        "The corrected mean is the mean of all three values."
+    question(r"""
+        Somebody forgets to keep the sum of weights, and takes the mean of the two means: of `5`,
+        with weight `4`, and of `9`, with weight `4`. That happens to be correct here. What is the
+        mistake, result minus correct mean, if the weight of `9` is `12`?
+    """, answer=(5 + 9) / 2 - (5 * 4 + 9 * 12) / 16, check=7 - (0.25 * 5 + 0.75 * 9),
+        wrong={"The two means have different sums of weights now.": 0},
+        hint="What share of all weight does the new value have?",
+        why=r"""
+            The sum of weights is `4 + 12 = 16`, and the mean is `(5 * 4 + 9 * 12) / 16 = 8`. The
+            mean of the means is still `7`.
+        """)
 
 
 @requires("linux, ranks=4")
 def keys_and_values_can_go_round() -> None:
-    """Ring attention is attention: keys and values go round, and a running sum is kept."""
+    """Ring attention is attention: keys and values go round, and means are corrected."""
     note(r"""
-        A text of `256` tokens is too long for one card, so each of four ranks has `64` of them. In
-        attention, a token's query is scored against the keys of all tokens up to it, and the result
-        is a weighted mean of their values. But most keys and values are on other ranks. *Ring
-        attention* lets them come by [@liu2023]. Each rank keeps its own queries. Keys and values go
-        round in a ring: in each of four turns a rank works with those that are there, and hands
-        them on to the next rank.
+        A sequence of `256` tokens is too long for one GPU, so each of four ranks has `64` of them.
+        In attention, a token's query is scored against the keys of all tokens up to it, and the
+        result is a weighted mean of their values. But most keys and values are on other ranks. Does
+        every rank have to collect them all?
 
-        How can a rank take a mean of values that it sees one after the other? The weights are the
-        exponentials of the scores, divided by their sum (the *softmax*), and that sum is known only
-        at the end. So a rank keeps the mean so far and the sum so far, and corrects the mean in
-        each turn. Say that the weights `1` and `3` come first, with the values `8` and `4`. Their
-        sum is `1 + 3 = 4` and the mean is `(1 * 8 + 3 * 4) / 4 = 5`. In the next turn comes the
-        weight `4` with the value `9`. The sum grows to `4 + 4 = 8`, and the mean becomes
-        `5 * 4 / 8 + 9 * 4 / 8 = 7`. That is the mean of all three: `(8 + 12 + 36) / 8 = 7`. In
-        code:
+        No, because [a mean can be corrected](#a_mean_can_be_corrected) when more values come. So it
+        is enough if keys and values come by. In *ring attention* [@liu2023] each rank keeps its own
+        queries. In the first turn, rank 1 works with its own keys and values. Then every rank
+        passes keys and values on to the next, and rank 1 works with those of rank 0. After four
+        turns, each rank has seen all of them, and held those of one rank at a time.
+
+        `ring_attention` does that, and also returns how many pairs of a query and a key it has
+        scored in each turn. `positions` are the tokens of each rank:
     """)
-    weights, values = torch.tensor([1.0, 3, 4]), torch.tensor([8.0, 4, 9])
-    before, after = weights[:2].sum(), weights.sum()
-    mean = (weights[:2] * values[:2]).sum() / before  # @inspect mean
-    mean = mean * before / after + weights[2] * values[2] / after
-    assert mean == (weights * values).sum() / after == 7, \
-        "The corrected mean is the mean of all three values."
-    note("`ring_attention` does that for attention. `places` has the tokens of each rank:")
     rank, ranks = dist.get_rank(), dist.get_world_size()
-    tokens = 256
-    q, k, v = torch.randn(3, 4, tokens, 32).double()  # @unnoticed: 4, 32: any heads
-    whole: Float[Tensor, "h all c"] = F.scaled_dot_product_attention(
-        q, k, v, is_causal=True
-    )
-    places = [*torch.arange(tokens).chunk(ranks)]
-    at = places[rank]  # @inspect at[0].item(), at[-1].item()
+    q, k, v = torch.randn(3, 4, 256, 32).double()  # @unnoticed: 4, 32: any heads
+    positions = [*torch.arange(256).chunk(ranks)]
+    own = positions[rank]  # @inspect own[0].item(), own[-1].item()
     with Wire() as wire:
-        mine, pairs = ring_attention(q[:, at], k[:, at], v[:, at], places)
-    assert difference(mine, whole[:, at]) < ROUNDING, \
+        y, pairs = ring_attention(q[:, own], k[:, own], v[:, own], positions)
+    whole = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+    assert torch.allclose(y, whole[:, own]), \
         "A rank has the result of its own tokens, as one process computes it, up to rounding."
     turns = from_all_ranks(pairs)
     assert sum(map(sum, turns)) == 256 * 257 // 2, \
@@ -107,35 +131,34 @@ def keys_and_values_can_go_round() -> None:
             keys: the diagonal. Turn by turn the keys come from one rank further back, and to the
             first rank from the last. Keys of later tokens than the queries give no pair.
         """)
-    note(r"""
-        So the result is exact, and no rank ever holds all keys. How much does a rank send? In each
-        turn but the last, it hands on keys and values of `64` tokens:
-    """)
-    formula = (ranks - 1) * (k[:, at].nbytes + v[:, at].nbytes)  # @inspect formula as B
-    assert len(at) == 64, "A rank has 64 tokens."  # @hide
+    formula = (ranks - 1) * (k[:, own].nbytes + v[:, own].nbytes)  # @inspect formula as B
+    assert len(own) == 64, "A rank has 64 tokens."  # @hide
     ratio = wire.sent / formula  # @inspect ratio
     assert 1 <= ratio < 1.01, \
-        "Three times, a rank sends the keys and values of as many tokens as it has, and headers."
-    next_one = (rank + 1) % ranks
-    assert wire.to[next_one] > 0.99 * wire.sent, \
-        "More than 99 % of what a rank sends goes to the next rank."
-    misbelief("Attention over a text on several ranks is only an approximation.", r"""
-        It need not be. Ring attention adds up the same numbers in another order, so its results
-        agree with attention in one process, up to rounding.
+        "In every turn but the last, a rank sends keys and values of 64 tokens; headers add less than 1 %."
+    next_rank = (rank + 1) % ranks  # @hide
+    assert wire.to[next_rank] > 0.99 * wire.sent, \
+        "More than 99 % of what a rank sends goes to the next rank."  # @hide
+    misbelief("Attention over a sequence on several ranks is only an approximation.", r"""
+        It need not be. Ring attention computes the same mean in another order, so its results agree
+        with attention in one process, up to rounding.
     """)
     question(r"""
-        In one layer, each token has a key and a value of `1024` numbers each, with `2` bytes for
-        each number. A text of `131072` tokens is shared by `16` ranks. In the forward pass, how
-        many bytes does each rank hand on in all turns together?
-    """, answer=15 * 2 * (131072 // 16) * 1024 * 2, check=2 * 131072 * 1024 * 2 * 15 // 16, unit="B", within=0.05,
-        wrong={"The last turn sends nothing.": 16 * 2 * (131072 // 16) * 1024 * 2,
-               "Both keys and values are sent.": 15 * (131072 // 16) * 1024 * 2},
-        hint="How many bytes of keys and values has a rank, and in how many turns does it hand some on?",
-        why="A rank has `131072 / 16 = 8192` tokens. Their keys and values are `2 * 1024` numbers of `2` bytes a token, and they are handed on in all turns but the last, `15` times.")
+        A sequence of `131072` tokens is shared by `16` ranks. Somebody shares it by `32` ranks. By
+        what factor does the memory for keys and values on each rank change, and by what factor the
+        bytes that it sends in all turns together? Give two numbers.
+    """, answer=[0.5, (31 / 32) / (15 / 16)], check=[(131072 / 32) / (131072 / 16), 31 * 4096 / (15 * 8192)],
+        within=0.02,
+        hint="How many tokens has a rank, and how often does it pass keys and values on?",
+        why=r"""
+            A rank then has half the tokens, so it holds half the keys and values. It sends half as
+            much in a turn, but in `31` turns in place of `15`: nearly the same, because the keys
+            and values of nearly the whole sequence still have to come to every rank.
+        """)
 
 
 def zigzag(tokens: int, ranks: int) -> list[Int[Tensor, " t"]]:
-    """For each rank its tokens: one piece from the front of the text, and one from the back.
+    """For each rank its tokens: one piece from the front of the sequence, and one from the back.
 
     There are two pieces for each rank; the second is the mirror image of the first.
     """
@@ -149,54 +172,49 @@ def zigzag(tokens: int, ranks: int) -> list[Int[Tensor, " t"]]:
 def in_order_the_last_rank_works_most() -> None:
     """Cut in order, the last rank has nearly twice the work; cut in a zigzag, all have the same."""
     note(r"""
-        Four ranks share a text, and each computes attention for its own tokens. A token looks at
-        itself and at all tokens before it, so late tokens have more to do. Take `8` tokens, two for
-        each rank. The first token has one *pair* of a query and a key to score, and the last has
-        `8`. Cut in order, the ranks have `1 + 2 = 3`, `3 + 4 = 7`, `5 + 6 = 11` and `7 + 8 = 15`
-        pairs. Three ranks wait for the last one. How much longer does that take with `256` tokens?
-        [`ring_attention`](#keys_and_values_can_go_round) computes attention while keys and values
-        go round from rank to rank, and counts the pairs that each rank scores:
+        Four ranks share a sequence, and each computes attention for its own tokens. Do all of them
+        have the same work?
+
+        A token is scored against itself and all tokens before it, so later tokens have more to do.
+        Take `8` tokens, two for each rank. The first token has one *pair* of a query and a key, and
+        the last has `8`. Cut in order, the ranks have `1 + 2 = 3`, `3 + 4 = 7`, `5 + 6 = 11` and
+        `7 + 8 = 15` pairs. Three ranks wait for the last one.
+
+        The fix is to give each rank early tokens and late ones, in a *zigzag*. Rank 0 gets the
+        first and the last, `1 + 8 = 9` pairs, rank 1 the second and the last but one, `2 + 7 = 9`,
+        and so on: what a later first token has more, an earlier second token has less. A longer
+        sequence is cut into `8` pieces, which are given out in the same way. Llama 3 was trained on
+        long sequences like that [@llama3].
+
+        [`ring_attention`](#keys_and_values_can_go_round) counts the pairs that each rank scores,
+        with `256` tokens:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
-    tokens = 256
-    q, k, v = torch.randn(3, 4, tokens, 32).double()  # @unnoticed: 4, 32: any heads
-    whole = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-    in_order = [*torch.arange(tokens).chunk(ranks)]
-    at = in_order[rank]
-    _, pairs = ring_attention(q[:, at], k[:, at], v[:, at], in_order)
-    work = [sum(turns) for turns in from_all_ranks(pairs)]  # @inspect work as pairs
-    assert sum(work) == 256 * 257 // 2, \
-        "Together, the ranks score every pair once."
-    slowest = max(work) / (sum(work) / ranks)  # @inspect slowest as times
-    assert round(slowest, 2) == 1.75, \
-        "The last rank scores 1.75 times as many pairs as the mean of all four."
-    note(r"""
-        Why `1.75`? Half the tokens have a fourth of the pairs, because they have half as many
-        queries and half as many keys. So the first three of four ranks have a share of
-        $(3/4)^2 = 9/16$ of all pairs, and the last has the other $7/16$. The mean share is $4/16$,
-        and $7/4$ is `1.75`. On $G$ ranks it is $2 - 1/G$, nearly twice the mean.
-
-        The cure is to give each rank early tokens and late ones, in a *zigzag*. Of `8` tokens rank
-        0 gets the first and the last, `1 + 8 = 9` pairs, rank 1 the second and the last but one,
-        `2 + 7 = 9`, and so on. A longer text is cut into `8` pieces, which are given out in the
-        same way. Llama 3 was trained on long texts like that [@llama3]. `zigzag` gives each rank's
-        tokens:
-    """)
-    folded = zigzag(tokens, ranks)
-    eight = [at.tolist() for at in zigzag(8, ranks)]  # @inspect eight
+    q, k, v = torch.randn(3, 4, 256, 32).double()  # @unnoticed: 4, 32: any heads
+    ways = {"in order": [*torch.arange(256).chunk(ranks)],
+            "zigzag": zigzag(256, ranks)}
+    eight = [own.tolist() for own in zigzag(8, ranks)]  # @inspect eight
     assert eight == [[0, 7], [1, 6], [2, 5], [3, 4]], \
         "Of 8 tokens, counted from 0, rank 0 gets the first and the last, and so on."
-    at = folded[rank]
-    mine, turns = ring_attention(q[:, at], k[:, at], v[:, at], folded)  # @inspect turns
-    assert difference(mine, whole[:, at]) < ROUNDING, \
-        "The result is that of attention in one process, up to rounding."
-    even = [sum(t) for t in from_all_ranks(turns)]  # @inspect even as pairs
-    assert even == [sum(work) // ranks] * ranks, \
-        "In a zigzag, all four ranks score equally many pairs."
-    different = [len(set(now)) for now in zip(*from_all_ranks(turns))]  # @hide
-    assert different == [1, 1, 1, 1], \
-        "In every single turn, too, all four ranks score equally many pairs."  # @hide
-    figure(plot_pairs(tokens, {"in order": (in_order, work), "zigzag": (folded, even)}),
+    whole = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+    work, turns = {}, {}
+    for name, positions in ways.items():
+        own = positions[rank]
+        y, pairs = ring_attention(q[:, own], k[:, own], v[:, own], positions)
+        turns[name] = from_all_ranks(pairs)
+        work[name] = [sum(row) for row in turns[name]]  # @inspect work[name] as pairs
+        assert torch.allclose(y, whole[:, own]), \
+            "The result is that of attention in one process, up to rounding."  # @hide
+    assert sum(work["in order"]) == 256 * 257 // 2, \
+        "Together, the ranks score every pair once."  # @hide
+    slowest = max(work["in order"]) / (sum(work["in order"]) / ranks)  # @inspect slowest as times
+    assert round(slowest, 2) == 1.75, \
+        "In order, the last rank scores 1.75 times as many pairs as the mean of all four."
+    assert work["zigzag"] == [sum(work["in order"]) // ranks] * ranks, \
+        "In a zigzag, all four ranks score the same number of pairs."
+    assert all(len(set(now)) == 1 for now in zip(*turns["zigzag"])), \
+        "In every single turn as well, all four ranks score the same number."  # @hide
+    figure(plot_pairs(256, {name: (ways[name], work[name]) for name in ways}),
         caption=r"""
             Which rank scores which pairs: queries down, keys across. The bars below are the pairs
             of each rank: unequal in order, equal in a zigzag.
@@ -206,78 +224,87 @@ def in_order_the_last_rank_works_most() -> None:
             bands, and the lowest is the widest. In a zigzag each color has a band near the top and
             one near the bottom, and the bars of pairs below are equal.
         """)
+    note(r"""
+        Why `1.75`? The first three of four ranks have three quarters of the queries, and no keys
+        but their own three quarters. So they have $(3/4)^2 = 9/16$ of all pairs, and the last rank
+        has the other $7/16$. The mean is $4/16$. On $G$ ranks, the last has $2 - 1/G$ times the
+        mean.
+    """)
     question(r"""
-        A text is cut in order among `16` ranks. How many times as many pairs as the mean of all
-        ranks does the last one score, if the last of $G$ ranks has $2 - 1/G$ times the mean?
-    """, answer=2 - 1 / 16, check=(16**2 - 15**2) / 16, unit="times", within=0.02,
+        Attention is *not* causal: every token is scored against all tokens. By what factor does the
+        last of `4` ranks exceed the mean, if the sequence is cut in order?
+    """, answer=1.0, check=(64 * 256) / (256 * 256 / 4), unit="times",
+        wrong={"That is causal attention.": 1.75},
+        hint="How many pairs does each token have?",
         why=r"""
-            `2 - 1/16 = 1.9375`. By shares: the first `15` ranks have `(15/16)**2 = 225/256` of all
-            pairs, the last has the other `31/256`, and the mean is `16/256`. The ratio is `31/16`.
+            Every token then has as many pairs as there are tokens, the first as well as the last.
+            So all ranks have the same work, and no zigzag is needed.
         """)
 
 
 @aside
 @requires("linux, ranks=4")
 def a_gather_sends_as_much_as_a_ring() -> None:
-    """An all-gather of keys and values sends as much as the ring, and keeps all of them."""
+    """An all-gather of keys and values sends the same bytes as the ring, and keeps all of them."""
     note(r"""
-        Four ranks share a long text, and for attention each needs the keys and values of the
-        others. In [ring attention](#keys_and_values_can_go_round) these go round from rank to rank,
-        so that no rank ever holds all of them. Would it not be simpler if each rank first collected
-        all keys and values, in an [all-gather](#an_all_reduce_has_two_halves), and then computed
-        attention as usual? Llama 3 does just that [@llama3]. We try both with `256` tokens, and
-        `Wire` counts the bytes:
+        Four ranks share a long sequence, and for attention each needs the keys and values of the
+        others. In [ring attention](#keys_and_values_can_go_round) these go round from rank to rank.
+        Would it not be simpler if each rank first collected all keys and values, in an
+        [all-gather](#an_all_reduce_has_two_halves), and then computed attention as usual?
+
+        Say that a piece is the keys and values of one rank. With the ring, a rank passes a piece on
+        in every turn but the last, $3$ pieces on four ranks. With the all-gather, it also sends $3$
+        pieces, because in either way those of all other ranks have to come to every rank. But
+        afterwards a rank holds all $4$. Llama 3 was trained with the all-gather [@llama3]. Both
+        ways with `256` tokens:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     q, k, v = torch.randn(3, 4, 256, 32).double()  # @unnoticed: 4, 32: any heads
-    places = zigzag(q.shape[1], ranks)  # which tokens each rank has
-    at = places[rank]
-    both = torch.stack([k[:, at], v[:, at]])
+    positions = zigzag(256, ranks)  # which tokens each rank has
+    own = positions[rank]
     with Wire() as ring:
-        by_ring, _ = ring_attention(q[:, at], k[:, at], v[:, at], places)
-    parts = [torch.empty_like(both) for _ in range(ranks)]
+        by_ring, _ = ring_attention(q[:, own], k[:, own], v[:, own], positions)
+    keys_values = torch.stack([k[:, own], v[:, own]])
+    parts = [torch.empty_like(keys_values) for _ in range(ranks)]
     with Wire() as gather:
-        dist.all_gather(parts, both)
-    ratio = gather.sent / ring.sent  # @inspect ratio
-    assert 0.98 < ratio < 1.02, \
-        "The all-gather sends as many bytes as the ring, within 2 %."
+        dist.all_gather(parts, keys_values)
     keys, values = torch.cat(parts, dim=2)
-    order = torch.cat(places)
-    # Which keys each of this rank's queries may see.
-    seen = at[:, None] >= order
-    assert seen.shape == (64, 256), \
-        "A rank has the queries of 64 tokens, and now the keys of all 256."
-    mine = F.scaled_dot_product_attention(
-        q[:, at], keys, values, attn_mask=seen
+    visible = own[:, None] >= torch.cat(positions)
+    by_gather = F.scaled_dot_product_attention(
+        q[:, own], keys, values, attn_mask=visible
     )
     whole = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-    assert difference(mine, whole[:, at]) < ROUNDING, \
+    assert torch.allclose(by_gather, whole[:, own]), \
         "The result is that of attention in one process, up to rounding."
-    assert difference(mine, by_ring) < ROUNDING, \
-        "The ring has the same result, up to rounding."
-    held = sum(part.nbytes for part in parts) / (2 * both.nbytes)  # @inspect held as times
+    assert torch.allclose(by_ring, by_gather), \
+        "The ring has the same result, up to rounding."  # @hide
+    assert visible.shape == (64, 256), \
+        "A rank has the queries of 64 tokens, and now the keys of all 256."  # @hide
+    ratio = gather.sent / ring.sent  # @inspect ratio
+    assert 0.98 < ratio < 1.02, \
+        "The all-gather sends the same number of bytes as the ring, within 2 %."
+    held = sum(part.nbytes for part in parts) / (2 * keys_values.nbytes)  # @inspect held as times
     assert held == ranks / 2, \
         "An all-gather holds keys and values of 4 ranks, the ring of 2: those here, and those on the way."
     note(r"""
-        Both send as much, because either way the keys and values of all other ranks have to come to
-        a rank. The all-gather is simpler, but takes more memory: a rank then holds the keys and
-        values of the whole text for one layer. Where several heads of queries share one head of
-        keys, that is not much. In the 405B model of Llama 3, a token's queries in a layer have
-        `16384` numbers, and its keys and values `1024` each [@llama3]. Take `16` ranks and a text
-        of `131072` tokens, with `2` bytes for each number:
+        How much is that for a real model? In the 405B model of Llama 3, a token's queries in a
+        layer have `16384` elements, and its keys and values only `1024` each, because several query
+        heads share one KV head [@llama3]. With `16` ranks and a sequence of `131072` tokens, in
+        `bfloat16`:
     """)
-    tokens, width, kv = 131072, 16384, 1024  # of Llama 3 405B  # @unnoticed: 131072: any text
+    tokens, width, kv = 131072, 16384, 1024  # of Llama 3 405B  # @unnoticed: 131072: any sequence
     gathered = 2 * tokens * kv * 2  # @inspect gathered as B
     queries = tokens // 16 * width * 2  # @inspect queries as B
     assert gathered == 2 * queries, \
-        "The keys and values of the whole text take twice the bytes of a rank's own queries."
+        "The keys and values of the whole sequence have twice the bytes of a rank's own queries."
     question(r"""
-        In a layer, a token has a query, a key and a value, and all three have `16384` numbers. `16`
-        ranks share a long text. Each has the queries of its own tokens, and gathers the keys and
-        values of all tokens. How many times the bytes of its queries do the gathered keys and
-        values take?
-    """, answer=2 * 16 * 128 / 128, check=2 * tokens * width / (tokens // 16 * width), unit="times",
+        Suppose that the model did not share KV heads, so that keys and values had `16384` elements
+        each. How many times the bytes of a rank's own queries would the gathered keys and values
+        have, on `16` ranks?
+    """, answer=2 * 16, check=2 * tokens * width / (tokens // 16 * width), unit="times",
+        wrong={"That is with shared KV heads.": 2},
+        hint="How many tokens' queries has a rank, and how many tokens' keys and values?",
         why=r"""
-            A rank has the queries of a sixteenth of the tokens. The keys of all tokens take `16`
-            times as much, and so do the values: `2 * 16`.
+            A rank has the queries of a sixteenth of the tokens. The keys of all tokens are `16`
+            times that, and so are the values. Then the ring would be the better way.
         """)

@@ -5,35 +5,27 @@ import torch
 import torch.distributed as dist
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch._C._distributed_c10d import _DEFAULT_FIRST_BUCKET_BYTES as FIRST
+from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
 from torch.nn.parallel import DistributedDataParallel
 from units import MiB
-from wire import HEADER, Wire, from_all_ranks
+from wire import Wire, from_all_ranks
 
 from litbook import aside, figure, misbelief, note, question, requires
 
-from .collectives import difference
 from .figures import plot_backward, plot_held
 
 
 def data_parallel() -> None:
     """Data parallelism."""
     note(r"""
-        The simplest way to train on several cards is to give each of them the whole model and its
+        The simplest way to train on several GPUs is to give each of them the whole model and its
         own share of the batch. This is *data parallelism*. Only the gradients have to be exchanged.
-        When is the result the same as on a single card?
+        When is the result the same as on a single GPU?
     """)
     a_rank_has_the_gradient_of_its_own_rows()
     three_ways_to_the_same_gradient()
     buckets_leave_during_the_backward_pass()
     unequal_shares_give_a_wrong_mean()
-
-
-def gradient_of(p: Tensor) -> Tensor:
-    """The gradient that a backward pass has left in `p.grad`. Raises `ValueError` if there is none."""
-    if p.grad is None:
-        raise ValueError("there is no gradient before a backward pass")
-    return p.grad
 
 
 @requires("ranks=4")
@@ -44,17 +36,17 @@ def a_rank_has_the_gradient_of_its_own_rows() -> None:
         batch. Which gradient does a rank compute, and how do all get the gradient of the whole
         batch?
 
-        Take a model of four weights. Its output for a row is the sum of the row's numbers, each
+        Take a model of four weights. Its output for a row is the sum of the row's elements, each
         times its weight, and its loss is the mean of the outputs. So the gradient of a weight is
-        the mean of the numbers in its column. Rank 0 has the rows `[0, 1, 2, 3]` and
-        `[2, 3, 4, 5]`, whose mean is `[1, 2, 3, 4]`. Rank `r` has these rows times `10**r`:
+        the mean of its column. Rank 0 has the rows `[0, 1, 2, 3]` and `[2, 3, 4, 5]`, whose mean is
+        `[1, 2, 3, 4]`. Rank `r` has these rows times `10**r`:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     table = torch.tensor([[0.0, 1, 2, 3], [2, 3, 4, 5]])
     rows = 10**rank * table
     weights = torch.ones(4, requires_grad=True)
-    (rows @ weights).mean().backward()
-    gradient = gradient_of(weights)
+    loss = (rows @ weights).mean()
+    gradient, = torch.autograd.grad(loss, weights)
     before = from_all_ranks(gradient.long().tolist())
     assert before[0] == [1, 2, 3, 4], \
         "Rank 0 has the mean of its two rows as its gradient."
@@ -63,9 +55,9 @@ def a_rank_has_the_gradient_of_its_own_rows() -> None:
     note(r"""
         If each rank updated its weights with its own gradient, the four copies of the model would
         drift apart. So the ranks [all-reduce](#an_all_reduce_leaves_the_sum_everywhere) their
-        gradients: then each has the sum of all four. Divided by the number of ranks, it is the mean
-        of the four gradients. That is the gradient of the whole batch of eight rows, because all
-        ranks have equally many rows:
+        gradients and divide the sum by the number of ranks. That is the gradient of the whole
+        batch, because all ranks have the same number of rows, and the mean of means of equal size
+        is the mean of all:
     """)
     dist.all_reduce(gradient)
     summed = from_all_ranks(gradient.long().tolist())
@@ -77,20 +69,20 @@ def a_rank_has_the_gradient_of_its_own_rows() -> None:
     figure(plot_held({"before": before, "after the all-reduce": summed}),
         caption="The gradient on each rank before and after the all-reduce, not yet divided by the number of ranks.",
         alt=r"""
-            Two panels. Before the all-reduce each rank has numbers of its own colour; afterwards
-            all ranks have the same numbers, in all four colours.
+            Two panels. Before the all-reduce each rank has values of its own color; afterwards all
+            ranks have the same values, in all four colors.
         """)
     question(r"""
-        Two ranks have the gradients `3` and `5` for a weight of `1`. They take the mean of the two,
-        and then subtract `0.5` times the mean from the weight. Which weight do both have after
-        that?
-    """, answer=1 - 0.5 * (3 + 5) / 2, check=((1 - 0.5 * 3) + (1 - 0.5 * 5)) / 2,
-        wrong={"That is with the sum of the gradients, not with their mean.": 1 - 0.5 * 8},
-        hint="What is the gradient after the all-reduce and the division?",
-        why="The mean of the gradients is `4`. Half of it is subtracted, so the weight goes from `1` to `-1`.")
-
-
-ROUNDING = 1e-9  # what adding in another order may change in float64, relative to the gradient
+        Somebody forgets the all-reduce. Two ranks start with the same weight, `1`. Their gradients
+        are `3` and `5`, and each subtracts half of its own gradient. How far apart are the two
+        weights after the step?
+    """, answer=abs((1 - 0.5 * 3) - (1 - 0.5 * 5)), check=0.5 * (5 - 3),
+        wrong={"Each rank has updated its own copy of the weight.": 0},
+        hint="Which weight does each rank have after its own update?",
+        why=r"""
+            One rank has `1 - 1.5 = -0.5`, the other `1 - 2.5 = -1.5`. From now on they train two
+            different models, and no error says so.
+        """)
 
 
 def network() -> nn.Sequential:
@@ -100,84 +92,85 @@ def network() -> nn.Sequential:
     return nn.Sequential(*(nn.Sequential(*pair) for pair in pairs)).double()
 
 
-def gradients(model: nn.Module) -> Tensor:
-    """All gradients of a model, one after the other in one row of numbers."""
-    return torch.cat([gradient_of(p).flatten() for p in model.parameters()])
+def gradients_of(model: nn.Module) -> Tensor:
+    """All gradients that a backward pass has left in a model, flattened into one vector."""
+    return torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None])
 
 
 @requires("linux, ranks=4")
 def three_ways_to_the_same_gradient() -> None:
     """By hand, by PyTorch, or in one process: the gradients are the same."""
     note(r"""
-        In *data parallelism* each rank has a copy of the model and a share of the batch. Each
-        computes the gradient of its own rows, and then the ranks take the mean of all gradients.
-        Does a real network get the same gradient like this as in a single process? `network` makes
-        one of eight layers, with the same weights each time. Every rank draws the same batch of
-        `32` rows. We give it to the network in three ways:
+        Does a real network get the same gradient
+        [from four ranks](#a_rank_has_the_gradient_of_its_own_rows) as from a single process? And
+        what do the ranks have to send for it?
 
-        - *In one process*, which takes all `32` rows.
-        - *By hand* on four ranks. Each takes eight rows. Then the ranks
-          [all-reduce](#an_all_reduce_leaves_the_sum_everywhere) the gradient of one layer after the
-          other, which leaves the sum on every rank, and divide it by four. The shares are equal, so
-          this mean of four means is the mean of all rows.
+        By hand, for a gradient of eight elements on four ranks: an
+        [all-reduce](#a_ring_sends_less_than_twice_the_tensor) sends `2 * 3` parts of two elements
+        each. That is one and a half times the gradient. How many rows a rank has does not matter,
+        because the gradient has the size of the weights and not of the batch.
+
+        `network` makes a model of eight layers, with the same weights each time. A batch of `32`
+        rows goes through it in three ways:
+
+        - *In one process*, which takes all rows.
+        - *By hand* on four ranks, with eight rows each. They all-reduce the gradient of each layer
+          and divide it by four.
         - *By PyTorch's* `DistributedDataParallel`, DDP for short, on four ranks. It wraps a model,
           and all-reduces the gradients by itself during `backward()` [@ddp].
-
-        `Wire` counts the bytes that a rank sends:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     x, target = torch.randn(2, 32, 64, dtype=torch.float64)
-    mine = slice(8 * rank, 8 * rank + 8)
-    alone, by_hand, by_ddp = network(), network(), network()
+    own = slice(8 * rank, 8 * rank + 8)  # this rank's rows
     # In one process.
+    alone = network()
     F.mse_loss(alone(x), target).backward()  # @unnoticed: arguments swapped: the same loss
-    right = gradients(alone)
     # By hand.
-    F.mse_loss(by_hand(x[mine]), target[mine]).backward()  # @unnoticed: arguments swapped: the same loss
-    assert not torch.allclose(gradients(by_hand), right), \
-        "Before the all-reduce, a rank has another gradient than one process."
-    with Wire() as by_hand_sent:
-        for p in by_hand.parameters():
-            gradient = gradient_of(p)
+    by_hand = network()
+    loss = F.mse_loss(by_hand(x[own]), target[own])  # @unnoticed: arguments swapped: the same loss
+    parts = torch.autograd.grad(loss, [*by_hand.parameters()])
+    first = parts[0].clone()  # @hide
+    with Wire() as hand_wire:
+        for gradient in parts:
             dist.all_reduce(gradient)
             gradient /= ranks
-    assert difference(gradients(by_hand), right) < ROUNDING, \
-        "By hand, the gradient is that of one process, up to rounding."
     # By DDP.
-    ddp = DistributedDataParallel(by_ddp)
-    loss = F.mse_loss(ddp(x[mine]), target[mine])  # @unnoticed: arguments swapped: the same loss
-    with Wire() as ddp_sent:
+    by_ddp = network()
+    wrapped = DistributedDataParallel(by_ddp)
+    loss = F.mse_loss(wrapped(x[own]), target[own])  # @unnoticed: arguments swapped: the same loss
+    with Wire() as ddp_wire:
         loss.backward()
-    assert difference(gradients(by_ddp), right) < ROUNDING, \
-        "By DDP, too, the gradient is that of one process, up to rounding."
-    note(r"""
-        How much is sent for that? In an all-reduce on $G$ ranks, each sends $2\,(G-1)$ parts, a
-        $G$th of the tensor each [@eq:all-reduce]. On four ranks that is `2 * 3 / 4 = 1.5` times the
-        bytes of all gradients:
-    """)
-    formula = 2 * (ranks - 1) * gradients(alone).nbytes // ranks  # @inspect formula as B
-    ratios = by_hand_sent.sent / formula, ddp_sent.sent / formula  # @inspect ratios
+    expected = gradients_of(alone)
+    assert not torch.allclose(first.flatten(), expected[: first.numel()]), \
+        "Before the all-reduce, a rank's gradient differs from a single process's."  # @hide
+    assert torch.allclose(nn.utils.parameters_to_vector(parts), expected), \
+        "By hand, the gradient is that of one process, up to rounding."
+    assert torch.allclose(gradients_of(by_ddp), expected), \
+        "By DDP, it is as well."
+    formula = 2 * (ranks - 1) * expected.nbytes // ranks  # @inspect formula as B
+    ratios = hand_wire.sent / formula, ddp_wire.sent / formula  # @inspect ratios
     assert 1 < min(ratios) <= max(ratios) < 1.04, \
-        "By hand and by DDP, a rank sends the bytes of the formula, and a few headers."
-    assert by_hand_sent.sent - formula == 8 * 36 * HEADER, \
-        "By hand, the rest are the headers of eight all-reduces, 36 for each."  # @hide
-    assert ddp_sent.sent - formula == 36 * HEADER, \
-        "By DDP, the rest are 36 headers, because it sends all gradients in one all-reduce."  # @hide
+        "By hand and by DDP, a rank sends one and a half times the bytes of all gradients, and a few headers."
+    assert 1 < ratios[1] < ratios[0], \
+        "By DDP the headers are fewer."
     note(r"""
-        The batch is not in the formula: a larger one has no more gradients. The *headers* are short
-        notes that the library for sending adds to each message. DDP sends fewer of them, because
-        all gradients of this small network fit into one all-reduce.
+        DDP sends fewer headers, because it packs the gradients of several layers into one
+        all-reduce.
     """)
     question(r"""
-        Llama-3-8B has `8030261248` parameters, each with a gradient of `2` bytes. In data
-        parallelism on `16` ranks, how many GB does each send for the gradients of one step?
-    """, answer=2 * 15 / 16 * 8030261248 * 2 / 1e9, check=30 * (2 * 8030261248 / 16) / 1e9, unit="GB", within=0.05,
-        wrong={"That is half: each gradient has `2` bytes, and an all-reduce has two halves.": 15 / 16 * 16.060522496},
-        hint=r"""
-            How many GB are the gradients, and which share of them does an all-reduce on `16` ranks
-            send?
-        """,
-        why="The gradients take `2` bytes each, `16` GB. An all-reduce on `16` ranks sends `2 * 15 / 16` times that. The batch does not matter.")
+        Data parallelism on `16` ranks is waiting for its all-reduces. Which of these make the share
+        of waiting smaller? Give `1` or `0` for each: twice as many rows on each rank; twice as many
+        ranks, with the same rows on each; gradients of `2` bytes in place of `4`.
+    """, answer=[1, 0, 1], check=[int(2 > 1), int(31 / 32 < 15 / 16), int(2 < 4)],
+        hint="What is computed in a step, and what is sent?",
+        why=r"""
+            More rows on each rank are more to compute, and the gradients stay the same. More ranks
+            send `2 * 31/32` in place of `2 * 15/16` times the gradients, a little more. Gradients
+            of half the size are half the traffic.
+        """)
+
+
+FIRST_BUCKET: int = dist._DEFAULT_FIRST_BUCKET_BYTES  # type: ignore[attr-defined]
 
 
 def watched_ddp(
@@ -187,21 +180,17 @@ def watched_ddp(
 
     An event is `[layer]` when that layer's gradient is ready, and all layers of a bucket when it leaves.
     """
-    ranks, events = dist.get_world_size(), list[list[int]]()
+    events, world = list[list[int]](), dist.group.WORLD
+    assert world is not None
     layer: dict[Tensor, int] = {p: i for i, p in enumerate(model.parameters())}
 
-    def ready(p: Tensor) -> None:
-        events.append([layer[p]])
-
     def send(bucket: Any) -> Any:
-        """All-reduces a bucket, as DDP itself would, and notes its layers."""
+        """Notes the layers of a bucket, and all-reduces it as DDP does."""
         events.append([layer[p] for p in bucket.parameters()])
-        mean = bucket.buffer().div_(ranks)
-        sent = dist.all_reduce(mean, async_op=True).get_future()
-        return sent.then(lambda done: done.value()[0])
+        return allreduce_hook(world, bucket)
 
     for p in model.parameters():
-        p.register_post_accumulate_grad_hook(ready)
+        p.register_post_accumulate_grad_hook(lambda p: events.append([layer[p]]))
     ddp = DistributedDataParallel(model, bucket_cap_mb=size / MiB)
     ddp.register_comm_hook(None, lambda _, bucket: send(bucket))
     return ddp, events
@@ -213,16 +202,17 @@ def buckets_leave_during_the_backward_pass() -> None:
     """DDP sends gradients in buckets, the last layers first, while the backward pass goes on."""
     note(r"""
         In [data parallelism](#a_rank_has_the_gradient_of_its_own_rows) the ranks all-reduce their
-        gradients in each step. If they waited for the end of the backward pass, the cards would
-        have nothing to compute while they send. PyTorch's `DistributedDataParallel`, DDP, does not
-        wait. The backward pass makes the gradient of the last layer first. DDP collects gradients
-        in *buckets*, and all-reduces a bucket as soon as it is full, while the backward pass goes
-        on with the layers before.
+        gradients in each step. Do the GPUs have nothing to do meanwhile?
+
+        They do not have to wait, because the backward pass computes the gradient of the last layer
+        first. It can be sent while the pass goes on with the layers before. PyTorch's
+        `DistributedDataParallel`, DDP, collects gradients in *buckets*, and all-reduces a bucket as
+        soon as it is full.
 
         Here is a network of eight layers, `0` to `7`, and a bucket holds the gradients of two
-        layers, `64 * 64` numbers of `8` bytes each. `watched_ddp` wraps the network in DDP. It also
-        writes down what happens: `[7]` when the gradient of layer `7` is ready, and `[7, 6]` when
-        the bucket of layers `7` and `6` leaves. `order` has the events of the third step:
+        layers, `64 * 64` elements of `8` bytes each. `watched_ddp` wraps the network in DDP and
+        records what happens: `[7]` when the gradient of layer `7` is ready, and `[7, 6]` when the
+        bucket of layers `7` and `6` leaves. `order` has the events of the third step:
     """)
     model = network()
     ddp, events = watched_ddp(model, size=2 * 64 * 64 * 8)
@@ -240,13 +230,13 @@ def buckets_leave_during_the_backward_pass() -> None:
     assert buckets == [[7, 6], [5, 4], [3, 2], [1, 0]], \
         "Each of the eight layers is in one of four buckets."
     default = DistributedDataParallel(network()).bucket_bytes_cap  # @inspect default as B
-    assert (default, FIRST) == (25 * MiB, MiB), \
+    assert (default, FIRST_BUCKET) == (25 * MiB, MiB), \
         "By default, a bucket of DDP holds 25 MiB, but the first one to leave 1 MiB."
     note(r"""
-        So three of four buckets travel while the backward pass goes on. Only the last one leaves
+        So three of four buckets leave while the backward pass goes on. Only the last one leaves
         when nothing is left to compute. Smaller buckets make this last one shorter, and larger ones
-        make fewer messages. DDP's default lies between. Its first bucket is small, so that sending
-        begins early.
+        make fewer messages. DDP's default is a compromise. Its first bucket is small, so that
+        sending begins early.
     """)
     figure(plot_backward(order), caption="The events of one backward pass of DDP, in the order in which they happened.",
         alt=r"""
@@ -264,11 +254,16 @@ def buckets_leave_during_the_backward_pass() -> None:
     assert events == [[7], [6], [5], [4], [3], [2], [1], [0]], \
         "Under no_sync all eight layers become ready, and no bucket leaves."
     question(r"""
-        The gradients of a model take `1000` MB. DDP sends them in buckets of `25` MB, and all but
-        the last bucket leave before the backward pass ends. Which share of the bytes leaves before
-        the end?
-    """, answer=1 - 25 / 1000, check=(1000 // 25 - 1) / (1000 // 25), unit="%", within=0.02,
-        why="`1000 / 25 = 40` buckets leave, and all but the last leave before the end: `39 / 40`.", wrong={"That is the last bucket, which leaves at the end.": 0.025})
+        A batch is computed in `4` parts. Somebody forgets `no_sync`. By what factor does the
+        traffic of a step grow?
+    """, answer=4.0, check=len(range(4)) / 1, unit="times",
+        wrong={"DDP sends after every backward pass, unless it is told not to.": 1},
+        hint="When does DDP send?",
+        why=r"""
+            DDP all-reduces in every backward pass, so gradients are sent for each of the four
+            parts. The result is the same as with `no_sync`, because the mean over ranks can be
+            taken of each part, or of their sum.
+        """)
 
 
 @aside
@@ -276,52 +271,49 @@ def buckets_leave_during_the_backward_pass() -> None:
 def unequal_shares_give_a_wrong_mean() -> None:
     """If ranks have unequal shares, the mean of their gradients is not the gradient of the batch."""
     note(r"""
-        Texts differ in length, so two ranks may get unequally many tokens of a batch. In
+        Sequences differ in length, so two ranks may get different numbers of tokens. In
         [data parallelism](#a_rank_has_the_gradient_of_its_own_rows) each rank takes the gradient of
-        the mean loss of its own share, and then the ranks take the mean of these gradients. With
-        unequal shares that is wrong.
+        the mean loss of its own share, and then the ranks take the mean of these gradients. Is that
+        still correct?
 
         Take ten inputs on four ranks: rank 0 has `[1]`, rank 1 has `[2, 2]`, rank 2 has
         `[3, 3, 3]`, and rank 3 has `[4, 4, 4, 4]`. The model is one weight times the input, and the
         loss is the mean output. So the gradient of the weight is the mean of the inputs:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
-    mine = torch.full((rank + 1,), rank + 1.0)  # @inspect mine
+    inputs = torch.full((rank + 1,), rank + 1.0)  # @inspect inputs
     weight = torch.ones((), requires_grad=True)
-    (weight * mine).mean().backward()
-    gradient = gradient_of(weight)
+    gradient, = torch.autograd.grad((weight * inputs).mean(), weight)
     dist.all_reduce(gradient)
     averaged = gradient.item() / ranks  # @inspect averaged
     assert averaged == (1 + 2 + 3 + 4) / 4 == 2.5, \
         "The mean of the four ranks' means is 2.5."
     batch = torch.cat([torch.full((n,), float(n)) for n in (1, 2, 3, 4)])
-    whole = batch.mean().item()  # @inspect whole
-    assert whole == (1 + 4 + 9 + 16) / 10 == 3.0, \
-        "The mean of all ten inputs, which is the right gradient, is 3."
+    correct = batch.mean().item()  # @inspect correct
+    assert correct == (1 + 4 + 9 + 16) / 10 == 3.0, \
+        "The mean of all ten inputs, which is the correct gradient, is 3."
     misbelief("Data parallelism always gives the gradient of the batch.", rf"""
-        It does so only if all ranks have equally many inputs. Here it gave {averaged} in place of
-        {whole:.0f}, because the single input of rank 0 counted as much as the four of rank 3
+        It does so only if all ranks have the same number of inputs. Here it gave {averaged} instead
+        of {correct:.0f}, because the single input of rank 0 counted as much as the four of rank 3
         together.
     """)
     note(r"""
-        The remedy is to divide by the number of all inputs, here ten. Each rank takes the *sum*
-        over its own inputs and divides it by that number. Then the sum over ranks is the gradient
-        of the batch:
+        The fix is to divide by the number of all inputs, here ten. Each rank takes the *sum* over
+        its own inputs and divides it by that number. Then the sum over ranks is the gradient of the
+        batch:
     """)
-    count = torch.tensor(float(len(mine)))
+    count = torch.tensor(float(len(inputs)))
     dist.all_reduce(count)
     assert count.item() == len(batch) == 10, \
         "The four ranks have ten inputs together."
-    weight.grad = None
-    ((weight * mine).sum() / count).backward()
-    gradient = gradient_of(weight)
+    gradient, = torch.autograd.grad((weight * inputs).sum() / count, weight)
     dist.all_reduce(gradient)
-    assert gradient.item() == whole, \
-        "Divided by the number of all inputs, the sum over ranks is the right gradient."
+    assert gradient.item() == correct, \
+        "Divided by the number of all inputs, the sum over ranks is the correct gradient."
     question(r"""
         Rank 0 has `100` tokens with a mean loss of `2`, and rank 1 has `300` tokens with a mean
-        loss of `4`. By how much is the mean loss of all `400` tokens larger than the mean of the
-        two means?
+        loss of `4`. Somebody logs the mean of the two means. By how much is the mean loss of all
+        `400` tokens larger than that?
     """, answer=(100 * 2 + 300 * 4) / 400 - (2 + 4) / 2, check=0.75 * 4 + 0.25 * 2 - 3,
         why="The mean of the means is `3`. But three quarters of all tokens have a mean of `4`, so the mean of the batch is `0.75 * 4 + 0.25 * 2 = 3.5`.",
-        wrong={"They agree only if both have equally many tokens.": 0})
+        wrong={"They agree only if both have the same number of tokens.": 0})

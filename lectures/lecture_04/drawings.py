@@ -113,9 +113,12 @@ def plain(axes: Axes) -> None:
 class Ran(Protocol):
     """A step of a pipeline's rank."""
 
-    number: int
-    kind: str
-    batch: int
+    @property
+    def number(self) -> int: ...
+    @property
+    def kind(self) -> str: ...
+    @property
+    def batch(self) -> int: ...
 
 
 def plot_schedules(schedules: Mapping[str, Sequence[Sequence[Ran]]]) -> Figure:

@@ -1,5 +1,6 @@
-"""Pipelines: each rank has some of the layers, and microbatches pass through one rank after the other."""
-from collections.abc import Iterable, Sequence
+"""Pipelines: each rank has some of the layers, and microbatches pass through the ranks in turn."""
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from itertools import accumulate
 from typing import Any, NamedTuple
@@ -10,12 +11,11 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 from torch.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleGPipe, ScheduleInterleaved1F1B
-from wire import HEADER, Wire, from_all_ranks
+from wire import Wire, from_all_ranks
 
 from litbook import aside, explore, figure, misbelief, note, question, requires
 
 from .collectives import difference
-from .data_parallel import gradient_of
 from .drawings import plot_schedules
 from .tensor_parallel import ROUNDING
 
@@ -23,19 +23,28 @@ from .tensor_parallel import ROUNDING
 def pipelines() -> None:
     """Pipelines."""
     note(r"""
-        A model can also be cut between its layers. Each rank has a *stage*, a few layers in a row,
-        and hands what they make to the next rank. That is little traffic, so a pipeline may run
-        between cards that are far from each other. But a stage has nothing to do until its input
-        has come. This part counts how long it waits.
+        A model can also be cut between its layers. Each rank has a *stage*, a few consecutive
+        layers, and sends their outputs to the next rank. That is little traffic, so a pipeline may
+        run between GPUs that are far from each other. But a stage has nothing to do until its input
+        has arrived. This part counts how long it waits.
     """)
     stages_hand_on_activations()
+    ranks_wait_for_each_other()
     microbatches_fill_the_pipeline()
     early_backward_passes_keep_less()
     more_pieces_wait_less()
 
 
+class Pass(NamedTuple):
+    """What a rank did once: forward (F) or backward (B), through which stage, with which microbatch."""
+
+    kind: str
+    stage: int
+    batch: int
+
+
 class Step(NamedTuple):
-    """One step of a rank: its number, forward (F) or backward (B), the stage, the microbatch."""
+    """A pass with the step in which it ended."""
 
     number: int
     kind: str
@@ -43,148 +52,183 @@ class Step(NamedTuple):
     batch: int
 
 
-class Clock:
-    """Counts a rank's steps: each comes after the step that made the numbers it works on."""
-
-    def __init__(self) -> None:
-        self.now, self.steps = 0, list[Step]()
-
-    def stamp(
-        self, kind: str, stage: int, x: Float[Tensor, "t d"]
-    ) -> Float[Tensor, "t d"]:
-        """Counts one step; returns `x` with the number of the step in its last column."""
-        self.now = max(self.now, int(x[0, -1])) + 1
-        batch = sum(s.kind == kind and s.stage == stage for s in self.steps)
-        self.steps.append(Step(self.now, kind, stage, batch))
-        stamped = x.clone()
-        stamped[:, -1] = self.now
-        return stamped
-
-
-class Stamp(torch.autograd.Function):
-    """Writes the step's number into results going forward, and into gradients going back."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, clock: Clock, stage: int) -> Tensor:
-        ctx.clock, ctx.stage = clock, stage
-        return clock.stamp("F", stage, x)
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
-        return ctx.clock.stamp("B", ctx.stage, grad), None, None
-
-
 class Stage(nn.Module):
-    """A layer of 32 by 32 weights that counts each pass, forward or backward, as one step."""
+    """A layer of 32 by 32 weights that notes each pass through it in a log."""
 
-    def __init__(self, number: int, clock: Clock) -> None:
+    def __init__(self, number: int, log: list[Pass]) -> None:
         super().__init__()
         torch.manual_seed(number)  # so that every rank can make any stage
         self.linear = nn.Linear(32, 32, bias=False).double()
-        self.number, self.clock = number, clock
+        self.number, self.log = number, log
+
+    def note_pass(self, kind: str) -> None:
+        """Adds a pass of this kind to the log, with the next microbatch that has not had one."""
+        batch = sum(p.kind == kind and p.stage == self.number for p in self.log)
+        self.log.append(Pass(kind, self.number, batch))
 
     def forward(self, x: Float[Tensor, "t d"]) -> Float[Tensor, "t d"]:
-        made = torch.tanh(self.linear(x[:, :-1]))
-        stamped = torch.cat([made, x[:, -1:]], dim=1)
-        y: Tensor = Stamp.apply(stamped, self.clock, self.number)
+        y = torch.tanh(self.linear(x))
+        self.note_pass("F")
+        if y.requires_grad:
+            y.register_hook(lambda grad: self.note_pass("B"))
         return y
 
-
-def loss_of(y: Float[Tensor, "t d"], target: Float[Tensor, "t d"]) -> Tensor:
-    """The mean squared error, without the last column, which holds the number of the step."""
-    return F.mse_loss(y[:, :-1], target[:, :-1])
+    @property
+    def gradient(self) -> Tensor | None:
+        """The gradient of its weights."""
+        return self.linear.weight.grad
 
 
 def gradients_alone(
     stages: int, x: Float[Tensor, "t d"], target: Float[Tensor, "t d"]
 ) -> list[Tensor]:  # @stepover
     """The gradient of each stage's weights, from one process and the whole batch."""
-    model = nn.Sequential(*(Stage(i, Clock()) for i in range(stages)))
-    loss_of(model(x), target).backward()
-    return [gradient_of(p) for p in model.parameters()]
+    model = nn.Sequential(*(Stage(i, []) for i in range(stages)))
+    return [*torch.autograd.grad(F.mse_loss(model(x), target), [*model.parameters()])]
 
 
-def all_forward_then_all_backward(
+def is_gradient(ours: Tensor | None, expected: Tensor) -> bool:
+    """Whether a gradient is there and is the expected one, up to rounding."""
+    return ours is not None and difference(ours, expected) < ROUNDING
+
+
+def run_all_forward_then_all_backward(
     stage: Stage, x: Float[Tensor, "t d"],
     target: Float[Tensor, "t d"], batches: int,
 ) -> None:
     """Runs this rank's stage on all microbatches, forward and then backward, as GPipe does."""
     rank, last = dist.get_rank(), dist.get_world_size() - 1
-    kept = []
-    for given in x.chunk(batches):
-        came = given.clone()
+    inputs, outputs = [], []
+    for microbatch in x.chunk(batches):
+        received = microbatch.clone()
         if rank > 0:
-            dist.recv(came, rank - 1)
-        y = stage(came.requires_grad_())
+            dist.recv(received, rank - 1)
+        inputs.append(received.requires_grad_())
+        outputs.append(stage(received))
         if rank < last:
-            dist.send(y.detach(), rank + 1)
-        kept.append((came, y))
-    for (came, y), wanted in zip(kept, target.chunk(batches)):
-        grad = torch.empty_like(y)
+            dist.send(outputs[-1].detach(), rank + 1)
+    for given, y, wanted in zip(inputs, outputs, target.chunk(batches)):
         if rank < last:
-            dist.recv(grad, rank + 1)
-            y.backward(grad)
+            gradient = torch.empty_like(y)
+            dist.recv(gradient, rank + 1)
+            y.backward(gradient)
         else:
-            (loss_of(y, wanted) / batches).backward()
-        if rank > 0:
-            dist.send(gradient_of(came), rank - 1)
+            (F.mse_loss(y, wanted) / batches).backward()
+        if rank > 0 and given.grad is not None:
+            dist.send(given.grad, rank - 1)
 
 
-def share_idle(steps: Sequence[Sequence[Step]]) -> Fraction:
+def timetable(
+    logs: Sequence[Sequence[Pass]], lengths: Mapping[str, int] | None = None
+) -> list[list[Step]]:
+    """When each pass ends if it begins as soon as its rank is free and its input is there.
+
+    `logs` are the passes of each rank in their order; a pass takes one step, or that of `lengths`.
+    """
+    lengths, last = lengths or {"F": 1, "B": 1}, max(p.stage for log in logs for p in log)
+    ends: dict[Pass, int] = {}
+    free, steps = [0] * len(logs), [list[Step]() for _ in logs]
+    queues = [deque(log) for log in logs]
+    while any(queues):
+        for rank, queue in enumerate(queues):
+            while queue:
+                kind, stage, batch = queue[0]
+                if kind == "F":  # needs what the stage before has computed
+                    need = Pass("F", stage - 1, batch) if stage > 0 else None
+                else:  # needs the gradient from the next stage
+                    need = Pass("B", stage + 1, batch) if stage < last else Pass("F", stage, batch)
+                if need is not None and need not in ends:
+                    break
+                begin = max(free[rank], ends[need] if need else 0)
+                free[rank] = ends[queue.popleft()] = begin + lengths[kind]
+                steps[rank].append(Step(free[rank], kind, stage, batch))
+    return steps
+
+
+def idle_share(steps: Sequence[Sequence[Step]], lengths: Mapping[str, int] | None = None) -> Fraction:
     """The share of all ranks' steps in which a rank has nothing to do."""
+    lengths = lengths or {"F": 1, "B": 1}
     last = max(step.number for rank in steps for step in rank)
-    return 1 - Fraction(sum(map(len, steps)), last * len(steps))
+    return 1 - Fraction(sum(lengths[step.kind] for rank in steps for step in rank), last * len(steps))
 
 
 @requires("linux, ranks=4")
 def stages_hand_on_activations() -> None:
     """A pipeline sends what passes between two layers, and no weights."""
     note(r"""
-        A model has too many layers for one card. So each of four ranks keeps some of them, a
-        *stage*, and hands what it computes to the rank with the next stage. This is a *pipeline*.
+        A model has too many layers for one GPU. So each of four ranks keeps some of them, a
+        *stage*, and sends what it computes to the rank with the next stage. This is a *pipeline*.
         If the whole batch went through at once, only one rank would work at a time. So the batch is
-        cut into *microbatches*: as soon as a rank has handed one on, it takes the next. In the
+        cut into *microbatches*: as soon as a rank has sent one on, it takes the next. In the
         simplest schedule, all microbatches go forward first, and then all go backward [@gpipe].
 
-        What does a rank send? Here are four stages of one layer each, and a batch of `256` tokens
-        in `4` microbatches. `F.pad` adds a number to each token, for a count of steps below.
-        `all_forward_then_all_backward` runs this rank's stage on all microbatches. `Wire` counts
-        the bytes that a rank sends:
+        What does a rank send? Take two stages, and $3$ tokens of $2$ elements each. Forward, rank 0
+        sends its outputs for these tokens, `3 * 2` values. Backward, rank 1 sends the gradient of
+        each of these values, again `3 * 2`. The weights stay where they are, because each layer
+        runs on one rank only. How many layers a stage has does not matter, because what passes
+        between its own layers stays on the rank.
+
+        Four stages of one layer each get a batch of `256` tokens in `4` microbatches:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
-    tokens = torch.randn(2, 256, 32).double()
-    x, target = F.pad(tokens, (0, 1))  # one more column, for the step
-    stage = Stage(rank, Clock())
+    x, target = torch.randn(2, 256, 32).double()
+    stage = Stage(rank, log=[])
     with Wire() as wire:
-        all_forward_then_all_backward(stage, x, target, batches=4)
-    alone = gradients_alone(ranks, x, target)
-    grad = gradient_of(stage.linear.weight)
-    assert difference(grad, alone[rank]) < ROUNDING, \
-        "Each stage has the gradient that one process with all four layers computes, up to rounding."
+        run_all_forward_then_all_backward(stage, x, target, batches=4)
     neighbors = (rank > 0) + (rank < ranks - 1)  # @inspect neighbors
     batches_sent = wire.sent / x.nbytes  # @inspect batches_sent
     assert round(batches_sent, 1) == neighbors, \
         "To each neighbor, a rank sends as many bytes as the batch has, and a few headers."
-    assert wire.sent == neighbors * (256 * 33 * 8 + 12 * HEADER), \
-        "To each neighbor, a rank sends 256 rows of 33 numbers, and 12 headers: 2 for each of 4 messages, 1 in return for each of 4."  # @hide
-    note(r"""
-        The next rank gets what this rank computed for all tokens, and the rank before gets the
-        gradients of what it sent, which are as large. Weights stay where they are. A stage of more
-        layers would send no more, because what passes between its own layers stays on the rank.
+    expected = gradients_alone(ranks, x, target)  # @hide
+    assert is_gradient(stage.gradient, expected[rank]), \
+        "Each stage has the gradient that one process with all four layers computes, up to rounding."
+    question(r"""
+        Somebody moves layers from rank to rank, so that a stage in the middle has `10` layers in
+        place of `5`. It still gets `16` microbatches of `8192` tokens, with `16384` elements of `2`
+        bytes per token. How many bytes does its rank send in a training step, forward and backward
+        together?
+    """, answer=2 * 16 * 8192 * 16384 * 2, check=(1 + 1) * (16 * 8192) * (2 * 16384), unit="B", within=0.05,
+        wrong={"Gradients go back as well.": 16 * 8192 * 16384 * 2, "What passes inside a stage is not sent.": 2 * 2 * 16 * 8192 * 16384 * 2},
+        hint="What goes to the next rank, and what to the rank before?",
+        why=r"""
+            It sends the outputs for all `16 * 8192` tokens forward, and as many gradients backward:
+            `16384` values of `2` bytes for each token, twice. How many layers the stage has does
+            not matter.
+        """)
 
-        When does a rank wait? Say that a stage takes one step for a microbatch, forward as well as
-        backward. The first microbatch reaches rank 3 in the fourth step. So rank 3 has done all
-        four forward after `4 + 3 = 7` steps. Backward takes as long, `14` steps in all. A rank
-        works in `4 + 4` of them and waits in the other `6`. `Clock` has counted the steps like that
-        while the pipeline ran: the number added to each token is the step in which it was last
-        worked on, and the next rank's step comes after it. `share_idle` is the share of all steps
-        in which a rank had nothing to do:
+
+@requires("ranks=4")
+def ranks_wait_for_each_other() -> None:
+    """A pipeline of four ranks is not four times as fast, because ranks wait."""
+    note(rf"""
+        Four ranks have a [stage](#stages_hand_on_activations) each, and a batch passes through in
+        four microbatches. How much faster is that than a single rank with all stages?
+
+        Say that a stage needs one step for a microbatch, forward or backward. Follow rank 3, the
+        last one:
+
+        - It waits `3` steps, because the first microbatch has to pass ranks 0, 1 and 2 first.
+        - It runs the four microbatches forward and then backward, which takes `4 + 4` steps.
+        - The last of them still has to go back through ranks 2, 1 and 0, which takes `3` steps.
+
+        So everything takes `3 + 4 + 4 + 3 = 14` steps. Each rank works in `8` of them and waits in
+        `6`. One rank alone would do the passes of all four stages in turn, `4 * 8 = 32` steps. So
+        the pipeline is only `32 / 14`, about {32 / 14:.1f} times as fast.
+
+        `log` has this rank's passes in the order in which they ran. `timetable` lets each of them
+        begin as soon as its rank is free and its input is there, and `idle_share` counts the steps
+        in which ranks wait:
     """)
-    steps = from_all_ranks(stage.clock.steps)
+    rank = dist.get_rank()
+    x, target = torch.randn(2, 256, 32).double()  # @unnoticed: 256: any number of tokens
+    log: list[Pass] = []
+    run_all_forward_then_all_backward(Stage(rank, log), x, target, batches=4)
+    logs = from_all_ranks(log)
+    steps = timetable(logs)
     length = max(step.number for row in steps for step in row)  # @inspect length as steps
-    waiting = share_idle(steps)  # @inspect waiting
-    assert (length, waiting) == (14, Fraction(6, 14)), \
-        "The pipeline takes 14 steps, and ranks wait in 6 of 14, which is 3 of 7."
+    assert length == 3 + 4 + 4 + 3, "The pipeline takes 14 steps."
+    assert idle_share(steps) == Fraction(6, 14), \
+        "Ranks wait in 6 of 14 steps, which is 3 of 7."
     figure(plot_schedules({"all forward, then all backward": steps}),
         caption=r"""
             What each rank did in each step, with the numbers of the microbatches. In a gap, the
@@ -195,21 +239,23 @@ def stages_hand_on_activations() -> None:
             to the last, backward passes one from the last to the first, with gaps at both ends and
             in the middle.
         """)
-    misbelief("A pipeline of `4` ranks is `4` times as fast as one rank.", rf"""
-        It is not, because ranks wait. One rank alone would need `8` steps for each of the `4`
-        layers, a forward and a backward one for each microbatch, which makes `8 * 4 = 32`. The
-        pipeline takes {length} steps, so it is {8 * 4 / length:.1f} times as fast.
+    lengths = {"F": 1, "B": 2}
+    slower = timetable(logs, lengths)
+    assert idle_share(slower, lengths) == idle_share(steps), \
+        "If a backward pass takes two steps, the share of waiting is the same."
+    note(r"""
+        In reality a backward pass takes about twice as long as a forward pass. That changes nothing
+        of the share, because then ranks also wait twice as long for gradients.
     """)
     question(r"""
-        A stage in the middle of a pipeline gets `16` microbatches of `8192` tokens each. A token
-        has `16384` numbers of `2` bytes each. How many bytes does the stage's rank send in a
-        training step, forward and backward together?
-    """, answer=2 * 16 * 8192 * 16384 * 2, check=(1 + 1) * (16 * 8192) * (2 * 16384), unit="B", within=0.05,
-        wrong={"Gradients go back as well.": 16 * 8192 * 16384 * 2},
-        hint="What goes to the next rank, and what to the rank before?",
+        Two ranks with a stage each get a single microbatch. A stage needs one step forward and one
+        backward. In what share of the steps does a rank wait?
+    """, answer=1 / 2, check=float(bubble(2, 1)), unit="%", within=0.02,
+        hint="Write down the four steps: forward on rank 0, then …",
         why=r"""
-            It sends the results of all `16 * 8192` tokens on, and the gradients for as many back,
-            `16384` numbers of `2` bytes for each. How many layers the stage has does not matter.
+            Forward on rank 0, forward on rank 1, backward on rank 1, backward on rank 0: four
+            steps, and each rank works in two of them. With one microbatch, only one rank works at a
+            time.
         """)
 
 
@@ -220,40 +266,38 @@ def bubble(stages: int, batches: int, pieces: int = 1) -> Fraction:
 
 @requires("ranks=4")
 def microbatches_fill_the_pipeline() -> None:
-    """The bubble shrinks as microbatches grow in number."""
+    """The bubble shrinks as the number of microbatches grows."""
     note(r"""
-        In a [pipeline](#stages_hand_on_activations) each rank has a *stage*, some of the layers,
-        and the parts of a batch, the *microbatches*, pass through all ranks. A rank waits for its
-        first input, and again before the first gradient comes back. The share of all steps in which
-        ranks wait is called the *bubble*. How large is it?
+        In a [pipeline](#ranks_wait_for_each_other) a rank waits for its first input, and again
+        before the first gradient comes back. The share of all steps in which ranks wait is called
+        the *bubble*. Can it be made small?
 
-        Take four stages and `8` microbatches, and say that a stage takes one step for one
-        microbatch. Forward, each rank works in `8` steps. But the first microbatch reaches the last
-        rank three steps after the first, so the forward passes take `8 + 3 = 11` steps. Each rank
-        waits in `3` of them. Backward it is the same, so the bubble is `3/11`. With $G$ stages and
-        $\mu$ microbatches it is
+        Take four stages, and say that a stage needs one step for one microbatch. With `8`
+        microbatches, each rank works in `8` forward steps. The last rank begins three steps after
+        the first, so the forward passes take `8 + 3 = 11` steps, and each rank waits in `3` of
+        them. Backward it is the same, so the bubble is `3/11`. With $G$ stages and $\mu$
+        microbatches it is
 
         [@eq:bubble]: $$
-        \frac{G - 1}{\mu + G - 1}
+        \frac{\text{steps of waiting}}{\text{all steps}} = \frac{G - 1}{\mu + G - 1} .
         $$
 
-        With more microbatches it shrinks, because ranks still wait in $G-1$ steps only, and work in
-        more. We run pipelines on four ranks with `1` to `16` microbatches.
-        `all_forward_then_all_backward` sends all microbatches forward and then backward, and
-        `share_idle` counts the share of steps in which ranks wait:
+        With more microbatches it shrinks, because ranks wait in the same $G-1$ steps, only at the
+        beginning and the end, and work in more. Pipelines on four ranks, with `1` to `16`
+        microbatches:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
-    tokens = torch.randn(2, 64, 32).double()  # @unnoticed: 64: at least as many as microbatches
-    x, target = F.pad(tokens, (0, 1))  # one more column, for the step
+    x, target = torch.randn(2, 64, 32).double()  # @unnoticed: 64: at least as many as microbatches
     counted = {}
     for batches in (1, 2, 4, 8, 16):
-        stage = Stage(rank, Clock())
-        all_forward_then_all_backward(stage, x, target, batches)
-        counted[batches] = share_idle(from_all_ranks(stage.clock.steps))  # @inspect counted[batches]
+        stage = Stage(rank, log=[])
+        run_all_forward_then_all_backward(stage, x, target, batches)
+        steps = timetable(from_all_ranks(stage.log))
+        counted[batches] = idle_share(steps)  # @inspect counted[batches]
     assert counted == {b: bubble(ranks, b) for b in counted}, \
         "For each number of microbatches, the counted bubble is that of the formula."
     assert [*counted.values()] == [Fraction(3, n) for n in (4, 5, 7, 11, 19)], \
-        "With 1, 2, 4, 8 and 16 microbatches, ranks wait in 3 of 4, 5, 7, 11 and 19 steps."
+        "With 1, 2, 4, 8 and 16 microbatches, ranks wait in 3 of 4, 5, 7, 11 and 19 steps."  # @hide
 
     def shares(stages: int, microbatches: int) -> dict[str, float]:
         waiting = float(bubble(stages, microbatches))
@@ -266,36 +310,44 @@ def microbatches_fill_the_pipeline() -> None:
         caption="What a rank of a pipeline does with its time.",
         alt="A bar of two parts: the share of steps in which a rank works, and that in which it waits.")  # @hide
     assert grid[16, 64]["waiting"] > 0.18, \
-        "With 16 stages and 64 microbatches, nearly a fifth of the time is lost."
+        "With 16 stages and 64 microbatches, nearly a fifth of the time is lost."  # @hide
     assert 0.1 < grid[16, 128]["waiting"] < 0.11, \
-        "With 16 stages and 128 microbatches, about a tenth is lost."
+        "With 16 stages and 128 microbatches, about a tenth is lost."  # @hide
     question(r"""
-        A pipeline of `16` stages gets `16` microbatches. Which share of the time does a rank wait?
-    """, answer=15 / 31, check=float(bubble(16, 16)), unit="%", within=0.02,
-        wrong={"That is the waiting over the work, not over all steps.": 15 / 16},
-        hint="In how many steps does a rank work forward, and in how many does it wait?",
-        why="Forward a rank works in `16` steps and waits in `15`, and backward it is the same: `15 / (16 + 15)`.")
+        A batch has `16` sequences, and each is one microbatch. Somebody doubles the GPUs by making
+        the pipeline twice as long, `32` stages in place of `16`. By what factor does the time of a
+        step shrink? (The stages are then half as long.)
+    """, answer=(16 + 15) / ((16 + 31) / 2), check=float((1 - bubble(32, 16)) * 32 / ((1 - bubble(16, 16)) * 16)),
+        unit="times", within=0.02,
+        wrong={"Ranks wait for a larger share of the time.": 2},
+        hint="How many steps does a direction take before and after, and how long is a step?",
+        why=r"""
+            Before, a direction takes `16 + 15 = 31` steps. Afterwards it takes `16 + 31 = 47`
+            steps, each half as long: `23.5`. Twice as many GPUs are only `1.3` times as fast,
+            because most of the time is waiting.
+        """)
 
 
-def scheduled(
+def run_schedule(
     kind: Any, numbers: Iterable[int], stages: int,
     x: Tensor, target: Tensor, batches: int,
 ) -> list[Stage]:  # @stepover
-    """Trains one step by a schedule of PyTorch's; returns this rank's stages, with gradients."""
-    clock = Clock()
-    mine = [Stage(number, clock) for number in numbers]
+    """Trains one step by a schedule of PyTorch's; returns this rank's stages, with gradients and one log."""
+    log: list[Pass] = []
+    own = [Stage(number, log) for number in numbers]
     # What comes and goes, and that gradients go back.
     like = x[: len(x) // batches].clone().requires_grad_()
     cpu = torch.device("cpu")
     ends = [
-        PipelineStage(s, s.number, stages, cpu, (like,), (like,)) for s in mine
+        PipelineStage(s, s.number, stages, cpu, (like,), (like,)) for s in own
     ]
+    log.clear()  # of what PyTorch tried
     given_to = ends if len(ends) > 1 else ends[0]
-    schedule = kind(given_to, batches, loss_fn=loss_of)
-    given = [x] if mine[0].number == 0 else []
-    wanted = {"target": target} if mine[-1].number == stages - 1 else {}
+    schedule = kind(given_to, batches, loss_fn=F.mse_loss)
+    given = [x] if own[0].number == 0 else []
+    wanted = {"target": target} if own[-1].number == stages - 1 else {}
     schedule.step(*given, **wanted)
-    return mine
+    return own
 
 
 def most_kept(steps: Sequence[Step]) -> int:
@@ -309,41 +361,37 @@ def most_kept(steps: Sequence[Step]) -> int:
 def early_backward_passes_keep_less() -> None:
     """One forward, one backward: the same bubble, and fewer microbatches are kept."""
     note(r"""
-        A rank of a [pipeline](#stages_hand_on_activations) has a *stage*, some of the layers. It
-        keeps what its layers computed for a *microbatch*, a part of the batch, until that
-        microbatch comes back in the backward pass. In the schedule `GPipe` all microbatches go
-        forward first [@gpipe]. So with `8` microbatches, each rank keeps `8` of them. Is that
-        needed?
+        A rank of a [pipeline](#stages_hand_on_activations) keeps the activations of a microbatch
+        until that microbatch comes back in the backward pass. In the schedule `GPipe` all
+        microbatches go forward first [@gpipe]. So with `8` microbatches, each rank keeps the
+        activations of `8`. Is that necessary?
 
-        It is not, because the last rank can go backward with the first microbatch at once. The
-        schedule `1F1B` does that: as soon as a microbatch comes back, a rank goes on with one
-        forward, one backward, one forward, and so on [@narayanan2021]. Before the first one comes
-        back, a rank has sent forward as many as there are stages from it to the end, itself
-        included: on four ranks, rank 0 has sent `4`, and rank 3 has `1`.
+        No, because the last rank can go backward with the first microbatch at once. The schedule
+        `1F1B` does that: as soon as a microbatch comes back, a rank goes on with one forward, one
+        backward, one forward, and so on [@narayanan2021]. Rank 3 then keeps a single microbatch.
+        Rank 2 sends a second one forward while it waits for the first to come back, and keeps two.
+        Rank 0 keeps `4`, one for each stage that a microbatch passes.
 
-        PyTorch has both schedules, and `scheduled` runs one of them. We compare how many
-        microbatches a rank keeps at most, and the *bubble*, the share of steps in which ranks wait:
+        PyTorch has both schedules, and `run_schedule` runs one of them:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
-    tokens = torch.randn(2, 256, 32).double()  # @unnoticed: 256 -> 512: what eight microbatches divide
-    x, target = F.pad(tokens, (0, 1))  # one more column, for the step
-    alone = gradients_alone(ranks, x, target)
-    ran = {}
+    x, target = torch.randn(2, 256, 32).double()  # @unnoticed: 256 -> 512: what eight microbatches divide
+    expected = gradients_alone(ranks, x, target)  # @hide
+    steps = {}
     for name, kind in {"GPipe": ScheduleGPipe, "1F1B": Schedule1F1B}.items():
-        [stage] = scheduled(kind, [rank], ranks, x, target, batches=8)
-        grad = gradient_of(stage.linear.weight)
-        assert difference(grad, alone[rank]) < ROUNDING, \
+        [stage] = run_schedule(kind, [rank], ranks, x, target, batches=8)
+        steps[name] = timetable(from_all_ranks(stage.log))
+        assert is_gradient(stage.gradient, expected[rank]), \
             "With either schedule, each stage has the gradient of one process, up to rounding."
-        ran[name] = from_all_ranks(stage.clock.steps)
-    kept = {name: [*map(most_kept, rows)] for name, rows in ran.items()}  # @inspect kept
+    kept = {name: [*map(most_kept, rows)] for name, rows in steps.items()}  # @inspect kept
     assert kept["GPipe"] == [8, 8, 8, 8], \
         "With GPipe, every rank keeps all 8 microbatches."
     assert kept["1F1B"] == [4, 3, 2, 1], \
         "With 1F1B, a rank keeps as many as there are stages from it to the end."
-    bubbles = [share_idle(steps) for steps in ran.values()]  # @inspect bubbles
+    bubbles = [idle_share(rows) for rows in steps.values()]  # @inspect bubbles
     assert bubbles == [bubble(ranks, 8)] * 2 == [Fraction(3, 11)] * 2, \
         "With both schedules, ranks wait in 3 of 11 steps."
-    figure(plot_schedules(ran),
+    figure(plot_schedules(steps),
         caption="What each rank did in each step with eight microbatches, in both schedules.",
         alt=r"""
             Two charts with a row for each rank. Above, all forward passes come before all backward
@@ -351,60 +399,62 @@ def early_backward_passes_keep_less() -> None:
             same step.
         """)
     misbelief("`1F1B` is faster than GPipe.", rf"""
-        With equally many microbatches it is not: both take
-        {max(s.number for row in ran['1F1B'] for s in row)} steps for eight of them. But it keeps
-        less, and so it can afford more microbatches, which make the bubble smaller.
+        With the same number of microbatches it is not: both need
+        {max(s.number for row in steps['1F1B'] for s in row)} steps for eight of them. But it keeps
+        less. So the memory that is saved can pay for more microbatches, and these make the bubble
+        smaller.
     """)
     question(r"""
-        A pipeline has `16` stages and gets `64` microbatches. With `1F1B`, a rank sends forward as
-        many microbatches as there are stages from it to the end, before the first one comes back.
-        How many microbatches does the first rank keep at most?
-    """, answer=min(16, 64), check=16 - 0, unit="microbatches",
-        wrong={"That is GPipe.": 64, "That is the last rank.": 1},
-        why="The first rank sends forward as many microbatches as there are stages, `16`. Then the first one comes back, and from then on one goes for each that comes.")
+        A pipeline of `16` stages with `1F1B` gets `64` microbatches in place of `32`. By what
+        factor does the number of microbatches change that the first rank has to keep?
+    """, answer=min(16, 64) / min(16, 32), check=1.0, unit="times",
+        wrong={"That is GPipe.": 2},
+        hint="What decides how many microbatches are under way before the first one comes back?",
+        why=r"""
+            The first rank sends one microbatch forward for each stage, `16`, before the first one
+            comes back. From then on one comes back for each that goes. More microbatches keep no
+            more memory, and that is the point of `1F1B`.
+        """)
 
 
 @aside
 @requires("linux, ranks=4")
 def more_pieces_wait_less() -> None:
-    """Two pieces of the model on each rank halve the wait, and send more than twice as much."""
+    """Two pieces of the model on each rank halve the wait, send more and keep more."""
     note(r"""
-        In a [pipeline](#stages_hand_on_activations) each of four ranks has some layers in a row,
-        and *microbatches*, parts of the batch, pass from rank to rank. The last rank waits until
-        the first microbatch has passed the three ranks before it. If their pieces of the model were
-        half as long, it would wait half as long. So cut the model into eight pieces, and give each
-        rank two: rank 0 the first and the fifth, rank 1 the second and the sixth, and so on. That
-        is *interleaving* [@narayanan2021].
+        In a [pipeline](#ranks_wait_for_each_other) of four ranks, the last one waits until the
+        first microbatch has passed the three ranks before it. If their stages were half as long, it
+        would wait half as long. Can a rank have short stages and still all of its layers?
+
+        Yes: cut the model into eight pieces, and give each rank two of them. Rank 0 gets the first
+        and the fifth, rank 1 the second and the sixth, and so on. That is *interleaving*
+        [@narayanan2021].
 
         Count in steps of one piece and one microbatch, with `8` microbatches. Forward, a rank works
         in `2 * 8 = 16` steps, because each microbatch passes it twice. It waits in `3` steps, as
-        without interleaving, but these are half as long. Backward it is the same. So the share of
-        steps in which ranks wait, the *bubble*, is `3/19`. With one piece on each rank it is
-        `3/11`. In general, with $v$ pieces on each of $G$ ranks and $\mu$ microbatches, a multiple
-        of $G$, it is
+        without interleaving, but these steps are half as long. So the bubble is `3 / (16 + 3)`.
+        With one piece on each rank it is `3 / (8 + 3)`. With $v$ pieces on each of $G$ ranks and
+        $\mu$ microbatches, a multiple of $G$, it is
 
         $$
-        \frac{G - 1}{v\mu + G - 1}
+        \frac{G - 1}{v\mu + G - 1} .
         $$
 
-        `bubble` computes that. PyTorch has the schedule, `scheduled` runs it, and `share_idle`
-        counts the steps in which ranks wait:
+        PyTorch has this schedule as well:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
-    tokens = torch.randn(2, 256, 32).double()  # @unnoticed: 256 -> 512: what eight microbatches divide
-    x, target = F.pad(tokens, (0, 1))  # one more column, for the step
-    alone = gradients_alone(2 * ranks, x, target)
+    x, target = torch.randn(2, 256, 32).double()  # @unnoticed: 256 -> 512: what eight microbatches divide
     with Wire() as wire:
-        mine = scheduled(
+        pieces = run_schedule(
             ScheduleInterleaved1F1B, [rank, rank + ranks], 2 * ranks,
             x, target, batches=8,
         )
-    for stage in mine:
-        grad = gradient_of(stage.linear.weight)
-        assert difference(grad, alone[stage.number]) < ROUNDING, \
-            "Each piece has the gradient of one process, up to rounding."
-    steps = from_all_ranks(mine[0].clock.steps)
-    waiting = share_idle(steps)  # @inspect waiting
+    expected = gradients_alone(2 * ranks, x, target)  # @hide
+    for piece in pieces:  # @hide
+        assert is_gradient(piece.gradient, expected[piece.number]), \
+            "Each piece has the gradient of one process, up to rounding."  # @hide
+    steps = timetable(from_all_ranks(pieces[0].log))
+    waiting = idle_share(steps)  # @inspect waiting
     assert waiting == bubble(ranks, 8, pieces=2) == Fraction(3, 19), \
         "With two pieces on each rank, ranks wait in 3 of 19 steps."
     before = bubble(ranks, 8)
@@ -412,19 +462,29 @@ def more_pieces_wait_less() -> None:
     assert lost == Fraction(1, 2), \
         "For the same work, a rank waits half as long as with one piece: 3/16 in place of 3/8."
     note(r"""
-        The price is traffic. What passes from a piece to the next is sent, forward as results and
-        backward as gradients. Between four pieces there are three such cuts, and between eight
-        there are seven. More microbatches are under way at a time, too, so a rank keeps more:
+        The price is traffic and memory. Between four stages there are three cuts that activations
+        and gradients have to cross, and between eight pieces there are seven. And more microbatches
+        are under way at a time:
     """)
     cuts = sum(from_all_ranks(wire.sent)) / (2 * x.nbytes)  # @inspect cuts
     assert 7 < cuts < 7.2, \
         "All tokens cross 7 cuts, forward and backward; headers and set-up add a little."
     kept = [most_kept(row) for row in steps]  # @inspect kept
     assert kept == [11, 9, 7, 5], \
-        "The first rank keeps 11 results of its pieces at a time, the last one 5."
+        "The first rank keeps the activations of 11 passes through a piece at a time, the last one 5."
+    note(rf"""
+        A piece is half a stage. So {kept[0]} passes of a piece keep as much as {kept[0] / 2}
+        microbatches would in whole stages, where `1F1B` without interleaving
+        [keeps four](#early_backward_passes_keep_less).
+    """)
     question(r"""
-        In a pipeline of `16` ranks, each has `8` pieces of the model. They get `16` microbatches.
-        Which share of the time does a rank wait?
-    """, answer=15 / (8 * 16 + 15), check=float(bubble(16, 16, pieces=8)), unit="%", within=0.02,
-        wrong={"That is with one piece on each rank.": 15 / 31},
-        why="In steps of a piece, a rank works in `8 * 16` and waits in `15`, forward as backward: `15 / (128 + 15)`.")
+        Interleaving with two pieces halves the wait. Somebody halves it in another way, with twice
+        as many microbatches of half the size. By what factor does the traffic between ranks change
+        then, for the same batch?
+    """, answer=1.0, check=(2 * 8 * 128) / (8 * 256), unit="times",
+        wrong={"Each message is half as large.": 2, "That is interleaving: more cuts.": 7 / 3},
+        why=r"""
+            The same tokens cross the same cuts, in smaller messages. So microbatches are the
+            cheaper way, as long as there are enough sequences in a batch and enough tokens in a
+            microbatch to keep a GPU busy.
+        """)

@@ -9,6 +9,8 @@ import torch.distributed as dist
 import torch.nn.functional as F
 from counters import Watching, saved_bytes_of
 from hardware import CARDS
+from plots import RED, stacks
+from matplotlib.figure import Figure
 from torch import Tensor, nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
@@ -19,16 +21,15 @@ from wire import Wire, from_all_ranks
 from litbook import aside, explore, figure, misbelief, note, question, requires
 
 from .collectives import ring_all_gather, ring_reduce_scatter
-from .data_parallel import gradient_of
 from .figures import plot_state, plot_traffic
 
 
 def sharded_state() -> None:
     """Sharded state."""
     note(r"""
-        In data parallelism every rank keeps everything: parameters, gradients and the optimizer's
-        moments. That is the same state many times over. This part cuts it into shards, first by
-        hand and then with PyTorch. For each way we count what a rank keeps and what it sends.
+        In data parallelism every rank keeps all parameters, gradients and moments of the optimizer.
+        With many ranks, the same state is stored many times. This part cuts it into shards, first
+        by hand and then with PyTorch. For each way we count what a rank keeps and what it sends.
     """)
     every_rank_keeps_sixteen_bytes()
     each_rank_updates_a_shard()
@@ -41,41 +42,50 @@ def sharded_state() -> None:
 
 WIDTH, LAYERS = 64, 4
 P = LAYERS * 8 * WIDTH**2  # parameters
-ROUNDING = 1e-4  # what adding in another order may change in float32, after two steps of AdamW
 
 
 def layer(weights: Tensor, x: Tensor) -> Tensor:
-    """Runs a feed-forward layer on `x` and adds `x`; `weights` has both matrices in one row."""
+    """A feed-forward layer with a residual connection; `weights` has both matrices in one vector."""
     up, down = weights.chunk(2)
     hidden = F.gelu(x @ up.view(WIDTH, 4 * WIDTH))
     return x + hidden @ down.view(4 * WIDTH, WIDTH)
 
 
-def rows_of_weights() -> list[Tensor]:  # @stepover
-    """The weights before training: one row of numbers for each layer, equal on all ranks."""
+def initial_weights() -> list[Tensor]:  # @stepover
+    """The weights before training: a vector for each of four layers, equal on all ranks."""
     generator = torch.Generator().manual_seed(0)
-    rows = torch.randn(LAYERS, P // LAYERS, generator=generator) / WIDTH
-    return [row.clone() for row in rows]
+    vectors = torch.randn(LAYERS, P // LAYERS, generator=generator) / WIDTH
+    return [vector.clone().requires_grad_() for vector in vectors]
 
 
 def loss_of(
-    layers: Iterable[Callable[[Tensor], Tensor]], share: slice
+    layers: Iterable[Callable[[Tensor], Tensor]], rows: slice
 ) -> Tensor:
-    """The loss of a model of these layers on a share of a batch of 32 rows."""
+    """The loss of a model of these layers on some rows of a batch of 32."""
     generator = torch.Generator().manual_seed(1)
-    x = torch.randn(32, WIDTH, generator=generator)[share]
+    x = torch.randn(32, WIDTH, generator=generator)[rows]
     for run in layers:
         x = run(x)
     return x.square().mean()
 
 
+def loss(weights: Sequence[Tensor], rows: slice) -> Tensor:
+    """The loss of the model with these weights on some rows of the batch."""
+    return loss_of([partial(layer, w) for w in weights], rows)
+
+
 def my_rows() -> slice:
-    """Which of the 32 rows of the batch this rank has: eight of them on four ranks."""
+    """Which of the 32 rows of the batch this rank trains on: eight of them on four ranks."""
     each = 32 // dist.get_world_size()
     return slice(each * dist.get_rank(), each * dist.get_rank() + each)
 
 
-def moments(optimizer: torch.optim.Optimizer) -> list[Tensor]:  # @stepover
+def my_part(whole: Tensor) -> Tensor:
+    """This rank's shard of a vector, as a view."""
+    return whole.detach().chunk(dist.get_world_size())[dist.get_rank()]
+
+
+def moments_of(optimizer: torch.optim.Optimizer) -> list[Tensor]:  # @stepover
     """The two moments that AdamW keeps for each parameter, in a list."""
     names = "exp_avg", "exp_avg_sq"
     return [state[n] for state in optimizer.state.values() for n in names]
@@ -87,7 +97,7 @@ def local_part(tensor: Tensor) -> Tensor:
 
 
 def bytes_of(tensors: Iterable[Tensor | None]) -> int:  # @stepover
-    """Bytes that these tensors take on this rank. Memory that two tensors share counts once."""
+    """Bytes that these tensors occupy on this rank. Memory that two tensors share counts once."""
     parts = [local_part(t) for t in tensors if t is not None]
     storages = [part.untyped_storage() for part in parts]
     return sum({s.data_ptr(): s.nbytes() for s in storages}.values())
@@ -98,31 +108,24 @@ def bytes_by_kind(
 ) -> list[int]:
     """Bytes on this rank of these parameters, of their gradients and of AdamW's moments."""
     gradients = bytes_of(t.grad for t in tensors)
-    return [bytes_of(tensors), gradients, bytes_of(moments(optimizer))]
+    return [bytes_of(tensors), gradients, bytes_of(moments_of(optimizer))]
 
 
-def difference_to_one_process(
-    weights: Sequence[Tensor], optimizer: torch.optim.Optimizer
-) -> float:  # @stepover
-    """How far weights and moments are from one process's, as a share of the largest of these.
-
-    One process has made two steps on all rows. Shards are compared with the same parts of them.
-    """
-    whole = [w.requires_grad_() for w in rows_of_weights()]
-    alone = torch.optim.AdamW(whole)
+def trained_alone() -> tuple[list[Tensor], list[Tensor]]:  # @stepover
+    """Weights and moments after two steps of AdamW in one process, with all 32 rows."""
+    weights = initial_weights()
+    optimizer = torch.optim.AdamW(weights)
     for _ in range(2):
-        alone.zero_grad()
-        loss_of([partial(layer, w) for w in whole], slice(None)).backward()
-        alone.step()
-    worst = 0.0
-    pairs = [*zip(weights, whole), *zip(moments(optimizer), moments(alone))]
-    for ours, right in pairs:
-        part = local_part(ours).detach()
-        shards = right.detach().chunk(right.numel() // part.numel())
-        expected = shards[dist.get_rank() % len(shards)]
-        gap = (part - expected).abs().max() / right.abs().max()
-        worst = max(worst, gap.item())
-    return worst
+        optimizer.zero_grad()
+        loss(weights, slice(None)).backward()
+        optimizer.step()
+    return weights, moments_of(optimizer)
+
+
+def agree(ours: Iterable[Tensor], expected: Iterable[Tensor]) -> bool:
+    """Whether what this rank holds of each tensor is what is expected, up to rounding in float32."""
+    pairs = [(local_part(a).detach(), b.detach()) for a, b in zip(ours, expected, strict=True)]
+    return all((a - b).abs().max() < 1e-4 * b.abs().max() for a, b in pairs)
 
 
 def traffic_units(sent: int) -> float:
@@ -133,190 +136,223 @@ def traffic_units(sent: int) -> float:
 
 @requires("linux, ranks=4")
 def every_rank_keeps_sixteen_bytes() -> None:
-    """In data parallelism every rank keeps sixteen bytes for each parameter."""
+    """With AdamW in float32, each data-parallel rank keeps 16 bytes per parameter."""
     note(rf"""
-        Does a model twice as large fit if twice as many cards train it? In
-        [data parallelism](#a_rank_has_the_gradient_of_its_own_rows) each rank has a copy of the
-        model and its own share of the batch, and the ranks
-        [all-reduce](#an_all_reduce_leaves_the_sum_everywhere) their gradients. We count what a rank
-        sends, and what it keeps from step to step (so activations are left out).
+        A model just fits on one GPU. You buy a second GPU. Does a model twice as large fit now?
 
-        Four ranks train a model of four layers with $P$ = {P:,} parameters in `float32`. The
-        optimizer is AdamW, which keeps two *moments* for each parameter: running means of its
-        gradient and of the gradient's square. In each of two steps, `loss_of` runs the layers on
-        eight of the `32` rows of a batch. `bytes_by_kind` adds up the bytes of parameters,
-        gradients and moments on this rank:
+        The simplest way to use both is
+        [data parallelism](#a_rank_has_the_gradient_of_its_own_rows): each rank has a copy of the
+        model and trains on its own rows of the batch. Count what a rank keeps for one parameter in
+        `float32`. (Activations come on top. They depend on the rows, and are left out here.)
+
+        - The parameter itself has `4` bytes.
+        - Its gradient has `4` bytes.
+        - The optimizer AdamW keeps two *moments* of `4` bytes: running means of the gradient and of
+          its square. They have to be stored, because the gradients of earlier steps are gone.
+
+        That is `4 + 4 + 2 * 4 = 16` bytes. A tiny model of `3` parameters needs `48` bytes on one
+        GPU. On two GPUs it needs `48` bytes on each.
+
+        Data parallelism divides the rows and not the model, because every row has to pass through
+        all weights. So each rank keeps all weights, and also the gradients and moments that update
+        them.
+
+        Four ranks check it with a model of {P:,} parameters in four layers. `weights` has a vector
+        for each layer. `loss` runs the model on this rank's rows, and `bytes_by_kind` adds up the
+        bytes of parameters, gradients and moments:
     """)
     ranks = dist.get_world_size()
-    weights = [w.requires_grad_() for w in rows_of_weights()]
+    weights = initial_weights()
     optimizer = torch.optim.AdamW(weights)
-    for _ in range(2):
-        optimizer.zero_grad()
-        loss_of([partial(layer, w) for w in weights], my_rows()).backward()
-        with Wire() as wire:
-            for w in weights:
-                gradient = gradient_of(w)
-                dist.all_reduce(gradient)
-                gradient /= ranks
+    for _ in range(2):  # training steps
+        gradients = torch.autograd.grad(loss(weights, my_rows()), weights)
+        for weight, gradient in zip(weights, gradients):
+            dist.all_reduce(gradient)
+            weight.grad = gradient / ranks
         optimizer.step()
-    assert difference_to_one_process(weights, optimizer) < ROUNDING, \
-        "After two steps, weights and moments are those of one process, up to rounding."
     held = bytes_by_kind(weights, optimizer)  # @inspect held as B
     assert held == [4 * P, 4 * P, 8 * P], \
-        "For each parameter, a rank keeps 4 bytes, its gradient 4, and its moments 8."
-    note(r"""
-        That is `4 + 4 + 8 = 16` bytes for each parameter, on every rank, as on a single card. So
-        the answer is no: more ranks make no room for a larger model, because each keeps all of it.
-
-        And what is sent? We measure traffic in *units*. One unit is what a rank sends in one
-        [all-gather](#an_all_reduce_has_two_halves) of all parameters. An all-reduce is a
-        reduce-scatter and an all-gather, and each of these two can be done with one unit. So the
-        all-reduce of the gradients should send two units. `traffic_units` divides the counted bytes
-        by one unit:
-    """)
-    sent = traffic_units(wire.sent)  # @inspect sent
-    assert round(sent, 1) == 2.0, \
-        "To all-reduce the gradients, a rank sends two units."
-    figure(plot_state({"data parallelism": from_all_ranks(held)}, P),
-        caption=r"""
-            What each of four ranks keeps in data parallelism: everything. Each kind is drawn in
-            four quarters, because later a rank keeps only one of them.
-        """,
+        "Every rank keeps 4 bytes per parameter, 4 for its gradient, 8 for its moments."
+    expected_weights, expected_moments = trained_alone()  # @hide
+    assert agree(weights, expected_weights), \
+        "After two steps, every rank has the weights of one process with all rows, up to rounding."  # @hide
+    assert agree(moments_of(optimizer), expected_moments), \
+        "Every rank has the moments of one process with all rows, up to rounding."  # @hide
+    figure(plot_fit([part / P for part in held]),
+        caption="A model that fills one GPU also fills each of two, and one twice as large does not fit.",
         alt=r"""
-            Four rows, one for each rank, with four blocks of parameters, four of gradients and four
-            of moments, which are twice as wide. All blocks are filled in all rows.
+            Three bars and a limit. The model fills one GPU up to the limit, and each of two GPUs as
+            well. A model twice as large would need twice the limit on each of two.
         """)
+    note("So the answer is no: a second GPU shares the work, but it makes no room.")
     question(r"""
-        A model has `7` billion parameters and is trained with AdamW in `float32`. In data
-        parallelism, how many GB do `64` ranks keep in all for parameters, gradients and moments?
-    """, answer=64 * 16 * 7, check=64 * sum(held) / P * 7, unit="GB", hint="How many bytes does a single rank keep for each parameter?",
-        why="Each rank keeps `16` bytes for each parameter, `112` GB, whatever the others keep. `64` ranks keep `64` times that.",
-        wrong={"That is a single rank.": 112})
+        `64` GPUs of `80` GB train a model with data parallelism and AdamW in `float32`. How many
+        billion parameters can the model have, if activations needed no memory?
+    """, answer=80 / 16, check=80 / (sum(held) / P), unit="billion",
+        wrong={"That would need GPUs that divide the state. Here every rank keeps all of it.": 64 * 80 / 16},
+        hint="What does the second GPU keep that the first one does not?",
+        why=r"""
+            Each of the `64` ranks keeps all `16` bytes of every parameter. So the model has to fit
+            on a single GPU, and the other `63` change nothing: `80 / 16` billion.
+        """)
 
 
 @requires("linux, ranks=4")
 def each_rank_updates_a_shard() -> None:
     """ZeRO's first stage shards the moments, and sends no more than before."""
     note(r"""
-        In [data parallelism](#every_rank_keeps_sixteen_bytes) each rank has a copy of the model,
-        and after the all-reduce all have the same gradients. So all ranks compute the same update,
-        and each keeps AdamW's moments, two numbers for each parameter, for it. That is done once
-        too often on every rank but one. Why not let each of four ranks update a fourth of the
-        parameters, its *shard*? Then it needs only the moments of its shard. This is the first
-        stage of *ZeRO* [@zero]. After the backward pass, a step goes like this:
+        In data parallelism all ranks have the same gradients after the all-reduce. So all of them
+        compute the same update, and each
+        [keeps both moments of every parameter](#every_rank_keeps_sixteen_bytes) for it. Can the
+        ranks share this work?
+
+        Take two ranks and a tiny model with the parameters $a$ and $b$. Rank 0 updates $a$, and
+        rank 1 updates $b$. Then rank 0 needs only the moments of $a$, and rank 1 only those of $b$.
+        The part that a rank is responsible for is its *shard*. This is the first stage of *ZeRO*
+        [@zero]. After the backward pass:
 
         1. A [reduce-scatter](#an_all_reduce_has_two_halves) leaves each rank the sum of all ranks'
            gradients for its shard.
         2. Each rank updates its shard.
         3. An all-gather brings the updated shards to all ranks.
 
-        The reduce-scatter and the all-gather are the two halves of an all-reduce, so a rank sends
-        no more than before.
+        This costs no extra traffic, because a reduce-scatter and an all-gather are the two halves
+        of the all-reduce that they replace. The update has only moved in between.
 
-        In the code, a model of four layers has one row of numbers for each layer in `weights`. A
-        rank's shard is a quarter of each row, as a view: where AdamW changes the shard, it changes
-        the row. `ring_reduce_scatter` and `ring_all_gather` are our own
-        [ring](#a_ring_sends_less_than_twice_the_tensor), which changes tensors in place:
+        To count, call one all-gather of all parameters one *unit* of traffic. A reduce-scatter of
+        all gradients sends one unit as well, so both halves are two units. With four ranks,
+        `my_part` is a quarter of a vector, as a view: a change of the shard changes the vector.
+        `ring_reduce_scatter` and `ring_all_gather` are
+        [our own rings](#a_ring_sends_less_than_twice_the_tensor):
     """)
-    rank, ranks = dist.get_rank(), dist.get_world_size()
-    weights = [w.requires_grad_() for w in rows_of_weights()]
-    shards = [nn.Parameter(w.detach().chunk(ranks)[rank]) for w in weights]
+    ranks = dist.get_world_size()
+    weights = initial_weights()
+    shards = [nn.Parameter(my_part(w)) for w in weights]
     optimizer = torch.optim.AdamW(shards)
-    for _ in range(2):
-        for w in weights:
-            w.grad = None
-        loss_of([partial(layer, w) for w in weights], my_rows()).backward()
+    for _ in range(2):  # training steps
+        gradients = torch.autograd.grad(loss(weights, my_rows()), weights)
         with Wire() as wire:
-            for w, shard in zip(weights, shards):  # step 1
-                shard.grad = ring_reduce_scatter(gradient_of(w).chunk(ranks))
-                shard.grad /= ranks
-            optimizer.step()  # step 2
-            for w in weights:  # step 3
-                ring_all_gather(w.detach().chunk(ranks))
-    assert difference_to_one_process(weights, optimizer) < ROUNDING, \
-        "After two steps, all weights are those of one process, up to rounding."
-    held = bytes_by_kind([*weights, *shards], optimizer)  # @inspect held as B
+            for shard, gradient in zip(shards, gradients):
+                total = ring_reduce_scatter(gradient.chunk(ranks))  # 1.
+                shard.grad = total / ranks
+            optimizer.step()  # 2.
+            for weight in weights:  # 3.
+                ring_all_gather(weight.detach().chunk(ranks))
+    units = traffic_units(wire.sent)  # @inspect units as .2f
+    assert round(units, 1) == 2.0, \
+        "A rank sends two units, as for an all-reduce of the gradients, up to headers."
+    held = [bytes_of([*weights, *shards]), bytes_of(gradients),
+            bytes_of(moments_of(optimizer))]  # @inspect held as B
     assert held == [4 * P, 4 * P, 8 * P // ranks], \
         "A rank keeps all parameters, all gradients, and a fourth of the moments."
-    assert round(traffic_units(wire.sent), 1) == 2.0, \
-        "A rank sends as much as in two all-gathers of all parameters."
+    expected_weights, expected_moments = trained_alone()  # @hide
+    assert agree(weights, expected_weights), \
+        "After two steps, every rank has the weights of one process with all rows, up to rounding."  # @hide
+    assert agree(moments_of(optimizer), map(my_part, expected_moments)), \
+        "Its moments are its shard of those of one process, up to rounding."  # @hide
     figure(plot_state({"stage one": from_all_ranks(held)}, P), caption=r"""
         What each rank keeps in the first stage: all parameters, all gradients, and the moments of
         its own shard.
     """,
         alt="Four rows of blocks. All parameters and gradients are filled; of the moments, one block in each row.")
     misbelief("Sharding the moments costs extra traffic.", rf"""
-        It costs none. In a step of the first stage, a rank sent as much as in
-        {traffic_units(wire.sent):.1f} all-gathers of all parameters. Data parallelism sends the
-        same, because its all-reduce is a reduce-scatter and an all-gather. Only the update has
-        moved between the two.
+        It costs none. In a step of the first stage, a rank sent {units:.2f} units. The two
+        hundredths above two are the headers of messages, as in data parallelism.
     """)
-    question(r"""
-        `16` ranks train a model of `10` billion parameters with the first stage. A parameter takes
-        `4` bytes, its gradient `4`, and its moments `8`. How many GB does each rank keep?
-    """, answer=(8 + 8 / 16) * 10, check=(held[0] + held[1]) / P * 10 + 8 * 10 / 16, unit="GB",
-        wrong={"Parameters and gradients are not sharded here.": 10, "That is without sharding.": 160},
-        hint="Which of the three kinds is cut into `16` shards?",
-        why="Parameters and gradients take `8` bytes for each parameter on every rank. Of the moments' `8` bytes a rank keeps a sixteenth, `0.5`. `8.5 * 10` is `85` GB.")
+    dropped = my_part(expected_weights[0]).numel() * LAYERS  # @hide
+    question(rf"""
+        Somebody forgets the all-gather at the end of a step. The model has `{P}` parameters and
+        trains on `4` ranks. How many of a rank's parameters are out of date after the step?
+    """, answer=P * 3 // 4, check=P - dropped, unit="parameters",
+        wrong={"Each rank has updated its own shard.": P, "That is the shard that is up to date.": P // 4},
+        hint="Which parameters has a rank updated itself?",
+        why=r"""
+            A rank has updated only its own quarter. The other three quarters were updated on other
+            ranks, and without the all-gather it goes on with their old values. Then the four copies
+            of the model differ, and no error says so.
+        """)
 
 
 @aside
 @requires("linux, ranks=4")
 def gradients_need_not_stay() -> None:
-    """The second stage keeps only one shard of each gradient, as soon as its layer is done."""
+    """The second stage shards gradients, and sends them again for every microbatch."""
     note(r"""
         In the [first stage of ZeRO](#each_rank_updates_a_shard) each of four ranks updates one
-        shard, a fourth of the parameters. For that it needs only a fourth of the gradients. But
-        until the end of the backward pass it keeps all of them. Can it drop the rest earlier?
+        shard, a fourth of the parameters. It needs only a fourth of the gradients for that. Can it
+        drop the rest?
 
         It can, because the gradient of a layer is complete as soon as the backward pass has left
-        that layer. So the *second stage* does the reduce-scatter then: it leaves the rank the sum
-        of all ranks' gradients for its shard, and the rest of the layer's gradient is dropped
-        [@zero]. In the code, PyTorch calls our function `scatter` whenever the gradient of a layer
-        is complete. The model has four layers. `most` is the largest number of bytes that whole
-        gradients took at one time:
+        that layer. In the *second stage* the reduce-scatter runs right then. It leaves the rank the
+        summed gradient of its shard, and the rest is dropped [@zero]. In the code, PyTorch calls
+        `scatter` whenever the gradient of a layer is complete. `whole_bytes` is the largest number
+        of bytes that whole gradients occupied at one time:
     """)
-    rank, ranks = dist.get_rank(), dist.get_world_size()
-    weights = [w.requires_grad_() for w in rows_of_weights()]
-    shards = [nn.Parameter(w.detach().chunk(ranks)[rank]) for w in weights]
-    shard_of, most = dict(zip(weights, shards)), 0  # @unnoticed: 0: less than the bytes of a gradient
+    ranks = dist.get_world_size()
+    weights = initial_weights()
+    shards = [nn.Parameter(my_part(w)) for w in weights]
+    shard_of, whole_bytes = dict(zip(weights, shards)), 0  # @unnoticed: 0: less than the bytes of a gradient
     optimizer = torch.optim.AdamW(shards)
 
-    def scatter(w: Tensor) -> None:
-        nonlocal most
-        most = max(most, bytes_of(v.grad for v in weights))
-        parts = gradient_of(w).chunk(ranks)
-        shard_of[w].grad = ring_reduce_scatter(parts) / ranks
-        w.grad = None
+    def scatter(weight: Tensor) -> None:
+        nonlocal whole_bytes
+        whole_bytes = max(whole_bytes, bytes_of(w.grad for w in weights))
+        if weight.grad is not None:
+            total = ring_reduce_scatter(weight.grad.chunk(ranks))
+            kept = shard_of[weight].grad
+            mean = total / ranks
+            shard_of[weight].grad = mean if kept is None else kept + mean
+        weight.grad = None
 
-    for w in weights:
-        w.register_post_accumulate_grad_hook(scatter)
-    for _ in range(2):
+    for weight in weights:
+        weight.register_post_accumulate_grad_hook(scatter)
+
+    def step(microbatches: int) -> float:
+        """A training step, its gradients scaled; returns the units that this rank sent."""
+        optimizer.zero_grad()
         with Wire() as wire:
-            loss_of([partial(layer, w) for w in weights], my_rows()).backward()
+            for _ in range(microbatches):
+                (loss(weights, my_rows()) / microbatches).backward()
             optimizer.step()
-            for w in weights:
-                ring_all_gather(w.detach().chunk(ranks))
-    assert difference_to_one_process(weights, optimizer) < ROUNDING, \
-        "After two steps, all weights are those of one process, up to rounding."
-    held = bytes_by_kind([*weights, *shards], optimizer)  # @inspect held as B
+            for weight in weights:
+                ring_all_gather(weight.detach().chunk(ranks))
+        return traffic_units(wire.sent)
+
+    units = [step(1), step(1)]  # @inspect units
+    assert [round(unit, 1) for unit in units] == [2.0, 2.0], \
+        "With one backward pass in a step, a rank sends two units, like the first stage."
+    held = [bytes_of([*weights, *shards]), bytes_of(s.grad for s in shards),
+            bytes_of(moments_of(optimizer))]  # @inspect held as B
     assert held == [4 * P, 4 * P // ranks, 8 * P // ranks], \
         "A rank keeps all parameters, a fourth of the gradients and a fourth of the moments."
-    assert most == 4 * P // LAYERS, \
-        "At any time, the whole gradient of one layer is there at most."
-    assert round(traffic_units(wire.sent), 1) == 2.0, \
-        "A rank sends as much as in two all-gathers of the parameters, like the first stage."
+    assert whole_bytes == 4 * P // LAYERS, \
+        "At any time, no more than one layer's whole gradient is there."
+    expected_weights = trained_alone()[0]  # @hide
+    assert agree(weights, expected_weights), \
+        "After two steps, all weights are those of one process, up to rounding."  # @hide
     note(r"""
-        So the second stage saves three fourths of the gradients' memory on four ranks, and costs no
-        traffic: the same reduce-scatters happen, only earlier.
+        A large batch is often computed in *microbatches*, one backward pass for each, whose
+        gradients add up. The first stage sends the sum, once. The second stage cannot wait, because
+        it has no room for a whole sum: it has to reduce-scatter after every microbatch. So with $m$
+        microbatches it sends $m$ reduce-scatters and one all-gather, $m + 1$ units:
+    """)
+    units_of = {m: step(m) for m in (1, 2, 4)}  # @inspect units_of
+    assert [round(unit, 1) for unit in units_of.values()] == [2.0, 3.0, 5.0], \
+        "With 1, 2 and 4 microbatches, a rank sends 2, 3 and 5 units."
+    misbelief("ZeRO's second stage costs no traffic.", rf"""
+        It costs none if a step has a single backward pass. With four microbatches it sends
+        {units_of[4]:.1f} units, where the first stage still sends two.
     """)
     question(r"""
-        A parameter takes `4` bytes, its gradient `4` and its moments `8`. How many bytes for each
-        parameter of the model does each of `8` ranks keep in the second stage, which shards
-        gradients and moments?
-    """, answer=4 + (4 + 8) / 8, check=held[0] / P + (16 * P - held[0]) / P / 8, unit="B",
-        wrong={"That is the first stage.": 9, "The parameters are not sharded yet.": 2},
-        why="All parameters take `4` bytes. Gradients and moments together take `12`, of which a rank keeps an eighth, `1.5`.")
+        A step has `16` microbatches. How many times as much does the second stage send as the
+        first?
+    """, answer=(16 + 1) / 2, check=(round(units_of[4]) + 12 * round(units_of[4] - units_of[2]) / 2) / 2, unit="times",
+        wrong={"Weights are gathered only once in a step.": 16, "That holds for one microbatch.": 1},
+        hint="What is sent for each microbatch, and what once?",
+        why=r"""
+            `16` reduce-scatters of gradients and one all-gather of weights are `17` units. The
+            first stage adds up the gradients of all microbatches before it sends them: two units.
+        """)
 
 
 class Gather(torch.autograd.Function):
@@ -342,52 +378,55 @@ def run_from_shard(shard: Tensor, x: Tensor) -> Tensor:
     return layer(Gather.apply(shard), x)
 
 
-def run_and_drop(shard: Tensor, x: Tensor) -> Tensor:
+def run_and_drop(shard: Tensor, x: Tensor) -> Any:
     """Does the same, and keeps only `x` for the backward pass, which gathers the weights again."""
-    y: Tensor = checkpoint(run_from_shard, shard, x, use_reentrant=False)
-    return y
+    return checkpoint(run_from_shard, shard, x, use_reentrant=False)
 
 
 @requires("linux, ranks=4")
 def weights_come_when_they_are_needed() -> None:
-    """The third stage keeps one shard of everything, and fetches a layer's weights twice."""
+    """The third stage keeps one shard of everything, and gathers each layer's weights twice."""
     note(r"""
-        A layer needs its weights only while it computes. So a rank need not keep the weights of all
-        layers. In the *third stage* of [ZeRO](#each_rank_updates_a_shard), each of four ranks keeps
-        one shard, a fourth, of everything: of weights, of gradients and of AdamW's moments. The
-        rest comes when it is needed:
+        In the first stages of [ZeRO](#each_rank_updates_a_shard) every rank keeps all weights. If
+        they do not fit on one GPU, is training impossible?
+
+        No, because a layer needs its weights only while it runs. Take a model of four layers with
+        `1` GB of weights each, on four ranks. In the *third stage* a rank keeps a quarter of every
+        layer, `1` GB in all. When the first layer runs, the other three quarters of this layer
+        arrive, and then they are dropped. So a rank never holds more than its `1` GB and one layer.
 
         - Forward, an [all-gather](#an_all_reduce_has_two_halves) collects the weights of a layer
           from all ranks. The layer runs, and the rank drops the weights.
-        - Backward, another all-gather collects them again. A reduce-scatter then leaves each rank
-          the sum of all ranks' gradients for its shard.
+        - Backward, a second all-gather collects them again, because they were dropped. A
+          reduce-scatter then leaves each rank the summed gradient of its shard.
 
-        Four ranks train a model of four layers. `run_and_drop` does this for one layer: it gathers
-        the weights, runs the layer and keeps nothing but the layer's input. For the backward pass,
-        it [runs the layer once more](#lecture_03.checkpointing_keeps_the_input_alone):
+        `run_and_drop` does this for one layer. It gathers the weights, runs the layer, and keeps
+        only the layer's input. For the backward pass it
+        [runs the layer once more](#lecture_03.checkpointing_keeps_the_input_alone):
     """)
-    rank, ranks = dist.get_rank(), dist.get_world_size()
-    shards = [nn.Parameter(w.chunk(ranks)[rank].clone())
-              for w in rows_of_weights()]
+    ranks = dist.get_world_size()
+    shards = [nn.Parameter(my_part(w).clone()) for w in initial_weights()]
     optimizer = torch.optim.AdamW(shards)
     layers = [partial(run_and_drop, shard) for shard in shards]
-    for _ in range(2):
+    for _ in range(2):  # training steps
         optimizer.zero_grad()
         with Wire() as wire:
             loss_of(layers, my_rows()).backward()
         optimizer.step()
-    assert difference_to_one_process(shards, optimizer) < ROUNDING, \
-        "After two steps, each shard is that of one process, up to rounding."
     held = bytes_by_kind(shards, optimizer)  # @inspect held as B
     assert sum(held) == 16 * P // ranks, \
         "Of each parameter's 4 + 4 + 8 = 16 bytes, a rank keeps a fourth on average."
-    note(r"""
-        How much is sent for that? One *unit* is what a rank sends in one all-gather of all
-        parameters. A reduce-scatter in our ring sends as much:
-    """)
-    sent = traffic_units(wire.sent)  # @inspect sent
-    assert round(sent, 1) == 3.0, \
-        "In a step, a rank sends three units: two all-gathers and a reduce-scatter."
+    units = traffic_units(wire.sent)  # @inspect units as .2f
+    assert round(units, 1) == 3.0, \
+        "A rank sends three units, up to headers: two all-gathers and a reduce-scatter."
+    expected_weights, expected_moments = trained_alone()  # @hide
+    assert agree(shards, map(my_part, expected_weights)), \
+        "After two steps, each shard is that of one process, up to rounding."  # @hide
+    assert agree(moments_of(optimizer), map(my_part, expected_moments)), \
+        "So are its moments."  # @hide
+    gathered = Gather.apply(shards[0])  # @hide
+    assert gathered.nbytes == 4 * P // LAYERS, \
+        "A gathered layer has all of its weights, however many ranks there are."  # @hide
     without = [partial(run_from_shard, shard) for shard in shards]  # @hide
     saved = [saved_bytes_of(partial(loss_of, run, my_rows()), shards)
              for run in (without, layers)]  # @hide
@@ -398,26 +437,31 @@ def weights_come_when_they_are_needed() -> None:
     figure(plot_state({"stage three": from_all_ranks(held)}, P), caption="What each rank keeps in the third stage: one shard of parameters, gradients and moments.",
         alt="Four rows of blocks. In each row one block of parameters, one of gradients and one of moments is filled.")
     note(r"""
-        Data parallelism and the first two stages send two units, so the third sends half as much
-        again. In return, all `16` bytes of each parameter (`4` for itself, `4` for its gradient,
-        `8` for its moments) are divided by the number of ranks. So any model fits, if there are
-        enough ranks.
+        A *unit* is what one all-gather of all parameters sends. Data parallelism sends two units in
+        a step, and the third stage three: half as much again. In return, all `16` bytes of each
+        parameter are divided by the number of ranks. So the *state* of any model fits, if there are
+        enough ranks. Activations and the one gathered layer do not shrink with more ranks.
     """)
     question(r"""
-        A model of `70` billion parameters is trained in the third stage. Parameters, gradients and
-        moments take `16` bytes for each parameter, and all of it is sharded. On how many ranks does
-        each keep `17.5` GB?
-    """, answer=16 * 70 / 17.5, check=next(g for g in range(1, 999) if sum(held) * ranks / P * 70 / g <= 17.5), unit="ranks",
-        wrong={"That is the parameters alone.": 16}, hint="How many GB do all ranks keep together?",
-        why="The state is `16 * 70 = 1120` GB in all, and `1120 / 17.5 = 64`.")
+        Each of `100` layers of a model has `1` GB of weights, on `50` ranks in the third stage. How
+        many GB of weights does a rank hold while it runs a layer? Count its shards of all layers,
+        and what it has to get for this one.
+    """, answer=100 / 50 + (1 - 1 / 50), check=2 + 49 / 50, unit="GB",
+        wrong={"The layer that runs has to be there as a whole.": 2, "That is the whole model.": 100},
+        hint="What does a rank keep of every layer, and what arrives for the one that runs?",
+        why=r"""
+            A rank keeps a fiftieth of each layer, `100 / 50 = 2` GB. Of the layer that runs, the
+            other `49 / 50` GB arrive. With more ranks, the first number shrinks and the second does
+            not.
+        """)
 
 
 class Layer(nn.Module):
-    """The function `layer` and its row of weights as a module, which is what FSDP takes."""
+    """The function `layer` and its vector of weights as a module, which is what FSDP takes."""
 
     def __init__(self, weights: Tensor) -> None:
         super().__init__()
-        self.weights = nn.Parameter(weights)
+        self.weights = nn.Parameter(weights.detach())
 
     def forward(self, x: Tensor) -> Tensor:
         return layer(self.weights, x)
@@ -443,27 +487,26 @@ def fsdp_does_the_same() -> None:
     note(r"""
         Nobody has to shard a model by hand. PyTorch does it for any model, and calls it *FSDP*,
         fully sharded data parallelism [@fsdp]. It is the
-        [third stage of ZeRO](#weights_come_when_they_are_needed): each rank keeps one shard, a part
-        of all parameters, gradients and moments.
+        [third stage of ZeRO](#weights_come_when_they_are_needed): each rank keeps one shard of all
+        parameters, gradients and moments.
 
-        One calls `fully_shard` for each layer. From then on, PyTorch collects the layer's weights
-        from all ranks before the layer runs (an *all-gather*), forward and once more backward, and
-        drops them afterwards. A *reduce-scatter* leaves each rank the summed gradients of its
-        shard. We train a model of four layers on four ranks. `Collectives` counts these exchanges:
+        You call `fully_shard` for each layer. From then on, PyTorch all-gathers the layer's weights
+        before the layer runs, in the forward pass and once more in the backward pass, and drops
+        them afterwards (`reshard_after_forward`). A reduce-scatter leaves each rank the summed
+        gradients of its shard. `Collectives` counts these exchanges while four layers train on four
+        ranks:
     """)
     ranks = dist.get_world_size()
-    layers = [Layer(w) for w in rows_of_weights()]
-    for each in layers:
-        fully_shard(each, reshard_after_forward=True)
-    weights = [each.weights for each in layers]
+    layers = [Layer(w) for w in initial_weights()]
+    for module in layers:
+        fully_shard(module, reshard_after_forward=True)
+    weights = [module.weights for module in layers]
     optimizer = torch.optim.AdamW(weights)
-    for _ in range(2):
+    for _ in range(2):  # training steps
         optimizer.zero_grad()
         with Wire() as wire, Collectives() as calls:
             loss_of(layers, my_rows()).backward()
         optimizer.step()
-    assert difference_to_one_process(weights, optimizer) < ROUNDING, \
-        "After two steps, each shard is that of one process, up to rounding."
     held = bytes_by_kind(weights, optimizer)  # @inspect held as B
     assert sum(held) == 16 * P // ranks, \
         "With FSDP, a rank keeps a fourth of each parameter's 4 + 4 + 8 = 16 bytes on average."
@@ -472,89 +515,113 @@ def fsdp_does_the_same() -> None:
         "For four layers, FSDP does eight all-gathers, two for each."
     assert counts["reduce_scatter_base"] == LAYERS, \
         "It does four reduce-scatters, one for each layer."
-    sent = traffic_units(wire.sent)  # @hide
-    assert round(sent, 1) == 4.0, \
+    expected_weights, expected_moments = trained_alone()  # @hide
+    assert agree(weights, map(my_part, expected_weights)), \
+        "After two steps, each shard is that of one process, up to rounding."  # @hide
+    assert agree(moments_of(optimizer), map(my_part, expected_moments)), \
+        "So are its moments."  # @hide
+    units = traffic_units(wire.sent)  # @hide
+    assert round(units, 1) == 4.0, \
         "In all-gathers of all parameters, a rank sends four here: two, and gloo's reduce-scatter, which sends two."  # @hide
     note(r"""
-        So each layer takes three exchanges in a step. Each of them sends all of the layer but the
-        rank's own shard, if a reduce-scatter is as cheap as an all-gather. Data parallelism
-        all-reduces the gradients, which is as much as two such exchanges. So FSDP sends one and a
-        half times as much [@zero], and keeps only a part of the state. (The library of our
-        processors is not that cheap:
-        [its reduce-scatter sends a whole all-reduce](#a_ring_sends_less_than_twice_the_tensor).)
+        Each layer needs three exchanges in a step, and each exchange sends the layer once, except
+        for the rank's own shard. Data parallelism all-reduces the gradients instead, which is two
+        exchanges. So FSDP sends one and a half times as much [@zero], and keeps only a part of the
+        state. (That is so with a reduce-scatter that is as cheap as an all-gather.
+        [The one of gloo](#a_ring_sends_less_than_twice_the_tensor), which carries the data here,
+        sends twice as much.)
     """)
     question(r"""
-        A layer has `1` GB of weights, in shards on `8` ranks. In a step of FSDP, each rank takes
-        part in two all-gathers of the weights and in a reduce-scatter of the gradients, and each of
-        these sends `7/8` of a GB. How many GB does a rank send for this layer?
-    """, answer=3 * 7 / 8, check=(7 + 7 + 7) * (1 / 8), unit="GB",
-        wrong={"That is data parallelism.": 2 * 7 / 8, "That is with a reduce-scatter that costs as much as an all-reduce.": 4 * 7 / 8},
-        hint="How many collectives does a layer take in a step?",
-        why="Two all-gathers and a reduce-scatter send as much each: all but the rank's own eighth, `7 / 8` GB.")
+        Somebody sets `reshard_after_forward` to `False`: gathered weights are kept until the
+        backward pass. What share of the traffic of a step is saved, if all three exchanges send the
+        same?
+    """, answer=1 / 3, check=(3 - 2) / 3, unit="%", within=0.02,
+        wrong={"The reduce-scatter of gradients stays.": 2 / 3, "One of the three exchanges is not needed then.": 0},
+        hint="Why are weights gathered a second time?",
+        why=r"""
+            Weights that are still there need not be gathered again, so one of three exchanges is
+            saved. The price is memory: after the forward pass, a rank holds all weights of the
+            model.
+        """)
 
 
 def more_ranks_keep_less_each() -> None:
     """Only what is sharded shrinks with more ranks."""
     note(rf"""
-        A model of `13` billion parameters is trained with AdamW in `float32`. For each parameter,
-        the parameter takes `4` bytes, its gradient `4`, and the two moments of AdamW `8`. Will that
-        fit on H100 cards, with {CARDS["H100 SXM"].memory / 1e9:.0f} GB each? It depends on what is
-        *sharded*: divided among the ranks, so that each keeps only one part. What is not sharded,
-        every rank keeps whole. The stages of [ZeRO](#each_rank_updates_a_shard) shard more and
-        more. With $P$ parameters on $G$ ranks:
+        A model of $13$ billion parameters is to be trained on H100 GPUs, with
+        {CARDS["H100 SXM"].capacity / 1e9:.1f} GB each. How many of them does it take? That depends
+        on what is *sharded*, so that each rank keeps only one part. What is not sharded, every rank
+        keeps whole.
 
-        [@tab:stages]: Bytes that each rank keeps, and all-gathers of all parameters that would send as much as it sends in a step.
+        The usual recipe keeps `16` bytes for each parameter: `2` for the weight in `bfloat16`, `2`
+        for its gradient, and `12` for the optimizer, which are two moments and a copy of the weight
+        in `float32`. The stages of [ZeRO](#each_rank_updates_a_shard) shard more and more. With $P$
+        parameters on $G$ ranks, and $m$ backward passes in a step, whose gradients add up:
+
+        [@tab:stages]: Bytes that each rank keeps with this recipe [@zero], and all-gathers of all parameters that would send the same as it sends in a step.
 
         | | keeps | sends |
         |---|---|---|
-        | data parallelism: nothing is sharded | $16P$ | $2$ |
-        | stage one: moments are sharded | $8P + 8P/G$ | $2$ |
-        | stage two: moments and gradients | $4P + 12P/G$ | $2$ |
-        | stage three: everything | $16P/G$ | $3$ |
+        | data parallelism: nothing is sharded | $2P + 2P + 12P$ | $2$ |
+        | stage one: the optimizer is sharded | $2P + 2P + 12P/G$ | $2$ |
+        | stage two: optimizer and gradients | $2P + 2P/G + 12P/G$ | $m + 1$ |
+        | stage three: everything | $2P/G + 2P/G + 12P/G$ | $3m$ |
 
-        Take stage two on `8` ranks. Each keeps all parameters, `4 * 13 = 52` GB, and an eighth of
-        gradients and moments, `12 * 13 / 8 = 19.5` GB. Together that is `52 + 19.5 = 71.5` GB,
-        which fits, if activations fit into the rest. `keep` gives the bytes of each kind on one
-        rank. `grid` collects its results from the figure below:
+        Stages two and three send in every backward pass, because they keep no whole gradients until
+        the next one, and stage three no whole weights.
+
+        Take stage two on `8` ranks. All weights are `2 * 13 = 26` GB on every rank. An eighth of
+        gradients and optimizer is `14 * 13 / 8 = 22.75` GB. Together, `26 + 22.75 = 48.75` GB leave
+        room for activations. `keep` gives the bytes of each kind on one rank:
     """)
-    sizes = {"parameters": 4, "gradients": 4, "moments": 8}
-    assert sum(sizes.values()) == 16, "The state of a parameter has 16 bytes."
-    sharded = {"data parallelism": {}, "stage one": {"moments"},
-               "stage two": {"moments", "gradients"}, "stage three": sizes}
+    recipe = {"weights": 2, "gradients": 2, "optimizer": 12}  # bytes
+    assert sum(recipe.values()) == 16, "The state of a parameter has 16 bytes."  # @hide
+    sharded = {"data parallelism": {}, "stage one": {"optimizer"},
+               "stage two": {"optimizer", "gradients"}, "stage three": recipe}
 
     def keep(stage: str, ranks: int) -> dict[str, float]:
         return {kind: 13e9 * size / (ranks if kind in sharded[stage] else 1)
-                for kind, size in sizes.items()}
+                for kind, size in recipe.items()}
 
-    assert sum(keep("stage two", 8).values()) == 71.5e9, \
-        "In stage two on 8 ranks, each keeps 71.5 GB."
-    memory = CARDS["H100 SXM"].memory  # @inspect memory as B
-    grid = explore(keep, over={"stage": [*sharded], "ranks": [1, 2, 4, 8, 16, 32, 64, 128, 1024]},
-        at={"stage": "stage one", "ranks": 8}, kind="stack", unit="B", limit=("memory of one H100", memory),
-        do="Which stages ever fit on an H100? Choose a stage, then move the ranks.",
+    assert sum(keep("stage two", 8).values()) == (26 + 22.75) * 1e9, \
+        "In stage two on 8 ranks, each keeps 48.75 GB."
+    memory = CARDS["H100 SXM"].capacity  # @inspect memory as B
+    grid = explore(keep, over={"stage": [*sharded], "ranks": [1, 2, 4, 6, 8, 16, 32, 64, 128, 1024]},
+        at={"stage": "stage one", "ranks": 4}, kind="stack", unit="B", limit=("memory of one H100", memory),
+        do="From how many ranks on does each stage fit on an H100? Choose a stage, then move the ranks.",
         see=r"""
-            Data parallelism and stage one never fit, on any number of ranks. Among the numbers that
-            the slider has, stage two fits first at `8` ranks, and stage three at `4`.
+            Data parallelism never fits. Among the numbers that the slider has, stage one fits first
+            at `6` ranks, and stages two and three at `4`.
         """,
-        caption="What each rank keeps of the state of a model of `13` billion parameters, with AdamW in `float32`.",
-        alt="A bar of parameters, gradients and moments beside the memory of one card.")  # @hide
-    fits = dict.fromkeys(sharded, 0)
-    for (stage, ranks), state in grid.items():
+        caption="What each rank keeps of the state of a model of `13` billion parameters: weights and gradients in `bfloat16`, optimizer in `float32`.",
+        alt="A bar of weights, gradients and optimizer beside the memory of one GPU.")  # @hide
+    fits = dict.fromkeys(sharded, 0)  # @hide
+    for (stage, ranks), state in grid.items():  # @hide
         if not fits[stage] and sum(state.values()) <= memory:
             fits[stage] = ranks
-    assert [*fits.values()] == [0, 0, 8, 4], \
-        "Stages two and three fit on 8 and on 4 of these numbers of ranks, the others (0) on none."
+    assert [*fits.values()] == [0, 6, 4, 4], \
+        "Stages one, two and three fit on 6, 4 and 4 of these numbers of ranks, data parallelism (0) on none."
+    recipe = {"weights": 4, "gradients": 4, "optimizer": 8}  # in float32
+    floor = sum(keep("stage one", 10**9).values())  # @inspect floor as B
+    assert floor > memory, \
+        "In float32 throughout, stage one does not fit, even on a billion ranks."
     note(r"""
-        More ranks help only with what is sharded, and only stage three sends more for it. In data
-        parallelism nothing is, and in stage one parameters and gradients alone take `8 * 13 = 104`
-        GB on every rank.
+        More ranks help only with what is sharded. In `float32` throughout, weights and gradients
+        alone have `8 * 13 = 104` GB on every rank of stage one, so that stage never fits. With the
+        usual recipe it does.
     """)
     question(r"""
-        A model of `13` billion parameters is trained in stage two of ZeRO, which shards gradients
-        and moments. How many GB does a rank keep at least, however many ranks there are?
-    """, answer=4 * 13, check=round(grid["stage two", 1024]["parameters"] / 1e9), unit="GB", hint="Which of parameters, gradients and moments is whole on every rank in this stage?",
-        why="Stage two shards gradients and moments, and every rank has all parameters: `13` billion of `4` bytes.",
-        wrong={"Gradients are sharded in stage two.": 104})
+        Somebody adds ranks to a run in stage two, with the usual recipe, until each GPU is nearly
+        empty but for the weights. How many times larger a model can stage three train on the same
+        `1024` ranks, counting state alone?
+    """, answer=(2 + 14 / 1024) / (16 / 1024), check=sum(grid["stage two", 1024].values()) / sum(grid["stage three", 1024].values()), unit="times",
+        within=0.02,
+        wrong={"Stage three shards the weights as well, and these are nearly all that is left.": 1},
+        hint="What is left on a rank of each stage, for one parameter?",
+        why=r"""
+            In stage two, `2` bytes of each parameter stay on every rank, and the rest is
+            `14 / 1024`. In stage three all is shared: `16 / 1024`. The ratio is about `129`.
+        """)
 
 
 @aside
@@ -562,57 +629,72 @@ def more_ranks_keep_less_each() -> None:
 def shards_within_copies_between() -> None:
     """FSDP sends less over slow links if each rank keeps more."""
     note(r"""
-        Cards in one machine have fast links to each other, and slower ones to the cards of other
-        machines. With [FSDP](#fsdp_does_the_same) each rank keeps one shard of all weights, so
-        weights cross the slow links all the time. *Hybrid* sharding keeps a whole copy of the
-        weights in each machine, cut into shards inside it. Then a rank finds all weights in its own
-        machine. Only gradients cross between machines, as in data parallelism.
+        GPUs in one *node*, a machine of several GPUs, have fast links to each other, and slower
+        ones to other nodes. With [FSDP](#fsdp_does_the_same) each rank keeps one shard of all
+        weights, so weights cross the slow links in every step. Can that be avoided?
 
-        How much does that save, and what does it cost? Four ranks train a model of four layers.
-        Ranks 0 and 1 stand for one machine, and ranks 2 and 3 for another. With FSDP a shard is a
-        fourth of the weights, with hybrid sharding it is half. A *mesh*, a table of the ranks,
-        tells PyTorch so. `keeps` has the bytes that a rank keeps for each weight of `4` bytes, and
-        `tables` has who sends how many bytes to whom in a step:
+        *Hybrid* sharding keeps a whole copy of the weights in each node, cut into shards inside it.
+        Then a rank finds all weights in its own node, and only gradients cross between nodes, as in
+        data parallelism.
+
+        Four ranks train a model of four layers. Ranks 0 and 1 stand for one node, ranks 2 and 3 for
+        another. With FSDP a shard is a fourth of the weights, with hybrid sharding half. A *mesh*,
+        a table of the ranks, tells PyTorch so. `kept_bytes` are those that a rank keeps for each
+        weight of `4` bytes, and `tables` says who sends how many bytes to whom in a step:
     """)
     meshes = {"FSDP": init_device_mesh("cpu", (4,), mesh_dim_names=("shard",)),
               "hybrid": init_device_mesh("cpu", (2, 2), mesh_dim_names=("copy", "shard"))}
-    keeps, tables = {}, {}
+    kept_bytes, tables = {}, {}
     for name, mesh in meshes.items():
-        layers = [Layer(w) for w in rows_of_weights()]
-        for each in layers:
-            fully_shard(each, mesh=mesh, reshard_after_forward=True)
-        keeps[name] = bytes_of(each.weights for each in layers) / P
+        layers = [Layer(w) for w in initial_weights()]
+        for module in layers:
+            fully_shard(module, mesh=mesh, reshard_after_forward=True)
+        kept_bytes[name] = bytes_of(module.weights for module in layers) / P
         # The first step sets up connections.
         for _ in range(2):  # @unnoticed: 2: any step but the first
             with Wire() as wire:
                 loss_of(layers, my_rows()).backward()
         tables[name] = from_all_ranks(wire.to)
-    assert keeps == {"FSDP": 1.0, "hybrid": 2.0}, \
-        "For each weight a rank keeps 1 byte with FSDP, and 2 with hybrid sharding."  # @inspect keeps as B
+    assert kept_bytes == {"FSDP": 1.0, "hybrid": 2.0}, \
+        "For each weight a rank keeps 1 byte with FSDP, and 2 with hybrid sharding."  # @inspect kept_bytes as B
     across = [sum(tables[name][r][s] for r in (0, 1) for s in (2, 3))
               for name in ("FSDP", "hybrid")]  # @inspect across as B
     less = across[0] / across[1]  # @inspect less as times
     assert less == 3.0, \
-        "From one machine to the other, FSDP sends 3 times the bytes of hybrid sharding."
+        "From one node to the other, FSDP sends 3 times the bytes of hybrid sharding."
     figure(plot_traffic(tables), caption=r"""
         Bytes that each rank (row) sent to each other rank (column) in a step. Ranks 0 and 1 are one
-        machine, ranks 2 and 3 the other.
+        node, ranks 2 and 3 the other.
     """,
         alt=r"""
-            Two tables. With FSDP each rank sends as much to both of its neighbours. With hybrid
-            sharding most goes between ranks 0 and 1 and between ranks 2 and 3.
+            Two tables. With FSDP each rank sends the same amount to both of its neighbors. With
+            hybrid sharding most goes between ranks 0 and 1 and between ranks 2 and 3.
         """)
     note(r"""
-        So memory buys traffic: each rank keeps twice as many bytes, and a third crosses. This can
-        be counted, in bytes of all weights. FSDP has two links from machine to machine. One carries
-        two all-gathers, `2 * 3/4`, and the other a reduce-scatter, `6/4`, because
-        [here it costs as much as an all-reduce](#a_ring_sends_less_than_twice_the_tensor). That
-        makes `3`. With hybrid sharding, two ranks all-reduce the gradients of half the weights with
-        one rank each, `2 * 1/2 = 1`.
+        So memory buys traffic: each rank keeps twice the bytes, and a third of them crosses.
+
+        Why a third? Count in bytes of all weights. FSDP has two links from node to node. One
+        carries two all-gathers, `2 * 3/4`, and the other a reduce-scatter, `6/4`, because
+        [with gloo it costs the same as an all-reduce](#a_ring_sends_less_than_twice_the_tensor).
+        That makes `3`. With hybrid sharding, each of two pairs of ranks all-reduces the gradients
+        of half the weights: `2 * 1/2 = 1`.
     """)
     question(r"""
-        `1024` cards stand in machines of `8`. A model has `100` GB of weights. It is sharded within
-        each machine, and copied between machines. How many GB of weights does each card keep?
-    """, answer=100 / 8, check=100 / 1024 * (1024 / 8), unit="GB",
-        wrong={"That is with shards over all cards.": 100 / 1024},
-        why="Each machine holds a whole copy, cut into `8` shards. More machines make more copies and no smaller shards.")
+        `1024` GPUs in nodes of `8` use hybrid sharding. A model has `100` GB of weights. Somebody
+        doubles the number of nodes. By what factor does the memory that each GPU needs for weights
+        change?
+    """, answer=1.0, check=(100 / 8) / (100 / 8), unit="times",
+        wrong={"More nodes make more copies, and no smaller shards.": 0.5},
+        hint="Into how many shards is one copy cut?",
+        why="Each node holds a whole copy, cut into `8` shards of `12.5` GB, however many nodes there are.")
+
+
+def plot_fit(kept: Sequence[float]) -> Figure:  # @hide
+    """Memory that training needs on each GPU, with a limit at 48 GB."""
+    rows = {"3 billion parameters on 1 GPU": 3, "3 billion on each of 2": 3, "6 billion on each of 2": 6}
+    kinds = "parameters", "gradients", "AdamW's moments"
+    bars = {name: {kind: n * size for kind, size in zip(kinds, kept, strict=True)} for name, n in rows.items()}
+    fig = stacks(bars, "GB (dashed: what a GPU has)")
+    fig.axes[0].axvline(48, color=RED, ls="--")
+    fig.axes[0].set_xticks([0, 24, 48, 72, 96])
+    return fig

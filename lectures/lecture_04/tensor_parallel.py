@@ -1,5 +1,6 @@
 """Tensor parallelism: each rank keeps a slice of every matrix, and what the slices give is added up."""
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -7,34 +8,36 @@ import torch
 import torch.distributed as dist
 import torch.nn.functional as F
 from counters import saved_bytes_of
-from einops import rearrange, repeat
 from jaxtyping import Float, Int
 from torch import Tensor, nn
-from wire import HEADER, Wire, from_all_ranks
+from torch.utils.checkpoint import checkpoint
+from wire import Wire, from_all_ranks
 
 from litbook import aside, figure, misbelief, note, question, requires
 
 from .collectives import difference
-from .data_parallel import gradient_of
 from .drawings import plot_owners
 
 
 def tensor_parallelism() -> None:
     """Tensor parallelism."""
     note(r"""
-        Sharded state cuts up what a rank *keeps*. Each rank still runs every product in full, on
-        data of its own. *Tensor parallelism* cuts up the products themselves: all ranks work on the
-        same tokens, and each computes with its own slice of every matrix. That takes traffic inside
-        each block, so it is used among cards that are closely linked.
+        Sharded state divides what a rank *keeps*. Each rank still runs every matmul in full, on
+        rows of its own. *Tensor parallelism* divides the matmuls themselves: all ranks work on the
+        same tokens, and each computes with its own slice of every matrix. This needs traffic inside
+        each block, so it is used among GPUs with fast links.
     """)
+    a_matmul_can_be_cut_in_two_ways()
     columns_then_rows_need_one_sum()
     heads_are_columns()
+    a_block_needs_four_all_reduces()
+    a_checkpointed_block_sends_again()
     a_sum_can_be_left_scattered()
     a_loss_needs_three_numbers_per_token()
 
 
 class FeedForward(nn.Module):
-    """A feed-forward part: `down(silu(gate(x)) * up(x))`, with `hidden` numbers inside."""
+    """A feed-forward part: `down(silu(gate(x)) * up(x))`, with `hidden` columns inside."""
 
     def __init__(self, width: int, hidden: int) -> None:
         super().__init__()
@@ -43,106 +46,102 @@ class FeedForward(nn.Module):
         self.down = nn.Linear(hidden, width, bias=False)
 
     def forward(self, x: Float[Tensor, "... d"]) -> Float[Tensor, "... d"]:
-        y: Tensor = self.down(F.silu(self.gate(x)) * self.up(x))
-        return y
+        return self.down(F.silu(self.gate(x)) * self.up(x))  # type: ignore[no-any-return]
 
 
-ROUNDING = 1e-12  # what adding in another order may change in float64, relative to the largest number
+ROUNDING = 1e-12  # tolerance for another summation order in float64, relative to the largest value
 
 
-SUMMED = "out", "down"  # the matrices that end a part: their inputs are cut, and their results added up
+@requires("ranks=4")
+def a_matmul_can_be_cut_in_two_ways() -> None:
+    """Cut by columns, each rank has some of the results; cut by rows, a part of every result."""
+    note(r"""
+        A matrix may be too large for one GPU. How can four ranks share a matmul $xW$, each with a
+        slice of $W$?
 
+        Take a token `x = [1, 2, 3, 4]`, and let the first column of $W$ be `[0, 4, 3, 2]`. The
+        first element of the result is `1 * 0 + 2 * 4 + 3 * 3 + 4 * 2 = 25`.
 
-def slices(
-    whole: Mapping[str, Tensor], rank: int, ranks: int
-) -> dict[str, Tensor]:
-    """What a rank keeps of each matrix: some columns, or some rows of `out` and `down`.
-
-    `nn.Linear` stores the transpose, so columns are rows of its `weight`. Gains stay whole.
-    """
-    kept = {}
-    for name, w in whole.items():
-        side = int(name.split(".")[-2] in SUMMED)
-        kept[name] = w.chunk(ranks, dim=side)[rank] if w.dim() == 2 else w
-    return kept
-
-
-def owners(whole: Tensor, kept: list[Tensor]) -> Int[Tensor, "row col"]:
-    """For each weight of `whole` the number of the rank that keeps it, found by its value."""
-    has = torch.stack([torch.isin(whole, part) for part in kept])
-    return has.int().argmax(dim=0)
+        - Cut $W$ by *columns*. Rank 0 keeps the first column. It computes the `25` alone, and needs
+          all of `x` for that. Each rank has one element of the result.
+        - Cut $W$ by *rows*. Rank 0 keeps the first row and needs only the first element of `x`. It
+          computes `1 * 0`, rank 1 computes `2 * 4`, and so on. Each rank has one of the four terms
+          of the `25`, and an [all-reduce](#an_all_reduce_leaves_the_sum_everywhere) adds them up.
+    """)
+    rank, ranks = dist.get_rank(), dist.get_world_size()
+    x: Float[Tensor, "1 4"] = torch.tensor([[1.0, 2, 3, 4]])
+    w: Float[Tensor, "4 4"] = torch.tensor(
+        [[0.0, 1, 2, 3], [4, 0, 1, 2], [3, 4, 0, 1], [2, 3, 4, 0]]
+    )
+    element: Float[Tensor, "1 1"] = x @ w.chunk(ranks, dim=1)[rank]  # @inspect element
+    elements = from_all_ranks(element.item())
+    assert elements == (x @ w)[0].tolist(), \
+        "Cut by columns, each rank computes one element of the result."
+    assert elements[0] == 25, "The one of rank 0 is 25."  # @hide
+    terms: Float[Tensor, "1 4"] = x[:, rank : rank + 1] @ w.chunk(ranks)[rank]  # @inspect terms
+    firsts = from_all_ranks(terms[0, 0].item())  # @inspect firsts
+    assert firsts == [1 * 0, 2 * 4, 3 * 3, 4 * 2], \
+        "Cut by rows, each rank has one term of every element; these are the terms of the first."
+    total = terms.clone()
+    dist.all_reduce(total)
+    assert torch.equal(total, x @ w), \
+        "The all-reduce gives every rank the whole result."
+    note(r"""
+        So columns need all of the input and no sum. Rows need only a part of the input, but then
+        the results have to be added up.
+    """)
+    question(r"""
+        A matrix has `4096` rows (inputs) and `1024` columns (outputs), cut by *rows* among `8`
+        ranks. How many values does a rank have after its own matmul with one token, before the
+        all-reduce?
+    """, answer=1024, check=(torch.empty(1, 4096 // 8) @ torch.empty(4096 // 8, 1024)).numel(), unit="values",
+        wrong={"That is with a cut by columns: then a rank has only some of the results.": 128,
+               "That is how much of the input it needs.": 512},
+        hint="Does a rank have some of the results, or a part of each?",
+        why=r"""
+            With rows, a rank has a part of every result: all `1024` values, and each of them is one
+            term of a sum of eight.
+        """)
 
 
 @requires("ranks=4")
 def columns_then_rows_need_one_sum() -> None:
-    """Cut the first matrix by columns and the next by rows, and one sum is left to do."""
+    """Cut the first matrices by columns and the last by rows, and one sum is left to do."""
     note(r"""
-        A matrix may be too large for one card. So four [ranks](#a_rank_sees_its_own_memory_alone),
-        processes for one card each, share it: each keeps a slice and computes with that. There are
-        two ways to cut a product $x W$. Take a token `x = [1, 2, 3, 4]` and a matrix $W$ of `4` by
-        `4` numbers whose first column is `[0, 4, 3, 2]`. The first number of the result is
-        `1 * 0 + 2 * 4 + 3 * 3 + 4 * 2 = 25`.
+        The feed-forward part of a Transformer block has three matrices. `gate` and `up` take a
+        token to a wider vector, and `down` takes it back:
 
-        - Cut $W$ by *columns*: rank 0 keeps the first column and computes the `25` alone, from all
-          of `x`. Each rank has one number of the result.
-        - Cut $W$ by *rows*: each rank needs only one number of `x`, and computes one of the four
-          products in that sum. An [all-reduce](#an_all_reduce_leaves_the_sum_everywhere) adds them
-          up. The other numbers of the result come about in the same way.
+        $$\big(\mathrm{SiLU}(x\,G) \odot x\,U\big)\, D$$
+
+        How often do four ranks that share it have to communicate?
+
+        [Cut by columns](#a_matmul_can_be_cut_in_two_ways), a rank computes some columns of a result
+        alone. Cut by rows, it needs only some columns of the input. So cut `gate` and `up` by
+        columns and `down` by rows: then each rank has computed exactly the columns that it needs
+        next. If there are as many columns inside as ranks, each rank computes one of them, and its
+        row of `down` reads only this one.
+
+        SiLU and the multiplication $\odot$ do not disturb this, because they work on each column by
+        itself. So there is one all-reduce, at the very end. `own` are the columns of this rank:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
-    x: Float[Tensor, "t d"] = torch.arange(1.0, 5.0).view(1, 4)
-    matrix: Float[Tensor, "d n"] = torch.tensor(
-        [[0.0, 1, 2, 3], [4, 0, 1, 2], [3, 4, 0, 1], [2, 3, 4, 0]]
-    )
-    assert matrix[:, 0].tolist() == [0, 4, 3, 2], \
-        "This is the first column of the matrix."  # @hide
-    column: Float[Tensor, "t 1"] = x @ matrix.chunk(ranks, dim=1)[rank]  # @inspect column
-    assert torch.equal(column, (x @ matrix)[:, rank : rank + 1]), \
-        "Cut by columns, a rank computes one number of the result."
-    row = matrix.chunk(ranks)[rank]
-    part: Float[Tensor, "t n"] = x.chunk(ranks, dim=1)[rank] @ row  # @inspect part
-    firsts = from_all_ranks(part[0, 0].item())  # @inspect firsts
-    assert firsts == [1 * 0, 2 * 4, 3 * 3, 4 * 2], \
-        "Cut by rows, each rank has one of the four products in the first number."
+    gate, up, down = draw((8, 16), (8, 16), (16, 8))
+    x: Float[Tensor, "token 8"] = torch.randn(3, 8).double()
+    own = slice(4 * rank, 4 * rank + 4)  # of 16 columns
+    inside = F.silu(x @ gate[:, own]) * (x @ up[:, own])
+    part = inside @ down[own]  # this rank's rows
     total = part.clone()
-    dist.all_reduce(total)  # @inspect total
-    assert total[0, 0] == 25, "The all-reduce adds them up to 25."
-    assert torch.equal(total, x @ matrix), \
-        "It gives every rank the whole result."
-    note(r"""
-        Now take two products, one after the other. If the first matrix is cut by columns, each rank
-        has some numbers of the result. If the second is cut by rows, each rank needs just these
-        numbers. So nothing has to be sent between the two, and one all-reduce at the end is enough.
-
-        The feed-forward part of a Transformer block is made like this. Two matrices, `gate` and
-        `up`, read a token. The function SiLU is applied to each number from `gate`, and the result
-        is multiplied by the number from `up` in the same column. The third matrix, `down`, reads
-        these products. No number meets one of another column before `down`. So we cut `gate` and
-        `up` by columns and `down` by rows. `whole` is such a part, of width `8` and `16` wide
-        inside, and `mine` is a rank's slice of it, `16 / 4` wide inside:
-    """)
-    whole = FeedForward(8, 16).double()
-    mine = FeedForward(8, 16 // ranks).double()
-    mine.load_state_dict(slices(whole.state_dict(), rank, ranks))
-    kept = sum(w.numel() for w in mine.parameters())  # @inspect kept
-    assert kept * ranks == 3 * 8 * 16, \
-        "Each rank keeps a fourth of the 3 * 8 * 16 weights."
-    tokens: Float[Tensor, "b s width"] = torch.randn(2, 3, 8).double()
-    y = mine(tokens)
-    assert not torch.allclose(y, whole(tokens)), \
+    dist.all_reduce(total)
+    whole = (F.silu(x @ gate) * (x @ up)) @ down
+    assert not torch.allclose(part, whole), \
         "Before the all-reduce, a rank has only a part of each sum."
-    dist.all_reduce(y)
-    assert difference(y, whole(tokens)) < ROUNDING, \
-        "After the all-reduce, every rank has the result of the whole part, up to rounding."
-    shares = from_all_ranks(mine.state_dict())  # @hide
-    held = {
-        name: owners(w, [share[name] for share in shares])
-        for name, w in whole.state_dict().items()
-    }  # @hide
-    areas = [(at == rank).float().mean().item() for at in held.values()]  # @hide
-    assert areas == [1 / ranks] * 3, \
-        "Each of four ranks keeps a fourth of each of the three matrices."  # @hide
-    figure(plot_owners({name.removesuffix(".weight"): at.T for name, at in held.items()}),
+    assert torch.allclose(total, whole), \
+        "After it, every rank has the result of the whole part, up to rounding."
+    kept = 2 * gate[:, own].numel() + down[own].numel()  # @inspect kept
+    assert kept * ranks == gate.numel() + up.numel() + down.numel(), \
+        "Each rank keeps a fourth of the weights."
+    bands = torch.tensor([r for r in range(ranks) for _ in range(4)])  # @hide
+    figure(plot_owners({"gate": bands.expand(8, 16), "up": bands.expand(8, 16), "down": bands.expand(8, 16).T}),
         caption=r"""
             Which rank keeps which weight of the feed-forward part. Rows are inputs, columns are
             outputs.
@@ -154,87 +153,119 @@ def columns_then_rows_need_one_sum() -> None:
     misbelief("It does not matter which matrix is cut by columns and which by rows.", r"""
         It does. If `gate` is cut by rows, each rank has only a part of each sum when SiLU comes.
         But SiLU of the parts, added up, is not SiLU of the sum. So a second all-reduce would have
-        to come before SiLU. Above, `part` is a rank's part of a sum, and `total` the sum:
+        to come before SiLU.
     """)
-    curved = F.silu(part)
-    dist.all_reduce(curved)
-    assert not torch.allclose(curved, F.silu(total)), \
-        "SiLU of the four parts, added up, is not SiLU of the sum."
+    rows = slice(2 * rank, 2 * rank + 2)  # of 8 inputs  # @hide
+    curved = F.silu(x[:, rows] @ gate[rows])  # @hide
+    dist.all_reduce(curved)  # @hide
+    assert not torch.allclose(curved, F.silu(x @ gate)), \
+        "SiLU of the four parts, added up, is not SiLU of the sum."  # @hide
     question(r"""
-        A feed-forward part has three matrices of `4096 * 14336` weights each. `8` ranks share it,
-        and each keeps a slice of each matrix. How many weights does each rank keep?
-    """, answer=3 * 4096 * 14336 // 8, check=sum(w.numel() for w in narrow(4096, 14336, 8).parameters()), unit="weights",
-        wrong={"That is all of them.": 3 * 4096 * 14336, "There are three matrices, not two.": 2 * 4096 * 14336 // 8},
-        hint="How many weights has one of the matrices, and what share of it does a rank keep?",
-        why="There are three matrices of `4096 * 14336` weights. Each is cut along the side that is `14336` long, so a rank keeps an eighth of each.")
+        Another feed-forward part has a norm *between* `up` and `down`: it divides all columns of a
+        token by their root mean square. `gate` and `up` are cut by columns. How many all-reduces
+        does the part need now in the forward pass, if each carries whatever has to be added up?
+    """, answer=2, check=len(("sum of squares", "results of down")), unit="all-reduces",
+        wrong={"The norm needs the squares of all columns, and a rank has only some.": 1},
+        hint="Can a rank compute the norm from its own columns?",
+        why=r"""
+            The mean square runs over all columns, so the ranks have to add up their sums of squares
+            first: one number for each token. The second all-reduce is that at the end.
+        """)
 
 
-def narrow(width: int, hidden: int, ranks: int) -> FeedForward:
-    """One rank's slice of a feed-forward part: shapes alone, without numbers."""
-    with torch.device("meta"):
-        return FeedForward(width, hidden // ranks)
+def draw(*shapes: tuple[int, int]) -> list[Tensor]:
+    """Random matrices in float64, the same on all ranks, that keep the size of what they multiply."""
+    return [torch.randn(shape).double() / math.sqrt(shape[0]) for shape in shapes]
 
 
-class Attention(nn.Module):
-    """Causal attention with `heads` heads of queries and `kv_heads` of keys, of `size` numbers.
+@requires("linux, ranks=4")
+def heads_are_columns() -> None:
+    """Attention heads are independent, so ranks can share them and add up the results."""
+    note(r"""
+        Can several GPUs share one attention layer? Attention consists of *heads*, which work side
+        by side on the same tokens. No head looks at another. So each rank can compute some of the
+        heads alone.
 
-    As in the lecture before, without rotary embedding.
-    """
+        Only the last matrix, the *output projection*, combines the heads. Do it by hand with two
+        ranks, one head on each. For some token, the head on rank 0 computes `[1, 2]`, and the head
+        on rank 1 computes `[3, 4]`. One element of the output is a sum of these four values with
+        the weights `1, 0, 2, 1`.
 
-    def __init__(
-        self, width: int, heads: int, kv_heads: int, size: int
-    ) -> None:
-        super().__init__()
-        self.query = nn.Linear(width, heads * size, bias=False)
-        self.key = nn.Linear(width, kv_heads * size, bias=False)
-        self.value = nn.Linear(width, kv_heads * size, bias=False)
-        self.out = nn.Linear(heads * size, width, bias=False)
-        self.size = size
+        - Rank 0 keeps the two weights for its own head, and computes `1 * 1 + 2 * 0 = 1`.
+        - Rank 1 keeps the other two, and computes `3 * 2 + 4 * 1 = 10`.
+        - The element is `1 + 10 = 11`, and neither rank knows it.
 
-    def forward(self, x: Float[Tensor, "b t d"]) -> Float[Tensor, "b t d"]:
-        made = self.query(x), self.key(x), self.value(x)
-        by_head = "b t (h c) -> b h t c"
-        q, k, v = (rearrange(y, by_head, c=self.size) for y in made)
-        mixed = F.scaled_dot_product_attention(
-            q, k, v, is_causal=True, enable_gqa=True
-        )
-        y: Tensor = self.out(rearrange(mixed, "b h t c -> b t (h c)"))
-        return y
+        The ranks only have to add up what they have, because each element is a sum over all heads,
+        and a sum can be computed in parts. An
+        [all-reduce](#an_all_reduce_leaves_the_sum_everywhere) does that.
+
+        Now take PyTorch's own layer of four heads, on four ranks. Each head has `16` columns of
+        `query`, `key` and `value`, and `16` rows of the projection:
+    """)
+    rank = dist.get_rank()
+    layer = nn.MultiheadAttention(64, 4, bias=False).double()
+    layer.requires_grad_(False)  # @unnoticed: left out: nothing here needs a gradient  # @hide
+    query, key, value = layer.in_proj_weight.T.chunk(3, dim=1)
+    projection = layer.out_proj.weight.T
+    x: Float[Tensor, "token 64"] = torch.randn(10, 64).double()
+    own = slice(16 * rank, 16 * rank + 16)  # this rank's head
+    q, k, v = x @ query[:, own], x @ key[:, own], x @ value[:, own]
+    head = F.scaled_dot_product_attention(q, k, v)
+    part = head @ projection[own]  # this rank's rows
+    total = part.clone()
+    dist.all_reduce(total)
+    whole = layer(x, x, x)[0]  # all heads
+    assert not torch.allclose(part, whole), \
+        "Before the all-reduce, a rank has only a part of each sum."
+    assert torch.allclose(total, whole), \
+        "After it, every rank has the whole layer's output, up to rounding."
+    starts = from_all_ranks(own.start)  # @hide
+    assert starts == [0, 16, 32, 48], "Each of the 64 columns belongs to exactly one rank."  # @hide
+    bands = (torch.tensor(starts) // 16).expand(4, 4)  # @hide
+    figure(plot_owners({"query": bands, "key": bands, "value": bands, "projection": bands.T}),
+        caption=r"""
+            Which rank keeps which part of the four matrices. Rows are inputs, columns are outputs;
+            a square is `16` by `16` weights.
+        """,
+        alt=r"""
+            Four squares. In query, key and value each rank has one band of columns, in the output
+            projection one band of rows.
+        """)
+    parts = [10.0, -4.0, 1.0, 3.0]  # @hide
+    question(r"""
+        Four ranks have one head each. For one element of the output, their parts are `10`, `-4`,
+        `1` and `3`. Somebody removes the all-reduce. With what value does rank 2 go on, and what
+        would be correct? Give two numbers.
+    """, answer=[parts[2], sum(parts)], check=[1.0, 10.0],
+        hint="What does rank 2 know without the all-reduce?",
+        why=r"""
+            Without the all-reduce each rank knows only the part of its own head, `1` on rank 2. The
+            layer's output is the sum over all heads. So the ranks would go on with four different
+            wrong values, and no error would say so.
+        """)
 
 
-Step = Callable[[Tensor], Tensor]
+def summed(x: Tensor) -> Tensor:
+    """The sum of all ranks' tensors."""
+    total = x.clone()
+    dist.all_reduce(total)
+    return total
 
 
-def unchanged(x: Tensor) -> Tensor:
-    """Returns `x`. A block that runs on one rank has nothing to exchange."""
-    return x
+class SumForward(torch.autograd.Function):
+    """All-reduces tensors in the forward pass."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        return summed(x)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
+        return grad
 
 
-class Block(nn.Module):
-    """A Transformer block, or a rank's slice: `enter` is called before each part, `leave` after."""
-
-    def __init__(
-        self, ranks: int = 1, enter: Step = unchanged, leave: Step = unchanged
-    ) -> None:
-        super().__init__()
-        self.attention_norm = nn.RMSNorm(64)
-        self.feed_forward_norm = nn.RMSNorm(64)
-        self.attention = Attention(64, 8 // ranks, 4 // ranks, 8)
-        self.feed_forward = FeedForward(64, 160 // ranks)
-        self.enter, self.leave = enter, leave
-
-    def forward(self, x: Float[Tensor, "b t d"]) -> Float[Tensor, "b t d"]:
-        normed = self.enter(self.attention_norm(x))
-        x = x + self.leave(self.attention(normed))
-        normed = self.enter(self.feed_forward_norm(x))
-        return x + self.leave(self.feed_forward(normed))
-
-
-class Enter(torch.autograd.Function):
-    """Forward: returns the tokens as they are. Backward: all-reduces their gradient.
-
-    Every rank has the tokens, and a part of their gradient.
-    """
+class SumBackward(torch.autograd.Function):
+    """All-reduces gradients in the backward pass."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor) -> Tensor:
@@ -242,23 +273,72 @@ class Enter(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Tensor:
-        whole = grad.clone()
-        dist.all_reduce(whole)
-        return whole
+        return summed(grad)
 
 
-class Leave(torch.autograd.Function):
-    """Forward: all-reduces the parts of sums. Backward: returns the gradient as it is."""
+def sum_forward(x: Tensor) -> Tensor:
+    """Adds up all ranks' tensors in the forward pass; does nothing in the backward pass."""
+    y: Tensor = SumForward.apply(x)
+    return y
 
-    @staticmethod
-    def forward(ctx: Any, x: Tensor) -> Tensor:
-        whole = x.clone()
-        dist.all_reduce(whole)
-        return whole
 
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> Tensor:
-        return grad
+def sum_backward(x: Tensor) -> Tensor:
+    """Does nothing in the forward pass; adds up all ranks' gradients in the backward pass."""
+    y: Tensor = SumBackward.apply(x)
+    return y
+
+
+def attend(x: Tensor, matrices: Sequence[Tensor]) -> Tensor:
+    """Causal attention in heads of dimension 16: query, key, value, and the output projection."""
+    q, k, v = ((x @ matrix).unflatten(-1, (-1, 16)).transpose(1, 2) for matrix in matrices[:3])
+    heads = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+    return heads.transpose(1, 2).flatten(2) @ matrices[3]
+
+
+def feed(x: Tensor, matrices: Sequence[Tensor]) -> Tensor:
+    """A feed-forward part: gate, up and down."""
+    return (F.silu(x @ matrices[0]) * (x @ matrices[1])) @ matrices[2]
+
+
+def slices_of(matrices: Sequence[Tensor]) -> list[Tensor]:
+    """This rank's columns of each matrix, and its rows of the last."""
+    rank, ranks = dist.get_rank(), dist.get_world_size()
+    columns = [matrix.chunk(ranks, dim=1)[rank] for matrix in matrices[:-1]]
+    return [*columns, matrices[-1].chunk(ranks)[rank]]
+
+
+def norm(x: Tensor, gain: Tensor | None = None) -> Tensor:
+    """Root mean square norm over the last axis."""
+    return F.rms_norm(x, x.shape[-1:], gain)
+
+
+Matrices = tuple[list[Tensor], list[Tensor]]  # of attention, and of the feed-forward part
+
+
+def block_matrices() -> Matrices:
+    """The matrices of a block of dimension 64, with 4 heads, the same on all ranks."""
+    return draw((64, 64), (64, 64), (64, 64), (64, 64)), draw((64, 160), (64, 160), (160, 64))
+
+
+def own_slices(matrices: Matrices) -> Matrices:
+    """This rank's slices of the matrices of a block."""
+    attention, feed_forward = matrices
+    return slices_of(attention), slices_of(feed_forward)
+
+
+def run_block(
+    x: Tensor, matrices: Matrices,
+    before: Callable[[Tensor], Tensor], after: Callable[[Tensor], Tensor],
+) -> Tensor:
+    """A Transformer block; ranks exchange `before` and `after` each of its two parts."""
+    x = x + after(attend(before(norm(x)), matrices[0]))
+    return x + after(feed(before(norm(x)), matrices[1]))
+
+
+def gradient_of_tokens(y: Tensor, x: Tensor) -> Tensor:
+    """The gradient of the tokens `x`, if the loss is the sum of the squares of `y`."""
+    gradient: Tensor = torch.autograd.grad(y.square().sum(), x)[0]
+    return gradient
 
 
 def all_reduce_bytes(size: float, ranks: int) -> float:
@@ -267,103 +347,126 @@ def all_reduce_bytes(size: float, ranks: int) -> float:
 
 
 @requires("linux, ranks=4")
-def heads_are_columns() -> None:
-    """A head is a few columns, so each rank computes heads of its own."""
+def a_block_needs_four_all_reduces() -> None:
+    """In a training step, tensor parallelism needs four all-reduces per block."""
     note(r"""
-        How can four ranks share the attention of a Transformer block? Attention is made of *heads*,
-        which work side by side on the same tokens, and no head looks at another. The queries of a
-        head come from a few columns of the matrix `query`, and the last matrix, `out`, has a few
-        rows for each head. So each rank takes some heads: their columns of `query`, `key` and
-        `value`, and their rows of `out`. As in the
-        [feed-forward part](#columns_then_rows_need_one_sum), columns come first and rows last, so
-        one all-reduce at the end adds up what the ranks have.
+        In *tensor parallelism* all ranks work on the same tokens, but each keeps only a slice of
+        every matrix. When do the ranks have to communicate?
 
-        Here a block is `64` wide. It has `8` heads of queries, and `4` heads of keys and values, of
-        which each serves two heads of queries. So each of four ranks gets two heads of queries and
-        one of keys and values. `slices` cuts the weights of a rank out of those of the whole block:
+        In the forward pass, [attention](#heads_are_columns) leaves each rank with a part of a sum,
+        and an all-reduce adds up the parts. The feed-forward part of the block ends in the same
+        way. That makes two.
+
+        For the backward pass, do one value by hand. Two ranks have the same input $x$. Rank 0
+        computes $3x$, rank 1 computes $5x$, and the output is $3x + 5x$. So the gradient of $x$ is
+        $8$. But rank 0 finds $3$, and rank 1 finds $5$.
+
+        Their gradients have to be added up, because each rank computed another part of the sum from
+        $x$, and sees only its own. A block has two such inputs, those of attention and of the
+        feed-forward part. That makes two more, four in all [@shoeybi2019]. (The residual connection
+        is no such input: every rank computes all of it.)
+
+        Two helpers do this. `sum_forward` adds up in the forward pass, and does nothing backward.
+        `sum_backward` does nothing in the forward pass, and adds up gradients backward. In the
+        block, `attention` and `feed_forward` compute with this rank's slices, and `norm`
+        normalizes. `one_all_reduce` is what a single all-reduce of the tokens `x` sends:
     """)
-    rank, ranks = dist.get_rank(), dist.get_world_size()
-    whole = Block().double()
-    mine = Block(ranks, Enter.apply, Leave.apply).double()
-    mine.load_state_dict(slices(whole.state_dict(), rank, ranks))
-    heads = mine.attention.query.out_features // 8  # @inspect heads
-    assert heads == 2, "Each rank has two heads of queries, of 8 columns each."
-    numbered = {  # each weight says by its number which one it is
-        name: torch.arange(w.numel()).view_as(w)
-        for name, w in whole.attention.state_dict().items()
-    }  # @hide
-    shares = from_all_ranks(slices(numbered, rank, ranks))  # @hide
-    held = {
-        name: owners(w, [share[name] for share in shares]).T
-        for name, w in numbered.items()
-    }  # @hide
-    size = whole.attention.size  # @hide
-    squares = {name: at[::size, ::size] for name, at in held.items()}  # @hide
-    grown = partial(repeat, pattern="r c -> (r i) (c o)", i=size, o=size)  # @hide
-    assert all(torch.equal(at, grown(squares[n])) for n, at in held.items()), \
-        "No rank has only a part of a head."  # @hide
-    figure(plot_owners({name.removesuffix(".weight"): at for name, at in squares.items()}),
-        caption=rf"""
-            Which rank keeps which heads. Each column of squares is a head; in `out`, each row is. A
-            square is {size} by {size} weights.
-        """,
-        alt=r"""
-            Four matrices in squares of four colors. In query each rank has two columns of squares,
-            in key and value one, and in out two rows.
-        """)
+    matrices = block_matrices()
+    slices = own_slices(matrices)
+    attention = partial(attend, matrices=slices[0])
+    feed_forward = partial(feed, matrices=slices[1])
+
+    def split_block(x: Tensor) -> Tensor:
+        part = attention(sum_backward(norm(x)))
+        x = x + sum_forward(part)  # x + is the residual connection
+        part = feed_forward(sum_backward(norm(x)))
+        return x + sum_forward(part)
+
+    x = torch.randn(2, 128, 64).double().requires_grad_()
+    with Wire() as single:  # @hide
+        dist.all_reduce(torch.ones_like(x))
+    one_all_reduce = single.sent  # @hide
+    with Wire() as forward:
+        y = split_block(x)
+    with Wire() as backward:
+        gradient = gradient_of_tokens(y, x)
+    assert forward.sent == backward.sent == 2 * one_all_reduce, \
+        "Each direction sends exactly as many bytes as two all-reduces."
     note(r"""
-        What does the block send? Forward, it all-reduces the tokens twice: once behind attention
-        and once behind the feed-forward part. `Leave` does that. Backward, a rank's slices give
-        only a part of the gradient of the tokens that came in. So backward, there is an all-reduce
-        where the tokens came in, once for each of the two parts. `Enter` does that [@shoeybi2019].
-        That is two all-reduces forward and two backward. We run the block on `2` sequences of `128`
-        tokens. `x` goes through the whole block, and its copy `z` through the slices:
-    """)
-    x: Float[Tensor, "b t d"] = torch.randn(2, 128, 64).double()
-    x.requires_grad_()
-    y = whole(x)
-    y.square().sum().backward()
-    z = x.detach().clone().requires_grad_()
-    with Wire() as forth:
-        made = mine(z)
-    with Wire() as back:
-        made.square().sum().backward()
-    assert difference(made, y) < ROUNDING, \
-        "The result of the slices is that of the whole block, up to rounding."
-    assert difference(gradient_of(z), gradient_of(x)) < ROUNDING, \
-        "The gradient of the tokens is that of the whole block, up to rounding."
-    grads, kept = slices(gradients(whole), rank, ranks), gradients(mine)
-    assert max(difference(kept[n], grads[n]) for n in kept) < ROUNDING, \
-        "Each rank has its slice of each weight's gradient, up to rounding."
-    formula = 2 * all_reduce_bytes(x.nbytes, ranks)  # @inspect formula as B
-    ratios = forth.sent / formula, back.sent / formula  # @inspect ratios
-    assert 1 < min(ratios) <= max(ratios) < 1.02, \
-        "Forward and backward, a rank sends the bytes of two all-reduces of the tokens each, and headers."
-    note(r"""
-        What is added up are tokens. So the traffic grows with the tokens and not with the weights.
-        Take $B$ sequences of $T$ tokens of $d$ numbers, $w$ bytes each. An all-reduce on $G$ ranks
-        sends $2\,(G-1)/G$ times the bytes of its tensor. With four of them, each rank sends
+        The ranks add up tokens, never weights. An all-reduce on $G$ ranks sends
+        [$2\,(G-1)/G$ times its tensor](#a_ring_sends_less_than_twice_the_tensor). With $T$ tokens
+        of $d$ elements of $w$ bytes, each rank sends, per block and step,
 
         [@eq:tensor]: $$
-        4 \cdot \frac{2\,(G-1)}{G} \cdot B\,T\,d\,w
+        \underbrace{4}_{\text{all-reduces}} \cdot \underbrace{\frac{2\,(G-1)}{G}}_{\text{sent by each}}
+        \cdot \underbrace{T\,d\,w}_{\text{bytes of the tokens}} .
         $$
+    """)
+    formula = 4 * all_reduce_bytes(x.nbytes, 4)  # @inspect formula as B
+    ratio = (forward.sent + backward.sent) / formula  # @hide
+    assert 1 < ratio < 1.02, \
+        "Both directions together send the bytes of the formula, and less than 2 % of headers."  # @hide
+    whole = run_block(x, matrices, torch.clone, torch.clone)  # @hide
+    assert torch.allclose(y, whole), \
+        "The output is that of the whole block on one rank, up to rounding."  # @hide
+    assert torch.allclose(gradient, gradient_of_tokens(whole, x)), \
+        "So is the gradient of the tokens."  # @hide
+    wide = slices_of(draw((64, 320), (64, 320), (320, 64)))  # @hide
+    with Wire() as widened:  # @hide
+        run_block(x, (slices[0], wide), sum_backward, sum_forward)
+    question(r"""
+        The feed-forward matrices of a block get twice as many columns inside, so the block has far
+        more weights. The tokens and the model dimension stay the same. By what factor does the
+        traffic of each rank change?
+    """, answer=1.0, check=widened.sent / forward.sent, unit="times",
+        wrong={"The traffic does not follow the weights: look at what the ranks add up.": 2},
+        hint="Is the size of the feed-forward matrices in the formula?",
+        why=r"""
+            The ranks add up the outputs of each part, one vector of the model dimension per token.
+            How many columns a rank used inside to compute its part does not matter.
+        """)
 
-        bytes in each block and step. And no rank can go on before they have arrived, because the
-        next part needs the whole sums.
+
+@aside
+@requires("linux, ranks=4")
+def a_checkpointed_block_sends_again() -> None:
+    """A checkpointed block repeats its forward all-reduces in the backward pass."""
+    note(r"""
+        Tensor parallelism needs [four all-reduces per block](#a_block_needs_four_all_reduces). Is
+        that still so with *activation checkpointing*, which keeps only a block's input and computes
+        [the rest again](#lecture_03.checkpointing_keeps_the_input_alone) in the backward pass?
+
+        No, because the block is run twice, and its forward all-reduces belong to it. One would
+        expect six: two in the forward pass, two when it is repeated, and two for gradients. The
+        count is five:
+    """)
+    x = torch.randn(2, 128, 64).double().requires_grad_()
+    slices = own_slices(block_matrices())
+    block = partial(
+        run_block, matrices=slices, before=sum_backward, after=sum_forward
+    )
+    with Wire() as plain:
+        gradient = gradient_of_tokens(block(x), x)
+    with Wire() as again:
+        y = checkpoint(block, x, use_reentrant=False)
+        same = gradient_of_tokens(y, x)
+    assert torch.equal(same, gradient), \
+        "The gradient is the same as without checkpointing."
+    more = again.sent / plain.sent  # @inspect more as times
+    assert more == 5 / 4, \
+        "The checkpointed block sends five all-reduces in place of four."
+    note(r"""
+        The last all-reduce is not repeated, because no gradient needs its result: PyTorch stops as
+        soon as it has all that the backward pass asks for. So whoever counts the traffic of a
+        checkpointed run has to count $5$ for $4$, and $6$ if the block is run to its end.
     """)
     question(r"""
-        A block of width `16384` gets `8192` tokens in `bfloat16`, `2` bytes for each number, and
-        `8` ranks share it. In a step there are four all-reduces of the tokens. How many bytes does
-        each rank send?
-    """, answer=4 * 2 * 7 / 8 * 8192 * 16384 * 2, check=4 * all_reduce_bytes(8192 * 16384 * 2, 8), unit="B", within=0.05,
-        wrong={"Half of it is missing: either the way back, or the second half of each all-reduce.": 4 * 7 / 8 * 8192 * 16384 * 2},
-        hint="How many bytes are the tokens, and what does one all-reduce of them send?",
-        why="The tokens take `8192 * 16384 * 2` bytes, `268` MB. Four all-reduces send `2 * 7 / 8` of that each, nearly `2` GB in all; the 405B model of Llama 3 has `126` such blocks [@llama3].")
-
-
-def gradients(module: nn.Module) -> dict[str, Tensor]:
-    """The gradient of each parameter of a module, by the parameter's name."""
-    return {name: gradient_of(p) for name, p in module.named_parameters()}
+        A step of a model without checkpointing takes `1` second, of which a fifth is waiting for
+        all-reduces of tensor parallelism. With checkpointing, arithmetic grows by a third and the
+        all-reduces are five for four. How many seconds does the step take?
+    """, answer=0.8 * 4 / 3 + 0.2 * 5 / 4, check=(0.8 + 0.8 / 3) + (0.2 + 0.2 / 4), unit="s", within=0.02,
+        wrong={"The traffic grows as well.": 0.8 * 4 / 3 + 0.2},
+        why="`0.8` seconds of arithmetic become `1.07`, and `0.2` seconds of traffic become `0.25`.")
 
 
 def all_gather_tokens(x: Float[Tensor, "b t d"]) -> Float[Tensor, "b all d"]:
@@ -407,89 +510,100 @@ class Scatter(torch.autograd.Function):
         return all_gather_tokens(grad)
 
 
+def gather(x: Tensor) -> Any:
+    """All-gathers tokens in the forward pass; reduce-scatters their gradients in the backward pass."""
+    return Gather.apply(x)
+
+
+def scatter(x: Tensor) -> Any:
+    """Reduce-scatters parts of sums in the forward pass; all-gathers gradients in the backward pass."""
+    return Scatter.apply(x)
+
+
 @aside
 @requires("linux, ranks=4")
 def a_sum_can_be_left_scattered() -> None:
-    """Sequence parallelism sends as many bytes, and keeps less."""
+    """Sequence parallelism sends the same number of bytes, and keeps less."""
     note(r"""
-        In [tensor parallelism](#heads_are_columns) ranks share the matrices of a block, but not
-        what lies between: after each part an all-reduce gives every rank all tokens. Then all four
-        ranks compute the same norms of the same tokens, and keep the same numbers for the backward
-        pass. Since a norm looks at one token at a time, each rank could do it for a fourth of the
-        tokens.
+        In [tensor parallelism](#a_block_needs_four_all_reduces) ranks share the matrices of a
+        block, but not what lies between: after each part an all-reduce gives every rank all tokens.
+        Then all ranks compute the same norms of the same tokens, and keep the same values for the
+        backward pass. Can that be shared, too?
 
-        For that, take the all-reduce apart into its [two halves](#an_all_reduce_has_two_halves).
-        Behind a part, the reduce-scatter leaves each rank the sums of its own tokens. The norm runs
-        on these. Before the next matrices, the all-gather collects the tokens of all ranks. That is
-        *sequence parallelism* [@korthikanti2022].
+        Take a token for each rank. A norm looks at one token at a time, so rank 0 could normalize
+        the first, rank 1 the second, and so on. For that, take the all-reduce apart into its
+        [two halves](#an_all_reduce_has_two_halves). After a part, the reduce-scatter leaves each
+        rank the sums of its own tokens. The norm runs on these. Before the next matrices, the
+        all-gather collects the tokens of all ranks. This is *sequence parallelism*
+        [@korthikanti2022].
 
-        We compare two blocks on four ranks: `summed` does whole all-reduces (`Enter`, `Leave`), and
-        `scattering` the two halves apart (`Gather`, `Scatter`). The input are `2` sequences of
-        `128` tokens of `64` numbers, and `mine` is a rank's fourth of them:
+        `gather` and `scatter` do the two halves. `run_block` calls them before and after each part
+        of a block, and `x_own` is this rank's fourth of the tokens:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
-    whole = Block().double()
-    summed = Block(ranks, Enter.apply, Leave.apply).double()
-    scattering = Block(ranks, Gather.apply, Scatter.apply).double()
-    for cut in (summed, scattering):
-        cut.load_state_dict(slices(whole.state_dict(), rank, ranks))
+    slices = own_slices(block_matrices())
+    tensor_parallel = partial(
+        run_block, matrices=slices, before=sum_backward, after=sum_forward
+    )
+    sequence_parallel = partial(
+        run_block, matrices=slices, before=gather, after=scatter
+    )
     x: Float[Tensor, "b all d"] = torch.randn(2, 128, 64).double()
-    mine: Float[Tensor, "b t d"] = x.chunk(ranks, dim=1)[rank].clone()  # @inspect mine
+    x_own: Float[Tensor, "b t d"] = x.chunk(ranks, dim=1)[rank].clone()  # @inspect x_own
     x.requires_grad_()
-    mine.requires_grad_()
-    y = whole(x)
-    y.square().sum().backward()
+    x_own.requires_grad_()
+    y = tensor_parallel(x)
     with Wire() as wire:
-        made = scattering(mine)
-        made.square().sum().backward()
-    its = y.chunk(ranks, dim=1)[rank]
-    assert difference(made, its) < ROUNDING, \
+        y_own = sequence_parallel(x_own)
+        gradient_own = gradient_of_tokens(y_own, x_own)
+    assert torch.allclose(y_own, y.chunk(ranks, dim=1)[rank]), \
         "A rank has the result of its own tokens, up to rounding."
-    grad = gradient_of(x).chunk(ranks, dim=1)[rank]
-    assert difference(gradient_of(mine), grad) < ROUNDING, \
-        "A rank has the gradient of its own tokens, up to rounding."
+    gradient = gradient_of_tokens(y, x)  # @hide
+    assert torch.allclose(gradient_own, gradient.chunk(ranks, dim=1)[rank]), \
+        "A rank has the gradient of its own tokens, up to rounding."  # @hide
     ratio = wire.sent / (4 * all_reduce_bytes(x.nbytes, ranks))  # @inspect ratio
     assert 1 < ratio < 1.02, \
-        "A rank sends as many bytes as in the four all-reduces of tensor parallelism, and headers."
+        "A rank sends the bytes of the four all-reduces of tensor parallelism, and headers."
     note(r"""
-        The traffic is the same, because the two halves of an all-reduce send together what it
+        The traffic is the same, because the two halves of an all-reduce together send what it
         sends. What is gained is memory. `saved_bytes_of` counts what autograd keeps on this rank
-        for the backward pass:
+        for the backward pass, without the weights:
     """)
-    weights = [*summed.parameters(), *scattering.parameters()]
-    before = saved_bytes_of(lambda: summed(x), weights)  # @inspect before as B
-    after = saved_bytes_of(lambda: scattering(mine), weights)  # @inspect after as B
-    less = after / before  # @inspect less as %
-    assert 0.67 < less < 0.68, \
-        "With sequence parallelism, a rank keeps about two thirds of the bytes."
-    two_norms = 2 * (2 * 64 + 1) * x[..., 0].nbytes  # @hide
-    assert before - after == two_norms * (ranks - 1) / ranks, \
-        "Of what the two norms kept, 2 * 64 + 1 numbers for a token, a rank now keeps a fourth."  # @hide
+    weights = [*slices[0], *slices[1]]
+    before = saved_bytes_of(partial(tensor_parallel, x), weights)  # @inspect before as B
+    after = saved_bytes_of(partial(sequence_parallel, x_own), weights)  # @inspect after as B
+    assert before - after == 2 * (64 + 1) * 8 * 2 * 128 * 3 / 4, \
+        "Each of two norms kept 64 + 1 values of 8 bytes for each of 2 * 128 tokens; three fourths are saved."
     note(r"""
-        The difference is what the two norms keep: now only for a rank's own tokens. The rest is
-        what attention and the feed-forward part compute inside, which tensor parallelism has shared
-        already, and the gathered tokens that enter the matrices. Megatron does not keep these, but
-        gathers them once more in the backward pass [@korthikanti2022].
+        What is saved are the norms' values of other ranks' tokens. The rest is what attention and
+        the feed-forward part keep, which tensor parallelism has shared already, and the gathered
+        tokens that enter the matrices. Megatron does not keep these either, but gathers them again
+        in the backward pass [@korthikanti2022]. Then each part sends five halves of an all-reduce
+        in place of four.
     """)
-    misbelief("With sequence parallelism the gradients of all weights are finished where they are made.", r"""
+    gain = torch.ones(64, dtype=torch.float64, requires_grad=True)  # @hide
+    upstream = torch.randn(2, 128, 64).double()  # @hide
+    wanted, = torch.autograd.grad(norm(x, gain), gain, upstream)  # @hide
+    found, = torch.autograd.grad(norm(x_own, gain), gain, upstream.chunk(ranks, dim=1)[rank])  # @hide
+    assert not torch.allclose(found, wanted), \
+        "A rank has only a part of the gradient of a norm's gains."  # @hide
+    assert torch.allclose(summed(found), wanted), \
+        "Added up over the ranks, it is the whole gradient of the gains."  # @hide
+    misbelief("With sequence parallelism, every gradient of a weight is complete where it is computed.", r"""
         The gradients of the matrices are. But a norm has factors of its own, its *gains*, which are
         the same on every rank, and each rank's norm saw only a fourth of the tokens. So the
         gradients of the gains have to be added up over the ranks.
     """)
-    gain = gradient_of(scattering.attention_norm.weight)  # @hide
-    wanted = gradient_of(whole.attention_norm.weight)  # @hide
-    assert not torch.allclose(gain, wanted), \
-        "A rank has only a part of the gradient of the gains."  # @hide
-    dist.all_reduce(gain)  # @hide
-    assert torch.allclose(gain, wanted), \
-        "Added up over the ranks, it is the whole gradient of the gains."  # @hide
     question(r"""
-        Suppose that a norm keeps its input and nothing else. With sequence parallelism on `8`
-        ranks, how many bytes do the `2` norms of a block keep on each rank, for `8192` tokens of
-        width `16384` with `2` bytes for each number?
-    """, answer=2 * 8192 * 16384 * 2 // 8, check=2 * (8192 // 8) * 16384 * 2, unit="B", within=0.05,
-        wrong={"That is without it: every rank keeps all tokens.": 2 * 8192 * 16384 * 2},
-        why="Each rank keeps `8192 / 8 = 1024` of the tokens, and for each of the two norms `16384` numbers of `2` bytes a token.")
+        Somebody shares a layer among ranks by tokens, in the same way as the norms here. Which
+        kinds can be shared so without any exchange? Give `1` for yes and `0` for no, in this order:
+        a norm over each token's elements; dropout; softmax over the sequence.
+    """, answer=[1, 1, 0], check=[int(by_token) for by_token in (True, True, False)],
+        hint="Does the result for one token depend on another token?",
+        why=r"""
+            A norm and dropout treat each token by itself. A softmax over the sequence divides by a
+            sum over all tokens, and a rank has only some of them.
+        """)
 
 
 @aside
@@ -498,75 +612,69 @@ def a_loss_needs_three_numbers_per_token() -> None:
     """A loss over sharded logits sends three numbers per token, not the logits."""
     note(r"""
         For each token, a language model computes a score, the *logit*, for every entry of its
-        vocabulary, `1024` here. In [tensor parallelism](#columns_then_rows_need_one_sum) the last
-        matrix is cut by columns, so each of four ranks has the logits of `256` entries. The loss
-        needs all logits of a token. Must they be sent to one place?
+        vocabulary. With [tensor parallelism](#columns_then_rows_need_one_sum) the last matrix is
+        cut by columns, so each of four ranks has the logits of a fourth of the entries. The loss
+        needs all of them. Do the logits have to be gathered?
 
-        They need not. The loss of a token is
+        No. The loss of a token is
 
         $$
-        \log \sum_i e^{z_i} - z_{\text{right}}
+        \log \sum_i e^{z_i} - z_{\text{target}}
         $$
 
-        with the logits $z_i$ and that of the right entry. Each rank can add up the exponentials of
-        its own logits. So the ranks have to all-reduce only three numbers for each token: the
-        largest logit (`top`), which is taken off first so that the exponentials stay small; the sum
-        (`total`); and the logit of the right entry (`right`), which is zero on all ranks but one.
-        Here are `1024` tokens:
+        with the logits $z_i$ and that of the target, the correct next token. Take two entries with
+        $e^{z} = 1$ and $2$ on rank 0, and two with $3$ and $4$ on rank 1. Rank 0 knows $1 + 2 = 3$,
+        rank 1 knows $3 + 4 = 7$, and the sum is $10$. Each rank sends one number instead of two,
+        and one instead of thousands if it has thousands of entries.
+
+        So three all-reduces of one number per token are enough: of the `largest` logit, which is
+        subtracted first so that the exponentials do not overflow; of the sums; and of the logit of
+        the target, which is zero on all ranks but one:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
-    logits: Float[Tensor, "t n"] = torch.randn(1024, 1024).double()
-    targets: Int[Tensor, " t"] = torch.randint(1024, (1024,))
-    mine: Float[Tensor, "t part"] = logits.chunk(ranks, dim=1)[rank].clone()
-    assert mine.shape[1] == 256, "A rank has the logits of 256 entries."  # @hide
-    first = rank * mine.shape[1]  # the entry of this rank's first column
-    here = (targets >= first) & (targets < first + mine.shape[1])
+    logits: Float[Tensor, "t 96"] = torch.randn(16384, 96).double()
+    targets: Int[Tensor, " t"] = torch.randint(96, (16384,))
+    own: Float[Tensor, "t 24"] = logits.chunk(ranks, dim=1)[rank].clone()
+    column = targets - 24 * rank  # in this rank's logits, if it is there
+    is_own = (column >= 0) & (column < 24)
+    column = column.clamp(0, 23)[:, None]  # any column, where it is not
     with Wire() as wire:
-        top = mine.amax(dim=1)  # first number
-        dist.all_reduce(top, dist.ReduceOp.MAX)
-        total = (mine - top[:, None]).exp().sum(dim=1)  # second number
-        dist.all_reduce(total)
-        # Third number: here is 1 where the right entry is on this rank, else 0.
-        place = (targets - first).clamp(0, mine.shape[1] - 1)
-        right = mine.gather(1, place[:, None])[:, 0] * here
-        dist.all_reduce(right)
-    loss = (total.log() + top - right).mean()  # @inspect loss
+        largest = own.amax(dim=1)
+        dist.all_reduce(largest, dist.ReduceOp.MAX)
+        sums = (own - largest[:, None]).exp().sum(dim=1)
+        dist.all_reduce(sums)
+        target_logits = own.gather(1, column)[:, 0] * is_own
+        dist.all_reduce(target_logits)
+    loss = (sums.log() + largest - target_logits).mean()  # @inspect loss
     assert difference(loss, F.cross_entropy(logits, targets)) < ROUNDING, \
         "The loss is that of one process with all logits, up to rounding."
-    parts = [torch.empty_like(mine) for _ in range(ranks)]
+    parts = [torch.empty_like(own) for _ in range(ranks)]
     with Wire() as gathering:
-        dist.all_gather(parts, mine)
+        dist.all_gather(parts, own)
     more = gathering.sent / wire.sent  # @inspect more as times
-    assert round(more) == 150, \
-        "To gather all logits on every rank, a rank sends 150 times the bytes."
-    formula = 3 * all_reduce_bytes(1024 * 8, ranks)  # @hide
-    assert wire.sent - formula == 3 * 36 * HEADER, \
-        "A rank sends three all-reduces of one number for each token, with 36 headers each."  # @hide
-    note(rf"""
-        Why `150`? For each token, an all-gather sends three fourths of `1024` numbers, and an
-        all-reduce twice three fourths of one number. So the ratio to three all-reduces should be
-        `1024 / (3 * 2)`, about {1024 / (3 * 2):.0f}. The short headers of the messages make it
-        less.
+    assert math.isclose(more, 96 / (3 * 2), rel_tol=0.01), \
+        "To gather all 96 logits on every rank, a rank sends 96 / (3 * 2) times as many bytes, up to 1 %."
+    note(r"""
+        Why this ratio? For each token, an all-gather sends three fourths of `96` values, and an
+        all-reduce twice three fourths of one value. The `3` counts the all-reduces, and the `2` the
+        two halves of each.
 
-        Backward, nothing at all is sent: the gradient of a logit is its share of the sum of
-        exponentials, less one at the right entry, and each rank has all that it needs for its own
-        logits.
+        In the backward pass nothing is sent. The gradient of a logit is its exponential over the
+        sum, minus one at the target, and each rank has both for its own logits.
     """)
-    grad = (mine - top[:, None]).exp() / total[:, None]  # @hide
-    grad[here, place[here]] -= 1  # @hide
+    grad = (own - largest[:, None]).exp() / sums[:, None]  # @hide
+    grad[is_own, column[is_own, 0]] -= 1  # @hide
     logits.requires_grad_()  # @hide
-    F.cross_entropy(logits, targets, reduction="sum").backward()  # @hide
-    wanted = gradient_of(logits).chunk(ranks, dim=1)[rank]  # @hide
-    assert difference(grad, wanted) < ROUNDING, \
+    wanted, = torch.autograd.grad(F.cross_entropy(logits, targets, reduction="sum"), logits)  # @hide
+    assert difference(grad, wanted.chunk(ranks, dim=1)[rank]) < ROUNDING, \
         "Each rank computes its part of the gradient alone, up to rounding."  # @hide
     question(r"""
-        The vocabulary of `Llama-3` has `128256` entries. On $G$ ranks, an all-gather sends
-        $(G-1)/G$ of a tensor, and an all-reduce twice as much. For each token, how many times as
-        many bytes does an all-gather of its `128256` logits send as three all-reduces of one number
-        each?
+        The vocabulary of `Llama-3` has `128256` entries. How many times as many bytes does an
+        all-gather of all logits send as three all-reduces of one number per token?
     """, answer=128256 / (3 * 2), check=128256 * 7 / 8 / (3 * all_reduce_bytes(1, 8)), unit="times", within=0.05,
+        wrong={"An all-reduce sends twice what an all-gather of the same tensor sends.": 128256 / 3},
         why=r"""
-            An all-gather sends the share $(G-1)/G$ of `128256` numbers. The three all-reduces send
-            twice that share of `3` numbers. So the ratio is `128256 / (3 * 2)`, on any number of
+            An all-gather sends the share $(G-1)/G$ of `128256` values. The three all-reduces send
+            twice that share of `3` values. So the ratio is `128256 / (3 * 2)`, on any number of
             ranks.
         """)
