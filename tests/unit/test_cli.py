@@ -131,7 +131,9 @@ def test_out_replaces_a_record_whole_also_through_a_link(
     out, name = tmp_path / "record.json", tmp_path / "link.json"
     out.write_text("old")
     name.symlink_to(out)
-    assert cli.run_lecture([str(write(tmp_path, section("assert 1 < 2"))), "--out", str(name), "--quiet"]) == 0
+    assert (
+        cli.run_lecture([str(write(tmp_path, section("assert 1 < 2"))), "--out", str(name), "--quiet"]) == 0
+    )
     assert encoding.read(out).lecture == "lecture_sample"
     assert name.is_symlink()
     assert sorted(p.name for p in tmp_path.iterdir()) == ["lecture_sample.py", "link.json", "record.json"]
