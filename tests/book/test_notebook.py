@@ -480,24 +480,25 @@ def test_a_notebook_is_small_whatever_a_lecture_shows(made):
 # ---------------------------------------------------------------------------- the way to it
 
 
-def footer(made: model.Record, github: str = "") -> str:
+def footer(folder: Path, made: model.Record, github: str = "") -> str:
     """What the page of a lecture says of its notebook."""
-    pages = Pages(Project(Path()), [Edition("lecture_02", made, [], None)], colab=github)
-    (way,) = pages.text("lectures/lecture_02/index.md", []).blocks[-1:]
-    return str(way)
+    pages = Pages(Project(folder), [Edition("lecture_02", made, [], None)], colab=github)
+    blocks = map(str, pages.text("lectures/lecture_02/index.md", []).blocks)
+    (way,) = (block for block in blocks if "lb-nb-way" in block)
+    return way
 
 
 def test_a_page_links_the_file_of_its_notebook_and_colab_where_that_can_fetch_it(tmp_path):
     made = record(tmp_path, section("x = 1\nassert x == 1"))
-    way = footer(made)
+    way = footer(tmp_path, made)
     assert 'href="notebooks/index.ipynb" download="lecture_02.ipynb"' in way
     assert "colab" not in way and "mybinder" not in way
-    way = footer(made, "https://github.com/owner/repo/blob/gh-pages/")
+    way = footer(tmp_path, made, "https://github.com/owner/repo/blob/gh-pages/")
     at = "lectures/lecture_02/notebooks/index.ipynb"
     assert f'href="https://colab.research.google.com/github/owner/repo/blob/gh-pages/{at}"' in way
     file = at.replace("/", "%2F")
     assert f'href="https://mybinder.org/v2/gh/owner/repo/gh-pages?urlpath=lab%2Ftree%2F{file}"' in way
-    way = footer(made, "https://github.com/owner/repo/blob/main/docs")
+    way = footer(tmp_path, made, "https://github.com/owner/repo/blob/main/docs")
     assert f"/owner/repo/blob/main/docs/{at}" in way
     assert f"/owner/repo/main?urlpath=lab%2Ftree%2Fdocs%2F{file}" in way
 
