@@ -338,18 +338,7 @@ def address(book: Book, page: str, name: str) -> str | None:
     if not places:
         file, _, line = name.partition(".py:")
         if line.isdecimal() and "." not in file:
-            for number, lines in enumerate(book.lines):
-                if (
-                    book.name(number) == file
-                    and 0 < int(line) <= len(lines)
-                    and lines[int(line) - 1].text.strip()
-                ):
-                    inside = [e for e, _ in every if e.file == number and e.first <= int(line) <= e.last]
-                    innermost = min(inside, key=lambda entry: entry.lines, default=None)
-                    around = {**book.place, **book.defined}
-                    where = around[innermost.key] if innermost else book._page_of_file(number)
-                    return way(page, where, book.line(where, number, int(line)))
-            return None
+            return _line(book, page, file, int(line))
         lecture, _, rest = name.partition(".")
         other = book.others(lecture)
         there = None if other is None else address(other, INDEX, rest) if rest else ""
@@ -357,6 +346,19 @@ def address(book: Book, page: str, name: str) -> str | None:
         return None if there is None else up
     entry, where = min(places, key=lambda place: (place[0].key != name, place[1] != page))
     return way(page, where, book.anchor(entry))
+
+
+def _line(book: Book, page: str, name: str, line: int) -> str | None:
+    """From `page`, the address of a line of the file `name`."""
+    for file, lines in enumerate(book.lines):
+        if book.name(file) == name and 0 < line <= len(lines) and lines[line - 1].text.strip():
+            around = {**book.place, **book.defined}
+            entries: list[Entry] = [*book.record.sections, *book.record.definitions]
+            inside = [e for e in entries if e.file == file and e.first <= line <= e.last and e.key in around]
+            innermost = min(inside, key=lambda entry: entry.lines, default=None)
+            where = around[innermost.key] if innermost else book._page_of_file(file)
+            return way(page, where, book.line(where, file, line))
+    return None
 
 
 def numbered(book: Book, page: str, label: str) -> tuple[str, str] | None:
