@@ -2,7 +2,12 @@
 
 import sys
 
-from litbook.cli import run_lecture
+try:
+    from litbook.cli import run_lecture
+except ModuleNotFoundError as error:  # docs/maintain.md says which libraries a lecture needs
+    print(f"run_lecture.py: the library {error.name} is not installed", file=sys.stderr)
+    print(f"    pip install {error.name}", file=sys.stderr)
+    sys.exit(2)
 
 if __name__ == "__main__":
     sys.exit(run_lecture())

@@ -104,7 +104,7 @@ def installed(names: list[str]) -> set[str]:
 
 
 def bare_python(folder: Path) -> Path:
-    """A Python with the seven libraries of docs/maintain.md, what they require, and nothing else."""
+    """A Python with the eight libraries of docs/maintain.md, what they require, and nothing else."""
     [line] = re.findall(
         r"pip install torch==[\d.]+ (.+)", (REPO / "docs" / "maintain.md").read_text(encoding="utf-8")
     )[:1]

@@ -12,7 +12,6 @@ import shutil
 import subprocess
 import sys
 from functools import partial
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
@@ -444,47 +443,3 @@ def test_an_edited_recording_fails_the_strict_build_and_approve_repairs_it(site_
         line for line in difflib.ndiff(before.splitlines(), file.read_text().splitlines()) if line[0] in "-+"
     ]
     assert all('"date":' in line for line in changed)  # the edit is undone; when it was recorded is new
-
-
-# ------------------------------------------------------------------------------ nobody else is asked
-
-
-class _Loads(HTMLParser):
-    """What a page has a browser load: the addresses that name another site."""
-
-    LOADED = frozenset({"src", "srcset", "poster", "data", "background", "xlink:href"})
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.elsewhere: list[str] = []
-        self.feed(page)
-        self.close()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        given = {name: value or "" for name, value in attrs}
-        addresses = [value for name, value in given.items() if name in self.LOADED]
-        if tag == "link" and given.get("rel") != "canonical":
-            addresses.append(given.get("href", ""))
-        addresses += re.findall(r"url\(([^)]*)\)|@import\s+(\S+)", given.get("style", ""))
-        self.elsewhere += [it for it in addresses if re.match(r"\s*(https?:)?//", "".join(it))]
-
-
-def test_no_page_names_anything_elsewhere_to_load(site):
-    pages = sorted(site.rglob("*.html"))
-    assert len(pages) > 20
-    assert {
-        str(it.relative_to(site)): found for it in pages if (found := _Loads(it.read_text()).elsewhere)
-    } == {}
-    sheets = {it.name: it.read_text() for it in site.rglob("*.css")}
-    assert [
-        name for name, text in sheets.items() if re.search(r"""url\(["']?(https?:)?//|@import""", text)
-    ] == []
-
-
-def test_what_is_loaded_from_elsewhere_is_seen():
-    assert _Loads(
-        '<img src="//a.org/x"><link rel="icon" href="https://a.org"><a href="https://a.org">'
-    ).elsewhere == [
-        "//a.org/x",
-        "https://a.org",
-    ]

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.running import REPO, SAMPLES, write
+from tests.running import REPO, SAMPLES, process, write
 
 from litbook.cli import group
 from litbook.lecture import parse
@@ -51,6 +51,13 @@ def test_nothing_heavy_is_imported_before_a_lecture_runs(words: list[str], statu
     assert ended == status
     assert names & HEAVY == set()
     assert "litbook" in names
+
+
+def test_a_library_that_is_not_there_is_named(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text("import sys\nsys.modules['click'] = None\n")
+    done = process("--help", env={"PYTHONPATH": str(tmp_path)})
+    says = "run_lecture.py: the library click is not installed\n    pip install click\n"
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", says)
 
 
 @pytest.mark.parametrize("name", group.commands)

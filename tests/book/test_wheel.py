@@ -14,6 +14,7 @@ import tomllib
 import zipfile
 from pathlib import Path
 
+import click
 import msgspec
 import pytest
 
@@ -52,7 +53,7 @@ def wheel(repo: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def installed(wheel: Path) -> Path:
-    """The `bin` of an environment that holds the wheel, msgspec for the record, and no other package."""
+    """The `bin` of an environment that holds the wheel, click and msgspec for command line and record, and no other package."""
     room = wheel.parent.parent
     run(sys.executable, "-m", "venv", "--without-pip", "room", cwd=room)
     python = room / "room" / "bin" / "python"
@@ -61,7 +62,8 @@ def installed(wheel: Path) -> Path:
         "install", "--no-deps", "--no-index", wheel, cwd=room,
     )  # fmt: skip
     (libraries,) = (room / "room" / "lib").glob("python3.*/site-packages")
-    shutil.copytree(Path(msgspec.__file__).parent, libraries / "msgspec")
+    for library in (click, msgspec):
+        shutil.copytree(Path(library.__file__).parent, libraries / library.__name__)
     return python.parent
 
 
@@ -86,7 +88,7 @@ def test_the_metadata_says_what_the_tree_says(repo: Path, wheel: Path) -> None:
     assert (repo / "README.md").read_text() in said
 
 
-def test_it_imports_where_nothing_but_msgspec_is_installed(installed: Path) -> None:
+def test_it_imports_where_nothing_but_click_and_msgspec_is_installed(installed: Path) -> None:
     file, modules = json.loads(run(installed / "python", "-c", ASK, cwd=installed))
     assert Path(file).is_relative_to(installed.parent)
     assert "torch" not in modules

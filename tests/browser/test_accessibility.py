@@ -183,8 +183,8 @@ def test_axe_finds_nothing_on_a_phone(browser: Browser, address: str, axe: str) 
 
 
 def test_axe_finds_nothing_in_what_a_note_may_hold(browser: Browser, axe: str) -> None:
-    text = """A[^a] and [@tab:t].\n\n[^a]: Text.\n\n??? note "More"\n    text\n\n=== "A"\n    a\n\n=== "B"\n    b
-\n- [x] done\n- [ ] open\n\nTerm\n:   meaning\n\n[@tab:t]: Caption.\n\n| a |\n|---|\n| b |\n\n[@eq:e]: $$ x $$"""
+    text = """A [@tab:t].\n\n??? note "More"\n    text\n\n!!! tip "A"\n    a\n\n[@tab:t]: Caption.\n\n| a |\n|---|\n| b |
+\n[@eq:e]: $$ x $$"""
     setting = Setting(Citations({}), number=lambda label: ("Table 1", f"#{label.replace(':', '-')}"))
     again = text.replace(":t]", ":u]").replace(":e]", ":f]")
     inside = "".join(to_html.blocks(text, setting) + to_html.blocks(again, setting))

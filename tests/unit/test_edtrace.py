@@ -23,9 +23,6 @@ from litbook.errors import AuthorError, LitbookError
 from litbook.finding import Finding
 from litbook.html import page
 from litbook.markdown import grammar
-from litbook.markdown import to_html as note_html
-from litbook.markdown.links import Citations, Setting
-from litbook.markdown.to_markdown import Plain
 from litbook.page.runs import Edition
 from litbook.project import Project
 from litbook.record import model
@@ -432,8 +429,8 @@ def test_the_table_of_words_names_each() -> None:
     ("html", "markdown"),
     [
         ("a <b>bold </b>word, <EM>slanted</EM>", "a **bold** word, *slanted*"),
-        ('BT<font color="red">D</font> x', "BT[D]{.red} x"),
-        ('<span style="color: grey"><b>B</b></span>', "[**B**]{.gray}"),
+        ('BT<font color="red">D</font> x', "BTD x"),
+        ('<span style="color: grey"><b>B</b></span>', "**B**"),
         ('<font color="teal">t</font> <u>u</u>', "t u"),
         ("- one<br>(two)", "- one\\\n(two)"),
         ("| a<br/>b |\n|---|", "| a b |\n|---|"),
@@ -450,13 +447,6 @@ def test_the_table_of_words_names_each() -> None:
 def test_html_in_a_text_is_what_a_note_has_for_it(html: str, markdown: str) -> None:
     assert as_markdown(html) == markdown
     assert [it.what for it in grammar.read(markdown).refusals] == []
-
-
-def test_coloured_words_have_their_colour_on_a_page_and_are_words_elsewhere() -> None:
-    made = "".join(note_html.blocks("BT[*D*]{.red} and [x]{.pink}", setting := Setting(Citations({}))))
-    assert 'BT<span class="lb-red"><em>D</em></span>' in made
-    assert [it.what for it in setting.problems] == ["a note cannot hold an attribute: '{.pink}'"]
-    assert Plain().markdown(grammar.read("BT[D]{.red}")) == "BTD"
 
 
 def test_a_picture_in_a_text_stands_between_its_words(tmp_path: Path) -> None:

@@ -58,10 +58,6 @@ def test_what_every_reader_knows_stays_as_it_was_written(text: str) -> None:
     [
         ('!!! tip "Mind"\n    a\n\n    b', "> **Mind**\n>\n> a\n>\n> b"),
         ("??? note\n    - a", "> **Note**\n>\n> - a"),
-        ('=== "A"\n    a\n\n=== "B"\n    b', "> **A**\n>\n> a\n\n> **B**\n>\n> b"),
-        ("a[^x] b[^y] c[^x]\n\n[^y]: two\n[^x]: one", "a¹ b² c¹\n\n¹ one\n\n² two"),
-        ("- [x] done\n- [ ] to do", "- ☑ done\n- ☐ to do"),
-        ("Term\n: what it\n  means", "**Term**\n\n- what it\n  means"),
         ("[@tab:t]: Words.\n\n|a|\n|-|\n|b|", "**Table t.** Words.\n\n| a |\n|---|\n| b |"),
         ("[@eq:e]: $$ x $$\n\nsee [@eq:e]", "**Equation e.**\n\n$$ x $$\n\nsee Equation e"),
         ("a\n\n    x < y [a](#b)", "a\n\n```\nx < y [a](#b)\n```"),

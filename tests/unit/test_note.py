@@ -13,7 +13,6 @@ from litbook.markdown import grammar
 from litbook.markdown.bibliography import Entry
 from litbook.markdown.nodes import (
     Box,
-    Call,
     Citation,
     Code,
     Display,
@@ -31,8 +30,6 @@ from litbook.markdown.nodes import (
     Quote,
     Reference,
     Table,
-    Tabs,
-    Terms,
     Text,
     plain,
     walk,
@@ -107,9 +104,9 @@ def test_a_link_may_have_code_for_a_text() -> None:
 @pytest.mark.parametrize(
     ("text", "kind"),
     [
-        ("a", Paragraph), ("# a", Heading), ("> a", Quote), ("- a", List), ("1. a", List), ("a\n: b", Terms),
+        ("a", Paragraph), ("# a", Heading), ("> a", Quote), ("- a", List), ("1. a", List),
         ("```python\na\n```", Fence), ("$$ a $$", Display), ("[@eq:a]: $$ a $$", Display), ("|a|\n|-|\n|b|", Table),
-        ("!!! tip\n    a", Box), ("??? tip\n    a", Fold), ('=== "a"\n    a', Tabs),
+        ("!!! tip\n    a", Box), ("??? tip\n    a", Fold),
     ],
 )  # fmt: skip
 def test_a_block_is_read_as_what_it_is(text: str, kind: type[Node]) -> None:
@@ -119,24 +116,14 @@ def test_a_block_is_read_as_what_it_is(text: str, kind: type[Node]) -> None:
     assert place(note, note.blocks[1].at) == (3, 1)
 
 
-def test_names_citations_references_and_footnotes_are_told_apart() -> None:
-    found = nodes(
-        "[@fig:a]: A[^n] [@fig:a] [@glu; @x.y] [@fig:a; @glu]\n\n[^n]: b", Name, Call, Reference, Citation
-    )
+def test_names_citations_and_references_are_told_apart() -> None:
+    found = nodes("[@fig:a]: A [@fig:a] [@glu; @x.y] [@fig:a; @glu]", Name, Reference, Citation)
     assert found == [
         Name(0, "fig:a"),
-        Call(11, "n", 1),
-        Reference(16, "fig:a"),
-        Citation(25, ("glu", "x.y")),
-        Citation(38, ("fig:a", "glu")),
+        Reference(12, "fig:a"),
+        Citation(21, ("glu", "x.y")),
+        Citation(34, ("fig:a", "glu")),
     ]
-
-
-def test_tabs_and_terms_that_follow_one_another_are_one_set() -> None:
-    tabs, terms = nodes('=== "A"\n    a\n\n=== "B"\n    b\n\nX\n: x\n\nY\n: y', Tabs, Terms)
-    assert isinstance(tabs, Tabs)
-    assert isinstance(terms, Terms)
-    assert (len(tabs.tabs), len(terms.parts)) == (2, 4)
 
 
 def test_a_phrase_begins_no_list_and_no_heading() -> None:

@@ -21,7 +21,7 @@ class UnusableLecture(LitbookError):
         self.findings = sorted(
             findings, key=lambda f: (f.place.path, f.place.line, f.place.column) if f.place else ("", 0, 0)
         )
-        super().__init__("\n".join(finding.text(coded=True) for finding in self.findings))
+        super().__init__("\n".join(map(str, self.findings)))
 
 
 class NotFound(LitbookError):

@@ -53,8 +53,9 @@ def status_of(command: click.Command, program: str, arguments: Sequence[str] | N
         text, status, program = error.format_message(), error.exit_code, ""
         error.show()
     except LitbookError as error:
-        text, status = str(error), terminated or error.exit_status
-        findings = [finding.as_data() for finding in getattr(error, "findings", ())]
+        found, status = getattr(error, "findings", ()), terminated or error.exit_status
+        text = "\n".join(finding.text(coded=True) for finding in found) or str(error)
+        findings = [finding.as_data() for finding in found]
     except KeyboardInterrupt:  # before or after the lecture itself ran
         text, status = "interrupted", terminated or 130
     except ModuleNotFoundError as error:  # of what draws pages; a lecture's ends its run

@@ -13,6 +13,7 @@ from litbook import plugins
 from litbook.errors import LitbookError
 from litbook.lecture import parse
 from litbook.project import WORDS, NoBook, Project
+from litbook.record.device_kinds import devices
 
 plugins.bring_in("edtrace")
 
@@ -57,9 +58,10 @@ ANY_LECTURE = click.Argument(["lecture"], required=False, shell_complete=_lectur
 SECTIONS = click.Argument(["sections"], metavar="[SECTION]...", nargs=-1, shell_complete=_sections)
 JSON = click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON value, for programs.")
 FOREIGN = click.Choice([*WORDS]) if WORDS else click.STRING
+DEVICES = ["auto", "cpu", *(kind.name for kind in devices())]
 RUN = [
     SECTIONS,
-    click.Option(["--device"], type=click.Choice(["auto", "cpu", "cuda"]), default="auto", show_default=True),
+    click.Option(["--device"], type=click.Choice(DEVICES), default="auto", show_default=True),
     click.Option(["--quiet"], is_flag=True, help="Print only what went wrong, and the count of claims."),
     click.Option(["--out"], metavar="FILE", type=FILE, help="Write the record of the run to FILE, as JSON."),
     click.Option(["--timeout"], metavar="S", type=seconds, help="Stop after S seconds, at the line reached."),

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import re
 
-from litbook.lecture.author_words import COLOURS
-
 IMAGE = re.compile(r"<img\b[^<>]*\bsrc\s*=\s*[\"']?(?P<src>[^\s\"'<>]+)[^<>]*>", re.IGNORECASE)
 # Code, formulas.
 _KEPT = re.compile(r"(?ms)(^(?:```|~~~).*?^(?:```|~~~)|`+[^`]*`+|\$\$.*?\$\$|\$(?!\s)[^$\n]+(?<!\s)\$)")
@@ -48,14 +46,10 @@ def _element(match: re.Match[str]) -> str:
     words = inside.strip()
     before, after = inside[: len(inside) - len(inside.lstrip())], inside[len(inside.rstrip()) :]
     given = dict(re.findall(r"([\w-]+)\s*=\s*[\"']?([^\"'<>]+)", match["attributes"]))
-    colour = given.get("color") or "".join(re.findall(r"(?:^|;)\s*color:\s*(\w+)", given.get("style", "")))
-    colour = colour.strip().lower().replace("grey", "gray")
     if not words or "\n\n" in words:
         return inside
     if mark := _MARKS.get(name, ""):
         return f"{before}{mark}{words}{mark}{after}"
     if name == "a" and "href" in given:
         return f"{before}[{words}]({given['href']}){after}"
-    if colour in COLOURS and not re.search(r"[\[\]\n]", words):
-        return f"{before}[{words}]{{.{colour}}}{after}"
     return inside

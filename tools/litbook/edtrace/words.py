@@ -7,7 +7,7 @@
 | theirs | here |
 |---|---|
 | `text("…")` | `note("…")` |
-| `<b>`, `<font color="red">`, `<br>`, `<img src="…">` in it | the same in Markdown; other tags are left out |
+| `<b>`, `<br>`, `<img src="…">` in it | the same in Markdown; other tags are left out, colours too |
 | `text("…", verbatim=True)`, `language="c"`, `system_text(["date"])` | a note of one block of code |
 | `table(rows, headers)` | a note of one table |
 | `note("…")` | `speaker_note("…")` |

@@ -31,7 +31,6 @@ WORDS = {
     "link": Word({1: "text", "text": "text"}),
     "speaker_note": Word({0: "text", "text": "text"}, seen=False),
 }
-COLOURS = ("red", "green", "blue", "gray", "orange", "purple")  # that a text may have: `[a word]{.red}`
 # One that is called by another name.
 UNKNOWN = Word(dict.fromkeys((0, 1, *(name for word in WORDS.values() for name in word.fields)), "text"))
 ASKED = later("**Check yourself.**")  # how the prose of a question begins

@@ -1,7 +1,7 @@
 """The blocks of a note: markdown-it's rules and ours for them, and the nodes that come of them.
 
 In go lines, out come blocks with their offsets, whose words `inline` reads. Ours are displayed formulas,
-boxes, folds, tabs, terms and footnotes, and a table's caption; markdown-it has the others.
+boxes and folds, and a table's caption; markdown-it has the others.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterable
-from typing import Any
 
 from markdown_it.parser_block import RuleFuncBlockType
 from markdown_it.ruler import RuleOptionsType, Ruler
@@ -26,12 +25,9 @@ DEEPEST = 8  # lists, quotations and boxes within one another: more would leave 
 
 _BOX = re.compile(
     r"(?:!!! ?(?P<kinds>[\w-]+(?: +[\w-]+)*)(?: +\"(?P<title>.*)\")?"
-    r"|\?{3}(?P<open>\+?) ?(?:(?P<folded>[\w-]+(?: +[\w-]+)*)?(?: *\"(?P<name>.*)\")?(?<=[\w\"-]))"
-    r"|={3}(?P<set>[!+]{0,2}) +\"(?P<tab>.*)\") *"
+    r"|\?{3}(?P<open>\+?) ?(?:(?P<folded>[\w-]+(?: +[\w-]+)*)?(?: *\"(?P<name>.*)\")?(?<=[\w\"-]))) *"
 )
 _DISPLAY = re.compile(rf"(?:{LABEL}:\s*)?(?P<rest>\$\$.*)")
-_MEANING = re.compile(r":(?= {1,3}\S)")
-_FOOTNOTE = re.compile(r"\[\^([^\]\s]+)\]:")
 
 
 def _line(state: StateBlock, line: int) -> str:
@@ -56,17 +52,8 @@ def _inside(state: StateBlock, first: int, end: int, indent: int) -> None:
     state.blkIndent, state.lineMax, state.parentType = before
 
 
-def _behind(state: StateBlock, line: int, marker: int, end: int, indent: int) -> None:
-    """The same, where the first line has a marker of so many characters before its text."""
-    text = state.skipSpaces(state.bMarks[line] + state.tShift[line] + marker)
-    before = state.bMarks[line], state.tShift[line], state.sCount[line]
-    state.bMarks[line], state.tShift[line], state.sCount[line] = min(text, state.eMarks[line]), 0, indent
-    _inside(state, line, end, indent)
-    state.bMarks[line], state.tShift[line], state.sCount[line] = before
-
-
 def _box(state: StateBlock, first: int, end: int, silent: bool) -> bool:
-    """`!!! note "Title"`, `??? note`, `=== "Title"`, and the lines below that are indented by four spaces."""
+    """`!!! note "Title"`, `??? note`, and the lines below that are indented by four spaces."""
     match = None if state.is_code_block(first) else _BOX.fullmatch(_line(state, first))
     if match is None or silent:
         return match is not None
@@ -79,7 +66,7 @@ def _box(state: StateBlock, first: int, end: int, silent: bool) -> bool:
             indent, last = 0, end
     token = state.push("box_open", "", 1)
     token.map, token.meta = [first, last], {"match": match}
-    title = next((match[group] for group in ("title", "name", "tab") if match[group] is not None), None)
+    title = next((match[group] for group in ("title", "name") if match[group] is not None), None)
     words = state.push("inline", "", 0)
     words.map, words.children, words.content = [first, first + 1], [], title or ""
     token.meta["titled"] = title is not None
@@ -113,70 +100,9 @@ def _display(state: StateBlock, first: int, end: int, silent: bool) -> bool:
     return True
 
 
-def _terms(state: StateBlock, first: int, end: int, silent: bool) -> bool:
-    """Lines of terms, and below them what they mean, each behind a colon."""
-    line = _terms_end(state, first, end)
-    marker = line + (line < end and state.isEmpty(line))
-    if silent or line == first or not _means(state, marker, end) or state.is_code_block(first):
-        return False
-    state.push("terms_open", "", 1).map = [first, end]
-    while line > first and _means(state, marker, end):
-        for term in range(first, line):
-            state.push("term_open", "", 1).map = [term, term + 1]
-            words = state.push("inline", "", 0)
-            words.map, words.children, words.content = [term, term + 1], [], _line(state, term).strip()
-            state.push("term_close", "", -1)
-        while _means(state, marker, end):
-            first = _lies_inside(state, marker + 1, end, state.sCount[marker] + 2)
-            state.push("meaning_open", "", 1).map = [marker, first]
-            _behind(state, marker, 1, first, state.sCount[marker] + 2)
-            state.push("meaning_close", "", -1)
-            marker = state.skipEmptyLines(first)
-        line = marker = _terms_end(state, first, end)  # another term follows at once, or not at all
-    state.push("terms_close", "", -1)
-    state.line = first
-    return True
-
-
-def _terms_end(state: StateBlock, line: int, end: int) -> int:
-    """The line behind those that may be terms."""
-    while line < end and not state.isEmpty(line) and state.sCount[line] >= state.blkIndent:
-        if _means(state, line, end):
-            break
-        line += 1
-    return line
-
-
-def _means(state: StateBlock, line: int, end: int) -> bool:
-    return line < end and not state.is_code_block(line) and bool(_MEANING.match(_line(state, line)))
-
-
-def _footnote(state: StateBlock, first: int, end: int, silent: bool) -> bool:
-    """`[^name]: text`, and the lines below up to a blank one, or indented by four spaces."""
-    match = None if state.is_code_block(first) else _FOOTNOTE.match(_line(state, first))
-    if match is None or silent:
-        return match is not None
-    name, last = match[1], first + 1
-    while last < end and not state.isEmpty(last) and not _FOOTNOTE.match(_line(state, last)):
-        last += 1
-    last = max(last, _lies_inside(state, last, end, state.sCount[first] + 4))
-    text = state.getLines(first, last, 0, keepLastLF=False).strip()[match.end() :].strip()
-    if name in state.env["notes"] or not text:
-        refuse(state.env, "footnote-text", f"[^{name}]:", name, "two texts" if text else "no text")
-    elif re.search(r"\[\^[^\]]*\]:", text):
-        refuse(state.env, "footnote-in-footnote", f"[^{name}]:", name)
-    state.env["notes"][name] = 0
-    token = state.push("footnote_open", "", 1)
-    token.map, token.info = [first, last], name
-    _behind(state, first, match.end(), last, state.sCount[first] + 4)
-    state.push("footnote_close", "", -1)
-    state.line = last
-    return True
-
-
 def _definition(state: StateBlock, first: int, end: int, silent: bool) -> bool:
-    """`[text]: address`; what begins with `[@` is a caption."""
-    return not _line(state, first).startswith("[@") and reference(state, first, end, silent)
+    """`[text]: address`; what begins with `[@` is a caption, with `[^` a footnote."""
+    return not _line(state, first).startswith(("[@", "[^")) and reference(state, first, end, silent)
 
 
 def use_rules(blocks: Ruler[RuleFuncBlockType]) -> None:
@@ -184,9 +110,7 @@ def use_rules(blocks: Ruler[RuleFuncBlockType]) -> None:
     ends: RuleOptionsType = {"alt": ["paragraph", "reference", "blockquote", "list"]}
     blocks.before("code", "box", _box, ends)
     blocks.before("fence", "display", _display, ends)
-    blocks.before("reference", "footnote", _footnote, ends)
     blocks.at("reference", _definition)
-    blocks.before("paragraph", "terms", _terms)
 
 
 # ---------------------------------------------------------------------------- tokens -> nodes
@@ -199,10 +123,6 @@ class TooDeep(Exception):
 class BlockReader(InlineReader):
     """Makes the tree of one note of its tokens, and refuses what it cannot hold."""
 
-    def __init__(self, text: str, env: dict[str, Any], hole: str) -> None:
-        super().__init__(text, env, hole)
-        self.footnotes: dict[str, tree.Footnote] = {}
-
     def note(self, tokens: list[Token]) -> tree.Note:
         """The whole tree."""
         root = SyntaxTreeNode(tokens)
@@ -210,13 +130,7 @@ class BlockReader(InlineReader):
             blocks: tuple[tree.Block, ...] = (tree.Paragraph(0, self.words(root.children[0])),)
         else:
             blocks = self.blocks(root.children)
-        calls: dict[str, int] = self.env["calls"]
-        names = [*calls, *(name for name in self.footnotes if name not in calls)]
-        for name in names[len(calls) :]:
-            refuse(self.env, "uncalled-footnote", f"[^{name}]:", name)
-        texts = (self.footnotes.get(name) for name in names)
-        footnotes = [replace(text, calls=calls.get(text.name, 0)) for text in texts if text]
-        return tree.Note(self.text, blocks, tuple(footnotes), tuple(self.env["refusals"]))
+        return tree.Note(self.text, blocks, tuple(self.env["refusals"]))
 
     def blocks(self, nodes: Iterable[SyntaxTreeNode], depth: int = 0) -> tuple[tree.Block, ...]:
         """These blocks, `depth` of which lie around them."""
@@ -225,16 +139,8 @@ class BlockReader(InlineReader):
         blocks: list[tree.Block] = []
         for node in nodes:
             block = self.block(node, depth)
-            if block is None:
-                continue
             above = blocks[-1] if blocks else None
             match above, block:
-                case tree.Tabs(tabs=tabs), tree.Tabs() if not node.meta["match"]["set"].startswith("!"):
-                    blocks[-1] = replace(above, tabs=(*tabs, *block.tabs))
-                    continue
-                case tree.Terms(parts=parts), tree.Terms():
-                    blocks[-1] = replace(above, parts=(*parts, *block.parts))
-                    continue
                 case tree.Paragraph(children=(tree.Name(label=label), *_)), tree.Table() if label.startswith(
                     "tab:"
                 ):
@@ -247,8 +153,8 @@ class BlockReader(InlineReader):
                     refuse(self.env, "caption-without-table", "[@tab:", label.partition(":")[2])
         return tuple(blocks)
 
-    def block(self, node: SyntaxTreeNode, depth: int) -> tree.Block | None:  # noqa: PLR0911 (a case for each)
-        """One block; None for the text of a footnote, which has its place below the note."""
+    def block(self, node: SyntaxTreeNode, depth: int) -> tree.Block:
+        """One block."""
         first = node.map[0] if node.map else 0
         line = self.text[self.lines[first] :].partition("\n")[0] if first < len(self.lines) else ""
         at = self.lines[min(first, len(self.lines) - 1)] + len(line) - len(line.lstrip())
@@ -264,8 +170,6 @@ class BlockReader(InlineReader):
                 start = int(node.attrs.get("start", 1)) if node.type == "ordered_list" else None
                 items = tuple(self.item(child, depth + 1) for child in node.children)
                 return tree.List(at, items, start, node.markup)
-            case "terms":
-                return tree.Terms(at, tuple(self.term(child, depth + 1) for child in node.children))
             case "fence" | "code_block":
                 return self.fence(at, node)
             case "display":
@@ -274,36 +178,13 @@ class BlockReader(InlineReader):
                 return self.table(at, node)
             case "box":
                 return self.box(at, node, depth + 1)
-            case "footnote":
-                inside = self.blocks(node.children, depth + 1)
-                self.footnotes[node.info] = tree.Footnote(at, node.info, inside, 0)
-                return None
             case "hr":
                 return tree.Rule(at)
         raise AssertionError(node.type)
 
     def item(self, node: SyntaxTreeNode, depth: int) -> tree.Item:
-        """An item; `[x]` before its text says that a task is done."""
-        blocks = self.blocks(node.children, depth)
-        at = self.lines[node.map[0]] if node.map else 0
-        match blocks:
-            case (tree.Paragraph(children=(tree.Text(text=text) as words, *rest)) as first, *others):
-                if match := re.match(r"\[([ xX])\](?:\s|$)", text):
-                    left = tree.Text(words.at + match.end(), text[match.end() :])
-                    first = replace(first, children=(left, *rest) if left.text else (*rest,))
-                    return tree.Item(at, (first, *others), match[1] != " ")
-        return tree.Item(at, blocks)
-
-    def term(self, node: SyntaxTreeNode, depth: int) -> tree.Term | tree.Meaning:
-        """A term, or what one means; a meaning of one paragraph is only its words."""
-        at = self.lines[node.map[0]] if node.map else 0
-        if node.type == "term":
-            return tree.Term(at, self.words(node.children[0]))
-        match self.blocks(node.children, depth):
-            case (tree.Paragraph() as only,):
-                return tree.Meaning(at, (replace(only, tight=True),))
-            case several:
-                return tree.Meaning(at, several)
+        """An item of a list."""
+        return tree.Item(self.lines[node.map[0]] if node.map else 0, self.blocks(node.children, depth))
 
     def fence(self, at: int, node: SyntaxTreeNode) -> tree.Fence:
         """Code; what else stands behind the name of its language is refused."""
@@ -336,21 +217,17 @@ class BlockReader(InlineReader):
         return tree.Table(at, cells[0], edges, tuple(cells[1:]))
 
     def box(self, at: int, node: SyntaxTreeNode, depth: int) -> tree.Block:
-        """A box, a fold or a tab; one without a text is refused."""
+        """A box or a fold; one without a text is refused."""
         opening = node.meta["match"]
         words, inside = self.words(node.children[0]), self.blocks(node.children[1:], depth)
         kinds = tuple((opening["kinds"] or opening["folded"] or "").lower().split())
         title = words if node.meta["titled"] else None
-        block: tree.Tabs | tree.Box | tree.Fold
-        if opening["tab"] is not None:
-            block = tree.Tabs(at, (tree.Tab(at, words, inside, "+" in opening["set"]),))
-        elif opening["open"] is None:
+        block: tree.Box | tree.Fold
+        if opening["open"] is None:
             block = tree.Box(at, kinds, title, inside)
         else:
             block = tree.Fold(at, kinds, title, inside, bool(opening["open"]))
         if not inside:
-            name = ""
-            if not isinstance(block, tree.Tabs):
-                name = tree.kind(block) if title is None else tree.plain(title)
+            name = tree.kind(block) if title is None else tree.plain(title)
             refuse(self.env, "empty-box", name, name)
         return block

@@ -1,7 +1,7 @@
 r"""The text of a note -> its tree. Whatever the engine takes for Markdown is decided from here.
 
 markdown-it-py reads CommonMark and tables; `blocks` and `inline` add what notes have besides: `$math$`,
-`[@citations]` and names, boxes, folds, tabs, terms, footnotes, bare addresses. They need markdown-it-py
+`[@citations]` and names, boxes, folds, bare addresses. They need markdown-it-py
 alone, which rich brings with it, so that a terminal reads notes as a page does on a machine that only
 records.
 
@@ -43,7 +43,7 @@ def _read(text: str, hole: str, phrase: bool) -> tree.Note:
     clean = "".join(visible(text))
     refused = refusal("long-note", "", f"{LONGEST:,}")
     if len(clean) <= LONGEST:
-        env: dict[str, Any] = {"notes": {}, "calls": {}, "refusals": []}
+        env: dict[str, Any] = {"refusals": []}
         tokens = _markdown().parseInline(clean, env) if phrase else _markdown().parse(clean, env)
         try:
             return blocks.BlockReader(clean, env, hole).note(tokens)

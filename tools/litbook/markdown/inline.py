@@ -19,7 +19,6 @@ from markdown_it.token import Token
 from markdown_it.tree import SyntaxTreeNode
 from msgspec.structs import replace
 
-from litbook.lecture.author_words import COLOURS
 from litbook.markdown import nodes as tree
 from litbook.markdown.refusals import refuse, refuse_words
 
@@ -28,11 +27,9 @@ LABEL = r"\[@((?:fig|tab|eq):[\w.-]+)\]"
 
 _CITATION = re.compile(r"\[@[\w:./+-]+(?:\s*;\s*@[\w:./+-]+)*\]")
 _LABEL = re.compile(LABEL)
-_CALL = re.compile(r"\[\^([^\]\s]+)\]")
 _MATH = re.compile(r"\$(?![\s$])((?:[^$\\\n]|\\.|\n(?!\n))+)(?<!\s)\$(?![\d$])")
 _MATHS = re.compile(r"\$\$(.+?)\$\$", re.DOTALL)
 _LATEX = re.compile(r"\\\([^\n]{1,200}?\\\)|\\\[[^\n]{1,200}?\\\]|\\begin\{\w+\*?\}")
-_COLOURED = re.compile(rf"\[([^\[\]\n]+)\]\{{\.({'|'.join(COLOURS)})\}}")
 _ADDRESS = re.compile(r"https?://[^\s<>\"'`]*")
 
 
@@ -92,24 +89,8 @@ def _latex(state: StateInline, silent: bool) -> bool:
     return _put(state, silent, "code_inline", match, match[0])
 
 
-def _coloured(state: StateInline, silent: bool) -> bool:
-    """`[text]{.red}`."""
-    match = _COLOURED.match(state.src, state.pos, state.posMax) if state.src[state.pos] == "[" else None
-    if match is None:
-        return False
-    if not silent:
-        end = state.posMax
-        state.push("em_open", "em", 1).markup = match[2]
-        state.pos, state.posMax = match.span(1)
-        state.md.inline.tokenize(state)
-        state.push("em_close", "em", -1).markup = match[2]
-        state.posMax = end
-    state.pos = match.end()
-    return True
-
-
 def _bracket(state: StateInline, silent: bool) -> bool:
-    """`[@key]`, `[@fig:rate]`, `[^note]`; inside the text of a link they are text."""
+    """`[@key]`, `[@fig:rate]`; inside the text of a link they are text."""
     if state.src[state.pos] != "[" or silent or state.linkLevel:
         return False
     src, at = state.src, state.pos
@@ -119,12 +100,8 @@ def _bracket(state: StateInline, silent: bool) -> bool:
             state.pos = match.end() + 1
             return True
         return _put(state, silent, "reference", match, match[1])
-    if match := _CITATION.match(src, at):
-        return _put(state, silent, "citation", match, match[0])
-    match = _CALL.match(src, at)
-    if match is None or match[1] not in state.env["notes"]:
-        return False
-    return _put(state, silent, "call", match, match[1])
+    match = _CITATION.match(src, at)
+    return match is not None and _put(state, silent, "citation", match, match[0])
 
 
 def _picture(state: StateInline, silent: bool) -> bool:
@@ -197,7 +174,6 @@ def use_rules(inline: Ruler[RuleFuncInlineType]) -> None:
         ("newline", "bare", _bare),
         ("escape", "latex", _latex),
         ("emphasis", "math", _math),
-        ("link", "coloured", _coloured),
         ("link", "bracket", _bracket),
     ):
         inline.before(before, name, rule)
@@ -263,9 +239,7 @@ class InlineReader:
                 yield tree.Hole(at) if part == self.hole else tree.Text(at, part)
             at += len(part)
 
-    def leaf(  # noqa: PLR0911 (a case for each kind)
-        self, node: SyntaxTreeNode, at: int, place: Callable[[int], int]
-    ) -> tree.Inline:
+    def leaf(self, node: SyntaxTreeNode, at: int, place: Callable[[int], int]) -> tree.Inline:
         """One inline node that is no plain text."""
         match node.type:
             case "text_special":
@@ -290,10 +264,6 @@ class InlineReader:
                 return tree.Reference(at, node.content)
             case "name":
                 return tree.Name(at, node.content)
-            case "call":
-                calls = self.env["calls"]
-                calls[node.content] = calls.get(node.content, 0) + 1
-                return tree.Call(at, node.content, calls[node.content])
             case "em":
                 return tree.Emphasis(at, tuple(self.inline(node.children, place)), node.markup)
             case "strong":

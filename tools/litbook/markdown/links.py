@@ -65,8 +65,6 @@ class Setting:
     ids: str = "note"  # headings of notes become f"{ids}-1", ...
     level: int = 2  # the heading above the note
     headings: int = 0
-    footnotes: int = 0  # so far on this page
-    tabs: int = 0
 
     def report(self, code: str, what: str, way_out: str = "", at: str = "") -> None:
         """Keep a problem of the note in hand: where its lines say `at`, else where it begins."""

@@ -1,11 +1,10 @@
 """A note as a tree: what `grammar` makes of its Markdown, once, and what every reader of prose walks.
 
-The author's text -> `Note`, which has the text as it was read, `blocks`, `footnotes` in the order of their
-calls, and `refusals`: what the text holds and no page can. Blocks hold blocks or inline nodes, as tuples:
+The author's text -> `Note`, which has the text as it was read, `blocks`, and `refusals`: what the text holds
+and no page can. Blocks hold blocks or inline nodes, as tuples:
 
-    blocks    Paragraph  Heading  Quote  List(Item)  Terms(Term, Meaning)  Fence  Display  Table(Cell)
-              Box  Fold  Tabs(Tab)  Rule
-    inline    Text  Hole  Code  Math  Link  Citation  Reference  Name  Call  Emphasis  Strong  Break
+    blocks    Paragraph  Heading  Quote  List(Item)  Fence  Display  Table(Cell)  Box  Fold  Rule
+    inline    Text  Hole  Code  Math  Link  Citation  Reference  Name  Emphasis  Strong  Break
 
 A node's `at` is where it stands, as an offset into `Note.text`.
 Nodes are frozen and hold nothing that depends on a page: the same tree serves page, notebook, terminal and
@@ -84,15 +83,8 @@ class Name(Node, frozen=True):
     label: str
 
 
-class Call(Node, frozen=True):
-    """`[^sum]`: the number of a footnote that this note has; `nth` counts the calls of this one from 1."""
-
-    name: str
-    nth: int
-
-
 class Emphasis(Node, frozen=True):
-    """`*text*`, `_text_` or `[text]{.red}`; `mark` is which: a sign, or one of `COLOURS`."""
+    """`*text*` or `_text_`; `mark` is which."""
 
     children: tuple[Inline, ...]
     mark: str = "*"
@@ -111,9 +103,7 @@ class Break(Node, frozen=True):
     hard: bool = False
 
 
-Inline: TypeAlias = (
-    Text | Hole | Code | Math | Link | Citation | Reference | Name | Call | Emphasis | Strong | Break
-)
+Inline: TypeAlias = Text | Hole | Code | Math | Link | Citation | Reference | Name | Emphasis | Strong | Break
 
 # ---------------------------------------------------------------------------- blocks
 
@@ -139,10 +129,9 @@ class Quote(Node, frozen=True):
 
 
 class Item(Node, frozen=True):
-    """One item of a list; of a task, whether it is done."""
+    """One item of a list."""
 
     children: tuple[Block, ...]
-    done: bool | None = None
 
 
 class List(Node, frozen=True):
@@ -151,24 +140,6 @@ class List(Node, frozen=True):
     items: tuple[Item, ...]
     start: int | None = None
     mark: str = "-"
-
-
-class Term(Node, frozen=True):
-    """What is explained by the meanings below it."""
-
-    children: tuple[Inline, ...]
-
-
-class Meaning(Node, frozen=True):
-    """`: text` below a term."""
-
-    children: tuple[Block, ...]
-
-
-class Terms(Node, frozen=True):
-    """Terms and their meanings, in the order of the note."""
-
-    parts: tuple[Term | Meaning, ...]
 
 
 class Fence(Node, frozen=True):
@@ -220,37 +191,13 @@ class Fold(Node, frozen=True):
     open: bool = False
 
 
-class Tab(Node, frozen=True):
-    """`=== "Title"`: one of a set of which one is shown; `chosen` by `===+`."""
-
-    title: tuple[Inline, ...]
-    children: tuple[Block, ...]
-    chosen: bool = False
-
-
-class Tabs(Node, frozen=True):
-    """Tabs that follow one another."""
-
-    tabs: tuple[Tab, ...]
-
-
 class Rule(Node, frozen=True):
     """A line across."""
 
 
-Block: TypeAlias = (
-    Paragraph | Heading | Quote | List | Terms | Fence | Display | Table | Box | Fold | Tabs | Rule
-)
+Block: TypeAlias = Paragraph | Heading | Quote | List | Fence | Display | Table | Box | Fold | Rule
 
 # ---------------------------------------------------------------------------- the note
-
-
-class Footnote(Node, frozen=True):
-    """The text of a footnote; `calls` counts where the note calls it."""
-
-    name: str
-    children: tuple[Block, ...]
-    calls: int
 
 
 class Refusal(Struct, frozen=True):
@@ -267,7 +214,6 @@ class Note(Struct, frozen=True):
 
     text: str
     blocks: tuple[Block, ...]
-    footnotes: tuple[Footnote, ...] = ()
     refusals: tuple[Refusal, ...] = ()
 
     @property
@@ -278,8 +224,8 @@ class Note(Struct, frozen=True):
 
 
 def walk(note: Note) -> Iterator[Node]:
-    """Every node of a note in the order of its text, those around others first; footnotes at the end."""
-    return _walk((*note.blocks, *note.footnotes))
+    """Every node of a note in the order of its text, those around others first."""
+    return _walk(note.blocks)
 
 
 def _walk(values: Iterable[object]) -> Iterator[Node]:
@@ -311,6 +257,6 @@ def plain(children: Iterable[Inline]) -> str:
                 words += "\n"
             case Hole():
                 words += "…"
-            case Citation() | Reference() | Name() | Call():
+            case Citation() | Reference() | Name():
                 pass
     return words

@@ -51,17 +51,6 @@ KINDS = tuple(
         ("deep-note", "this note is nested too deeply to be laid out", "make it several notes"),
         ("picture-in-note", "a note cannot hold a picture", "use image(path, alt=…) or figure(…)"),
         ("foreign-formula", "{} is no mathematics here", "write $…$, or $$…$$ on its own"),
-        (
-            "footnote-text",
-            "the footnote [^{}] has {}",
-            "give each footnote a name and a text of its own",
-        ),
-        (
-            "footnote-in-footnote",
-            "the footnote [^{}] has another one inside",
-            "give each footnote a line of its own",
-        ),
-        ("uncalled-footnote", "nothing calls the footnote [^{0}]", "write [^{0}] where it belongs"),
         ("caption-without-table", "Table {} has a caption and no table", "put the caption above the table"),
         (
             "fence-words",
@@ -76,7 +65,7 @@ KINDS = tuple(
         ),
         (
             "empty-box",
-            "the box or tab {!r} is empty: nothing below it is indented",
+            "the box {!r} is empty: nothing below it is indented",
             "indent its text by four spaces",
         ),
         (
@@ -86,22 +75,34 @@ KINDS = tuple(
             rf"</?(?:{'|'.join(_HTML.split())})(?:\s[^<>]*)?/?>|<!--",
         ),
         (
-            "footnote-without-text",
-            "a note cannot hold a footnote without its text: {!r}",
-            "add a line [^name]: … to this note, or correct the name",
-            r"\[\^[^\]\s]+\](?!:)",
+            "footnote-in-note",
+            "a note cannot hold a footnote: {!r}",
+            "write it in brackets, or below in a fold, ??? note",
+            r"\[\^[^\]\s]+\]",
         ),
         (
             "unreadable-box",
-            "a note cannot hold a box or tab that cannot be read: {!r}",
+            "a note cannot hold a box that cannot be read: {!r}",
             'write !!! note "Title", and indent its text by four spaces',
-            r"^(?:!!!|\?{3}\+?) ?[\w\"].*|^={3}[+!]* *\".*",
+            r"^(?:!!!|\?{3}\+?) ?[\w\"].*",
         ),
         (
-            "definition-without-term",
-            "a note cannot hold a definition without a term: {!r}",
-            "put the term on the line above",
+            "tab-in-note",
+            "a note cannot hold tabs: {!r}",
+            'write a fold for each, ??? note "Title"',
+            r"^={3}[+!]* *\".*",
+        ),
+        (
+            "definition-in-note",
+            "a note cannot hold a definition list: {!r}",
+            "write a list: - **term**: what it means",
             r"^:\s{1,3}\S.*",
+        ),
+        (
+            "task-in-note",
+            "a note cannot hold a task: {!r}",
+            "write the sign itself, ☐ or ☑",
+            r"^\[[ xX]\](?:\s|$)",
         ),
         (
             "foreign-block",
@@ -192,7 +193,7 @@ def _runs(children: Iterable[tree.Inline], lead: str = "") -> Iterator[str]:
                 run.append("…")
             case tree.Math() | tree.Citation() | tree.Reference() | tree.Name():
                 run.append(_OTHER)
-            case tree.Code() | tree.Call() | tree.Link() | tree.Emphasis() | tree.Strong():
+            case tree.Code() | tree.Link() | tree.Emphasis() | tree.Strong():
                 yield "".join(run)
                 run = [_WITHIN]
                 if isinstance(node, tree.Emphasis | tree.Strong) or (

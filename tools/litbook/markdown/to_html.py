@@ -14,14 +14,12 @@ from typing import assert_never
 
 from litbook.html import code, elements
 from litbook.html.elements import Html, Words, tag
-from litbook.i18n import _, later
-from litbook.lecture.author_words import COLOURS
+from litbook.i18n import _
 from litbook.markdown import citations_html, grammar, labels, mathml
 from litbook.markdown import nodes as tree
 from litbook.markdown.links import Setting
 
 NEW_LINE = Html("&#10;")  # a block of a page stays on one line
-_TASKS = {True: ("☑", later("done")), False: ("☐", later("to do"))}
 _NUMBER = re.compile(r"[-−]?[\d_,.]*\d(?:e[-+]?\d+)?")  # in backticks: text, no code
 _PLAIN = tree.Text | tree.Code | tree.Hole | tree.Emphasis | tree.Strong  # what may be a number
 _AMOUNT = re.compile(r"[-−–]?|[-−+±~≈<>≤≥ ]*\d[\d,._ ]*(e[-+]?\d+)?( ?([%×]|[a-zA-Z/]{1,9}))?")
@@ -30,7 +28,7 @@ _AMOUNT = re.compile(r"[-−–]?|[-−+±~≈<>≤≥ ]*\d[\d,._ ]*(e[-+]?\d+)?
 def blocks(text: str | tree.Note, setting: Setting) -> list[Html]:
     """Headings of the page, and between them HTML blocks of one line each."""
     note = _read(text, setting)
-    writer, made, waiting = _Writer(note, setting), list[Html](), list[Html]()
+    writer, made, waiting = _Writer(setting), list[Html](), list[Html]()
 
     def flush() -> None:
         if waiting:
@@ -46,7 +44,6 @@ def blocks(text: str | tree.Note, setting: Setting) -> list[Html]:
                 made.append(elements.heading(level, words, name))
         else:
             waiting.append(writer.block(block))
-    waiting += writer.footnotes()
     flush()
     return made
 
@@ -54,15 +51,15 @@ def blocks(text: str | tree.Note, setting: Setting) -> list[Html]:
 def passage(text: str | tree.Note, setting: Setting) -> Html:
     """A note as one line of HTML to stand inside a box: its headings are only bold."""
     note = _read(text, setting)
-    writer = _Writer(note, setting)
-    return elements.join([*map(writer.block, note.blocks), *writer.footnotes()], NEW_LINE)
+    writer = _Writer(setting)
+    return elements.join(map(writer.block, note.blocks), NEW_LINE)
 
 
 def inline(text: str | tree.Note, setting: Setting) -> Html:
     """A short text (a heading, a caption) as inline HTML: code, emphasis, mathematics, citations."""
     note = grammar.phrase(text) if isinstance(text, str) else text
     setting.refuse(note)
-    return _Writer(note, setting).line(note.line)
+    return _Writer(setting).line(note.line)
 
 
 def formula(source: str) -> Html:
@@ -91,19 +88,16 @@ def _lines(parts: Iterable[Html]) -> Html:
 
 
 class _Writer:
-    """Writes one note; footnotes and tabs are counted on from those of the page's notes before it."""
+    """Writes one note."""
 
-    def __init__(self, note: tree.Note, setting: Setting) -> None:
-        self.note, self.setting = note, setting
-        first = setting.footnotes + 1
-        setting.footnotes += len(note.footnotes)
-        self.number = {footnote.name: first + i for i, footnote in enumerate(note.footnotes)}
+    def __init__(self, setting: Setting) -> None:
+        self.setting = setting
 
     def blocks(self, children: Iterable[tree.Block]) -> Html:
         """Blocks inside another one."""
         return _lines(map(self.block, children))
 
-    def block(self, block: tree.Block) -> Html:  # noqa: PLR0911 (a case for each kind)
+    def block(self, block: tree.Block) -> Html:
         """One block; a heading is bold: no contents lead into a box or list."""
         match block:
             case tree.Paragraph(children=children):
@@ -115,8 +109,6 @@ class _Writer:
             case tree.List(items=items, start=start):
                 name, first = ("ul", None) if start is None else ("ol", start if start != 1 else None)
                 return tag(name, _lines(map(self.item, items)), start=first)
-            case tree.Terms(parts=parts):
-                return tag("dl", _lines(map(self.part, parts)))
             case tree.Fence(text=text, language=language):
                 return code.fence(text, language)
             case tree.Display(latex=latex, label=label):
@@ -131,58 +123,26 @@ class _Writer:
                 inside = NEW_LINE, tag("summary", self.title(block)), self.blocks(children)
                 state = "open" if is_open else None
                 return tag("details", *inside, class_=" ".join(kinds) or None, open=state)
-            case tree.Tabs():
-                return self.tabs(block)
             case tree.Rule():
                 return tag("hr")
             case _:
                 assert_never(block)
 
     def item(self, item: tree.Item) -> Html:
-        """An item of a list; of a task a sign that can be read aloud."""
-        task: Sequence[Html] = ()
-        if item.done is not None:
-            sign, label = _TASKS[item.done]
-            task = tag("span", sign, aria_label=_(label), class_="lb-task", role="img"), elements.SPACE
+        """An item of a list."""
         match item.children:
             case (tree.Paragraph(tight=True, children=children), *others):
                 rest = [self.blocks(others)] if others else []
-                return tag("li", *task, self.line(children), *rest)
+                return tag("li", self.line(children), *rest)
             case (tree.Paragraph(children=children), *others):
                 below = self.blocks(others) if others else NEW_LINE
-                return tag("li", NEW_LINE, tag("p", *task, self.line(children)), below)
+                return tag("li", NEW_LINE, tag("p", self.line(children)), below)
             case several:
-                return tag("li", *task, self.blocks(several) if several else elements.NOTHING)
-
-    def part(self, part: tree.Term | tree.Meaning) -> Html:
-        """A term, or what one means."""
-        match part:
-            case tree.Term(children=words):
-                return tag("dt", self.line(words))
-            case tree.Meaning(children=(tree.Paragraph(tight=True, children=words),)):
-                return tag("dd", self.line(words))
-            case tree.Meaning(children=several):
-                return tag("dd", self.blocks(several))
+                return tag("li", self.blocks(several) if several else elements.NOTHING)
 
     def title(self, box: tree.Box | tree.Fold) -> Html:
         """The title of a box; of one without, its kind in the site's language."""
         return _text(labels.boxed(box)) if box.title is None else self.line(box.title)
-
-    def tabs(self, tabs: tree.Tabs) -> Html:
-        """Tabs that need no script: a button for each, and only the text of the chosen one is shown."""
-        self.setting.tabs += 1
-        name = f"tabs-{self.setting.tabs}"
-        chosen = next((i for i, tab in enumerate(tabs.tabs, 1) if tab.chosen), 1)
-        inputs, titles, texts = [], [], []
-        for i, tab in enumerate(tabs.tabs, 1):
-            checked, id_ = "checked" if i == chosen else None, f"{name}-{i}"
-            inputs.append(tag("input", checked=checked, id=id_, name=name, type="radio"))
-            titles.append(tag("label", self.line(tab.title), for_=id_))
-            texts.append(tag("div", self.blocks(tab.children), class_="tabbed-block"))
-        labels_ = tag("div", *titles, class_="tabbed-labels")
-        content = _lines([tag("div", _lines(texts), class_="tabbed-content")])
-        class_, place = "tabbed-set tabbed-alternate", f"{self.setting.tabs}:{len(tabs.tabs)}"
-        return tag("div", *inputs, labels_, content, class_=class_, data_tabs=place)
 
     def table(self, table: tree.Table) -> Html:
         """A table. Columns of numbers end at one edge, unless the author says where they stand."""
@@ -205,28 +165,6 @@ class _Writer:
         body = tag("tbody", _lines(row("td", cells) for cells in table.rows))
         whole = tag("table", _lines([*caption, head, body]))
         return tag("div", whole, class_="lb-scroll", tabindex=0, role="group", aria_label=_("table"))
-
-    def footnotes(self) -> list[Html]:
-        """The texts of the note's footnotes, each with a way back to where it is called; none of none."""
-        if not self.note.footnotes:
-            return []
-        start = self.number[self.note.footnotes[0].name]
-        texts = tag("ol", _lines(map(self.footnote, self.note.footnotes)), start=start)
-        return [tag("div", _lines([texts]), class_="footnote")]
-
-    def footnote(self, footnote: tree.Footnote) -> Html:
-        """One text: the way back stands at the end of its last paragraph."""
-        number = self.number[footnote.name]
-        back, ways = _("back to footnote {n} in the text", n=number), list[Html]()
-        for nth in range(1, max(1, footnote.calls) + 1):
-            way = f"#{_call(number, nth)}"
-            ways.append(tag("a", "↩", aria_label=back, class_="footnote-backref", href=way))
-        match footnote.children:
-            case (*others, tree.Paragraph(children=children)):
-                rows = [*map(self.block, others), tag("p", self.line(children), Html("&#160;"), *ways)]
-            case others:
-                rows = [*map(self.block, others), tag("p", *([] if others else ["…"]), *ways)]
-        return tag("li", _lines(rows), id=f"fn-{number}")
 
     # -- what stands in a line
 
@@ -272,12 +210,6 @@ class _Writer:
                 return tag("a", wording, href=address) if address else elements.text(wording)
             case tree.Name(label=label):
                 return tag("span", f"{self.setting.name(label)}.", id=labels.anchor(label), class_="lb-name")
-            case tree.Call(name=name, nth=nth):
-                number = self.number[name]
-                link = tag("a", number, class_="footnote-ref", href=f"#fn-{number}")
-                return tag("sup", link, id=_call(number, nth))
-            case tree.Emphasis(children=children, mark=mark) if mark in COLOURS:
-                return tag("span", self.line(children), class_=f"lb-{mark}")
             case tree.Emphasis(children=children):
                 return tag("em", self.line(children))
             case tree.Strong(children=children):
@@ -301,8 +233,3 @@ class _Writer:
         mark = tag("span", number, class_="lb-eqno") if number else elements.NOTHING
         name = {"id": labels.anchor(label)} if label else {}
         return tag("span", body, mark, class_="lb-math" + " lb-numbered" * bool(number), **name)
-
-
-def _call(number: int, nth: int) -> str:
-    """The id of the nth call of a footnote."""
-    return f"fnref-{number}" + (f"-{nth}" if nth > 1 else "")

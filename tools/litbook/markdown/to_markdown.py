@@ -1,6 +1,6 @@
 """A note's tree -> plain Markdown, for readers that know CommonMark, tables and `$math$` and no more.
 
-Boxes, folds and tabs become quotations, footnotes and tasks signs, names words. What the author wrote is
+Boxes and folds become quotations, names words. What the author wrote is
 written again as it was: nothing is escaped anew. `Plain` leaves citations and links as they are; who knows
 where they lead, as a notebook does, overrides `cite`, `refer` and `link`.
 """
@@ -11,12 +11,10 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import assert_never
 
-from litbook.lecture.author_words import COLOURS
 from litbook.markdown import labels
 from litbook.markdown import nodes as tree
 from litbook.markdown.escape import one_line
 
-_RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 _RULES = {"": "---", "left": ":--", "center": ":-:", "right": "--:"}
 
 
@@ -24,13 +22,10 @@ class Plain:
     """Writes notes; a heading of a note stands `below` levels deeper than the author has it."""
 
     below = 0
-    calls: Sequence[str] = ()  # the names of the footnotes of the note in hand
 
     def markdown(self, note: tree.Note) -> str:
         """The whole note."""
-        self.calls = [footnote.name for footnote in note.footnotes]
-        footnotes = (f"{_raised(i)} {self.blocks(f.children)}" for i, f in enumerate(note.footnotes, 1))
-        return "\n\n".join(filter(None, [self.blocks(note.blocks), *footnotes]))
+        return self.blocks(note.blocks)
 
     # -- what a note refers to
 
@@ -56,7 +51,7 @@ class Plain:
         """Some blocks."""
         return between.join(map(self.block, blocks))
 
-    def block(self, block: tree.Block) -> str:  # noqa: PLR0911 (a case for each kind)
+    def block(self, block: tree.Block) -> str:
         """One block."""
         match block:
             case tree.Paragraph(children=children):
@@ -70,13 +65,6 @@ class Plain:
                 tight = all(getattr(child, "tight", True) for item in items for child in item.children)
                 rows = [self.item(item, sign, tight) for item, sign in zip(items, signs, strict=True)]
                 return ("\n" if tight else "\n\n").join(rows)
-            case tree.Terms(parts=parts):
-                return "\n\n".join(
-                    f"**{self.line(part.children)}**"
-                    if isinstance(part, tree.Term)
-                    else indented(self.blocks(part.children), "- ")
-                    for part in parts
-                )
             case tree.Fence(text=text, language=language):
                 ticks = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
                 return f"{ticks}{language}\n{text}\n{ticks}"
@@ -89,8 +77,6 @@ class Plain:
                 return f"{self.line(caption)}\n\n{table}" if caption else table
             case tree.Box(title=title, children=children) | tree.Fold(title=title, children=children):
                 return self.box(labels.boxed(block) if title is None else self.line(title), children)
-            case tree.Tabs(tabs=tabs):
-                return "\n\n".join(self.box(self.line(tab.title), tab.children) for tab in tabs)
             case tree.Rule():
                 return "---"
             case _:
@@ -107,9 +93,8 @@ class Plain:
         return quoted("\n\n".join(filter(None, [*head, self.blocks(children)])))
 
     def item(self, item: tree.Item, sign: str, tight: bool) -> str:
-        """An item of a list behind its sign, and the sign of its task."""
-        task = {None: "", True: "☑ ", False: "☐ "}[item.done]
-        return indented(task + self.blocks(item.children, "\n" if tight else "\n\n"), f"{sign} ")
+        """An item of a list behind its sign."""
+        return indented(self.blocks(item.children, "\n" if tight else "\n\n"), f"{sign} ")
 
     # -- what stands in a line
 
@@ -117,7 +102,7 @@ class Plain:
         """Inline nodes."""
         return "".join(map(self.inline, children))
 
-    def inline(self, node: tree.Inline) -> str:  # noqa: PLR0911 (a case for each kind)
+    def inline(self, node: tree.Inline) -> str:
         """One inline node."""
         match node:
             case tree.Text(text=text, written=as_written):
@@ -138,10 +123,6 @@ class Plain:
                 return self.refer(label)
             case tree.Name(label=label):
                 return f"**{self.refer(label)}.**"
-            case tree.Call(name=name):
-                return _raised(self.calls.index(name) + 1)
-            case tree.Emphasis(children=children, mark=mark) if mark in COLOURS:
-                return self.line(children)
             case tree.Emphasis(children=children, mark=mark) | tree.Strong(children=children, mark=mark):
                 return f"{mark}{self.line(children)}{mark}"
             case tree.Break(hard=hard):
@@ -175,7 +156,3 @@ def indented(text: str, sign: str, below: str | None = None) -> str:
 def escaped(text: object) -> str:
     """A short text that Markdown takes as it is."""
     return re.sub(r"[\\`*_\[\]<>#$|]", lambda m: f"&#{ord(m[0])};", one_line(str(text)))
-
-
-def _raised(number: int) -> str:
-    return str(number).translate(_RAISED)

@@ -34,7 +34,7 @@ def unspoken(prose: str) -> str:
         start = max(place for place in starts if place <= block.at)
         end = min((place for place in starts if place > block.at), default=len(note.text))
         match block:
-            case tree.Paragraph() | tree.Heading() | tree.Term():
+            case tree.Paragraph() | tree.Heading():
                 children = block.children
                 text = note.text[:end].rstrip("> \n")
                 marks = re.search(r"[`*_\[!\\<]*$", note.text[: children[0].at if children else len(text)])

@@ -100,13 +100,12 @@ Result = Printed | Handed | Ended
 
 
 class Program(Struct, frozen=True):
-    """A cell of code, and what it put out when it was recorded; folded, its `title` says what it is."""
+    """A cell of code, and what it put out when it was recorded."""
 
     role: str
     text: str
     results: tuple[Result, ...] = ()
     tags: tuple[str, ...] = ()  # "hide-input", "hide-cell": folded, alone or with what it put out
-    title: str = ""
 
 
 Cell = Words | Program
@@ -116,20 +115,17 @@ class Notebook(Struct, frozen=True):
     """One notebook: its cells, and what its prose may refer to.
 
     `levels` are those of the headings of its sections, by number of their function; `headings` are those of
-    the sections that are here, by their names, `elsewhere` the titles of the parts that others stand in,
-    `addresses` where these stand in the lecture's pages, from its folder. `wordings` has the names and
-    citations of notes that code hands over, as they are written, and in words.
+    the sections that are here, by their names, `elsewhere` the titles of the parts that others stand in.
+    `wordings` has the names and citations of notes that code hands over, as they are written, and in words.
     """
 
     lecture: str
     section: str
-    title: str
     cells: tuple[Cell, ...]
     bibliography: Bibliography
     levels: Mapping[int, int]
     headings: Mapping[str, str]
     elsewhere: Mapping[str, str]
-    addresses: Mapping[str, str]
     numbers: Mapping[str, int]
     wordings: Mapping[str, str]
 
@@ -403,10 +399,9 @@ class _Making:
         lines: Sequence[str],
         results: Sequence[Result] = (),
         tags: Sequence[str] = (),
-        title: str = "",
     ) -> None:
         """A cell of code."""
-        self.made.append(Program(role, "\n".join(lines), tuple(results), tuple(tags), title))
+        self.made.append(Program(role, "\n".join(lines), tuple(results), tuple(tags)))
 
     def notebook(self, modules: Mapping[str, str], book: str) -> Notebook:
         """All of it: what it is, the files that come along, then sections in order."""
@@ -463,16 +458,11 @@ class _Making:
         return Notebook(
             record.lecture,
             root.name,
-            title,
             (*self.made, *body),
             shelf.bibliography,
             levels,
             {section.name: section.heading or section.name for section in here},
             {entry.name: titles.get(page, record.title) for entry, page in others},
-            {
-                entry.name: f"{sitemap.way(sitemap.INDEX, page)}#{shelf.anchor(entry)}"
-                for entry, page in others
-            },
             numbers,
             wordings,
         )
@@ -492,24 +482,22 @@ class _Making:
                 if _top(name) == top and name not in files:
                     files[name] = text
                     waiting += cells.imported(text)
-        title = _("A folder of its own, for the files that come along and for what the cells write")
-        lines = [f"# {title}", "import os", "import sys", "import tempfile", ""]
+        why = _("A folder of its own, for the files that come along and for what the cells write")
+        lines = [f"# {why}", "import os", "import sys", "import tempfile", ""]
         lines += ['os.chdir(tempfile.mkdtemp(prefix="notebook-"))', "sys.path.insert(0, os.getcwd())"]
         folders = sorted({file.rpartition("/")[0] for file in files} - {""})
         lines += [f"os.makedirs({folder!r})" for folder in folders]
         if "matplotlib" in layout.modules:
             lines.append('os.environ["MPLBACKEND"] = "Agg"  # ' + _("figures are kept and shown once"))
-        self.code("setup", lines, tags=fold, title=title)
+        self.code("setup", lines, tags=fold)
         for name, text in files.items():
-            title = _("What stands in for the book’s engine here") if name == "litbook.py" else name
-            title = _("How numbers are written") if name == "litbook_amounts.py" else title
-            self.code("module", [f"%%writefile {name}", text], [Printed(f"Writing {name}\n")], fold, title)
+            self.code("module", [f"%%writefile {name}", text], [Printed(f"Writing {name}\n")], fold)
         words = [word if self.word(word) == word else f"{word} as {self.word(word)}" for word in OURS]
         future = [line for line in layout.imports if line.startswith("from __future__")]
         lines = ["# " + _("Imports"), *future, f"from litbook import {', '.join(words)}"]
         lines += [*layout.imports[len(future) :], f"{self.word('reseed')}()"]
-        self.code("imports", lines, tags=fold, title=_("Imports"))
-        self._cells(layout.setting, "constants", ["# " + _("Constants")], title=_("Constants"))
+        self.code("imports", lines, tags=fold)
+        self._cells(layout.setting, "constants", ["# " + _("Constants")], folded=True)
 
     def _items(self) -> None:
         """Sections in order: headings, prose, cells of code."""
@@ -566,17 +554,17 @@ class _Making:
                 self._tell(item)
         flush()
 
-    def _cells(self, several: Sequence[Code], role: str, starts: list[str], title: str = "") -> None:
+    def _cells(self, several: Sequence[Code], role: str, starts: list[str], *, folded: bool = False) -> None:
         """Neighbouring pieces of code as one cell; a claim that failed ends its cell: there a run stops.
 
-        With a `title` the cells are folded.
+        The cells may be `folded`.
         """
         group: list[Code] = []
         for i, code in enumerate(several):
             group.append(code)
             if i == len(several) - 1 or self.run.failed(code) is not None:
                 lines: list[str] = []
-                device, definition = group[0].device, group[0].definition and not title
+                device, definition = group[0].device, group[0].definition and not folded
                 if starts and not definition:
                     lines += [("    " if device else "") + text for text in starts]
                     starts.clear()
@@ -590,17 +578,11 @@ class _Making:
                     lines = [self.guard(device), *lines]
                 results = self.run.results(group)
                 hidden = all(part.hidden for part in group)
-                tags = ["hide-input"] if title or hidden else []
+                tags = ["hide-input"] if folded or hidden else []
                 tags += ["raises-exception"] if any(isinstance(result, Ended) for result in results) else []
                 tags += [f"needs-{device}"] if device else []
                 tags += ["definition"] if definition else []
-                self.code(
-                    role,
-                    lines,
-                    results,
-                    tags,
-                    title or (_("Code that the page folds, too") if hidden else ""),
-                )
+                self.code(role, lines, results, tags)
                 group = []
 
     def _text(self, code: Code) -> list[str]:
@@ -651,7 +633,7 @@ class _Making:
                     lines = [self.guard(device), *lines]
                 tags = ["hide-cell", *([f"needs-{device}"] if device else [])]
                 results = [] if piece.frame < 0 else _answered(piece, seen)
-                self.code(name, lines, results, tags, _("How the answer is computed"))
+                self.code(name, lines, results, tags)
 
 
 def _top(name: str) -> str:

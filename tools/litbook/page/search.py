@@ -89,13 +89,11 @@ def _paragraphs(text: str) -> Iterator[str]:
     """What a note says, one line for each of its paragraphs, titles and cells."""
     for node in nodes.walk(grammar.read(text)):
         match node:
-            case nodes.Paragraph(children=line) | nodes.Heading(children=line) | nodes.Term(children=line):
+            case nodes.Paragraph(children=line) | nodes.Heading(children=line):
                 words = _readable(line)
             case nodes.Cell(children=line):
                 words = _readable(line)
                 words = words if _WORD.search(words) else ""  # a number by itself says nothing
-            case nodes.Tab(title=line):
-                words = _readable(line)
             case nodes.Box(title=title) | nodes.Fold(title=title):
                 words = nodes.kind(node) if title is None else nodes.plain(title)
             case _:

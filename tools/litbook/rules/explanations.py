@@ -146,7 +146,7 @@ REFUSALS = {
             @requires("quantum")
             def one() -> None:
                 pass
-        Way out: name a device of the table, `linux`, `ranks=4` or `slow`.
+        Way out: name a device of the table, `linux`, `ranks=4` or `slow`, in one mark and as a text.
     """,
     "no-aside": """
         `@aside` on what is no section, or has a page of its own.
@@ -257,7 +257,11 @@ REFUSED_NOTES = {
     "uneven-table": 'note("| a | b |\\n|---|\\n| 1 | 2 |")',
     "empty-box": """note('!!! note "Title"')""",
     "html-in-note": 'note("<div>a box</div>")',
+    "footnote-in-note": 'note("It stalls[^why].")',
     "unreadable-box": "note('!!! note Title')",
+    "tab-in-note": """note('=== "CPU"')""",
+    "definition-in-note": 'note("Exponent\\n: how large")',
+    "task-in-note": 'note("- [x] measured")',
     "foreign-block": 'note(":::: warning")',
     "attribute-in-note": 'note("A word {.red} in a text.")',
     "marked-text": 'note("A ==marked== word.")',

@@ -89,7 +89,7 @@ def unbacked(lecture: Lecture) -> list[Finding]:
         # What is read for a character may be several, or none: a control is spelled.
         shown = zip(text.passage.places, visible(text.passage.text), strict=True)
         places = [place for place, read in shown for _ in read]
-        for nodes in _lines(note.blocks + note.footnotes):
+        for nodes in _lines(note.blocks):
             spelled = list(_spelled(nodes, text))
             line = "".join(character for character, _ in spelled)
             for match in _BRACED.finditer(line) if text.kind != "heading" else ():
