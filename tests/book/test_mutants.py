@@ -277,7 +277,7 @@ def test_an_excuse_that_cannot_be_read_or_stands_at_no_claim_is_listed(repo: Pat
         "lecture_sample.py:12:20: this excuse cannot be read\n"
         "    assert x == 3  # survives 3 -> 4\n"
         "                   ^\n"
-        "    write # survives: CHANGE: REASON, the change as it is listed: 100 -> 90\n"
+        "    write # @allow mutant: CHANGE: WHY, the change as it is listed: 100 -> 90\n"
         "\n"
         "lecture_sample.py:14:5: this excuse stands at no claim\n"
         "    # survives: 3 -> 4: no\n"

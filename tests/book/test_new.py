@@ -192,8 +192,8 @@ def test_the_workflow_installs_what_the_book_lists_and_asks_where_litbook_is(
     steps = workflow["jobs"]["build"]["steps"]
     (python,) = (it["with"]["python-version"] for it in steps if "setup-python" in it.get("uses", ""))
     assert python == ".".join(map(str, sys.version_info[:2])), "that of the recordings"
-    install, build = (it["run"] for it in steps if "run" in it)
-    assert build == "litbook build"
+    install, build, annotate = (it["run"] for it in steps if "run" in it)
+    assert (build, annotate) == ("litbook build", "litbook check --format github")
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "pip").write_text("#!/bin/sh\necho pip $*\n")
     (tmp_path / "bin" / "pip").chmod(0o755)

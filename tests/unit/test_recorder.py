@@ -802,7 +802,7 @@ def test_asserts_of_helpers_and_inside_try_raise_as_in_plain_python(tmp_path: Pa
     caught = "assert fails: 1 == 2\nits exception ended nothing: it was caught, or Python swallowed it\n"
     assert messages(made) == [
         f"{line_of(text, 'x == 4')}: AssertionError: not four",
-        f"{line_of(text, '1 == 2')}: {caught}if it is meant to fail, mark its line: # @fails",
+        f"{line_of(text, '1 == 2')}: {caught}if it is meant to fail, say so on its line: # @allow claim-fails: WHY",
     ]
 
 

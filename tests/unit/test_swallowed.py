@@ -411,7 +411,7 @@ def test_the_report_names_the_line_the_caption_the_values_and_what_became_of_it(
         "lecture_sample.py:4: assert fails: 3 is small\n"
         "        x is 3\n"
         "        its exception ended nothing: it was caught, or Python swallowed it\n"
-        "        if it is meant to fail, mark its line: # @fails\n"
+        "        if it is meant to fail, say so on its line: # @allow claim-fails: WHY\n"
         "    assert x > 4, f'{x} is small'\n"
         "\n"
         "0 claims hold, 0 fail, 0 not run; 1 error\n"
@@ -655,7 +655,7 @@ def test_an_assert_whose_test_raised_unheard_was_never_judged(
     [said] = [error.message for _, error in made.errors()]
     assert said == (
         f"never judged: the assert {text} was left by ZeroDivisionError: division by zero\n"
-        "let it be judged, or mark its line @fails if it is meant to raise"
+        "let it be judged; if it is meant to raise, say so on its line: # @allow claim-fails: WHY"
     )
     assert not outcome.holds(made)
     assert unrun(made) == []

@@ -84,7 +84,7 @@ def test_the_problem_names_the_line_and_the_way_out(tmp_path: Path) -> None:
         "lecture_sample.py:12:5: this claim says nothing: both sides are zero\n"
         "    assert seen == 0, 'none seen'\n"
         "    ^\n"
-        "    claim also that there was something to see; where zero is the point, say so: # @zero: why"
+        "    claim also that there was something to see; where zero is the point, say so: # @allow vacuous: WHY"
     )
 
 

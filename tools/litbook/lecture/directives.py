@@ -40,9 +40,9 @@ DIRECTIVES = {  # each with what it says: of this the reference in the docs is m
     "hide": "the line, block or definition runs and is not shown; behind the docstring of a file, all of it",
     "stepover": "calls on this line run at full speed, unrecorded; on a `def` always",
     "allow": "what a rule finds on these lines is meant, and why: `# @allow CODE: why`",
-    "fails": "on an `assert`: it is meant to fail, at least once in a run",
-    "zero": "on an `assert`: that it is of zero, or of nothing, is the point, and why: `# @zero: why`",
-    "unnoticed": "changes of this statement that no claim need notice, and why: `# @unnoticed: 8 -> 9: why`",
+    "fails": "older, on an `assert`, for `# @allow claim-fails: why`: it fails at least once in a run",
+    "zero": "older, `# @zero: why`, for `# @allow vacuous: why`: zero, or nothing, is the point",
+    "unnoticed": "older, `# @unnoticed: 8 -> 9: why`, for `# @allow unnoticed: 8 -> 9: why`",
 }
 FOREIGN: dict[str, str] = {}  # another tool's, and which of ours each is; a package of its words fills it
 Anchors = list[tuple[int, int, Anchor]]  # line and column where one begins, sorted

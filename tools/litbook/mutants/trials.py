@@ -243,7 +243,7 @@ def unreadable(lecture: Lecture) -> list[Finding]:
             excuse = _COMMENT.match(comment)
             if not (excuse and _EXCUSE.fullmatch(excuse["text"])):
                 what = "this excuse cannot be read"
-                way_out = "write # survives: CHANGE: REASON, the change as it is listed: 100 -> 90"
+                way_out = "write # @allow mutant: CHANGE: WHY, the change as it is listed: 100 -> 90"
             elif (file.number, line) not in at_claims:
                 what = "this excuse stands at no claim"
                 way_out = "put it on the claim's line, or right above it"

@@ -38,8 +38,8 @@ from litbook.rules.tautology import why_same
 from litbook.rules.vacuous import why_nothing
 from litbook.snapshot.snapshot import as_snapshot, glimpse, is_immediate
 
-WAY_OUT = "if it is meant to fail, mark its line: # @fails"
-WAY_OUT_LEFT = "let it be judged, or mark its line @fails if it is meant to raise"
+WAY_OUT = "if it is meant to fail, say so on its line: # @allow claim-fails: WHY"
+WAY_OUT_LEFT = "let it be judged; if it is meant to raise, say so on its line: # @allow claim-fails: WHY"
 WAY_OUT_TRUE = "claim something that can be false"
 WAY_OUT_UNHEARD = (
     "call its function in a child of multiprocessing, whose asserts are heard; or run another file"

@@ -17,8 +17,8 @@ from litbook.record.model import Record, Section, Snapshot
 from litbook.record.ranks import ranks_of
 from litbook.rules.tautology import SAME, expression, why_same
 
-WAY_OUT = "claim also that there was something to see; where zero is the point, say so: # @zero: why"
-WAY_OUT_SAME = "claim something that can be false; where this is the point, say so: # @zero: why"
+WAY_OUT = "claim also that there was something to see; where zero is the point, say so: # @allow vacuous: WHY"
+WAY_OUT_SAME = "claim something that can be false; where this is the point, say so: # @allow vacuous: WHY"
 WAY_OUT_THERE = "call it, or claim that it is there: … is not None"
 _EQUAL = ("==", "is", "<=", ">=")  # what holds between a thing and itself
 _CALLS = (ast.Call, ast.Await, ast.Yield, ast.YieldFrom, ast.NamedExpr)
