@@ -434,7 +434,7 @@ def test_a_layout_costs_what_lecture_04_says_of_the_run_of_llama_3() -> None:
     layout = together.Layout(8, 1, 16, 128, 8192, 16, 0.0)
     share, tokens = 8 * 16, 16 * 8192
     state = napkin.state_on_rank(together.N / share, 18, 2, 4, 2, 128)
-    assert state == pytest.approx(together.card_bytes(replace(layout, sequences=0), 3))
+    assert state == pytest.approx(together.gpu_bytes(replace(layout, sequences=0), 3))
     sent = napkin.sent_for_products(tokens, together.WIDTH, together.LAYERS / 16, 8)
     one = tensor_parallel.all_reduce_bytes(tokens * together.WIDTH * 2, 8)
     assert sent == pytest.approx(together.LAYERS / 16 * 4 * one)

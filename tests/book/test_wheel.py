@@ -63,7 +63,7 @@ def installed(wheel: Path) -> Path:
     )  # fmt: skip
     (libraries,) = (room / "room" / "lib").glob("python3.*/site-packages")
     for library in (click, msgspec):
-        shutil.copytree(Path(library.__file__).parent, libraries / library.__name__)
+        shutil.copytree(Path(str(library.__file__)).parent, libraries / library.__name__)
     return python.parent
 
 

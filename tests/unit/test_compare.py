@@ -11,7 +11,8 @@ import pytest
 from msgspec.structs import replace
 from tests.running import HEAD, REPO, SAMPLES, record, section
 
-from litbook.errors import Place, Problem, RecordError
+from litbook.errors import RecordError
+from litbook.finding import Finding, Place
 from litbook.record import compare, compare_values, encoding, model
 from litbook.record.model import Mapping, Opaque, Scalar, Sequence, Stats, Tensor
 
@@ -484,11 +485,12 @@ def test_any_damage_that_a_reader_accepts_is_compared_without_an_exception(two: 
             compare.compare(two, replace(damaged, lecture=two.lecture))
 
 
-def test_a_difference_is_a_problem_with_its_place_and_the_way_out() -> None:
+def test_a_difference_is_a_finding_with_its_place_and_the_way_out() -> None:
     place = Place("a.py", 3)
     difference = compare.Difference(
         "value", "one", place, "x", (compare_values.count_change(".length", 1, 2),)
     )
-    told = "one: x is not what was recorded\n    .length: was 1, is 2, by 1"
-    assert difference.problem("again") == Problem("other-value", told, place, "again")
-    assert str(difference) == f"a.py:3: {told}"
+    told, change = "one: x is not what was recorded", ".length: was 1, is 2, by 1"
+    finding = Finding("differs", told, Place("a.py", 3, 0), "again", details=(change,))
+    assert difference.finding("again") == finding
+    assert str(difference) == f"a.py:3: {told}\n    {change}"

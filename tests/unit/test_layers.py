@@ -40,7 +40,7 @@ class Row:
 HOUSE = (
     Row(
         "ground",
-        "errors project files plugins version i18n",
+        "errors finding project files plugins version i18n",
         LIBRARIES | FORMATS | {"ast"},
         "it is everybody's",
     ),

@@ -258,7 +258,7 @@ def test_what_the_text_shows_to_be_always_true_is_refused(
 ) -> None:
     with pytest.raises(UnusableLecture) as refused:
         record(tmp_path, lecture(line, of_section))
-    [problem] = refused.value.problems
+    [problem] = refused.value.findings
     assert problem.code == "no-claim" and problem.way_out == OF_THE_TEXT[line]
     assert problem.place is not None and problem.place.text.strip() == line
 

@@ -68,7 +68,7 @@ def test_it_is_listed_with_its_place_and_refused_where_the_book_says_so(
 
 @pytest.mark.parametrize(("severity", "wrong", "remarks"), [("error", 1, 0), ("warn", 0, 1), ("off", 0, 0)])
 def test_the_strict_build_takes_it_as_the_book_does(
-    tmp_path: Path, severity: str, wrong: int, remarks: int
+    tmp_path: Path, severity: Severity, wrong: int, remarks: int
 ) -> None:
     made = record(tmp_path, section("n = 6\nquestion('?', answer=2 * n)"))
     found = judged(made, {"unchecked": severity})
