@@ -80,9 +80,7 @@ def litbook(arguments: Sequence[str] | None = None) -> int:
 @click.option("--list", "outline", is_flag=True, help="List its sections, without LECTURE the lectures.")
 @click.option("--record", is_flag=True, help="Keep the run as the recording of this kind of device.")
 @click.option("--approve", is_flag=True, help="As --record, also where values differ from the recording.")
-@click.option(
-    "--compare", "files", nargs=2, type=FILE, metavar="OLD NEW", help="Run nothing, as litbook compare."
-)
+@click.option("--compare", "files", nargs=2, type=FILE, metavar="OLD NEW", help="As `litbook compare`.")
 def _run_lecture(lecture: str | None, outline: bool, files: tuple[Path, Path] | None, **options: Any) -> int:
     """Run a lecture, check its claims, and print prose, code and values."""
     if files and lecture:
