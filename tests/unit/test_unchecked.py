@@ -9,6 +9,7 @@ from tests.running import judged, record, section, write
 
 from litbook.cli import litbook
 from litbook.lecture import parse
+from litbook.rules.registry import Severity
 from litbook.rules.unchecked_answer import unchecked
 
 LIBRARIES = "import math\n"

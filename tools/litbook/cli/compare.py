@@ -17,6 +17,11 @@ def compare(old: Path, new: Path, *, as_json: bool) -> int:
 
     exit status: 0 nothing differs; 1 something does; 2 a file cannot be used
     """
+    return compare_files(old, new, as_json=as_json)
+
+
+def compare_files(old: Path, new: Path, *, as_json: bool) -> int:
+    """Print what differs between two records. Returns the exit status."""
     from litbook.record.compare import compare as compare_records
     from litbook.terminal import differences
     from litbook.values.formatting import many

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import click
@@ -18,18 +19,18 @@ from litbook.cli import exits
 from litbook.cli.badge import badge
 from litbook.cli.build import build
 from litbook.cli.check import check
-from litbook.cli.compare import compare
+from litbook.cli.compare import compare, compare_files
 from litbook.cli.list import list_command, list_lectures, list_sections
 from litbook.cli.new import new
 from litbook.cli.output import say
 from litbook.cli.pages import pages
-from litbook.cli.parameters import ANY_LECTURE, RUN
+from litbook.cli.parameters import ANY_LECTURE, FILE, RUN
 from litbook.cli.pdf import pdf
 from litbook.cli.record import record
 from litbook.cli.rule import rule
 from litbook.cli.run import run, run_and_report
 from litbook.cli.serve import serve
-from litbook.errors import NotFound
+from litbook.errors import LitbookError, NotFound
 from litbook.project import CHECKOUT, TOOLS, Project
 
 SETTINGS = {"help_option_names": ["-h", "--help"]}
@@ -80,8 +81,13 @@ def litbook(arguments: Sequence[str] | None = None) -> int:
 @click.option("--list", "outline", is_flag=True, help="List its sections, without LECTURE the lectures.")
 @click.option("--record", is_flag=True, help="Keep the run as the recording of this kind of device.")
 @click.option("--approve", is_flag=True, help="As --record, also where values differ from the recording.")
-def _run_lecture(lecture: str | None, outline: bool, **options: Any) -> int:
+@click.option("--compare", "files", nargs=2, type=FILE, metavar="OLD NEW", help="As `litbook compare`.")
+def _run_lecture(lecture: str | None, outline: bool, files: tuple[Path, Path] | None, **options: Any) -> int:
     """Run a lecture, check its claims, and print prose, code and values."""
+    if files and lecture:
+        raise LitbookError("--compare runs no lecture\n    leave the name of the lecture out")
+    if files:
+        return compare_files(*files, as_json=options["as_json"])
     project = Project.find(CHECKOUT)
     if lecture is None:
         return list_lectures(project)

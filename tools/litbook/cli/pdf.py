@@ -15,12 +15,7 @@ from litbook.project import Project
 
 @click.command
 @click.argument("file", metavar="FILE.pdf", type=FILE)
-@click.option(
-    "--asides",
-    type=click.Choice(["open", "out"]),
-    default="open",
-    help="What becomes of them (default: open).",
-)
+@click.option("--asides", type=click.Choice(["open", "out"]), default="open", help="Default: open.")
 @click.option("--browser", metavar="PROGRAM", default="", help="Default: the first Chromium here.")
 def pdf(file: Path, asides: str, browser: str) -> int:
     """Build the site, strictly, and print all of it as one PDF."""

@@ -12,24 +12,10 @@ from litbook.project import Project
 
 
 @click.command
+@click.option("--port", type=click.IntRange(1, 65535), default=8000, help="Of localhost (default: 8000).")
+@click.option("--config-file", type=FILE, help="Of the site (default: the mkdocs.yml of this book).")
 @click.option(
-    "--port",
-    metavar="N",
-    type=click.IntRange(1, 65535),
-    default=8000,
-    show_default=True,
-    help="Of localhost, to serve at.",
-)
-@click.option(
-    "--config-file", metavar="FILE", type=FILE, help="Of the site (default: the mkdocs.yml of this book)."
-)
-@click.option(
-    "--timeout",
-    metavar="S",
-    type=seconds,
-    default=300,
-    show_default=True,
-    help="Stop a lecture after S seconds.",
+    "--timeout", metavar="S", type=seconds, default=300, help="Of a lecture (default: 300 seconds)."
 )
 def serve(port: int, config_file: Path | None, timeout: float) -> int:
     """Show the site while lectures are written: what is saved runs."""
