@@ -97,7 +97,8 @@ def test_the_tutorials_lectures_pass_what_make_check_demands_of_a_lecture(
 
 
 def shape(output: str) -> str:
-    """The output with what depends on the machine taken out: the line of versions and device."""
+    """The output with what depends on the machine taken out: versions, device, and what took long."""
+    output = re.sub(r"^longest: .+\n+", "", output, flags=re.MULTILINE)
     return re.sub(r"^Python .+ · cpu: .+$", "Python … · torch … · cpu: …", output.strip(), flags=re.MULTILINE)
 
 
