@@ -92,7 +92,7 @@ size:  ## count the engine: code, functions, what is used once, circles of impor
 	@'$(PYTHON)' tools/size.py
 
 words: $(STAMP)  ## list the engine's words that readers see, for translators: tools/litbook/translations/locale/litbook.pot
-	$(PY) -m babel.messages.frontend -q extract -F pyproject.toml -k later --omit-header --add-location=file -o tools/litbook/translations/locale/litbook.pot tools
+	$(PY) -m babel.messages.frontend -q extract -F pyproject.toml -k gettext_noop --omit-header --add-location=file -o tools/litbook/translations/locale/litbook.pot tools
 
 build: $(STAMP)  ## what `site` does, without the last words
 	$(PY) -m mkdocs build --strict

@@ -261,7 +261,7 @@ def _grown(case: texts.Case, lecture: Path, rounds: int) -> Found:
     for _ in range(rounds):
         stages["plain"].append(_seconds_of_one(lecture))
         parse.parse_files.cache_clear()  # each round reads the text anew
-        parse._marked.cache_clear()
+        parse._parse_file.cache_clear()
         start = perf_counter()
         parse.read(lecture)
         read = perf_counter()

@@ -76,7 +76,7 @@ def litbook(lecture: Path) -> Found:
     start = perf_counter()
     record = run.run(lecture)
     seconds = perf_counter() - start
-    sections = sum(section.seconds for section in record.inside())
+    sections = sum(section.seconds for section in record.children())
     parts["sections, without figures"] = sections - parts.get("drawing figures as SVG", 0.0)
     start = perf_counter()
     text = encoding.dumps(record).encode(errors="backslashreplace")

@@ -51,7 +51,7 @@ def serve(log: Path, arguments: list[str]) -> int:
     from litbook.site.preview import render, worker
 
     timed(worker.Worker, "changed", "noticed", log)
-    timed(process.Warm, "record_of", "asked", log, lambda _, __, ___, sections=(): sections)
+    timed(process.ForkServerRunner, "record_of", "asked", log, lambda _, __, ___, sections=(): sections)
     timed(render.Renderer, "make", "page", log)
     os.environ[LOG] = str(log)
     os.environ["PYTHONPATH"] = os.pathsep.join([str(REPO), os.environ.get("PYTHONPATH", "")])

@@ -13,7 +13,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from litbook.lecture import parse
-from litbook.probe.record_keys import Numbering
+from litbook.probe.record_keys import RecordKeys
 from litbook.record import model
 from litbook.record.model import Frame, Record, Section
 
@@ -28,7 +28,7 @@ PLACE = model.Environment(
 def record(text: str, path: str = "lectures/lecture_02.py", title: str = "") -> Record:
     """The record of a lecture of which nothing ran; its notes say nothing all the same."""
     lecture = parse.parse(text, path)
-    numbering = Numbering(lecture)
+    numbering = RecordKeys(lecture)
     everything = range(len(lecture.statements))
     helpers = (i for i, is_section in enumerate(numbering.is_section) if not is_section)
     return Record(
@@ -42,7 +42,7 @@ def record(text: str, path: str = "lectures/lecture_02.py", title: str = "") -> 
     )
 
 
-def _section(numbering: Numbering, index: int) -> Section:
+def _section(numbering: RecordKeys, index: int) -> Section:
     it, keys = numbering.lecture.functions[index], numbering.keys
     kind: Any = it.kind
     return Section(
@@ -137,5 +137,5 @@ def split(made: Record, files: Mapping[str, tuple[str, list[str]]]) -> Record:
 
 
 def _module(head: str, path: str, file: int) -> Section:
-    numbering = Numbering(parse.parse(head, path, lecture=False))
+    numbering = RecordKeys(parse.parse(head, path, lecture=False))
     return replace(_section(numbering, 0), key=f"<module {file}>", file=file)

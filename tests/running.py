@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from litbook import cli, plugins
 from litbook.errors import LitbookError
 from litbook.lecture.parse import parse_sources
-from litbook.page.runs import Edition
+from litbook.page.runs import LectureRuns
 from litbook.record import model
 from litbook.rules import never_ran
 from litbook.rules import run as rules_run
@@ -154,17 +154,17 @@ def remarks(made: model.Record) -> list[str]:
     return [str(finding) for finding in (*rules_run.large_pictures(made), *rules_run.shown_nowhere(made))]
 
 
-def unrun(made: model.Record, recordings: Sequence[model.Record] = ()) -> list[never_ran.Unrun]:
+def unrun(made: model.Record, recordings: Sequence[model.Record] = ()) -> list[never_ran.UnreachedCheck]:
     """What never ran; nothing where somebody has changed the text into no lecture."""
     try:
-        return never_ran.unrun(parse_sources(made.sources), made, recordings)
+        return never_ran.find_never_ran(parse_sources(made.sources), made, recordings)
     except (LitbookError, IndexError):
         return []
 
 
 def judged(made: model.Record, levels: dict[str, Severity] | None = None, words: str = "") -> Findings:
     """All that the rules find of a run without recordings."""
-    subject = Subject(Path("lecture_sample.py"), edition=Edition("lecture_sample", made), words=words)
+    subject = Subject(Path("lecture_sample.py"), edition=LectureRuns("lecture_sample", made), words=words)
     return judge(subject, levels or {})
 
 
@@ -214,7 +214,7 @@ def steps(made: model.Record) -> list[int]:
 
 def steps_of(made: model.Record, section: model.Section) -> list[int]:
     """The first line in its file of every statement that was stepped through in a section."""
-    called = (made.called(section, frame) for frame, _ in section.steps)
+    called = (made.callee(section, frame) for frame, _ in section.steps)
     return [
         it.first + it.statements[statement].first
         for it, (_, statement) in zip(called, section.steps, strict=True)
@@ -224,7 +224,7 @@ def steps_of(made: model.Record, section: model.Section) -> list[int]:
 def called(made: model.Record) -> list[str]:
     """The names of what the kept frames are of, in order, section by section."""
     return [
-        made.called(section, frame).name for section in made.sections for frame in range(len(section.frames))
+        made.callee(section, frame).name for section in made.sections for frame in range(len(section.frames))
     ]
 
 

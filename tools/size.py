@@ -1,4 +1,4 @@
-"""Count the engine and the book: `python tools/size.py [--once] [DIR]`, the same way for any tree.
+"""Count the engine and the book: `python tools/size.py [--once | --names] [DIR]`, the same way for any tree.
 
 - A code line holds some part of a statement: no blank line, no comment alone, no docstring. Imports count.
 - A function is a `def`, nested ones and methods too, from there to its last line; a class likewise.
@@ -6,6 +6,8 @@
   underscore and stands twice in its file: where it is defined and where it is used. Its share is of all
   lines; blank ones and docstrings count on both sides. `--once` lists them instead, the longest first:
   `called` is a step of one caller, `handed over` is a rule or a callback, which no caller can take in.
+- A name defined in several files is that of a class or of a type (`Row = tuple[int, ...]`), underscores in
+  front left away. A function named by one of `VAGUE` alone does not say what it does. `--names` lists both.
 - A circle is a set of modules each of which imports all the others, itself or through them, wherever the
   import stands: at the top, in a function, for types alone.
 
@@ -28,6 +30,28 @@ from pathlib import Path
 
 LONG_CLASS, LONG_FUNCTION = 300, 80  # lines; longer ones are listed by name
 
+# Participles, prepositions, adverbs and their like; `aside` is a word of the author's, and none of them.
+VAGUE = set(
+    """
+    about above across ahead aligned alike all alone always and annotated answered any apart around as asked
+    at away before began begun behind below beside besides between beyond borrowed bounded boxed broken by
+    cached called carried changed chosen cleaned coloured copied counted described differing dimmed directed
+    documented doing done drawn each elsewhere embedded ended escaped ever every everything exactly excused
+    explored far finished fitted folded following forked formatted found from frozen gathered given gone
+    grouped guarded handed hashed headed heard held here hidden imported in indented inside installed
+    instead into joined judged just kept known laid late later launched least led left looked looped lost
+    made marked matched meant measured merged missed missing moved moving named needed never not noted
+    nothing noticed now nudged numbered of off often on once one only onto opened or other others ours out
+    outer outermost over overlooked own parsed part placed plain prefixed printed promised quoted raised ran
+    reached recorded registered renewed renumbered restored returned running said scrolling seen settled
+    shared sharing shelved shortened showing shown simulated skipped spelled spoken stepped stored stumbled
+    stumbling surfaced sworn telling tested then there thinned thus tidied titled to together told too took
+    touched tried trimmed turned unbacked unbounded uncalled unchecked uncollected under unedited unfinished
+    unheard unlisted unprofiled unquoted unreached unread unrun unseen unshown unspoken until up upon what
+    where whether which while who whole whose why with within without worded written
+    """.split()
+)
+
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Definition = ast.ClassDef | Function
 Kind = type[ast.AST] | types.UnionType
@@ -36,8 +60,9 @@ LAYOUT = {getattr(tokenize, name) for name in "COMMENT NL NEWLINE INDENT DEDENT 
 
 def main(words: list[str]) -> int:
     """Prints the count of the tree that `words` name; the exit status."""
-    listed = words[:1] == ["--once"]
-    words = words[listed:]
+    counts = {"--once": once, "--names": vague_names}
+    count = counts.get(words[0], report) if words else report
+    words = words[count is not report :]
     if len(words) > 1 or words[:1] in (["-h"], ["--help"]):
         print(__doc__)
         return 0 if len(words) == 1 else 2
@@ -45,7 +70,7 @@ def main(words: list[str]) -> int:
     if not (root / "tools" / "litbook").is_dir():
         print(f"{root} has no tools/litbook: name the root of a working tree", file=sys.stderr)
         return 2
-    print("\n".join(once(root) if listed else report(root)))
+    print("\n".join(count(root)))
     return 0
 
 
@@ -67,6 +92,9 @@ def report(root: Path) -> Iterator[str]:
     )
     yield row(len(knots), "circles of modules")
     yield from (f"{'':>10}{' '.join(knot)}" for knot in knots)
+    yield row(len(shared_types(engine)), "names of classes and types defined in several files")
+    vague = [function for function in functions if is_vague(function)]
+    yield row(len(vague), "functions named by a participle, a preposition or an adverb")
 
     yield f"\n{'code':>8}{'functions':>11}{'used once':>11}{'modules':>9}"
     for package in sorted({module.package for module in engine}):
@@ -99,6 +127,31 @@ def once(root: Path) -> Iterator[str]:
             how = "called" if function.name in called else "handed over"
             rows.append((length(function), f"{how:<11}  {module.path}:{function.lineno} {function.name}"))
     yield from (row(size, what) for size, what in sorted(rows, reverse=True))
+
+
+def vague_names(root: Path) -> Iterator[str]:
+    """Types that several files define and functions with a vague name, with their places."""
+    engine = [Module.read(file, root / "tools") for file in python_files(root / "tools" / "litbook")]
+    for name, paths in sorted(shared_types(engine).items()):
+        yield f"{name:<20}  {' '.join(paths)}"
+    for module in engine:
+        for function in module.functions:
+            if is_vague(function):
+                yield f"{function.name:<20}  {module.path}:{function.lineno}"
+
+
+def is_vague(function: Function) -> bool:
+    """Whether its name is one of `VAGUE` alone; Python's own, `__missing__`, are not."""
+    return not function.name.startswith("__") and function.name.strip("_") in VAGUE
+
+
+def shared_types(modules: list[Module]) -> dict[str, list[str]]:
+    """The names of classes and types that more than one of the modules defines, with the modules' paths."""
+    paths: dict[str, list[str]] = {}
+    for module in modules:
+        for name in module.types():
+            paths.setdefault(name, []).append(module.path)
+    return {name: several for name, several in paths.items() if len(several) > 1}
 
 
 @dataclass(frozen=True)
@@ -142,6 +195,14 @@ class Module:
     @cached_property
     def functions(self) -> list[Function]:
         return [node for node in ast.walk(self.tree) if isinstance(node, Function)]
+
+    def types(self) -> set[str]:
+        """The names of its classes, and of the types that it gives a name, without underscores in front."""
+        names = {node.name for node in ast.walk(self.tree) if isinstance(node, ast.ClassDef)}
+        for node in self.tree.body:
+            targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+            names |= {target.id for target in targets if isinstance(target, ast.Name)}
+        return {name.lstrip("_") for name in names if re.match(r"_*[A-Z][A-Za-z]*[a-z]", name)}
 
     def used_once(self) -> list[Function]:
         """Its private functions that one place uses."""

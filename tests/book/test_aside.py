@@ -102,7 +102,7 @@ def test_what_an_aside_holds_is_whole_html_with_its_headings_and_anchors(made: m
     assert '<h4 id="beside-1">A <em>heading</em></h4>' in fold and '<h3 id="below">Below</h3>' in fold
     assert '<h2 class="lb-off" id="beside">Off the path</h2>' in body  # which the table of contents lists
     assert sorted(ids(body)) == sorted(set(ids(body)))
-    book = sitemap.of(made, sitemap.NOTHING_CITED, [], [])
+    book = sitemap.build_sitemap(made, sitemap.NOTHING_CITED, [], [])
     for key in ("beside", "below"):
         it = made.by_key[key]
         lines = {n: book.line("part.md", it.file, n) for n in range(it.first + 1, it.last + 1)}

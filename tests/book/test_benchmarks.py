@@ -318,7 +318,7 @@ def test_what_is_watched_is_there():
     for room, names in (
         (worker.Worker, ("changed",)),
         (render.Renderer, ("make",)),
-        (process.Warm, ("record_of",)),
+        (process.ForkServerRunner, ("record_of",)),
         (run, ("run", "instrument_files")),
         (run.Execution, ("section",)),
         (parse, ("usable",)),

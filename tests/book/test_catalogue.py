@@ -186,7 +186,7 @@ def build(folder: Path, language: str) -> Path:
         kept = replace(fill(made[name], "πέρα", requires="cuda"), environment=place, seconds=1234.0)
         file = recording_of(lecture, slug)
         file.parent.mkdir(exist_ok=True)
-        file.write_text(encoding.dumps(recordings.trimmed(kept)), encoding="utf-8")
+        file.write_text(encoding.dumps(recordings.trim(kept)), encoding="utf-8")
     (folder / "lectures" / "references.bib").write_text("@misc{α, title={Α}, author={Β}, year=2020}")
     (folder / "docs").mkdir()
     front = "# Αρχή\n\n<!-- claims -->\n\n<!-- parts -->\n\n<!-- excerpt -->\n\n<!-- drawing όψη -->\n"

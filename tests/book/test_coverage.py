@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from tests.running import HEAD, REPO, write
 
-from litbook.probe.section_builder import Making
+from litbook.probe.section_builder import SectionBuilder
 from litbook.record import compare, encoding
 
 CONFIG = f"""
@@ -58,6 +58,6 @@ def test_what_runs_after_the_lectures_last_line_is_counted(tmp_path: Path) -> No
     assert (tmp_path / "bye").exists(), "what the lecture registered is run"
     measured = coverage.Coverage(config_file=tmp_path / ".coveragerc", data_file=tmp_path / "data")
     measured.combine([str(tmp_path)])
-    assert counted(Making.section, measured)
+    assert counted(SectionBuilder.section, measured)
     assert counted(encoding.dumps, measured)
     assert not counted(compare.compare, measured), "nobody asked for that"

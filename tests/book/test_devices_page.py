@@ -12,11 +12,11 @@ from tests.running import HEAD, record, write
 
 from litbook.finding import Place
 from litbook.html import devices
-from litbook.page.runs import Edition
+from litbook.page.runs import LectureRuns
 from litbook.project import Project, recording_of
 from litbook.record import encoding, model, recordings
 from litbook.record.compare import Difference
-from litbook.record.compare_values import Change
+from litbook.record.compare_values import ValueChange
 from litbook.site.plugin import LitbookPlugin
 
 LECTURE = f"""{HEAD}
@@ -63,7 +63,7 @@ def stand_in(tmp_path: Path) -> model.Record:
 
 
 def test_without_a_recording_the_page_says_what_waits_for_one(build: model.Record) -> None:
-    page = devices.page([Edition("lecture_sample", build)], {})
+    page = devices.page([LectureRuns("lecture_sample", build)], {})
     assert "Not run (needs a GPU)." in page
     assert "1 claim in 1 section wait for one: " in page
     assert "<code>litbook record lecture_sample --device cuda</code>" in page
@@ -73,7 +73,7 @@ def test_without_a_recording_the_page_says_what_waits_for_one(build: model.Recor
 def test_each_machine_has_a_column_with_what_is_known_of_it(
     build: model.Record, stand_in: model.Record
 ) -> None:
-    page = devices.page([Edition("lecture_sample", build, [stand_in])], {})
+    page = devices.page([LectureRuns("lecture_sample", build, [stand_in])], {})
     assert "Not run" not in page
     rows = {row.split("</th>")[0].rsplit(">", 1)[-1]: row for row in page.split("<tr>")}
     for name, expected in {
@@ -95,16 +95,16 @@ def test_each_machine_has_a_column_with_what_is_known_of_it(
 def test_what_differed_is_listed_with_both_values(
     build: model.Record, stand_in: model.Record, at: str, shown: str
 ) -> None:
-    change = Change(at, "4", "3", "1")
+    change = ValueChange(at, "4", "3", "1")
     found = {
         ("lecture_sample", "nvidia-h200"): [Difference("value", "here", Place("a.py", 12), "n", (change,))]
     }
     build = replace(build, environment=replace(build.environment, versions={"torch": "2.13.0"}))
-    page = devices.page([Edition("lecture_sample", build, [stand_in])], found)
+    page = devices.page([LectureRuns("lecture_sample", build, [stand_in])], found)
     assert "This recording was made by torch 2.11.0+cu130, this build by torch 2.13.0." in page
     assert "1 difference in what both runs are to agree on:" in page
     assert f"<td>here, line 12</td><td>{shown}</td><td>4</td><td>3</td><td>1</td>" in page
-    same = devices.page([Edition("lecture_sample", build, [stand_in])], {})
+    same = devices.page([LectureRuns("lecture_sample", build, [stand_in])], {})
     assert "is the same, within the tolerances" in same
 
 
@@ -114,7 +114,7 @@ def test_a_build_writes_the_page_and_compares_what_both_have_run(
     folder = tmp_path / "book"
     folder.mkdir()
     lecture = write(folder, NEEDS)
-    changed = encoding.dumps(recordings.trimmed(stand_in))
+    changed = encoding.dumps(recordings.trim(stand_in))
     data = json.loads(changed)
     data["lecture"] = "lecture_sample"
     file = recording_of(lecture, H200.slug)
@@ -134,8 +134,8 @@ def test_a_build_writes_the_page_and_compares_what_both_have_run(
 
 
 def test_a_recording_keeps_how_long_the_whole_took(stand_in: model.Record) -> None:
-    assert recordings.trimmed(stand_in).seconds == 123.0
-    assert recordings.trimmed(replace(stand_in, seconds=4.4)).seconds == 4.0
-    assert recordings.trimmed(replace(stand_in, seconds=0.1)).seconds == 0.0
-    page = devices.page([Edition("lecture_sample", replace(stand_in, seconds=0.0))], {})
+    assert recordings.trim(stand_in).seconds == 123.0
+    assert recordings.trim(replace(stand_in, seconds=4.4)).seconds == 4.0
+    assert recordings.trim(replace(stand_in, seconds=0.1)).seconds == 0.0
+    page = devices.page([LectureRuns("lecture_sample", replace(stand_in, seconds=0.0))], {})
     assert "time taken" not in page

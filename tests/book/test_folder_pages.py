@@ -14,7 +14,7 @@ from tests.running import SAMPLES, failures
 
 from litbook.html import ledger, misbeliefs, page, player
 from litbook.page import sitemap
-from litbook.page.runs import Edition
+from litbook.page.runs import LectureRuns
 from litbook.record.model import Error, Record, Section
 from litbook.run.run import run
 
@@ -157,9 +157,9 @@ def test_problems_of_prose_name_the_file() -> None:
 
 
 def test_ledger_and_misbeliefs_name_the_file_and_lead_to_the_line() -> None:
-    shelf = [Edition("lecture_02", folder())]
+    shelf = [LectureRuns("lecture_02", folder())]
     claim, belief = line("memory", "assert ("), line("memory", "misbelief(")
-    assert f'href="../../../lecture_02/memory/#L{claim}"' in ledger.part(shelf[0], "memory.md")
+    assert f'href="../../../lecture_02/memory/#L{claim}"' in ledger.claims_page(shelf[0], "memory.md")
     assert {it["file"] for it in json.loads(ledger.data(shelf))["claims"]} == {
         f"{FOLDER}/memory.py", f"{FOLDER}/compute.py",
     }  # fmt: skip
@@ -201,11 +201,11 @@ def test_names_of_other_files_are_linked_however_they_are_imported(parts: Record
 
 
 def test_a_link_by_name_leads_to_the_section_of_the_same_page_first(parts: Record) -> None:
-    book = sitemap.of(parts, sitemap.NOTHING_CITED, (), [])
-    assert sitemap.address(book, "storage.md", "first_steps") == "#storage-first_steps"
-    assert sitemap.address(book, "compute.md", "first_steps") == "#compute-first_steps"
-    assert sitemap.address(book, "index.md", "twice") == "compute/#twice"
-    assert sitemap.address(book, "index.md", "nobody") is None
+    book = sitemap.build_sitemap(parts, sitemap.NOTHING_CITED, (), [])
+    assert sitemap.resolve_name(book, "storage.md", "first_steps") == "#storage-first_steps"
+    assert sitemap.resolve_name(book, "compute.md", "first_steps") == "#compute-first_steps"
+    assert sitemap.resolve_name(book, "index.md", "twice") == "compute/#twice"
+    assert sitemap.resolve_name(book, "index.md", "nobody") is None
 
 
 def test_sections_stand_where_they_stood_whatever_file_they_move_to(parts: Record) -> None:

@@ -15,7 +15,7 @@ from tests.running import HEAD, REPO, write
 
 from litbook.html import ledger, page, player
 from litbook.page import sitemap
-from litbook.page.runs import Edition
+from litbook.page.runs import LectureRuns
 from litbook.record import encoding
 from litbook.run.run import run
 
@@ -54,9 +54,9 @@ def seconds(folder: Path, text: str) -> dict[str, float]:
     took("pages")
     assert player.data(record)
     took("player")
-    edition = Edition("lecture_sample", record, [])
+    edition = LectureRuns("lecture_sample", record, [])
     assert ledger.page([edition])
-    assert ledger.part(edition, sitemap.INDEX)
+    assert ledger.claims_page(edition, sitemap.INDEX)
     took("ledger")
     gc.unfreeze()
     return found

@@ -14,8 +14,8 @@ from litbook.html import page
 from litbook.lecture import parse
 from litbook.markdown import grammar, to_html
 from litbook.markdown.bibliography import BibliographyError
-from litbook.markdown.links import Citations, Setting
-from litbook.markdown.to_markdown import Plain
+from litbook.markdown.links import Citations, NoteContext
+from litbook.markdown.to_markdown import MarkdownWriter
 from litbook.notebook import ipynb
 from litbook.rules import unbacked_number
 
@@ -60,7 +60,7 @@ def made(told) -> str:
 
 def problem(text: str, lines: tuple[str, ...] = ()) -> str:
     """The one thing that is wrong with a note."""
-    found = Setting(Citations({}), place=Place("a.py", 7), ahead=lines)
+    found = NoteContext(Citations({}), place=Place("a.py", 7), ahead=lines)
     to_html.blocks(text, found)
     (it,) = found.problems
     return str(it)
@@ -71,7 +71,7 @@ def problem(text: str, lines: tuple[str, ...] = ()) -> str:
 
 def test_a_box_keeps_its_text_whatever_dedenting_has_done_to_it(made):
     assert '<p class="admonition-title">Mind the width</p>\n<p>A box whose text' in made
-    one = Setting(Citations({}))
+    one = NoteContext(Citations({}))
     assert to_html.blocks('!!! tip "T"\ntext\n\nmore', one) == to_html.blocks(
         '!!! tip "T"\n    text\n\n    more', one
     )
@@ -98,7 +98,7 @@ def test_mathematics_of_several_lines_has_its_rows_and_cases(made):
 
 
 def test_a_heading_in_a_box_does_not_tear_it_apart():
-    (block,) = to_html.blocks('!!! tip "T"\n    # Bold\n\n    text', Setting(Citations({})))
+    (block,) = to_html.blocks('!!! tip "T"\n    # Bold\n\n    text', NoteContext(Citations({})))
     assert "<p><strong>Bold</strong></p>" in block
 
 
@@ -196,12 +196,12 @@ def test_a_terminal_prints_names_where_it_has_no_numbers_yet(tmp_path):
 def test_code_and_mathematics_are_left_as_they_are():
     text = '`[^a]` and $x[^a]$\n\n```\n!!! tip "T"\n[^a]\n```\n\n$$\n[^a]\n$$'
     note = grammar.read(text)
-    assert (Plain().markdown(note), note.refusals) == (text, ())
+    assert (MarkdownWriter().markdown(note), note.refusals) == (text, ())
 
 
 def test_a_page_of_a_notebook_is_made_of_what_a_page_may_hold(told):
-    text = Plain().markdown(grammar.read(told.by_key["one"].pieces[1].text))
-    found = Setting(Citations({}))
+    text = MarkdownWriter().markdown(grammar.read(told.by_key["one"].pieces[1].text))
+    found = NoteContext(Citations({}))
     assert "<blockquote>" in to_html.blocks(text, found)[0]
     assert [it.code for it in found.problems] == ["unknown-citation"]
     assert "Why it stalls" in markdown.markdown(text)
@@ -272,7 +272,7 @@ def test_an_error_stands_where_the_file_says_it():
      "````\n[^x]\n````"],
 )  # fmt: skip
 def test_what_only_looks_like_another_markdown_is_text(text):
-    found = Setting(Citations({}))
+    found = NoteContext(Citations({}))
     to_html.blocks(text, found)
     assert found.problems == []
 
@@ -307,7 +307,7 @@ def test_a_name_and_a_tag_are_two_numbers():
 
 def test_a_reference_to_a_figure_backs_no_number_and_is_none_itself(tmp_path: Path):
     text = section('note("See [@fig:3d] and this: 12 bytes.")')
-    (it,) = unbacked_number.unbacked(parse.parse(text, "a.py"))
+    (it,) = unbacked_number.find_unbacked(parse.parse(text, "a.py"))
     assert it.what == "unbacked: the number '12' in prose"
 
 
@@ -318,7 +318,7 @@ def test_a_label_in_brackets_with_others_is_a_citation():
 
 
 def prose_problems(text: str) -> list[str]:
-    found = Setting(Citations({}))
+    found = NoteContext(Citations({}))
     to_html.blocks(text, found)
     return [str(it) for it in found.problems]
 

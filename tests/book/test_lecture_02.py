@@ -14,7 +14,7 @@ from tests.running import LECTURE_02, LITBOOK
 
 from litbook.html import reading_time
 from litbook.lecture import parse
-from litbook.lecture.model import Function, Lecture
+from litbook.lecture.model import Lecture, LectureFunction
 from litbook.page import sitemap
 from litbook.python.file import File
 from litbook.record import model
@@ -69,7 +69,7 @@ def test_what_settles_a_statement_stands_in_the_section_that_the_table_names(
     assert gone == []
 
 
-def text_of(lecture: Lecture, function: Function) -> str:
+def text_of(lecture: Lecture, function: LectureFunction) -> str:
     """The text of a function, however its notes are wrapped: a blank for each run of white space."""
     text = " ".join(lecture.files[function.file].lines[function.first - 1 : function.last])
     return " ".join(text.replace(" \\ ", " ").split())
@@ -125,7 +125,7 @@ def test_the_core_fits_into_two_evenings_questions_counted(record: model.Record)
     core = [section for section in leaves if not section.aside]
     assert 40 <= len(core) <= 60
     assert len(leaves) > 2 * len(core)
-    said = reading_time.line(sitemap.of(record, sitemap.NOTHING_CITED, (), []))
+    said = reading_time.line(sitemap.build_sitemap(record, sitemap.NOTHING_CITED, (), []))
     (hours,) = re.findall(r"about ([\d.]+) hours to read", said)
     assert float(hours) <= 4
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tests.running import process, write
 
-from litbook.page.view import Evidence
+from litbook.page.view import SectionView
 from litbook.record import model
 from litbook.record.model import Record
 
@@ -194,8 +194,8 @@ def test_the_slider_and_the_formulas_agree_on_any_number_of_ranks(record_04: Rec
 
 def test_a_line_that_only_one_rank_reaches_is_not_shown_as_one_that_nobody_reached(record_04: Record) -> None:
     entry = record_04.by_key["a_rank_sees_its_own_memory_alone"]
-    seen = Evidence(record_04, entry, entry.first)
-    assert [len(of_rank.dimmed) for of_rank in seen.of_ranks] == [1, 2, 3, 3], (
+    seen = SectionView(record_04, entry, entry.first)
+    assert [len(of_rank.unreached_lines) for of_rank in seen.rank_views] == [1, 2, 3, 3], (
         "writes and sends; receives; neither"
     )
-    assert seen.dimmed == frozenset()
+    assert seen.unreached_lines == frozenset()

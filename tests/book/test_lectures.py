@@ -12,7 +12,7 @@ import pytest
 from tests.running import LECTURE_02, LECTURE_03, LECTURE_04, LECTURE_05, REPO, sampled, unrun
 
 from litbook.lecture import parse
-from litbook.lecture.model import Function, Lecture
+from litbook.lecture.model import Lecture, LectureFunction
 from litbook.python.file import File
 from litbook.record import compare, model, recordings
 from litbook.rules import unbacked_number
@@ -48,7 +48,7 @@ def test_every_lecture_is_held_to_this(repo: Path) -> None:
     assert sorted(repo.glob("lectures/lecture_*")) == LECTURES
 
 
-def text_of(lecture: Lecture, function: Function) -> str:
+def text_of(lecture: Lecture, function: LectureFunction) -> str:
     return "\n".join(lecture.files[function.file].lines[function.first - 1 : function.last])
 
 
@@ -97,7 +97,7 @@ def test_the_committed_recording_is_of_this_text_and_says_the_same(path: Path, r
 
 
 def test_every_number_in_prose_is_computed_cited_or_structural(lecture: Lecture) -> None:
-    assert [str(problem) for problem in unbacked_number.unbacked(lecture)] == []
+    assert [str(problem) for problem in unbacked_number.find_unbacked(lecture)] == []
 
 
 def test_no_claim_is_dead_and_what_did_not_run_needs_a_gpu(record: model.Record) -> None:

@@ -17,7 +17,7 @@ from tests.records import fill
 from tests.running import record, section
 
 from litbook.html import misbeliefs
-from litbook.page.runs import Edition
+from litbook.page.runs import LectureRuns
 from litbook.record import model
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def marked_in(it: model.Record) -> tuple[model.Piece, int]:
 
 def test_a_statement_stands_with_the_machines_answer_its_section_and_its_line() -> None:
     _, line = marked_in(lived())
-    body = misbeliefs.page([Edition("lecture_02", lived())])
+    body = misbeliefs.page([LectureRuns("lecture_02", lived())])
     assert [entry.replace(" ”", "”").replace("“ ", "“") for entry in entries(body)] == [
         f"“t() copies.” It does not. A transpose rewrites strides · line {line}"
     ]
@@ -57,21 +57,21 @@ def test_a_statement_stands_with_the_machines_answer_its_section_and_its_line() 
 
 
 def test_the_count_at_the_top_is_the_number_of_entries() -> None:
-    assert "1 statement that circulates" in words(misbeliefs.page([Edition("a", lived())]))
-    two = misbeliefs.page([Edition("a", said(("one", "x"), ("two", "y")))])
+    assert "1 statement that circulates" in words(misbeliefs.page([LectureRuns("a", lived())]))
+    two = misbeliefs.page([LectureRuns("a", said(("one", "x"), ("two", "y")))])
     assert "2 statements that circulate" in words(two)
     assert len(entries(two)) == 2
-    assert "No lecture has marked a statement yet." in words(misbeliefs.page([Edition("a", said())]))
+    assert "No lecture has marked a statement yet." in words(misbeliefs.page([LectureRuns("a", said())]))
 
 
 def test_two_lectures_have_a_heading_each() -> None:
-    body = misbeliefs.page([Edition("a", lived()), Edition("b", said()), Edition("c", lived())])
+    body = misbeliefs.page([LectureRuns("a", lived()), LectureRuns("b", said()), LectureRuns("c", lived())])
     assert re.findall(r"^#+ .*\{#(.*)\}$", body, re.M) == ["a", "a-memory", "c", "c-memory"]
 
 
 def test_a_lecture_without_parts_is_one_group(tmp_path: Path) -> None:
     made = record(tmp_path, section('misbelief("A", "B")'))
-    assert "{#x-index}" in misbeliefs.page([Edition("x", made)])
+    assert "{#x-index}" in misbeliefs.page([LectureRuns("x", made)])
 
 
 def test_what_only_another_device_ran_is_listed_with_its_recording() -> None:
@@ -79,12 +79,12 @@ def test_what_only_another_device_ran_is_listed_with_its_recording() -> None:
     piece, _ = marked_in(it)
     pieces = there.by_key["speed"].pieces
     there = fill(there, "speed", pieces=(*pieces, replace(piece, line=pieces[0].line, text="Fast.")))
-    body = misbeliefs.page([Edition("a", it, [there])])
+    body = misbeliefs.page([LectureRuns("a", it, [there])])
     assert any("Fast." in entry and "NVIDIA H200, 19 Nov 2026" in entry for entry in entries(body))
 
 
 def test_citations_and_links_lead_somewhere_from_this_page() -> None:
-    body = misbeliefs.page([Edition("a", said(("s", "See [@glu] and [how fast](#speed).")))], REFERENCES)
+    body = misbeliefs.page([LectureRuns("a", said(("s", "See [@glu] and [how fast](#speed).")))], REFERENCES)
     assert 'href="../a/compute/#speed"' in body
     assert "{#references}" in body
     assert 'id="ref-glu"' in body
@@ -94,7 +94,7 @@ def test_statements_are_text_whatever_they_hold() -> None:
     hostile = (
         "</li><script>alert(1)</script> <img src=x onerror=alert(1)> [x](javascript:alert(1))\n\n# h {#id}"
     )
-    body = misbeliefs.page([Edition("a", said((hostile, hostile)))])
+    body = misbeliefs.page([LectureRuns("a", said((hostile, hostile)))])
     assert len(entries(body)) == 1
     assert body.count("<script") == 1  # our own
     assert not re.search(r"<[^>]+\son\w+=", body)
@@ -117,7 +117,7 @@ def linked(body: str) -> list[str]:
 
 def test_every_entry_leads_to_a_lecture_also_where_there_are_several() -> None:
     body = misbeliefs.page(
-        [Edition("lecture_02", lived()), Edition("lecture_03", said(("one", "x"), ("two", "y")))]
+        [LectureRuns("lecture_02", lived()), LectureRuns("lecture_03", said(("one", "x"), ("two", "y")))]
     )
     assert linked(body) == ["lecture_02", "lecture_03", "lecture_03"]
 
@@ -183,11 +183,11 @@ def test_the_filter_leaves_what_holds_every_word(opened: Page) -> None:
 def test_a_heading_is_hidden_with_the_last_entry_below_it(browser: Browser) -> None:
     """Of a lecture, of a page of it, and not of its neighbours. The page is small and made here."""
     shelves = [
-        Edition("a", said(("cats", "x"))),
-        Edition("b", said(("dogs", "x"), ("cats too", "y"))),
-        Edition("c", lived()),
+        LectureRuns("a", said(("cats", "x"))),
+        LectureRuns("b", said(("dogs", "x"), ("cats too", "y"))),
+        LectureRuns("c", lived()),
     ]
-    text = misbeliefs.page([*shelves, Edition("d", said(("A work [@glu].", "x")))], REFERENCES)
+    text = misbeliefs.page([*shelves, LectureRuns("d", said(("A work [@glu].", "x")))], REFERENCES)
     body = markdown.markdown(text, extensions=["attr_list", "md_in_html"])
     page = browser.new_page()
     page.set_content(re.sub("<script.*?</script>", "", body))

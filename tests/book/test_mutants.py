@@ -184,7 +184,7 @@ def test_an_annotation_is_tried_too(tmp_path: Path) -> None:
         ["Float -> Bool", "'a 3' -> 'a 3 _'", "'a 3' -> 'a'", "'a 3' -> 'a 4'"],
         ["Float -> Bool", "'a' -> 'a _'", "'a' -> ''", "a = 2 -> 3"],
     ]
-    assert [outcome.left for outcome in found] == [[], []]
+    assert [outcome.unfailed_trials for outcome in found] == [[], []]
     loose = 'x: Shaped[Tensor, "..."] = torch.ones(2, 3)'
     assert [o.trials for o in trials.try_claims(write(tmp_path, section(loose, before)))[0]] == [[]]
 
@@ -247,8 +247,8 @@ def test_an_excuse_may_name_a_trial_as_it_is_listed(tmp_path: Path, change: str)
     (found,), _ = trials.try_claims(
         write(tmp_path, section(f"x = 3\nassert x < 100  # survives: {change}: it: is"))
     )
-    assert [found.excuse(trial) for trial in found.left] == ["it: is"]
-    assert (found.survivors, found.idle) == ([], [])
+    assert [found.excuse(trial) for trial in found.unfailed_trials] == ["it: is"]
+    assert (found.survivors, found.unused_excuses) == ([], [])
 
 
 def test_the_change_in_an_excuse_may_hold_a_colon_and_the_kind_may_be_a_word_of_the_change(
@@ -258,14 +258,14 @@ def test_the_change_in_an_excuse_may_hold_a_colon_and_the_kind_may_be_a_word_of_
         "x = 'ab'\nassert x.strip('c: d') == 'ab'  # survives: 'c: d' -> 'c: d~' and 'c: d' -> '': none there"
     )
     (found,), _ = trials.try_claims(write(tmp_path, section(body)))
-    assert [found.excuse(trial) for trial in found.left] == ["none there"]
+    assert [found.excuse(trial) for trial in found.unfailed_trials] == ["none there"]
     before = (
         "class Both:\n    def __bool__(self):\n        return bool(next(turns))\nturns = iter([False] * 9)\n"
     )
     (found,), _ = trials.try_claims(
         write(tmp_path, section("assert not Both() or turns  # survives: not not dropped: so it is", before))
     )
-    assert "so it is" in {found.excuse(trial) for trial in found.left}
+    assert "so it is" in {found.excuse(trial) for trial in found.unfailed_trials}
 
 
 def test_an_excuse_that_cannot_be_read_or_stands_at_no_claim_is_listed(repo: Path, tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ from tests.running import REPO, sampled
 import calculator
 import hardware
 import napkin
-from litbook.markdown.bibliography import Entry
+from litbook.markdown.bibliography import BibliographyEntry
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -170,9 +170,13 @@ def test_the_data_are_the_books_own() -> None:
 
 
 def test_what_the_books_files_hold_is_text_on_the_page() -> None:
-    script = calculator.data([CARD], [RECIPE], {}, {"x": Entry("x", "<i>", url="https://example.org/")})
+    script = calculator.data(
+        [CARD], [RECIPE], {}, {"x": BibliographyEntry("x", "<i>", url="https://example.org/")}
+    )
     assert "<" not in script
-    page = calculator.cards_table([CARD], {"x": Entry("x", "<i>", url="https://example.org/?a&b")})
+    page = calculator.cards_table(
+        [CARD], {"x": BibliographyEntry("x", "<i>", url="https://example.org/?a&b")}
+    )
     assert "&lt;b&gt;" in page and "<b>" not in page and "<i>" not in page
     assert '<a href="https://example.org/?a&amp;b">' in page
     assert "<script>" not in calculator.recipes_table([RECIPE])

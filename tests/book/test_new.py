@@ -143,8 +143,8 @@ def test_a_book_needs_the_litbook_that_began_it_from_where_its_clone_came_from(
 ) -> None:
     said = {"rev-parse": COMMIT, "remote": remote, "branch": "  origin/main" if pushed else ""}
     monkeypatch.setattr(litbook_version, "_git", lambda *words: said[words[0]])
-    assert litbook_version.elsewhere() == place
-    assert litbook_version.here("site") == [f"{REPO}[site]"]
+    assert litbook_version.pip_source() == place
+    assert litbook_version.pip_source_here("site") == [f"{REPO}[site]"]
     scaffold.begin(tmp_path / "mybook")
     text = (tmp_path / "mybook" / "requirements.txt").read_text()
     assert LITBOOK_AT.findall(text) == [f"litbook[site] @ {place or '${LITBOOK}'}"]
@@ -177,8 +177,8 @@ def test_an_installed_litbook_is_installed_again_from_where_pip_had_it(
     monkeypatch.setattr(litbook_version, "PROJECT", tmp_path / "none")
     monkeypatch.syspath_prepend(str(tmp_path))
     assert (
-        " ".join(litbook_version.here("site")),
-        litbook_version.elsewhere(),
+        " ".join(litbook_version.pip_source_here("site")),
+        litbook_version.pip_source(),
         litbook_version.version(),
     ) == (here, elsewhere, "1.0")
 

@@ -16,12 +16,12 @@ from tests import notebooks
 from tests.records import fill
 from tests.running import SAMPLES, record, section
 
-from litbook.markdown.bibliography import Entry
+from litbook.markdown.bibliography import BibliographyEntry
 from litbook.notebook import ipynb, runtime
 from litbook.notebook.build import Notebook
 from litbook.notebook.build import notebooks as document
 from litbook.notebook.value_text import in_words
-from litbook.page.runs import Edition
+from litbook.page.runs import LectureRuns
 from litbook.project import Project
 from litbook.record import model
 from litbook.site.pages import Pages
@@ -29,7 +29,9 @@ from litbook.site.plugin import LitbookPlugin
 
 HEAD = '"""Sample."""\n'
 WORK = {
-    "glu2020": Entry("glu2020", "Gated [units] *here*", ("N. Shazeer",), "2020", url="https://example.org/a")
+    "glu2020": BibliographyEntry(
+        "glu2020", "Gated [units] *here*", ("N. Shazeer",), "2020", url="https://example.org/a"
+    )
 }
 
 LECTURES = {
@@ -482,7 +484,7 @@ def test_a_notebook_is_small_whatever_a_lecture_shows(made):
 
 def footer(folder: Path, made: model.Record, github: str = "") -> str:
     """What the page of a lecture says of its notebook."""
-    pages = Pages(Project(folder), [Edition("lecture_02", made, [], None)], colab=github)
+    pages = Pages(Project(folder), [LectureRuns("lecture_02", made, [], None)], colab=github)
     blocks = map(str, pages.text("lectures/lecture_02/index.md", []).blocks)
     (way,) = (block for block in blocks if "lb-nb-way" in block)
     return way
@@ -542,7 +544,7 @@ def test_every_page_of_a_lecture_links_to_the_file_of_its_notebook(site, name, l
 
 def test_the_formatting_of_values_is_that_of_the_stand_in():
     for value, text in [(3, "3"), (2.5, "2.5"), (1 / 3, "0.333333"), (True, "True"), (10**6, "1,000,000")]:
-        assert runtime.spelled(value) == runtime.number(value) == text
+        assert runtime.format_value(value) == runtime.number(value) == text
 
 
 @pytest.mark.parametrize(
@@ -552,7 +554,7 @@ def test_what_is_empty_is_said_alike_of_a_live_and_of_a_recorded_value(empty):
     kind = type(empty).__name__
     recorded = model.Mapping(kind, 0) if kind == "dict" else model.Sequence(kind, 0)
     said = "deque()" if kind == "deque" else repr(empty)
-    assert runtime.spelled(empty) == in_words(recorded) == said
+    assert runtime.format_value(empty) == in_words(recorded) == said
 
 
 # ---------------------------------------------------------------------------- the setting for Colab

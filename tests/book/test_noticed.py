@@ -210,7 +210,7 @@ def test_a_sample_is_drawn_from_all_sections_and_runs_only_its_own(tmp_path: Pat
     found, record = noticed.try_changes(file, sample=4, seed=1)
     assert sum(it.made for it in found) == sum(it.count for it in found) == 4
     assert {it.section for it in found} == {
-        it.key for it in record.sections if it.ran and it.key.startswith("s")
+        it.key for it in record.sections if it.has_run and it.key.startswith("s")
     }
     again, _ = noticed.try_changes(file, sample=4, seed=1)
     assert [(it.section, it.count) for it in found] == [(it.section, it.count) for it in again]
@@ -244,5 +244,10 @@ def test_forks_run_side_by_side_and_each_has_its_own_patience() -> None:
 
     start = time.monotonic()
     works = (partial(sleeps, seconds) for seconds in (0.5, 0.5, 0.5, 30.0))
-    assert sorted(forks.each(works, patience=1.5, at_once=4)) == [(0, [0.5]), (1, [0.5]), (2, [0.5]), (3, [])]
+    assert sorted(forks.run_in_forks(works, patience=1.5, at_once=4)) == [
+        (0, [0.5]),
+        (1, [0.5]),
+        (2, [0.5]),
+        (3, []),
+    ]
     assert 1.4 < time.monotonic() - start < 8

@@ -170,7 +170,7 @@ def test_what_a_claim_depends_on_has_changed_and_the_claim_has_not_run(
     assert {v["current"] for claim in mine for v in claim["verdicts"][1:]} == {False}
     assert all(run["counts"]["needs-device"] == 5 for run in said["runs"])
     assert " 5 not run<" in badge(Project(book.root))
-    assert "not run · older text" in ledger.part(it, "index.md")
+    assert "not run · older text" in ledger.claims_page(it, "index.md")
 
 
 def test_a_recording_that_holds_a_failed_claim_fails_the_build(book: Book) -> None:

@@ -21,8 +21,8 @@ from tests.running import section
 from litbook.html import elements, ledger, media, page, safe_svg
 from litbook.markdown import bibliography, unexecuted
 from litbook.page import margin
-from litbook.page.runs import Edition
-from litbook.page.search import Passage
+from litbook.page.runs import LectureRuns
+from litbook.page.search import SearchPassage
 from litbook.record import model
 from litbook.record.model import (
     Claim,
@@ -241,16 +241,16 @@ code
 """
     it = changed(lived(), "memory", pieces=lambda _: (Piece("note", 0, 0, 2, note),))
     top, section, definitions = page.pages(it, REFERENCES)["memory.md"].passages
-    assert top == Passage(
+    assert top == SearchPassage(
         "", "Memory & views", ("The .grad, and why .grad ends: 2n.", "Tip", "Left out.", "title", "cell"),
     )  # fmt: skip
-    assert section == Passage(
+    assert section == SearchPassage(
         "transpose", "A transpose rewrites `strides`",
         ("Why", "Six numbers, see speed.", "✗ “t() copies.”", "It does not."),
         ("six", "stride", "shape"),
         core=True,
     )  # fmt: skip
-    assert definitions == Passage("definitions", "Definitions", names=("six", "arange", "view"))
+    assert definitions == SearchPassage("definitions", "Definitions", names=("six", "arange", "view"))
 
 
 def words(body: str) -> str:
@@ -604,13 +604,13 @@ def test_a_claim_says_its_values_and_what_is_the_same_once(tmp_path, test, shown
     wide = "wide = torch.arange(120).view(3, 40) + 100000"
     it = run(tmp_path, section(f"{names}\n{wide}\nassert {test}, 'so it is'"))
     ((one, judged),) = it.claims()
-    assert margin.sides(judged, one.snapshots) == shown
+    assert margin.side_values(judged, one.snapshots) == shown
 
 
 def test_tensors_that_begin_alike_and_differ_show_where(tmp_path):
     text = "import torch\nx = torch.zeros(6, 6)\ny = x.clone()\ny[0, 5] = 1\nassert not torch.equal(x, y)"
     ((one, judged),) = run(tmp_path, section(text)).claims()
-    was, now = margin.sides(judged, one.snapshots).split(" ≠ ")
+    was, now = margin.side_values(judged, one.snapshots).split(" ≠ ")
     assert was.startswith("6×6: 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, ")
     assert now.startswith("6×6: 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, ")
 
@@ -942,19 +942,19 @@ def test_a_figure_without_alt_is_a_problem():
 
 
 def test_the_ledger_lists_every_claim_with_its_verdict_on_every_device():
-    it = Edition("lecture_02", lived(), (recorded(),))
-    body = shown(ledger.part(it, "memory.md").partition("---\n\n")[2])
+    it = LectureRuns("lecture_02", lived(), (recorded(),))
+    body = shown(ledger.claims_page(it, "memory.md").partition("---\n\n")[2])
     assert body.count('<tr class="lb-entry') == 2
     assert f'href="../../../lecture_02/memory/#L{at("assert (")}"' in body
     assert "Claim This build NVIDIA H200, 19 Nov 2026, recorded" in words(body)
     assert "✗ fails · (2, 3) == (3, 2)" in words(body)
     assert "recorded NVIDIA H200 · 19 Nov 2026 · Python " in words(body)
-    assert "✓ holds · 7.88e14 > 0" in words(shown(ledger.part(it, "compute.md")))
+    assert "✓ holds · 7.88e14 > 0" in words(shown(ledger.claims_page(it, "compute.md")))
 
 
 def test_the_ledger_has_theses_for_headings_and_says_once_what_two_runs_say():
     build, other = lived(), replace(lived(), environment=recorded().environment)
-    body = shown(ledger.part(Edition("lecture_02", build, (other,)), "memory.md"))
+    body = shown(ledger.claims_page(LectureRuns("lecture_02", build, (other,)), "memory.md"))
     heading = words(page.pages(build, REFERENCES)["memory.md"])
     thesis = re.search(r'<th colspan="3" scope="rowgroup">(.*?)</th>', body)
     assert thesis and words(thesis[1]) in heading and words(thesis[1]) == "A transpose rewrites strides"
@@ -962,7 +962,7 @@ def test_the_ledger_has_theses_for_headings_and_says_once_what_two_runs_say():
 
 
 def test_the_first_page_of_the_ledger_counts_by_page_and_shows_what_fails_alone():
-    body = shown(ledger.page([Edition("lecture_02", lived(), (recorded(),))]))
+    body = shown(ledger.page([LectureRuns("lecture_02", lived(), (recorded(),))]))
     assert body.count('<tr class="lb-entry lb-fails') == body.count('<tr class="lb-entry') == 1
     assert f'href="../lecture_02/memory/#L{at("assert (")}"' in body
     assert re.findall(r'<li><a href="(.*?)">', body) == ["lecture_02/memory/", "lecture_02/compute/"]
@@ -970,7 +970,7 @@ def test_the_first_page_of_the_ledger_counts_by_page_and_shows_what_fails_alone(
 
 
 def test_the_ledger_is_also_data():
-    made_ = json.loads(ledger.data([Edition("lecture_02", lived(), (recorded(),))]))
+    made_ = json.loads(ledger.data([LectureRuns("lecture_02", lived(), (recorded(),))]))
     assert made_["schema"] == 1
     assert made_["counts"] == {"claims": 3, "holds": 1, "fails": 1, "not-reached": 0, "needs-device": 1}
     assert [(run["kind"], run["name"]) for run in made_["runs"]] == [
@@ -1006,7 +1006,7 @@ def test_the_ledger_is_also_data():
 def test_every_field_of_claims_json_is_documented():
     text = (Path(__file__).parents[2] / "docs" / "maintain.md").read_text(encoding="utf-8")
     text = text[text.index("## `claims.json`") :]
-    made_ = json.loads(ledger.data([Edition("lecture_02", lived(), (recorded(),))]))
+    made_ = json.loads(ledger.data([LectureRuns("lecture_02", lived(), (recorded(),))]))
     told = set(re.findall(r"`([\w-]+)`", text))
     verdict = made_["claims"][0]["verdicts"][0]
     parts = (made_, made_["counts"], made_["runs"][0], made_["claims"][0], verdict, verdict["operands"][0])
@@ -1015,14 +1015,14 @@ def test_every_field_of_claims_json_is_documented():
 
 
 def test_the_badge_counts_what_holds_anywhere_and_turns_red_where_something_fails():
-    shelf = Edition("lecture_02", lived(), (recorded(),))
-    assert "<title>claims: 1 of 3 fail</title>" in ledger.tally([shelf])
+    shelf = LectureRuns("lecture_02", lived(), (recorded(),))
+    assert "<title>claims: 1 of 3 fail</title>" in ledger.claims_badge([shelf])
     good = changed(lived(), claims=lambda was: tuple(replace(c, verdict="holds") for c in was))
-    assert "claims: 3 hold<" in ledger.tally([Edition("lecture_02", good, (recorded(),))])
-    assert "claims: 2 hold, 1 not run<" in ledger.tally([Edition("lecture_02", good)])
-    assert ledger.BAD in ledger.tally([shelf]) and ledger.GOOD not in ledger.tally([shelf])
+    assert "claims: 3 hold<" in ledger.claims_badge([LectureRuns("lecture_02", good, (recorded(),))])
+    assert "claims: 2 hold, 1 not run<" in ledger.claims_badge([LectureRuns("lecture_02", good)])
+    assert ledger.BAD in ledger.claims_badge([shelf]) and ledger.GOOD not in ledger.claims_badge([shelf])
     old = older(recorded())
-    assert "claims: 2 hold, 1 not run<" in ledger.tally([Edition("lecture_02", good, (old,))])
+    assert "claims: 2 hold, 1 not run<" in ledger.claims_badge([LectureRuns("lecture_02", good, (old,))])
 
 
 def test_a_badge_is_one_picture_whose_text_is_text():
@@ -1055,7 +1055,7 @@ def test_a_badge_is_one_picture_whose_text_is_text():
     ],
 )
 def test_prose_that_never_ran_has_no_end_and_no_table_that_only_a_run_can_fill(prose, said):
-    assert unexecuted.unspoken(prose) == said
+    assert unexecuted.static_prose(prose) == said
 
 
 @pytest.mark.parametrize("name", ['x" onclick="boom()', "x} <b>", "x onclick=boom()", "x\ny"])

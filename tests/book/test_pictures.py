@@ -11,7 +11,7 @@ import pytest
 from matplotlib.colors import to_hex
 
 from litbook.page import section, sitemap
-from litbook.page.blocks import Bits, Block, Card, Explore, Figure, Image, Shelf, Storage, Strip
+from litbook.page.blocks import Bits, Block, Card, Explore, Figure, Image, OutputShelf, Storage, Strip
 from litbook.record import model
 
 DRAWN = Figure | Explore | Image | Bits | Card | Storage | Strip
@@ -19,14 +19,16 @@ DRAWN = Figure | Explore | Image | Bits | Card | Storage | Strip
 
 def pictures(blocks: list[Block]) -> list[str]:
     """The kinds of picture among blocks and what stands on their shelves."""
-    things = [thing for block in blocks for thing in (block.things if isinstance(block, Shelf) else (block,))]
+    things = [
+        thing for block in blocks for thing in (block.things if isinstance(block, OutputShelf) else (block,))
+    ]
     return [type(thing).__name__ for thing in things if isinstance(thing, DRAWN)]
 
 
 def core(record: model.Record) -> dict[str, list[str]]:
     """The kinds of picture in each section of a lecture's core that holds no further ones."""
     parents = {entry.parent for entry in record.sections}
-    book = sitemap.of(record, sitemap.NOTHING_CITED, (), [])
+    book = sitemap.build_sitemap(record, sitemap.NOTHING_CITED, (), [])
     return {
         entry.key: pictures(section.blocks(book, entry))
         for entry in record.sections

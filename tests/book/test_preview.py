@@ -660,7 +660,7 @@ class Fixed:
     """A site that is there, for a server in this process."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder, self.tidings = folder, server.Tidings(1.0)
+        self.folder, self.tidings = folder, server.NewsChannel(1.0)
         (folder / "page").mkdir()
         (folder / "page" / "index.html").write_text("<body><p>secret</p></body>")
         (folder / "steps.js").write_text("steps = 'secret'")
@@ -800,7 +800,7 @@ def test_a_port_that_is_taken_is_named_with_a_way_out(served: Served) -> None:
 )
 def test_a_text_coloured_in_pieces_is_the_text_coloured_whole(repo: Path, file: str) -> None:
     text = (repo / file).read_text(encoding="utf-8")
-    whole = highlight.coloured(text, PythonLexer(stripnl=False, ensurenl=False))
+    whole = highlight.color_lines(text, PythonLexer(stripnl=False, ensurenl=False))
     assert [(line.runs, line.in_string) for line in highlight.lines(text)] == [
         (tuple(r), i) for r, i in whole
     ]

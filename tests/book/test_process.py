@@ -38,7 +38,7 @@ def two(first: str, before: str = "") -> str:
 
 def ended(folder: Path, text: str) -> str:
     """What is said of a lecture that leaves no whole record."""
-    with pytest.raises(process.Died) as caught:
+    with pytest.raises(process.ProcessDied) as caught:
         process.record_of(write(folder, text))
     assert caught.value.exit_status == 1
     return str(caught.value)
@@ -195,7 +195,7 @@ def test_a_recursion_beyond_every_limit_is_a_verdict_or_says_in_which_section_it
     path = write(tmp_path, section(f"{limit}{crash}{FALSE}", DEEP))
     try:
         made = process.record_of(path)
-    except process.Died as died:
+    except process.ProcessDied as died:
         assert "lecture_sample.py: the process was killed by signal" in str(died)  # noqa: PT017  or none at all
         assert "in the section one; no verdict without a whole record" in str(died)  # noqa: PT017
     else:  # an interpreter that counts its C stack raises

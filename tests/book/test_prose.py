@@ -22,8 +22,8 @@ from litbook.finding import Finding, Place
 from litbook.html import elements, page
 from litbook.markdown import bibliography, grammar, mathml, to_html
 from litbook.markdown import citations_html as references
-from litbook.markdown.links import Citations, Setting
-from litbook.notebook.markdown import Prose
+from litbook.markdown.links import Citations, NoteContext
+from litbook.notebook.markdown import NotebookMarkdown
 
 REFERENCES = bibliography.parse(
     """
@@ -44,15 +44,15 @@ SITE = [
 ELEMENTS = NOTE_ELEMENTS | mathml.ELEMENTS
 
 
-def rendered(text: str, found: Setting) -> str:
+def rendered(text: str, found: NoteContext) -> str:
     """The note's blocks, separated and ended by blank lines."""
     return "".join(f"{block}\n\n" for block in to_html.blocks(text, found))
 
 
-def setting() -> Setting:
+def setting() -> NoteContext:
     place = Place("lectures/lecture_02.py", 7)
     sections = {"transpose": "../memory/#transpose"}
-    return Setting(Citations(REFERENCES), place=place, resolve=sections.get)
+    return NoteContext(Citations(REFERENCES), place=place, resolve=sections.get)
 
 
 def site(text: str) -> str:
@@ -341,7 +341,7 @@ def test_a_reference_reads_authors_title_year():
 ODD = ["-", "=", "[", "![", "*", "#", "> ", "$", "`", "_", "(", "<", "&", "\\", "|", "|-", "{", "~~~\n", "http://a[", "[a](",
        "[a][", "[@a;", "$$", "$$ x\n", "!!! note\n", "- ", "- \n", "- a\n", "    - a\n", "1. ", "# a\n", "> a\n", "*_",
        "??? a\n", '=== "a"\n', "[^a]", "[^a]: ", ": a\n", "[@tab:a]: ", "[@eq:a]: $$", "- [x] ", "==a", "\\(", ":::"]  # fmt: skip
-NOTES = Prose({}, {}, {}, {}, {})
+NOTES = NotebookMarkdown({}, {}, {}, {}, {})
 
 
 def everywhere(text: str) -> str:

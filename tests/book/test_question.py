@@ -19,10 +19,10 @@ from tests.running import line_of, messages, record, section, write
 from litbook import question
 from litbook.errors import AuthorError
 from litbook.html import page, questions
-from litbook.markdown.links import Citations, Setting
+from litbook.markdown.links import Citations, NoteContext
 from litbook.page import pieces
 from litbook.page.blocks import Question
-from litbook.page.view import Evidence
+from litbook.page.view import SectionView
 from litbook.record import encoding, model
 from litbook.run.run import run
 from litbook.terminal.transcript import Terminal
@@ -290,7 +290,7 @@ def test_an_answer_that_needs_nothing_of_its_section_is_there_without_the_device
     text = text.replace("def one():", "@requires('cuda')\ndef one():")
     made = run(write(tmp_path, text), device="cpu")
     body = words(page.pages(made)["index.md"])
-    assert not made.by_key["one"].ran and messages(made) == []
+    assert not made.by_key["one"].has_run and messages(made) == []
     assert encoding.loads(encoding.dumps(made)) == made
     assert body.count("Check yourself") == 1
     if value:
@@ -414,16 +414,16 @@ def test_a_tensor_as_an_answer_is_drawn(tmp_path: Path) -> None:
 HOSTILE = "</details></div><script>alert(1)</script> [x](javascript:alert(1)) <img src=x onerror=alert(1)>\n\n# head"
 
 
-def box(piece: model.Piece, evidence: Evidence) -> str:
+def box(piece: model.Piece, evidence: SectionView) -> str:
     block = pieces.block(piece, pieces.answer(piece, evidence))
     assert isinstance(block, Question)
-    return questions.box(block, evidence.entry, Setting(Citations({})), [])
+    return questions.box(block, evidence.entry, NoteContext(Citations({})), [])
 
 
 def test_question_hint_unit_and_answer_are_text_whatever_they_hold(made: model.Record) -> None:
     hostile = replace(asked(made)[0], text=HOSTILE, data=HOSTILE, unit=HOSTILE, answer=0)
     one = replace(made.by_key["one"], snapshots=(model.Scalar("str", HOSTILE),))
-    body = box(hostile, Evidence(made, one, one.first))
+    body = box(hostile, SectionView(made, one, one.first))
     assert set(re.findall(r"</?(\w+)", body)) <= {
         "div",
         "p",
@@ -442,7 +442,7 @@ def test_question_hint_unit_and_answer_are_text_whatever_they_hold(made: model.R
 
 
 def test_the_answer_of_a_section_that_ran_elsewhere_names_the_recording(made: model.Record) -> None:
-    there = Evidence(made, made.by_key["one"], 1, "NVIDIA H200, 20 Nov 2026")
+    there = SectionView(made, made.by_key["one"], 1, "NVIDIA H200, 20 Nov 2026")
     body = box(asked(made)[0], there)
     assert "24 B NVIDIA H200, 20 Nov 2026" in words(body)
 

@@ -23,7 +23,7 @@ from tests.running import COMMAND, HEAD, REPO, command, process, sampled, write
 from litbook.errors import RecordError
 from litbook.files import replace_whole
 from litbook.html import ledger
-from litbook.page.runs import Edition
+from litbook.page.runs import LectureRuns
 from litbook.project import Project, name_of, recording_of, recordings_of
 from litbook.record import compare, encoding, model, recordings
 from litbook.site.badge import badge
@@ -471,7 +471,7 @@ def test_a_recording_says_the_same_as_its_record_in_less(recorded: Place) -> Non
     assert compare.compare(full, kept).differences == ()
     assert compare.compare(kept, full).differences == ()
     assert compare.compare(full, kept).values > 30
-    assert recordings.trimmed(kept) == kept
+    assert recordings.trim(kept) == kept
     assert (kept.sources[0].text, kept.sources[0].sha256) == ("", full.sources[0].sha256)
     assert all((it.seconds, it.pieces, it.steps) == (0, (), ()) for it in kept.sections)
     two = full.by_key["two"]
@@ -483,7 +483,7 @@ def test_sections_on_a_device_keep_all_that_their_page_is_drawn_from(recorded: P
     out = recorded.folder / "out.json"
     recorded.run("--out", out)
     full = fill(encoding.read(out), "two", requires="cuda")
-    kept = recordings.trimmed(full)
+    kept = recordings.trim(full)
     assert encoding.loads(encoding.dumps(kept)) == kept  # every index points into its list
     assert kept.by_key["two"] == replace(full.by_key["two"], seconds=0.0)
     assert [piece.text for piece in kept.by_key["two"].pieces] == ["Now."]
@@ -617,7 +617,7 @@ def test_a_badge_is_not_made_of_a_recording_that_cannot_be_used(recorded: Place)
 
 def test_the_counts_of_run_recording_and_claims_json_are_the_same(recorded: Place) -> None:
     full, kept = encoding.read(out(recorded, "a.json")), encoding.read(recorded.file)
-    said = json.loads(ledger.data([Edition("lecture_sample", full, (), kept)]))
+    said = json.loads(ledger.data([LectureRuns("lecture_sample", full, (), kept)]))
     counts = full.count()
     expected = {"claims": 3, "holds": counts["holds"], "fails": counts["fails"]}
     expected |= {"not-reached": counts["not-reached"], "needs-device": counts["needs-device"]}

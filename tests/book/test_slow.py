@@ -117,9 +117,9 @@ def test_what_is_recorded_alone_is_joined_by_others_and_replaced_by_the_whole(pl
     assert place.run("quick", "--record").returncode == 0
     kept = recording(place)
     assert kept.asked == ("patient", "quick")
-    assert sorted(section.key for section in kept.sections if section.ran) == ["patient", "quick"]
+    assert sorted(section.key for section in kept.sections if section.has_run) == ["patient", "quick"]
     assert place.run("--record").returncode == 0
-    assert recording(place).asked == () and recording(place).by_key["quick"].ran
+    assert recording(place).asked == () and recording(place).by_key["quick"].has_run
 
 
 def test_a_section_is_not_recorded_beside_others_that_used_an_older_helper(place: Place) -> None:

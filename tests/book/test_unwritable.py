@@ -144,7 +144,7 @@ def test_every_reason_has_its_way_out(tmp_path: Path) -> None:
 def test_folders_of_a_preview_that_was_killed_are_swept_by_the_next_run(tmp_path: Path) -> None:
     """Also those of `multiprocessing`, whose fork server a preview has."""
     (tmp_path / "lectures").mkdir()
-    begins = "import os, sys; from pathlib import Path; from litbook.run.process import Warm; w = Warm(Path('lectures'))"
+    begins = "import os, sys; from pathlib import Path; from litbook.run.process import ForkServerRunner; w = ForkServerRunner(Path('lectures'))"
     sweeps = "from litbook.run import process\nwith process.private_folder(): pass"
     ends = {"killed": "os.kill(os.getpid(), 9)", "ended": "w.end()", "left": "pass"}
     with tempfile.TemporaryDirectory(prefix="sw-") as short:  # a socket's path may have a hundred letters

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from litbook.markdown import to_html
-from litbook.markdown.links import Citations, Setting
+from litbook.markdown.links import Citations, NoteContext
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -185,7 +185,7 @@ def test_axe_finds_nothing_on_a_phone(browser: Browser, address: str, axe: str) 
 def test_axe_finds_nothing_in_what_a_note_may_hold(browser: Browser, axe: str) -> None:
     text = """A [@tab:t].\n\n??? note "More"\n    text\n\n!!! tip "A"\n    a\n\n[@tab:t]: Caption.\n\n| a |\n|---|\n| b |
 \n[@eq:e]: $$ x $$"""
-    setting = Setting(Citations({}), number=lambda label: ("Table 1", f"#{label.replace(':', '-')}"))
+    setting = NoteContext(Citations({}), number=lambda label: ("Table 1", f"#{label.replace(':', '-')}"))
     again = text.replace(":t]", ":u]").replace(":e]", ":f]")
     inside = "".join(to_html.blocks(text, setting) + to_html.blocks(again, setting))
     assert setting.problems == []

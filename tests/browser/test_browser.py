@@ -9,7 +9,7 @@ import pytest
 from tests.running import sampled, until
 
 from litbook.markdown import grammar, to_html
-from litbook.markdown.links import Citations, Setting
+from litbook.markdown.links import Citations, NoteContext
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Page
@@ -401,7 +401,7 @@ def test_a_note_nested_as_deeply_as_can_be_is_no_wider_than_a_phone(
 ) -> None:
     lines = [f"{'    ' * level}- sixteen words" for level in range(depth)]
     text = "\n".join(lines) if unit == "list" else "> " * depth + "sixteen words"
-    body = "".join(to_html.blocks(text, Setting(Citations({}))))
+    body = "".join(to_html.blocks(text, NoteContext(Citations({}))))
     assert (depth > grammar.DEEPEST) == (body.count("<ul>") + body.count("<blockquote>") == 0)
     page = browser.new_page(viewport={"width": 390, "height": 844})
     page.goto(address + STORAGE)

@@ -24,7 +24,7 @@ from tests.running import HEAD, SAMPLES, line_of, record, section, until
 
 from litbook.html import page as pages
 from litbook.html import player
-from litbook.page.sitemap import Entry
+from litbook.page.sitemap import LinkTarget
 from litbook.record import limits, model
 from litbook.run.run import run
 from litbook.site.plugin import SCRIPTS
@@ -116,7 +116,7 @@ def test_the_steps_and_values_of_a_record_are_those_of_its_page():
     shown |= {side.text for s in made.sections for claim in s.claims for side in claim.operands}
     shown |= {local.name for s in made.sections for local in s.locals}
     assert {name for data in found for _, name, _ in said(data)} <= shown
-    entries: list[Entry] = [*made.sections, *made.definitions]
+    entries: list[LinkTarget] = [*made.sections, *made.definitions]
     hidden = {it.first + s.first for it in entries for s in it.statements if s.kind == "hidden"}
     assert all(not hidden & set(lines(data)) for data in found)
 
@@ -242,7 +242,7 @@ def test_a_speaker_note_is_in_the_data_and_in_no_page(tmp_path: Path) -> None:
 def test_a_page_that_nothing_ran_on_has_no_player(tmp_path: Path) -> None:
     text = section("x = 1").replace("def one", "@requires('cuda')\ndef one")
     made = record(tmp_path, text, device="cpu")
-    assert not made.by_key["one"].ran
+    assert not made.by_key["one"].has_run
     assert "x" not in track(made)["names"]
 
 

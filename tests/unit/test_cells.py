@@ -27,13 +27,13 @@ def code(found: cells.Layout) -> list[str]:
         *(
             "\n".join(f"{row.text}SHOW {row.watch.text}" if row.watch else row.text for row in it.rows)
             for it in (*found.setting, *found.items)
-            if isinstance(it, lines.Code)
+            if isinstance(it, lines.CellCode)
         ),
     ]
 
 
 def reasons(found: cells.Layout) -> list[str]:
-    return [it.why for it in found.items if isinstance(it, cells.Section) and it.level > 1]
+    return [it.why for it in found.items if isinstance(it, cells.SectionStart) and it.level > 1]
 
 
 def section(body: str, before: str = "") -> str:
@@ -58,7 +58,7 @@ def test_what_a_block_shows_stands_at_its_start_and_what_leaves_it_comes_last():
 
 def test_one_line_blocks_keep_their_line():
     found = laid_out(section("x = 1\nif x: y = 2  # @inspect y"))
-    item = [it for it in found.items if isinstance(it, lines.Code)][1]
+    item = [it for it in found.items if isinstance(it, lines.CellCode)][1]
     assert [(row.text, row.inline) for row in item.rows] == [("if x: y = 2", False), ("", True)]
 
 
@@ -202,7 +202,7 @@ def test_module_statements_with_an_effect_always_come():
 
 def test_a_gpu_section_keeps_its_indentation_for_the_guard_above_it():
     text = "def main():\n    one()\n\n@requires('cuda')\ndef one():\n    x = 1\n"
-    item = next(it for it in laid_out(text).items if isinstance(it, lines.Code))
+    item = next(it for it in laid_out(text).items if isinstance(it, lines.CellCode))
     assert item.device == "cuda" and item.rows[0].text == "    x = 1"
 
 
@@ -213,13 +213,15 @@ def test_an_aside_lies_open_like_any_section_and_as_a_function_it_keeps_its_mark
 
 
 def test_the_value_of_a_last_expression_can_be_kept_from_being_shown():
-    item = next(it for it in laid_out(section("x.add_(1)  # in place")).items if isinstance(it, lines.Code))
+    item = next(
+        it for it in laid_out(section("x.add_(1)  # in place")).items if isinstance(it, lines.CellCode)
+    )
     assert item.quiet == "x.add_(1);  # in place"
 
 
 def test_a_question_brings_the_text_that_computes_its_answer():
     found = laid_out(section("question('How many?', answer=math.comb(4,\n  2), unit='B')"))
-    told = next(it for it in found.items if isinstance(it, cells.Told))
+    told = next(it for it in found.items if isinstance(it, cells.PieceStatement))
     assert told.answer is not None
     watch = told.answer.rows[0].watch
     assert watch is not None

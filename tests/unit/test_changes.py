@@ -9,7 +9,7 @@ from tests.running import section
 
 from litbook.errors import UnusableLecture
 from litbook.lecture import parse
-from litbook.mutants.changes import changes, unreadable
+from litbook.mutants.changes import changes, find_bad_excuses
 
 
 def changed(body: str, before: str = "") -> list[str]:
@@ -113,7 +113,7 @@ def test_an_excuse_names_changes_of_its_statement_and_says_why() -> None:
     excused = [(it.change, it.excuse.name, it.excuse.reason) for it in found if it.excuse]
     why = "any size: 3 or 5"
     assert excused == [("3 -> 4", "3", why), ("3 -> 6", "3", why), ("n= dropped", "n= dropped", why)]
-    (problem,) = unreadable(lecture)
+    (problem,) = find_bad_excuses(lecture)
     assert str(problem) == (
         "<lecture>:12:12: @unnoticed names no change of its statement: '4 -> 5: no reason'\n"
         "    y = 3  # @unnoticed: 4 -> 5: no reason\n"

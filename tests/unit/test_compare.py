@@ -68,20 +68,21 @@ def test_the_tolerances_are_those_that_were_promised() -> None:
 def test_a_float_may_differ_by_its_tolerance_and_no_more(name: str, size: float, sign: int) -> None:
     larger = sign * size
     inside, outside = larger * (1 - 0.95 * PROMISED[name]), larger * (1 - 1.05 * PROMISED[name])
-    assert compare_values.apart(larger, inside, name) is None
-    assert compare_values.apart(inside, larger, name) is None
-    assert compare_values.apart(larger, outside, name) is not None
-    assert compare_values.apart(outside, larger, name) is not None
+    assert compare_values.number_difference(larger, inside, name) is None
+    assert compare_values.number_difference(inside, larger, name) is None
+    assert compare_values.number_difference(larger, outside, name) is not None
+    assert compare_values.number_difference(outside, larger, name) is not None
 
 
 @pytest.mark.parametrize("name", PROMISED)
 def test_a_small_element_may_carry_a_tenth_of_what_the_largest_may_differ_by(name: str) -> None:
     room = PROMISED[name] * 0.1 * 1000
-    assert compare_values.apart(0.0, 0.95 * room, name, largest=1000.0) is None
+    assert compare_values.number_difference(0.0, 0.95 * room, name, largest=1000.0) is None
     assert (
-        compare_values.apart(0.0, 1.05 * room / (1 - PROMISED[name] / 10), name, largest=1000.0) is not None
+        compare_values.number_difference(0.0, 1.05 * room / (1 - PROMISED[name] / 10), name, largest=1000.0)
+        is not None
     )
-    assert compare_values.apart(0.0, 0.95 * room, name) is not None  # alone it has no such room
+    assert compare_values.number_difference(0.0, 0.95 * room, name) is not None  # alone it has no such room
 
 
 def test_what_differs_is_told_with_the_distance_and_what_was_allowed() -> None:

@@ -18,7 +18,7 @@ from litbook.html import media, page, safe_svg
 from litbook.record.encoding import dumps, loads
 from litbook.record.limits import SHOWN
 from litbook.record.model import Opaque, Piece
-from litbook.record.recordings import trimmed
+from litbook.record.recordings import trim
 from litbook.rules import outcome
 from litbook.snapshot import snapshot as snapshots
 from litbook.snapshot.snapshot import snapshot
@@ -177,7 +177,7 @@ def test_a_value_is_asked_once_where_a_page_shows_it_and_never_in_a_loop_or_a_he
     assert [form for form in forms_ if form] == ["<table><tr><td>1</td></tr></table>"]
     assert [it.snapshots[v.value].text for v in it.values if v.text == "asked"] == ["1"]  # type: ignore[index, union-attr]
     assert loads(dumps(made)) == made
-    assert not any(getattr(shot, "form", "") for shot in trimmed(made).by_key["one"].snapshots)
+    assert not any(getattr(shot, "form", "") for shot in trim(made).by_key["one"].snapshots)
     body = page.pages(made)["index.md"]
     assert '<b>t</b> <span class="lb-text">Table</span>' in body
     assert (

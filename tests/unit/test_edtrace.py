@@ -23,7 +23,7 @@ from litbook.errors import AuthorError, LitbookError
 from litbook.finding import Finding
 from litbook.html import page
 from litbook.markdown import grammar
-from litbook.page.runs import Edition
+from litbook.page.runs import LectureRuns
 from litbook.project import Project
 from litbook.record import model
 from litbook.record.limits import OUTPUT
@@ -409,9 +409,9 @@ def test_a_site_in_other_words_has_no_notebooks_and_names_the_words_there_are() 
 
 def test_a_lecture_that_imports_these_words_has_a_page_and_no_notebook(tmp_path: Path) -> None:
     text = section('text("Hello.")', "from litbook.edtrace.words import text\n")
-    of = Edition("lecture_sample", record(tmp_path, text), [], None)
+    of = LectureRuns("lecture_sample", record(tmp_path, text), [], None)
     found = list[Finding]()
-    made = dict(Pages(Project(tmp_path), [of]).of(of, found))
+    made = dict(Pages(Project(tmp_path), [of]).lecture_files(of, found))
     assert not found and "lectures/lecture_sample/index.md" in made
     assert not [name for name in made if "notebook" in name]
     assert "notebooks/" not in str(made["lectures/lecture_sample/index.md"])
@@ -558,7 +558,7 @@ def test_a_lecture_may_begin_with_its_number(tmp_path: Path) -> None:
     (folder / "01_sheep.py").write_text(lecture('text("one")'), encoding="utf-8")
     (folder / "02_helpers.py").write_text("x = 1\n", encoding="utf-8")
     assert Project.find(tmp_path).names() == ["01_sheep"]
-    assert Project.find(tmp_path).overlooked() == []
+    assert Project.find(tmp_path).overlooked_files() == []
     assert record(tmp_path, lecture('text("one")'), words="edtrace").title == "Lecture sample"
 
 

@@ -13,11 +13,11 @@ from tests.running import command, record
 
 from litbook.errors import AuthorError, RecordError
 from litbook.explore.chart import WHOLE, Chart, chart
-from litbook.explore.sampling import explored, live
+from litbook.explore.sampling import sample_grid, sample_live
 from litbook.html import media
 from litbook.html import page as pages
 from litbook.page.blocks import Explore
-from litbook.page.runs import Edition
+from litbook.page.runs import LectureRuns
 from litbook.record.compare import compare
 from litbook.record.encoding import dumps, loads
 from litbook.record.limits import POINTS
@@ -29,12 +29,12 @@ HEAD = '"""Sliders."""\nfrom litbook import explore, note\n'
 
 def grid(function: Any, at: dict[str, Any] | None = None, **over: Any) -> Grid:
     start = at or {name: places[0] for name, places in over.items()}
-    return explored(function, over, start)[0]
+    return sample_grid(function, over, start)[0]
 
 
 def refused(function: Any, over: Any, at: Any, **more: Any) -> str:
     with pytest.raises(AuthorError) as caught:
-        explored(function, over, at, **more)
+        sample_grid(function, over, at, **more)
     return str(caught.value)
 
 
@@ -47,19 +47,19 @@ def made(folder: Path, call: str, before: str = "") -> Record:
 
 
 def test_a_function_is_asked_at_every_place_and_claims_may_speak_of_any() -> None:
-    kept, given = explored(
+    kept, given = sample_grid(
         lambda a, b: {"sum": a + b, "product": a * b}, {"a": [1, 2, 3], "b": [10, 20]}, {"a": 2, "b": 10}
     )
     assert kept.points[kept.index((2, 1))] == (23, 60) and kept.names == ("sum", "product")
     assert kept.at == (1, 0) and given[3, 20] == {"sum": 23, "product": 60}
-    assert explored(lambda a: a**2, {"a": range(5)}, {"a": 3})[1] == {0: 0, 1: 1, 2: 4, 3: 9, 4: 16}
+    assert sample_grid(lambda a: a**2, {"a": range(5)}, {"a": 3})[1] == {0: 0, 1: 1, 2: 4, 3: 9, 4: 16}
 
 
 def test_a_point_without_a_value_is_a_gap_and_says_why() -> None:
     def inverse(x: int) -> float:
         return 1 / (x - 2) if x != 4 else float("nan")
 
-    kept, given = explored(inverse, {"x": [1, 2, 3, 4]}, {"x": 3}, kind="curve")
+    kept, given = sample_grid(inverse, {"x": [1, 2, 3, 4]}, {"x": 3}, kind="curve")
     assert kept.points == ((-1.0,), "division by zero", (1.0,), "nan")
     assert given == {1: -1.0, 3: 1.0}
     drawn = chart(kept)
@@ -167,7 +167,7 @@ def test_a_refusal_stands_at_its_line(tmp_path: Path) -> None:
 
 
 def drawn(function: Any, at: dict[str, Any], over: dict[str, Any], **more: Any) -> Chart:
-    return chart(explored(function, over, at, **more)[0])
+    return chart(sample_grid(function, over, at, **more)[0])
 
 
 def test_bars_are_to_one_scale_and_begin_at_zero() -> None:
@@ -289,7 +289,7 @@ def test_a_link_that_leads_nowhere_is_found_in_each_of_its_texts(tmp_path: Path,
     texts = {"caption": "c", "do": "d", "see": "s"} | {word: "[there](#nowhere)"}
     call = f"explore(lambda x: x, over={{'x': [1]}}, at={{'x': 1}}, alt='a', **{texts!r})"
     kept = made(tmp_path, call)
-    (problem,) = prose.problems(Edition(kept.lecture, kept), tmp_path, None, None)
+    (problem,) = prose.problems(LectureRuns(kept.lecture, kept), tmp_path, None, None)
     assert "nowhere" in str(problem) and problem.code == "broken-link"
 
 
@@ -325,18 +325,18 @@ def test_many_places_are_asked_by_lot_the_same_ones_in_every_run() -> None:
         return bits >> 16 if most == "half" else bits
 
     over: dict[str, Any] = {"bits": range(2**32), "most": ["half", "all"]}
-    kept, given = live(top, over, {"bits": 5, "most": "all"}, "<svg/>", SCRIPT)
+    kept, given = sample_live(top, over, {"bits": 5, "most": "all"}, "<svg/>", SCRIPT)
     assert kept.sliders[0].span == (0, 2**32, 1) and kept.sliders[0].size == 2**32
     assert 250 <= len(kept.points) == len(given) <= 259 and given[5, "all"] == 5
     assert given[2**32 - 1, "all"] == 2**32 - 1, "both ends are among them"
-    assert live(top, over, {"bits": 5, "most": "all"}, "<svg/>", SCRIPT)[0] == kept
+    assert sample_live(top, over, {"bits": 5, "most": "all"}, "<svg/>", SCRIPT)[0] == kept
 
 
 def test_what_is_not_finite_and_what_raises_is_kept_for_the_script_to_match() -> None:
     def f(x: int) -> Any:
         return {"inverse": 1 / x, "far": float("inf")} if x != 2 else [float("nan"), "text", None, True]
 
-    kept, given = live(f, {"x": range(3)}, {"x": 1}, "<svg/>", SCRIPT)
+    kept, given = sample_live(f, {"x": range(3)}, {"x": 1}, "<svg/>", SCRIPT)
     assert [point[1:] for point in kept.points] == [
         ("", "division by zero"),
         ('{"inverse":1.0,"far":"inf"}', ""),

@@ -8,23 +8,23 @@ from hypothesis import strategies as st
 
 from litbook.html import margin
 from litbook.html.elements import Html
-from litbook.markdown.links import Citations, Setting
-from litbook.page.blocks import Entry, Judged, Promise, Raised, Shown
+from litbook.markdown.links import Citations, NoteContext
+from litbook.page.blocks import AxesPromise, ClaimVerdict, MarginEntry, RaisedError, ShownValue
 from litbook.record.model import Series
 
-SETTING = Setting(Citations({}))
+SETTING = NoteContext(Citations({}))
 
 
-def entry(width: int) -> Shown:
+def entry(width: int) -> ShownValue:
     """An entry of so many characters, two of them its name and a space."""
-    return Shown("x", "x" * (width - 2))
+    return ShownValue("x", "x" * (width - 2))
 
 
-def drawn(*entries: Entry) -> str:
+def drawn(*entries: MarginEntry) -> str:
     return " ".join(margin.html(it, SETTING) for it in entries)
 
 
-def fit(entries: list[Shown], rows: int) -> Html:
+def fit(entries: list[ShownValue], rows: int) -> Html:
     return margin.fit(entries, rows, SETTING)
 
 
@@ -49,7 +49,7 @@ def test_what_fits_a_wide_margin_is_to_be_opened_only_in_a_narrower_one():
     assert fit([entry(48)], 1).startswith('<details class="lb-more lb-m"><summary>')
 
 
-def opens(one: Entry) -> str:
+def opens(one: MarginEntry) -> str:
     """The widths of the page at which this entry has to be opened, where it has one row."""
     return margin.fit([one], 1, SETTING).partition('"><summary>')[0].removeprefix('<details class="lb-more ')
 
@@ -66,7 +66,7 @@ def opens(one: Entry) -> str:
     ],
 )
 def test_characters_are_counted_as_wide_as_they_are(text, wide):
-    assert (opens(Shown("x", text)) == "lb-m") is wide
+    assert (opens(ShownValue("x", text)) == "lb-m") is wide
 
 
 SERIES = Series(0, 1, "x", tuple(range(5)), (1.0, 2.0, 3.0, 4.0, 5.0))
@@ -75,17 +75,17 @@ SERIES = Series(0, 1, "x", tuple(range(5)), (1.0, 2.0, 3.0, 4.0, 5.0))
 @pytest.mark.parametrize(
     "one",
     [
-        Shown("x", "1" * 30, turns="1,000 turns"),
-        Shown("x", "1" * 20, turns="9 turns", series=SERIES),
-        Shown("x", "1" * 30, badge="own storage"),
-        Shown("x", "1" * 30, measured="Some GPU"),
-        Shown("x", "1" * 10, elsewhere=(("1", "2"),)),
-        Judged("holds", "1 = 1" * 9),
-        Judged("fails", "1 = 1" * 8),
-        Judged("holds", "1 = 1" * 6, times="1,000 times"),
-        Judged("needs-device", "", remark="(needs another device, for minutes and minutes)"),
-        Judged("holds", "", caption="a caption that stands in no line of the code here"),
-        Raised("ValueError: " + "x" * 40),
+        ShownValue("x", "1" * 30, turns="1,000 turns"),
+        ShownValue("x", "1" * 20, turns="9 turns", series=SERIES),
+        ShownValue("x", "1" * 30, badge="own storage"),
+        ShownValue("x", "1" * 30, measured="Some GPU"),
+        ShownValue("x", "1" * 10, elsewhere=(("1", "2"),)),
+        ClaimVerdict("holds", "1 = 1" * 9),
+        ClaimVerdict("fails", "1 = 1" * 8),
+        ClaimVerdict("holds", "1 = 1" * 6, times="1,000 times"),
+        ClaimVerdict("needs-device", "", remark="(needs another device, for minutes and minutes)"),
+        ClaimVerdict("holds", "", caption="a caption that stands in no line of the code here"),
+        RaisedError("ValueError: " + "x" * 40),
     ],
 )
 def test_everything_that_an_entry_says_takes_room(one):
@@ -93,7 +93,7 @@ def test_everything_that_an_entry_says_takes_room(one):
 
 
 def test_a_promise_takes_little():
-    assert not margin.fit([Promise("x: Float[Tensor, 'a b']")], 1, SETTING).startswith("<details")
+    assert not margin.fit([AxesPromise("x: Float[Tensor, 'a b']")], 1, SETTING).startswith("<details")
 
 
 @given(st.lists(st.integers(3, 200), min_size=1, max_size=6), st.integers(1, 8))

@@ -23,7 +23,7 @@ from litbook.errors import UnusableLecture
 from litbook.lecture import parse
 from litbook.lecture.model import Lecture
 from litbook.probe import instrument
-from litbook.probe.events import Turns
+from litbook.probe.events import FirstIterations
 from litbook.probe.instrument import NAMES
 from litbook.probe.recorder import Recorder
 from litbook.python.nodes import truth_of
@@ -32,7 +32,15 @@ FILE = "program.py"
 
 
 # Which of its arguments a probe hands back.
-HANDED_BACK = {"claim": 0, "operand": 1, "message": 1, "truth": 2, "looked": 2, "tolerance": 1, "side": 2}
+HANDED_BACK = {
+    "claim": 0,
+    "operand": 1,
+    "message": 1,
+    "truth": 2,
+    "watch_elements": 2,
+    "tolerance": 1,
+    "side": 2,
+}
 
 
 class Notes:
@@ -40,7 +48,7 @@ class Notes:
 
     def __init__(self) -> None:
         self.calls: list[tuple[Any, ...]] = []
-        self.turns = defaultdict[int, Turns](Turns)
+        self.turns = defaultdict[int, FirstIterations](FirstIterations)
 
     def __getattr__(self, name: str) -> Any:
         if name not in NAMES:
@@ -72,7 +80,7 @@ class Silent:
     count = 0
 
     def __init__(self) -> None:
-        self.turns = defaultdict[int, Turns](Turns)
+        self.turns = defaultdict[int, FirstIterations](FirstIterations)
 
     def __getattr__(self, name: str) -> Any:
         if name not in NAMES:
@@ -1140,8 +1148,8 @@ def shown(text: str) -> list[Any]:
     """What every watch showed, in order: (expression, value), or (expression, "raised")."""
     notes, found, _ = heard(text)
     return [
-        (found.watches[call[1]].text, {"watch": call[-1], "clear": None, "missed": "raised"}[call[0]])
-        for call in notes.of("watch", "clear", "missed")
+        (found.watches[call[1]].text, {"watch": call[-1], "clear": None, "miss": "raised"}[call[0]])
+        for call in notes.of("watch", "clear", "miss")
     ]
 
 
@@ -1546,7 +1554,7 @@ def test_a_claims_operands_die_with_it():
     exec(instrument.instrument_files(found, recorder)[0], space)
     space["main"]()
     assert space["seen"] == [None, None]
-    assert [recorder.judged(n).failed for n in (0, 1)] == [False, True]
+    assert [recorder.judgement(n).failed for n in (0, 1)] == [False, True]
 
 
 def test_an_inspected_object_dies_when_it_did():
@@ -1579,7 +1587,7 @@ def test_axes_are_claimed_after_the_assignment_and_an_unreadable_annotation_is_t
     log = []
     """
     notes, _, space = heard(text)
-    assert notes.of("axes", "unread") == [("axes", 0, (int, "a b"), 5), ("unread", 1)]
+    assert notes.of("axes", "skip_annotation") == [("axes", 0, (int, "a b"), 5), ("skip_annotation", 1)]
     assert space["log"] == [(5, 6)]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.running import messages, one, plain, record, section, steps
 
-from litbook.python.scopes import steady_names, touched
+from litbook.python.scopes import steady_names, touched_names
 from litbook.record import encoding, model, ranks, recordings
 from litbook.record.limits import GLIMPSES
 
@@ -60,7 +60,7 @@ def test_a_statement_touches_what_has_a_value_when_it_has_run(line: str, names: 
     text = f"def around():\n kept = 1\n def f():\n  global shared; nonlocal kept\n  {others}  {line}\n"
     function = ast.parse(text + "  def g():\n   nonlocal taken\n   del taken\n").body[0].body[1]  # type: ignore[attr-defined]
     steady = steady_names(function)
-    assert [name for name in touched(function.body[3]) if name in steady] == names.split()
+    assert [name for name in touched_names(function.body[3]) if name in steady] == names.split()
 
 
 def test_each_name_is_kept_when_it_changes(tmp_path: Path) -> None:
@@ -147,7 +147,7 @@ def test_generators_and_coroutines_keep_their_own(tmp_path: Path) -> None:
 
 def test_a_recording_holds_none_and_no_snapshot_of_them(tmp_path: Path) -> None:
     made = record(tmp_path, section("x = [1234]\ny = 5  # @inspect y\nassert y == 5"))
-    kept = one(recordings.trimmed(made))
+    kept = one(recordings.trim(made))
     assert kept.locals == ()
     assert [plain(kept.snapshots[v.value]) for v in kept.values] == [5]  # type: ignore[index]
     assert [plain(shot) for shot in kept.snapshots] == [5]
@@ -155,7 +155,7 @@ def test_a_recording_holds_none_and_no_snapshot_of_them(tmp_path: Path) -> None:
 
 def test_of_ranks_neither(tmp_path: Path) -> None:
     both = [record(tmp_path, section(f"a = [{rank}]\nb = 5  # @inspect b\nassert b == 5")) for rank in (0, 1)]
-    made = ranks.joined(both[0], both, ["one"])
+    made = ranks.join_ranks(both[0], both, ["one"])
     assert [len(ranks.of_rank(one(made), rank).locals) for rank in (0, 1)] == [1, 1]
     kept = encoding.loads(recordings.dumps(made))
     assert [ranks.of_rank(one(kept), rank).locals for rank in (0, 1)] == [(), ()]

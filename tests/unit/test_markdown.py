@@ -5,25 +5,25 @@ from __future__ import annotations
 import pytest
 
 from litbook.markdown import grammar
-from litbook.markdown.bibliography import Entry
-from litbook.markdown.to_markdown import Plain
-from litbook.notebook.markdown import Prose
+from litbook.markdown.bibliography import BibliographyEntry
+from litbook.markdown.to_markdown import MarkdownWriter
+from litbook.notebook.markdown import NotebookMarkdown
 
 WORKS = {
-    "glu": Entry("glu", "Gated", ("N. Shazeer",), "2020", url="https://x.org/glu"),
-    "old": Entry("old", "Old"),
+    "glu": BibliographyEntry("glu", "Gated", ("N. Shazeer",), "2020", url="https://x.org/glu"),
+    "old": BibliographyEntry("old", "Old"),
 }
 
 
 def plain(text: str) -> str:
     """The note for a terminal."""
-    return Plain().markdown(grammar.read(text))
+    return MarkdownWriter().markdown(grammar.read(text))
 
 
 def noted(text: str) -> str:
     """The note in a notebook that has the section `here`, beside one that has `there`."""
     known, elsewhere = {"here": "Here, `x_1` and *all*"}, {"there": "Another *part*"}
-    return Prose(WORKS, known, elsewhere, {7: 3}, {"fig:rate": 2, "eq:loss": 1}).note(text, 7)
+    return NotebookMarkdown(WORKS, known, elsewhere, {7: 3}, {"fig:rate": 2, "eq:loss": 1}).note(text, 7)
 
 
 @pytest.mark.parametrize(

@@ -158,6 +158,6 @@ def test_an_unbacked_number_in_a_block_is_found_at_its_line_and_column() -> None
                 It is 19
             """)
     '''
-    found = unbacked_number.unbacked(parse.parse(dedent(text)))
+    found = unbacked_number.find_unbacked(parse.parse(dedent(text)))
     places = [(it.place.line, it.place.column, it.what.split("'")[1]) for it in found if it.place]
     assert places == [(10, 18, "17"), (12, 13, "18"), (17, 15, "19")]

@@ -9,7 +9,7 @@ from tests.running import section, write
 
 from litbook.cli import litbook
 from litbook.errors import LitbookError, NotFound
-from litbook.project import NoBook, Project, name_of, recording_of, recordings_of, shown
+from litbook.project import NoBook, Project, display_path, name_of, recording_of, recordings_of
 
 
 @pytest.fixture
@@ -97,10 +97,10 @@ THERE = "lectures stand in lectures/ itself: move it there"
 def test_what_looks_like_a_lecture_and_is_none_is_named_with_the_way_out(
     book: Project, name: str, way_out: str
 ) -> None:
-    assert book.overlooked() == []
+    assert book.overlooked_files() == []
     (book.folder / name).parent.mkdir(parents=True, exist_ok=True)
     write(book.folder, section("assert 1 == 2"), name)
-    (problem,) = book.overlooked()
+    (problem,) = book.overlooked_files()
     folder = name.rpartition("/")[0]
     called = f"{folder}/" if "lecture" in folder else name
     assert str(problem) == (
@@ -128,7 +128,7 @@ def test_what_looks_like_a_lecture_and_is_none_is_named_with_the_way_out(
 def test_a_module_a_draft_and_what_is_no_python_are_left_alone(book: Project, name: str, text: str) -> None:
     (book.folder / name).parent.mkdir(parents=True, exist_ok=True)
     write(book.folder, text, name)
-    assert book.overlooked() == []
+    assert book.overlooked_files() == []
 
 
 def test_asserts_in_a_folder_within_a_lectures_folder_are_named(
@@ -144,9 +144,9 @@ def test_asserts_in_a_folder_within_a_lectures_folder_are_named(
         "_kept/check.py": "assert 1 == 2\n",
     }.items():
         (book.folder / "lecture_03" / at).write_text(text)
-    assert book.overlooked() == []
+    assert book.overlooked_files() == []
     (inner / "deep" / "check.py").write_text("try:\n    assert 1 == 2\nexcept AssertionError:\n    pass\n")
-    (problem,) = book.overlooked()
+    (problem,) = book.overlooked_files()
     assert str(problem) == (
         "lectures/lecture_03/tools/deep/check.py asserts something, and is no text of lecture_03: it runs as plain"
         " Python, and nobody hears of an assert there that is caught\n"
@@ -159,20 +159,20 @@ def test_asserts_in_a_folder_within_a_lectures_folder_are_named(
 
 def test_a_module_may_be_called_like_a_lecture_where_one_imports_it(book: Project) -> None:
     write(book.folder, "told = 1\n", "lecture5.py")
-    assert len(book.overlooked()) == 1
+    assert len(book.overlooked_files()) == 1
     write(book.folder / "lecture_03", "from lecture5 import told\n", "models.py")
-    assert book.overlooked() == []
+    assert book.overlooked_files() == []
 
 
 def test_a_book_without_a_folder_of_lectures_overlooks_none(tmp_path: Path) -> None:
-    assert Project(tmp_path).overlooked() == []
+    assert Project(tmp_path).overlooked_files() == []
 
 
 def test_a_book_without_lectures_says_what_one_is(tmp_path: Path) -> None:
     (tmp_path / "mkdocs.yml").touch()
     assert Project(tmp_path).names() == []
     with pytest.raises(LitbookError) as caught:
-        Project(tmp_path).every()
+        Project(tmp_path).require_names()
     said = "there are no lectures in lectures\n    a lecture is a file called lecture_*.py, or a folder"
     assert str(caught.value) == said
 
@@ -280,5 +280,5 @@ def test_recordings_lie_beside_the_lecture_under_its_name_and_device(book: Proje
 
 def test_paths_are_named_from_the_root_of_the_project(tmp_path: Path) -> None:
     (tmp_path / ".git").mkdir()
-    assert shown(tmp_path / "lectures" / "lecture_02.py") == "lectures/lecture_02.py"
-    assert shown(Path("/lecture_02.py")) == "lecture_02.py"
+    assert display_path(tmp_path / "lectures" / "lecture_02.py") == "lectures/lecture_02.py"
+    assert display_path(Path("/lecture_02.py")) == "lecture_02.py"

@@ -16,9 +16,9 @@ from litbook.notebook import ipynb
 from litbook.page import blocks, margin, sitemap
 from litbook.page import section as document
 from litbook.record import compare, device_kinds, encoding, model, ranks, recordings
-from litbook.rules.vacuous import vacuous
+from litbook.rules.vacuous import find_vacuous
 from litbook.run import process
-from litbook.run.mailbox import Desk
+from litbook.run.mailbox import Mailbox
 from litbook.run.ranks import launch as launches
 
 BODY = """
@@ -47,7 +47,7 @@ def left(tmp_path_factory: pytest.TempPathFactory) -> list[model.Record]:
 
 @pytest.fixture(scope="module")
 def merged(left: list[model.Record]) -> model.Section:
-    return ranks.merged([one(made) for made in left])
+    return ranks.merge_entries([one(made) for made in left])
 
 
 def values(entry: model.Section) -> list[object]:
@@ -56,10 +56,10 @@ def values(entry: model.Section) -> list[object]:
 
 def test_a_claim_that_is_zero_on_one_rank_says_something_where_it_does_on_another(tmp_path: Path) -> None:
     left = of(tmp_path, "rank = RANK\nassert rank == RANK + 0, 'own'\nassert rank * 0 == 0, 'none'")
-    entries = {one(left[0]).key: ranks.merged([one(made) for made in left])}
+    entries = {one(left[0]).key: ranks.merge_entries([one(made) for made in left])}
     sections = tuple(entries.get(entry.key, entry) for entry in left[0].sections)
     whole = replace(left[0], sections=sections)
-    assert [problem.place.text.strip() for problem in vacuous(whole) if problem.place] == [
+    assert [problem.place.text.strip() for problem in find_vacuous(whole) if problem.place] == [
         "assert rank * 0 == 0, 'none'"
     ]
 
@@ -105,7 +105,7 @@ def test_what_a_rank_met_for_want_of_another_comes_last(tmp_path: Path) -> None:
     raise RuntimeError(f"[{RANK}] Connection closed by peer")
     """
     left = of(tmp_path, body)
-    told = [error.message for error in ranks.merged([one(made) for made in left]).errors]
+    told = [error.message for error in ranks.merge_entries([one(made) for made in left]).errors]
     assert told == [
         "on rank 2: ValueError: mine",
         (
@@ -116,8 +116,10 @@ def test_what_a_rank_met_for_want_of_another_comes_last(tmp_path: Path) -> None:
 
 
 def test_a_lost_rank_leaves_no_claim_judged(left: list[model.Record]) -> None:
-    gone = ranks.Lost("the process of the rank was killed by signal 9 (SIGKILL), in the section one", "", 15)
-    joined = ranks.joined(left[0], [left[0], left[1], gone, left[2]], ["one"])
+    gone = ranks.LostRank(
+        "the process of the rank was killed by signal 9 (SIGKILL), in the section one", "", 15
+    )
+    joined = ranks.join_ranks(left[0], [left[0], left[1], gone, left[2]], ["one"])
     assert set(claims(joined).values()) == {"not-reached"}
     (error,) = joined.by_key["one"].errors
     assert error.message == f"on rank 2: {gone.message}"
@@ -126,12 +128,12 @@ def test_a_lost_rank_leaves_no_claim_judged(left: list[model.Record]) -> None:
 
 
 def test_the_record_of_ranks_survives_its_json(left: list[model.Record]) -> None:
-    joined = ranks.joined(left[0], left, ["one"])
+    joined = ranks.join_ranks(left[0], left, ["one"])
     assert encoding.loads(encoding.dumps(joined)) == joined
 
 
 def test_a_share_that_points_nowhere_is_refused(left: list[model.Record]) -> None:
-    joined = ranks.joined(left[0], left, ["one"])
+    joined = ranks.join_ranks(left[0], left, ["one"])
     text = encoding.dumps(joined).replace('"pieces":[0,', '"pieces":[77,')
     assert text != encoding.dumps(joined)
     with pytest.raises(RecordError, match="pieces of a rank: 77 of 'one' does not exist"):
@@ -148,14 +150,14 @@ def test_ranks_have_names() -> None:
 
 
 def test_a_rank_that_agrees_with_itself_differs_from_no_recording(left: list[model.Record]) -> None:
-    joined = ranks.joined(left[0], left, ["one"])
+    joined = ranks.join_ranks(left[0], left, ["one"])
     result = compare.compare(joined, joined)
     assert (result.differences, result.values, result.claims) == ((), 8, 12)
 
 
 def test_a_recording_of_ranks_has_what_is_compared_and_no_more(left: list[model.Record]) -> None:
-    joined = ranks.joined(left[0], left, ["one"])
-    kept = recordings.trimmed(joined)
+    joined = ranks.join_ranks(left[0], left, ["one"])
+    kept = recordings.trim(joined)
     assert compare.compare(joined, kept).differences == ()
     assert [ranks.of_rank(one(kept), rank).steps for rank in range(4)] == [()] * 4
     assert [claim.why for claim in one(kept).claims] == [claim.why for claim in one(joined).claims]
@@ -165,11 +167,11 @@ def test_a_recording_of_ranks_has_what_is_compared_and_no_more(left: list[model.
 def test_what_differs_names_its_ranks(tmp_path: Path) -> None:
     """A value whose text is the same, and that another rank has changed."""
     made = of(tmp_path, "import os\nx = int(os.environ.get('X', 0))  # @inspect x\nassert x < 9", 3)
-    joined = ranks.joined(made[0], made, ["one"])
+    joined = ranks.join_ranks(made[0], made, ["one"])
     nine = model.Scalar("int", "7", 7)
     entry = one(made[1])
     other = replace(entry, snapshots=(nine, *entry.snapshots[1:]))
-    changed = ranks.joined(
+    changed = ranks.join_ranks(
         made[0], [made[0], replace(made[0], sections=(*made[0].sections[:-1], other)), made[2]], ["one"]
     )
     told = [str(difference) for difference in compare.compare(changed, joined).differences]
@@ -179,7 +181,7 @@ def test_what_differs_names_its_ranks(tmp_path: Path) -> None:
 
 
 def test_a_recording_of_another_world_size_is_one_difference(left: list[model.Record]) -> None:
-    four, two = (ranks.joined(left[0], some, ["one"]) for some in (left, left[:2]))
+    four, two = (ranks.join_ranks(left[0], some, ["one"]) for some in (left, left[:2]))
     (told,) = compare.compare(two, four).differences
     assert str(told).endswith("what ran is not what was recorded\n    ranks: was 4, is 2, by 2")
 
@@ -239,7 +241,7 @@ def test_what_only_linux_tells_waits_on_another_system(
 
 
 def test_the_player_steps_through_each_rank(left: list[model.Record]) -> None:
-    made = player.data(ranks.joined(left[0], left, ["one"]))
+    made = player.data(ranks.join_ranks(left[0], left, ["one"]))
     assert sorted(made) == ["index.player.js", *(f"index.rank{rank}.player.js" for rank in (1, 2, 3))]
     assert "One (rank 2)" in made["index.rank2.player.js"]
     assert "ValueError: no more" in made["index.rank3.player.js"]
@@ -247,22 +249,22 @@ def test_the_player_steps_through_each_rank(left: list[model.Record]) -> None:
 
 
 def test_a_margin_has_the_values_of_all_ranks_in_a_row(left: list[model.Record]) -> None:
-    joined = ranks.joined(left[0], left, ["one"])
-    book = sitemap.of(joined, sitemap.NOTHING_CITED, (), [])
+    joined = ranks.join_ranks(left[0], left, ["one"])
+    book = sitemap.build_sitemap(joined, sitemap.NOTHING_CITED, (), [])
     shown = [
         entry
         for block in document.blocks(book, one(joined))
-        if isinstance(block, blocks.Code)
+        if isinstance(block, blocks.CodeBlock)
         for row in block.rows
         for entry in row.entries
     ]
-    assert [(e.text, e.ranks) for e in shown if isinstance(e, blocks.Shown)] == [
+    assert [(e.text, e.ranks) for e in shown if isinstance(e, blocks.ShownValue)] == [
         ("0 · 1 · 2 · 3", ("0", "1", "2", "3")),
         ("[1, 2]", ()),
     ]
-    judged = [(e.verdict, e.remark) for e in shown if isinstance(e, blocks.Judged)]
+    judged = [(e.verdict, e.remark) for e in shown if isinstance(e, blocks.ClaimVerdict)]
     assert judged == [("holds", ""), ("fails", "on ranks 2 and 3 of 4"), ("holds", "on rank 1 alone")]
-    (printed,) = (b.text for b in document.blocks(book, one(joined)) if isinstance(b, blocks.Output))
+    (printed,) = (b.text for b in document.blocks(book, one(joined)) if isinstance(b, blocks.PrintedOutput))
     assert printed == "".join(f"rank {rank}: I am {rank}\n" for rank in range(4))
 
 
@@ -272,9 +274,11 @@ def test_a_tensor_that_differs_by_rank_is_a_strip_of_cards(tmp_path: Path) -> No
         "import torch\nx = torch.arange(12.0).reshape(3, 4) + RANK  # @inspect x\nassert x.ndim == 2",
         2,
     )
-    joined = ranks.joined(made[0], made, ["one"])
-    book = sitemap.of(joined, sitemap.NOTHING_CITED, (), [])
-    (shelf,) = (block for block in document.blocks(book, one(joined)) if isinstance(block, blocks.Shelf))
+    joined = ranks.join_ranks(made[0], made, ["one"])
+    book = sitemap.build_sitemap(joined, sitemap.NOTHING_CITED, (), [])
+    (shelf,) = (
+        block for block in document.blocks(book, one(joined)) if isinstance(block, blocks.OutputShelf)
+    )
     (strip,) = shelf.things
     assert isinstance(strip, blocks.Strip) and strip.name == "x"
     assert [tensor and tensor.values[0] for tensor in strip.tensors] == [0.0, 1.0]
@@ -294,7 +298,7 @@ def test_a_notebook_prints_in_the_order_of_each_rank(tmp_path: Path) -> None:
     assert last + 1 > last, "one more"
     """
     made = of(tmp_path, body, 2)
-    files = ipynb.files(ranks.joined(made[0], made, ["one"]))
+    files = ipynb.files(ranks.join_ranks(made[0], made, ["one"]))
     call = nbformat.reads(files["index.ipynb"], as_version=4).cells[-1]
     names = ("first", "second", "answer", "last")
     assert call.outputs[0].text.splitlines() == [
@@ -307,7 +311,7 @@ def test_a_notebook_prints_in_the_order_of_each_rank(tmp_path: Path) -> None:
 
 def launched(tmp_path: Path, text: str) -> list[tuple[list[str], list[dict[str, object]]]]:
     asked = {"path": str(write(tmp_path, text)), "sections": ["one"], "timeout": 9.0}
-    return launches.launch(Desk(str(tmp_path), "key"), ranks=64, asked=asked)
+    return launches.launch(Mailbox(str(tmp_path), "key"), ranks=64, asked=asked)
 
 
 def test_more_ranks_than_memory_bears_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -317,8 +317,8 @@ def test_counts_are_of_the_sections_that_were_asked_for():
 
 
 def test_a_record_says_what_stands_inside_what():
-    assert SMALL.main.key == "main" and SMALL.inside() == [SECTION] and SMALL.inside(SECTION) == []
-    assert [SMALL.called(SECTION, frame).key for frame in range(3)] == ["s", "f", "f"]
+    assert SMALL.main.key == "main" and SMALL.children() == [SECTION] and SMALL.children(SECTION) == []
+    assert [SMALL.callee(SECTION, frame).key for frame in range(3)] == ["s", "f", "f"]
     assert [section.key for section, _ in SMALL.claims()] == ["s"]
 
 

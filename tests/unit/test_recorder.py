@@ -82,11 +82,11 @@ def test_code_that_is_left_alone_is_not_taken_for_a_call_that_was_there_before(t
     )
     made = record(tmp_path, text)
     found = one(made)
-    inner = [frame for i, frame in enumerate(found.frames) if made.called(found, i).name == "inner"]
-    assert [made.called(found, frame.parent).name for frame in inner if frame.parent is not None] == [
+    inner = [frame for i, frame in enumerate(found.frames) if made.callee(found, i).name == "inner"]
+    assert [made.callee(found, frame.parent).name for frame in inner if frame.parent is not None] == [
         "one"
     ] * 3
-    assert {made.called(found, piece.frame).name for piece in found.pieces} == {"one"}
+    assert {made.callee(found, piece.frame).name for piece in found.pieces} == {"one"}
 
 
 def test_values_belong_to_the_step_that_made_them(tmp_path: Path) -> None:
@@ -134,7 +134,7 @@ def arguments(made: model.Record, function: str) -> list[dict[str, Any]]:
     return [
         {name: plain(one(made).snapshots[index]) for name, index in frame.arguments}
         for i, frame in enumerate(one(made).frames)
-        if made.called(one(made), i).name == function
+        if made.callee(one(made), i).name == function
     ]
 
 
@@ -179,7 +179,7 @@ def test_methods_generators_and_coroutines_keep_theirs_and_classes_and_sections_
     assert arguments(made, "count") == [{"n": 3}] and arguments(made, "later") == [{"n": 5}]
     for section_of in made.sections:
         for i, frame in enumerate(section_of.frames):
-            assert not frame.arguments or made.called(section_of, i).kind == "helper"
+            assert not frame.arguments or made.callee(section_of, i).kind == "helper"
 
 
 def test_arguments_are_as_they_were_at_the_call_and_are_kept_alive_no_longer(tmp_path: Path) -> None:
@@ -370,7 +370,7 @@ def events_of(tmp_path: Path, text: str) -> tuple[Recorder, int]:
     most = 0
 
     def watched(function: int, call: Any) -> None:
-        with recorder.inside(function):
+        with recorder.section_log(function):
             call()
 
     recorder.run_section = watched
@@ -555,7 +555,7 @@ def test_pieces_belong_to_the_sections_line_also_from_helpers(tmp_path: Path) ->
         ("output", helper),
         *[("note", loop), ("output", loop)] * 2,
     ]
-    assert all(made.called(one(made), p.frame).name == "one" for p in one(made).pieces)
+    assert all(made.callee(one(made), p.frame).name == "one" for p in one(made).pieces)
 
 
 def test_a_piece_of_a_statement_over_several_lines_has_its_first_line(tmp_path: Path) -> None:
@@ -1013,9 +1013,9 @@ def test_what_a_folded_call_calls_is_folded_with_it(tmp_path: Path) -> None:
     assert names.count("outer") == names.count("inner") == CALLS
     found = one(made)
     parents = {
-        made.called(found, frame.parent).name
+        made.callee(found, frame.parent).name
         for i, frame in enumerate(found.frames)
-        if made.called(found, i).name == "inner" and frame.parent is not None
+        if made.callee(found, i).name == "inner" and frame.parent is not None
     }
     assert parents == {"outer"}  # never the section, as if it had called it itself
     assert not one(made).unreached

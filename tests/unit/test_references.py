@@ -50,7 +50,7 @@ def addresses(folder: Path, *names: str) -> list[str]:
     write(folder, OTHER, "lecture_other.py")
     notes = "\n".join(f'note("[here](#{name})")' for name in names)
     made, found = record(folder, section(notes)), list[Finding]()
-    body = page.pages(made, {}, (), found, other_lectures.beside(folder))["index.md"]
+    body = page.pages(made, {}, (), found, other_lectures.sitemap_finder(folder))["index.md"]
     paragraphs = body.split('class="lb-prose"')[1:]
     assert len(paragraphs) == len(names)
     return [it.partition('href="')[2].partition('"')[0] for it in paragraphs]
@@ -83,8 +83,8 @@ def test_a_link_leads_to_another_lectures_sections_helpers_and_lines(tmp_path: P
 
 def test_a_lecture_that_cannot_be_read_is_no_target(tmp_path: Path) -> None:
     write(tmp_path, "def main(:", "lecture_bad.py")
-    assert other_lectures.beside(tmp_path)("lecture_bad") is None
-    assert other_lectures.beside(tmp_path)("../lecture_bad") is None
+    assert other_lectures.sitemap_finder(tmp_path)("lecture_bad") is None
+    assert other_lectures.sitemap_finder(tmp_path)("../lecture_bad") is None
 
 
 @pytest.fixture

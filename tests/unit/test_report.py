@@ -11,7 +11,7 @@ from tests.running import SAMPLES, failures, golden, record, remarks, section
 from litbook.finding import Place
 from litbook.record import encoding, model
 from litbook.record.compare import Difference
-from litbook.record.compare_values import Change
+from litbook.record.compare_values import ValueChange
 from litbook.rules import outcome, recorded
 from litbook.rules.run import failures as found_in
 from litbook.run.run import run
@@ -50,13 +50,13 @@ def test_sections_of_which_one_thing_is_said_are_one_line_after_what_contradicts
     said = "was recorded from an older text"
     one, *six = (Difference("text", f"s{i}", Place("l.py", i), said) for i in range(7))
     gone = Difference("section", "gone", Place("l.py", 1), "was recorded and is no longer there")
-    value = Difference("value", "t", Place("l.py", 9), "x", (Change("", "1", "2"),))
-    assert [*map(str, recorded.joined([one, gone, value]))] == [
+    value = Difference("value", "t", Place("l.py", 9), "x", (ValueChange("", "1", "2"),))
+    assert [*map(str, recorded.join_differences([one, gone, value]))] == [
         "l.py:9: t: x is not what was recorded\n    was 1, is 2",
         "l.py:0: s0 was recorded from an older text",
         "l.py:1: gone was recorded and is no longer there",
     ]
-    (line,) = map(str, recorded.joined([one, *six]))
+    (line,) = map(str, recorded.join_differences([one, *six]))
     assert line == "each of 7 sections was recorded from an older text: s0, s1, s2, s3, s4 and 2 more"
 
 

@@ -309,7 +309,7 @@ def test_a_rule_of_another_package_is_found(monkeypatch: pytest.MonkeyPatch, tmp
     monkeypatch.setattr(registry, "entry_points", lambda group: [Point()])
     all_rules.cache_clear()
     try:
-        assert find_rule("no-question").about == "A lecture without a question."
+        assert find_rule("no-question").summary == "A lecture without a question."
         path = write(tmp_path, lecture_of("total = 3"))
         assert found(path, "no-question") == ["no-question"]
     finally:

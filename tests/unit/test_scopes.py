@@ -61,7 +61,7 @@ def own_by_tables(table: symtable.SymbolTable) -> Iterator[tuple[str, int, set[s
 def own_by_scopes(tree: ast.Module) -> Iterator[tuple[str, set[int], set[str]]]:
     """The same. A table's line is that of a decorator or of the `def`."""
     for node in ast.walk(tree):
-        if isinstance(node, scopes.Block):
+        if isinstance(node, scopes.ScopeNode):
             lines = {node.lineno, *(it.lineno for it in getattr(node, "decorator_list", []))}
             yield getattr(node, "name", "lambda"), lines, set(scopes.local_names(node))
 
@@ -133,7 +133,7 @@ def test_what_a_statement_reads_of_the_module(text: str, read: str) -> None:
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="needs Python 3.12: type parameters")
 def test_type_parameters_are_known_to_annotations_and_bodies_and_not_to_decorators() -> None:
     text = "@T\ndef f[T: B](a: T = T) -> T:\n  return T, a"
-    names = [it.lineno for it in scopes.outer(ast.parse(text).body[0]) if it.id == "T"]
+    names = [it.lineno for it in scopes.outer_names(ast.parse(text).body[0]) if it.id == "T"]
     assert sorted(names) == [1, 2]  # the decorator, and the default
     assert scopes.reads(ast.parse("class C[T](B[T]):\n  x: T").body[0]) == {"B"}
     assert scopes.reads(ast.parse("type X[T] = list[T]").body[0]) == {"list"}

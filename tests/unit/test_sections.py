@@ -29,7 +29,7 @@ def _indented(body: str) -> str:
 def names(made: model.Record, key: str) -> list[str]:
     """What the frames of a section are of."""
     section = made.by_key[key]
-    return [made.called(section, frame).name for frame in range(len(section.frames))]
+    return [made.callee(section, frame).name for frame in range(len(section.frames))]
 
 
 # ------------------------------------------------------------------------ one after the other, one inside the other
@@ -223,7 +223,7 @@ def test_a_note_of_a_section_that_never_ran_keeps_its_words(tmp_path: Path) -> N
     )
     made = record(tmp_path, text, device="cpu")
     found = one(made)
-    assert (found.ran, found.frames, found.statements[0].prose) == (False, (), "It takes … bytes.")
+    assert (found.has_run, found.frames, found.statements[0].prose) == (False, (), "It takes … bytes.")
     assert (found.claims[0].verdict, found.claims[0].why) == ("needs-device", "needs cuda")
 
 

@@ -40,7 +40,7 @@ class Other:
     # each of the three ways to import makes a circle; to import from a package is none with its own file
     "tools/litbook/text/__init__.py": "HERE = 1\n",
     "tools/litbook/text/a.py": "from litbook.text import b, HERE\nfrom litbook.text.c import D\n",
-    "tools/litbook/text/b.py": "def later():\n    import litbook.text.a\n",
+    "tools/litbook/text/b.py": "_Other = int\nMOST = 2\ndef later():\n    import litbook.text.a\n",
     "tools/litbook/text/c.py": "if TYPE_CHECKING:\n    from litbook.text.b import later\n",
     "tools/litbook/text/d.py": "from litbook.text.a import b\nimport json\n",
     "lectures/lecture_02/__init__.py": "a = 1\n" * 5,
@@ -51,18 +51,20 @@ class Other:
 }
 
 COUNT = """\
-     324  code lines of the engine
+     326  code lines of the engine
        8  functions
        7  lines in 1 private functions used once, 2.1 %
        1  circles of modules
           litbook.text.a litbook.text.b litbook.text.c
+       1  names of classes and types defined in several files
+       2  functions named by a participle, a preposition or an adverb
 
     code  functions  used once  modules
        0          0          0        1  litbook
      315          7          1        4  litbook/run
-       9          1          0        5  litbook/text
+      11          1          0        5  litbook/text
 
-     338  lines of the engine with blank ones, comments and docstrings
+     340  lines of the engine with blank ones, comments and docstrings
        1  classes over 300 lines
                302  tools/litbook/run/long.py:1 Long
        1  functions over 80 lines
@@ -94,6 +96,20 @@ def test_what_is_used_once_is_listed_and_whether_it_is_called_there(tmp_path: Pa
     (tmp_path / "tools" / "litbook" / "a.py").write_text(text)
     assert size("--once", tmp_path).stdout == (
         "       2  called       tools/litbook/a.py:1 _step\n       1  handed over  tools/litbook/a.py:4 _rule\n"
+    )
+
+
+def test_names_are_listed_that_several_files_define_or_that_do_not_say_what_a_function_does(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "tools" / "litbook").mkdir(parents=True)
+    (tmp_path / "tools" / "litbook" / "a.py").write_text(
+        "class _Row: ...\n\ndef _told(): ...\n\ndef tell(): ...\n"
+    )
+    (tmp_path / "tools" / "litbook" / "b.py").write_text("Row = tuple[int, ...]\nROW = 1\nCell = int\n")
+    assert size("--names", tmp_path).stdout == (
+        "Row                   tools/litbook/a.py tools/litbook/b.py\n"
+        "_told                 tools/litbook/a.py:3\n"
     )
 
 

@@ -46,7 +46,7 @@ from litbook.snapshot.snapshot import glimpse, is_immediate
 from litbook.snapshot.snapshot import snapshot as typed_snapshot
 from litbook.snapshot.statistics import shortest
 from litbook.snapshot.storages import Storages
-from litbook.snapshot.tensors import _Tensor
+from litbook.snapshot.tensors import _TorchReader
 
 READ: Any = msgspec.json.Decoder(model.Snapshot).decode
 snapshot: Any = typed_snapshot  # a test knows which kind of snapshot it gets
@@ -974,13 +974,13 @@ def test_a_device_is_read_in_contiguous_runs_only(view, monkeypatch):
     )  # so that main memory counts as far away
     monkeypatch.setattr("litbook.snapshot.tensors.BLOCK", 5000)
     copied: list[bool] = []
-    copy = _Tensor._copied
+    copy = _TorchReader._copy_to_host
 
     def counted(self: Any, run: torch.Tensor) -> Any:
         copied.append(run.is_contiguous())
         return copy(self, run)
 
-    monkeypatch.setattr(_Tensor, "_copied", counted)
+    monkeypatch.setattr(_TorchReader, "_copy_to_host", counted)
     shot = check(x)
     assert (shot.device, shot.values) == ("cuda:0", expected.values)
     assert rough(shot.stats.std, expected.stats.std) and rough(shot.stats.mean, expected.stats.mean)

@@ -20,7 +20,7 @@ from litbook.lecture.claims import claim_of_assert, dissect
 from litbook.lecture.directives import Directive, anchors_in, directives_in
 from litbook.lecture.model import Lecture
 from litbook.python.file import File
-from litbook.python.nodes import frozen, uncollected
+from litbook.python.nodes import freeze_garbage, pause_collection
 
 BORN_FROZEN = gc.get_freeze_count()  # Python 3.12 begins with a few hundred
 
@@ -1122,7 +1122,7 @@ def test_a_section_that_runs_nothing_is_refused(tmp_path, definition, at, why, w
     file = tmp_path / "lecture.py"
     file.write_text(text, "utf-8")
     with pytest.raises(UnusableLecture, match=r"lecture.py:\d:1: sec\(\) "):  # not "no section named 'sec'"
-        parse.usable(file, ["sec"])
+        parse.read_usable(file, ["sec"])
 
 
 def test_a_helper_that_main_or_a_part_calls_like_a_section_may_claim_nothing():
@@ -1470,7 +1470,7 @@ def test_a_section_that_is_called_on_a_hidden_line_is_one_as_any_other():
 
 def test_garbage_is_collected_again_whatever_happens_meanwhile():
     assert gc.isenabled()
-    with pytest.raises(UnusableLecture), uncollected():
+    with pytest.raises(UnusableLecture), pause_collection():
         parse.parse("def main(:\n")
     assert gc.isenabled() and gc.get_freeze_count() <= BORN_FROZEN
     gc.disable()
@@ -1479,14 +1479,14 @@ def test_garbage_is_collected_again_whatever_happens_meanwhile():
         assert not gc.isenabled()  # as it was
     finally:
         gc.enable()
-    with uncollected():
+    with pause_collection():
         lecture("x = 2")
         assert not gc.isenabled()  # until the outermost ends
 
 
 def test_what_others_froze_and_released_is_not_frozen_again():
     gc.freeze()
-    with frozen():
+    with freeze_garbage():
         lecture("x = 3")
     gc.unfreeze()
     lecture("x = 4")

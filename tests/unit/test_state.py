@@ -53,7 +53,7 @@ def seen(value: Any) -> str:
     return repr(value)
 
 
-def entry(name: str) -> restore.Entry:
+def entry(name: str) -> restore.StateEntry:
     return next(e for e in restore.entries() if e.name == name)
 
 
@@ -110,7 +110,7 @@ def test_the_same_objects_are_back_in_their_places(tmp_path: Path) -> None:
 )
 def test_a_lecture_that_replaces_builtins_has_no_verdict_and_they_are_back(tmp_path: Path, line: str) -> None:
     before = dict(vars(builtins))
-    with pytest.raises(restore.Replaced) as caught:
+    with pytest.raises(restore.BuiltinReplaced) as caught:
         record(tmp_path, section(f"{line}\nassert 1 == 1", IMPORTS))
     assert all(vars(builtins)[name] is thing for name, thing in before.items() if name != "_")
     assert str(caught.value).startswith("the lecture replaces ")
@@ -133,12 +133,12 @@ def test_an_entry_that_cannot_be_restored_does_not_keep_the_others(monkeypatch: 
         raise RuntimeError
 
     listed = [
-        restore.Entry("first", lambda: 1, put_back.append),
-        restore.Entry("bad", lambda: 2, refuse),
-        restore.Entry("last", lambda: 3, put_back.append),
+        restore.StateEntry("first", lambda: 1, put_back.append),
+        restore.StateEntry("bad", lambda: 2, refuse),
+        restore.StateEntry("last", lambda: 3, put_back.append),
     ]
     monkeypatch.setattr(restore, "entries", lambda: listed)
-    with pytest.raises(KeyError), restore.restored():
+    with pytest.raises(KeyError), restore.restore_state():
         raise KeyError
     assert put_back == [3, 1]
 

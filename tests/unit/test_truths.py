@@ -288,7 +288,7 @@ def test_an_equality_that_asks_nothing_fails_the_run(tmp_path: Path, line: str, 
 
 @pytest.mark.parametrize("of_section", [True, False])
 def test_a_claim_that_looked_at_nothing_says_nothing(tmp_path: Path, of_section: bool) -> None:
-    problems = vacuous.vacuous(record(tmp_path, lecture("\n".join(OF_THE_RECORD), of_section)))
+    problems = vacuous.find_vacuous(record(tmp_path, lecture("\n".join(OF_THE_RECORD), of_section)))
     said = [(it.place.text.strip(), it.what.partition(" says nothing: ")[2]) for it in problems if it.place]
     assert said == [*OF_THE_RECORD.items()]
     ways_out = {it.way_out for it in problems if it.what.endswith(SAME)}
@@ -296,7 +296,7 @@ def test_a_claim_that_looked_at_nothing_says_nothing(tmp_path: Path, of_section:
         "claim something that can be false; where this is the point, say so: # @allow vacuous: WHY"
     }
     excused = "\n".join(f"{line}  # @zero: nothing is the point" for line in OF_THE_RECORD)
-    assert vacuous.vacuous(record(tmp_path, lecture(excused, of_section))) == []
+    assert vacuous.find_vacuous(record(tmp_path, lecture(excused, of_section))) == []
 
 
 @pytest.mark.parametrize("of_section", [True, False])
@@ -306,27 +306,27 @@ def test_what_may_be_none_another_time_is_listed_and_does_not_fail_the_run(
 ) -> None:
     made = record(tmp_path, lecture(line, of_section))
     assert outcome.holds(made)
-    [problem] = vacuous.vacuous(made)
+    [problem] = vacuous.find_vacuous(made)
     assert problem.what == f"this assert says nothing: it asserts {OF_ONE_TIME[line]}"
     assert problem.way_out == "call it, or claim that it is there: … is not None"
     assert problem.place and problem.place.text.strip() == line
-    assert vacuous.vacuous(record(tmp_path, lecture(f"{line} is not None", of_section))) == []
+    assert vacuous.find_vacuous(record(tmp_path, lecture(f"{line} is not None", of_section))) == []
 
 
 def test_an_assert_of_a_helper_that_ran_twice_says_something(tmp_path: Path) -> None:
     """Of a claim that ran more than once the sides of one time say nothing, and so it is in a helper."""
     helper = "def same(x, y):\n    assert x == y\n"
-    assert vacuous.vacuous(record(tmp_path, section("same(0, 0)\nsame(5, 5)", helper))) == []
-    [problem] = vacuous.vacuous(record(tmp_path, section("same(0, 0)", helper)))
+    assert vacuous.find_vacuous(record(tmp_path, section("same(0, 0)\nsame(5, 5)", helper))) == []
+    [problem] = vacuous.find_vacuous(record(tmp_path, section("same(0, 0)", helper)))
     assert problem.what == "this assert says nothing: both sides are zero"
-    assert vacuous.vacuous(record(tmp_path, section("same(4, 4)", helper))) == []
+    assert vacuous.find_vacuous(record(tmp_path, section("same(4, 4)", helper))) == []
 
 
 @pytest.mark.parametrize("of_section", [True, False])
 def test_what_can_be_false_is_no_problem(tmp_path: Path, of_section: bool) -> None:
     made = record(tmp_path, lecture(CAN_FAIL.strip(), of_section))
     assert failures(made) == []
-    assert vacuous.vacuous(made) == []
+    assert vacuous.find_vacuous(made) == []
     assert all(claim.verdict == "holds" for _, claim in made.claims())
 
 

@@ -19,7 +19,7 @@ from litbook.rules import unbacked_number
 
 def found(text: str) -> list[str]:
     """The numbers that are listed for the lecture `text`, as written."""
-    return [problem.what.split("'")[1] for problem in unbacked_number.unbacked(parse.parse(text))]
+    return [problem.what.split("'")[1] for problem in unbacked_number.find_unbacked(parse.parse(text))]
 
 
 def in_note(prose: str, code: str = "x = 1") -> list[str]:
@@ -38,7 +38,7 @@ def test_twenty_planted_numbers_are_found_and_nothing_else() -> None:
         columns = [len("".join(parts[:i])) + 1 for i in range(len(parts))]
         planted += [(line, columns[i], parts[i]) for i in range(1, len(parts), 2)]
     assert len(planted) == 20
-    listed = unbacked_number.unbacked(parse.parse("\n".join(lines)))
+    listed = unbacked_number.find_unbacked(parse.parse("\n".join(lines)))
     places = [(p.place.line, p.place.column, p.what.split("'")[1]) for p in listed if p.place]
     assert places == planted
 
@@ -126,7 +126,7 @@ def test_an_indented_block_is_read_without_its_indentation() -> None:
     block = 'r"""\n        It takes 16 bytes,\n\n            x = 17\n\n        and 18.\n    """'
     text = section("pass").replace("    pass", f"    x = 1\n    note({block})")
     assert found(text) == ["16", "18"]
-    places = [problem.place for problem in unbacked_number.unbacked(parse.parse(text))]
+    places = [problem.place for problem in unbacked_number.find_unbacked(parse.parse(text))]
     assert [place and place.text[place.column - 1 :] for place in places] == ["16 bytes,", "18."]
 
 
@@ -229,7 +229,7 @@ def test_a_scale_behind_a_computed_number_is_said_already() -> None:
 
 def braces(body: str, before: str = "") -> list[str]:
     """What is listed as shown as it stands, in a section of this body."""
-    problems = unbacked_number.unbacked(parse.parse(section(body, before)))
+    problems = unbacked_number.find_unbacked(parse.parse(section(body, before)))
     return [problem.what.split(" is shown")[0] for problem in problems if problem.code == "forgotten-f"]
 
 
@@ -247,7 +247,7 @@ def braces(body: str, before: str = "") -> list[str]:
 )
 def test_braces_without_an_f_are_found_once_wherever_prose_stands(call: str) -> None:
     assert braces(f"x = 3\n{call}") == ["{x}", "{x:.1f}"]
-    listed = unbacked_number.unbacked(parse.parse(section(f"x = 3\n{call}")))
+    listed = unbacked_number.find_unbacked(parse.parse(section(f"x = 3\n{call}")))
     assert {problem.code for problem in listed} == {"forgotten-f"}  # and ".1f" is not called a number
 
 
@@ -315,7 +315,7 @@ def test_a_forgotten_f_names_its_place_and_gives_the_way_out(repo: Path, tmp_pat
 
 def test_no_sample_has_a_forgotten_f() -> None:
     for file in (SAMPLES / "tour.py", SAMPLES / "failing.py"):
-        listed = unbacked_number.unbacked(parse.read(file))
+        listed = unbacked_number.find_unbacked(parse.read(file))
         assert [str(problem) for problem in listed if problem.code == "forgotten-f"] == []
 
 
@@ -330,7 +330,7 @@ def test_what_a_question_gives_in_backticks_needs_no_backing_and_other_numbers_d
 
 
 def test_the_way_out_of_a_number_in_a_question_names_the_backticks() -> None:
-    (problem,) = unbacked_number.unbacked(
+    (problem,) = unbacked_number.find_unbacked(
         parse.parse(section('question("How much do 100 take?", answer=17)'))
     )
     assert problem.way_out == (
@@ -379,14 +379,14 @@ def test_a_note_in_a_helper_or_under_another_name_is_prose() -> None:
 )
 def test_the_column_is_that_of_the_number_however_the_text_is_written(literal: str) -> None:
     text = section("pass").replace("    pass", f"    x = 1\n    note({literal})")
-    (problem,) = unbacked_number.unbacked(parse.parse(text))
+    (problem,) = unbacked_number.find_unbacked(parse.parse(text))
     assert problem.place is not None
     assert problem.place.text[problem.place.column - 1 :].startswith("16")
 
 
 def test_a_problem_names_its_place_repeats_the_line_and_gives_the_way_out() -> None:
     text = section('note("It takes 16 GB.")')
-    (problem,) = unbacked_number.unbacked(parse.parse(text, "lectures/lecture_90.py"))
+    (problem,) = unbacked_number.find_unbacked(parse.parse(text, "lectures/lecture_90.py"))
     assert str(problem) == (
         "lectures/lecture_90.py:11:20: unbacked: the number '16' in prose\n"
         '    note("It takes 16 GB.")\n'

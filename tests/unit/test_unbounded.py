@@ -9,7 +9,7 @@ from tests.running import section, write
 
 from litbook.cli import litbook
 from litbook.lecture import parse
-from litbook.rules.unclaimed_measure import unbounded
+from litbook.rules.unclaimed_measure import find_unclaimed
 
 CLOCK = "import time\n"
 ROOT = Path(__file__).parents[2]
@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 
 def loose(body: str) -> list[str]:
     """What no claim of the section `body` reads."""
-    return [problem.what for problem in unbounded(parse.parse(section(body, CLOCK)))]
+    return [problem.what for problem in find_unclaimed(parse.parse(section(body, CLOCK)))]
 
 
 @pytest.mark.parametrize(
@@ -68,4 +68,4 @@ def test_it_is_listed_with_its_place_and_is_no_error(
 @pytest.mark.parametrize("name", ["lecture_02", "lecture_03", "lecture_04"])
 def test_this_book_shows_no_such_value(name: str) -> None:
     path = ROOT / "lectures" / name
-    assert [str(problem) for problem in unbounded(parse.read(path, name))] == []
+    assert [str(problem) for problem in find_unclaimed(parse.read(path, name))] == []

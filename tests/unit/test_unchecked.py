@@ -10,14 +10,16 @@ from tests.running import judged, record, section, write
 from litbook.cli import litbook
 from litbook.lecture import parse
 from litbook.rules.registry import Severity
-from litbook.rules.unchecked_answer import unchecked
+from litbook.rules.unchecked_answer import find_unchecked
 
 LIBRARIES = "import math\n"
 
 
 def ways(body: str) -> list[str]:
     """What is said of each answer of the section `body`."""
-    return [problem.what.rpartition(": ")[2] for problem in unchecked(parse.parse(section(body, LIBRARIES)))]
+    return [
+        problem.what.rpartition(": ")[2] for problem in find_unchecked(parse.parse(section(body, LIBRARIES)))
+    ]
 
 
 @pytest.mark.parametrize(

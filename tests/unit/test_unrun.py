@@ -12,7 +12,7 @@ from tests.running import HEAD, LITBOOK, command, line_of, record, section, unru
 
 from litbook.project import Project
 from litbook.record import model
-from litbook.record.recordings import trimmed
+from litbook.record.recordings import trim
 from litbook.run.run import run
 
 
@@ -78,7 +78,7 @@ def test_what_a_recording_ran_has_run(tmp_path: Path) -> None:
     assert listed(here, there) == [(dead, True)]
     moved = record(tmp_path, ON_CUDA.replace('@requires("cuda")\n', "\n\n\n"), device="cpu")
     assert listed(here, moved) == [(dead, True)]
-    assert listed(here, trimmed(there)) == [(dead, True)]  # it has no text
+    assert listed(here, trim(there)) == [(dead, True)]  # it has no text
 
 
 def test_a_section_that_raised_says_so_itself_and_is_not_listed_too(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from litbook.cli import litbook
 from litbook.errors import UnusableLecture
 from litbook.lecture import parse
 from litbook.rules import outcome
-from litbook.rules.vacuous import vacuous
+from litbook.rules.vacuous import find_vacuous
 
 LIBRARIES = "import math, torch\n"
 
@@ -25,7 +25,7 @@ def reasons(folder: Path, body: str, of_section: bool) -> list[str]:
     made = record(folder, text)
     assert outcome.holds(made) and bool([*made.claims()]) == of_section
     begins = f"this {'claim' if of_section else 'assert'} says nothing: "
-    return [problem.what.removeprefix(begins) for problem in vacuous(made)]
+    return [problem.what.removeprefix(begins) for problem in find_vacuous(made)]
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_a_claim_that_says_something_is_not(tmp_path: Path, body: str, of_sectio
 
 def test_the_problem_names_the_line_and_the_way_out(tmp_path: Path) -> None:
     made = record(tmp_path, section("seen = 0\nassert seen == 0, 'none seen'"))
-    (problem,) = vacuous(made)
+    (problem,) = find_vacuous(made)
     assert str(problem) == (
         "lecture_sample.py:12:5: this claim says nothing: both sides are zero\n"
         "    assert seen == 0, 'none seen'\n"

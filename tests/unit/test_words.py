@@ -12,7 +12,7 @@ from tests.running import record, section
 
 from litbook.errors import AuthorError
 from litbook.html import page as pages
-from litbook.lecture.author_words import WORDS, told, unspoken
+from litbook.lecture.author_words import WORDS, piece_texts, static_text
 from litbook.probe import author
 
 
@@ -38,12 +38,14 @@ def test_the_prose_of_a_word_is_in_arguments_that_its_function_has(name: str) ->
 )
 def test_a_piece_that_never_ran_says_what_stands_in_its_text(call: str, text: str) -> None:
     (statement,) = ast.parse(call).body
-    assert unspoken(statement) == text
+    assert static_text(statement) == text
 
 
 def test_a_question_tells_its_text_its_hint_and_its_reason() -> None:
     (statement,) = ast.parse("question('a', answer=1, hint='b', why='c')").body
-    assert told(statement, {"question": "question"}) == [("question", {"text": "a", "data": "b", "why": "c"})]
+    assert piece_texts(statement, {"question": "question"}) == [
+        ("question", {"text": "a", "data": "b", "why": "c"})
+    ]
 
 
 @pytest.mark.parametrize(

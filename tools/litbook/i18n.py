@@ -13,7 +13,7 @@ from collections.abc import Callable
 MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
 
 
-def later(text: str) -> str:
+def gettext_noop(text: str) -> str:
     """The text as it stands; it is in the catalogue, and looked up where a reader sees it."""
     return text
 

@@ -66,11 +66,11 @@ class Project:
         start = start.resolve()
         for folder in (start, *start.parents):
             if (folder / CONFIG).is_file():
-                return cls.of(folder / CONFIG)
+                return cls.from_config(folder / CONFIG)
         raise NoBook
 
     @classmethod
-    def of(cls, config: Path) -> Project:
+    def from_config(cls, config: Path) -> Project:
         """The book of a `mkdocs.yml`, in the folders that this names. Raises `LitbookError`."""
         settings, options = _settings(config)
         return cls(
@@ -157,7 +157,7 @@ class Project:
         paths = sorted((path for path in paths if is_lecture(path)), key=name_of)
         for one, other in pairwise(paths):
             if name_of(one) == name_of(other):
-                both = " and ".join(sorted(shown(path) + "/" * path.is_dir() for path in (one, other)))
+                both = " and ".join(sorted(display_path(path) + "/" * path.is_dir() for path in (one, other)))
                 raise LitbookError(f"two lectures have one name: {both}\n    rename one of them")
         lectures = []
         for path in paths:
@@ -170,7 +170,7 @@ class Project:
                 lectures.append(path)
         return lectures
 
-    def overlooked(self) -> list[Finding]:
+    def overlooked_files(self) -> list[Finding]:
         """What looks like a lecture and is none, so that nobody runs it and its claims say nothing.
 
         So do asserts in a folder within a lecture's folder, which is plain Python. What a file here imports
@@ -192,20 +192,23 @@ class Project:
             plain = re.sub(r"\W+", "_", LIKE_ONE.sub("", path.stem.lower(), count=1)).strip("_") or "NAME"
             name = f"lecture_{plain}{'' if path.is_dir() else '.py'}"
             if path.parent != self.folder:
-                way_out = f"lectures stand in {shown(self.folder)}/ itself: move it there"
+                way_out = f"lectures stand in {display_path(self.folder)}/ itself: move it there"
             elif path.name != name:
                 way_out = f"a lecture is called {PATTERN}.py, or so is its folder: rename it {name}"
             else:
                 way_out = f"a lecture that is a folder begins with {INSIDE}"
-            what = f"{shown(path)}{'/' * path.is_dir()} looks like a lecture and is none: nothing in it runs"
+            what = f"{display_path(path)}{'/' * path.is_dir()} looks like a lecture and is none: nothing"
+            what += " in it runs"
             way_out += "\n    what begins with _ is left alone, and so is a module that a lecture imports"
             problems.append(Finding("overlooked", what, way_out=way_out))
         for folder in filter(Path.is_dir, lectures):  # of which only the files in it are the lecture's text
             for path in _walk(folder):
                 if path.suffix == ".py" and path.parent != folder and ASSERTS.search(_text(path)):
-                    what = f"{shown(path)} asserts something, and is no text of {name_of(folder)}: it runs as"
-                    what += " plain Python, and nobody hears of an assert there that is caught"
-                    way_out = f"move it into {shown(folder)}/ itself\n    what begins with _ is left alone"
+                    what = f"{display_path(path)} asserts something, and is no text of {name_of(folder)}: it"
+                    what += " runs as plain Python, and nobody hears of an assert there that is caught"
+                    way_out = (
+                        f"move it into {display_path(folder)}/ itself\n    what begins with _ is left alone"
+                    )
                     problems.append(Finding("overlooked", what, way_out=way_out))
         return problems
 
@@ -213,12 +216,12 @@ class Project:
         """What the lectures are called."""
         return [name_of(path) for path in self.lectures()]
 
-    def every(self) -> list[str]:
+    def require_names(self) -> list[str]:
         """What the lectures are called, where nothing can be said without any. Raises `LitbookError`."""
         if names := self.names():
             return names
         way_out = f"a lecture is a file called {PATTERN}.py, or a folder"
-        raise LitbookError(f"there are no lectures in {shown(self.folder)}\n    {way_out}")
+        raise LitbookError(f"there are no lectures in {display_path(self.folder)}\n    {way_out}")
 
     def lecture(self, name: str) -> Path:
         """The lecture called `name`, or the one at the path `name`. Raises `NotFound`."""
@@ -308,7 +311,7 @@ def recordings_of(lecture: Path) -> list[Path]:
     return sorted((lecture.resolve().parent / RECORDINGS).glob(f"{glob.escape(name_of(lecture))}.*.json"))
 
 
-def shown(path: Path) -> str:
+def display_path(path: Path) -> str:
     """The path as messages and records name it: from the project's root, else the bare file name."""
     for folder in path.parents:
         if (folder / CONFIG).exists() or (folder / ".git").exists():

@@ -57,14 +57,14 @@ def check(
             f"{whole[0]} is asked of a whole lecture, not of {' '.join(sections)} alone\n"
             "    leave the sections out; --select mutant and --select unnoticed take some"
         )
-    report = _Report(form)
+    report = _CheckReport(form)
     if lecture is not None:
         paths = [find_lecture(lecture)]
     else:
         project = Project.find(Path.cwd())
         paths = project.lectures()
         if not chosen or "overlooked" in chosen:
-            report.tell("", [("error", finding) for finding in project.overlooked()], [])
+            report.tell("", [("error", finding) for finding in project.overlooked_files()], [])
     for path in paths:
         _check(path.resolve(), rules, bool(chosen), {"sections": sections, **options}, report)
     if form == "json":
@@ -72,7 +72,7 @@ def check(
     return report.status
 
 
-class _Report:
+class _CheckReport:
     """What is printed, in one of three forms, and what all of it comes to."""
 
     def __init__(self, form: str) -> None:
@@ -103,7 +103,7 @@ class _Report:
 
 
 def _check(
-    path: Path, rules: Collection[Any], selected: bool, trials: dict[str, Any], report: _Report
+    path: Path, rules: Collection[Any], selected: bool, trials: dict[str, Any], report: _CheckReport
 ) -> None:
     """Judge one lecture."""
     from litbook.rules import outcome

@@ -61,7 +61,7 @@ def status_of(command: click.Command, program: str, arguments: Sequence[str] | N
     except ModuleNotFoundError as error:  # of what draws pages; a lecture's ends its run
         from litbook import version
 
-        library, install = (error.name or "").partition(".")[0], shlex.join(version.here("site"))
+        library, install = (error.name or "").partition(".")[0], shlex.join(version.pip_source_here("site"))
         text, status = f"the library {library} is not installed\n    pip install {install}", 2
     except BrokenPipeError:  # of `--help | head`: all else is printed by `say`
         leave_stdout()

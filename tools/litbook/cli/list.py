@@ -11,7 +11,7 @@ from litbook.cli.output import complain, harmless, say, say_json
 from litbook.cli.parameters import ANY_LECTURE, JSON, find_lecture
 from litbook.errors import LitbookError
 from litbook.lecture import parse
-from litbook.project import Project, name_of, shown
+from litbook.project import Project, display_path, name_of
 
 
 @click.command("list", params=[ANY_LECTURE, JSON])
@@ -38,7 +38,7 @@ def list_lectures(project: Project) -> int:
             status = error.exit_status
     if not lectures:
         say("there are no lectures yet")
-    for problem in project.overlooked():
+    for problem in project.overlooked_files():
         complain(str(problem))
     return status
 
@@ -60,7 +60,7 @@ def list_sections(path: Path) -> int:
 
 def outline(path: Path) -> dict[str, Any]:
     """A lecture's name, title and file, and its sections in reading order, as plain values for programs."""
-    lecture, folder = parse.outline(path), str(Path(shown(path)).parent)
+    lecture, folder = parse.outline(path), str(Path(display_path(path)).parent)
     sections, files = [], [f"{folder}/{file.path}".removeprefix("./") for file in lecture.files]
     for number in lecture.order:
         function, parent = lecture.functions[number], lecture.functions[number].parent

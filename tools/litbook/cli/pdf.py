@@ -31,7 +31,7 @@ def pdf(file: Path, asides: str, browser: str) -> int:
     with process.private_folder() as folder:
         if status := build_site(config, folder / "site"):
             return status
-        title, address = book.named(config)
+        title, address = book.title_and_address(config)
         count = book.write(folder / "site", file, program, title, asides=asides, address=address)
     say(harmless(f"{file} has {count} pages"))
     return 0

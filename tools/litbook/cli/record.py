@@ -21,7 +21,7 @@ def record(lecture: str | None, **options: Any) -> int:
     Of all lectures without LECTURE; the first that is not recorded is the last that runs.
     """
     options |= {"record": True, "quiet": True}
-    for name in [lecture] if lecture else Project.find(Path.cwd()).every():
+    for name in [lecture] if lecture else Project.find(Path.cwd()).require_names():
         if status := run_and_report(find_lecture(name), f"litbook record {name}", **options):
             return status
     return 0

@@ -25,7 +25,7 @@ def rule(code: str | None) -> int:
     if code is None:
         rules = list(all_rules().values())
         width = max(len(one.code) for one in rules)
-        say("\n".join(f"{one.code:{width}}  {one.severity:5}  {one.about}" for one in rules))
+        say("\n".join(f"{one.code:{width}}  {one.severity:5}  {one.summary}" for one in rules))
         return 0
     one = find_rule(code)
     told, fixed = one.explanation, ", which no severity changes" if one.refuses else ""

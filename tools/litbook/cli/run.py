@@ -53,7 +53,7 @@ def run_and_report(
     listener = f"litbook.terminal.transcript:{'quiet' if quiet or as_json else 'loud'}"
     try:
         result = process.record_of(path, **how, terminal=terminal, listener=listener)
-    except process.NotFirst:  # rank 0 says what comes of it
+    except process.NotFirstRank:  # rank 0 says what comes of it
         return 0
     if not quiet and not as_json and any(needs(section.requires).ranks for section in result.sections):
         from litbook.terminal import ranks, transcript
@@ -63,7 +63,7 @@ def run_and_report(
     from litbook.rules.judge import judge_run
     from litbook.terminal.report import Report
 
-    baseline, kept = Baseline.of(path, result), ""
+    baseline, kept = Baseline.for_run(path, result), ""
     problems = [baseline.unusable] if baseline.unusable else []  # of the files that are read or written
     if record or approve:
         try:

@@ -24,7 +24,7 @@ def serve(port: int, config_file: Path | None, timeout: float) -> int:
     from litbook.run import process
 
     # It imports what lectures need while this process imports MkDocs.
-    warm = process.Warm(Project.of(config.resolve()).folder)
+    warm = process.ForkServerRunner(Project.from_config(config.resolve()).folder)
     from litbook.site.preview import preview
 
     return preview.serve(config, port, warm, timeout)

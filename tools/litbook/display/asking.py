@@ -11,8 +11,8 @@ from typing import Any
 
 from litbook.record.limits import SHOWN
 from litbook.snapshot import snapshot
-from litbook.snapshot.opaque_values import called
-from litbook.snapshot.safe_types import static
+from litbook.snapshot.opaque_values import call_quietly
+from litbook.snapshot.safe_types import static_attribute
 from litbook.snapshot.snapshot import Form
 from litbook.snapshot.timeout import Clock
 
@@ -31,7 +31,7 @@ def form(value: Any, kind: type, clock: Clock) -> tuple[Form | None, str]:
     """The first form in which `value` shows itself; and where one was to be had and is not kept, why."""
     why = ""
     for name, media in _METHODS.items():
-        method = static(kind, name)
+        method = static_attribute(kind, name)
         if method is None:
             continue
 
@@ -44,7 +44,7 @@ def form(value: Any, kind: type, clock: Clock) -> tuple[Form | None, str]:
                     return media_type, text
             return None
 
-        kept, missed = called(ask, value, clock, name)
+        kept, missed = call_quietly(ask, value, clock, name)
         if kept is None or missed:
             why = why or missed
             continue

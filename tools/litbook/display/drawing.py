@@ -46,7 +46,7 @@ def table(form: str, *_: str) -> Html:
 
 cards.DRAW |= {
     "image/svg+xml": partial(picture, lambda form, alt, prefix, _: safe_svg.inline(form, alt, prefix)),
-    "image/png": partial(picture, lambda form, alt, _, up: media.picture(media.of_png(form), alt, up)),
+    "image/png": partial(picture, lambda form, alt, _, up: media.picture(media.png_data_uri(form), alt, up)),
     "text/latex": lambda form, *_: to_html.formula(form),
     "text/html": table,
 }

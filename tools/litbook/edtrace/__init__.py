@@ -22,13 +22,13 @@ WORDS = {"text": "note", "note": "speaker_note", "image": "image", "video": "lin
 MODULES = ("litbook.edtrace.words", "edtrace", "edtrace.execute_util", "execute_util", "lectrace")
 
 
-def _installed(tool: str, lecture: Path) -> AbstractContextManager[None]:
-    from litbook.edtrace.words import installed  # where one runs
+def _install_words(tool: str, lecture: Path) -> AbstractContextManager[None]:
+    from litbook.edtrace.words import install_words  # where one runs
 
-    return installed(tool, lecture)
+    return install_words(tool, lecture)
 
 
-def _link(call: ast.Call) -> ast.Call:
+def _rewrite_link(call: ast.Call) -> ast.Call:
     """`link(title="…", url="…")` as `link("https://…", "…")`; an ellipsis for what only a run knows."""
     given = {keyword.arg: keyword.value for keyword in call.keywords}
     if call.args or "url" not in given:
@@ -38,19 +38,21 @@ def _link(call: ast.Call) -> ast.Call:
     return ast.Call(call.func, [text if isinstance(text, stands) else unknown for text in texts], [])
 
 
-def _text(call: ast.Call) -> ast.Call:
+def _rewrite_text(call: ast.Call) -> ast.Call:
     """`text("a <b>word</b>")` as `note("a **word**")`."""
     from litbook.edtrace.markup import as_markdown  # where such a lecture is drawn
 
-    class Marked(ast.NodeTransformer):
+    class MarkdownRewriter(ast.NodeTransformer):
         def visit_Constant(self, node: ast.Constant) -> ast.Constant:
             return ast.Constant(as_markdown(node.value)) if isinstance(node.value, str) else node
 
-    return ast.Call(ast.Name("note"), [Marked().visit(copy.deepcopy(node)) for node in call.args[:1]], [])
+    return ast.Call(
+        ast.Name("note"), [MarkdownRewriter().visit(copy.deepcopy(node)) for node in call.args[:1]], []
+    )
 
 
 snapshot.INSTEAD.append("__lectrace__")
-project.WORDS |= {tool: partial(_installed, tool) for tool in ("edtrace", "lectrace")}
+project.WORDS |= {tool: partial(_install_words, tool) for tool in ("edtrace", "lectrace")}
 directives.FOREIGN |= {"invisible": "hide", "animate": ""}
 HOMES.update(dict.fromkeys(MODULES, WORDS))
-OURS.update(text=_text, link=_link)
+OURS.update(text=_rewrite_text, link=_rewrite_link)

@@ -78,7 +78,7 @@ _lecture: Path | None = None  # the one that runs here, under these words
 
 
 @contextlib.contextmanager
-def installed(words: str, lecture: Path) -> Iterator[None]:
+def install_words(words: str, lecture: Path) -> Iterator[None]:
     """While it runs, `lecture` imports this module under the names that `words` has; "" changes nothing."""
     global _lecture  # a process runs one lecture
     modules, path, real = dict(sys.modules), _lecture, sys.gettrace
@@ -298,7 +298,7 @@ def arxiv_reference(url: str, **kwargs: Any) -> Reference:
     number = paper[1] if paper else url
     facts: dict[str, Any] = {"title": f"arXiv:{number}", "url": url}
     with contextlib.suppress(AuthorError, OSError):  # the page of the paper, which edtrace keeps by now
-        page, copy = _Page(), _place(cached(f"https://arxiv.org/abs/{number}", "arxiv"))
+        page, copy = _ArxivPage(), _place(cached(f"https://arxiv.org/abs/{number}", "arxiv"))
         page.feed(copy.read_text("utf-8").partition("</head>")[0])
         if page.facts["title"]:
             authors = [" ".join(reversed(name.split(", ", 1))) for name in page.facts["author"]]
@@ -315,7 +315,7 @@ def arxiv_reference(url: str, **kwargs: Any) -> Reference:
     return Reference(**facts | kwargs)
 
 
-class _Page(html.parser.HTMLParser):
+class _ArxivPage(html.parser.HTMLParser):
     """What an arXiv page says of its paper: all values of `citation_title`, `_author` and `_date`."""
 
     def __init__(self) -> None:

@@ -58,7 +58,7 @@ class Chart(Struct, frozen=True):
         """The author's point, and both ends of all sliders together, each with its place in words."""
         last = [len(slider.places) - 1 for slider in self.grid.sliders]
         chosen = dict.fromkeys([self.grid.at, (0,) * len(last), (*last,)])
-        return [(place(self.grid, at), self.points[self.grid.index(at)]) for at in chosen]
+        return [(place_text(self.grid, at), self.points[self.grid.index(at)]) for at in chosen]
 
     def in_words(self, point: Point) -> str:
         """A point in words."""
@@ -73,7 +73,7 @@ def chart(grid: Grid) -> Chart:
     """The chart of a grid."""
     rows = [None if isinstance(point, str) else [*map(_float, point)] for point in grid.points]
     limit = None if grid.limit is None else _float(grid.limit[1])
-    named = "" if grid.limit is None else f"{grid.limit[0]}: {spelled(grid.limit[1], grid.unit)}"
+    named = "" if grid.limit is None else f"{grid.limit[0]}: {format_value(grid.limit[1], grid.unit)}"
     curve, stack = grid.kind == "curve", grid.kind == "stack"
     numbers = [number for row in rows for number in row or ()] + ([] if limit is None else [limit])
     highest = max((sum(row) if stack else max(row) for row in rows if row), default=0.0)
@@ -88,28 +88,28 @@ def chart(grid: Grid) -> Chart:
         scale = WHOLE / widest if widest else 0.0
         marks = tuple(up(number) if curve else round(number * scale) for number in every)
         plain = [n for n in map(python_number, kept) if isinstance(n, int | float)]
-        texts = tuple(spelled(number, grid.unit) for number in kept)
-        whole = spelled(sum(plain), grid.unit) if stack and len(kept) > 1 else ""
+        texts = tuple(format_value(number, grid.unit) for number in kept)
+        whole = format_value(sum(plain), grid.unit) if stack and len(kept) > 1 else ""
         points.append(Point(marks[: len(row)], texts, -1 if limit is None else marks[-1], whole))
     if not curve:
         return Chart(grid, (*points,), named)
     columns = grid.sliders[0].places
     numeric = not any(isinstance(place, str) for place in columns)
     positions = [_float(place) for place in columns] if numeric else [*map(float, range(len(columns)))]
-    bottom, top = (spelled(bound(numbers, default=0.0), grid.unit) for bound in (min, max))
-    across, far = map(_scale(positions), positions), (_far(positions), _far(numbers))
-    between = ((up(number), spelled(number, grid.unit)) for number in _round(numbers))
+    bottom, top = (format_value(bound(numbers, default=0.0), grid.unit) for bound in (min, max))
+    across, far = map(_scale(positions), positions), (_is_logarithmic(positions), _is_logarithmic(numbers))
+    between = ((up(number), format_value(number, grid.unit)) for number in _round(numbers))
     return Chart(grid, (*points,), named, (*across,), bottom, top, (*between,), far)
 
 
-def _far(numbers: Sequence[float]) -> bool:
+def _is_logarithmic(numbers: Sequence[float]) -> bool:
     return min(numbers, default=0.0) > 0 and max(numbers) / min(numbers) >= FAR
 
 
 def _round(numbers: Sequence[float]) -> list[float]:
     """Up to four round numbers between the least and the greatest: powers of ten on a logarithmic axis."""
     low, high = min(numbers, default=0.0), max(numbers, default=0.0)
-    if _far(numbers):
+    if _is_logarithmic(numbers):
         powers = range(math.floor(math.log10(low)) + 1, math.ceil(math.log10(high)))
         return [10**power for power in powers[:: max(1, -(-len(powers) // 4))]]
     if not low < high:
@@ -122,7 +122,7 @@ def _round(numbers: Sequence[float]) -> list[float]:
 def _scale(numbers: Sequence[float]) -> Callable[[float], int]:
     """Where a number stands between the least and the greatest of these."""
     low, high = min(numbers, default=0.0), max(numbers, default=1.0)
-    turn: Callable[[float], float] = math.log if _far(numbers) else float
+    turn: Callable[[float], float] = math.log if _is_logarithmic(numbers) else float
     low, span = turn(low), turn(high) - turn(low)
     return lambda number: round((turn(number) - low) / span * WHOLE) if span else WHOLE // 2
 
@@ -135,22 +135,24 @@ def lines(grid: Grid | Live) -> list[str]:
     return [f"{where}: {drawn.in_words(point)}" for where, point in drawn.ends()]
 
 
-def place(grid: Grid, at: Sequence[int]) -> str:
+def place_text(grid: Grid, at: Sequence[int]) -> str:
     """A place of the sliders in words: `batch 8, context 1,024`."""
-    return ", ".join(f"{named(s)} {label(s, index)}" for s, index in zip(grid.sliders, at, strict=True))
+    return ", ".join(
+        f"{slider_label(s)} {place_label(s, index)}" for s, index in zip(grid.sliders, at, strict=True)
+    )
 
 
-def named(slider: Slider) -> str:
+def slider_label(slider: Slider) -> str:
     """What a reader calls a slider: its name is that of a parameter."""
     return slider.name.replace("_", " ")
 
 
-def label(slider: Slider, index: int) -> str:
+def place_label(slider: Slider, index: int) -> str:
     """One place of a slider as it is read."""
-    return spelled(slider.places[index], None)
+    return format_value(slider.places[index], None)
 
 
-def spelled(value: Number, unit: str | None) -> str:
+def format_value(value: Number, unit: str | None) -> str:
     """A number in one short form, a text as it is."""
     number = python_number(value)
     if isinstance(value, str) or not isinstance(number, int | float):

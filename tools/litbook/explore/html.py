@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from litbook.explore.chart import Chart, chart, label, named
+from litbook.explore.chart import Chart, chart, place_label, slider_label
 from litbook.html import elements, media, safe_svg
 from litbook.html.elements import Html, tag
 from litbook.i18n import _
 from litbook.markdown import to_html
-from litbook.markdown.links import Setting
+from litbook.markdown.links import NoteContext
 from litbook.page.blocks import Explore
 from litbook.record.model import Grid, Live, Slider
 from litbook.values import drawings
@@ -22,7 +22,7 @@ from litbook.values import drawings
 COLOURS = 6  # of lines and bars, in the style sheet
 
 
-def figure(block: Explore, name: str, setting: Setting, up: str = "") -> Html:
+def figure(block: Explore, name: str, setting: NoteContext, up: str = "") -> Html:
     """The picture with all that belongs to it; `name` is its id, `up` leads to the folder of its lecture.
 
     A script comes from the run of this build alone; without `up` the picture stays as it is.
@@ -33,7 +33,7 @@ def figure(block: Explore, name: str, setting: Setting, up: str = "") -> Html:
     fields = [_field(slider, at, f"{name}-{i}") for i, (slider, at) in sliders if not slider.span]
     match block.grid:
         case Live() as live:
-            return _live(block, live, name, setting, up, fields)
+            return _live_picture(block, live, name, setting, up, fields)
         case Grid() as grid:
             drawn = chart(grid)
     inside = [*(_curve(drawn) if block.grid.kind == "curve" else _bars(drawn))]
@@ -61,14 +61,14 @@ def figure(block: Explore, name: str, setting: Setting, up: str = "") -> Html:
     for point in drawn.points:
         rest = [point.limit, point.total] if point.limit >= 0 or point.total else []
         points.append(drawn.in_words(point) if point.gap else [*point.marks, *point.texts, *rest])
-    places = [[label(slider, i) for i in range(len(slider.places))] for slider in grid.sliders]
+    places = [[place_label(slider, i) for i in range(len(slider.places))] for slider in grid.sliders]
     data: dict[str, object] = {"kind": grid.kind, "names": grid.names, "places": places, "points": points}
     data |= {"across": drawn.across} if drawn.across else {}
     opening = elements.opening("figure", class_="lb-explore", id=name)
     return Html(f"{opening[:-1]} data-grid={elements.data(data)}>{elements.join(parts)}</figure>")
 
 
-def _words(block: Explore, setting: Setting) -> tuple[list[Html], list[Html]]:
+def _words(block: Explore, setting: NoteContext) -> tuple[list[Html], list[Html]]:
     """The caption and what to try, above the picture; below it what one should have seen."""
     do = tag("p", tag("b", _("Try:")), " ", to_html.inline(block.do, setting), class_="lb-try")
     title = tag("summary", _("What you should have seen"))
@@ -77,7 +77,9 @@ def _words(block: Explore, setting: Setting) -> tuple[list[Html], list[Html]]:
     return [caption] * bool(block.caption) + [do] * bool(block.do), [see] * bool(block.see)
 
 
-def _live(block: Explore, live: Live, name: str, setting: Setting, up: str, fields: list[Html]) -> Html:
+def _live_picture(
+    block: Explore, live: Live, name: str, setting: NoteContext, up: str, fields: list[Html]
+) -> Html:
     """The still picture in the place where the script will draw."""
     still, switch = elements.NOTHING, elements.NOTHING
     try:
@@ -100,22 +102,22 @@ def _live(block: Explore, live: Live, name: str, setting: Setting, up: str, fiel
 def _field(slider: Slider, at: int, name: str) -> Html:
     """What moves one slider: a range over its places, of texts a choice."""
     if any(isinstance(place, str) for place in slider.places):
-        labels = enumerate(label(slider, i) for i in range(len(slider.places)))
+        labels = enumerate(place_label(slider, i) for i in range(len(slider.places)))
         options = (tag("option", text, value=i, selected=i == at) for i, text in labels)
         fields = [tag("select", *options, id=name)]
     else:
-        last, text = len(slider.places) - 1, label(slider, at)
+        last, text = len(slider.places) - 1, place_label(slider, at)
         value: dict[str, object] = {"min": 0, "max": last, "value": at, "aria_valuetext": text}
         field = tag("input", type="range", id=name, **value, disabled=not last)
         fields = [field, tag("output", text, for_=name)]
-    return tag("label", tag("span", named(slider)), *fields, class_="lb-slider", for_=name)
+    return tag("label", tag("span", slider_label(slider)), *fields, class_="lb-slider", for_=name)
 
 
 def _bars(drawn: Chart) -> Iterator[Html]:
     """A bar for each name; of a stack one bar with a part for each, and below it what they are."""
     point, stacked = drawn.start, drawn.grid.kind == "stack"
-    bars = [_placed(f"lb-bar lb-hue{i % COLOURS}", w=mark) for i, mark in enumerate(point.marks)]
-    mark = [_placed("lb-limit", x=point.limit)] if point.limit >= 0 else []
+    bars = [_mark_at(f"lb-bar lb-hue{i % COLOURS}", w=mark) for i, mark in enumerate(point.marks)]
+    mark = [_mark_at("lb-limit", x=point.limit)] if point.limit >= 0 else []
     if stacked:
         together = _("together"), " ", tag("b", point.total, class_="lb-total")
         total = [tag("span", *together)] if point.total else []
@@ -135,7 +137,7 @@ def _keys(drawn: Chart) -> Iterator[Html]:
         yield tag("span", sign, label_, " ", number, class_="lb-part-of")
 
 
-def _placed(class_: str, *inside: Html, **places: int) -> Html:
+def _mark_at(class_: str, *inside: Html, **places: int) -> Html:
     """A mark at its places, in thousandths; the style sheet knows these by name."""
     style = ";".join(f"--{name}:{place / 10:g}%" for name, place in places.items())
     return tag("span", *inside, class_=class_, style=style)
@@ -156,14 +158,17 @@ def _curve(drawn: Chart) -> Iterator[Html]:
         lines.append(tag("path", d=path, class_=f"lb-line lb-hue{i % COLOURS}"))
     box = {"viewBox": "0 0 1000 1000", "preserveAspectRatio": "none", "aria_hidden": "true"}
     start, marks = drawn.across[grid.at[0]], enumerate(point.marks)
-    dots = [_placed(f"lb-dot lb-hue{i % COLOURS}", x=start, y=mark) for i, mark in marks]
-    rules = (_placed("lb-rule", tag("small", text), y=mark) for mark, text in drawn.between)
-    dots += [_placed("lb-roof", y=point.limit)] if point.limit >= 0 else []
+    dots = [_mark_at(f"lb-dot lb-hue{i % COLOURS}", x=start, y=mark) for i, mark in marks]
+    rules = (_mark_at("lb-rule", tag("small", text), y=mark) for mark, text in drawn.between)
+    dots += [_mark_at("lb-roof", y=point.limit)] if point.limit >= 0 else []
     top = _("{top}, on a logarithmic scale", top=drawn.top) if drawn.far[1] else drawn.top
     yield tag("p", top, class_="lb-keys lb-axis")
     yield tag("div", *rules, tag("svg", *lines, **box), *dots, class_="lb-plane")
-    first, last = label(grid.sliders[0], 0), label(grid.sliders[0], len(grid.sliders[0].places) - 1)
-    middle = named(grid.sliders[0])
+    first, last = (
+        place_label(grid.sliders[0], 0),
+        place_label(grid.sliders[0], len(grid.sliders[0].places) - 1),
+    )
+    middle = slider_label(grid.sliders[0])
     middle = _("{name}, on a logarithmic scale", name=middle) if drawn.far[0] else middle
     ends = tag("span", first), tag("span", middle), tag("span", last)
     yield tag("p", drawn.bottom, class_="lb-keys lb-axis")

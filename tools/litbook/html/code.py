@@ -12,10 +12,10 @@ from pygments.util import ClassNotFound
 
 from litbook.html import elements
 from litbook.html.elements import Html, tag
-from litbook.page.highlight import Line, Link, Quick, coloured
+from litbook.page.highlight import CodeLine, CodeLink, FastPythonLexer, color_lines
 
 
-def line(source: Line, dedent: int = 0, links: Sequence[Link] = ()) -> Html:
+def line(source: CodeLine, dedent: int = 0, links: Sequence[CodeLink] = ()) -> Html:
     """One line, `dedent` spaces further left unless it begins inside a string.
 
     `links` are in order; what is cut off the line is no longer linked.
@@ -43,15 +43,15 @@ def line(source: Line, dedent: int = 0, links: Sequence[Link] = ()) -> Html:
 def fence(source: str, language: str, *, tabindex: int | None = None) -> Html:
     """A fenced block of a note as one line of HTML; with a `tabindex` keys can scroll it."""
     lexer: Lexer | None = None  # of no language, or of one that nobody knows
-    if language in Quick.aliases:
-        lexer = Quick(stripnl=False, ensurenl=False)
+    if language in FastPythonLexer.aliases:
+        lexer = FastPythonLexer(stripnl=False, ensurenl=False)
     elif language:
         with contextlib.suppress(ClassNotFound):
             lexer = get_lexer_by_name(language, stripnl=False, ensurenl=False)
     if lexer is None:
         body = elements.text(source)
     else:
-        rows = coloured(source, lexer)
+        rows = color_lines(source, lexer)
         lines_ = (elements.join(_span(*run) for run in runs) for runs, _ in rows)
         body = elements.join(lines_, "\n")
     return tag("pre", tag("code", body), tabindex=tabindex, class_="lb-fence")

@@ -10,21 +10,21 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from litbook.html import elements
 from litbook.html.elements import Html, Page, tag
-from litbook.i18n import _, day, later, ngettext, number
+from litbook.i18n import _, day, gettext_noop, ngettext, number
 from litbook.markdown import to_html
-from litbook.markdown.links import Citations, Setting
+from litbook.markdown.links import Citations, NoteContext
 from litbook.page import margin, sitemap
-from litbook.page.runs import Edition
-from litbook.page.search import Passage
+from litbook.page.runs import LectureRuns
+from litbook.page.search import SearchPassage
 from litbook.record.compare import Difference
 from litbook.record.device_kinds import devices, needs
 from litbook.record.model import Record
 from litbook.rules import outcome
 from litbook.values import units
 
-TITLE = later("Devices")
+TITLE = gettext_noop("Devices")
 SHOWN = 40  # differences listed for one recording; the rest is counted
-INTRODUCTION = later(
+INTRODUCTION = gettext_noop(
     "A value that depends on the machine stands on a lecture's page beside the device it was measured on. "
     "These are the machines. A build runs what its own machine can; the rest comes out of recordings, which "
     "were made elsewhere and are kept beside the lectures. No number is written by hand."
@@ -35,13 +35,13 @@ INTRODUCTION = later(
 Differences = Mapping[tuple[str, str], Sequence[Difference]]
 
 
-def page(lectures: Sequence[Edition], differences: Differences) -> Page:
+def page(lectures: Sequence[LectureRuns], differences: Differences) -> Page:
     """The page as Markdown. It stands beside the lectures' folders."""
     parts = [elements.heading(1, _(TITLE)), tag("p", _(INTRODUCTION))]
     for edition in lectures:
-        title = to_html.inline(edition.record.title, Setting(Citations(sitemap.NOTHING_CITED)))
+        title = to_html.inline(edition.record.title, NoteContext(Citations(sitemap.NOTHING_CITED)))
         # A column for each machine, a row for each thing that is known of one of them.
-        runs = [edition.record, *edition.elsewhere()]
+        runs = [edition.record, *edition.other_recordings()]
         libraries = dict.fromkeys(name for run in runs for name in run.environment.versions)
         columns = [_facts(run, libraries) for run in runs]
         depends = {s.key: s.depends for s in edition.record.sections}
@@ -56,16 +56,16 @@ def page(lectures: Sequence[Edition], differences: Differences) -> Page:
                 rows.append(tag("tr", tag("th", name, scope="row"), *(tag("td", cell) for cell in cells)))
         parts += [
             elements.heading(2, title, edition.folder),
-            _scrolling(_("Machines that ran {lecture}", lecture=edition.folder), heads, rows),
-            _missing(edition),
+            _wide_table(_("Machines that ran {lecture}", lecture=edition.folder), heads, rows),
+            _missing_device(edition),
         ]
-        for recording in edition.elsewhere():
+        for recording in edition.other_recordings():
             slug = recording.environment.device.slug
-            parts += _differing(edition, recording, differences.get((edition.folder, slug), ()))
-    return elements.page(parts, [Passage("", _(TITLE), (_(INTRODUCTION),))])
+            parts += _difference_table(edition, recording, differences.get((edition.folder, slug), ()))
+    return elements.page(parts, [SearchPassage("", _(TITLE), (_(INTRODUCTION),))])
 
 
-def _scrolling(label: str, heads: Sequence[str], rows: Sequence[Html]) -> Html:
+def _wide_table(label: str, heads: Sequence[str], rows: Sequence[Html]) -> Html:
     """A table that is wider than a phone."""
     titles = tag("tr", *(tag("th", title, scope="col") for title in heads))
     table = tag("table", tag("thead", titles), tag("tbody", *rows))
@@ -103,7 +103,7 @@ def _facts(run: Record, libraries: Iterable[str]) -> dict[str, str]:
     return {name: "" if fact is None else str(fact) for name, fact in facts.items()}
 
 
-def _missing(edition: Edition) -> Html:
+def _missing_device(edition: LectureRuns) -> Html:
     """What waits for a device that nobody has recorded on."""
     kinds = {kind.name for kind in devices()} - {run.environment.device.kind for run in edition.runs()}
     required = {section.requires for section in edition.record.sections if section.requires}
@@ -124,7 +124,9 @@ def _missing(edition: Edition) -> Html:
 # ---------------------------------------------------------------------------- what differed
 
 
-def _differing(edition: Edition, recording: Record, differences: Sequence[Difference]) -> list[Html]:
+def _difference_table(
+    edition: LectureRuns, recording: Record, differences: Sequence[Difference]
+) -> list[Html]:
     """What one recording says differently, in a table; that nothing differs, where it is so."""
     device = recording.environment.device
     title = _("What differed on {device}", device=device.name)
@@ -141,13 +143,13 @@ def _differing(edition: Edition, recording: Record, differences: Sequence[Differ
     for difference in differences[:SHOWN]:
         where = _("{section}, line {line}", section=difference.section, line=difference.place.line)
         for change in difference.changes[:1]:
-            about = f" {change.about}" if change.about else ""
-            what = tag("td", tag("code", f"{difference.what}{change.part}"), about)
+            about = f" {change.aspect}" if change.aspect else ""
+            what = tag("td", tag("code", f"{difference.what}{change.element}"), about)
             rest = (tag("td", cell) for cell in (change.was, change.now, change.by))
             rows.append(tag("tr", tag("td", where), what, *rest))
     if count:
         label = _("Differences of {lecture} on {device}", lecture=edition.folder, device=device.name)
         heads = _("section"), _("value"), _("on {device}", device=device.name), _("in this build"), _("by")
-        parts.append(_scrolling(label, heads, rows))
+        parts.append(_wide_table(label, heads, rows))
     parts += [tag("p", _("and {n} more", n=number(count - SHOWN)))] if count > SHOWN else []
     return parts

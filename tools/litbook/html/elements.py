@@ -18,7 +18,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from litbook.markdown.escape import spell
-from litbook.page.search import Passage
+from litbook.page.search import SearchPassage
 
 
 class Html(str):
@@ -32,13 +32,13 @@ class Html(str):
     parts: tuple[Html, ...] = ()
 
 
-class Words(Html):
+class PlainHtml(Html):
     """HTML that is text alone."""
 
     __slots__ = ()
 
 
-class _Whole(Html):
+class _Markup(Html):
     """HTML that was made of other HTML."""
 
     __slots__ = ("ids", "parts")
@@ -46,7 +46,7 @@ class _Whole(Html):
     parts: tuple[Html, ...]
 
 
-class Heading(Html):
+class PageHeading(Html):
     """A heading of a page, as Markdown has it; `element` is the same as HTML, for the inside of another."""
 
     __slots__ = ("element",)
@@ -69,7 +69,7 @@ class Page(str):
 
     __slots__ = ("blocks", "passages")
     blocks: tuple[Html, ...]
-    passages: tuple[Passage, ...]
+    passages: tuple[SearchPassage, ...]
 
 
 NOTHING, SPACE = Html(""), Html(" ")
@@ -94,7 +94,7 @@ _TURNED = re.compile(rf"((?<![\w{_LEFT}])\w*[{_LEFT}](?:[\w{_LEFT}]| (?=[{_LEFT}
 
 def text(value: object) -> Html:
     """`value` as HTML text: never markup, always on one line, nothing hidden."""
-    return Words(_SPECIAL.sub(lambda sign: _ESCAPES.get(sign[0]) or spell(sign[0]), str(value)))
+    return PlainHtml(_SPECIAL.sub(lambda sign: _ESCAPES.get(sign[0]) or spell(sign[0]), str(value)))
 
 
 def attribute(value: object) -> Html:
@@ -112,19 +112,19 @@ def html(child: object) -> Html:
     made = text(child)
     if made.isascii():
         return made
-    pieces = map(Words, _TURNED.split(made))  # every second one is turned
+    pieces = map(PlainHtml, _TURNED.split(made))  # every second one is turned
     return join(tag("bdi", piece) if turned % 2 else piece for turned, piece in enumerate(pieces))
 
 
 def join(parts: Iterable[object], between: object = NOTHING) -> Html:
     """Pieces of HTML and texts one after the other."""
     made, gap = [*map(html, parts)], html(between)
-    return _whole([part for piece in made for part in (gap, piece)][1:] if gap else made)
+    return _join_parts([part for piece in made for part in (gap, piece)][1:] if gap else made)
 
 
-def _whole(parts: Sequence[Html], ident: object = None) -> _Whole:
+def _join_parts(parts: Sequence[Html], ident: object = None) -> _Markup:
     """HTML of these parts; `ident` is the id of its own element."""
-    made = _Whole("".join(parts))
+    made = _Markup("".join(parts))
     made.parts = (*parts,)
     made.ids = (*([ident] if isinstance(ident, str) else ()), *[n for p in parts if p.ids for n in p.ids])
     return made
@@ -167,14 +167,14 @@ def tag(name: str, /, *children: object, **attributes: object) -> Html:
     """An element with its attributes, as in `opening`, and what stands in it: HTML, all else as its text."""
     start, ident = opening(name, **attributes), attributes.get("id")
     if name in _EMPTY:
-        return _whole([Html(f"{start[:-1]} />")], ident)
-    made = _whole([start] if name == "input" else [start, *map(html, children), closing(name)], ident)
+        return _join_parts([Html(f"{start[:-1]} />")], ident)
+    made = _join_parts([start] if name == "input" else [start, *map(html, children), closing(name)], ident)
     if name in _BLOCKS:
         made.parts = ()
     return made
 
 
-def page(blocks: Iterable[Html], passages: Iterable[Passage] = (), meta: str = "") -> Page:
+def page(blocks: Iterable[Html], passages: Iterable[SearchPassage] = (), meta: str = "") -> Page:
     """The page of these blocks, below the lines of YAML that say what MkDocs is to make of it.
 
     Without `passages` it is a page that no search finds.
@@ -186,7 +186,7 @@ def page(blocks: Iterable[Html], passages: Iterable[Passage] = (), meta: str = "
     return made
 
 
-def heading(level: int, inside: object, name: str = "", class_: str = "", label: str = "") -> Heading:
+def heading(level: int, inside: object, name: str = "", class_: str = "", label: str = "") -> PageHeading:
     """A heading of the page, which Python-Markdown makes, so that its table of contents has it.
 
     `label`, words and spaces, is what the table of contents says instead.
@@ -195,14 +195,14 @@ def heading(level: int, inside: object, name: str = "", class_: str = "", label:
     mark = re.sub(r"[^\w.:-]", "-", name)  # anything else would be further attributes
     short = f'data-toc-label="{label}"'
     attributes = " ".join([f"#{mark}"] * bool(mark) + [f".{class_}"] * bool(class_) + [short] * bool(label))
-    made = Heading(f"{'#' * depth} {content}{f' {{{attributes}}}' if attributes else ''}")
+    made = PageHeading(f"{'#' * depth} {content}{f' {{{attributes}}}' if attributes else ''}")
     made.element = tag(f"h{depth}", content, id=mark or None)
     return made
 
 
-def unlisted(block: Html) -> Html:
+def without_heading(block: Html) -> Html:
     """A block of a page for the inside of an element: of a heading its element."""
-    return block.element if isinstance(block, Heading) else block
+    return block.element if isinstance(block, PageHeading) else block
 
 
 # What Python-Markdown, its attribute lists and the table of contents would react to inside a heading, and
@@ -219,6 +219,6 @@ def for_heading(inside: Html) -> Html:
     def reference(sign: re.Match[str]) -> str:
         return sign["made"] or f"&#{ord(sign[0])};" + "\u2060" * bool(sign["joining"])
 
-    if isinstance(inside, Words):
+    if isinstance(inside, PlainHtml):
         return Html(_MARKDOWN.sub(reference, inside))
     return Html("".join(map(for_heading, inside.parts))) if inside.parts else inside

@@ -16,24 +16,24 @@ from msgspec import Struct
 
 from litbook.html import elements, verdicts
 from litbook.html.elements import Html, Page, tag
-from litbook.i18n import _, day, later, ngettext, number
+from litbook.i18n import _, day, gettext_noop, ngettext, number
 from litbook.markdown import to_html
-from litbook.markdown.links import Citations, Setting
+from litbook.markdown.links import Citations, NoteContext
 from litbook.page import margin, sitemap
-from litbook.page.runs import Edition
-from litbook.page.search import Passage
-from litbook.page.view import Evidence, here
-from litbook.record.model import Claim, Record, Section, grouped
+from litbook.page.runs import LectureRuns
+from litbook.page.search import SearchPassage
+from litbook.page.view import SectionView, view_of_run
+from litbook.record.model import Claim, Record, Section, group_by
 from litbook.values import formatting
 
 SCHEMA = 1  # of claims.json
 
 FILTERS = (
-    ("all", later("all")),
-    ("holds", later("hold")),
-    ("fails", later("fail")),
-    ("not-reached", later("not reached")),
-    ("needs-device", later("not run")),
+    ("all", gettext_noop("all")),
+    ("holds", gettext_noop("hold")),
+    ("fails", gettext_noop("fail")),
+    ("not-reached", gettext_noop("not reached")),
+    ("needs-device", gettext_noop("not run")),
 )
 
 
@@ -42,28 +42,28 @@ HEIGHT, PADDING = 20, 7
 GOOD, PART, BAD = "#1a7f37", "#8a5a00", "#b3261e"
 
 
-class Verdict(Struct, frozen=True):
+class RunVerdict(Struct, frozen=True):
     """What became of a claim in one run; `run` counts the edition's runs."""
 
     run: int
     claim: Claim
-    evidence: Evidence  # what that run says of the claim's section
+    evidence: SectionView  # what that run says of the claim's section
     current: bool  # whether its section had the same text then
 
     @property
     def words(self) -> str:
         """`holds · 24 == 24`, and whether that is of an older text."""
-        sides = margin.sides(self.claim, self.evidence.entry.snapshots)
+        sides = margin.side_values(self.claim, self.evidence.entry.snapshots)
         older = "" if self.current else _("older text")
         return " · ".join(filter(None, (_(margin.WORDS[self.claim.verdict]), sides, older)))
 
 
-class Entry(Struct, frozen=True):
+class LedgerEntry(Struct, frozen=True):
     """One claim of the book: its section, its line today, and what became of it in each run that has it."""
 
     section: Section
     claim: Claim
-    verdicts: list[Verdict]
+    verdicts: list[RunVerdict]
 
     @property
     def verdict(self) -> str:
@@ -72,7 +72,7 @@ class Entry(Struct, frozen=True):
         return next((verdict for verdict in ("fails", "holds") if verdict in current), current[0])
 
 
-def page(lectures: Sequence[Edition]) -> Page:
+def page(lectures: Sequence[LectureRuns]) -> Page:
     """The ledger's first page as Markdown. It stands beside the lectures' folders."""
     rulings = [ruling for e in lectures for ruling in verdicts.rulings(e.record, e.recordings)]
     words = _("Every claim of every section, a list for each page of a lecture; as data: ")
@@ -81,11 +81,11 @@ def page(lectures: Sequence[Edition]) -> Page:
     for edition in lectures:
         record, links = edition.record, []
         for name, title in titles(edition):
-            sections = edition.book.sections(name)
+            sections = edition.sitemap.sections(name)
             counts = verdicts.counts(verdicts.rulings(record, edition.recordings, sections))
-            link = tag("a", title, href=_way(edition, name))
+            link = tag("a", title, href=_page_url(edition, name))
             links.append(tag("li", link, " ", tag("small", counts)))
-        head = to_html.inline(record.title, Setting(Citations(sitemap.NOTHING_CITED)))
+        head = to_html.inline(record.title, NoteContext(Citations(sitemap.NOTHING_CITED)))
         parts += [
             elements.heading(2, head, edition.folder),
             _runs(edition),
@@ -93,23 +93,26 @@ def page(lectures: Sequence[Edition]) -> Page:
         ]
         if failing := [entry for entry in _entries(edition) if entry.verdict == "fails"]:
             parts.append(_table(edition, failing, ".."))
-    return elements.page(parts, [Passage("", _("Ledger"), (words.strip(),))])
+    return elements.page(parts, [SearchPassage("", _("Ledger"), (words.strip(),))])
 
 
-def titles(edition: Edition) -> list[tuple[str, str]]:
+def titles(edition: LectureRuns) -> list[tuple[str, str]]:
     """The pages of a lecture on which claims stand, in reading order, with their titles."""
-    record, book = edition.record, edition.book
-    every = [(sitemap.INDEX, record.title), *((book.page(part), sitemap.plain(part)) for part in book.parts)]
+    record, book = edition.record, edition.sitemap
+    every = [
+        (sitemap.INDEX, record.title),
+        *((book.page(part), sitemap.plain_title(part)) for part in book.parts),
+    ]
     there = {book.place.get(section.key, sitemap.INDEX) for section in record.sections if section.claims}
     return [(name, title) for name, title in every if name in there]
 
 
-def part(edition: Edition, name: str) -> Page:
+def claims_page(edition: LectureRuns, name: str) -> Page:
     """The claims of one page of a lecture as Markdown. It stands in a folder of the lecture's name."""
     up = "../.." if name == sitemap.INDEX else "../../.."
-    sections = edition.book.sections(name)
+    sections = edition.sitemap.sections(name)
     counts = verdicts.counts(verdicts.rulings(edition.record, edition.recordings, sections))
-    link = tag("a", _("the page"), href=f"{up}/{_way(edition, name)}")
+    link = tag("a", _("the page"), href=f"{up}/{_page_url(edition, name)}")
     # Radio buttons, for which the style sheet does the rest.
     buttons = (
         (tag("input", type="radio", name="lb-filter", value=key, checked=key == "all"), " ", _(label))
@@ -131,7 +134,7 @@ def part(edition: Edition, name: str) -> Page:
 # ---------------------------------------------------------------------------- as data
 
 
-def data(lectures: Sequence[Edition]) -> str:
+def data(lectures: Sequence[LectureRuns]) -> str:
     """The ledger as JSON, one run and one claim a line."""
     runs, claims = list[dict[str, Any]](), list[dict[str, Any]]()
     for edition in lectures:
@@ -162,8 +165,8 @@ def data(lectures: Sequence[Edition]) -> str:
             claims.append({
                 "lecture": edition.folder,
                 "section": entry.section.key,
-                "address": _address(edition, entry),
-                "file": edition.book.path(entry.section),
+                "address": _claim_url(edition, entry),
+                "file": edition.sitemap.path(entry.section),
                 "line": claim.line,
                 "claim": claim.text,
                 "caption": claim.caption,
@@ -187,25 +190,25 @@ def _counts(claims: Sequence[Claim]) -> dict[str, int]:
     return {"claims": len(claims)} | {verdict: often[verdict] for verdict in margin.SIGNS}
 
 
-def _entries(edition: Edition, keys: Set[str] | None = None) -> Iterator[Entry]:
+def _entries(edition: LectureRuns, keys: Set[str] | None = None) -> Iterator[LedgerEntry]:
     """Every claim of these sections, of all by default, with what became of it in each run that has it."""
     recorded = [_by_place(recording, keys) for recording in edition.runs()[1:]]
     for place, (evidence, claim) in _by_place(edition.record, keys).items():
-        judged = [Verdict(0, claim, evidence, True)]
+        judged = [RunVerdict(0, claim, evidence, True)]
         for run, claims in enumerate(recorded, 1):
             if place in claims:
                 there, same = claims[place]
-                judged.append(Verdict(run, same, there, there.entry.depends == evidence.entry.depends))
-        yield Entry(evidence.entry, claim, judged)
+                judged.append(RunVerdict(run, same, there, there.entry.depends == evidence.entry.depends))
+        yield LedgerEntry(evidence.entry, claim, judged)
 
 
-def _by_place(record: Record, keys: Set[str] | None) -> dict[tuple[str, str, int], tuple[Evidence, Claim]]:
+def _by_place(record: Record, keys: Set[str] | None) -> dict[tuple[str, str, int], tuple[SectionView, Claim]]:
     """Claims by section, text, and which of those with the same text it is."""
-    claims: dict[tuple[str, str, int], tuple[Evidence, Claim]] = {}
+    claims: dict[tuple[str, str, int], tuple[SectionView, Claim]] = {}
     for section in record.sections:
         if keys is not None and section.key not in keys:
             continue
-        evidence, often = here(record, section), Counter[str]()
+        evidence, often = view_of_run(record, section), Counter[str]()
         for claim in evidence.claims:
             claims[section.key, claim.text, often[claim.text]] = evidence, claim
             often[claim.text] += 1
@@ -215,7 +218,7 @@ def _by_place(record: Record, keys: Set[str] | None) -> dict[tuple[str, str, int
 # ---------------------------------------------------------------------------- as a badge
 
 
-def tally(lectures: Sequence[Edition]) -> str:
+def claims_badge(lectures: Sequence[LectureRuns]) -> str:
     """A badge that counts the claims which hold, here or on a recorded device: the text of an SVG file.
 
     What a recording says of an older text counts nowhere: see `recordings.as_of`.
@@ -259,7 +262,7 @@ def badge(label: str, text: str, color: str) -> str:
 # ---------------------------------------------------------------------------- as HTML
 
 
-def _runs(edition: Edition) -> Html:
+def _runs(edition: LectureRuns) -> Html:
     """Where and with what each column was made."""
     lines = []
     for i, run in enumerate(edition.runs()):
@@ -272,26 +275,26 @@ def _runs(edition: Edition) -> Html:
     return tag("ul", *lines, class_="lb-runs")
 
 
-def _table(edition: Edition, entries: Sequence[Entry], up: str) -> Html:
+def _table(edition: LectureRuns, entries: Sequence[LedgerEntry], up: str) -> Html:
     """These claims under the theses of their sections; `up` leads to where the lectures' folders are."""
     names = [_("Claim"), _("This build")]
     for run in edition.runs()[1:]:
         device = f"{run.environment.device.name}, {day(run.environment.date)}"
         names.append(_("{device}, recorded", device=device))
-    setting = Setting(Citations(sitemap.NOTHING_CITED))
+    setting = NoteContext(Citations(sitemap.NOTHING_CITED))
     bodies = []
-    for key, group in grouped(entries, lambda entry: entry.section.key).items():
+    for key, group in group_by(entries, lambda entry: entry.section.key).items():
         section = edition.record.by_key[key]
         thesis = to_html.inline(section.heading or section.name, setting)
         if "ranks=" in (section.requires or ""):
-            badge = tag("span", margin.needed(section.requires or ""), class_="lb-badge")
+            badge = tag("span", margin.describe_need(section.requires or ""), class_="lb-badge")
             thesis = elements.join([thesis, badge], " ")
         rows = [tag("tr", tag("th", thesis, colspan=len(names), scope="rowgroup"))]
         for entry in group:
             words = test = tag("code", entry.claim.text)
             if entry.claim.caption:
                 words = to_html.inline(margin.caption(entry.claim), setting)
-            link = tag("a", words, href=f"{up}/{_address(edition, entry)}")
+            link = tag("a", words, href=f"{up}/{_claim_url(edition, entry)}")
             claim = tag("td", link, *([elements.SPACE, test] if entry.claim.caption else []))
             # What each run says of the claim; what this build says stands there once.
             cells, by_run = list[Html](), {one.run: one for one in entry.verdicts}
@@ -312,13 +315,13 @@ def _table(edition: Edition, entries: Sequence[Entry], up: str) -> Html:
     return tag("div", table, class_="lb-scroll", tabindex="0", role="region", aria_label=label)
 
 
-def _way(edition: Edition, name: str) -> str:
+def _page_url(edition: LectureRuns, name: str) -> str:
     """The address of a lecture's page, from where the lectures' folders are."""
-    return f"{edition.folder}/{sitemap.way(sitemap.INDEX, name).removeprefix('./')}"
+    return f"{edition.folder}/{sitemap.relative_url(sitemap.INDEX, name).removeprefix('./')}"
 
 
-def _address(edition: Edition, entry: Entry) -> str:
+def _claim_url(edition: LectureRuns, entry: LedgerEntry) -> str:
     """The address of a claim's line, from there."""
-    book = edition.book
+    book = edition.sitemap
     page = book.place.get(entry.section.key, sitemap.INDEX)
-    return f"{_way(edition, page)}#{book.line(page, entry.section.file, entry.claim.line)}"
+    return f"{_page_url(edition, page)}#{book.line(page, entry.section.file, entry.claim.line)}"

@@ -11,8 +11,8 @@ from litbook.html import elements
 from litbook.html.elements import SPACE, Html, tag
 from litbook.i18n import _
 from litbook.markdown import to_html
-from litbook.markdown.links import Setting
-from litbook.page.blocks import Entry, Judged, Promise, Raised, Shown
+from litbook.markdown.links import NoteContext
+from litbook.page.blocks import AxesPromise, ClaimVerdict, MarginEntry, RaisedError, ShownValue
 from litbook.page.margin import SIGNS, WORDS
 from litbook.values import drawings
 
@@ -24,7 +24,7 @@ BETWEEN = 3  # characters between notes that share a row
 SMALL, BADGE, FRAME = 0.92, 0.85, 1.9  # sizes of type in litbook.css, and a badge's frame in characters
 
 
-def fit(entries: Sequence[Entry], rows: int, setting: Setting) -> Html:
+def fit(entries: Sequence[MarginEntry], rows: int, setting: NoteContext) -> Html:
     """The entries of a line that has `rows`: in rows, else side by side, else to be opened in place.
 
     They have the rows of their own statement, and blank ones after it: so the code keeps its rhythm, and no
@@ -50,15 +50,15 @@ def fit(entries: Sequence[Entry], rows: int, setting: Setting) -> Html:
     return tag("details", tag("summary", running), class_=class_)
 
 
-def html(entry: Entry, setting: Setting) -> Html:
+def html(entry: MarginEntry, setting: NoteContext) -> Html:
     """One entry."""
     return _entry(entry, setting)[0]
 
 
-def _entry(entry: Entry, setting: Setting) -> tuple[Html, list[float]]:
+def _entry(entry: MarginEntry, setting: NoteContext) -> tuple[Html, list[float]]:
     """An entry, and about how many characters of code wide it is on one row, and each row always its own."""
     match entry:
-        case Shown():
+        case ShownValue():
             parts = [tag("b", entry.name), SPACE, tag("span", entry.text, class_="lb-text")]
             width, below = _advance(f"{entry.name} {entry.text}"), list[float]()
             if entry.ranks:  # a row has their values in their order; where these look alike, they are not
@@ -84,9 +84,9 @@ def _entry(entry: Entry, setting: Setting) -> tuple[Html, list[float]]:
             drawn = tag("div", *parts, class_="lb-val lb-bad" if entry.failed else "lb-val")
             kept = [_promise(entry.promise)] if entry.promise else []
             return elements.join([drawn, *kept]), [width + len(kept), *below]
-        case Promise(text):
+        case AxesPromise(text):
             return _promise(text), [_advance("✓ " + _("dtype and axes"))]
-        case Judged(verdict=verdict):
+        case ClaimVerdict(verdict=verdict):
             word, sign = _(WORDS[verdict]), SIGNS[verdict]
             shown = {"holds": tag("span", f"{word}:", class_="lb-said"), "fails": tag("strong", word)}
             parts = [tag("span", sign, class_="lb-sign", aria_hidden="true"), SPACE]
@@ -102,7 +102,7 @@ def _entry(entry: Entry, setting: Setting) -> tuple[Html, list[float]]:
                 parts += [SPACE, tag("small", entry.remark, class_="lb-measured" if entry.sides else None)]
                 width += 1 + SMALL * _advance(entry.remark) + (BETWEEN if entry.sides else 0)
             return tag("div", *parts, class_=f"lb-claim lb-{verdict}"), [width]
-        case Raised(message):
+        case RaisedError(message):
             drawn = tag("div", tag("strong", "✗ ", _("error")), " ", message, class_="lb-val lb-bad")
             return drawn, [_advance("✗ " + _("error") + " " + message)]
     assert_never(entry)

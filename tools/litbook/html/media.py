@@ -17,7 +17,7 @@ import re
 import xml.etree.ElementTree as ET
 from collections.abc import Sequence
 
-from litbook.explore.chart import label, named
+from litbook.explore.chart import place_label, slider_label
 from litbook.html.elements import Html, tag
 from litbook.html.safe_svg import NotAPicture, harmless, inline
 from litbook.page.blocks import Figure, Image
@@ -28,7 +28,7 @@ _DATA = re.compile(r"data:image/[\w+.-]+;base64,")
 ET.register_namespace("", "http://www.w3.org/2000/svg")  # else every name in a written file has a prefix
 
 
-def drawn(block: Figure | Image, prefix: str, up: str) -> Html:
+def draw_media(block: Figure | Image, prefix: str, up: str) -> Html:
     """A figure, whose ids begin with `prefix`, or a picture; `NotAPicture` for what is none."""
     match block:
         case Figure(_line, svg, alt):
@@ -53,7 +53,7 @@ def files(records: Sequence[Record]) -> dict[str, bytes]:
         # What authors handed over, and in what values showed themselves.
         shown = (s for s in section.snapshots if isinstance(s, Opaque) and s.media == "image/png")
         embedded = [piece.data for piece in section.pieces if piece.kind == "image"]
-        for data in embedded + [of_png(value.form) for value in shown]:
+        for data in embedded + [png_data_uri(value.form) for value in shown]:
             with contextlib.suppress(NotAPicture):
                 name, content = _file(data)
                 kept[name] = content
@@ -63,13 +63,13 @@ def files(records: Sequence[Record]) -> dict[str, bytes]:
 def script(live: Live) -> tuple[str, bytes]:
     """Name and content of the file of an author's script, and behind it what the run gave to hold it to."""
     sliders = [
-        {"name": slider.name, "called": named(slider), "span": slider.span}
+        {"name": slider.name, "called": slider_label(slider), "span": slider.span}
         if slider.span
         else {
             "name": slider.name,
-            "called": named(slider),
+            "called": slider_label(slider),
             "places": slider.places,
-            "labels": [label(slider, i) for i in range(len(slider.places))],
+            "labels": [place_label(slider, i) for i in range(len(slider.places))],
         }
         for slider in live.sliders
     ]
@@ -82,7 +82,7 @@ def script(live: Live) -> tuple[str, bytes]:
     return f"{FOLDER}/{hashlib.sha256(content).hexdigest()[:16]}.js", content
 
 
-def of_png(text: str) -> str:
+def png_data_uri(text: str) -> str:
     """A PNG in base64 as `picture` takes it."""
     return f"data:image/png;base64,{text}"
 

@@ -10,29 +10,29 @@ from functools import partial
 
 from litbook.html import elements
 from litbook.html.elements import Html, Page, tag
-from litbook.i18n import _, later, ngettext
+from litbook.i18n import _, gettext_noop, ngettext
 from litbook.markdown import to_html
 from litbook.markdown.bibliography import Bibliography
 from litbook.markdown.citations_html import references
-from litbook.markdown.links import Citations, Setting
+from litbook.markdown.links import Citations, NoteContext
 from litbook.page import sitemap
-from litbook.page.runs import Edition
-from litbook.page.search import Passage
-from litbook.page.sitemap import Book
+from litbook.page.runs import LectureRuns
+from litbook.page.search import SearchPassage
+from litbook.page.sitemap import Sitemap
 from litbook.page.view import gather
 
-TITLE = later("Commonly said, measured otherwise")
+TITLE = gettext_noop("Commonly said, measured otherwise")
 
 
-def page(lectures: Sequence[Edition], bibliography: Bibliography = sitemap.NOTHING_CITED) -> Page:
+def page(lectures: Sequence[LectureRuns], bibliography: Bibliography = sitemap.NOTHING_CITED) -> Page:
     """The page as Markdown. It stands beside the lectures' folders."""
     citations = Citations(bibliography, opens=True)
     groups: list[Html] = []
     total = 0
     for edition in lectures:
         record, folder = edition.record, edition.folder
-        book = sitemap.of(record, bibliography, edition.recordings, [])
-        setting = Setting(citations, resolve=partial(_address, book, folder))
+        book = sitemap.build_sitemap(record, bibliography, edition.recordings, [])
+        setting = NoteContext(citations, resolve=partial(_address, book, folder))
         head = elements.heading(2, to_html.inline(record.title, setting), folder)
         heads = [head] if len(lectures) > 1 else []
         level = 2 + len(heads)
@@ -51,7 +51,7 @@ def page(lectures: Sequence[Edition], bibliography: Bibliography = sitemap.NOTHI
                 misbeliefs.sort(key=lambda m: (m[0].file, m[1].line))
                 entries = []
                 for section, piece, stamp in misbeliefs:  # and what the machine says
-                    way = sitemap.way(sitemap.INDEX, name).removeprefix("./")
+                    way = sitemap.relative_url(sitemap.INDEX, name).removeprefix("./")
                     address = f"../{folder}/{way}#{book.line(name, section.file, piece.line)}"
                     where, ident = _("line {n}", n=piece.line), f"L{piece.line}"
                     if len(record.sources) > 1:
@@ -89,10 +89,10 @@ def page(lectures: Sequence[Edition], bibliography: Bibliography = sitemap.NOTHI
         *groups,
         *references(citations),
     ]
-    return elements.page(parts, [Passage("", _(TITLE))])
+    return elements.page(parts, [SearchPassage("", _(TITLE))])
 
 
-def _address(book: Book, folder: str, name: str) -> str | None:
+def _address(book: Sitemap, folder: str, name: str) -> str | None:
     """Where a function of the lecture stands, from this page."""
-    address = sitemap.address(book, sitemap.INDEX, name)
+    address = sitemap.resolve_name(book, sitemap.INDEX, name)
     return None if address is None else f"../{folder}/{address.removeprefix('./')}"

@@ -12,22 +12,22 @@ from litbook.explore import html
 from litbook.finding import Finding
 from litbook.html import elements, player, questions, reading_time, script_words, verdicts
 from litbook.html.elements import Html, Page, tag
-from litbook.html.page_builder import Sheet, Text
+from litbook.html.page_builder import PageBuilder, PageFile
 from litbook.html.section import body, heading, show
 from litbook.html.verdicts import Ruling
 from litbook.i18n import _, day, ngettext
 from litbook.i18n import number as count
 from litbook.markdown import to_html
-from litbook.markdown.bibliography import Entry
+from litbook.markdown.bibliography import BibliographyEntry
 from litbook.markdown.citations_html import references
-from litbook.markdown.links import Citations, Setting
+from litbook.markdown.links import Citations, NoteContext
 from litbook.page import search, sitemap
 from litbook.page import section as document
-from litbook.page.blocks import Code, Explore, Judged, Shelf, Shown, Storage
-from litbook.page.margin import needed
-from litbook.page.runs import Edition
-from litbook.page.search import Passage
-from litbook.page.sitemap import Book
+from litbook.page.blocks import ClaimVerdict, CodeBlock, Explore, OutputShelf, ShownValue, Storage
+from litbook.page.margin import describe_need
+from litbook.page.runs import LectureRuns
+from litbook.page.search import SearchPassage
+from litbook.page.sitemap import Sitemap
 from litbook.page.view import statements
 from litbook.record.model import Grid, Record, Section
 from litbook.values import drawings
@@ -37,10 +37,10 @@ EXCERPT = 12  # lines of code at most, on the front page
 
 def pages(
     record: Record,
-    bibliography: Mapping[str, Entry] = sitemap.NOTHING_CITED,
+    bibliography: Mapping[str, BibliographyEntry] = sitemap.NOTHING_CITED,
     recordings: Sequence[Record] = (),
     problems: list[Finding] | None = None,
-    others: Callable[[str], Book | None] = lambda _: None,
+    others: Callable[[str], Sitemap | None] = lambda _: None,
     ways: Mapping[str, Html] | None = None,
     only: str = "",
 ) -> dict[str, Page]:
@@ -50,7 +50,7 @@ def pages(
     what is wrong with the prose, with file and line. `others` has the pages of the book's lectures by name,
     `ways` what else stands at the foot of pages. Raises `ValueError` where no page is called `only`.
     """
-    book = sitemap.of(record, bibliography, recordings, [] if problems is None else problems)
+    book = sitemap.build_sitemap(record, bibliography, recordings, [] if problems is None else problems)
     book.others = others
     names = [book.pages[book.pages.index(only)]] if only else book.pages
     return {name: _page(book, name, (ways or {}).get(name, elements.NOTHING)) for name in names}
@@ -59,64 +59,71 @@ def pages(
 def titles(record: Record) -> list[tuple[str, str]]:
     """The pages' paths and titles in reading order, for a navigation."""
     book = sitemap.outline(record)
-    return [(sitemap.INDEX, record.title), *((book.page(part), sitemap.plain(part)) for part in book.parts)]
+    return [
+        (sitemap.INDEX, record.title),
+        *((book.page(part), sitemap.plain_title(part)) for part in book.parts),
+    ]
 
 
-def shelf(lectures: Sequence[Edition]) -> Page:
+def lecture_list(lectures: Sequence[LectureRuns]) -> Page:
     """The page that lists all lectures, each with its title, parts and claims."""
     rulings = [ruling for e in lectures for ruling in verdicts.rulings(e.record, e.recordings)]
     blocks = [elements.heading(1, _("Lectures")), verdicts.summary(rulings)]
     for edition in lectures:
         record, recordings = edition.record, edition.recordings
-        title, *links = _links(edition.book, f"{edition.folder}/", record.inside())
-        ticks = (verdicts.tick(record, section, recordings) for section in record.inside())
+        title, *links = _links(edition.sitemap, f"{edition.folder}/", record.children())
+        ticks = (verdicts.claims_mark(record, section, recordings) for section in record.children())
         items = (tag("li", link, " ", tick) for link, tick in zip(links, ticks, strict=True))
         tally = verdicts.summary(verdicts.rulings(record, recordings))
         head = tag("p", title, class_="lb-parttitle")
         blocks.append(tag("div", head, tally, tag("ul", *items), class_="lb-part"))
-    return elements.page(blocks, [Passage("", _("Lectures"))])
+    return elements.page(blocks, [SearchPassage("", _("Lectures"))])
 
 
-def strip(lectures: Sequence[Edition]) -> Html:
+def lecture_overview(lectures: Sequence[LectureRuns]) -> Html:
     """Every lecture's title, how long its core takes to read, and its parts, as links from the front page."""
     rows = []
     for edition in lectures:
-        title, *links = _links(edition.book, f"lectures/{edition.folder}/", edition.book.parts)
-        time = _("{time} to read", time=reading_time.hours(edition.book))
+        title, *links = _links(edition.sitemap, f"lectures/{edition.folder}/", edition.sitemap.parts)
+        time = _("{time} to read", time=reading_time.hours(edition.sitemap))
         rows.append(tag("p", title, tag("small", " · ", time)))
         rows.append(tag("ol", *(tag("li", link) for link in links)) if links else elements.NOTHING)
     return tag("div", *rows, class_="lb-all", data_search_exclude="1")
 
 
-def _links(book: Book, folder: str, sections: Sequence[Section]) -> list[Html]:
+def _links(book: Sitemap, folder: str, sections: Sequence[Section]) -> list[Html]:
     """Links to a lecture whose pages are in `folder`, and to these sections of it."""
-    setting = Setting(Citations(sitemap.NOTHING_CITED))
+    setting = NoteContext(Citations(sitemap.NOTHING_CITED))
     links = [tag("a", to_html.inline(book.record.title, setting), href=folder)]
     for section in sections:  # a part's page, or where on the one page it stands
-        place = sitemap.way(sitemap.INDEX, book.page(section)) if book.parts else f"#{book.anchor(section)}"
+        place = (
+            sitemap.relative_url(sitemap.INDEX, book.page(section))
+            if book.parts
+            else f"#{book.anchor(section)}"
+        )
         words = to_html.inline(section.heading or section.name, setting)
         links.append(tag("a", words, href=folder + place))
     return links
 
 
-def drawing(lectures: Sequence[Edition], name: str) -> Html:
+def drawing(lectures: Sequence[LectureRuns], name: str) -> Html:
     """The first storage or picture to play with in the section `name`, for the front page; else empty."""
     for edition in lectures:
-        setting = Setting(Citations(sitemap.NOTHING_CITED))
+        setting = NoteContext(Citations(sitemap.NOTHING_CITED))
         for section in (section for section in edition.record.sections if section.name == name):
-            for block in document.blocks(edition.book, section):
+            for block in document.blocks(edition.sitemap, section):
                 if isinstance(block, Explore):
                     runs = any(piece.live is block.grid for piece in section.pieces)
                     up = f"lectures/{edition.folder}/" if runs else ""
                     figure = html.figure(block, f"explore-{name}", setting, up)
-                    return elements.join([figure, _moving(isinstance(block.grid, Grid), runs, "")])
-                for thing in block.things if isinstance(block, Shelf) else ():
+                    return elements.join([figure, _explore_scripts(isinstance(block.grid, Grid), runs, "")])
+                for thing in block.things if isinstance(block, OutputShelf) else ():
                     if isinstance(thing, Storage):
                         return drawings.storage(thing.views)
     return elements.NOTHING
 
 
-def _moving(grids: bool, scripts: bool, up: str) -> Html:
+def _explore_scripts(grids: bool, scripts: bool, up: str) -> Html:
     """The scripts that pictures to play with need, which lie `up` from their page."""
     files = {"explore.js": grids, "live.js": scripts}
     needed = (f"{up}assets/litbook/{file}" for file, is_needed in files.items() if is_needed)
@@ -128,15 +135,15 @@ def excerpt(record: Record) -> Html:
 
     It is shown on another page: nothing in it is an address.
     """
-    sheet = _sheet(sitemap.of(record, sitemap.NOTHING_CITED, (), []), sitemap.INDEX)
+    sheet = _page_builder(sitemap.build_sitemap(record, sitemap.NOTHING_CITED, (), []), sitemap.INDEX)
     sheet.links, sheet.anchored = {}, False
     for section in (section for section in record.sections if section.kind == "section"):
         for block in document.blocks(sheet.book, section):
-            if not isinstance(block, Code) or len(block.rows) > EXCERPT:
+            if not isinstance(block, CodeBlock) or len(block.rows) > EXCERPT:
                 continue
             beside = [entry for row in block.rows for entry in row.entries]
-            verdicts_ = {entry.verdict for entry in beside if isinstance(entry, Judged)}
-            if verdicts_ == {"holds"} and any(isinstance(entry, Shown) for entry in beside):
+            verdicts_ = {entry.verdict for entry in beside if isinstance(entry, ClaimVerdict)}
+            if verdicts_ == {"holds"} and any(isinstance(entry, ShownValue) for entry in beside):
                 return show(sheet, section, 2, [block])[0]
     return elements.NOTHING
 
@@ -144,19 +151,21 @@ def excerpt(record: Record) -> Html:
 # ---------------------------------------------------------------------------- the pages
 
 
-def _page(book: Book, name: str, way: Html) -> Page:
+def _page(book: Sitemap, name: str, way: Html) -> Page:
     """One page: of a lecture in parts the contents, or one part; else all of it."""
-    record, sheet, number = book.record, _sheet(book, name), book.pages.index(name)
+    record, sheet, number = book.record, _page_builder(book, name), book.pages.index(name)
     if number:  # one part: its sections, the definitions it is the first to use, and the ways back and on
         part, mine = book.parts[number - 1], book.sections(name)
         title, anchor = part.heading or part.name, book.anchor(part)
         ways = list[Html]()
         for at, word, rel in ((number - 1, _("Previous"), "prev"), (number + 1, _("Next"), "next")):
             if 0 < at < len(book.pages):
-                words = tag("small", word), tag("span", sitemap.plain(book.parts[at - 1]))
-                ways.append(tag("a", *words, href=sitemap.way(name, book.pages[at]), rel=rel))
+                words = tag("small", word), tag("span", sitemap.plain_title(book.parts[at - 1]))
+                ways.append(tag("a", *words, href=sitemap.relative_url(name, book.pages[at]), rel=rel))
         where = tag("span", _("{n} of {all}", n=number, all=len(book.parts)), class_="lb-nowrap")
-        place = tag("span", tag("a", record.title, href=sitemap.way(name, sitemap.INDEX)), " · ", where)
+        place = tag(
+            "span", tag("a", record.title, href=sitemap.relative_url(name, sitemap.INDEX)), " · ", where
+        )
         names = _("place in this lecture"), _("parts of this lecture")
         above = tag("nav", place, *ways, class_="lb-around lb-eyebrow", aria_label=names[0])
         below = tag("nav", *ways, class_="lb-around", aria_label=names[1])
@@ -173,7 +182,7 @@ def _page(book: Book, name: str, way: Html) -> Page:
         tag("p", reading_time.minutes(book, mine), class_="lb-path") if number else reading_time.line(book),
         elements.NOTHING if book.parts else verdicts.summary(rulings),
         steps,
-        verdicts.alarm(book, name, mine),
+        verdicts.failures_box(book, name, mine),
     ]
     text, imports = body(sheet, part, 1), _preambles(sheet, same_file=True)
     head += [*text, *imports] if book.parts else [*imports, *text]
@@ -190,29 +199,29 @@ def _page(book: Book, name: str, way: Html) -> Page:
     asked = sheet.answers or (book.parts and not number)  # contents say what is answered
     scripts = {"player": steps, "answers": asked, "beside": any(sheet.links.values())}
     foot = [
-        _moving(sheet.explored > sheet.live, sheet.live > 0, f"{sheet.up}../../"),
+        _explore_scripts(sheet.explored > sheet.live, sheet.live > 0, f"{sheet.lecture_url}../../"),
         questions.answers(sheet.answers),
         below,
         way,
-        _foot(book, mine, part if number else None, rulings),
+        _provenance(book, mine, part if number else None, rulings),
         script_words.data([script for script, work in scripts.items() if work]),
     ]
     return elements.page([*head, *foot], search.passages(book, name))
 
 
-def _sheet(book: Book, page: str) -> Sheet:
-    setting = Setting(
+def _page_builder(book: Sitemap, page: str) -> PageBuilder:
+    setting = NoteContext(
         Citations(book.bibliography, opens=True),
         book.problems,
-        resolve=lambda name: sitemap.address(book, page, name),
-        number=lambda label: sitemap.numbered(book, page, label),
+        resolve=lambda name: sitemap.resolve_name(book, page, name),
+        number=lambda label: sitemap.resolve_label(book, page, label),
     )
-    sheet = Sheet(book, page, setting, _follow, sitemap.links(book, page))
-    sheet.at(book.record.main.file, 1)
+    sheet = PageBuilder(book, page, setting, _render_tree, sitemap.links(book, page))
+    sheet.set_line(book.record.main.file, 1)
     return sheet
 
 
-def _follow(sheet: Sheet, target: Section, level: int) -> list[Html]:
+def _render_tree(sheet: PageBuilder, target: Section, level: int) -> list[Html]:
     """A section stands where it is called; an aside with its body folded."""
     title, blocks = heading(sheet, target, level + 1), body(sheet, target, level + 1)
     record = sheet.record
@@ -222,28 +231,28 @@ def _follow(sheet: Sheet, target: Section, level: int) -> list[Html]:
     rulings = verdicts.rulings(record, sheet.book.recordings, record.tree(target))
     words = [elements.text(_("Aside")), *([verdicts.counts(rulings)] if rulings else [])]
     summary = tag("summary", elements.join(words, elements.text(" · ")))
-    return [title, tag("details", summary, *map(elements.unlisted, blocks), class_="lb-aside")]
+    return [title, tag("details", summary, *map(elements.without_heading, blocks), class_="lb-aside")]
 
 
-def _entry(book: Book, part: Section) -> Html:
+def _entry(book: Sitemap, part: Section) -> Html:
     """A part on the contents page: its heading, how long it takes, and folded the theses of its sections."""
     record, page = book.record, book.page(part)
-    setting = Setting(Citations(book.bibliography))
-    way, needs = sitemap.way(sitemap.INDEX, page), elements.NOTHING
+    setting = NoteContext(Citations(book.bibliography))
+    way, needs = sitemap.relative_url(sitemap.INDEX, page), elements.NOTHING
     name = to_html.inline(part.heading or part.name, setting)
     theses = []
-    for section in record.inside(part):
+    for section in record.children(part):
         words = to_html.inline(section.heading or section.name, setting)
         link = tag("a", words, href=f"{way}#{book.anchor(section)}")
         aside = tag("small", _("aside"), " ") if section.aside else elements.NOTHING
-        tick = verdicts.tick(record, section, book.recordings)
+        tick = verdicts.claims_mark(record, section, book.recordings)
         theses.append(tag("li", link, " ", aside, tick, class_="lb-off" if section.aside else None))
     if part.requires:
-        needs = tag("span", _("needs {device}", device=needed(part.requires)), class_="lb-badge")
+        needs = tag("span", _("needs {device}", device=describe_need(part.requires)), class_="lb-badge")
     number = tag("span", book.parts.index(part) + 1, class_="lb-number")
     title = tag("p", number, tag("a", name, href=way), " ", needs, class_="lb-parttitle")
     mine = book.sections(page)
-    asides = sum(section.aside for section in record.inside(part))
+    asides = sum(section.aside for section in record.children(part))
     core = len(theses) - asides
     counted = [ngettext("{n} section", "{n} sections", core)] if core else []
     counted += [ngettext("{n} aside", "{n} asides", asides)] if asides else []
@@ -260,12 +269,12 @@ def _entry(book: Book, part: Section) -> Html:
 # ---------------------------------------------------------------------------- definitions, references, foot
 
 
-def _preambles(sheet: Sheet, *, same_file: bool) -> list[Html]:
+def _preambles(sheet: PageBuilder, *, same_file: bool) -> list[Html]:
     """Imports and constants of the page's own file, folded; or else of the others that it shows."""
     book, blocks = sheet.book, []
     for module in book.preambles.get(sheet.page, ()):
         text = sheet.source(module.file)
-        lines = [n for s in statements(module) if s.kind in ("code", "claim") for n in s.whole]
+        lines = [n for s in statements(module) if s.kind in ("code", "claim") for n in s.line_range]
         title = elements.text(_("Imports and constants"))
         if not same_file:
             title = elements.join(
@@ -276,7 +285,7 @@ def _preambles(sheet: Sheet, *, same_file: bool) -> list[Html]:
     return blocks
 
 
-def _fold(text: Text, numbers: Sequence[int], title: Html, name: str | None) -> Html:
+def _fold(text: PageFile, numbers: Sequence[int], title: Html, name: str | None) -> Html:
     """Lines of code that open on demand."""
     shown = [n for n in dict.fromkeys(numbers) if text[n].text.strip() or text[n].was_blank]
     rows = [text.row(n) for n in shown]
@@ -284,7 +293,9 @@ def _fold(text: Text, numbers: Sequence[int], title: Html, name: str | None) -> 
     return tag("details", tag("summary", title), block, class_="lb-def", id=name)
 
 
-def _foot(book: Book, mine: Sequence[Section], part: Section | None, rulings: Sequence[Ruling]) -> Html:
+def _provenance(
+    book: Sitemap, mine: Sequence[Section], part: Section | None, rulings: Sequence[Ruling]
+) -> Html:
     """Where every number on the page comes from."""
     record, environment = book.record, book.record.environment
     cores = ngettext(

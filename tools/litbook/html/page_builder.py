@@ -11,21 +11,21 @@ from litbook.finding import Place
 from litbook.html import code, elements
 from litbook.html.elements import Html, tag
 from litbook.i18n import _
-from litbook.markdown.links import FAR, Setting
+from litbook.markdown.links import FAR, NoteContext
 from litbook.page import sitemap
-from litbook.page.highlight import Line, Link
-from litbook.page.sitemap import Book
+from litbook.page.highlight import CodeLine, CodeLink
+from litbook.page.sitemap import Sitemap
 from litbook.record.model import Record, Section
 
 
 @dataclass
-class Sheet:
+class PageBuilder:
     """One page in the making: what it is drawn from, and what has been put on it."""
 
-    book: Book
+    book: Sitemap
     page: str
-    setting: Setting
-    follow: Callable[[Sheet, Section, int], list[Html]]  # what stands where a section is called
+    setting: NoteContext
+    follow: Callable[[PageBuilder, Section, int], list[Html]]  # what stands where a section is called
     links: sitemap.Links = field(default_factory=dict)
     pictures: int = 0
     explored: int = 0  # pictures with sliders
@@ -39,16 +39,16 @@ class Sheet:
         return self.book.record
 
     @property
-    def up(self) -> str:
+    def lecture_url(self) -> str:
         """From the page to the folder of its lecture."""
-        return sitemap.way(self.page, sitemap.INDEX).removeprefix("./")
+        return sitemap.relative_url(self.page, sitemap.INDEX).removeprefix("./")
 
-    def source(self, file: int) -> Text:
+    def source(self, file: int) -> PageFile:
         """One file of the lecture, as it is shown on this page."""
         path, prefix = self.record.sources[file].path, self.book.prefix(self.page, file)
-        return Text(path, prefix, self.book.lines[file], self.links.get(file, {}), self.anchored)
+        return PageFile(path, prefix, self.book.lines[file], self.links.get(file, {}), self.anchored)
 
-    def at(self, file: int, line: int) -> None:
+    def set_line(self, file: int, line: int) -> None:
         """Problems found from now on belong to this line."""
         lines = self.book.lines[file]
         text = lines[line - 1].text if 0 < line <= len(lines) else ""
@@ -56,7 +56,7 @@ class Sheet:
         self.setting.ahead = [below.text for below in lines[max(0, line - 1) : line + FAR]]
 
 
-class Text(Struct, frozen=True):
+class PageFile(Struct, frozen=True):
     """One file on one page: how it is called, its lines, and what leads from and to them.
 
     `prefix` is what the ids of its lines begin with: nothing, where the page is that file's.
@@ -64,8 +64,8 @@ class Text(Struct, frozen=True):
 
     path: str
     prefix: str
-    lines: Sequence[Line]
-    links: dict[int, list[Link]]
+    lines: Sequence[CodeLine]
+    links: dict[int, list[CodeLink]]
     anchored: bool = True
 
     def row(self, number: int, dedent: int = 0, class_: str = "lb-c") -> Html:
@@ -77,7 +77,7 @@ class Text(Struct, frozen=True):
         html = code.line(self[number], dedent, self.links.get(number, ()))
         return elements.join([anchor, tag("code", html or elements.SPACE, class_=class_)])
 
-    def __getitem__(self, number: int) -> Line:
+    def __getitem__(self, number: int) -> CodeLine:
         return self.lines[number - 1]
 
     def copier(self, numbers: Sequence[int]) -> list[Html]:

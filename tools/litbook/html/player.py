@@ -23,9 +23,9 @@ from litbook.html import elements
 from litbook.html.elements import Html, tag
 from litbook.i18n import _, ngettext
 from litbook.page import margin, sitemap
-from litbook.page.sitemap import Book, Entry
+from litbook.page.sitemap import LinkTarget, Sitemap
 from litbook.page.timeline import Moment, moments
-from litbook.page.view import gather, origin, others
+from litbook.page.view import error_origin, gather, recorded_sections
 from litbook.record.device_kinds import needs
 from litbook.record.limits import CALLS, STEPS
 from litbook.record.model import Local, Record, Section, Statement, Tensor, Value
@@ -36,7 +36,7 @@ from litbook.values.drawable import has_storage, indices
 SUFFIX = ".player.js"
 REGISTER = "litbookSteps"  # the object of the page that data puts itself into
 
-Row = tuple[int, ...]
+ValueRow = tuple[int, ...]
 # A side of a claim that is a name, or what is asked of one: `x`, `x.stride()`, `x[0]`.
 _NAMED = re.compile(
     r"(?!(?:True|False|None)\b)[A-Za-z_][\w.]*(?:\(\)|\[[\w:, -]{1,12}\])*(?:\.\w+(?:\(\))?)?"
@@ -50,14 +50,16 @@ class Track:
     files: list[list[str]] = field(default_factory=list)  # [start of its lines' ids, name; "" for the page's]
     # [name, caller or -1, its line, arguments, file]
     frames: list[list[object]] = field(default_factory=list)
-    lines: list[Row] = field(default_factory=list)  # (first, last, claim or -1) of each statement that ran
-    steps: list[Row] = field(default_factory=list)  # (frame, line)
-    values: list[Row] = field(default_factory=list)  # (step, frame, name, text or -1 where cleared)
+    lines: list[ValueRow] = field(
+        default_factory=list
+    )  # (first, last, claim or -1) of each statement that ran
+    steps: list[ValueRow] = field(default_factory=list)  # (frame, line)
+    values: list[ValueRow] = field(default_factory=list)  # (step, frame, name, text or -1 where cleared)
     # [of which row of `values`, storage, elements of it in the order of the tensor, all of its elements,
     # the last two sizes of its shape]
     memories: list[list[object]] = field(default_factory=list)
     # (step, iteration from 1, of how many, the loop's last line)
-    turns: list[Row] = field(default_factory=list)
+    turns: list[ValueRow] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
     asked: list[int] = field(default_factory=list)  # of the names those inspected, or a claim's
     texts: list[str] = field(default_factory=list)
@@ -86,7 +88,7 @@ def data(record: Record, recordings: Sequence[Record] = ()) -> dict[str, str]:
             for section in record.sections
         )
         ours = structs.replace(record, sections=tuple(sections))
-        book = sitemap.of(ours, sitemap.NOTHING_CITED, recordings, [])
+        book = sitemap.build_sitemap(ours, sitemap.NOTHING_CITED, recordings, [])
         for page, track in tracks(book).items():
             if track.steps and rank < max(1, _ranks(record, book.sections(page))):
                 made[file_of(page, rank)] = script(page, track)
@@ -98,9 +100,9 @@ def _ranks(record: Record, sections: Iterable[Section]) -> int:
     return max((len(record.by_key[section.key].shares) for section in sections), default=0)
 
 
-def tracks(book: Book) -> dict[str, Track]:
+def tracks(book: Sitemap) -> dict[str, Track]:
     """The track of each page, from all that happened, in order."""
-    makers = {page: _Maker(book, page) for page in _pages(book)}
+    makers = {page: _TrackBuilder(book, page) for page in _pages(book)}
     for moment in moments(book.record):
         maker = makers.get(book.place.get(moment.section.key, ""))
         if maker is not None:
@@ -113,7 +115,7 @@ def file_of(page: str, rank: int = 0) -> str:
     return page.removesuffix(".md") + (f".rank{rank}" if rank else "") + SUFFIX
 
 
-def host(book: Book, page: str) -> Html:
+def host(book: Sitemap, page: str) -> Html:
     """Where the player is opened. Hidden until its script comes, so that nothing dead is shown."""
     steps = ((section, *step) for section in book.sections(page) for step in section.steps)
     if page not in _pages(book) or not any(_is_shown(book.record, *step) for step in steps):
@@ -133,23 +135,23 @@ def script(page: str, track: Track) -> str:
     return f"(window.{REGISTER}=window.{REGISTER}||{{}})[{json.dumps(page)}]={text};\n"
 
 
-def differences(rows: Iterable[Row]) -> list[int]:
+def differences(rows: Iterable[ValueRow]) -> list[int]:
     """Rows of one width in one list: for each number, the difference to the one above it."""
     numbers: list[int] = []
-    above: Row = ()
+    above: ValueRow = ()
     for row in rows:
         numbers += (b - a for a, b in zip(above or (0,) * len(row), row, strict=True))
         above = row
     return numbers
 
 
-def _pages(book: Book) -> list[str]:
+def _pages(book: Sitemap) -> list[str]:
     """Every page but the contents of a lecture in parts: nothing but calls runs there."""
     return book.pages[1:] or book.pages
 
 
 def _is_shown(record: Record, section: Section, frame: int, statement: int) -> bool:
-    called = record.called(section, frame)
+    called = record.callee(section, frame)
     return not called.hidden and called.statements[statement].kind != "hidden"
 
 
@@ -161,7 +163,7 @@ class _Progress:
 
     def __init__(self, record: Record, section: Section) -> None:
         self.section = section
-        self.called = [record.called(section, frame) for frame in range(len(section.frames))]
+        self.called = [record.callee(section, frame) for frame in range(len(section.frames))]
         self.claims = {claim.line: claim for claim in section.claims}
         # By step: the iteration that begins there, of how many, and how many were folded right before it. A
         # loop's header is a step before the first iteration and before each further one that was kept.
@@ -184,10 +186,10 @@ class _Progress:
         return self.called[frame].statements[number]
 
 
-class _Maker:
+class _TrackBuilder:
     """One track in the making."""
 
-    def __init__(self, book: Book, page: str) -> None:
+    def __init__(self, book: Sitemap, page: str) -> None:
         self.book, self.page, self.record = book, page, book.record
         self.track = Track()
         self.entries: dict[str, _Progress] = {}
@@ -208,7 +210,7 @@ class _Maker:
         entry = self.entries[section.key]
         if isinstance(value, Local):  # a local name that has another value than before
             if self._is_in(entry, value.frame):
-                self._shown(entry, value.frame, value.name, value.value)
+                self._add_shown_value(entry, value.frame, value.name, value.value)
         elif value is not None:
             self._value(entry, value)
         elif _is_shown(self.record, section, *section.steps[step]):
@@ -243,16 +245,16 @@ class _Maker:
                 track.notes.append([next(later, steps[-1] if steps else 0), piece.text])
             # An exception stands at the last step of its line: of its trace the last that is the lecture's.
             for error in (error for error in section.errors if error.kind != "inspect"):
-                file, line = origin(self.record, section, error)
+                file, line = error_origin(self.record, section, error)
                 at = [i for i, (its, a, b) in enumerate(places) if its == file and a <= line <= b]
-                track.errors += [[at[-1], formatting.plain(error.message)]] if at else []
+                track.errors += [[at[-1], formatting.plain_line(error.message)]] if at else []
         # Source lines of helpers whose listing is on another page, or on none.
-        listed: list[Entry] = [*self.book.sections(self.page), *self.book.definitions(self.page)]
+        listed: list[LinkTarget] = [*self.book.sections(self.page), *self.book.definitions(self.page)]
         lost = {place[:2] for place in self.places}.difference(*map(_lines, listed))
         for definition in self.record.definitions:
             if definition.kind == "helper" and not lost.isdisjoint(_lines(definition)):
                 lines = self.book.lines[definition.file][definition.first - 1 : definition.last]
-                code = [formatting.plain(line.text) for line in lines]
+                code = [formatting.plain_line(line.text) for line in lines]
                 track.code.append([self._file(definition.file), definition.first, code])
         return track
 
@@ -266,7 +268,9 @@ class _Maker:
             if needs(section.requires).simulated and not section.frames[frame].called:
                 track.remarks.append([len(track.steps), _(margin.SIMULATED)])
             if not section.frames[frame].called:
-                track.sections.append([len(track.steps), sitemap.plain(section), self.book.anchor(section)])
+                track.sections.append(
+                    [len(track.steps), sitemap.plain_title(section), self.book.anchor(section)]
+                )
         entry.end = len(track.steps)
         track.steps.append((entry.frame_of[frame], self._line(entry, frame, number)))
         # What a claim has looked at is known there, too: names and what is asked of them, not constants.
@@ -274,16 +278,16 @@ class _Maker:
         claim = None if called else entry.claims.get(entry.statement(frame, number).first)
         for side in claim.operands if claim is not None and claim.count == 1 else ():
             if side.value is not None and _NAMED.fullmatch(side.text):
-                self._asked(side.text)
-                self._shown(entry, frame, side.text, side.value)
+                self._asked_name(side.text)
+                self._add_shown_value(entry, frame, side.text, side.value)
         # A section that did not run has no step; its call says why, and whose values the page shows.
         call, recordings = entry.statement(frame, number), self.book.recordings
         missing = self.record.by_key.get(call.target) if call.kind == "section" else None
-        if missing is not None and missing.requires and not missing.ran:
+        if missing is not None and missing.requires and not missing.has_run:
             evidence = gather(self.record, missing, recordings)
-            why = margin.absence(missing.requires, evidence, others(missing, recordings))
-            track.sections.append([entry.end, sitemap.plain(missing), self.book.anchor(missing)])
-            track.remarks.append([entry.end, formatting.plain(why)])
+            why = margin.absence(missing.requires, evidence, recorded_sections(missing, recordings))
+            track.sections.append([entry.end, sitemap.plain_title(missing), self.book.anchor(missing)])
+            track.remarks.append([entry.end, formatting.plain_line(why)])
 
     def _count(self, entry: _Progress, frame: int) -> None:
         """The last call of a helper that was kept, where more of them may have been only counted.
@@ -335,8 +339,10 @@ class _Maker:
             self.places.append((called.file, first, last))
             track.lines.append((first, last, -1 if claim is None else len(track.claims)))
             if claim is not None:
-                caption = formatting.plain(re.sub(r"[`*]", "", margin.caption(claim)) or claim.text)
-                track.claims.append([claim.verdict, caption, margin.sides(claim, entry.section.snapshots)])
+                caption = formatting.plain_line(re.sub(r"[`*]", "", margin.caption(claim)) or claim.text)
+                track.claims.append(
+                    [claim.verdict, caption, margin.side_values(claim, entry.section.snapshots)]
+                )
         return self.line_of[key]
 
     def _is_in(self, entry: _Progress, frame: int) -> bool:
@@ -351,7 +357,7 @@ class _Maker:
         frame, steps = value.frame, self.track.steps
         if not self._is_in(entry, frame):
             return
-        name, index = self._asked(value.text), -1
+        name, index = self._asked_name(value.text), -1
         if value.kind != "clear":
             text = "✗ " + (value.error or _("no value"))
             if not value.error and value.value is not None:
@@ -363,9 +369,9 @@ class _Maker:
         self._memory(entry, value.value)
         self.track.values.append((len(steps) - 1, entry.frame_of[frame], name, index))
 
-    def _shown(self, entry: _Progress, frame: int, text: str, value: int | None) -> None:
+    def _add_shown_value(self, entry: _Progress, frame: int, text: str, value: int | None) -> None:
         """A value that the step which has just been told looked at, unless it is shown already."""
-        at = entry.frame_of[frame], self._index("names", formatting.plain(text))
+        at = entry.frame_of[frame], self._index("names", formatting.plain_line(text))
         index = -1
         if value is not None:
             index = self._index("texts", formatting.line(entry.section.snapshots[value]))
@@ -374,9 +380,9 @@ class _Maker:
             self.track.values.append((len(self.track.steps) - 1, *at, index))
             self.latest[at] = index
 
-    def _asked(self, text: str) -> int:
+    def _asked_name(self, text: str) -> int:
         """The index of a name or expression that somebody asked for: it stands above other local names."""
-        name = self._index("names", formatting.plain(text))
+        name = self._index("names", formatting.plain_line(text))
         if name not in self.track.asked:
             self.track.asked.append(name)
         return name
@@ -398,6 +404,6 @@ class _Maker:
         return at
 
 
-def _lines(entry: Entry) -> Iterator[tuple[int, int]]:
+def _lines(entry: LinkTarget) -> Iterator[tuple[int, int]]:
     """Its lines, each with the number of their file."""
     return ((entry.file, line) for line in range(entry.first, entry.last + 1))

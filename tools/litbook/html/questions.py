@@ -14,7 +14,7 @@ from litbook.html.elements import Html, tag
 from litbook.i18n import _
 from litbook.lecture.author_words import ASKED
 from litbook.markdown import to_html
-from litbook.markdown.links import Setting
+from litbook.markdown.links import NoteContext
 from litbook.page.blocks import Question
 from litbook.record.model import WITHIN, Number, Scalar, Section, Sequence, Snapshot, Tensor
 from litbook.values import cards, formatting, units
@@ -24,7 +24,7 @@ MOST = 8  # numbers of an answer that can be typed
 TYPED = 40  # characters of a text that can
 
 
-def box(question: Question, section: Section, setting: Setting, paper: list[Html]) -> Html:
+def box(question: Question, section: Section, setting: NoteContext, paper: list[Html]) -> Html:
     """The box of one question; its answer says how it comes about, and which recording it is from, if any.
 
     The answer is added to those that stand at the page's end. One that never ran says why it has no answer.
@@ -61,7 +61,7 @@ def box(question: Question, section: Section, setting: Setting, paper: list[Html
             several = [*answer.value.values]
         elif isinstance(answer.value, Sequence) and answer.value.length <= MOST:
             several = [*answer.value.items]
-        typed = [_part(part) for part in several]
+        typed = [_json_answer(part) for part in several]
         if typed and None not in typed:
             attributes["data_answer"] = json.dumps(typed)
             if answer.unit not in (None, "", "%"):  # a share is a plain number
@@ -86,7 +86,7 @@ def answers(paper: list[Html]) -> Html:
     return tag("div", title, tag("ol", *paper), class_="lb-onpaper lb-answers")
 
 
-def _part(part: Snapshot | Number) -> float | str | None:
+def _json_answer(part: Snapshot | Number) -> float | str | None:
     """A number as JSON holds it, or a short text as one types it; None for what nobody types."""
     if isinstance(part, Scalar) and len(part.text) <= TYPED and part.type != "NoneType":
         if part.number is None or isinstance(part.number, bool):

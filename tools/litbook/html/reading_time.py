@@ -8,7 +8,7 @@ from litbook.html import elements
 from litbook.html.elements import Html
 from litbook.i18n import _, ngettext, number
 from litbook.lecture.author_words import SEEN
-from litbook.page.sitemap import Book
+from litbook.page.sitemap import Sitemap
 from litbook.page.view import gather, statements
 from litbook.record.model import Section
 
@@ -17,7 +17,7 @@ ANSWER = 1  # minutes for a question
 _TAGS = 300  # characters: a picture's data are no words
 
 
-def line(book: Book) -> Html:
+def line(book: Sitemap) -> Html:
     """`60 sections, 3 hours to read`, and how many asides there are; nothing where there are none.
 
     Pages are no sections, but what they say and do is read, too, as is what the contents page says.
@@ -28,7 +28,7 @@ def line(book: Book) -> Html:
     asides = sum(section.aside for section in leaves)
     if not asides:
         return elements.NOTHING
-    words, code, asked = _counted(book, core)
+    words, code, asked = _count_content(book, core)
     sections = len(leaves) - asides
     there = ngettext(
         "The core: {n} section, {time} to read", "The core: {n} sections, {time} to read", sections,
@@ -45,7 +45,7 @@ def line(book: Book) -> Html:
     return elements.tag("p", there, " ", rate, " ", beside, class_="lb-path")
 
 
-def hours(book: Book) -> str:
+def hours(book: Sitemap) -> str:
     """How long the core takes to read: `about 2.5 hours`."""
     quarters = max(1, round(_minutes(book, book.record.sections) / 15))
     if quarters < 4:
@@ -56,7 +56,7 @@ def hours(book: Book) -> str:
     return _("about {n} hours", n=number(quarters / 4, places))
 
 
-def minutes(book: Book, mine: Sequence[Section], *, short: bool = False) -> Html:
+def minutes(book: Sitemap, mine: Sequence[Section], *, short: bool = False) -> Html:
     """How long the core of these takes: `About 8 minutes to read, without the asides`, or `8 min`."""
     time = max(1, round(_minutes(book, mine)))
     if short:
@@ -67,13 +67,13 @@ def minutes(book: Book, mine: Sequence[Section], *, short: bool = False) -> Html
     return elements.text(words)
 
 
-def _minutes(book: Book, sections: Sequence[Section]) -> float:
+def _minutes(book: Sitemap, sections: Sequence[Section]) -> float:
     core = [section for section in sections if section.kind != "module" and not section.aside]
-    words, code, asked = _counted(book, core)
+    words, code, asked = _count_content(book, core)
     return words / WORDS + code / LINES + asked * ANSWER
 
 
-def _counted(book: Book, core: Sequence[Section]) -> tuple[int, int, int]:
+def _count_content(book: Sitemap, core: Sequence[Section]) -> tuple[int, int, int]:
     """Words, lines of code and questions.
 
     Words are those of headings, notes, questions and captions; of notes that never ran, as written.
@@ -83,9 +83,9 @@ def _counted(book: Book, core: Sequence[Section]) -> tuple[int, int, int]:
         seen = gather(book.record, section, book.recordings)
         told = [piece for piece in seen.pieces if piece.kind in SEEN]
         texts = [f"{piece.text} {piece.data if len(piece.data) < _TAGS else ''}" for piece in told]
-        texts += [] if seen.entry.ran else [s.prose for s in statements(seen.entry) if s.prose]
+        texts += [] if seen.entry.has_run else [s.prose for s in statements(seen.entry) if s.prose]
         words += len(" ".join([seen.entry.heading, *texts]).split())
         shown = (s for s in statements(section) if s.kind in ("code", "claim", "def"))
-        code += len({line for s in shown for line in s.whole})
+        code += len({line for s in shown for line in s.line_range})
         asked += sum(piece.kind == "question" for piece in seen.pieces)
     return words, code, asked

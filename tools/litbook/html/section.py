@@ -8,7 +8,7 @@ from typing import assert_never
 from litbook.explore import html
 from litbook.html import elements, margin, media, questions, safe_svg
 from litbook.html.elements import Html, tag
-from litbook.html.page_builder import Sheet
+from litbook.html.page_builder import PageBuilder
 from litbook.i18n import _, ngettext, number
 from litbook.markdown import to_html
 from litbook.page import blocks, pieces, sitemap
@@ -20,38 +20,38 @@ from litbook.values import bits, cards, drawings
 TALL = 2400  # characters of output beyond which its box scrolls
 
 
-def heading(sheet: Sheet, section: Section, level: int) -> Html:
+def heading(sheet: PageBuilder, section: Section, level: int) -> Html:
     """The section's heading with the anchor of its name."""
-    sheet.at(section.file, section.first)
+    sheet.set_line(section.file, section.first)
     text = to_html.inline(section.heading or section.name, sheet.setting)
     class_ = "lb-off" if section.aside else ""
     return elements.heading(level, text, sheet.book.anchor(section), class_, sheet.book.label(section))
 
 
-def body(sheet: Sheet, section: Section, level: int) -> list[Html]:
+def body(sheet: PageBuilder, section: Section, level: int) -> list[Html]:
     """Prose, code and what came out of a section, in source order; its headings below `level`."""
     return show(sheet, section, level, document.blocks(sheet.book, section))
 
 
-def show(sheet: Sheet, section: Section, level: int, some: Sequence[blocks.Block]) -> list[Html]:
+def show(sheet: PageBuilder, section: Section, level: int, some: Sequence[blocks.Block]) -> list[Html]:
     """Some blocks of a section."""
-    return _Walk(sheet, section, level).all(some)
+    return _SectionRenderer(sheet, section, level).render(some)
 
 
-class _Walk:
+class _SectionRenderer:
     """One section on its page: its headings are named after it, and stand below `level`."""
 
-    def __init__(self, sheet: Sheet, section: Section, level: int) -> None:
+    def __init__(self, sheet: PageBuilder, section: Section, level: int) -> None:
         self.sheet, self.section, self.level = sheet, section, level
         self.text = sheet.source(section.file)
 
-    def all(self, some: Sequence[blocks.Block]) -> list[Html]:
+    def render(self, some: Sequence[blocks.Block]) -> list[Html]:
         """These blocks, each with the place of its section for what is wrong with its prose."""
         parts: list[Html] = []
         for block in some:
             setting = self.sheet.setting
             setting.ids, setting.level = self.sheet.book.anchor(self.section), self.level
-            self.sheet.at(self.section.file, getattr(block, "line", self.section.first))
+            self.sheet.set_line(self.section.file, getattr(block, "line", self.section.first))
             parts += self.block(block)
         return parts
 
@@ -67,7 +67,7 @@ class _Walk:
                 return [tag("div", above, below, class_="lb-mis", role="note")]
             case blocks.Question():
                 return [questions.box(block, self.section, setting, sheet.answers)]
-            case blocks.Link(_line, text, target):
+            case blocks.LinkBlock(_line, text, target):
                 return [tag("p", to_html.inline(pieces.link(text, target), setting), class_="lb-link")]
             case blocks.Figure() | blocks.Image():
                 return [self.picture(block)]
@@ -77,31 +77,35 @@ class _Walk:
                     return [html.figure(block, f"explore-{sheet.explored}", setting)]
                 sheet.live += 1
                 runs = any(piece.live is block.grid for piece in self.section.pieces)
-                return [html.figure(block, f"explore-{sheet.explored}", setting, (sheet.up or "./") * runs)]
-            case blocks.Output(lines, printed):
+                return [
+                    html.figure(
+                        block, f"explore-{sheet.explored}", setting, (sheet.lecture_url or "./") * runs
+                    )
+                ]
+            case blocks.PrintedOutput(lines, printed):
                 where = _("printed by lines {first} to {last}", first=lines[0], last=lines[-1])
                 where = _("printed by line {n}", n=lines[0]) if len(lines) == 1 else where
                 tall = len(printed) > TALL or printed.count("\n") > TALL / 80  # it scrolls, also by keys
                 screen = tag("pre", printed.rstrip("\n"), tabindex="0" if tall else None)
                 return [tag("figure", tag("figcaption", where), screen, class_="lb-output")]
-            case blocks.Speech():
+            case blocks.SpeakerNote():
                 return []
             case blocks.Legend(helpers, constants):
                 items = [*map(self.helper, helpers), *(tag("li", tag("code", text)) for text in constants)]
                 return [tag("ul", *items, class_="lb-legend")]
-            case blocks.Code():
+            case blocks.CodeBlock():
                 return [self.code(block)]
-            case blocks.Guards(code, count):
+            case blocks.HiddenClaims(code, count):
                 sign = tag("span", SIGNS["holds"], class_="lb-ok")
                 summary = tag(
                     "summary", sign, ngettext(" {n} more claim holds", " {n} more claims hold", count)
                 )
                 return [tag("details", summary, self.code(code), class_="lb-guards")]
-            case blocks.Loose(entries):
+            case blocks.UnplacedEntries(entries):
                 rows = (margin.html(entry, setting) for entry in entries)
                 return [tag("section", tag("div", *rows, class_="lb-v"), class_="lb-code lb-plain")]
-            case blocks.Shelf(things):
-                return [tag("section", *map(self.shelved, things), class_="lb-shelf")]
+            case blocks.OutputShelf(things):
+                return [tag("section", *map(self.output, things), class_="lb-shelf")]
             case blocks.Failure(claim):  # impossible to overlook: its source, what each side was, its place
                 title = tag("strong", _("This claim fails.")), elements.text(f" {claim.caption} ")
                 head = tag("p", *title, tag("small", f"{block.path}:{claim.line}"))
@@ -110,7 +114,9 @@ class _Walk:
                 source = tag("code", claim.text, class_="lb-source")
                 why = [tag("p", line) for line in claim.why.splitlines()]
                 return [tag("div", head, source, table, *why, class_="lb-failure")]
-            case blocks.Trouble(error):  # with the lecture's lines of its traceback, and of modules beside it
+            case blocks.ErrorBox(
+                error
+            ):  # with the lecture's lines of its traceback, and of modules beside it
                 what = {
                     "exit": _("The lecture tried to exit."),
                     "inspect": _("This value could not be taken."),
@@ -129,9 +135,9 @@ class _Walk:
                 if error.text and not calls:
                     parts.append(tag("code", error.text.strip(), class_="lb-source"))
                 return [tag("div", *parts, tag("p", tag("code", error.message)), class_="lb-failure")]
-            case blocks.Unshown(numbers):
+            case blocks.HiddenLines(numbers):
                 return [self.text.anchors(numbers)]
-            case blocks.Call(key):
+            case blocks.SectionCall(key):
                 return sheet.follow(sheet, sheet.record.by_key[key], self.level)
             case blocks.Ranks():
                 badge = tag("span", ranks(block.count, block.simulated), class_="lb-badge")
@@ -139,11 +145,11 @@ class _Walk:
                 return [tag("p", badge, *told, class_="lb-ranks")]
             case blocks.Absence(text):
                 return [tag("p", text, class_="lb-elsewhere")]
-            case blocks.Fold():
+            case blocks.WaitingSection():
                 # A section that waits for a device on one line: what it will show, and how to run it.
                 words = [_("Aside")] * block.aside + [block.state, _("shows {what}", what=block.promise)]
                 summary = tag("summary", " · ".join(words), ": ", tag("code", block.command))
-                inside = map(elements.unlisted, filter(None, self.all(block.inside)))
+                inside = map(elements.without_heading, filter(None, self.render(block.inside)))
                 class_ = "lb-aside lb-waits" if block.aside else "lb-waits"
                 return [tag("details", summary, *inside, class_=class_)]
         assert_never(block)
@@ -166,7 +172,7 @@ class _Walk:
         if not block.alt.strip():
             setting.report("no-alt", f"this {kind} has no alt text", "say what it shows in a sentence")
         try:
-            drawing = media.drawn(block, f"f{sheet.pictures}-", sheet.up)
+            drawing = media.draw_media(block, f"f{sheet.pictures}-", sheet.lecture_url)
         except safe_svg.NotAPicture as error:
             setting.report("bad-picture", f"this {kind} cannot be shown: {error}")
             drawing = tag("p", block.alt)
@@ -174,7 +180,7 @@ class _Walk:
         words = [elements.SPACE, tag("figcaption", caption)] if caption else []
         return tag("figure", drawing, *switch, *words, class_="lb-figure")
 
-    def code(self, block: blocks.Code) -> Html:
+    def code(self, block: blocks.CodeBlock) -> Html:
         """Rows of number and line, and what stands beside them."""
         text, numbers = self.text, [row.number for row in block.rows]
         cells = text.copier(numbers)
@@ -190,7 +196,7 @@ class _Walk:
             names["data_search_exclude"] = "1"  # a search finds it where it belongs
         return tag("section", *cells, class_="lb-code", **names)
 
-    def shelved(self, thing: blocks.Shelved) -> Html:
+    def output(self, thing: blocks.TallOutput) -> Html:
         """One thing that is taller than a line."""
         match thing:
             case blocks.Bits(values):
@@ -199,14 +205,14 @@ class _Walk:
                 return cards.tensor(name, tensor)
             case blocks.Strip(name, tensors):
                 return cards.strip(name, tensors)
-            case blocks.Display(name, value):
+            case blocks.RichDisplay(name, value):
                 self.sheet.pictures += 1
-                return cards.display(name, value, f"f{self.sheet.pictures}-", self.sheet.up)
-            case blocks.Table(rows, unit):
+                return cards.display(name, value, f"f{self.sheet.pictures}-", self.sheet.lecture_url)
+            case blocks.MappingTable(rows, unit):
                 return cards.table(rows, unit) if len(rows) > 1 else cards.pairs(*rows[0], unit)
             case blocks.Storage(views):
                 return drawings.storage(views)
-            case blocks.Whole(name, text, cut):
+            case blocks.FullText(name, text, cut):
                 n = number(len(text))
                 size = _(", the first {n} characters", n=n) if cut else _(", {n} characters", n=n)
                 summary = tag("summary", tag("code", name), size)

@@ -25,14 +25,14 @@ _SECTION = re.compile(
 )
 
 
-def named(page: str) -> str:
+def name_landmarks(page: str) -> str:
     """A page of the site, its search dialog and the navigation of each section with a name."""
     name = elements.attribute(_("Search"))
     page = _DIALOG.sub(lambda m: f'{m[0][:-1]} aria-label="{name}">', page)
     return _SECTION.sub(_with_title, page)
 
 
-def told(page: str) -> str:
+def announce_formulas(page: str) -> str:
     """A page with formulas, whose first script is told so: it asks for their font before all is drawn."""
     return page.replace('/folder.js">', '/folder.js" data-formulas>', 1) if "<math" in page else page
 
@@ -50,16 +50,16 @@ def title(text: str) -> str:
     return text.replace("<", "&lt;").replace(">", "&gt;")
 
 
-def titled(items: Iterable[Any]) -> None:
+def escape_titles(items: Iterable[Any]) -> None:
     """The items of a MkDocs navigation, and what is below them, with titles that are text."""
     for item in items:
         given = item.__dict__.get("title")  # a page without one takes its heading, which Markdown has escaped
         if isinstance(given, str):
             item.title = title(given)
-        titled(item.children or ())
+        escape_titles(item.children or ())
 
 
-def headed(page: Any) -> None:
+def escape_heading(page: Any) -> None:
     """The browser's tab and the header: for these Material takes all tags away, and unescapes the rest."""
     text = title(page.title or "")
     if "&" in text:

@@ -15,10 +15,10 @@ from litbook.html import elements
 from litbook.html.elements import Html, tag
 from litbook.i18n import _, day, ngettext, number
 from litbook.page import sitemap
-from litbook.page.margin import OLDER, SIGNS, needed
-from litbook.page.runs import Edition
-from litbook.page.sitemap import Book
-from litbook.page.view import here, others
+from litbook.page.margin import OLDER, SIGNS, describe_need
+from litbook.page.runs import LectureRuns
+from litbook.page.sitemap import Sitemap
+from litbook.page.view import recorded_sections, view_of_run
 from litbook.record.model import Record, Section, Verdict
 
 WORST: tuple[Verdict, ...] = ("fails", "not-reached", "needs-device", "holds")  # first
@@ -38,8 +38,8 @@ def rulings(
     made: list[Ruling] = []
     for section in record.sections if sections is None else sections:
         here = [claim.verdict for claim in section.claims]
-        recorded = others(section, recordings) if "needs-device" in here else []
-        missing = OLDER if any(other.entry.ran for other in recorded) else section.requires or ""
+        recorded = recorded_sections(section, recordings) if "needs-device" in here else []
+        missing = OLDER if any(other.entry.has_run for other in recorded) else section.requires or ""
         elsewhere = [Ruling("needs-device", missing)] * len(here)
         # The newest recording that is current has the verdicts which this build does not.
         for other in recorded:
@@ -84,7 +84,7 @@ def counts(rulings: Sequence[Ruling]) -> Html:
 def _words(ruling: Ruling, count: int) -> str:
     """`19 hold, as recorded on Some GPU`, `55 not run (need a GPU)`."""
     if ruling.verdict == "needs-device":
-        device = needed(ruling.device)
+        device = describe_need(ruling.device)
         return ngettext("{n} not run (needs {device})", "{n} not run (need {device})", count, device=device)
     text = {
         "holds": ngettext("{n} hold", "{n} hold", count),
@@ -94,9 +94,9 @@ def _words(ruling: Ruling, count: int) -> str:
     return text + (_(", as recorded on {device}", device=ruling.device) if ruling.device else "")
 
 
-def alarm(book: Book, page: str, mine: Sequence[Section]) -> Html:
+def failures_box(book: Sitemap, page: str, mine: Sequence[Section]) -> Html:
     """A box at the top that names every failure, with links to the lines."""
-    ours = [(section, here(book.record, section)) for section in mine]
+    ours = [(section, view_of_run(book.record, section)) for section in mine]
     failing = [(section, claim) for section, e in ours for claim in e.claims if claim.verdict == "fails"]
     errors = [(section, error) for section, e in ours for error in e.errors]
     if not failing and not errors:
@@ -108,7 +108,7 @@ def alarm(book: Book, page: str, mine: Sequence[Section]) -> Html:
     ]:
         where = book.place.get(section.key, page)
         label = elements.text(f"{book.path(section)}:{line}")
-        way = sitemap.way(page, where, book.line(where, section.file, line))
+        way = sitemap.relative_url(page, where, book.line(where, section.file, line))
         items.append(tag("li", tag("a", label, href=way), " ", what))
     head = ngettext("{n} claim fails", "{n} claims fail", len(failing)) if failing else ""
     tail = ngettext("{n} error", "{n} errors", len(errors)) if errors else ""
@@ -116,7 +116,7 @@ def alarm(book: Book, page: str, mine: Sequence[Section]) -> Html:
     return tag("div", title, tag("ul", *items), class_="lb-alarm", role="note")
 
 
-def tick(record: Record, section: Section, recordings: Sequence[Record] = ()) -> Html:
+def claims_mark(record: Record, section: Section, recordings: Sequence[Record] = ()) -> Html:
     """How many claims of a section and of those below it hold, of how many: `✓ 44`, `○ 44 of 47`."""
     every = rulings(record, recordings, record.tree(section))
     if not every:
@@ -129,7 +129,7 @@ def tick(record: Record, section: Section, recordings: Sequence[Record] = ()) ->
     return tag("span", f"{SIGNS[worst]} {holding}{of}", class_=f"lb-tally lb-{worst}", title=words)
 
 
-def tally(lectures: Sequence[Edition]) -> Html:
+def claims_line(lectures: Sequence[LectureRuns]) -> Html:
     """One line on all lectures, how many claims hold, where and when they ran."""
     every = [ruling for e in lectures for ruling in rulings(e.record, e.recordings)]
     if not every:

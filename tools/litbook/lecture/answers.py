@@ -10,7 +10,7 @@ import ast
 import textwrap
 from collections.abc import Mapping
 
-from litbook.lecture.calls import Calls
+from litbook.lecture.calls import LectureCalls
 from litbook.lecture.model import Lecture
 from litbook.python import scopes
 
@@ -26,7 +26,7 @@ def free(lecture: Lecture) -> dict[int, list[ast.expr]]:
     They name nothing of the section, and nothing that the lecture's text gets by calling anything but
     `round`, `sum` and the like.
     """
-    text, questions = Calls(lecture), dict[int, list[ast.expr]]()
+    text, questions = LectureCalls(lecture), dict[int, list[ast.expr]]()
     for section in (i for i, spec in enumerate(lecture.functions) if spec.requires):
         questions[section] = []
         for statement in text.body(section):
@@ -34,7 +34,9 @@ def free(lecture: Lecture) -> dict[int, list[ast.expr]]:
                 case ast.Expr(ast.Call() as call) if text.word(statement) == "question":
                     given = [*call.args, *(keyword.value for keyword in call.keywords)]
                     names, file = {name for node in given for name in scopes.reads(node)}, text.file(section)
-                    needed = (unit.node for unit in text.program.needed((file, name) for name in names))
+                    needed = (
+                        unit.node for unit in text.program.needed_statements((file, name) for name in names)
+                    )
                     nodes = (inner for node in (*given, *needed) for inner in ast.walk(node))
                     # Whether code of the lecture's, or of a library, may run.
                     called = (getattr(node, "func", node) for node in nodes if isinstance(node, _MAY_RUN))

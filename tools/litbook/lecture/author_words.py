@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 
-from litbook.i18n import later
+from litbook.i18n import gettext_noop
 from litbook.python.nodes import dotted
 
 
@@ -33,7 +33,7 @@ WORDS = {
 }
 # One that is called by another name.
 UNKNOWN = Word(dict.fromkeys((0, 1, *(name for word in WORDS.values() for name in word.fields)), "text"))
-ASKED = later("**Check yourself.**")  # how the prose of a question begins
+ASKED = gettext_noop("**Check yourself.**")  # how the prose of a question begins
 
 # Module -> its words, and which of ours each is. Other tools' are there once their package is brought in.
 HOMES = {"litbook": {name: name for name in WORDS}}
@@ -49,7 +49,7 @@ def arguments(call: ast.Call) -> list[tuple[int | str | None, ast.expr]]:
     return [*enumerate(call.args), *((keyword.arg, keyword.value) for keyword in call.keywords)]
 
 
-def told(statement: ast.stmt, words: Mapping[str, str]) -> list[tuple[str, dict[str, str]]]:
+def piece_texts(statement: ast.stmt, words: Mapping[str, str]) -> list[tuple[str, dict[str, str]]]:
     """The kinds of the pieces that a statement's words hand over, and of each the texts that stand there.
 
     `words` are the author's, by what the file calls them; a text that is computed is none of these.
@@ -68,7 +68,7 @@ def told(statement: ast.stmt, words: Mapping[str, str]) -> list[tuple[str, dict[
     return pieces
 
 
-def unspoken(statement: ast.stmt, defined: Container[str] | None = None) -> str:
+def static_text(statement: ast.stmt, defined: Container[str] | None = None) -> str:
     """What a piece says without being run, as Markdown; an ellipsis where running would put a value.
 
     A note its text, `question()` what it asks, `misbelief()` both sides, a figure or picture its caption,
@@ -79,7 +79,7 @@ def unspoken(statement: ast.stmt, defined: Container[str] | None = None) -> str:
         ours = OURS.get(dotted(written.func).rpartition(".")[2])
         call = ours(written) if ours else written
         given, named = call.args, {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg}
-        texts = [inspect.cleandoc(_unspoken_text(node)) for node in given]
+        texts = [inspect.cleandoc(_static_string(node)) for node in given]
         match dotted(call.func).split(".")[-1], texts:
             case "question", [text, *_]:
                 told.append(f"{ASKED} {text}")
@@ -87,7 +87,7 @@ def unspoken(statement: ast.stmt, defined: Container[str] | None = None) -> str:
                 told.append(f"**Commonly said:** “{claim}”\n\n**Run:** {run}")
             case "figure" | "image" | "explore", _:
                 caption = named.get("caption") or named.get("alt") or ast.Constant("…")
-                told.append(f"**A drawing:** {inspect.cleandoc(_unspoken_text(caption))}")
+                told.append(f"**A drawing:** {inspect.cleandoc(_static_string(caption))}")
             case "link", [target, *rest]:
                 name = dotted(given[0])
                 text, to = (rest or [""])[0], f"#{name}" if name else target
@@ -120,17 +120,17 @@ def first_heading(tree: ast.Module) -> str:
     """
     mains = (node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "main")
     told_by = (node for main in mains for node in main.body if calls(node))
-    heading = re.match(r"#{1,6}[ \t]+(.*?)[ \t#]*(\n|$)", next(map(unspoken, told_by), ""))
+    heading = re.match(r"#{1,6}[ \t]+(.*?)[ \t#]*(\n|$)", next(map(static_text, told_by), ""))
     return heading[1] if heading else ""
 
 
-def _unspoken_text(node: ast.expr) -> str:
+def _static_string(node: ast.expr) -> str:
     """A string's text, as far as it stands in the source."""
     match node:
         case ast.Constant(value=str(text)):
             return text
         case ast.JoinedStr(values):
-            return "".join(map(_unspoken_text, values))
+            return "".join(map(_static_string, values))
         case ast.BinOp(left, ast.Add(), right):
-            return _unspoken_text(left) + _unspoken_text(right)
+            return _static_string(left) + _static_string(right)
     return "…"

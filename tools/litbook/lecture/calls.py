@@ -9,12 +9,12 @@ import ast
 
 from litbook.lecture.author_words import STATED, calls
 from litbook.lecture.model import Lecture
-from litbook.lecture.program import Key, Program
+from litbook.lecture.program import NameInFile, Program
 from litbook.python import scopes
-from litbook.python.nodes import FunctionNode, blocks, body_of, dotted, everything
+from litbook.python.nodes import FunctionNode, all_nodes, blocks, body_of, dotted
 
 
-class Calls:
+class LectureCalls:
     """A lecture's statements as calls: of which section or author's word, and what they read."""
 
     def __init__(self, lecture: Lecture) -> None:
@@ -57,7 +57,7 @@ class Calls:
             self.read[node] = scopes.reads(node).union(*shown)
         return self.read[node]
 
-    def keys(self, index: int, *statements: ast.stmt) -> list[Key]:
+    def keys(self, index: int, *statements: ast.stmt) -> list[NameInFile]:
         """The names of a section's file that some of its statements read."""
         local, file = self.local_names(index), self.file(index)
         return [(file, name) for statement in statements for name in self.reads(statement) - local]
@@ -81,7 +81,7 @@ class Calls:
         told = [name for name in names if name != "speaker_note"] or names
         if not told or not STATED.issuperset(told) or (len(names) > 1 and "question" in names):
             return ""
-        return "" if any(isinstance(node, ast.NamedExpr) for node in everything(statement)) else told[0]
+        return "" if any(isinstance(node, ast.NamedExpr) for node in all_nodes(statement)) else told[0]
 
     def answer(self, statement: ast.stmt) -> tuple[ast.expr, str | None] | None:
         """What computes the answer of a question, and in which unit it is."""

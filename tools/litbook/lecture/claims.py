@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from litbook.lecture.model import SECTIONS, Assertion, Lecture
 from litbook.python import scopes
-from litbook.python.nodes import Definition, own_statements, segment, unquoted
+from litbook.python.nodes import DefinitionNode, own_statements, segment, unquote
 
 
 def find_claims(lecture: Lecture) -> None:
@@ -51,7 +51,7 @@ def claim_of_assert(text: str, node: ast.Assert) -> Assertion:
 
 
 # The statements of a body in order, without those of functions, classes and `try` inside it.
-outside_try = functools.partial(own_statements, ends=Definition | ast.Try | ast.TryStar)
+outside_try = functools.partial(own_statements, ends=DefinitionNode | ast.Try | ast.TryStar)
 
 
 def mark_measured(lecture: Lecture) -> None:
@@ -92,7 +92,7 @@ def names_axes(node: ast.AnnAssign) -> bool:
 
 def spells_axes(annotation: ast.expr) -> bool:
     """Whether an annotation has the form of jaxtyping's, quoted or not; its axes are a string or f-string."""
-    match unquoted(annotation):
+    match unquote(annotation):
         case ast.Subscript(slice=ast.Tuple(elts=[_, ast.Constant(value=str()) | ast.JoinedStr()])):
             return True
     return False

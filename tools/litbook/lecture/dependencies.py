@@ -18,20 +18,20 @@ from typing import NamedTuple
 from litbook.lecture import siblings
 from litbook.lecture.author_words import UNKNOWN, WORDS, arguments, calls
 from litbook.lecture.model import SECTIONS, Lecture
-from litbook.lecture.program import Key, Program, Unit, definition
+from litbook.lecture.program import NameInFile, Program, TopLevelStatement, is_definition
 from litbook.lecture.sections import words_in
 from litbook.python import scopes
 from litbook.python.file import with_modules
-from litbook.python.imports import Names
+from litbook.python.imports import NameResolver
 from litbook.python.nodes import (
     Anchor,
-    Definition,
+    DefinitionNode,
     FunctionNode,
     blocks,
     body_of,
     closure,
-    documented,
     dotted,
+    has_docstring,
     head_of,
     mark_of,
 )
@@ -65,16 +65,16 @@ class Digests(NamedTuple):
 
 def digests(lecture: Lecture, folder: Path | None = None) -> dict[str, Digests]:
     """The digests of all sections, helpers, classes and modules of a lecture that lies in `folder`."""
-    grounds, by_key = _Grounds(lecture, folder), dict[str, Digests]()
+    grounds, by_key = _DependencyGraph(lecture, folder), dict[str, Digests]()
     for node, index in lecture.function_of.items():
         function = lecture.functions[index]
-        wording = "" if function.kind == "module" else grounds.worded(function.file, node).digest
+        wording = "" if function.kind == "module" else grounds.digest_of(function.file, node).digest
         whole = grounds.of_section(index, node) if function.kind in SECTIONS else ""
         by_key[lecture.key(index)] = Digests(wording, whole)
     return by_key
 
 
-class _Wording:
+class _CodeDigest:
     """Statements of one file without their prose: a digest of them, and what they mention.
 
     It is the same whatever the other files say: `calling` are those of the file's statements that are a
@@ -100,16 +100,18 @@ class _Wording:
         self.digest = sha256("\0".join(self._text).encode(errors="backslashreplace")).hexdigest()[:16]
 
     @cached_property
-    def _meant(self) -> list[ast.Name]:
+    def _outer_names(self) -> list[ast.Name]:
         """The places that mean a name of the module."""
-        return [name for node in self._nodes for name in scopes.outer(node) if id(name) not in self._silent]
+        return [
+            name for node in self._nodes for name in scopes.outer_names(node) if id(name) not in self._silent
+        ]
 
     @cached_property
     def reads(self) -> set[tuple[str, str]]:
         """The names of the module that it reads, each with an attribute where it asks for that alone."""
-        names = {(name.id, self._members.get(id(name), "")) for name in self._meant}
+        names = {(name.id, self._members.get(id(name), "")) for name in self._outer_names}
         if self._watched:
-            local = (scopes.local_names(node) for node in self._nodes if isinstance(node, Definition))
+            local = (scopes.local_names(node) for node in self._nodes if isinstance(node, DefinitionNode))
             names |= {(name, "") for name in self._watched.difference(*local)}
         return names
 
@@ -121,7 +123,9 @@ class _Wording:
             base = todo.pop()
             bases.add(id(base))
             todo += [base.value] if isinstance(base, ast.Attribute | ast.Subscript) else []
-        return {name.id for name in self._meant if id(name) in bases or not isinstance(name.ctx, ast.Load)}
+        return {
+            name.id for name in self._outer_names if id(name) in bases or not isinstance(name.ctx, ast.Load)
+        }
 
     def _add(self, lecture: Lecture, root: ast.AST) -> None:
         text, todo = self._text, list[ast.AST | str]([root])  # no recursion: expressions are of any depth
@@ -138,9 +142,9 @@ class _Wording:
                 text.append(hex(node.value) if type(node.value) is int else repr(node.value))  # of any length
                 self._quote(node.value)
                 continue
-            if isinstance(node, Anchor) and self._directed(lecture, node):
+            if isinstance(node, Anchor) and self._add_directives(lecture, node):
                 continue
-            self._look(node)
+            self._visit(node)
             parts: list[ast.AST | str] = [type(node).__name__]
             for name in node._fields:
                 value = node.__dict__.get(name)
@@ -149,8 +153,8 @@ class _Wording:
                     marks = [mark for mark in value if mark_of(mark)]  # type: ignore[union-attr]
                     self._silent.update(id(inner) for mark in marks for inner in ast.walk(mark))
                     value = [decorator for decorator in value if decorator not in marks]  # type: ignore[union-attr]
-                elif name == "body" and isinstance(node, Definition):
-                    parts.append("told" if documented(node) else "")
+                elif name == "body" and isinstance(node, DefinitionNode):
+                    parts.append("told" if has_docstring(node) else "")
                     value = body_of(node)
                 if value is None or value == [] or name in _SKIPPED:
                     continue
@@ -159,7 +163,7 @@ class _Wording:
                 parts += (item if isinstance(item, ast.AST) else repr(item) for item in items)
             todo += [")", *reversed(parts)]
 
-    def _look(self, node: ast.AST) -> None:
+    def _visit(self, node: ast.AST) -> None:
         """What a node changes, imports, quotes or hides."""
         match node:
             case ast.Attribute(value=value, attr=attr):
@@ -181,7 +185,7 @@ class _Wording:
         if isinstance(value, str) and len(value) <= _LONGEST and "\n" not in value:
             self.quoted.add(value)
 
-    def _directed(self, lecture: Lecture, node: Anchor) -> bool:
+    def _add_directives(self, lecture: Lecture, node: Anchor) -> bool:
         """Add what directives say of a statement, and of prose what is computed; True where that is all."""
         for number in lecture.watches_of.get(node, ()):
             watch = lecture.watches[number]
@@ -222,19 +226,19 @@ class _Wording:
 
 
 @lru_cache(maxsize=128)
-def _kept(_tree: ast.Module, _calling: frozenset[ast.AST]) -> dict[ast.AST, _Wording]:
+def _code_digests(_tree: ast.Module, _calling: frozenset[ast.AST]) -> dict[ast.AST, _CodeDigest]:
     """What is known of statements of a file. A save changes one file; what the others say, stays."""
     return {}
 
 
-class _Grounds:
+class _DependencyGraph:
     """What each statement of a lecture, and of modules beside it, leads to."""
 
     def __init__(self, lecture: Lecture, folder: Path | None) -> None:
         self.lecture, self.folder = lecture, folder
         beside = siblings.modules(lecture, folder) if folder else []
         self.files = with_modules([*lecture.files, *beside])
-        self.program = Program(Names(self.files), lambda _: frozenset())
+        self.program = Program(NameResolver(self.files), lambda _: frozenset())
         self.words = [words_in(file.tree) for file in self.files]
         calling = [set[ast.AST]() for _ in self.files]
         for node, number in lecture.statement_of.items():
@@ -242,55 +246,55 @@ class _Grounds:
             if row.target is not None and isinstance(node, ast.Expr):
                 calling[lecture.functions[row.function].file].add(node)
         self._calling = [*map(frozenset, calling)]
-        self._wordings = [*map(_kept, (file.tree for file in self.files), self._calling)]
-        self._steps: dict[Unit, tuple[list[str], list[Unit]]] = {}
-        self._units: dict[ast.AST, Unit] = {unit.node: unit for unit in self.program.units}
+        self._wordings = [*map(_code_digests, (file.tree for file in self.files), self._calling)]
+        self._steps: dict[TopLevelStatement, tuple[list[str], list[TopLevelStatement]]] = {}
+        self._units: dict[ast.AST, TopLevelStatement] = {unit.node: unit for unit in self.program.units}
         self._done: dict[int, tuple[list[ast.stmt], dict[int, int]]] = {}
-        self._lead: dict[tuple[int, int], tuple[list[str], list[Unit]]] = {}
+        self._lead: dict[tuple[int, int], tuple[list[str], list[TopLevelStatement]]] = {}
         self._packages: dict[str, str] = {}  # the first name of an import -> what it finds beside the lecture
         self._contents: dict[str, str] = {}  # a quoted text -> what the files hold that it names
 
-    def worded(self, file: int, node: ast.AST) -> _Wording:
+    def digest_of(self, file: int, node: ast.AST) -> _CodeDigest:
         """A statement without its prose."""
         kept = self._wordings[file]
         if node not in kept:
-            kept[node] = _Wording(self.lecture, self.words[file], self._calling[file], [node])
+            kept[node] = _CodeDigest(self.lecture, self.words[file], self._calling[file], [node])
         return kept[node]
 
     def of_section(self, index: int, node: ast.AST) -> str:
         """The digest of all that a section depends on."""
         lines, waiting = set[str](), [self._units[node], *self.effects]
         while (parent := self.lecture.functions[index].parent) is not None:
-            told, needed = self._before(parent, index)
+            told, needed = self._lead_in(parent, index)
             lines.update(told)
             waiting += needed
             index = parent
 
-        def leads(unit: Unit) -> list[Unit]:
+        def leads(unit: TopLevelStatement) -> list[TopLevelStatement]:
             """Which statements it leads to; what it says is kept beside that."""
             if unit not in self._steps:
-                wording = self.worded(unit.file, unit.node)
-                self._steps[unit] = self._led(unit.file, wording, frozenset(), unit)
+                wording = self.digest_of(unit.file, unit.node)
+                self._steps[unit] = self._dependencies(unit.file, wording, frozenset(), unit)
             return self._steps[unit][1]
 
         lines.update(line for unit in closure(waiting, leads) for line in self._steps[unit][0])
         return sha256("\n".join(sorted(lines)).encode(errors="backslashreplace")).hexdigest()[:16]
 
-    def _before(self, parent: int, index: int) -> tuple[list[str], list[Unit]]:
-        """What a part, or `main`, does before it calls a section, as `_led` says it."""
+    def _lead_in(self, parent: int, index: int) -> tuple[list[str], list[TopLevelStatement]]:
+        """What a part, or `main`, does before it calls a section, as `_dependencies` says it."""
         node = self.lecture.node_of[parent]
         assert isinstance(node, FunctionNode)
         if parent not in self._done:
-            self._done[parent] = self._doing(node)
+            self._done[parent] = self._own_code(node)
         done, calls_at = self._done[parent]
         count = calls_at.get(index, len(done))
         if (parent, count) not in self._lead:
             at = self.lecture.functions[parent].file
-            wording = _Wording(self.lecture, self.words[at], self._calling[at], done[:count])
-            self._lead[parent, count] = self._led(at, wording, scopes.local_names(node))
+            wording = _CodeDigest(self.lecture, self.words[at], self._calling[at], done[:count])
+            self._lead[parent, count] = self._dependencies(at, wording, scopes.local_names(node))
         return self._lead[parent, count]
 
-    def _doing(self, node: FunctionNode) -> tuple[list[ast.stmt], dict[int, int]]:
+    def _own_code(self, node: FunctionNode) -> tuple[list[ast.stmt], dict[int, int]]:
         """What a part does other than telling and calling, and how much of it before each section."""
         lecture, done, calls_at = self.lecture, list[ast.stmt](), dict[int, int]()
         for statement in body_of(node):
@@ -300,36 +304,40 @@ class _Grounds:
                 if target is not None:
                     calls_at.setdefault(target, len(done))
             calling = any(isinstance(inner, ast.Call) for inner in ast.walk(statement))
-            if calling and not isinstance(statement, ast.Assert | Definition) and targets == {None}:
+            if calling and not isinstance(statement, ast.Assert | DefinitionNode) and targets == {None}:
                 done.append(statement)
         return done, calls_at
 
     @cached_property
-    def effects(self) -> list[Unit]:
+    def effects(self) -> list[TopLevelStatement]:
         """The statements of files that do more than give a name its value, when they are imported."""
-        units = list[Unit]()
+        units = list[TopLevelStatement]()
         for unit in self.program.units:
             foreign = any(self.program.source(unit.file, name) in self.program.foreign for name in unit.fills)
             star = isinstance(unit.node, ast.ImportFrom) and unit.node.names[0].name == "*" and not unit.text
             plain = ast.Import | ast.ImportFrom | ast.Assign | ast.AnnAssign | ast.AugAssign
-            if foreign or star or not (definition(unit) or isinstance(unit.node, plain)):
+            if foreign or star or not (is_definition(unit) or isinstance(unit.node, plain)):
                 units.append(unit)
         return units
 
     @cached_property
-    def changers(self) -> dict[Key, list[Unit]]:
+    def changers(self) -> dict[NameInFile, list[TopLevelStatement]]:
         """For each name of a file the functions that change its value, or give it another."""
-        by_name = dict[Key, list[Unit]]()
-        for unit in filter(definition, self.program.units):
-            for name in self.worded(unit.file, unit.node).changes - unit.binds:
+        by_name = dict[NameInFile, list[TopLevelStatement]]()
+        for unit in filter(is_definition, self.program.units):
+            for name in self.digest_of(unit.file, unit.node).changes - unit.binds:
                 by_name.setdefault(self.program.source(unit.file, name), []).append(unit)
         return by_name
 
-    def _led(
-        self, file: int, wording: _Wording, local: frozenset[str] = frozenset(), unit: Unit | None = None
-    ) -> tuple[list[str], list[Unit]]:
+    def _dependencies(
+        self,
+        file: int,
+        wording: _CodeDigest,
+        local: frozenset[str] = frozenset(),
+        unit: TopLevelStatement | None = None,
+    ) -> tuple[list[str], list[TopLevelStatement]]:
         """What statements of a file say, and which statements they lead to, without the names in `local`."""
-        names, program, units = self.program.names, self.program, list[Unit]()
+        names, program, units = self.program.names, self.program, list[TopLevelStatement]()
         if unit is not None and unit.renames:  # an import of another file's name under a new one
             lines, keys = [unit.text], {(unit.renames, "")}
         else:
@@ -353,9 +361,13 @@ class _Grounds:
                 home, name = names.source(home, member)
                 source = home, name
             whole = name in ("", "*")
-            leads = [unit for unit in program.units if unit.file == home] if whole else program.about(source)
+            leads = (
+                [unit for unit in program.units if unit.file == home]
+                if whole
+                else program.statements_for(source)
+            )
             leads = [*leads, *self.changers.get(source, ())] if leads else []
-            digests = (unit.text or self.worded(unit.file, unit.node).digest for unit in leads)
+            digests = (unit.text or self.digest_of(unit.file, unit.node).digest for unit in leads)
             lines += [f"{wording.digest} {key[1]}.{member} {digest}" for digest in digests]
             units += leads
         return [*lines, *self._read(wording)], units
@@ -374,15 +386,15 @@ class _Grounds:
             self._packages[full] = " ".join(map(siblings.content, there))
         return self._packages[full]
 
-    def _read(self, wording: _Wording) -> Iterator[str]:
+    def _read(self, wording: _CodeDigest) -> Iterator[str]:
         """What the files hold that statements name, or where that cannot be told all that there are."""
         if self.folder is None:
             return
         if wording.hides:
-            yield self._everything
+            yield self._all_contents
         for text in wording.quoted:
             if text not in self._contents:
-                places = sorted(siblings.named([text], self.folder, self._there))
+                places = sorted(siblings.quoted_files([text], self.folder, self._sibling_files))
                 self._contents[text] = "".join(
                     f"{at} {siblings.content(self.folder / at)}\n" for at in places
                 )
@@ -390,17 +402,17 @@ class _Grounds:
                 yield self._contents[text]
 
     @cached_property
-    def _there(self) -> list[Path]:
+    def _sibling_files(self) -> list[Path]:
         assert self.folder is not None
         return [*self.folder.iterdir()]
 
     @cached_property
-    def _everything(self) -> str:
+    def _all_contents(self) -> str:
         """What all files hold that lie beside the lecture, and all that its text quotes."""
         assert self.folder is not None
         files = [Path(file.filename) for file in self.files]
         quoted = {text for file in self.files for text in siblings.QUOTED.findall(file.text)}
         beside = [path for path in self.folder.iterdir() if path.is_file() and not path.name.startswith(".")]
         beside = [path for path in beside if path.stat().st_size <= _UNNAMED]
-        named = [self.folder / place for place in siblings.named(quoted, self.folder)]
+        named = [self.folder / place for place in siblings.quoted_files(quoted, self.folder)]
         return " ".join(sorted(f"{path.name} {siblings.content(path)}" for path in {*files, *beside, *named}))

@@ -23,11 +23,11 @@ from litbook.lecture.model import SECTIONS, Allowance, Lecture, Watch
 from litbook.python.file import File
 from litbook.python.nodes import (
     Anchor,
-    Definition,
+    DefinitionNode,
     FunctionNode,
     blocks,
-    documented,
     first_line,
+    has_docstring,
     own_nodes,
     parameters,
 )
@@ -249,10 +249,10 @@ def _with_watches(file: File, directive: Directive, problems: list[Finding]) -> 
     return directive
 
 
-Shown = tuple[str, str | None, ast.expr]  # an expression's text, its unit, its node
+WatchedExpression = tuple[str, str | None, ast.expr]  # an expression's text, its unit, its node
 
 
-def _read(content: str) -> Iterator[Shown]:
+def _read(content: str) -> Iterator[WatchedExpression]:
     """`a, f(b, c) as B` -> (`a`, None, node), (`f(b, c)`, `B`, node).
 
     Raises `SyntaxError`, with the `text` that is meant, where one does not parse.
@@ -276,21 +276,21 @@ def _read(content: str) -> Iterator[Shown]:
 _OPEN = re.compile("never closed|unterminated")
 
 
-def _expression(text: str) -> list[Shown]:
+def _expression(text: str) -> list[WatchedExpression]:
     """One expression with its unit, or names and attributes separated by spaces. Raises `SyntaxError`."""
     match = _UNIT.fullmatch(text)
     bare, unit = (match["expression"], match["unit"]) if match else (text, None)
     try:
-        return [(bare, unit, _parsed(bare))]
+        return [(bare, unit, _parse_expression(bare))]
     except SyntaxError as error:
         words = bare.split()
         if len(words) > 1 and all(map(_NAME.fullmatch, words)):
             with contextlib.suppress(SyntaxError):  # a word of Python's, as in `x is not`
-                return [(word, unit, _parsed(word)) for word in words]
+                return [(word, unit, _parse_expression(word)) for word in words]
         raise SyntaxError(error.msg) from None
 
 
-def _parsed(text: str) -> ast.expr:
+def _parse_expression(text: str) -> ast.expr:
     """The expression `text`; SyntaxError also for what only the compiler refuses, and for what assigns."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -334,7 +334,7 @@ def attach(
                         parts[:0] = several
                     case ast.Starred(value=target) | target:
                         names.append(ast.unparse(target))
-            watches = tuple(Watch("inspect", n, None, directive.line, _parsed(n)) for n in names)
+            watches = tuple(Watch("inspect", n, None, directive.line, _parse_expression(n)) for n in names)
             if not watches:
                 what, way_out = "@inspect names no expression", "write what to show: # @inspect x.shape"
                 problems.append(directive.problem(file, "bad-directive", what, way_out))
@@ -359,14 +359,14 @@ def _mark(
     match name:
         case "hide":
             lecture.hidden.add(anchor)
-            if anchor is file.tree.body[0] and documented(file.tree):
+            if anchor is file.tree.body[0] and has_docstring(file.tree):
                 lecture.hidden.update(file.tree.body)  # everything in a file, unless it has sections
                 if any(spec.file == file.number and spec.kind in SECTIONS for spec in lecture.functions):
                     what = "@hide on the docstring of a file with sections would leave nothing to show"
                     way_out = "put it on what is not to be shown"
         case "stepover":
             lecture.stepover.add(anchor)
-            if isinstance(anchor, Definition):
+            if isinstance(anchor, DefinitionNode):
                 lecture.untouched.add(anchor)
                 spec = lecture.functions[lecture.function_of[anchor]]
                 if spec.kind in SECTIONS:
@@ -403,6 +403,6 @@ def hide(lecture: Lecture) -> None:
         if isinstance(node, ast.stmt):
             number = lecture.statement_of[node]
             lecture.statements[number] = replace(lecture.statements[number], kind="hidden")
-        if isinstance(node, Definition):
+        if isinstance(node, DefinitionNode):
             index = lecture.function_of[node]
             lecture.functions[index] = replace(lecture.functions[index], hidden=True)

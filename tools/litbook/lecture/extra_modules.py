@@ -34,7 +34,7 @@ def modules_beside(file: File, folder: Path, taken: Collection[str], problems: l
             case _:
                 what = f"{WORD} is said once, at the left margin, as strings that stand there"
                 way_out = f'write the names of modules beside the lecture: {WORD} = ("counters",)'
-                problems.append(Finding("extra-module", what, file.at(node), way_out))
+                problems.append(Finding("extra-module", what, file.place_of(node), way_out))
     for name, at in stated:
         if name in modules:
             what, way_out = f"{WORD} names {name!r} twice", "name it once"
@@ -51,7 +51,7 @@ def modules_beside(file: File, folder: Path, taken: Collection[str], problems: l
         else:
             modules.append(name)
             continue
-        problems.append(Finding("extra-module", what, file.at(at), way_out))
+        problems.append(Finding("extra-module", what, file.place_of(at), way_out))
     return modules
 
 

@@ -15,19 +15,18 @@ from typing import Literal
 from litbook.errors import Ambiguous, NotFound
 from litbook.finding import Finding, Place
 from litbook.python.file import File
-from litbook.python.imports import Names
+from litbook.python.imports import NameResolver
 from litbook.python.nodes import FunctionNode
-from litbook.python.scopes import steady_names, touched
+from litbook.python.scopes import steady_names, touched_names
 from litbook.record import model
 
 INSTALLED = {"site-packages", "dist-packages"}  # what lies there is nobody's own
 FunctionKind = Literal["module", "main", "part", "section", "helper", "class"]
 SECTIONS = ("main", "part", "section")  # the kinds of functions that a reader meets as sections
-StatementKind = Literal["code", "claim", "piece", "section", "def", "doc", "hidden"]
 
 
 @dataclass(frozen=True, slots=True)
-class Function:
+class LectureFunction:
     """A module, function or class of the lecture's text; sections and parts are functions too.
 
     `file` counts the lecture's files; lines are those of that file. `key` names it within the lecture, with
@@ -49,13 +48,13 @@ class Function:
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
+class SourceStatement:
     """One statement: its lines, and what it is to a reader. `function` owns it."""
 
     function: int
     first: int
     last: int  # of a compound statement: the last line of its header
-    kind: StatementKind = "code"
+    kind: model.StatementKind = "code"
     end: int = 0  # last line with the whole body
     target: int | None = None  # for "section": the function called; for "def": the function defined
     opener: int = 0  # line of the `else`, `except`, `case` … of which it is the first statement
@@ -124,11 +123,11 @@ class Lecture:
     """
 
     files: list[File]
-    names: Names  # what a name means in each file
+    names: NameResolver  # what a name means in each file
     name: str = ""  # of the file, or of the folder
     title: str = ""
-    functions: list[Function] = field(default_factory=list)
-    statements: list[Statement] = field(default_factory=list)
+    functions: list[LectureFunction] = field(default_factory=list)
+    statements: list[SourceStatement] = field(default_factory=list)
     watches: list[Watch] = field(default_factory=list)
     claims: list[Assertion] = field(default_factory=list)
     function_of: dict[ast.AST, int] = field(default_factory=dict)
@@ -161,14 +160,14 @@ class Lecture:
         digests = ((file, sha256(file.text.encode()).hexdigest()) for file in self.files)
         return tuple(model.Source(f.path, digest, f.text, tuple(sorted(f.cuts))) for f, digest in digests)
 
-    def touched(self, statement: ast.stmt, function: ast.AST | None) -> tuple[str, ...]:
+    def touched_names(self, statement: ast.stmt, function: ast.AST | None) -> tuple[str, ...]:
         """The local names of a `function` that a statement touches, and that are not inspected there."""
         kind = self.statements[self.statement_of[statement]].kind
         if not isinstance(function, FunctionNode) or kind != "code":
             return ()
         watches = (self.watches[number] for number in self.watches_of.get(statement, ()))
         shown = {watch.node.id for watch in watches if isinstance(watch.node, ast.Name)}
-        return tuple(name for name in touched(statement) if name in steady_names(function) - shown)
+        return tuple(name for name in touched_names(statement) if name in steady_names(function) - shown)
 
     def file_of(self, filename: str) -> int | None:
         """The number of the file that lies at `filename`, as code objects say it; None for any other."""

@@ -22,7 +22,7 @@ from litbook.lecture.directives import Anchors, Directive, anchors_in, attach, d
 from litbook.lecture.extra_modules import WORD, modules_beside
 from litbook.lecture.model import Lecture
 from litbook.lecture.sections import (
-    Calls,
+    CallGraph,
     files_in_order,
     find_sections,
     number_definitions,
@@ -31,15 +31,15 @@ from litbook.lecture.sections import (
     statements_in,
 )
 from litbook.lecture.uninstrumented import leave_compiled_code_alone
+from litbook.project import display_path as shown_path
 from litbook.project import name_of
-from litbook.project import shown as shown_path
 from litbook.python.file import File, with_modules
-from litbook.python.imports import Names, find_circles
-from litbook.python.nodes import lines_of, plain, uncollected
+from litbook.python.imports import NameResolver, find_circles
+from litbook.python.nodes import lines_of, normalize_newlines, pause_collection
 from litbook.record import model
 from litbook.rules.refused import find_lost_sections, find_what_says_nothing
 
-Text = tuple[str, str]
+FileText = tuple[str, str]
 """The path and the text of one file."""
 
 
@@ -76,13 +76,13 @@ def read(path: Path, shown: str | None = None) -> Lecture:
     texts = _texts(path, shown, problems)
     if problems:
         for at, text in texts:  # what is wrong with the others
-            problems += _marked(at, plain(text), True).problems
+            problems += _parse_file(at, normalize_newlines(text), True).problems
         raise UnusableLecture(problems)
     lecture, places = parse_files(tuple(texts)), {at: str(place) for (at, _), place in texts.items()}
     return replace(lecture, files=[replace(file, filename=places[file.path]) for file in lecture.files])
 
 
-def _texts(path: Path, shown: str, problems: list[Finding]) -> dict[Text, Path]:
+def _texts(path: Path, shown: str, problems: list[Finding]) -> dict[FileText, Path]:
     """The text of every file that can be read, and where that lies: one text may lie in several places."""
     # It becomes the names of pages and recordings, and of a folder the name that is imported.
     if not (name_of(path) if path.is_dir() else f"_{name_of(path)}").isidentifier():
@@ -130,7 +130,7 @@ def _read_all(places: dict[str, Path], problems: list[Finding]) -> dict[str, str
     return texts
 
 
-@uncollected()
+@pause_collection()
 def outline(path: Path) -> Lecture:
     """The functions, sections and headings of the lecture at `path`: all that a list of them needs.
 
@@ -144,15 +144,15 @@ def outline(path: Path) -> Lecture:
             lecture, _ = _with_sections(with_modules([_file(*text) for text in texts]), problems)
         if not problems:
             return lecture
-    return usable(path)
+    return read_usable(path)
 
 
 def _file(path: str, text: str) -> File:
     """The file, and no more of it than its tree. Raises what `ast.parse` does."""
-    return File(path, plain(text), ast.parse(plain(text)))
+    return File(path, normalize_newlines(text), ast.parse(normalize_newlines(text)))
 
 
-def usable(path: Path, sections: Iterable[str] = ()) -> Lecture:
+def read_usable(path: Path, sections: Iterable[str] = ()) -> Lecture:
     """The lecture at `path`, read; nothing of it runs, and nothing heavy is imported.
 
     Raises `UnusableLecture`, and `NotFound` for one of `sections` that it does not have. The latter comes
@@ -188,19 +188,19 @@ def parse_sources(sources: Sequence[model.Source]) -> Lecture:
 
 
 @functools.lru_cache(maxsize=2)  # the command line, the run and the search for bare numbers ask for the same
-@uncollected()
-def parse_files(texts: tuple[Text, ...], *, lecture: bool = True) -> Lecture:
+@pause_collection()
+def parse_files(texts: tuple[FileText, ...], *, lecture: bool = True) -> Lecture:
     """The files of a lecture, taken apart as in `parse`; the first has `main`.
 
     What a file says by itself is kept for the next time, when perhaps another one of them has changed.
     """
-    parts = [_marked(path, plain(text), lecture) for path, text in texts]
+    parts = [_parse_file(path, normalize_newlines(text), lecture) for path, text in texts]
     problems = [problem for part in parts for problem in part.problems]
     marked, files = {part.file.path: part for part in parts}, with_modules([part.file for part in parts])
     if lecture and marked[files[0].path].tree is not None:
         parsed, calls = _with_sections(files, problems)
     else:
-        parsed, calls = _with_definitions(files, Names(files)), {}
+        parsed, calls = _with_definitions(files, NameResolver(files)), {}
     number_statements(parsed, calls)
     for file in parsed.files:
         if (part := marked[file.path]).tree is not None:
@@ -217,19 +217,19 @@ def parse_files(texts: tuple[Text, ...], *, lecture: bool = True) -> Lecture:
     return parsed
 
 
-def _with_sections(files: list[File], problems: list[Finding]) -> tuple[Lecture, Calls]:
+def _with_sections(files: list[File], problems: list[Finding]) -> tuple[Lecture, CallGraph]:
     """The lecture with its definitions and sections, its files in their order; and the calls among these."""
-    names = Names(files)
+    names = NameResolver(files)
     calls = section_calls(files, names)
     if len(files) > 1:
         files = [files[i] for i in files_in_order(files, names, calls)]
-        names = Names(files)
+        names = NameResolver(files)
     lecture = _with_definitions(files, names)
     find_lost_sections(lecture, find_sections(lecture, calls, problems), problems)
     return lecture, calls
 
 
-def _with_definitions(files: list[File], names: Names) -> Lecture:
+def _with_definitions(files: list[File], names: NameResolver) -> Lecture:
     files = [replace(file, number=number) for number, file in enumerate(files)]
     lecture = Lecture(files, names, files[0].module or Path(files[0].path).stem)
     number_definitions(lecture)
@@ -237,7 +237,7 @@ def _with_definitions(files: list[File], names: Names) -> Lecture:
 
 
 @dataclass(frozen=True)
-class _Marked:
+class _ParsedFile:
     """What one file says by itself; without a tree, where it cannot be parsed."""
 
     file: File
@@ -248,7 +248,7 @@ class _Marked:
 
 
 @functools.lru_cache(maxsize=64)  # a save changes one file of a lecture
-def _marked(path: str, text: str, lecture: bool) -> _Marked:
+def _parse_file(path: str, text: str, lecture: bool) -> _ParsedFile:
     tree, warns, problems = None, False, list[Finding]()
     try:
         parsed = ast.parse(text, path)
@@ -280,7 +280,7 @@ def _marked(path: str, text: str, lecture: bool) -> _Marked:
     file = File(path, text, tree or ast.Module([], []), path, warns=warns)
     anchors = anchors_in(file.tree)
     directives = directives_in(file, anchors if tree else None, problems) if lecture else []
-    return _Marked(file, tree, anchors, directives, tuple(problems))
+    return _ParsedFile(file, tree, anchors, directives, tuple(problems))
 
 
 _INDENT = {  # how Python's messages about indentation begin, and the way out

@@ -14,14 +14,14 @@ from itertools import filterfalse
 
 from litbook.lecture.sections import is_formal
 from litbook.python import scopes
-from litbook.python.imports import Names
-from litbook.python.nodes import Definition, body_of, closure
+from litbook.python.imports import NameResolver
+from litbook.python.nodes import DefinitionNode, body_of, closure
 
-Key = tuple[int, str]  # a file's number, and a name in it
+NameInFile = tuple[int, str]  # a file's number, and a name in it
 
 
 @dataclass(frozen=True, eq=False)
-class Unit:
+class TopLevelStatement:
     """A statement of a file: the names that it binds, and those whose objects it changes.
 
     An import of another file's name under a new one (`renames`) becomes the assignment `text`.
@@ -32,7 +32,7 @@ class Unit:
     binds: frozenset[str]
     fills: frozenset[str]
     needs: Callable[[ast.stmt], frozenset[str]]
-    renames: Key | None = None
+    renames: NameInFile | None = None
     text: str = ""
 
     @cached_property
@@ -41,7 +41,7 @@ class Unit:
         return frozenset() if self.renames else self.needs(self.node)
 
     @cached_property
-    def keys(self) -> list[Key]:
+    def keys(self) -> list[NameInFile]:
         """What it reads, by file."""
         return [self.renames] if self.renames else [(self.file, name) for name in self.reads]
 
@@ -52,15 +52,17 @@ class Program:
     What they import from each other is no statement: both mean the same name. `needs` says what one reads.
     """
 
-    def __init__(self, names: Names, needs: Callable[[ast.stmt], frozenset[str]] = scopes.reads) -> None:
+    def __init__(
+        self, names: NameResolver, needs: Callable[[ast.stmt], frozenset[str]] = scopes.reads
+    ) -> None:
         self.names, self.needs = names, needs
-        self.foreign: dict[Key, str] = {}  # what an import from elsewhere binds: its full name
-        self.whole: dict[Key, ast.stmt] = {}  # names that stand for a file, and where that is imported
-        self.units: list[Unit] = []
+        self.foreign: dict[NameInFile, str] = {}  # what an import from elsewhere binds: its full name
+        self.whole: dict[NameInFile, ast.stmt] = {}  # names that stand for a file, and where that is imported
+        self.units: list[TopLevelStatement] = []
         self.imports: dict[int, list[int]] = {}  # the other files that one imports
         for file in range(len(names.files)):
             self._add(file)
-        self._about: dict[Key, list[Unit]] = {}
+        self._about: dict[NameInFile, list[TopLevelStatement]] = {}
         for unit in self.units:
             for name in unit.binds | unit.fills:
                 self._about.setdefault(self.source(unit.file, name), []).append(unit)
@@ -70,11 +72,11 @@ class Program:
         if file in self.imports:
             return
         self.imports[file] = []
-        units: list[Unit] = []
+        units: list[TopLevelStatement] = []
         for node in filterfalse(is_formal, body_of(self.names.files[file].tree)):
             borrowed = [*self.names.imports(file, node)]
             if not borrowed:
-                units.append(Unit(file, node, scopes.sets(node), scopes.fills(node), self.needs))
+                units.append(TopLevelStatement(file, node, scopes.sets(node), scopes.fills(node), self.needs))
             # The name of another file is this file's name too; under another name it is given that here.
             for alias, other, name in borrowed:
                 key = other, name
@@ -87,7 +89,9 @@ class Program:
                     self.whole[file, here] = node
                 elif here not in (original, "*"):
                     text = f"{here} = {original}"
-                    units.append(Unit(file, node, frozenset({here}), frozenset(), self.needs, key, text))
+                    units.append(
+                        TopLevelStatement(file, node, frozenset({here}), frozenset(), self.needs, key, text)
+                    )
             # For every name that another import binds, what it stands for.
             match node:
                 case ast.Import(names=aliases) if not borrowed:
@@ -100,12 +104,12 @@ class Program:
                         self.foreign[file, alias.asname or alias.name] = full
         self.units += units
 
-    def source(self, file: int, name: str) -> Key:
+    def source(self, file: int, name: str) -> NameInFile:
         """The file that a name of a file really comes from, and its name there."""
         key = self.names.source(file, name)
         return key if name == key[1] else (file, name)
 
-    def about(self, key: Key) -> list[Unit]:
+    def statements_for(self, key: NameInFile) -> list[TopLevelStatement]:
         """The statements that give a name its value, or change its object."""
         return self._about.get(key, [])
 
@@ -116,21 +120,23 @@ class Program:
             return f"{self.names.files[key[0]].module}.{key[1]}"
         return self.foreign.get(key, f"builtins.{key[1]}")
 
-    def binding(self, file: int, name: str) -> Unit | None:
+    def binding(self, file: int, name: str) -> TopLevelStatement | None:
         """The last statement that gives a name its value."""
         key = self.source(file, name)
         return next((unit for unit in reversed(self._about.get(key, [])) if key[1] in unit.binds), None)
 
-    def reached(self, files: Iterable[int]) -> set[int]:
+    def imported_files(self, files: Iterable[int]) -> set[int]:
         """These files, and those that they import in turn."""
         return {*closure(files, self.imports.__getitem__)}
 
-    def needed(self, keys: Iterable[Key], may: Callable[[Unit], bool] = lambda _: True) -> dict[Unit, None]:
+    def needed_statements(
+        self, keys: Iterable[NameInFile], may: Callable[[TopLevelStatement], bool] = lambda _: True
+    ) -> dict[TopLevelStatement, None]:
         """The statements that bind or change these names, and what those read in turn; in order.
 
         `may` says which statements count; the others, and what they read, are left out.
         """
-        units, seen, waiting = set[Unit](), set[Key](), [*keys]
+        units, seen, waiting = set[TopLevelStatement](), set[NameInFile](), [*keys]
         while waiting:
             key = self.source(*waiting.pop())
             for unit in () if key in seen else self._about.get(key, ()):
@@ -141,6 +147,6 @@ class Program:
         return {unit: None for unit in self.units if unit in units}
 
 
-def definition(unit: Unit) -> bool:
+def is_definition(unit: TopLevelStatement) -> bool:
     """Whether a statement defines a function or a class: nothing of it runs before it is called."""
-    return isinstance(unit.node, Definition)
+    return isinstance(unit.node, DefinitionNode)

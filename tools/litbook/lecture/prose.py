@@ -23,11 +23,11 @@ from litbook.lecture.program import Program
 from litbook.python import scopes
 from litbook.python.file import File
 from litbook.python.nodes import FunctionNode
-from litbook.python.strings import HOLE, Passage, Source
+from litbook.python.strings import HOLE, Passage, SourceText
 
 
 @dataclass(frozen=True)
-class Prose:
+class ProseText:
     """One text, a `HOLE` where something is computed; its section's code holds the numbers `held`."""
 
     file: File
@@ -48,12 +48,12 @@ class Prose:
         return not is_set and bool(names & self.names) and names <= self.names.union(dir(builtins))
 
 
-def prose(lecture: Lecture) -> Iterator[Prose]:
+def prose(lecture: Lecture) -> Iterator[ProseText]:
     """Every text of `lecture` that is prose, in the order of its statements."""
-    sources, program = [Source(file.text) for file in lecture.files], Program(lecture.names)
+    sources, program = [SourceText(file.text) for file in lecture.files], Program(lecture.names)
 
     @functools.cache
-    def held(function: ast.AST) -> frozenset[float]:
+    def code_numbers(function: ast.AST) -> frozenset[float]:
         """The numbers in its code, and in what it names at the top of any file; not of sections."""
         if isinstance(function, ast.Module):
             return frozenset()
@@ -77,75 +77,77 @@ def prose(lecture: Lecture) -> Iterator[Prose]:
             local = scopes.local_names(node) if isinstance(node, FunctionNode) else frozenset[str]()
             names = margins[file.number] | local
             for argument in (argument for place, argument in arguments(call) if place in word.fields):
-                finder = _Finder(node, sources[file.number])
-                for passage in (finder.whole(argument), *finder.others):
+                finder = _LiteralFinder(node, sources[file.number])
+                for passage in (finder.passage_of(argument), *finder.others):
                     kind: Literal["words", "exercise"] = "exercise" if name == "question" else "words"
-                    yield Prose(file, kind, passage.cleaned(), held(node), names)
+                    yield ProseText(file, kind, passage.dedent(), code_numbers(node), names)
         if spec.kind == "doc" and lecture.functions[spec.function].kind in ("part", "section"):
             assert isinstance(statement, ast.Expr)
             assert isinstance(statement.value, ast.Constant)
-            docstring = sources[file.number].passage(statement.value).cleaned()
+            docstring = sources[file.number].passage(statement.value).dedent()
             end = len(docstring.text.partition("\n")[0])
             heading = Passage(docstring.text[:end], docstring.places[:end])
-            yield Prose(file, "heading", heading, held(node))
+            yield ProseText(file, "heading", heading, code_numbers(node))
 
 
-class _Finder:
+class _LiteralFinder:
     """Follows an expression to the literals that it is put together from."""
 
-    def __init__(self, function: ast.AST, source: Source) -> None:
+    def __init__(self, function: ast.AST, source: SourceText) -> None:
         self.function = function
         self.source = source
         self.others: list[Passage] = []
         self.followed: set[str] = set()
 
-    def whole(self, node: ast.expr) -> Passage:
+    def passage_of(self, node: ast.expr) -> Passage:
         """`node` as one passage, with a hole for what is no literal; what fills the hole goes to `others`."""
         match node:
             case ast.Constant(value=str()) | ast.JoinedStr():
                 return self.source.passage(node)
             case ast.BinOp(left, ast.Add(), right):
-                return self.whole(left) + self.whole(right)
+                return self.passage_of(left) + self.passage_of(right)
             case ast.BinOp(left, ast.Mod(), _):
-                return _formatted(self.whole(left), r"%(\(\w+\))?[-+ #0]*[\d*]*(\.[\d*]+)?[a-zA-Z%]")
+                return _fill_fields(self.passage_of(left), r"%(\(\w+\))?[-+ #0]*[\d*]*(\.[\d*]+)?[a-zA-Z%]")
             case ast.Call(ast.Attribute(literal, "format")):
                 before = len(self.others)
-                made = _formatted(self.whole(literal), _FIELD)
-                self.others[before:] = [_formatted(other, _FIELD) for other in self.others[before:]]
+                made = _fill_fields(self.passage_of(literal), _FIELD)
+                self.others[before:] = [_fill_fields(other, _FIELD) for other in self.others[before:]]
                 return made
             case ast.Call(ast.Attribute(literal, "join"), [given]):
-                self.inside(given)
-                self.inside(literal)
+                self.collect_literals(given)
+                self.collect_literals(literal)
             case ast.Call(ast.Attribute(ast.Constant(value=str()) | ast.JoinedStr() as literal)):
-                return _formatted(self.whole(literal), r"[{}]")  # "...".replace(…), which may fill them
+                return _fill_fields(
+                    self.passage_of(literal), r"[{}]"
+                )  # "...".replace(…), which may fill them
             case ast.Call(ast.Name("dedent" | "cleandoc"), [given]):
-                return self.whole(given)
+                return self.passage_of(given)
             case _:
-                self.inside(node)
+                self.collect_literals(node)
         return self.source.hole(node)
 
-    def inside(self, node: ast.expr) -> None:
+    def collect_literals(self, node: ast.expr) -> None:
         """Literals that may become part of the text: of the branches, items and names in `node`."""
         match node:
             case ast.Constant(value=str()) | ast.JoinedStr() | ast.BinOp(op=ast.Add() | ast.Mod()):
-                self.others.append(self.whole(node))
+                self.others.append(self.passage_of(node))
             case ast.BinOp(left, _, right):  # "-" * 40
-                self.inside(left)
-                self.inside(right)
+                self.collect_literals(left)
+                self.collect_literals(right)
             case ast.IfExp(_, yes, no):
-                self.inside(yes)
-                self.inside(no)
+                self.collect_literals(yes)
+                self.collect_literals(no)
             case ast.BoolOp(_, items) | ast.List(items) | ast.Tuple(items):
                 for item in items:
-                    self.inside(item)
+                    self.collect_literals(item)
             case ast.GeneratorExp(item) | ast.ListComp(item) | ast.Starred(item) | ast.NamedExpr(_, item):
-                self.inside(item)
+                self.collect_literals(item)
             case ast.Name(name) if name not in self.followed:
                 self.followed.add(name)
-                for value in self.given(name):
-                    self.inside(value)
+                for value in self.assigned_values(name):
+                    self.collect_literals(value)
 
-    def given(self, name: str) -> Iterator[ast.expr]:
+    def assigned_values(self, name: str) -> Iterator[ast.expr]:
         """What `name` is assigned, and appended, in the function."""
         for node in ast.walk(self.function):
             match node:
@@ -164,6 +166,6 @@ class _Finder:
 _FIELD = r"\{[^{}]*\}"  # what `format` fills
 
 
-def _formatted(passage: Passage, fields: str) -> Passage:
+def _fill_fields(passage: Passage, fields: str) -> Passage:
     """A passage with a hole over every field that `%` or `format` fills."""
     return Passage(re.sub(fields, lambda match: HOLE * len(match[0]), passage.text), passage.places)

@@ -16,19 +16,25 @@ from dataclasses import replace
 from litbook.finding import Finding
 from litbook.lecture.author_words import HOMES, SEEN, calls, first_heading
 from litbook.lecture.extra_modules import is_beside
-from litbook.lecture.model import SECTIONS, Function, FunctionKind, Lecture, Statement, StatementKind
+from litbook.lecture.model import (
+    SECTIONS,
+    FunctionKind,
+    Lecture,
+    LectureFunction,
+    SourceStatement,
+)
 from litbook.python import scopes
 from litbook.python.file import File
-from litbook.python.imports import Names
+from litbook.python.imports import NameResolver
 from litbook.python.nodes import (
     Anchor,
-    Definition,
+    DefinitionNode,
     blocks,
     closure,
     directly_in,
-    documented,
     dotted,
     first_line,
+    has_docstring,
     heading_of,
     lines_of,
     mark_of,
@@ -37,8 +43,9 @@ from litbook.python.nodes import (
     parameters,
 )
 from litbook.record.device_kinds import needs
+from litbook.record.model import StatementKind
 
-Calls = dict[ast.AST, list[tuple[ast.Expr, ast.FunctionDef]]]
+CallGraph = dict[ast.AST, list[tuple[ast.Expr, ast.FunctionDef]]]
 _WITH_ELSE = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.Try, ast.TryStar)
 _DEEPEST = 900  # levels of statements: what walks them may call itself 1,000 times
 
@@ -60,24 +67,24 @@ def number_definitions(lecture: Lecture) -> None:
 
 
 @functools.lru_cache(maxsize=64)  # a save changes one file of a lecture
-def definitions_in(text: str, tree: ast.Module) -> list[tuple[ast.AST, Function]]:
+def definitions_in(text: str, tree: ast.Module) -> list[tuple[ast.AST, LectureFunction]]:
     """The module, and the functions and classes of one file in reading order, as if there were no other."""
     lines = lines_of(text)
-    rows = list[tuple[ast.AST, Function]]()
-    rows.append((tree, Function("<module>", "module", 1, max(1, len(lines)), key="<module>")))
+    rows = list[tuple[ast.AST, LectureFunction]]()
+    rows.append((tree, LectureFunction("<module>", "module", 1, max(1, len(lines)), key="<module>")))
     todo = [(node, "") for node in reversed(directly_in(tree))]  # with what stands before a name in there
     while todo:
         node, front = todo.pop()
-        if isinstance(node, Definition):
+        if isinstance(node, DefinitionNode):
             first, last = first_line(node), node.end_lineno or node.lineno
-            told = documented(node) and len(node.body) > 1
+            told = has_docstring(node) and len(node.body) > 1
             marks = {mark_of(decorator): decorator for decorator in reversed(node.decorator_list)}
             match marks.get("requires"):
                 case ast.Call(args=[ast.Constant(value=device), *_]):
                     requires: str | None = str(device)
                 case _:
                     requires = None
-            spec = Function(
+            spec = LectureFunction(
                 name=node.name,
                 kind="class" if isinstance(node, ast.ClassDef) else "helper",
                 first=first,
@@ -102,11 +109,11 @@ def is_plain(file: File, node: ast.AST) -> bool:
     return not ("yield" in file.text_of(node) and any(isinstance(n, generates) for n in own_nodes(node)))
 
 
-def section_calls(files: list[File], names: Names) -> Calls:
+def section_calls(files: list[File], names: NameResolver) -> CallGraph:
     """For every function, its statements `name()` that call a parameterless function of the lecture."""
     main = _last_main(files[0].tree)
     plain = functools.cache(lambda node: is_plain(files[names.home[node]], node))
-    calls: Calls = {}
+    calls: CallGraph = {}
     for number, file in enumerate(files):
         for caller in {n.name: n for n in file.tree.body if isinstance(n, ast.FunctionDef)}.values():
             several = list[tuple[ast.Expr, ast.FunctionDef, str]]()
@@ -115,15 +122,15 @@ def section_calls(files: list[File], names: Names) -> Calls:
                 if isinstance(meant, ast.FunctionDef) and meant not in (caller, main) and plain(meant):
                     several.append((statement, meant, called.split(".")[0]))
             if several and plain(caller):
-                local = scopes.local_names(caller) - names.imported(caller)
+                local = scopes.local_names(caller) - names.imported_names(caller)
                 if several := [call for call in several if call[2] not in local]:
                     calls[caller] = [(statement, meant) for statement, meant, _ in several]
     return calls
 
 
-def files_in_order(files: list[File], names: Names, calls: Calls) -> list[int]:
+def files_in_order(files: list[File], names: NameResolver, calls: CallGraph) -> list[int]:
     """The first file, the others as `main` reaches them, then the rest as they come."""
-    order = [names.home[node] for node in _reached(calls, _last_main(files[0].tree))]
+    order = [names.home[node] for node in _call_order(calls, _last_main(files[0].tree))]
     return list(dict.fromkeys([0, *order, *range(len(files))]))
 
 
@@ -138,7 +145,7 @@ def bare_calls(node: ast.AST) -> list[tuple[ast.Expr, str]]:
     return calls
 
 
-def find_sections(lecture: Lecture, calls: Calls, problems: list[Finding]) -> set[ast.AST]:
+def find_sections(lecture: Lecture, calls: CallGraph, problems: list[Finding]) -> set[ast.AST]:
     """Mark `main`, and what it reaches through calls, as main, parts and sections. Returns them."""
     main, file = _last_main(lecture.files[0].tree), lecture.files[0]
     way_out = "a lecture starts at `def main() -> None:`, which calls its sections"
@@ -147,9 +154,9 @@ def find_sections(lecture: Lecture, calls: Calls, problems: list[Finding]) -> se
         return set()
     if not isinstance(main, ast.FunctionDef) or not is_plain(file, main):
         what = "main is no plain function without parameters"
-        problems.append(Finding("no-main", what, file.at(main), way_out))
+        problems.append(Finding("no-main", what, file.place_of(main), way_out))
         return set()
-    reached = set(_reached(calls, main))
+    reached = set(_call_order(calls, main))
     for node in list(calls):  # calls of functions that no lecture reaches are plain calls
         if node not in reached:
             del calls[node]
@@ -170,7 +177,7 @@ def find_sections(lecture: Lecture, calls: Calls, problems: list[Finding]) -> se
         around = above.requires if above else None
         needed = spec.requires or around
         with contextlib.suppress(ValueError):
-            needed = str(needs(spec.requires).within(needs(around))) or None
+            needed = str(needs(spec.requires).nested_in(needs(around))) or None
         kind: FunctionKind = "main" if above is None else "part" if calls.get(node) else "section"
         heading = spec.heading or node.name.replace("_", " ").capitalize()
         spec = replace(spec, aside=spec.aside or bool(above and above.aside), requires=needed)
@@ -180,16 +187,16 @@ def find_sections(lecture: Lecture, calls: Calls, problems: list[Finding]) -> se
     return seen
 
 
-def _last_main(tree: ast.Module) -> Definition | None:
-    return next((n for n in reversed(tree.body) if isinstance(n, Definition) and n.name == "main"), None)
+def _last_main(tree: ast.Module) -> DefinitionNode | None:
+    return next((n for n in reversed(tree.body) if isinstance(n, DefinitionNode) and n.name == "main"), None)
 
 
-def _reached(calls: Calls, start: ast.AST | None) -> list[ast.AST]:
+def _call_order(calls: CallGraph, start: ast.AST | None) -> list[ast.AST]:
     """`start`, and what it calls in turn, each before what it calls."""
     return closure([start] if start else [], lambda node: [callee for _, callee in calls.get(node, [])])
 
 
-def number_statements(lecture: Lecture, calls: Calls) -> None:
+def number_statements(lecture: Lecture, calls: CallGraph) -> None:
     """Number every statement; those that call a section, or define something, with the number of that."""
     targets = dict[ast.AST, int]()
     for caller, several in calls.items():
@@ -204,12 +211,12 @@ def number_statements(lecture: Lecture, calls: Calls) -> None:
                 target = lecture.function_of[node]
             lecture.statement_of[node] = len(lecture.statements)
             function = lecture.function_of[owner]
-            numbered = Statement(function, row.first, row.last, kind, row.end, target, row.opener)
+            numbered = SourceStatement(function, row.first, row.last, kind, row.end, target, row.opener)
             lecture.statements.append(numbered)
 
 
 @functools.lru_cache(maxsize=64)  # a save changes one file of a lecture
-def statements_in(text: str, tree: ast.Module) -> list[tuple[ast.stmt, ast.AST, Statement]]:
+def statements_in(text: str, tree: ast.Module) -> list[tuple[ast.stmt, ast.AST, SourceStatement]]:
     """The statements of one file in reading order, each with the function, class or module that owns it.
 
     What it is to a reader is said as far as the file alone can tell, and no function has a number.
@@ -217,8 +224,8 @@ def statements_in(text: str, tree: ast.Module) -> list[tuple[ast.stmt, ast.AST, 
     """
     lines, words, openers = lines_of(text), words_in(tree), openers_in(text, tree)
     formal = {inner for node in tree.body if is_formal(node) for inner in (node, *blocks(node))}
-    rows = list[tuple[ast.stmt, ast.AST, Statement]]()
-    todo: list[tuple[Anchor | ast.Module, ast.Module | Definition, int]] = [(tree, tree, 0)]
+    rows = list[tuple[ast.stmt, ast.AST, SourceStatement]]()
+    todo: list[tuple[Anchor | ast.Module, ast.Module | DefinitionNode, int]] = [(tree, tree, 0)]
     while todo:  # the next one last
         here, owner, depth = todo.pop()
         if depth > _DEEPEST:
@@ -229,9 +236,9 @@ def statements_in(text: str, tree: ast.Module) -> list[tuple[ast.stmt, ast.AST, 
             kind: StatementKind = "code"
             if here in formal:
                 kind = "hidden"
-            elif here is owner.body[0] and documented(owner):
+            elif here is owner.body[0] and has_docstring(owner):
                 kind = "doc"
-            elif isinstance(here, Definition):
+            elif isinstance(here, DefinitionNode):
                 kind = "def"
             elif names and names <= words.keys():
                 kind = "piece" if SEEN & {words[name] for name in names} else "hidden"
@@ -245,9 +252,9 @@ def statements_in(text: str, tree: ast.Module) -> list[tuple[ast.stmt, ast.AST, 
             while inside and last > here.lineno and between.match(lines[last - 1]):
                 last -= 1
             last, opener = max(here.lineno, last), openers.get(here, 0)
-            row = Statement(0, first_line(here), last, kind, end, None, opener)
+            row = SourceStatement(0, first_line(here), last, kind, end, None, opener)
             rows.append((here, owner, row))
-        inner = here if isinstance(here, Definition) else owner
+        inner = here if isinstance(here, DefinitionNode) else owner
         todo += [(child, inner, depth + 1) for child in reversed(inside)]
     return rows
 

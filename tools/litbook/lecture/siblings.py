@@ -19,7 +19,7 @@ from pathlib import Path
 from litbook.lecture.model import INSTALLED, Lecture
 from litbook.project import RECORDINGS
 from litbook.python.file import File
-from litbook.python.nodes import modules_in, plain
+from litbook.python.nodes import modules_in, normalize_newlines
 
 LARGEST = 1 << 30  # bytes of one entry of the folder
 _NEVER = {*INSTALLED, "__pycache__", "node_modules"}
@@ -36,7 +36,7 @@ def modules(lecture: Lecture, folder: Path) -> list[File]:
             path = folder / f"{name}.py"
             with contextlib.suppress(OSError, ValueError, SyntaxError, RecursionError):  # importing it tells
                 with tokenize.open(path) as file:
-                    text = plain(file.read())
+                    text = normalize_newlines(file.read())
                 files.append(File(path.name, text, _parsed(text), str(path), name, name))
                 todo.append(files[-1].tree)
     return files
@@ -45,7 +45,7 @@ def modules(lecture: Lecture, folder: Path) -> list[File]:
 _parsed = functools.lru_cache(maxsize=64)(ast.parse)  # a save changes one of them
 
 
-def named(quoted: Iterable[str], folder: Path, entries: Sequence[Path] = ()) -> set[Path]:
+def quoted_files(quoted: Iterable[str], folder: Path, entries: Sequence[Path] = ()) -> set[Path]:
     """The files and folders in `folder` that quoted texts name, by their paths from there; nothing hidden.
 
     Of `"a/{b}.c"` the folder `a`, and of `"{b}.c"` every file that ends so. `entries` are those of the
@@ -94,12 +94,12 @@ def content(entry: Path) -> str:
 def _digest(file: Path) -> str:
     try:
         stat = file.stat()
-        return _hashed(file, stat.st_size, stat.st_mtime_ns) if stat.st_size <= LARGEST else "large"
+        return _cached_digest(file, stat.st_size, stat.st_mtime_ns) if stat.st_size <= LARGEST else "large"
     except OSError:
         return "unreadable"
 
 
 @functools.lru_cache(maxsize=4096)  # several sections name one file
-def _hashed(file: Path, _size: int, _changed: int) -> str:
+def _cached_digest(file: Path, _size: int, _changed: int) -> str:
     with file.open("rb") as opened:
         return file_digest(opened, "sha256").hexdigest()

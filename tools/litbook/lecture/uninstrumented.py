@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from litbook.lecture.model import Lecture
 from litbook.python import scopes
 from litbook.python.file import File
-from litbook.python.nodes import Definition, blocks, closure, dotted, everything
+from litbook.python.nodes import DefinitionNode, all_nodes, blocks, closure, dotted
 
 # What reads a function's source or bytecode is called so, in one of these libraries: torch.compile,
 # torch.jit.script, triton.jit, numba.cuda.jit. What it gets stays exactly as the author wrote it.
@@ -30,38 +30,38 @@ def leave_compiled_code_alone(lecture: Lecture) -> None:
     object that is called `compile` or `jit` compiles nothing.
     """
     # For every file, the definitions of the lecture by their names there: its own, and what it imports.
-    borrowed = (lecture.names.borrowed(file.number) for file in lecture.files)
+    borrowed = (lecture.names.imported_definitions(file.number) for file in lecture.files)
     named = [{name: [node] for name, node in names.items()} for names in borrowed]
     for node, number in lecture.function_of.items():
-        if isinstance(node, Definition):
+        if isinstance(node, DefinitionNode):
             named[lecture.functions[number].file].setdefault(node.name, []).append(node)
     read = [node for file in lecture.files for node in _read_by_compilers(lecture, file, named)]
-    lecture.compiled = _with_called(lecture, named, read)
-    lecture.untouched = lecture.compiled | _with_called(lecture, named, lecture.untouched)
+    lecture.compiled = _with_callees(lecture, named, read)
+    lecture.untouched = lecture.compiled | _with_callees(lecture, named, lecture.untouched)
 
 
-Named = dict[str, list[Definition]]
+DefinitionsByName = dict[str, list[DefinitionNode]]
 
 
-def _with_called(lecture: Lecture, named: list[Named], first: Iterable[ast.AST]) -> set[ast.AST]:
+def _with_callees(lecture: Lecture, named: list[DefinitionsByName], first: Iterable[ast.AST]) -> set[ast.AST]:
     """These definitions, and what they call in turn."""
 
-    def called(node: ast.AST) -> Iterator[ast.AST]:
+    def callees(node: ast.AST) -> Iterator[ast.AST]:
         there = named[lecture.functions[lecture.function_of[node]].file]
         return (callee for name in names_called(node) for callee in there.get(name, ()))
 
-    return {*closure(first, called)}
+    return {*closure(first, callees)}
 
 
 @functools.lru_cache(maxsize=4096)  # a save changes one file of a lecture
 def names_called(node: ast.AST) -> frozenset[str]:
     """The names by which a definition may call others."""
-    outer = {*scopes.outer(node)}
-    used = (inner for inner in everything(node) if not isinstance(inner, ast.Name) or inner in outer)
-    return frozenset(map(_called, used)) - {""}
+    outer = {*scopes.outer_names(node)}
+    used = (inner for inner in all_nodes(node) if not isinstance(inner, ast.Name) or inner in outer)
+    return frozenset(map(_callee_name, used)) - {""}
 
 
-def _read_by_compilers(lecture: Lecture, file: File, every: list[Named]) -> Iterator[ast.AST]:
+def _read_by_compilers(lecture: Lecture, file: File, every: list[DefinitionsByName]) -> Iterator[ast.AST]:
     """The functions and classes that a file hands to a compiler, by a decorator or a call."""
     words, origins, named = COMPILERS, dict[str, str](), every[file.number]
     if any(library in file.text for library in LIBRARIES) or not file.text.isascii():
@@ -73,8 +73,8 @@ def _read_by_compilers(lecture: Lecture, file: File, every: list[Named]) -> Iter
         text = file.text_of(statement)
         if not any(word in text for word in words) and (text.isascii() or not _FOREIGN.search(text)):
             continue
-        for node in everything(statement):
-            if isinstance(node, Definition) and any(map(compiles, node.decorator_list)):
+        for node in all_nodes(statement):
+            if isinstance(node, DefinitionNode) and any(map(compiles, node.decorator_list)):
                 yield node
             elif isinstance(node, ast.Call):
                 # `model.compile()`, as `torch.nn.Module` has it: on some object, with nothing but options.
@@ -89,11 +89,11 @@ def _read_by_compilers(lecture: Lecture, file: File, every: list[Named]) -> Iter
                         pass  # text: a pattern or a program, no function
                     case given:  # a module object, or nothing at all in `model.compile()`
                         inner = [used for expression in given for used in ast.walk(expression)]
-                        yield from (callee for used in inner for callee in named.get(_called(used), ()))
+                        yield from (callee for used in inner for callee in named.get(_callee_name(used), ()))
                         yield from (d for d in lecture.function_of if _may_be_module(lecture, every, d))
 
 
-def _called(node: ast.AST) -> str:
+def _callee_name(node: ast.AST) -> str:
     """The name by which an expression may mean a definition: `f`, or `f` of `self.f`, or `models.f`."""
     match node:
         case ast.Name(id=name) | ast.Attribute(value=ast.Name(id="self" | "cls"), attr=name):
@@ -138,7 +138,7 @@ def _compiles(origins: dict[str, str], node: ast.expr) -> bool:
 _OPTIONS = {"backend", "disable", "dynamic", "fullgraph", "mode", "options"}  # of `torch.compile`
 
 
-def _may_be_module(lecture: Lecture, named: list[Named], node: ast.AST) -> bool:
+def _may_be_module(lecture: Lecture, named: list[DefinitionsByName], node: ast.AST) -> bool:
     """Whether a class may be one of `torch.nn.Module`: that, or something that is not known, is its base."""
     for base in node.bases if isinstance(node, ast.ClassDef) else ():
         name = dotted(base.value if isinstance(base, ast.Subscript) else base)

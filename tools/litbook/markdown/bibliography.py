@@ -20,7 +20,7 @@ class BibliographyError(LitbookError):
     slug = "bibliography"
 
 
-class Entry(Struct, frozen=True):
+class BibliographyEntry(Struct, frozen=True):
     """One work: what a reader needs to find it. `url` is an http(s) address or empty."""
 
     key: str
@@ -31,10 +31,10 @@ class Entry(Struct, frozen=True):
     url: str = ""
 
 
-Bibliography = Mapping[str, Entry]
+Bibliography = Mapping[str, BibliographyEntry]
 
 
-def read(path: Path) -> dict[str, Entry]:
+def read(path: Path) -> dict[str, BibliographyEntry]:
     """The entries of the file `path` by key. `BibliographyError` names the file and what is wrong with it."""
     shown = "/".join(path.parts[-2:])  # lectures/references.bib, wherever the project lies
     try:
@@ -50,7 +50,7 @@ def read(path: Path) -> dict[str, Entry]:
 WAY_OUT = "look at this entry for a brace, a quotation mark or a comma that is missing"
 
 
-def parse(text: str, where: str = "references.bib") -> dict[str, Entry]:
+def parse(text: str, where: str = "references.bib") -> dict[str, BibliographyEntry]:
     """The entries of BibTeX `text` by key; errors as for `read`."""
     # Here, and not above: a machine that records has no bibtexparser, and loads this module.
     from bibtexparser.entrypoint import parse_string
@@ -84,7 +84,7 @@ def parse(text: str, where: str = "references.bib") -> dict[str, Entry]:
         shown = "".join(c if c.isprintable() else "\ufffd" for c in text.split("\n")[line].strip())
         why = str(getattr(block.error, "abort_reason", "") or block.error).strip()
         raise BibliographyError(f"{where}:{line + 1}: not BibTeX: {why}\n    {shown}\n    {WAY_OUT}")
-    entries: dict[str, Entry] = {}
+    entries: dict[str, BibliographyEntry] = {}
     for work in decoded.entries:
         fields = {field.key.lower(): " ".join(str(field.value).split()) for field in work.fields}
         if not fields.get("title"):
@@ -105,11 +105,11 @@ def parse(text: str, where: str = "references.bib") -> dict[str, Entry]:
             doi, number = written.get("doi", "").strip(), written.get("eprint", "").strip()
             arxiv = written.get("archiveprefix", "").lower() == "arxiv" and number
             url = f"https://doi.org/{doi}" if doi else f"https://arxiv.org/abs/{number}" if arxiv else ""
-        entries[work.key] = Entry(work.key, fields["title"], authors, year, venue, url)
+        entries[work.key] = BibliographyEntry(work.key, fields["title"], authors, year, venue, url)
     return entries
 
 
-def find(bibliography: Bibliography, key: str) -> Entry:
+def find(bibliography: Bibliography, key: str) -> BibliographyEntry:
     """The entry for `key`; `BibliographyError` with the nearest key where there is none."""
     if key in bibliography:
         return bibliography[key]
@@ -118,7 +118,7 @@ def find(bibliography: Bibliography, key: str) -> Entry:
     raise BibliographyError(f"[@{key}] is in no bibliography{hint}")
 
 
-def names(entry: Entry) -> str:
+def names(entry: BibliographyEntry) -> str:
     """Up to three authors, or the first and “et al.”"""
     if len(entry.authors) > 3:
         return _("{author} et al", author=entry.authors[0])

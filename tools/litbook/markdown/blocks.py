@@ -44,7 +44,7 @@ def _lies_inside(state: StateBlock, line: int, end: int, indent: int) -> int:
     return last
 
 
-def _inside(state: StateBlock, first: int, end: int, indent: int) -> None:
+def _read_nested(state: StateBlock, first: int, end: int, indent: int) -> None:
     """Read the lines up to `end` as blocks of their own, indented by so much."""
     before = state.blkIndent, state.lineMax, state.parentType
     state.blkIndent, state.lineMax, state.parentType = indent, end, "root"
@@ -70,7 +70,7 @@ def _box(state: StateBlock, first: int, end: int, silent: bool) -> bool:
     words = state.push("inline", "", 0)
     words.map, words.children, words.content = [first, first + 1], [], title or ""
     token.meta["titled"] = title is not None
-    _inside(state, first + 1, last, indent)
+    _read_nested(state, first + 1, last, indent)
     state.push("box_close", "", -1)
     state.line = last
     return True
@@ -127,16 +127,16 @@ class BlockReader(InlineReader):
         """The whole tree."""
         root = SyntaxTreeNode(tokens)
         if tokens and tokens[0].type == "inline":  # a phrase
-            blocks: tuple[tree.Block, ...] = (tree.Paragraph(0, self.words(root.children[0])),)
+            blocks: tuple[tree.BlockNode, ...] = (tree.Paragraph(0, self.words(root.children[0])),)
         else:
             blocks = self.blocks(root.children)
         return tree.Note(self.text, blocks, tuple(self.env["refusals"]))
 
-    def blocks(self, nodes: Iterable[SyntaxTreeNode], depth: int = 0) -> tuple[tree.Block, ...]:
+    def blocks(self, nodes: Iterable[SyntaxTreeNode], depth: int = 0) -> tuple[tree.BlockNode, ...]:
         """These blocks, `depth` of which lie around them."""
         if depth > DEEPEST:
             raise TooDeep
-        blocks: list[tree.Block] = []
+        blocks: list[tree.BlockNode] = []
         for node in nodes:
             block = self.block(node, depth)
             above = blocks[-1] if blocks else None
@@ -153,7 +153,7 @@ class BlockReader(InlineReader):
                     refuse(self.env, "caption-without-table", "[@tab:", label.partition(":")[2])
         return tuple(blocks)
 
-    def block(self, node: SyntaxTreeNode, depth: int) -> tree.Block:
+    def block(self, node: SyntaxTreeNode, depth: int) -> tree.BlockNode:
         """One block."""
         first = node.map[0] if node.map else 0
         line = self.text[self.lines[first] :].partition("\n")[0] if first < len(self.lines) else ""
@@ -176,18 +176,18 @@ class BlockReader(InlineReader):
             case "fence" | "code_block":
                 return self.fence(at, node)
             case "display":
-                return tree.Display(at, node.content, node.info)
+                return tree.DisplayMath(at, node.content, node.info)
             case "table":
                 return self.table(at, node)
             case "box":
                 return self.box(at, node, depth + 1)
             case "hr":
-                return tree.Rule(at)
+                return tree.ThematicBreak(at)
         raise AssertionError(node.type)
 
-    def item(self, node: SyntaxTreeNode, depth: int) -> tree.Item:
+    def item(self, node: SyntaxTreeNode, depth: int) -> tree.ListItem:
         """An item of a list."""
-        return tree.Item(self.lines[node.map[0]] if node.map else 0, self.blocks(node.children, depth))
+        return tree.ListItem(self.lines[node.map[0]] if node.map else 0, self.blocks(node.children, depth))
 
     def fence(self, at: int, node: SyntaxTreeNode) -> tree.Fence:
         """Code; what else stands behind the name of its language is refused."""
@@ -207,24 +207,24 @@ class BlockReader(InlineReader):
         """A table; each of its cells is placed behind the one before."""
         rows = [row for part in node.children for row in part.children]
         cells = [
-            tuple(tree.Cell(self.last, self.words(cell.children[0], cell=True)) for cell in row.children)
+            tuple(tree.TableCell(self.last, self.words(cell.children[0], cell=True)) for cell in row.children)
             for row in rows
         ]
         edges = tuple(str(c.attrs.get("style", "")).removeprefix("text-align:") for c in rows[0].children)
         return tree.Table(at, cells[0], edges, tuple(cells[1:]))
 
-    def box(self, at: int, node: SyntaxTreeNode, depth: int) -> tree.Block:
+    def box(self, at: int, node: SyntaxTreeNode, depth: int) -> tree.BlockNode:
         """A box or a fold; one without a text is refused."""
         opening = node.meta["match"]
         words, inside = self.words(node.children[0]), self.blocks(node.children[1:], depth)
         kinds = tuple((opening["kinds"] or opening["folded"] or "").lower().split())
         title = words if node.meta["titled"] else None
-        block: tree.Box | tree.Fold
+        block: tree.Box | tree.FoldBox
         if opening["open"] is None:
             block = tree.Box(at, kinds, title, inside)
         else:
-            block = tree.Fold(at, kinds, title, inside, bool(opening["open"]))
+            block = tree.FoldBox(at, kinds, title, inside, bool(opening["open"]))
         if not inside:
-            name = tree.kind(block) if title is None else tree.plain(title)
+            name = tree.box_kind(block) if title is None else tree.plain_text(title)
             refuse(self.env, "empty-box", name, name)
         return block

@@ -7,11 +7,11 @@ import re
 from litbook.html import elements
 from litbook.html.elements import Html, tag
 from litbook.i18n import _
-from litbook.markdown.bibliography import Entry, names
+from litbook.markdown.bibliography import BibliographyEntry, names
 from litbook.markdown.links import Citations
 
 
-def citation(number: int, entry: Entry, *, opens: bool) -> Html:
+def citation(number: int, entry: BibliographyEntry, *, opens: bool) -> Html:
     """A work's number, which opens it or leads to it."""
     label = _("reference {n}: {work}", n=number, work=f"{names(entry)} {entry.year}".strip())
     place = anchor(entry.key)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 
 
-def visible(text: str) -> list[str]:
+def visible_characters(text: str) -> list[str]:
     """What is read for each character of a text: lines end alike, tabs are spaces, what hides is spelled."""
     if text.replace("\n", "").isprintable():  # as most are: nothing to spell, no tab
         return [*text]
@@ -36,9 +36,9 @@ def spell(character: str, kept: str = "\u200d") -> str:
 
 def one_line(text: str) -> str:
     """The text in one line, nothing hidden in it."""
-    return " ".join("".join(visible(text)).split())
+    return " ".join("".join(visible_characters(text)).split())
 
 
-def whole(text: str) -> str:
+def encodable_text(text: str) -> str:
     """Text that UTF-8 can hold."""
     return text.encode("utf-8", "replace").decode("utf-8")

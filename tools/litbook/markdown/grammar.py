@@ -19,7 +19,7 @@ from markdown_it import MarkdownIt
 
 from litbook.markdown import blocks, inline
 from litbook.markdown import nodes as tree
-from litbook.markdown.escape import visible
+from litbook.markdown.escape import visible_characters
 from litbook.markdown.refusals import refusal
 
 # Degenerate notes take markdown-it-py quadratic time: within these bounds it is never long about one.
@@ -40,7 +40,7 @@ def phrase(text: str) -> tree.Note:
 
 @functools.lru_cache(maxsize=8192)  # pages, notebooks and several checks read a lecture's texts
 def _read(text: str, hole: str, phrase: bool) -> tree.Note:
-    clean = "".join(visible(text))
+    clean = "".join(visible_characters(text))
     refused = refusal("long-note", "", f"{LONGEST:,}")
     if len(clean) <= LONGEST:
         env: dict[str, Any] = {"refusals": []}
@@ -49,7 +49,7 @@ def _read(text: str, hole: str, phrase: bool) -> tree.Note:
             return blocks.BlockReader(clean, env, hole).note(tokens)
         except blocks.TooDeep:
             refused = refusal("deep-note")
-    as_text = (tree.Paragraph(0, (tree.Text(0, clean),)),) if clean.strip() else ()
+    as_text = (tree.Paragraph(0, (tree.TextNode(0, clean),)),) if clean.strip() else ()
     return tree.Note(clean, as_text, refusals=(refused,))
 
 

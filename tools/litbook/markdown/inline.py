@@ -236,18 +236,18 @@ class InlineReader:
         """Words, and the holes in them."""
         for part in re.split(f"({re.escape(self.hole)})", text):
             if part:
-                yield tree.Hole(at) if part == self.hole else tree.Text(at, part)
+                yield tree.Hole(at) if part == self.hole else tree.TextNode(at, part)
             at += len(part)
 
     def leaf(self, node: SyntaxTreeNode, at: int, place: Callable[[int], int]) -> tree.Inline:
         """One inline node that is no plain text."""
         match node.type:
             case "text_special":
-                return tree.Text(at, node.content, node.markup)
+                return tree.TextNode(at, node.content, node.markup)
             case "code_inline":
                 ticks = len(node.markup)
                 begin = self.text.find(node.content, at + ticks)
-                return tree.Code(begin if 0 <= begin <= at + ticks + 1 else at + ticks, node.content)
+                return tree.InlineCode(begin if 0 <= begin <= at + ticks + 1 else at + ticks, node.content)
             case "math" | "maths":
                 return tree.Math(at, node.content, node.type == "maths")
             case "link":
@@ -261,7 +261,7 @@ class InlineReader:
             case "citation":
                 return tree.Citation(at, tuple(re.findall(r"@([\w:./+-]+)", node.content)))
             case "reference":
-                return tree.Reference(at, node.content)
+                return tree.LabelReference(at, node.content)
             case "name":
                 return tree.Name(at, node.content)
             case "em":

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from litbook.finding import Finding, Place
-from litbook.markdown.bibliography import Bibliography, BibliographyError, Entry, find
+from litbook.markdown.bibliography import Bibliography, BibliographyEntry, BibliographyError, find
 from litbook.markdown.nodes import Note, label_text
 
 LINKED = (
@@ -23,10 +23,10 @@ T = TypeVar("T")
 
 FAR = 200  # lines of a note in which a problem's place is looked for
 
-Resolve = Callable[[str], str | None]
+NameResolution = Callable[[str], str | None]
 """A function's name -> the address of its section, from the page in hand; None where it has none."""
 
-Number = Callable[[str], tuple[str, str] | None]
+LabelResolver = Callable[[str], tuple[str, str] | None]
 """`fig:rate` -> `Figure 2` and its address from the page in hand, if it has one; None for an unknown name."""
 
 
@@ -43,7 +43,7 @@ class Citations:
     opens: bool = False
     file: str = "references.bib"
 
-    def number(self, key: str) -> tuple[int, Entry]:
+    def number(self, key: str) -> tuple[int, BibliographyEntry]:
         """A work and its number on the page, from 1. `BibliographyError` for an unknown key."""
         entry = find(self.bibliography, key)
         if key not in self.cited:
@@ -52,15 +52,15 @@ class Citations:
 
 
 @dataclass
-class Setting:
+class NoteContext:
     """Where notes stand, and what the page has counted so far."""
 
     citations: Citations
     problems: list[Finding] = field(default_factory=list)
     place: Place | None = None
     ahead: Sequence[str] = ()  # the lines of the file from `place` on
-    resolve: Resolve = lambda _: None
-    number: Number = lambda _: None
+    resolve: NameResolution = lambda _: None
+    number: LabelResolver = lambda _: None
     ids: str = "note"  # headings of notes become f"{ids}-1", ...
     level: int = 2  # the heading above the note
     headings: int = 0
@@ -95,7 +95,7 @@ class Setting:
         self.report("bad-link", what, "use https://… or #section")
         return ""
 
-    def cite(self, key: str) -> tuple[int, Entry] | None:
+    def cite(self, key: str) -> tuple[int, BibliographyEntry] | None:
         """A work's number on the page, and the work; None and a problem for an unknown key."""
         try:
             return self.citations.number(key)

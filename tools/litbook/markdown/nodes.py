@@ -20,10 +20,10 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
-from litbook.i18n import _, later
+from litbook.i18n import _, gettext_noop
 
 
-class Node(Struct, frozen=True):
+class NoteNode(Struct, frozen=True):
     """Anything in a note: `at` is the offset of its first character, of code that of the code itself."""
 
     at: int
@@ -32,31 +32,31 @@ class Node(Struct, frozen=True):
 # ---------------------------------------------------------------------------- inline
 
 
-class Text(Node, frozen=True):
+class TextNode(NoteNode, frozen=True):
     """Words. `written` is how the note has them, where that differs: a character escaped, or as an entity."""
 
     text: str
     written: str = ""
 
 
-class Hole(Node, frozen=True):
+class Hole(NoteNode, frozen=True):
     """What a run puts there: an f-string's `{…}` in a lecture's text, an ellipsis in prose that never ran."""
 
 
-class Code(Node, frozen=True):
+class InlineCode(NoteNode, frozen=True):
     """Code between backticks."""
 
     text: str
 
 
-class Math(Node, frozen=True):
+class Math(NoteNode, frozen=True):
     """LaTeX between dollars in a line of text; `display` between two of them on each side."""
 
     latex: str
     display: bool = False
 
 
-class Link(Node, frozen=True):
+class Link(NoteNode, frozen=True):
     """A link as the author wrote it: `#name` for what the book has, `https://…`, or what a back end refuses.
 
     `form` is `text` for `[text](address)`, `angle` for `<address>`, `bare` for an address in running text.
@@ -68,137 +68,141 @@ class Link(Node, frozen=True):
     form: Literal["text", "angle", "bare"] = "text"
 
 
-class Citation(Node, frozen=True):
+class Citation(NoteNode, frozen=True):
     """`[@glu; @relu]`: keys of the bibliography."""
 
     keys: tuple[str, ...]
 
 
-class Reference(Node, frozen=True):
+class LabelReference(NoteNode, frozen=True):
     """`[@fig:rate]`: a figure, table or equation that has this name."""
 
     label: str
 
 
-class Name(Node, frozen=True):
+class Name(NoteNode, frozen=True):
     """`[@fig:rate]:` at the start of a caption: it gives the figure or table its name."""
 
     label: str
 
 
-class Emphasis(Node, frozen=True):
+class Emphasis(NoteNode, frozen=True):
     """`*text*` or `_text_`; `mark` is which."""
 
     children: tuple[Inline, ...]
     mark: str = "*"
 
 
-class Strong(Node, frozen=True):
+class Strong(NoteNode, frozen=True):
     """`**text**` or `__text__`."""
 
     children: tuple[Inline, ...]
     mark: str = "**"
 
 
-class Break(Node, frozen=True):
+class Break(NoteNode, frozen=True):
     """The end of a line inside a paragraph; a `hard` one is seen."""
 
     hard: bool = False
 
 
-Inline: TypeAlias = Text | Hole | Code | Math | Link | Citation | Reference | Name | Emphasis | Strong | Break
+Inline: TypeAlias = (
+    TextNode | Hole | InlineCode | Math | Link | Citation | LabelReference | Name | Emphasis | Strong | Break
+)
 
 # ---------------------------------------------------------------------------- blocks
 
 
-class Paragraph(Node, frozen=True):
+class Paragraph(NoteNode, frozen=True):
     """A paragraph; a `tight` one stands in a list without blank lines."""
 
     children: tuple[Inline, ...]
     tight: bool = False
 
 
-class Heading(Node, frozen=True):
+class Heading(NoteNode, frozen=True):
     """A heading of level 1 to 6 within the note."""
 
     level: int
     children: tuple[Inline, ...]
 
 
-class Quote(Node, frozen=True):
+class Quote(NoteNode, frozen=True):
     """`> text`."""
 
-    children: tuple[Block, ...]
+    children: tuple[BlockNode, ...]
 
 
-class Item(Node, frozen=True):
+class ListItem(NoteNode, frozen=True):
     """One item of a list."""
 
-    children: tuple[Block, ...]
+    children: tuple[BlockNode, ...]
 
 
-class List(Node, frozen=True):
+class List(NoteNode, frozen=True):
     """A list; `start` is the first number of a numbered one, `mark` the sign before or behind each."""
 
-    items: tuple[Item, ...]
+    items: tuple[ListItem, ...]
     start: int | None = None
     mark: str = "-"
 
 
-class Fence(Node, frozen=True):
+class Fence(NoteNode, frozen=True):
     """A block of code: fenced, perhaps with the name of its language, or indented."""
 
     text: str
     language: str = ""
 
 
-class Display(Node, frozen=True):
+class DisplayMath(NoteNode, frozen=True):
     """A formula of its own between `$$`, as it is written; `label` is the name that `[@eq:loss]:` gives."""
 
     latex: str
     label: str = ""
 
 
-class Cell(Node, frozen=True):
+class TableCell(NoteNode, frozen=True):
     """A cell of a table."""
 
     children: tuple[Inline, ...]
 
 
-class Table(Node, frozen=True):
+class Table(NoteNode, frozen=True):
     """A table: its columns' titles and edges (`left`, `center`, `right` or nothing), rows of as many cells.
 
     `caption` begins with a `Name`, where the paragraph above the table did.
     """
 
-    head: tuple[Cell, ...]
+    head: tuple[TableCell, ...]
     edges: tuple[str, ...]
-    rows: tuple[tuple[Cell, ...], ...]
+    rows: tuple[tuple[TableCell, ...], ...]
     caption: tuple[Inline, ...] = ()
 
 
-class Box(Node, frozen=True):
-    """`!!! tip "Title"`: `kinds` are its words. Without a title, None, `kind` says what stands there."""
+class Box(NoteNode, frozen=True):
+    """`!!! tip "Title"`: `kinds` are its words. Without a title, None, `box_kind` says what stands there."""
 
     kinds: tuple[str, ...]
     title: tuple[Inline, ...] | None
-    children: tuple[Block, ...]
+    children: tuple[BlockNode, ...]
 
 
-class Fold(Node, frozen=True):
+class FoldBox(NoteNode, frozen=True):
     """`??? note "Title"`: a box that opens, `???+` one that is open."""
 
     kinds: tuple[str, ...]
     title: tuple[Inline, ...] | None
-    children: tuple[Block, ...]
+    children: tuple[BlockNode, ...]
     open: bool = False
 
 
-class Rule(Node, frozen=True):
+class ThematicBreak(NoteNode, frozen=True):
     """A line across."""
 
 
-Block: TypeAlias = Paragraph | Heading | Quote | List | Fence | Display | Table | Box | Fold | Rule
+BlockNode: TypeAlias = (
+    Paragraph | Heading | Quote | List | Fence | DisplayMath | Table | Box | FoldBox | ThematicBreak
+)
 
 # ---------------------------------------------------------------------------- the note
 
@@ -216,7 +220,7 @@ class Note(Struct, frozen=True):
     """A note, read. `text` is the author's, with controls made visible and tabs as spaces."""
 
     text: str
-    blocks: tuple[Block, ...]
+    blocks: tuple[BlockNode, ...]
     refusals: tuple[Refusal, ...] = ()
 
     @property
@@ -226,24 +230,39 @@ class Note(Struct, frozen=True):
         return first.children if isinstance(first, Paragraph) else ()
 
 
-def walk(note: Note) -> Iterator[Node]:
+def walk(note: Note) -> Iterator[NoteNode]:
     """Every node of a note in the order of its text, those around others first."""
     return _walk(note.blocks)
 
 
-def _walk(values: Iterable[object]) -> Iterator[Node]:
+def _walk(values: Iterable[object]) -> Iterator[NoteNode]:
     for value in values:
-        if isinstance(value, Node):
+        if isinstance(value, NoteNode):
             yield value
             yield from _walk(getattr(value, name) for name in value.__struct_fields__)
         elif isinstance(value, tuple):
             yield from _walk(value)
 
 
-KINDS = {"fig": later("Figure {n}"), "tab": later("Table {n}"), "eq": later("Equation {n}")}
+KINDS = {
+    "fig": gettext_noop("Figure {n}"),
+    "tab": gettext_noop("Table {n}"),
+    "eq": gettext_noop("Equation {n}"),
+}
 
-BOXES = (later("Note"), later("Info"), later("Tip"), later("Important"), later("Example"), later("Question"),
-         later("Warning"), later("Danger"), later("Quote"), later("Abstract"), later("Success"))  # fmt: skip
+BOXES = (
+    gettext_noop("Note"),
+    gettext_noop("Info"),
+    gettext_noop("Tip"),
+    gettext_noop("Important"),
+    gettext_noop("Example"),
+    gettext_noop("Question"),
+    gettext_noop("Warning"),
+    gettext_noop("Danger"),
+    gettext_noop("Quote"),
+    gettext_noop("Abstract"),
+    gettext_noop("Success"),
+)
 
 
 def label_text(label: str, number: int | None = None) -> str:
@@ -257,31 +276,31 @@ def label_anchor(label: str) -> str:
     return re.sub(r"[^\w-]", "-", label)
 
 
-def box_title(box: Box | Fold) -> str:
+def box_title(box: Box | FoldBox) -> str:
     """`Tip`, in the site's language: what stands above a box that has no title."""
-    return _(kind(box))
+    return _(box_kind(box))
 
 
-def kind(box: Box | Fold) -> str:
+def box_kind(box: Box | FoldBox) -> str:
     """`Tip`: what stands above a box that has no title."""
     return box.kinds[0].capitalize() if box.kinds else ""
 
 
-def plain(children: Iterable[Inline]) -> str:
+def plain_text(children: Iterable[Inline]) -> str:
     """What inline nodes say in words alone: code and formulas as they are written, no marks around them."""
     words = ""
     for node in children:
         match node:
-            case Text(text=text) | Code(text=text):
+            case TextNode(text=text) | InlineCode(text=text):
                 words += text
             case Math(latex=latex):
                 words += latex
             case Link(children=inside) | Emphasis(children=inside) | Strong(children=inside):
-                words += plain(inside)
+                words += plain_text(inside)
             case Break():
                 words += "\n"
             case Hole():
                 words += "…"
-            case Citation() | Reference() | Name():
+            case Citation() | LabelReference() | Name():
                 pass
     return words

@@ -2,7 +2,7 @@
 
 In go the words that Markdown has left of a note, out come refusals of what they look like in another
 Markdown, and would be printed as it stands. A kind without a pattern is what a rule of the grammar meets. No
-page is known here, and no place in a file: `links.Setting.refuse` makes a `Finding` of each refusal.
+page is known here, and no place in a file: `links.NoteContext.refuse` makes a `Finding` of each refusal.
 """
 
 from __future__ import annotations
@@ -184,16 +184,16 @@ def _runs(children: Iterable[tree.Inline], lead: str = "") -> Iterator[str]:
     run = [lead]
     for node in children:
         match node:
-            case tree.Text(text=text, written=written):
+            case tree.TextNode(text=text, written=written):
                 # `\alpha` escapes nothing: it stays in the run.
                 run.append(_OTHER if written and not written[1:].isalpha() else text)
             case tree.Break():
                 run.append("\n")
             case tree.Hole():
                 run.append("…")
-            case tree.Math() | tree.Citation() | tree.Reference() | tree.Name():
+            case tree.Math() | tree.Citation() | tree.LabelReference() | tree.Name():
                 run.append(_OTHER)
-            case tree.Code() | tree.Link() | tree.Emphasis() | tree.Strong():
+            case tree.InlineCode() | tree.Link() | tree.Emphasis() | tree.Strong():
                 yield "".join(run)
                 run = [_WITHIN]
                 if isinstance(node, tree.Emphasis | tree.Strong) or (

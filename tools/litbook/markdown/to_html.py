@@ -1,7 +1,7 @@
 """A note's tree -> HTML of one line, for any page: formulas are MathML, citations numbered links.
 
 Only nodes become elements and everything else is text, so nothing that a note holds can run, load or lead
-anywhere but where `Setting` lets it. `blocks` gives a whole note, its headings as headings of the page;
+anywhere but where `NoteContext` lets it. `blocks` gives a whole note, its headings as headings of the page;
 `passage` one inside a box, where headings are only bold; `inline` a heading or caption.
 """
 
@@ -13,22 +13,22 @@ from collections.abc import Iterable, Sequence
 from typing import assert_never
 
 from litbook.html import code, elements
-from litbook.html.elements import Html, Words, tag
+from litbook.html.elements import Html, PlainHtml, tag
 from litbook.i18n import _
 from litbook.markdown import citations_html, grammar, mathml
 from litbook.markdown import nodes as tree
-from litbook.markdown.links import Setting
+from litbook.markdown.links import NoteContext
 
 NEW_LINE = Html("&#10;")  # a block of a page stays on one line
 _NUMBER = re.compile(r"[-−]?[\d_,.]*\d(?:e[-+]?\d+)?")  # in backticks: text, no code
-_PLAIN = tree.Text | tree.Code | tree.Hole | tree.Emphasis | tree.Strong  # what may be a number
+_PLAIN = tree.TextNode | tree.InlineCode | tree.Hole | tree.Emphasis | tree.Strong  # what may be a number
 _AMOUNT = re.compile(r"[-−–]?|[-−+±~≈<>≤≥ ]*\d[\d,._ ]*(e[-+]?\d+)?( ?([%×]|[a-zA-Z/]{1,9}))?")
 
 
-def blocks(text: str | tree.Note, setting: Setting) -> list[Html]:
+def blocks(text: str | tree.Note, setting: NoteContext) -> list[Html]:
     """Headings of the page, and between them HTML blocks of one line each."""
     note = _read(text, setting)
-    writer, made, waiting = _Writer(setting), list[Html](), list[Html]()
+    writer, made, waiting = _NoteRenderer(setting), list[Html](), list[Html]()
 
     def flush() -> None:
         if waiting:
@@ -48,18 +48,18 @@ def blocks(text: str | tree.Note, setting: Setting) -> list[Html]:
     return made
 
 
-def passage(text: str | tree.Note, setting: Setting) -> Html:
+def passage(text: str | tree.Note, setting: NoteContext) -> Html:
     """A note as one line of HTML to stand inside a box: its headings are only bold."""
     note = _read(text, setting)
-    writer = _Writer(setting)
+    writer = _NoteRenderer(setting)
     return elements.join(map(writer.block, note.blocks), NEW_LINE)
 
 
-def inline(text: str | tree.Note, setting: Setting) -> Html:
+def inline(text: str | tree.Note, setting: NoteContext) -> Html:
     """A short text (a heading, a caption) as inline HTML: code, emphasis, mathematics, citations."""
     note = grammar.phrase(text) if isinstance(text, str) else text
     setting.refuse(note)
-    return _Writer(setting).line(note.line)
+    return _NoteRenderer(setting).line(note.line)
 
 
 def formula(source: str) -> Html:
@@ -71,7 +71,7 @@ def formula(source: str) -> Html:
     return tag("span", made, class_="lb-math")
 
 
-def _read(text: str | tree.Note, setting: Setting) -> tree.Note:
+def _read(text: str | tree.Note, setting: NoteContext) -> tree.Note:
     note = grammar.read(text) if isinstance(text, str) else text
     setting.refuse(note)
     return note
@@ -79,7 +79,7 @@ def _read(text: str | tree.Note, setting: Setting) -> tree.Note:
 
 def _text(text: str) -> Html:
     """Words as HTML on one line."""
-    return Words(html.escape(text, quote=False).replace("\n", NEW_LINE))
+    return PlainHtml(html.escape(text, quote=False).replace("\n", NEW_LINE))
 
 
 def _lines(parts: Iterable[Html]) -> Html:
@@ -87,17 +87,17 @@ def _lines(parts: Iterable[Html]) -> Html:
     return elements.join([NEW_LINE, *(line for part in parts for line in (part, NEW_LINE))])
 
 
-class _Writer:
+class _NoteRenderer:
     """Writes one note."""
 
-    def __init__(self, setting: Setting) -> None:
+    def __init__(self, setting: NoteContext) -> None:
         self.setting = setting
 
-    def blocks(self, children: Iterable[tree.Block]) -> Html:
+    def blocks(self, children: Iterable[tree.BlockNode]) -> Html:
         """Blocks inside another one."""
         return _lines(map(self.block, children))
 
-    def block(self, block: tree.Block) -> Html:
+    def block(self, block: tree.BlockNode) -> Html:
         """One block; a heading is bold: no contents lead into a box or list."""
         match block:
             case tree.Paragraph(children=children):
@@ -111,7 +111,7 @@ class _Writer:
                 return tag(name, _lines(map(self.item, items)), start=first)
             case tree.Fence(text=text, language=language):
                 return code.fence(text, language)
-            case tree.Display(latex=latex, label=label):
+            case tree.DisplayMath(latex=latex, label=label):
                 return tag("p", self.formula(latex, "block", label))
             case tree.Table():
                 return self.table(block)
@@ -119,16 +119,16 @@ class _Writer:
                 words = tag("p", self.title(block), class_="admonition-title")
                 head = [] if title == () else [NEW_LINE, words]
                 return tag("div", *head, self.blocks(children), class_=" ".join(["admonition", *kinds]))
-            case tree.Fold(kinds=kinds, children=children, open=is_open):
+            case tree.FoldBox(kinds=kinds, children=children, open=is_open):
                 inside = NEW_LINE, tag("summary", self.title(block)), self.blocks(children)
                 state = "open" if is_open else None
                 return tag("details", *inside, class_=" ".join(kinds) or None, open=state)
-            case tree.Rule():
+            case tree.ThematicBreak():
                 return tag("hr")
             case _:
                 assert_never(block)
 
-    def item(self, item: tree.Item) -> Html:
+    def item(self, item: tree.ListItem) -> Html:
         """An item of a list."""
         match item.children:
             case (tree.Paragraph(tight=True, children=children), *others):
@@ -140,7 +140,7 @@ class _Writer:
             case several:
                 return tag("li", self.blocks(several) if several else elements.NOTHING)
 
-    def title(self, box: tree.Box | tree.Fold) -> Html:
+    def title(self, box: tree.Box | tree.FoldBox) -> Html:
         """The title of a box; of one without, its kind in the site's language."""
         return _text(tree.box_title(box)) if box.title is None else self.line(box.title)
 
@@ -149,13 +149,13 @@ class _Writer:
         edges = list(table.edges)
         for i, edge in enumerate(edges):
             column = [row[i].children for row in table.rows]
-            words = [tree.plain(cell).strip() for cell in column]
+            words = [tree.plain_text(cell).strip() for cell in column]
             amounts = all(_AMOUNT.fullmatch(text) for text in words)
             plain = all(isinstance(node, _PLAIN) for cell in column for node in cell)
             if not edge and any(words) and amounts and plain:
                 edges[i] = "right"
 
-        def row(name: str, cells: Sequence[tree.Cell]) -> Html:
+        def row(name: str, cells: Sequence[tree.TableCell]) -> Html:
             styles = (f"text-align: {edge};" if edge else None for edge in edges)
             pairs = zip((self.line(cell.children) for cell in cells), styles, strict=True)
             return tag("tr", _lines(tag(name, text, style=style) for text, style in pairs))
@@ -173,11 +173,13 @@ class _Writer:
         parts: list[Html] = []
         taken = 0  # characters of the next text that stand with the formula before it
         for i, node in enumerate(children):
-            made = _text(node.text[taken:]) if taken and isinstance(node, tree.Text) else self.inline(node)
+            made = (
+                _text(node.text[taken:]) if taken and isinstance(node, tree.TextNode) else self.inline(node)
+            )
             taken = 0
             after = children[i + 1] if i + 1 < len(children) else None
             formula = isinstance(node, tree.Math) and not node.display and made.startswith("<math")
-            if formula and isinstance(after, tree.Text):
+            if formula and isinstance(after, tree.TextNode):
                 taken = len(after.text) - len(after.text.lstrip(".,;:?!)"))
                 made = tag("span", made, after.text[:taken], class_="lb-nowrap") if taken else made
             parts.append(made)
@@ -186,11 +188,11 @@ class _Writer:
     def inline(self, node: tree.Inline) -> Html:  # noqa: PLR0911 (a case for each kind)
         """One inline node."""
         match node:
-            case tree.Text(text=text):
+            case tree.TextNode(text=text):
                 return _text(text)
             case tree.Hole():
                 return Html("…")
-            case tree.Code(text=text):
+            case tree.InlineCode(text=text):
                 return _text(text) if _NUMBER.fullmatch(text) else tag("code", _text(text))
             case tree.Math(latex=latex, display=display):
                 return self.formula(latex, "block" if display else "inline")
@@ -205,7 +207,7 @@ class _Writer:
                     for key, work in works
                 )
                 return tag("span", "[", elements.join(links, ", "), "]", class_="lb-cite")
-            case tree.Reference(label=label):
+            case tree.LabelReference(label=label):
                 wording, address = self.setting.refer(label)
                 return tag("a", wording, href=address) if address else elements.text(wording)
             case tree.Name(label=label):

@@ -1,8 +1,8 @@
 """A note's tree -> plain Markdown, for readers that know CommonMark, tables and `$math$` and no more.
 
 Boxes and folds become quotations, names words. What the author wrote is
-written again as it was: nothing is escaped anew. `Plain` leaves citations and links as they are; who knows
-where they lead, as a notebook does, overrides `cite`, `refer` and `link`.
+written again as it was: nothing is escaped anew. `MarkdownWriter` leaves citations and links as they are; who
+knows where they lead, as a notebook does, overrides `cite`, `refer` and `link`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from litbook.markdown.escape import one_line
 _RULES = {"": "---", "left": ":--", "center": ":-:", "right": "--:"}
 
 
-class Plain:
+class MarkdownWriter:
     """Writes notes; a heading of a note stands `below` levels deeper than the author has it."""
 
     below = 0
@@ -38,7 +38,7 @@ class Plain:
 
     def link(self, link: tree.Link) -> str:
         """A link."""
-        return written(self.line(link.children), link)
+        return format_link(self.line(link.children), link)
 
     def text(self, text: str) -> str:
         """Words as the author wrote them."""
@@ -46,11 +46,11 @@ class Plain:
 
     # -- blocks
 
-    def blocks(self, blocks: Sequence[tree.Block], between: str = "\n\n") -> str:
+    def blocks(self, blocks: Sequence[tree.BlockNode], between: str = "\n\n") -> str:
         """Some blocks."""
         return between.join(map(self.block, blocks))
 
-    def block(self, block: tree.Block) -> str:
+    def block(self, block: tree.BlockNode) -> str:
         """One block."""
         match block:
             case tree.Paragraph(children=children):
@@ -58,7 +58,7 @@ class Plain:
             case tree.Heading(level=level, children=children):
                 return f"{'#' * min(6, self.below + level)} {self.line(children)}"
             case tree.Quote(children=children):
-                return quoted(self.blocks(children))
+                return quote_block(self.blocks(children))
             case tree.List(items=items, start=start, mark=mark):
                 signs = [mark if start is None else f"{start + i}{mark}" for i in range(len(items))]
                 tight = all(getattr(child, "tight", True) for item in items for child in item.children)
@@ -67,33 +67,33 @@ class Plain:
             case tree.Fence(text=text, language=language):
                 ticks = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
                 return f"{ticks}{language}\n{text}\n{ticks}"
-            case tree.Display(latex=latex, label=label):
+            case tree.DisplayMath(latex=latex, label=label):
                 name = f"**{self.refer(label)}.**\n\n" if label else ""
                 return f"{name}$${latex}$$"
             case tree.Table(head=head, edges=edges, rows=rows, caption=caption):
                 rule = "".join(f"{_RULES[edge]}|" for edge in edges)
                 table = "\n".join([self.row(head), f"|{rule}", *map(self.row, rows)])
                 return f"{self.line(caption)}\n\n{table}" if caption else table
-            case tree.Box(title=title, children=children) | tree.Fold(title=title, children=children):
+            case tree.Box(title=title, children=children) | tree.FoldBox(title=title, children=children):
                 return self.box(tree.box_title(block) if title is None else self.line(title), children)
-            case tree.Rule():
+            case tree.ThematicBreak():
                 return "---"
             case _:
                 assert_never(block)
 
-    def row(self, cells: Sequence[tree.Cell]) -> str:
+    def row(self, cells: Sequence[tree.TableCell]) -> str:
         """A row of a table."""
         texts = (self.line(cell.children).replace("|", "\\|") for cell in cells)
         return "|" + "".join(f" {text} |" if text else " |" for text in texts)
 
-    def box(self, title: str, children: Sequence[tree.Block]) -> str:
+    def box(self, title: str, children: Sequence[tree.BlockNode]) -> str:
         """A box as a quotation."""
         head = [f"**{title}**"] if title else []
-        return quoted("\n\n".join(filter(None, [*head, self.blocks(children)])))
+        return quote_block("\n\n".join(filter(None, [*head, self.blocks(children)])))
 
-    def item(self, item: tree.Item, sign: str, tight: bool) -> str:
+    def item(self, item: tree.ListItem, sign: str, tight: bool) -> str:
         """An item of a list behind its sign."""
-        return indented(self.blocks(item.children, "\n" if tight else "\n\n"), f"{sign} ")
+        return indent_block(self.blocks(item.children, "\n" if tight else "\n\n"), f"{sign} ")
 
     # -- what stands in a line
 
@@ -104,11 +104,11 @@ class Plain:
     def inline(self, node: tree.Inline) -> str:
         """One inline node."""
         match node:
-            case tree.Text(text=text, written=as_written):
+            case tree.TextNode(text=text, written=as_written):
                 return self.text(as_written or text)
             case tree.Hole():
                 return "…"
-            case tree.Code(text=text):
+            case tree.InlineCode(text=text):
                 ticks = "`" * (1 + max(map(len, re.findall("`+", text)), default=0))
                 space = " " * (text.startswith("`") or text.endswith("`"))
                 return f"{ticks}{space}{text}{space}{ticks}"
@@ -118,7 +118,7 @@ class Plain:
                 return self.link(node)
             case tree.Citation():
                 return self.cite(node)
-            case tree.Reference(label=label):
+            case tree.LabelReference(label=label):
                 return self.refer(label)
             case tree.Name(label=label):
                 return f"**{self.refer(label)}.**"
@@ -130,7 +130,7 @@ class Plain:
                 assert_never(node)
 
 
-def written(words: str, link: tree.Link) -> str:
+def format_link(words: str, link: tree.Link) -> str:
     """A link with these words, in the form that the author gave it."""
     if link.form != "text":
         return f"<{link.address}>" if link.form == "angle" else link.address
@@ -140,18 +140,18 @@ def written(words: str, link: tree.Link) -> str:
     return f'[{words}]({address} "{title}")' if title else f"[{words}]({address})"
 
 
-def quoted(text: str) -> str:
+def quote_block(text: str) -> str:
     """Markdown as a quotation."""
-    return indented(text, "> ", "> ")
+    return indent_block(text, "> ", "> ")
 
 
-def indented(text: str, sign: str, below: str | None = None) -> str:
+def indent_block(text: str, sign: str, below: str | None = None) -> str:
     """Markdown behind a sign, its further lines behind as much space, or what stands `below` the sign."""
     margin = " " * len(sign) if below is None else below
     first, *others = text.split("\n")
     return "\n".join([sign + first, *(margin + line if line else margin.rstrip() for line in others)])
 
 
-def escaped(text: object) -> str:
+def escape_markdown(text: object) -> str:
     """A short text that Markdown takes as it is."""
     return re.sub(r"[\\`*_\[\]<>#$|]", lambda m: f"&#{ord(m[0])};", one_line(str(text)))

@@ -18,7 +18,7 @@ HOLE = "…"
 _BETWEEN = re.compile(r"(?<=[.!?:])\s+(?=[^\sa-z])")  # two sentences
 
 
-def unspoken(prose: str) -> str:
+def static_prose(prose: str) -> str:
     """What prose that never ran says anyway: no sentence that waits for a value, no table without rows.
 
     Of a picture and of a misbelief nothing: "Run:" stands where something ran.
@@ -26,7 +26,7 @@ def unspoken(prose: str) -> str:
     if prose.startswith((DRAWING, SAYING)):
         return ""
     note = grammar.read(prose, HOLE)
-    blocks = [node for node in tree.walk(note) if not isinstance(node, tree.Inline | tree.Cell)]
+    blocks = [node for node in tree.walk(note) if not isinstance(node, tree.Inline | tree.TableCell)]
     starts = sorted({note.text.rfind("\n", 0, block.at) + 1 for block in blocks})
     cuts: dict[int, tuple[int, str]] = {}  # where a stretch begins, where it ends, and what is left of it
     above = 0, 0, ""  # the block above, its beginning and end
@@ -61,10 +61,10 @@ def columns(prose: str) -> list[list[str]]:
     """Of each table whose rows would have come from the run, what its columns are."""
     tables = (node for node in tree.walk(grammar.read(prose, HOLE)) if isinstance(node, tree.Table))
 
-    def waits(row: tuple[tree.Cell, ...]) -> bool:
+    def waits(row: tuple[tree.TableCell, ...]) -> bool:
         return any(isinstance(child, tree.Hole) for cell in row for child in cell.children)
 
-    return [[tree.plain(cell.children) for cell in t.head] for t in tables if all(map(waits, t.rows))]
+    return [[tree.plain_text(cell.children) for cell in t.head] for t in tables if all(map(waits, t.rows))]
 
 
 def _whole_sentences(note: tree.Note, children: tuple[tree.Inline, ...], start: int, end: int) -> str:
@@ -73,7 +73,7 @@ def _whole_sentences(note: tree.Note, children: tuple[tree.Inline, ...], start: 
     for node, after in pairwise((*children, tree.Break(end))):
         part = note.text[node.at : after.at]
         # A full stop in a formula, in code, in the text of a link ends no sentence.
-        plain = isinstance(node, tree.Text | tree.Hole | tree.Break)
+        plain = isinstance(node, tree.TextNode | tree.Hole | tree.Break)
         masked += part if plain else re.sub(f"[^{HOLE}]", "X", part)
     between = [match.span() for match in _BETWEEN.finditer(masked)]
     kept = ""

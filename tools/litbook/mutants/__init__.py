@@ -41,7 +41,7 @@ Way out: claim what the statement is for, take it out, or excuse it: # @allow un
 """
 
 
-def _tried(function: str, subject: Subject) -> Iterator[Finding]:
+def _try_all(function: str, subject: Subject) -> Iterator[Finding]:
     """The findings of trials in a process of their own; what they count goes into the subject's notes."""
     given = {"path": str(subject.path), "wanted": asdict(subject.trials)}
     answer = process.answer(subject.path, f"litbook.mutants.findings:{function}", **given)
@@ -52,6 +52,6 @@ def _tried(function: str, subject: Subject) -> Iterator[Finding]:
 
 
 register(
-    Rule("mutant", partial(_tried, "of_claims"), reads="trials", doc=_MUTANT),
-    Rule("unnoticed", partial(_tried, "of_code"), reads="trials", doc=_UNNOTICED),
+    Rule("mutant", partial(_try_all, "of_claims"), reads="trials", doc=_MUTANT),
+    Rule("unnoticed", partial(_try_all, "of_code"), reads="trials", doc=_UNNOTICED),
 )

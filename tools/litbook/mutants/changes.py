@@ -36,7 +36,7 @@ from typing import Any
 
 from litbook.finding import Finding, Place
 from litbook.lecture.model import Lecture
-from litbook.python.nodes import Definition, blocks, segment
+from litbook.python.nodes import DefinitionNode, blocks, segment
 
 DTYPES = {
     "float64": "float32", "float32": "float64", "float16": "float32", "bfloat16": "float32",
@@ -69,7 +69,7 @@ class Excuse:
 
 
 @dataclass(frozen=True)
-class Change:
+class CodeChange:
     """One thing about one statement. `change` says what, at `line` and 1-based `column` of its file."""
 
     statement: int
@@ -99,9 +99,9 @@ class Change:
                 inside[name][:] = [self.value if s is self.node else s for s in inside[name]]
 
 
-def changes(lecture: Lecture) -> dict[int, list[Change]]:
+def changes(lecture: Lecture) -> dict[int, list[CodeChange]]:
     """Every change of the body of each part and section, in the order of its text, by its function."""
-    made: dict[int, list[Change]] = {function: [] for function in lecture.order}
+    made: dict[int, list[CodeChange]] = {function: [] for function in lecture.order}
     # What is of one kind: the texts given at one place of a call or index, the constants of one import.
     alike = defaultdict[tuple[str, object], set[str]](set)
     for file in lecture.files:
@@ -119,7 +119,7 @@ def changes(lecture: Lecture) -> dict[int, list[Change]]:
         measured = any(lecture.watches[i].kind == "measure" for i in lecture.watches_of.get(node, ()))
         let_be = measured or node in lecture.claim_of or isinstance(node, _LET_BE)
         if statement.function in made and statement.kind in ("code", "def") and not let_be:
-            of_it = [*_Maker(lecture, number, kinds).of(node)]
+            of_it = [*_ChangeGenerator(lecture, number, kinds).changes_of(node)]
             excuses = {excuse.name: excuse for excuse in _excuses(lecture, node, of_it) if excuse.reason}
             for change in of_it:
                 excuse = next((excuses[name] for name in change.names if name in excuses), None)
@@ -127,9 +127,9 @@ def changes(lecture: Lecture) -> dict[int, list[Change]]:
     return {i: sorted(of_it, key=lambda change: (change.line, change.column)) for i, of_it in made.items()}
 
 
-def unreadable(lecture: Lecture) -> list[Finding]:
+def find_bad_excuses(lecture: Lecture) -> list[Finding]:
     """Excuses that name no change of their statement, in the order of the text."""
-    made = defaultdict[int, list[Change]](list)
+    made = defaultdict[int, list[CodeChange]](list)
     for change in itertools.chain(*changes(lecture).values()):
         made[change.statement].append(change)
     problems = list[tuple[str, int, Finding]]()
@@ -144,7 +144,7 @@ def unreadable(lecture: Lecture) -> list[Finding]:
     return [problem for *_, problem in sorted(problems, key=lambda problem: problem[:2])]
 
 
-def _excuses(lecture: Lecture, node: ast.AST, made: list[Change]) -> Iterator[Excuse]:
+def _excuses(lecture: Lecture, node: ast.AST, made: list[CodeChange]) -> Iterator[Excuse]:
     """What the comments at a statement excuse of the changes made of it; without a reason what names none."""
     names = sorted({name for change in made for name in change.names}, key=len, reverse=True)
     for place, text in lecture.unnoticed.get(node, ()):
@@ -179,13 +179,13 @@ def _next(texts: list[str], text: str) -> str:
     return texts[(texts.index(text) + 1) % len(texts)]
 
 
-class _Maker:
+class _ChangeGenerator:
     """The changes of one statement."""
 
     def __init__(self, lecture: Lecture, number: int, kinds: dict[tuple[str, object], list[str]]) -> None:
         self.file, self.number, self.kinds = lecture.file_of_statement(number), number, kinds
 
-    def of(self, statement: ast.stmt) -> Iterator[Change]:
+    def changes_of(self, statement: ast.stmt) -> Iterator[CodeChange]:
         """The changes of the statement, and of every expression in it that may change."""
         if isinstance(statement, _LEFT_OUT) and getattr(statement, "value", statement) is not None:
             yield self.change(statement, "left out", "", ast.copy_location(ast.Pass(), statement))
@@ -197,13 +197,13 @@ class _Maker:
         while todo:
             node = todo.pop()
             todo += _parts(node)
-            yield from self.inside(node)
+            yield from self.changes_inside(node)
             for place, text in _texts(node):
                 if place in self.kinds:
                     other = _next(self.kinds[place], str(text.value))
                     yield self.change(text, f"{text.value!r} -> {other!r}", "value", other)
 
-    def inside(self, node: ast.AST) -> Iterator[Change]:
+    def changes_inside(self, node: ast.AST) -> Iterator[CodeChange]:
         """The changes of one node of an expression."""
         match node:
             case ast.Constant(value=int() | float() as number) if not isinstance(number, bool):
@@ -233,7 +233,7 @@ class _Maker:
             case ast.Attribute(attr=name) if name in DTYPES:
                 yield self.change(node, f"{name} -> {DTYPES[name]}", "attr", DTYPES[name])
 
-    def factors(self, node: ast.BinOp) -> Iterator[Change]:
+    def factors(self, node: ast.BinOp) -> Iterator[CodeChange]:
         """The product or quotient with one of its factors left out."""
         if isinstance(node.op, ast.Mult | ast.Div):
             for side in ("left", "right") if isinstance(node.op, ast.Mult) else ("right",):
@@ -243,7 +243,7 @@ class _Maker:
                     text = " ".join(segment(self.file.text, factor).split())
                     yield self.change(node, f"factor {text} left out", side, one, factor)
 
-    def arguments(self, node: ast.Call) -> Iterator[Change]:
+    def arguments(self, node: ast.Call) -> Iterator[CodeChange]:
         """The call with its first two arguments swapped, where that may matter."""
         name = getattr(node.func, "attr", getattr(node.func, "id", ""))
         match node.args:
@@ -251,7 +251,7 @@ class _Maker:
                 if not isinstance(one, ast.Starred) and not isinstance(other, ast.Starred):
                     yield self.change(node, "arguments swapped", "args", [other, one, *more])
 
-    def operator(self, node: ast.stmt | ast.expr, op: ast.operator) -> Iterator[Change]:
+    def operator(self, node: ast.stmt | ast.expr, op: ast.operator) -> Iterator[CodeChange]:
         """Another operator in the place of this one."""
         if type(op) in OPERATORS:
             was, other, now = OPERATORS[type(op)]
@@ -259,16 +259,16 @@ class _Maker:
 
     def change(
         self, node: ast.stmt | ast.expr, what: str, field: str, value: object, at: ast.expr | None = None
-    ) -> Change:
+    ) -> CodeChange:
         """One change, at the place of its node or of a part of that."""
-        place = self.file.at(at or node)
-        return Change(self.number, place.line, place.column, what, node, field, value)
+        place = self.file.place_of(at or node)
+        return CodeChange(self.number, place.line, place.column, what, node, field, value)
 
 
 def _parts(node: ast.AST) -> list[ast.AST]:
     """What is in a node and may change: no statements, no annotation, no pattern of a `case`, no f-string."""
     match node:
-        case _ if isinstance(node, Definition):
+        case _ if isinstance(node, DefinitionNode):
             arguments = getattr(node, "args", None)
             return [*arguments.defaults, *filter(None, arguments.kw_defaults)] if arguments else []
         case ast.JoinedStr() | ast.match_case() | ast.ExceptHandler():

@@ -81,11 +81,11 @@ def trials(lecture: Lecture, number: int) -> list[Trial]:
     claim = lecture.claims[number]
     if not isinstance(claim.node, ast.Assert):
         return []
-    made = _Maker(lecture, number, claim.node.test).walk(claim.node.test, INSIDE, skeleton=True)
+    made = _MutantGenerator(lecture, number, claim.node.test).walk(claim.node.test, INSIDE, skeleton=True)
     return sorted(made, key=lambda trial: (trial.line, trial.column))
 
 
-class _Maker:
+class _MutantGenerator:
     """Walks a test, knowing for every node whether the test stays true when it does, and where it stands."""
 
     def __init__(self, lecture: Lecture, number: int, test: ast.expr) -> None:
@@ -98,7 +98,7 @@ class _Maker:
         for change, new in changes:
             here = ast.fix_missing_locations(ast.copy_location(copy.copy(new), node))
             mutants.append(Mutant(change, copy.deepcopy(self.test, {id(node): here})))
-        return Trial(self.number, kind, node.lineno, self.file.at(node).column, tuple(mutants))
+        return Trial(self.number, kind, node.lineno, self.file.place_of(node).column, tuple(mutants))
 
     def walk(self, node: ast.AST, place: str, *, skeleton: bool = False) -> Iterator[Trial]:
         """The trials in `node`. `skeleton`: only `and` and `or` stand above it."""
@@ -163,7 +163,7 @@ class _Maker:
                     if isinstance(value, float):  # 9e-10, not 9.000000000000001e-10
                         nudged = float(f"{nudged[0]:.12g}"), float(f"{nudged[1]:.12g}")
                 else:
-                    nudged = _nudged(value, written)
+                    nudged = _nudge(value, written)
                 changes = []
                 for new in nudged:
                     constant: ast.expr = ast.Constant(abs(new))
@@ -179,7 +179,7 @@ class _Maker:
                 yield self.trial("text", node, (f"{_short(node)} + b'~'", ast.Constant(value + b"~")))
 
 
-def _nudged(value: float, written: str) -> tuple[float, float]:
+def _nudge(value: float, written: str) -> tuple[float, float]:
     """`value` less and more one unit of the last digit that the author wrote."""
     if isinstance(value, int):
         return value - 1, value + 1

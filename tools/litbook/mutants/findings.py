@@ -18,19 +18,19 @@ from litbook.mutants import changes, noticed, trials
 from litbook.record.device_kinds import needs
 from litbook.rules import run
 from litbook.rules.subject import TrialOptions
-from litbook.run.mailbox import Desk
+from litbook.run.mailbox import Mailbox
 from litbook.values import formatting
 
 SECONDS = 280.0  # for a lecture's code: within five minutes, with what it takes to start and end
 
 
-def of_claims(owner: Desk, path: str, wanted: dict[str, Any]) -> dict[str, Any]:
+def of_claims(owner: Mailbox, path: str, wanted: dict[str, Any]) -> dict[str, Any]:
     """The changes of claims that hold all the same: each claim is changed a little, where it stands.
 
     The lecture runs once, on the CPU. What survives is a defect of the lecture, unless its source excuses it.
     """
     asked = TrialOptions(**wanted)
-    lecture = parse.usable(Path(path), asked.sections)
+    lecture = parse.read_usable(Path(path), asked.sections)
     sections, claims = tuple(asked.sections), None
     if asked.sample is not None:
         # Of the claims that run on a CPU, drawn at random, and the sections that they stand in; all sections
@@ -55,7 +55,7 @@ def of_claims(owner: Desk, path: str, wanted: dict[str, Any]) -> dict[str, Any]:
             alone = "it is tried on each rank alone: what talks to others stands above the assert"
             way_out = alone if needs(function.requires).ranks else ""
             found.append(Finding("mutant", what, Place(file, line, 0), way_out))
-        for trial in [] if outcome.unsteady else outcome.left:
+        for trial in [] if outcome.unsteady else outcome.unfailed_trials:
             excuse = outcome.excuse(trial)
             fate = f"excused: {excuse}" if excuse else "survives"
             change = " and ".join(mutant.change for mutant in trial.mutants)
@@ -73,14 +73,14 @@ def of_claims(owner: Desk, path: str, wanted: dict[str, Any]) -> dict[str, Any]:
                 notes.append(str(finding))
             else:
                 found.append(finding)
-        idle = (f"the excuse for {change!r} excuses nothing: remove it" for change in outcome.idle)
+        idle = (f"the excuse for {change!r} excuses nothing: remove it" for change in outcome.unused_excuses)
         found += [Finding("mutant", what, Place(file, line, 0)) for what in idle]
 
     # `12 claims, 40 mutants in 31 trials: 30 passed, …`; where not only some were tried, what was left.
     made = sum(len(trial.mutants) for outcome in outcomes for trial in outcome.trials)
     count = sum(len(outcome.trials) for outcome in outcomes)
     alive = sum(len(outcome.survivors) for outcome in outcomes)
-    excused = sum(len(outcome.left) for outcome in outcomes) - alive
+    excused = sum(len(outcome.unfailed_trials) for outcome in outcomes) - alive
     passed = count - alive - excused
     text = f"{len(outcomes)} claim{'s' * (len(outcomes) != 1)}, {made} mutants in {count} trials: "
     text += f"{passed} passed, {excused} excused, {alive} survive{'s' * (alive == 1)}"
@@ -90,7 +90,7 @@ def of_claims(owner: Desk, path: str, wanted: dict[str, Any]) -> dict[str, Any]:
         text += f"; {elsewhere} claim{'s' * (elsewhere != 1)} not run (another device)" if elsewhere else ""
         text += f"; {rest} claim{' was' if rest == 1 else 's were'} not reached" if rest else ""
 
-    return _answer("mutant", [*found, *trials.unreadable(lecture)], [*notes, text])
+    return _answer("mutant", [*found, *trials.find_bad_excuses(lecture)], [*notes, text])
 
 
 def _answer(code: str, found: list[Finding], notes: list[str]) -> dict[str, Any]:
@@ -105,14 +105,14 @@ def _device(lecture: Lecture, number: int) -> str | None:
     return None if need.is_plain else need.device
 
 
-def of_code(owner: Desk, path: str, wanted: dict[str, Any]) -> dict[str, Any]:
+def of_code(owner: Mailbox, path: str, wanted: dict[str, Any]) -> dict[str, Any]:
     """The changes of a section's code that none of its claims notices, and how many do, by section.
 
     Wrong is what neither claim nor value notices and the text does not excuse; where a least share is wanted,
     that claims notice fewer of those that it does not excuse. Wrong is also an excuse that excuses nothing.
     """
     asked, start = TrialOptions(**wanted), time.monotonic()
-    lecture = parse.usable(Path(path), asked.sections)
+    lecture = parse.read_usable(Path(path), asked.sections)
     seconds, which = None if asked.everything or asked.sample else SECONDS, tuple(asked.sections)
     sections, record = noticed.try_changes(
         Path(path), sections=which, seconds=seconds, seed=asked.seed, sample=asked.sample, owner=owner
@@ -133,7 +133,7 @@ def of_code(owner: Desk, path: str, wanted: dict[str, Any]) -> dict[str, Any]:
             else:
                 found.append(finding)
         every = asked.sample is None and section.count + len(section.same) == section.made
-        for excuse in section.idle if every else ():  # where all was tried
+        for excuse in section.unused_excuses if every else ():  # where all was tried
             what = f"the excuse for {excuse.name!r} excuses nothing: remove it"
             found.append(Finding("unnoticed", what, replace(excuse.place, column=0, text="")))
         if section.count:
@@ -141,7 +141,7 @@ def of_code(owner: Desk, path: str, wanted: dict[str, Any]) -> dict[str, Any]:
             shares.append(f"{share}  {section.section}")
     count, made = sum(s.count for s in sections), sum(s.made for s in sections)
     silent, claimed = sum(len(s.unnoticed) for s in sections), sum(len(s.noticed) for s in sections)
-    excused, unreadable = [c for s in sections for c in s.excused], changes.unreadable(lecture)
+    excused, unreadable = [c for s in sections for c in s.excused_changes], changes.find_bad_excuses(lecture)
     judged = count - len(excused)
     text = f"{count:,} of {made:,} changes in {len(sections)} section{'s' * (len(sections) != 1)} tried"
     text += f" in {time.monotonic() - start:,.0f} s: {claimed:,} noticed by a claim"

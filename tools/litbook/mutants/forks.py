@@ -44,16 +44,16 @@ def one_thread() -> Iterator[None]:
         torch.set_num_threads(threads)
 
 
-def asked(work: Callable[[], Iterable[Any]], patience: float, memory: int | None = None) -> list[Any]:
+def run_in_fork(work: Callable[[], Iterable[Any]], patience: float, memory: int | None = None) -> list[Any]:
     """What `work` yields in a fork of this process; less where it dies, or takes `patience` seconds for one.
 
     `memory` is how many bytes it may have beyond what this process has.
     """
-    [(_, answers)] = each([work], patience, memory)
+    [(_, answers)] = run_in_forks([work], patience, memory)
     return answers
 
 
-def each(
+def run_in_forks(
     works: Iterable[Callable[[], Iterable[Any]]],
     patience: float,
     memory: int | None = None,
@@ -70,7 +70,7 @@ def each(
     try:
         while True:
             for number, work in itertools.islice(waiting, at_once - len(running)):
-                fork = _Fork(number, *_begun(work, memory), time.monotonic() + patience)
+                fork = _Fork(number, *_start_fork(work, memory), time.monotonic() + patience)
                 running[fork.reading] = fork
             if not running:
                 return
@@ -111,7 +111,7 @@ class _Fork:
         os.waitpid(self.process, 0)
 
 
-def _begun(work: Callable[[], Iterable[Any]], memory: int | None) -> tuple[int, int]:
+def _start_fork(work: Callable[[], Iterable[Any]], memory: int | None) -> tuple[int, int]:
     """The process of a fork that does the work, and where what it says can be read."""
     assert _FORK is not None
     reading, writing = os.pipe()

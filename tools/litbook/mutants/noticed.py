@@ -38,16 +38,16 @@ from litbook.finding import Finding, Place
 from litbook.lecture import parse
 from litbook.lecture.model import Lecture
 from litbook.mutants import forks, same
-from litbook.mutants.changes import Change, Excuse, changes
+from litbook.mutants.changes import CodeChange, Excuse, changes
 from litbook.probe.instrument import instrument_files
 from litbook.probe.protocols import Listener
 from litbook.probe.recorder import Recorder
 from litbook.record import compare, encoding, model
 from litbook.record.device_kinds import needs
-from litbook.record.ranks import Lost, joined
+from litbook.record.ranks import LostRank, join_ranks
 from litbook.run import process, run
 from litbook.run.environment import environment
-from litbook.run.mailbox import Desk
+from litbook.run.mailbox import Mailbox
 from litbook.run.ranks import launch as launches
 
 LAUNCH = 300.0  # seconds that the sections of a launch may take as they are
@@ -58,23 +58,23 @@ _now = time.monotonic  # also where a lecture replaces it
 
 
 @dataclass
-class Tried:
+class SectionTrials:
     """What became of the changes of one section, which has `made` in all."""
 
     section: str
     made: int
     again: bool = True  # whether it runs a second time, with nothing changed; else none is tried
-    unnoticed: list[Change] = field(default_factory=list)  # by claims and values
-    unclaimed: list[Change] = field(default_factory=list)  # by claims: a value differs
-    noticed: list[Change] = field(default_factory=list)  # by a claim
-    same: list[Change] = field(default_factory=list)  # what comes to the very same, which is not counted
+    unnoticed: list[CodeChange] = field(default_factory=list)  # by claims and values
+    unclaimed: list[CodeChange] = field(default_factory=list)  # by claims: a value differs
+    noticed: list[CodeChange] = field(default_factory=list)  # by a claim
+    same: list[CodeChange] = field(default_factory=list)  # what comes to the very same, which is not counted
 
     @property
     def count(self) -> int:
         """How many of them are counted: all that were tried, but for those that come to the same."""
         return len(self.unnoticed) + len(self.unclaimed) + len(self.noticed)
 
-    def take(self, change: Change, differing: set[str] | None, same: Callable[[], bool]) -> None:
+    def take(self, change: CodeChange, differing: set[str] | None, same: Callable[[], bool]) -> None:
         """One that was tried, and what differed only then; None where the section did not come to its end.
 
         `same` is asked where nothing did.
@@ -88,30 +88,30 @@ class Tried:
         bisect.insort(its, change, key=lambda other: (other.line, other.column, other.change))
 
     @property
-    def excused(self) -> list[Change]:
+    def excused_changes(self) -> list[CodeChange]:
         """Those of the others of which the text says why no claim need notice them."""
         return [change for change in (*self.unnoticed, *self.unclaimed) if change.excuse]
 
     @property
-    def idle(self) -> list[Excuse]:
+    def unused_excuses(self) -> list[Excuse]:
         """The excuses of changes that a claim notices, every one of them that was tried."""
-        needed = {change.excuse for change in self.excused}
+        needed = {change.excuse for change in self.excused_changes}
         return [*{c.excuse: None for c in self.noticed if c.excuse and c.excuse not in needed}]
 
 
 @dataclass
-class _Plan:
+class _TrialPlan:
     """Which changes are tried: until when, of how many sections that are still to come, drawn by what."""
 
     place: model.Environment
-    owner: Desk | None
+    owner: Mailbox | None
     texts: dict[str, str]
     until: float
     sections: int
     seed: int
     sample: dict[str, list[int]] | None  # of some sections, by key, which of their changes; None: of all
     at_once: int  # forks
-    tried: dict[int, Tried] = field(default_factory=dict)  # of a section's function
+    tried: dict[int, SectionTrials] = field(default_factory=dict)  # of a section's function
 
 
 def try_changes(
@@ -121,14 +121,14 @@ def try_changes(
     seconds: float | None = None,
     seed: int = 0,
     sample: int | None = None,
-    owner: Desk | None = None,
-) -> tuple[list[Tried], model.Record]:
+    owner: Mailbox | None = None,
+) -> tuple[list[SectionTrials], model.Record]:
     """Run the lecture (or some of its sections), and try the changes of each section that runs here.
 
     It ends within about `seconds`, where they are given. Of a `sample`, drawn from all changes, only the
     sections run in which one stands. On the CPU only, as a GPU does not survive a fork.
     """
-    lecture = parse.usable(path, sections)
+    lecture = parse.read_usable(path, sections)
     texts = {file.path: file.text for file in lecture.files}
     drawn: dict[str, list[int]] | None = None
     if sample is not None:
@@ -150,9 +150,9 @@ def try_changes(
         is_asked = not asked or not asked.isdisjoint(above)
         count += is_asked and needs(lecture.functions[number].requires).is_plain
     at_once = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    plan = _Plan(environment(path, "cpu", 0), owner, texts, until, count, seed, drawn, at_once)
+    plan = _TrialPlan(environment(path, "cpu", 0), owner, texts, until, count, seed, drawn, at_once)
     with forks.one_thread():
-        record = run.run(path, sections=sections, device="cpu", recorded_by=partial(_Changing, plan))
+        record = run.run(path, sections=sections, device="cpu", recorded_by=partial(_ChangeRecorder, plan))
     tried = list(plan.tried.values())
     for size, keys in process.worlds(record, slow=False).items():
         # A section on ranks runs anew with each change, in a launch of its own.
@@ -165,11 +165,11 @@ def try_changes(
         unchanged = encoding.loads(text, "what the ranks left")
         entries = {section.key: section for section in unchanged.sections if section.key in keys}
         record = structs.replace(record, sections=tuple(entries.get(s.key, s) for s in record.sections))
-    _unedited(parse.usable(path), texts)
+    _refuse_edited(parse.read_usable(path), texts)
     return tried, record
 
 
-def _unedited(lecture: Lecture, texts: dict[str, str]) -> None:
+def _refuse_edited(lecture: Lecture, texts: dict[str, str]) -> None:
     """Raises `UnusableLecture` at the first line that is not in `texts`, of which the changes were made."""
     for file in lecture.files:
         lines = itertools.zip_longest(texts.get(file.path, "").split("\n"), file.text.split("\n"))
@@ -182,7 +182,7 @@ def _unedited(lecture: Lecture, texts: dict[str, str]) -> None:
 
 
 def on_ranks(
-    owner: Desk,
+    owner: Mailbox,
     *,
     path: str,
     texts: dict[str, str],
@@ -195,27 +195,31 @@ def on_ranks(
     """The changes of sections on ranks, and the record of all of these unchanged, for `try_changes`."""
     launcher = Launcher(owner, Path(path), ranks)
     lecture, until = launcher.lecture, _now() + (float("inf") if seconds is None else seconds)
-    made, done, whole = changes(lecture), list[Tried](), launcher.joined(keys, {"change": None}, LAUNCH)
+    made, done, whole = (
+        changes(lecture),
+        list[SectionTrials](),
+        launcher.launch_record(keys, {"change": None}, LAUNCH),
+    )
     for number, key in enumerate(keys):
-        _unedited(parse.usable(launcher.path), texts)
+        _refuse_edited(parse.read_usable(launcher.path), texts)
         share = _now() + (until - _now()) / (len(keys) - number)
-        start, was = _now(), launcher.joined([key], {"change": None}, LAUNCH)
+        start, was = _now(), launcher.launch_record([key], {"change": None}, LAUNCH)
         took = _now() - start
         patience = TIMES * took + MORE
         os.environ["LITBOOK_PATIENCE"] = f"{2 * took + 1:.1f}"  # who waits in vain need not wait for that
-        again = launcher.joined([key], {"change": None}, patience)
+        again = launcher.launch_record([key], {"change": None}, patience)
         every = made[lecture.section(key)]
         chosen = list(range(len(every))) if sample is None else sample.get(key, [])
-        tried = Tried(key, len(chosen))
+        tried = SectionTrials(key, len(chosen))
         done.append(tried)
-        steady = _differing(again, was)
+        steady = _differences(again, was)
         if any(text.startswith(RAISED) for text in steady) or any(was.errors()):
             tried.again = not chosen
             continue
         for at in random.Random(f"{seed} {key}").sample(chosen, len(chosen)):
             if _now() > share:
                 break
-            differing = _differing(launcher.joined([key], {"change": at}, patience), was) - steady
+            differing = _differences(launcher.launch_record([key], {"change": at}, patience), was) - steady
             tried.take(every[at], differing, partial(launcher.same, key, at, patience))
     return base64.b64encode(pickle.dumps((done, encoding.dumps(whole)))).decode()
 
@@ -223,40 +227,42 @@ def on_ranks(
 class Launcher:
     """Launches sections of a lecture with one thing changed, one launch after the other."""
 
-    def __init__(self, owner: Desk, path: Path, size: int) -> None:
+    def __init__(self, owner: Mailbox, path: Path, size: int) -> None:
         self.owner, self.path, self.size, self.count = owner, path, size, 0
         self.record: model.Record | None = None
-        self.lecture = parse.usable(path)
+        self.lecture = parse.read_usable(path)
         launches.prepare(path, self.lecture, size)
 
-    def left(self, keys: list[str], given: dict[str, Any], seconds: float) -> list[dict[str, Any]]:
+    def launch_ranks(self, keys: list[str], given: dict[str, Any], seconds: float) -> list[dict[str, Any]]:
         """What each rank left."""
         given = {"path": str(self.path), "keys": keys, "ranks": self.size, "seconds": seconds, **given}
         function = "litbook.mutants.noticed:on_rank"
         asked = {"path": str(self.path), "timeout": seconds, "function": function, "given": given}
         self.count += 1
         folder = Path(self.owner.folder, str(self.count))
-        return launches.left(folder, self.owner.key, self.size, asked, self.lecture)
+        return launches.launch_once(folder, self.owner.key, self.size, asked, self.lecture)
 
-    def joined(self, keys: list[str], given: dict[str, Any], seconds: float) -> model.Record:
+    def launch_record(self, keys: list[str], given: dict[str, Any], seconds: float) -> model.Record:
         """The record of these sections as all ranks left them."""
         several = [
-            encoding.loads(json.loads(one["answer"]), "what a rank left") if "answer" in one else Lost(**one)
-            for one in self.left(keys, given, seconds)
+            encoding.loads(json.loads(one["answer"]), "what a rank left")
+            if "answer" in one
+            else LostRank(**one)
+            for one in self.launch_ranks(keys, given, seconds)
         ]
         self.record = next((one for one in several if isinstance(one, model.Record)), self.record)
         if self.record is None:
             raise LitbookError(f"no rank left a record: {several[-1]}")
-        return joined(self.record, several, keys)
+        return join_ranks(self.record, several, keys)
 
     def same(self, key: str, change: int, seconds: float) -> bool:
         """Whether on every rank a change comes to the very same value each time."""
-        every = self.left([key], {"change": change, "both": True}, seconds)
+        every = self.launch_ranks([key], {"change": change, "both": True}, seconds)
         return all(one.get("answer") == '"same"' for one in every)
 
 
 def on_rank(
-    owner: Desk,
+    owner: Mailbox,
     *,
     path: str,
     keys: list[str],
@@ -266,26 +272,26 @@ def on_rank(
     both: bool = False,
 ) -> str:
     """One rank of a section with that change: its record; of `both`, whether they come to the same."""
-    twice = same.Twice()
+    twice = same.ValuePair()
 
-    def changed(lecture: Lecture, listener: Listener | None) -> Recorder:
+    def make_recorder(lecture: Lecture, listener: Listener | None) -> Recorder:
         recorder = Recorder(lecture, listener)
         if change is not None:
             made = changes(lecture)[lecture.section(keys[0])][change]
             if not both:
                 made.make(lecture)
             elif same.compare(made, lecture):
-                vars(builtins)[same.TWICE] = twice.of
+                vars(builtins)[same.TWICE] = twice.evaluate
         return recorder
 
     start = partial(run.run, Path(path), sections=tuple(keys), device="cpu", timeout=seconds)
-    record = start(ranks=ranks, owner=owner, recorded_by=changed)
+    record = start(ranks=ranks, owner=owner, recorded_by=make_recorder)
     if both:
         return "same" if twice.same and all(twice.same) else ""
     return encoding.dumps(record)
 
 
-def _differing(now: model.Record, was: model.Record) -> set[str]:
+def _differences(now: model.Record, was: model.Record) -> set[str]:
     """What differs between a section and itself: values, what is raised, and claims that no longer hold."""
     differing = {f"{d.place.line} {d.what}" for d in compare.compare(now, was).differences}
     before, after = ({f"{RAISED}{e.line} {e.message}" for _, e in r.errors()} for r in (was, now))
@@ -294,11 +300,11 @@ def _differing(now: model.Record, was: model.Record) -> set[str]:
     return differing | (before ^ after) | (held - holds)
 
 
-class _Changing(Recorder):
+class _ChangeRecorder(Recorder):
     """A recorder that runs a section again and again, in forks."""
 
-    def __init__(self, plan: _Plan, lecture: Lecture, listener: Listener | None) -> None:
-        _unedited(lecture, plan.texts)
+    def __init__(self, plan: _TrialPlan, lecture: Lecture, listener: Listener | None) -> None:
+        _refuse_edited(lecture, plan.texts)
         super().__init__(lecture, listener)
         self.plan = plan
         self.changes = changes(lecture)
@@ -309,7 +315,7 @@ class _Changing(Recorder):
             return  # what a changed part calls
         plan, section = self.plan, self.lecture.functions[function]
         if plan.owner is not None:
-            plan.owner.at(section.name)
+            plan.owner.enter_section(section.name)
         start = _now()
         super().section(function, call)
         need = needs(section.requires)
@@ -319,14 +325,14 @@ class _Changing(Recorder):
             plan.sections -= 1
             plan.tried[function] = self._try(function, TIMES * (_now() - start) + MORE, until)
 
-    def _try(self, function: int, patience: float, until: float) -> Tried:
+    def _try(self, function: int, patience: float, until: float) -> SectionTrials:
         """Try the changes of a section that has run; each may take `patience` seconds."""
         plan, key = self.plan, self.numbering.keys[function]
         every = self.changes[function]
         if plan.sample is not None:
             every = [every[at] for at in plan.sample.get(key, ())]
-        tried, was = Tried(key, len(every)), self.alone(function)
-        steady = forks.asked(self._work(function, None, was), patience, MEMORY) if every else []
+        tried, was = SectionTrials(key, len(every)), self.section_record(function)
+        steady = forks.run_in_fork(self._work(function, None, was), patience, MEMORY) if every else []
         if not steady or any(text.startswith(RAISED) for text in steady[0]):
             tried.again = not every
             return tried
@@ -334,14 +340,14 @@ class _Changing(Recorder):
         in_time = itertools.takewhile(lambda _: _now() < until, order)
         works = (self._work(function, change, was) for change in in_time)
         memory, patience = MEMORY // plan.at_once, patience * plan.at_once
-        for number, answers in forks.each(works, patience, memory, plan.at_once):
+        for number, answers in forks.run_in_forks(works, patience, memory, plan.at_once):
             differing = {*answers[0]} - {*steady[0]} if answers else None
             change = order[number]
             tried.take(change, differing, partial(self._same, function, change, patience, memory))
         return tried
 
     def _work(
-        self, function: int, change: Change | None, was: model.Record
+        self, function: int, change: CodeChange | None, was: model.Record
     ) -> Callable[[], Iterator[list[str]]]:
         """What a fork does: run the section after the change, and say what differs."""
 
@@ -349,20 +355,20 @@ class _Changing(Recorder):
             if change is not None:
                 change.make(self.lecture)
             self._run(function)
-            yield sorted(_differing(self.alone(function), was))
+            yield sorted(_differences(self.section_record(function), was))
 
         return work
 
-    def _same(self, function: int, change: Change, patience: float, memory: int) -> bool:
+    def _same(self, function: int, change: CodeChange, patience: float, memory: int) -> bool:
         """Whether in a fork that runs the section the changed expression comes to what its own comes to."""
 
         def work() -> Iterator[bool]:
-            twice = same.Twice()
+            twice = same.ValuePair()
             if same.compare(change, self.lecture):
-                self._run(function, **{same.TWICE: twice.of})
+                self._run(function, **{same.TWICE: twice.evaluate})
             yield bool(twice.same) and all(twice.same)
 
-        return forks.asked(work, patience, memory) == [True]
+        return forks.run_in_fork(work, patience, memory) == [True]
 
     def _run(self, function: int, **more: object) -> None:
         """Run the section as the tree is now. It leaves nothing else of its file, and so is for a fork."""
@@ -378,7 +384,7 @@ class _Changing(Recorder):
         del self.makings[function]
         Recorder.section(self, function, FunctionType(code, names))
 
-    def alone(self, function: int) -> model.Record:
+    def section_record(self, function: int) -> model.Record:
         """The record of a section alone, as it is now."""
         making = self.making(function)
         entry = making.section("")

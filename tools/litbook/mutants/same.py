@@ -16,25 +16,25 @@ from collections.abc import Callable
 from typing import Any
 
 from litbook.lecture.model import Lecture
-from litbook.mutants.changes import Change
-from litbook.run.restore import randomness
+from litbook.mutants.changes import CodeChange
+from litbook.run.restore import random_state
 
-TWICE = "__litbook_twice__"  # the name by which the changed program knows `Twice.of`
+TWICE = "__litbook_twice__"  # the name by which the changed program knows `ValuePair.evaluate`
 _STAYS = ast.NamedExpr | ast.Await | ast.Yield | ast.YieldFrom  # what means something else in a lambda
 _PLAIN = (int, float, complex, str, bytes, range, set, frozenset)
 
 
-class Twice:
+class ValuePair:
     """What the two expressions came to, each time that they were evaluated."""
 
     def __init__(self) -> None:
         self.same: list[bool] = []
 
-    def of(self, one: Callable[[], Any], other: Callable[[], Any]) -> Any:
+    def evaluate(self, one: Callable[[], Any], other: Callable[[], Any]) -> Any:
         """The value of `one`. `other` is given the same random numbers, and takes none from what comes."""
-        before = [(entry, entry.read()) for entry in randomness()]
+        before = [(entry, entry.read()) for entry in random_state()]
         value = one()
-        after = [(entry, entry.read()) for entry in randomness()]
+        after = [(entry, entry.read()) for entry in random_state()]
         for entry, state in before:
             entry.write(state)
         try:
@@ -46,7 +46,7 @@ class Twice:
         return value
 
 
-def compare(change: Change, lecture: Lecture) -> bool:
+def compare(change: CodeChange, lecture: Lecture) -> bool:
     """Change the tree for good, so that both are evaluated; False where that cannot be done."""
     statement = next(node for node, number in lecture.statement_of.items() if number == change.statement)
     places: list[tuple[Any, str]] = []

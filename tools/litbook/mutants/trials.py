@@ -49,9 +49,9 @@ from litbook.probe.protocols import Listener
 from litbook.probe.recorder import Recorder
 from litbook.python.file import File
 from litbook.record import model
-from litbook.record.ranks import Lost, joined
+from litbook.record.ranks import LostRank, join_ranks
 from litbook.run import process, run
-from litbook.run.mailbox import Desk
+from litbook.run.mailbox import Mailbox
 from litbook.snapshot.snapshot import snapshot
 
 LAUNCH = 1200.0  # seconds that the ranks of a lecture may take for all of their claims
@@ -78,14 +78,14 @@ class Outcome:
     names: dict[str, model.Snapshot] = field(default_factory=dict)  # what its test names, where one survived
 
     @property
-    def left(self) -> list[Trial]:
+    def unfailed_trials(self) -> list[Trial]:
         """The trials of which no mutant ever failed."""
         return [trial for i, trial in enumerate(self.trials) if i not in self.passed]
 
     @property
     def survivors(self) -> list[Trial]:
         """Those of them that nothing excuses."""
-        return [trial for trial in self.left if not self.excuse(trial)]
+        return [trial for trial in self.unfailed_trials if not self.excuse(trial)]
 
     @property
     def excuses(self) -> dict[str, str]:
@@ -110,9 +110,9 @@ class Outcome:
         return next((excuses[name] for name in _names(trial) if name in excuses), "")
 
     @property
-    def idle(self) -> list[str]:
+    def unused_excuses(self) -> list[str]:
         """Changes that are excused and did not survive, or were never made."""
-        used = {name for trial in self.left for name in _names(trial)}
+        used = {name for trial in self.unfailed_trials for name in _names(trial)}
         return [change for change in self.excuses if change not in used]
 
 
@@ -129,7 +129,7 @@ def try_claims(
     sections: tuple[str, ...] = (),
     claims: set[int] | None = None,
     ranks: int = 0,
-    owner: Desk | None = None,
+    owner: Mailbox | None = None,
 ) -> tuple[list[Outcome], model.Record]:
     """Run the lecture in the file `path` (or some of its sections) and try its claims (or some of them).
 
@@ -137,7 +137,7 @@ def try_claims(
     its end: of a claim behind an exception there is no outcome.
     """
     outcomes: dict[int, Outcome] = {}
-    tried = partial(_Trying, outcomes, claims)
+    tried = partial(_TrialRecorder, outcomes, claims)
     with forks.one_thread():
         record = run.run(path, sections=sections, device="cpu", ranks=ranks, owner=owner, recorded_by=tried)
     return [outcomes[number] for number in sorted(outcomes)], record
@@ -157,10 +157,10 @@ def try_on_ranks(
         asked = {"path": str(path), "sections": keys, "timeout": LAUNCH, "given": given}
         asked |= {"function": "litbook.mutants.trials:on_rank"}
         for done, several in process.answer(path, "litbook.run.ranks.launch:launch", ranks=size, asked=asked):
-            left = list[model.Record | Lost]()
+            left = list[model.Record | LostRank]()
             for one in several:
                 if "answer" not in one:
-                    left.append(Lost(**one))
+                    left.append(LostRank(**one))
                     continue
                 # It comes from a process that ran this lecture, as this one has.
                 tried, of_rank = pickle.loads(base64.b64decode(json.loads(one["answer"])))
@@ -170,18 +170,18 @@ def try_on_ranks(
                     first.passed |= outcome.passed
                     first.failed |= outcome.failed
                     first.unsteady = first.unsteady or outcome.unsteady
-            record = joined(record, left, done)
+            record = join_ranks(record, left, done)
     return [every[number] for number in sorted(every)], record
 
 
-def on_rank(owner: Desk, *, path: str, sections: list[str], claims: list[int] | None, ranks: int) -> str:
+def on_rank(owner: Mailbox, *, path: str, sections: list[str], claims: list[int] | None, ranks: int) -> str:
     """What one rank has tried, and its record, for `try_on_ranks`."""
     wanted = None if claims is None else set(claims)
     tried = try_claims(Path(path), sections=tuple(sections), claims=wanted, ranks=ranks, owner=owner)
     return base64.b64encode(pickle.dumps(tried)).decode()
 
 
-class _Trying(Recorder):
+class _TrialRecorder(Recorder):
     """A recorder that tries the mutants of a claim before the claim is evaluated."""
 
     def __init__(
@@ -208,7 +208,7 @@ class _Trying(Recorder):
 
     def finish(self, environment: model.Environment, asked: tuple[str, ...]) -> model.Record:
         for number, outcome in self.outcomes.items():
-            outcome.failed = self.judged(number).failed
+            outcome.failed = self.judgement(number).failed
         return super().finish(environment, asked)
 
     def outcome(self, number: int) -> Outcome | None:
@@ -223,7 +223,7 @@ class _Trying(Recorder):
             outcome = Outcome(number, mutants.trials(self.lecture, number), comments=excuses)
             self.outcomes[number] = outcome
         outcome.turns += 1
-        if outcome.turns > TURNS or (outcome.turns > 1 and not outcome.left):
+        if outcome.turns > TURNS or (outcome.turns > 1 and not outcome.unfailed_trials):
             return None
         return outcome
 
@@ -231,7 +231,7 @@ class _Trying(Recorder):
 # ---------------------------------------------------------------------------- excuses
 
 
-def unreadable(lecture: Lecture) -> list[Finding]:
+def find_bad_excuses(lecture: Lecture) -> list[Finding]:
     """Comments that are meant to excuse a survivor and cannot: of another form, or at no claim."""
     every = ((_file(lecture, i).number, _lines(lecture, i)) for i in range(len(lecture.claims)))
     at_claims = {(file, line) for file, lines in every for line in lines}
@@ -284,7 +284,7 @@ def _try(outcome: Outcome, lecture: Lecture, frame: FrameType) -> None:
     names = {**frame.f_globals, **frame.f_locals}
     path = _file(lecture, outcome.claim).path
     left = [i for i, trial in enumerate(outcome.trials) if i not in outcome.passed for _ in trial.mutants]
-    tests = [node.test, *(mutant.test for trial in outcome.left for mutant in trial.mutants)]
+    tests = [node.test, *(mutant.test for trial in outcome.unfailed_trials for mutant in trial.mutants)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # `"a" is 3`
         codes = [compile(ast.Expression(test), path, "eval", dont_inherit=True, optimize=0) for test in tests]
@@ -302,7 +302,7 @@ def _try(outcome: Outcome, lecture: Lecture, frame: FrameType) -> None:
         outcome.unsteady = verdicts[0]
         return
     outcome.passed |= {i for i, verdict in zip(left, verdicts[1:], strict=True) if verdict != HOLDS}
-    if outcome.left:  # for the list of survivors: the data that the test names
+    if outcome.unfailed_trials:  # for the list of survivors: the data that the test names
         used = {name.id: names.get(name.id) for name in ast.walk(node.test) if isinstance(name, ast.Name)}
         data = ((name, v) for name, v in used.items() if v is not None and type(v).__name__ != "module")
         outcome.names = {name: snapshot(value) for name, value in data if not callable(value)}
@@ -327,7 +327,7 @@ def _in_child(codes: list[CodeType], names: dict[str, Any]) -> list[str]:
                 verdict = f"{FAILS}: {type(error).__name__}"
             yield verdict
 
-    return forks.asked(verdicts, PATIENCE)
+    return forks.run_in_fork(verdicts, PATIENCE)
 
 
 # ---------------------------------------------------------------------------- annotations
@@ -343,7 +343,7 @@ def _try_annotation(outcome: Outcome, annotation: Any, value: Any, text: str, si
         outcome.unsteady = why
         return
 
-    def tried(change: str, other: Any, dims: str = text, axes: Sizes = sizes) -> None:
+    def try_change(change: str, other: Any, dims: str = text, axes: Sizes = sizes) -> None:
         """The annotation may become `other`, with other dimensions, or its names other sizes."""
         if mismatch(other, value, dims, axes):
             outcome.passed.add(len(outcome.trials))
@@ -352,17 +352,17 @@ def _try_annotation(outcome: Outcome, annotation: Any, value: Any, text: str, si
     kind, array, words = annotation.dtype, annotation.array_type, text.split()
     if kind.__name__ not in ("Shaped", "Num"):
         other: Any = jaxtyping.Float if kind is jaxtyping.Bool else jaxtyping.Bool
-        tried(f"{kind.__name__} -> {other.__name__}", other[array, text])
+        try_change(f"{kind.__name__} -> {other.__name__}", other[array, text])
     if not re.search(r"\*|\.\.\.", text):
         for dims in (f"{text} _".strip(), " ".join(words[:-1])):
             if dims != text:
-                tried(f"{text!r} -> {dims!r}", kind[array, dims], dims)
+                try_change(f"{text!r} -> {dims!r}", kind[array, dims], dims)
     for i, word in enumerate(words):
         name = word.lstrip("#?*").split("=")[0]
         if word.isdecimal():
             dims = " ".join([*words[:i], str(int(word) + 1), *words[i + 1 :]])
-            tried(f"{text!r} -> {dims!r}", kind[array, dims], dims)
+            try_change(f"{text!r} -> {dims!r}", kind[array, dims], dims)
         elif name in sizes and not word.startswith("#"):
             size, line = sizes[name]
             changed = {**sizes, name: (size + 1, line)}
-            tried(f"{name} = {size} -> {size + 1}", annotation, axes=changed)
+            try_change(f"{name} = {size} -> {size + 1}", annotation, axes=changed)

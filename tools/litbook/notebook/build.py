@@ -23,18 +23,18 @@ from typing import assert_never
 
 from msgspec import Struct
 
-from litbook.i18n import _, day, later
+from litbook.i18n import _, day, gettext_noop
 from litbook.lecture.author_words import ASKED, STATED
-from litbook.lecture.model import Function, Watch
+from litbook.lecture.model import LectureFunction, Watch
 from litbook.lecture.parse import parse_sources
 from litbook.markdown import grammar
 from litbook.markdown.bibliography import Bibliography, names
 from litbook.markdown.nodes import Citation, label_text, walk
-from litbook.markdown.to_markdown import escaped
+from litbook.markdown.to_markdown import escape_markdown
 from litbook.notebook import cells, runtime
-from litbook.notebook.lines import Code
-from litbook.notebook.runtime import bounded, by_rank, one_line
-from litbook.notebook.value_text import explored, in_words
+from litbook.notebook.lines import CellCode
+from litbook.notebook.runtime import by_rank, cut_text, one_line
+from litbook.notebook.value_text import explore_text, in_words
 from litbook.page import blocks, pieces, sitemap, view
 from litbook.page.timeline import moments
 from litbook.record import model
@@ -64,30 +64,30 @@ class Remark(Struct, frozen=True):
     text: str
 
 
-Part = Title | Remark | blocks.Told
+ProsePart = Title | Remark | blocks.PieceBlock
 
 
-class Words(Struct, frozen=True):
+class ProseCell(Struct, frozen=True):
     """A cell of prose. Headings inside it stand below that of the section `function`; None: of the whole."""
 
     role: str
-    parts: tuple[Part, ...]
+    parts: tuple[ProsePart, ...]
     function: int | None = None
 
 
-class Printed(Struct, frozen=True):
+class PrintedText(Struct, frozen=True):
     """What a cell printed."""
 
     text: str
 
 
-class Handed(Struct, frozen=True):
+class PieceOutput(Struct, frozen=True):
     """What a cell's code handed over while it ran."""
 
-    block: blocks.Told
+    block: blocks.PieceBlock
 
 
-class Ended(Struct, frozen=True):
+class ErrorOutput(Struct, frozen=True):
     """The exception that ended a cell: its class, its message, and the lines it came from."""
 
     name: str
@@ -95,19 +95,19 @@ class Ended(Struct, frozen=True):
     lines: tuple[str, ...]
 
 
-Result = Printed | Handed | Ended
+CellOutput = PrintedText | PieceOutput | ErrorOutput
 
 
-class Program(Struct, frozen=True):
+class CodeCell(Struct, frozen=True):
     """A cell of code, and what it put out when it was recorded."""
 
     role: str
     text: str
-    results: tuple[Result, ...] = ()
+    results: tuple[CellOutput, ...] = ()
     tags: tuple[str, ...] = ()  # "hide-input", "hide-cell": folded, alone or with what it put out
 
 
-Cell = Words | Program
+Cell = ProseCell | CodeCell
 
 
 class Notebook(Struct, frozen=True):
@@ -133,15 +133,15 @@ class Notebook(Struct, frozen=True):
 
 
 # Its moment, what comes first there, and what was put out: at one moment, what was printed comes first.
-Event = tuple[int, int, list[Result]]
+CellEvent = tuple[int, int, list[CellOutput]]
 
 
 @dataclass
-class _Run:
+class _RecordReader:
     """What a record, with the recordings there are, says of the functions of its text; by their numbers."""
 
     record: model.Record
-    functions: Sequence[Function]
+    functions: Sequence[LectureFunction]
     recordings: Sequence[model.Record]
 
     def __post_init__(self) -> None:
@@ -153,7 +153,7 @@ class _Run:
             lambda key: view.gather(self.record, self.record.by_key[key], self.recordings)
         )
 
-    def of(self, section: model.Section) -> view.Evidence:
+    def view_of(self, section: model.Section) -> view.SectionView:
         """What is known of a section."""
         return self._of(section.key)
 
@@ -167,31 +167,33 @@ class _Run:
             order.setdefault((*place, False), number)
         return order
 
-    def results(self, group: Sequence[Code]) -> list[Result]:
+    def results(self, group: Sequence[CellCode]) -> list[CellOutput]:
         """What these lines printed and showed when they were recorded, and the failure that ended them."""
-        events: list[Event] = []
+        events: list[CellEvent] = []
         for code in (code for code in group if not code.definition):
-            seen, lines = self.of(self.sections[code.function]), range(code.first, code.last + 1)
+            seen, lines = self.view_of(self.sections[code.function]), range(code.first, code.last + 1)
             here = [piece for piece in seen.pieces if piece.line in lines]
             events += self._events(seen, here, [value for value in seen.values if value.line in lines])
-            for section, once in self._called(code):
-                inner = self.of(section)
+            for section, once in self._called_sections(code):
+                inner = self.view_of(section)
                 pieces, shown = inner.pieces, inner.values
                 if not (once or inner.stamp):  # what every call of the section said, not only its first
                     calls = {number for number, frame in enumerate(section.frames) if not frame.called}
                     pieces = [piece for piece in section.pieces if piece.frame in calls]
                     shown = [v for v in section.values if v.frame in calls and v.kind != "clear"]
                 if inner.entry.shares:  # by rank; pictures and the like are rank 0's
-                    ranks = inner.of_ranks
-                    every = [_joined(self._events(rank, rank.pieces, rank.values)) for rank in ranks]
-                    texts = ["".join(r.text for r in results if isinstance(r, Printed)) for results in every]
-                    drawn = [result for result in every[0] if not isinstance(result, Printed)]
-                    events.append((code.first, 0, [Printed(by_rank(texts)), *drawn]))
+                    ranks = inner.rank_views
+                    every = [_merge_outputs(self._events(rank, rank.pieces, rank.values)) for rank in ranks]
+                    texts = [
+                        "".join(r.text for r in results if isinstance(r, PrintedText)) for results in every
+                    ]
+                    drawn = [result for result in every[0] if not isinstance(result, PrintedText)]
+                    events.append((code.first, 0, [PrintedText(by_rank(texts)), *drawn]))
                 else:
                     events += self._events(inner, pieces, shown)
-        return _joined(events) + [end for end in map(self.failed, group) if end is not None]
+        return _merge_outputs(events) + [end for end in map(self.failed, group) if end is not None]
 
-    def _called(self, code: Code) -> Iterator[tuple[model.Section, bool]]:
+    def _called_sections(self, code: CellCode) -> Iterator[tuple[model.Section, bool]]:
         """The sections that these lines call, and those below; whether the lines are one call, no loop."""
         section = self.sections[code.function]
         for call in view.statements(section):
@@ -202,19 +204,19 @@ class _Run:
                     yield from ((inner, once and inner is below[0]) for inner in below)
 
     def _events(
-        self, seen: view.Evidence, told: Sequence[model.Piece], shown: Sequence[model.Value]
-    ) -> list[Event]:
+        self, seen: view.SectionView, told: Sequence[model.Piece], shown: Sequence[model.Value]
+    ) -> list[CellEvent]:
         """What code handed over, as the stand-in for the engine shows it, and values as `show` has them."""
-        events, times, entry = list[Event](), Counter[tuple[int, str, str]](), seen.entry
+        events, times, entry = list[CellEvent](), Counter[tuple[int, str, str]](), seen.entry
         # When in the run something came; in its section for a recording or a rank.
         apart = seen.stamp or entry is not self.record.by_key[entry.key]
         when = {} if apart else self.order
         for piece in told:
-            results: list[Result] = []
+            results: list[CellOutput] = []
             if piece.kind == "output":
-                results = [Printed(piece.text)]
+                results = [PrintedText(piece.text)]
             elif piece.kind in STATED or piece.kind in ("figure", "explore"):
-                results = [Handed(pieces.block(piece)), *_answered(piece, seen)]
+                results = [PieceOutput(pieces.block(piece)), *_answer_output(piece, seen)]
             events.append((when.get((entry.key, piece.step, False), piece.step), 0, results))
         for value in shown:
             snapshot = seen.snapshot_of(value)
@@ -225,7 +227,7 @@ class _Run:
             key = (value.line, value.text, value.kind)
             times[key] += 1  # three times at most from one place, then an ellipsis
             if times[key] <= FIRST + 1:
-                text = bounded(in_words(snapshot, value.unit or ""))
+                text = cut_text(in_words(snapshot, value.unit or ""))
                 line = f"{value.text} = {text}\n"
                 if value.kind == "measure":
                     run = seen.record.environment
@@ -233,37 +235,43 @@ class _Run:
                     line = f"{value.text} = {one_line(text)}   {where}\n"
                 line = line if times[key] <= FIRST else f"{value.text} …\n"
                 moment = when.get((entry.key, value.step, True), value.step)
-                events.append((moment, 1, [Printed(line)]))
+                events.append((moment, 1, [PrintedText(line)]))
         return events
 
-    def failed(self, code: Code) -> Ended | None:
+    def failed(self, code: CellCode) -> ErrorOutput | None:
         """The claim that failed on these lines, or the exception that ended a section called."""
         if code.definition:
             return None
         record, section = self.record, self.sections[code.function]
-        below = _with_sections(record, section) if code.call else [inner for inner, _ in self._called(code)]
+        below = (
+            _with_sections(record, section)
+            if code.call
+            else [inner for inner, _ in self._called_sections(code)]
+        )
         for inner in below:
-            for error in view.here(record, inner).errors:
+            for error in view.view_of_run(record, inner).errors:
                 if error.kind in ENDS:
                     name, _mark, rest = error.message.partition(": ")
                     lines = tuple(f"{path}:{line}: {text.strip()}" for path, line, _, text in error.trace)
-                    return Ended(name if name.isidentifier() else "Exception", rest or error.message, lines)
+                    return ErrorOutput(
+                        name if name.isidentifier() else "Exception", rest or error.message, lines
+                    )
         for inner in [section, *below]:
-            for claim in view.here(record, inner).claims:
+            for claim in view.view_of_run(record, inner).claims:
                 here = inner is not section or code.first <= claim.line <= code.last
                 if here and claim.verdict == "fails" and claim.kind == "assert":
                     sides = formatting.claim(claim, inner.snapshots)
-                    return Ended("AssertionError", claim.caption, (f"assert {claim.text}", sides))
+                    return ErrorOutput("AssertionError", claim.caption, (f"assert {claim.text}", sides))
         return None
 
 
-def _joined(events: list[Event]) -> list[Result]:
+def _merge_outputs(events: list[CellEvent]) -> list[CellOutput]:
     """The results of all moments in their order; what was printed in a row is one."""
-    results: list[Result] = []
+    results: list[CellOutput] = []
     for result in (result for event in sorted(events, key=lambda event: event[:2]) for result in event[2]):
         last = results[-1] if results else None
-        if isinstance(last, Printed) and isinstance(result, Printed):
-            results[-1] = Printed(last.text + result.text)
+        if isinstance(last, PrintedText) and isinstance(result, PrintedText):
+            results[-1] = PrintedText(last.text + result.text)
         else:
             results.append(result)
     return results
@@ -278,18 +286,18 @@ def _with_sections(record: model.Record, section: model.Section) -> list[model.S
     return list(sections.values())
 
 
-def _answered(piece: model.Piece, seen: view.Evidence) -> list[Result]:
+def _answer_output(piece: model.Piece, seen: view.SectionView) -> list[CellOutput]:
     """What computing a question's answer prints."""
     if piece.answer is None:
         return []
-    text = bounded(in_words(seen.snapshot(piece.answer), piece.unit or ""))
-    return [Printed(_("answer") + f" = {text}\n")]
+    text = cut_text(in_words(seen.snapshot(piece.answer), piece.unit or ""))
+    return [PrintedText(_("answer") + f" = {text}\n")]
 
 
-def shown(block: blocks.Told) -> Iterator[str | blocks.Figure]:
+def format_piece(block: blocks.PieceBlock) -> Iterator[str | blocks.Figure]:
     """What the stand-in for the engine shows of what code hands over: Markdown, and pictures."""
     match block:
-        case blocks.Prose(_line, text) | blocks.Link(_line, text):
+        case blocks.Prose(_line, text) | blocks.LinkBlock(_line, text):
             yield text
         case blocks.Question(_line, text):
             yield _(ASKED) + " " + text
@@ -302,8 +310,8 @@ def shown(block: blocks.Told) -> Iterator[str | blocks.Figure]:
             yield from [f"*{caption}*"] if caption else []
         case blocks.Explore(line, grid, alt):
             yield from [blocks.Figure(line, grid.still, alt)] if isinstance(grid, model.Live) else []
-            yield explored(block)
-        case blocks.Output() | blocks.Speech():
+            yield explore_text(block)
+        case blocks.PrintedOutput() | blocks.SpeakerNote():
             pass
         case _:
             assert_never(block)
@@ -332,13 +340,15 @@ def notebooks(
     the record, on them and on `book`, the title of the whole, alone. Raises `UnusableLecture` where the
     record's source is no lecture.
     """
-    shelf = sitemap.of(record, bibliography, recordings, [])
+    shelf = sitemap.build_sitemap(record, bibliography, recordings, [])
     lecture = parse_sources(record.sources)
-    run = _Run(record, lecture.functions, recordings)
+    run = _RecordReader(record, lecture.functions, recordings)
     raised = {section.name for section, error in record.errors() if error.kind in ENDS}
     files, numbers = _files_of(shelf), {section.key: number for number, section in run.sections.items()}
     return {
-        files[run.sections[layout.root].key]: _Making(run, shelf, layout).notebook(modules or {}, book)
+        files[run.sections[layout.root].key]: _NotebookBuilder(run, shelf, layout).notebook(
+            modules or {}, book
+        )
         for layout in cells.layouts(lecture, [numbers[key] for key in files], raised)
     }
 
@@ -348,7 +358,7 @@ def pages(record: model.Record) -> dict[str, str]:
     return {name.removesuffix(".ipynb") + ".md": name for name in _files_of(sitemap.outline(record)).values()}
 
 
-def _files_of(shelf: sitemap.Book) -> dict[str, str]:
+def _files_of(shelf: sitemap.Sitemap) -> dict[str, str]:
     """The file name of every notebook, by the key of the part or lecture that it is of.
 
     None of a lecture in other words: what stands in for litbook in a notebook has its own words alone.
@@ -360,7 +370,7 @@ def _files_of(shelf: sitemap.Book) -> dict[str, str]:
 
 
 _WITHIN = re.compile(r"^\s*(?:from|import)\s+litbook\.\w", re.MULTILINE)
-_HOW = later(
+_HOW = gettext_noop(
     "The outputs below are those of the book's own run on {machine}. `show(…)` prints a value; an `assert` "
     "is a claim, and stops the notebook if it does not hold. Where a value was *measured*, yours differs. "
     'Annotations such as `Float[Tensor, "row col"]` were checked in that run; here they only say what is '
@@ -369,11 +379,11 @@ _HOW = later(
 
 
 @dataclass
-class _Making:
+class _NotebookBuilder:
     """One notebook in the making."""
 
-    run: _Run
-    shelf: sitemap.Book
+    run: _RecordReader
+    shelf: sitemap.Sitemap
     layout: cells.Layout
     made: list[Cell] = field(default_factory=list)  # so far
 
@@ -388,19 +398,19 @@ class _Making:
         test = KINDS[device].notebook_test
         return f"if {self.word(test)}():" if test else f"if False:  # no notebook has {device}"
 
-    def prose(self, role: str, *parts: Part, function: int | None = None) -> None:
+    def prose(self, role: str, *parts: ProsePart, function: int | None = None) -> None:
         """A cell of prose."""
-        self.made.append(Words(role, parts, function))
+        self.made.append(ProseCell(role, parts, function))
 
     def code(
         self,
         role: str,
         lines: Sequence[str],
-        results: Sequence[Result] = (),
+        results: Sequence[CellOutput] = (),
         tags: Sequence[str] = (),
     ) -> None:
         """A cell of code."""
-        self.made.append(Program(role, "\n".join(lines), tuple(results), tuple(tags)))
+        self.made.append(CodeCell(role, "\n".join(lines), tuple(results), tuple(tags)))
 
     def notebook(self, modules: Mapping[str, str], book: str) -> Notebook:
         """All of it: what it is, the files that come along, then sections in order."""
@@ -426,7 +436,7 @@ class _Making:
         what = _(
             "{place}. This notebook runs on its own, from top to bottom. {needs}", place=place, needs=needs
         )
-        how = _(_HOW, machine=escaped(record.environment.machine_name))
+        how = _(_HOW, machine=escape_markdown(record.environment.machine_name))
         self.prose("opening", Title(title, 1, root.name), Remark(what), Remark(how))
 
         # The body, and then what it needs above it: names and citations of notes that its code hands over,
@@ -437,21 +447,29 @@ class _Making:
         numbers = {label: item.number for label, item in shelf.numbers.items()}
         wordings = {f"[@{label}]:": f"**{label_text(label, number)}.**" for label, number in numbers.items()}
         wordings |= {f"[@{label}]": label_text(label, number) for label, number in numbers.items()}
-        results = (result for cell in body if isinstance(cell, Program) for result in cell.results)
-        handed = (part for result in results if isinstance(result, Handed) for part in shown(result.block))
+        results = (result for cell in body if isinstance(cell, CodeCell) for result in cell.results)
+        handed = (
+            part
+            for result in results
+            if isinstance(result, PieceOutput)
+            for part in format_piece(result.block)
+        )
         for note in (grammar.read(part) for part in handed if isinstance(part, str)):
             for citation in (node for node in walk(note) if isinstance(node, Citation)):
                 works = [(key, shelf.bibliography.get(key)) for key in citation.keys]
                 words = [f"{names(work)} {work.year}".strip() if work else f"@{key}?" for key, work in works]
                 mark = note.text[citation.at : note.text.index("]", citation.at) + 1]
-                wordings[mark] = f"({'; '.join(map(escaped, words))})"
+                wordings[mark] = f"({'; '.join(map(escape_markdown, words))})"
         self._setup(modules, wordings)
 
         # For what stands in another notebook: the title of its part.
-        levels = {i.function: i.level for i in reversed(layout.items) if isinstance(i, cells.Section)}
+        levels = {i.function: i.level for i in reversed(layout.items) if isinstance(i, cells.SectionStart)}
         here = [run.sections[number] for number in reversed(levels)]
-        keys, titles = {s.key for s in here}, {shelf.page(part): sitemap.plain(part) for part in shelf.parts}
-        others: list[tuple[sitemap.Entry, str]]
+        keys, titles = (
+            {s.key for s in here},
+            {shelf.page(part): sitemap.plain_title(part) for part in shelf.parts},
+        )
+        others: list[tuple[sitemap.LinkTarget, str]]
         others = [(record.by_key[key], page) for key, page in shelf.place.items() if key not in keys]
         others += [(record.definition_of[key], page) for key, page in shelf.defined.items()]
         return Notebook(
@@ -480,7 +498,7 @@ class _Making:
             for name, text in modules.items():
                 if _top(name) == top and name not in files:
                     files[name] = text
-                    waiting += cells.imported(text)
+                    waiting += cells.imported_modules(text)
         why = _("A folder of its own, for the files that come along and for what the cells write")
         lines = [f"# {why}", "import os", "import sys", "import tempfile", ""]
         lines += ['os.chdir(tempfile.mkdtemp(prefix="notebook-"))', "sys.path.insert(0, os.getcwd())"]
@@ -490,7 +508,7 @@ class _Making:
             lines.append('os.environ["MPLBACKEND"] = "Agg"  # ' + _("figures are kept and shown once"))
         self.code("setup", lines, tags=fold)
         for name, text in files.items():
-            self.code("module", [f"%%writefile {name}", text], [Printed(f"Writing {name}\n")], fold)
+            self.code("module", [f"%%writefile {name}", text], [PrintedText(f"Writing {name}\n")], fold)
         words = [word if self.word(word) == word else f"{word} as {self.word(word)}" for word in OURS]
         future = [line for line in layout.imports if line.startswith("from __future__")]
         lines = ["# " + _("Imports"), *future, f"from litbook import {', '.join(words)}"]
@@ -500,7 +518,7 @@ class _Making:
 
     def _items(self) -> None:
         """Sections in order: headings, prose, cells of code."""
-        waiting: list[Code] = []
+        waiting: list[CellCode] = []
         starts: list[str] = []  # what the next cell of code begins with
 
         def flush() -> None:
@@ -509,7 +527,7 @@ class _Making:
                 waiting.clear()
 
         for item in self.layout.items:
-            if isinstance(item, Code):
+            if isinstance(item, CellCode):
                 if waiting:
                     above, here = waiting[-1], (item.hidden, item.device, item.function)
                     alike = (above.hidden, above.device, above.function) == here
@@ -518,10 +536,10 @@ class _Making:
                 waiting.append(item)
                 continue
             flush()
-            if isinstance(item, cells.Section):
+            if isinstance(item, cells.SectionStart):
                 # A section begins: its title, and why its cells may do nothing or stand as a function.
                 section = self.run.sections[item.function]
-                seen, parts = self.run.of(section), list[Part]()
+                seen, parts = self.run.view_of(section), list[ProsePart]()
                 if item.function != self.layout.root:
                     title = (section.heading or section.name) + _(" (aside)") * section.aside
                     parts.append(Title(title, min(6, item.level), section.name))
@@ -530,7 +548,9 @@ class _Making:
                         "This section needs {device}: without it, its cells do nothing.", device=item.device
                     )
                     outputs = (
-                        _("The outputs are from {stamp}.", stamp=escaped(seen.stamp)) if seen.stamp else ""
+                        _("The outputs are from {stamp}.", stamp=escape_markdown(seen.stamp))
+                        if seen.stamp
+                        else ""
                     )
                     words = _(KINDS[item.device].words)
                     missing = _("It is not recorded on {device} yet.", device=words)
@@ -539,12 +559,12 @@ class _Making:
                 elif seen.stamp:
                     told = _(
                         "*This section takes minutes. The outputs are from {stamp}.*",
-                        stamp=escaped(seen.stamp),
+                        stamp=escape_markdown(seen.stamp),
                     )
                     parts.append(Remark(told))
                 if item.why and not item.device:
                     why, mark, name = item.why.partition(": ")
-                    reason = escaped(_(why) + mark + name)
+                    reason = escape_markdown(_(why) + mark + name)
                     parts.append(Remark(_("*This section stays a function: {why}.*", why=reason)))
                 if parts:
                     self.prose(f"heading of {section.name}", *parts)
@@ -553,12 +573,14 @@ class _Making:
                 self._tell(item)
         flush()
 
-    def _cells(self, several: Sequence[Code], role: str, starts: list[str], *, folded: bool = False) -> None:
+    def _cells(
+        self, several: Sequence[CellCode], role: str, starts: list[str], *, folded: bool = False
+    ) -> None:
         """Neighbouring pieces of code as one cell; a claim that failed ends its cell: there a run stops.
 
         The cells may be `folded`.
         """
-        group: list[Code] = []
+        group: list[CellCode] = []
         for i, code in enumerate(several):
             group.append(code)
             if i == len(several) - 1 or self.run.failed(code) is not None:
@@ -578,13 +600,15 @@ class _Making:
                 results = self.run.results(group)
                 hidden = all(part.hidden for part in group)
                 tags = ["hide-input"] if folded or hidden else []
-                tags += ["raises-exception"] if any(isinstance(result, Ended) for result in results) else []
+                tags += (
+                    ["raises-exception"] if any(isinstance(result, ErrorOutput) for result in results) else []
+                )
                 tags += [f"needs-{device}"] if device else []
                 tags += ["definition"] if definition else []
                 self.code(role, lines, results, tags)
                 group = []
 
-    def _text(self, code: Code) -> list[str]:
+    def _text(self, code: CellCode) -> list[str]:
         """The lines of one piece of code, with the calls that show values."""
         lines: list[str] = []
         for row in code.rows:
@@ -596,9 +620,9 @@ class _Making:
                 lines.append(row.text + self._call(code, row.watch))
         return lines
 
-    def _call(self, code: Code, watch: Watch) -> str:
+    def _call(self, code: CellCode, watch: Watch) -> str:
         """`show("size", size, "B")`, or a comment where the recorded expression could not be shown."""
-        seen = self.run.of(self.run.sections[code.function])
+        seen = self.run.view_of(self.run.sections[code.function])
         for value in seen.values if watch.kind != "answer" else ():
             if (value.line, value.text) == (watch.line, watch.text):
                 snapshot = seen.snapshot_of(value)
@@ -606,19 +630,19 @@ class _Making:
                 if why := value.error or why:
                     return "pass  # " + _("{name} is not shown: {why}", name=watch.text, why=one_line(why))
         name = _("answer") if watch.kind == "answer" else watch.text
-        unit = f", {_quoted(watch.unit)}" if watch.unit else ""
+        unit = f", {_string_literal(watch.unit)}" if watch.unit else ""
         measured = ", measured=True" if watch.kind == "measure" else ""
-        return f"{self.word('show')}({_quoted(name)}, {watch.text}{unit}{measured})"
+        return f"{self.word('show')}({_string_literal(name)}, {watch.text}{unit}{measured})"
 
-    def _tell(self, item: cells.Told) -> None:
+    def _tell(self, item: cells.PieceStatement) -> None:
         """Prose, pictures and links of one statement; of a note that never ran, what it says anyway."""
         section = self.run.sections[item.function]
-        seen, name = self.run.of(section), section.name
+        seen, name = self.run.view_of(section), section.name
         told = [p for p in seen.pieces if item.first <= p.line <= item.last and p.kind in STATED]
         if not told and not seen.stamp:
             for statement in view.statements(section):
                 if statement.prose and item.first <= statement.first <= item.last:
-                    block = pieces.silent(statement.first, statement.prose, _("Not run"))
+                    block = pieces.unrun_block(statement.first, statement.prose, _("Not run"))
                     self.prose(name, block, function=item.function)
         for piece in told:
             answer = None
@@ -631,7 +655,7 @@ class _Making:
                 if device:
                     lines = [self.guard(device), *lines]
                 tags = ["hide-cell", *([f"needs-{device}"] if device else [])]
-                results = [] if piece.frame < 0 else _answered(piece, seen)
+                results = [] if piece.frame < 0 else _answer_output(piece, seen)
                 self.code(name, lines, results, tags)
 
 
@@ -640,6 +664,6 @@ def _top(name: str) -> str:
     return name.partition("/")[0].removesuffix(".py")
 
 
-def _quoted(text: str) -> str:
+def _string_literal(text: str) -> str:
     """A string as code has it, in double quotes where it can."""
     return f'"{text}"' if not re.search(r'["\\\n]', text) and text.isprintable() else repr(text)

@@ -14,11 +14,11 @@ import nbformat
 from litbook.html import elements, safe_svg
 from litbook.i18n import _
 from litbook.lecture.author_words import ASKED
-from litbook.markdown.escape import one_line, whole
-from litbook.markdown.to_markdown import escaped
+from litbook.markdown.escape import encodable_text, one_line
+from litbook.markdown.to_markdown import escape_markdown
 from litbook.notebook import build as document
 from litbook.notebook import runtime
-from litbook.notebook.markdown import Prose
+from litbook.notebook.markdown import NotebookMarkdown
 from litbook.page import blocks, pieces
 from litbook.record.model import Record
 from litbook.values import formatting
@@ -34,7 +34,7 @@ def files(record: Record, **options: Any) -> dict[str, str]:
 
 def text(notebook: document.Notebook) -> str:
     """The notebook as Jupyter keeps it: the same text for the same notebook."""
-    file = _File(notebook)
+    file = _IpynbWriter(notebook)
     cells = list(map(file.cell, notebook.cells))
     if cited := file.prose.cited:
         works = "\n".join(map(file.prose.reference, cited))
@@ -53,12 +53,12 @@ def text(notebook: document.Notebook) -> str:
     return str(nbformat.writes(made)) + "\n"
 
 
-class _File:
+class _IpynbWriter:
     """One notebook while it is written."""
 
     def __init__(self, notebook: document.Notebook) -> None:
         self.notebook = notebook
-        self.prose = Prose(
+        self.prose = NotebookMarkdown(
             notebook.bibliography, notebook.headings, notebook.elsewhere, notebook.levels, notebook.numbers
         )
         self.counts: Counter[str] = Counter()
@@ -72,13 +72,13 @@ class _File:
     def cell(self, cell: document.Cell) -> Any:
         """One cell; one of code is folded where its tags say so."""
         match cell:
-            case document.Words(role, parts, function):
-                made = self.markdown(role, "\n\n".join(self.part(part, function) for part in parts))
+            case document.ProseCell(role, parts, function):
+                made = self.markdown(role, "\n\n".join(self.part_text(part, function) for part in parts))
                 for part in parts:
-                    if isinstance(part, blocks.Image) and (embedded := _embedded(part)):
+                    if isinstance(part, blocks.Image) and (embedded := _match_data_uri(part)):
                         made.attachments = {"picture": {embedded[1]: embedded[2]}}
                 return made
-            case document.Program(role, text, results, tags):
+            case document.CodeCell(role, text, results, tags):
                 metadata: dict[str, Any] = {"tags": list(tags)} if tags else {}
                 if {"hide-input", "hide-cell"} & {*tags}:
                     hidden = {"outputs_hidden": True} if "hide-cell" in tags else {}
@@ -87,7 +87,7 @@ class _File:
                     cell_type="code",
                     id=self.id(role),
                     metadata=metadata,
-                    source=whole(text),
+                    source=encodable_text(text),
                     outputs=[output for result in results for output in self.outputs(result)],
                     execution_count=None,
                 )
@@ -95,9 +95,9 @@ class _File:
 
     def markdown(self, role: str, text: str) -> Any:
         """A cell of prose."""
-        return _node(cell_type="markdown", id=self.id(role), metadata={}, source=whole(text))
+        return _node(cell_type="markdown", id=self.id(role), metadata={}, source=encodable_text(text))
 
-    def part(self, part: document.Part, function: int | None) -> str:
+    def part_text(self, part: document.ProsePart, function: int | None) -> str:
         """A part of a cell of prose as Markdown."""
         match part:
             case document.Title(text, level):
@@ -114,49 +114,49 @@ class _File:
                 parts = [_(ASKED) + " " + self.prose.note(text, function), missing]
                 parts.append(FOLDED.format(_("Hint"), self.prose.note(hint, function)) if hint else "")
                 if answer:
-                    where = f" ({escaped(answer.stamp)})" if answer.stamp else ""
+                    where = f" ({escape_markdown(answer.stamp)})" if answer.stamp else ""
                     value = elements.text(formatting.line(answer.value, answer.unit))
                     below = f"\n\n{self.prose.note(why, function)}" if why else ""
                     parts.append(FOLDED.format(_("Answer"), f"<code>{value}</code>{where}{below}"))
                 return "\n\n".join(filter(None, parts))
-            case blocks.Link(_line, text, target):
+            case blocks.LinkBlock(_line, text, target):
                 return self.prose.markdown(pieces.link(text, target))
             case blocks.Image(_line, _data, alt, caption):
-                words = f"![{escaped(alt)}](attachment:picture)"
-                if _embedded(part) is None:
-                    words = _("*Picture: {alt}*", alt=escaped(alt))
+                words = f"![{escape_markdown(alt)}](attachment:picture)"
+                if _match_data_uri(part) is None:
+                    words = _("*Picture: {alt}*", alt=escape_markdown(alt))
                 return f"{words}\n\n*{self.prose.phrase(caption)}*" if caption else words
-            case blocks.Figure() | blocks.Explore() | blocks.Output() | blocks.Speech():
+            case blocks.Figure() | blocks.Explore() | blocks.PrintedOutput() | blocks.SpeakerNote():
                 return ""
         assert_never(part)
 
     # -- what a cell put out
 
-    def outputs(self, result: document.Result) -> Iterator[Any]:
+    def outputs(self, result: document.CellOutput) -> Iterator[Any]:
         """The outputs of one result."""
         match result:
-            case document.Printed(text):
-                yield _node(output_type="stream", name="stdout", text=whole(text))
-            case document.Handed(block):  # as the stand-in for the engine shows it
-                for part in document.shown(block):
+            case document.PrintedText(text):
+                yield _node(output_type="stream", name="stdout", text=encodable_text(text))
+            case document.PieceOutput(block):  # as the stand-in for the engine shows it
+                for part in document.format_piece(block):
                     if isinstance(part, str):
-                        text = runtime.told(part, dict(self.notebook.wordings))
-                        data = {"text/markdown": whole(text), "text/plain": SHOWN}
+                        text = runtime.render_note(part, dict(self.notebook.wordings))
+                        data = {"text/markdown": encodable_text(text), "text/plain": SHOWN}
                         yield _node(output_type="display_data", metadata={}, data=data)
                         continue
                     with contextlib.suppress(safe_svg.NotAPicture):
                         safe_svg.inline(part.svg, part.alt, "f-")  # as pages ask whether it is a harmless SVG
                         head, start, rest = part.svg.partition("<svg")
                         drawn = f'{head}{start} role="img" aria-label="{elements.attribute(part.alt)}"{rest}'
-                        data = {"image/svg+xml": drawn, "text/plain": whole(part.alt)}
+                        data = {"image/svg+xml": drawn, "text/plain": encodable_text(part.alt)}
                         yield _node(output_type="display_data", metadata={}, data=data)
-            case document.Ended(name, message, lines):
+            case document.ErrorOutput(name, message, lines):
                 trace = [*map(one_line, lines), f"{name}: {one_line(message)}"]
                 yield _node(
                     output_type="error",
-                    ename=whole(name),
-                    evalue=whole(message),
-                    traceback=[whole(line) for line in trace],
+                    ename=encodable_text(name),
+                    evalue=encodable_text(message),
+                    traceback=[encodable_text(line) for line in trace],
                 )
             case _:
                 assert_never(result)
@@ -167,6 +167,6 @@ def _node(**fields: Any) -> Any:
     return nbformat.from_dict(fields)
 
 
-def _embedded(image: blocks.Image) -> re.Match[str] | None:
+def _match_data_uri(image: blocks.Image) -> re.Match[str] | None:
     """Kind and content of a picture as an attachment: it travels in the file, and nothing is fetched."""
     return re.fullmatch(r"data:(image/[\w+.-]+);base64,([A-Za-z0-9+/=]+)", image.data)

@@ -21,7 +21,7 @@ _LEAVES = (ast.Return, ast.Raise, ast.Break, ast.Continue)
 
 
 @dataclass(frozen=True)
-class Row:
+class CellLine:
     """A line of a cell. With a `watch`, the renderer writes the call behind the spaces of `text`, or none."""
 
     text: str
@@ -30,13 +30,13 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Code:
+class CellCode:
     """One statement, or several that share lines, of the function `function`; a module is one too."""
 
     function: int
     first: int
     last: int
-    rows: tuple[Row, ...]
+    rows: tuple[CellLine, ...]
     hidden: bool = False
     device: str | None = None
     quiet: str = ""  # the last row where a cell ends here: no notebook shows the value of its expression
@@ -45,10 +45,10 @@ class Code:
     call: bool = False  # of the whole function
 
 
-Placed = dict[tuple[int, str], list[Row]]  # by line: what is written "before" it, and "after" it
+LinesByPlace = dict[tuple[int, str], list[CellLine]]  # by line: what is written "before" it, and "after" it
 
 
-class Rows:
+class CellLineWriter:
     """Writes statements of one file of a lecture."""
 
     def __init__(self, lecture: Lecture, file: File) -> None:
@@ -59,7 +59,7 @@ class Rows:
         tokens = (t for t in tokenize.generate_tokens(io.StringIO(file.text).readline) if t.type in kinds)
         self.inside = {line for t in tokens for line in range(t.start[0] + 1, t.end[0] + 1)}
 
-    def code(self, group: Sequence[ast.stmt], function: int, dedent: int = 0) -> Code:
+    def code(self, group: Sequence[ast.stmt], function: int, dedent: int = 0) -> CellCode:
         """Statements that share lines, with the comment right above them, `dedent` columns to the left.
 
         What they show comes with those of a section: `function` owns them.
@@ -71,21 +71,21 @@ class Rows:
             if not above.startswith("#") or above.startswith("# ---"):
                 break
             top -= 1
-        placed: Placed = defaultdict(list)
+        placed: LinesByPlace = defaultdict(list)
         for statement in group if self.lecture.functions[function].kind in SECTIONS else ():
-            for anchor in _showing(statement):
+            for anchor in _showing_nodes(statement):
                 watches = [self.lecture.watches[i] for i in self.lecture.watches_of.get(anchor, ())]
                 self._place(anchor, [watch for watch in watches if watch.kind != "clear"], placed, dedent)
-        rows: list[Row] = []
+        rows: list[CellLine] = []
         for line in range(top, last + 1):
             rows += placed[line, "before"]
-            rows.append(Row(self._line(line, dedent)))
+            rows.append(CellLine(self._line(line, dedent)))
             rows += placed[line, "after"]
         quiet, end = "", group[-1]
         if isinstance(end, ast.Expr) and end.end_lineno == last and rows[-1].watch is None:
-            quiet = self._line(last, dedent, len(self._before(last, end.end_col_offset or 0)))
+            quiet = self._line(last, dedent, len(self._text_before(last, end.end_col_offset or 0)))
         hidden, spaced = self.lecture.hidden.issuperset(group), top > 1 and not self.lines[top - 2].strip()
-        return Code(function, first, last, tuple(rows), hidden=hidden, quiet=quiet, spaced=spaced)
+        return CellCode(function, first, last, tuple(rows), hidden=hidden, quiet=quiet, spaced=spaced)
 
     def _line(self, number: int, dedent: int, semicolon: int | None = None) -> str:
         """A line without its directives; of one that begins inside a string all spaces stay."""
@@ -100,11 +100,11 @@ class Rows:
         text = self.lines[number - 1]
         return text[: len(text) - len(text.lstrip())]
 
-    def _before(self, line: int, column: int) -> str:
+    def _text_before(self, line: int, column: int) -> str:
         """The text of a line before a column of the tree, which counts bytes."""
         return self.lines[line - 1].encode()[:column].decode()
 
-    def _place(self, anchor: ast.AST, watches: Sequence[Watch], placed: Placed, dedent: int) -> None:
+    def _place(self, anchor: ast.AST, watches: Sequence[Watch], placed: LinesByPlace, dedent: int) -> None:
         """After a simple statement; at the start of a block; before what leaves the block."""
         if isinstance(anchor, ast.Match):
             for case in anchor.cases:
@@ -120,15 +120,15 @@ class Rows:
         if not before:
             # At most statements of the same block stand before it on its line: `a = 1; b = 2`, not `if x:`.
             try:
-                ast.parse(self._before(statement.lineno, statement.col_offset).strip())
+                ast.parse(self._text_before(statement.lineno, statement.col_offset).strip())
             except SyntaxError:
                 inline = True
         placed[line, "before" if before else "after"] += [
-            Row("" if inline else indent, watch, inline) for watch in watches
+            CellLine("" if inline else indent, watch, inline) for watch in watches
         ]
 
 
-def _showing(node: ast.AST) -> Iterator[ast.AST]:
+def _showing_nodes(node: ast.AST) -> Iterator[ast.AST]:
     """The statements and parts of `node` that may show something; nothing in a class does.
 
     For a section that stays a function `node` is its definition: its body shows, its signature does not.
@@ -139,4 +139,4 @@ def _showing(node: ast.AST) -> Iterator[ast.AST]:
             return
     for child in directly_in(node):
         if not isinstance(child, FunctionNode):
-            yield from _showing(child)
+            yield from _showing_nodes(child)

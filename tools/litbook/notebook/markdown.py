@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 from litbook.i18n import _
 from litbook.markdown import grammar
 from litbook.markdown.bibliography import Bibliography, BibliographyError, find, names
-from litbook.markdown.nodes import Citation, Link, label_text, plain
-from litbook.markdown.to_markdown import Plain, escaped, written
+from litbook.markdown.nodes import Citation, Link, label_text, plain_text
+from litbook.markdown.to_markdown import MarkdownWriter, escape_markdown, format_link
 
 _SAFE = re.compile(r"(?:https?://|mailto:)\S+", re.IGNORECASE)
 
 
 @dataclass
-class Prose(Plain):
+class NotebookMarkdown(MarkdownWriter):
     """Writes the prose of one notebook; `cited` are the keys of the works that it has named so far."""
 
     bibliography: Bibliography
@@ -43,14 +43,14 @@ class Prose(Plain):
         """A link, where it leads somewhere; its words, where it does not."""
         words = self.line(link.children)
         if not link.address.startswith("#"):
-            return written(words, link) if _SAFE.fullmatch(link.address) else words
+            return format_link(words, link) if _SAFE.fullmatch(link.address) else words
         name = link.address[1:]
         if name in self.headings:
             # As Jupyter names a heading: by its words.
-            heading = plain(grammar.phrase(self.headings[name]).line)
+            heading = plain_text(grammar.phrase(self.headings[name]).line)
             return f"[{words}](#{heading.replace(' ', '-')})"
         part = self.elsewhere.get(name)
-        return _("{label} (in the part “{part}”)", label=words, part=escaped(part)) if part else words
+        return _("{label} (in the part “{part}”)", label=words, part=escape_markdown(part)) if part else words
 
     def cite(self, citation: Citation) -> str:
         """`[@key]` as the works' authors and year, linked."""
@@ -63,7 +63,7 @@ class Prose(Plain):
                 continue
             if key not in self.cited:
                 self.cited.append(key)
-            words = escaped(" ".join(filter(None, (names(entry), entry.year))) or entry.title)
+            words = escape_markdown(" ".join(filter(None, (names(entry), entry.year))) or entry.title)
             works.append(f"[{words}]({entry.url})" if _SAFE.fullmatch(entry.url) else words)
         return f"({'; '.join(works)})"
 
@@ -74,7 +74,7 @@ class Prose(Plain):
     def reference(self, key: str) -> str:
         """A work in the list at the notebook's end."""
         entry = self.bibliography[key]
-        title = f"*{escaped(entry.title)}*"
+        title = f"*{escape_markdown(entry.title)}*"
         title = f"[{title}]({entry.url})" if _SAFE.fullmatch(entry.url) else title
-        tail = ", ".join(escaped(part) for part in (entry.venue, entry.year) if part)
-        return f"- {'. '.join(part for part in (escaped(names(entry)), title, tail) if part)}."
+        tail = ", ".join(escape_markdown(part) for part in (entry.venue, entry.year) if part)
+        return f"- {'. '.join(part for part in (escape_markdown(names(entry)), title, tail) if part)}."

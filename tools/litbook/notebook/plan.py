@@ -13,47 +13,47 @@ from dataclasses import dataclass
 
 from litbook.errors import UnusableLecture
 from litbook.finding import Finding
-from litbook.i18n import later
-from litbook.lecture.calls import Calls
-from litbook.lecture.program import Key, Program, Unit
+from litbook.i18n import gettext_noop
+from litbook.lecture.calls import LectureCalls
+from litbook.lecture.program import NameInFile, Program, TopLevelStatement
 from litbook.python import scopes
 from litbook.python.nodes import (
+    all_nodes,
     blocks,
     children,
     closure,
     dotted,
-    everything,
     first_line,
     mark_of,
     own_nodes,
 )
 from litbook.record.device_kinds import needs
 
-Import = ast.Import | ast.ImportFrom
+ImportStatement = ast.Import | ast.ImportFrom
 _SCOPE = {"locals", "vars", "dir", "exec", "eval", "currentframe", "_getframe", "stack"}
 
 
 @dataclass(frozen=True)
-class Plan:
+class NotebookPlan:
     """What one notebook holds: the part or lecture `root`, and all that this leans on."""
 
-    text: Calls
+    text: LectureCalls
     root: int
     sections: list[int]  # with all that they call, in reading order
     why: dict[int, str]  # for each section that stays a function, why it does
     before: list[ast.stmt]  # what `main` does before it calls this part, other than telling and calling
-    keys_before: list[Key]  # what that reads and sets
-    reads: dict[int, list[Key]]  # what each section that lies open reads
-    needed: dict[Unit, None]  # the statements of the files: what has an effect, and what is read
-    read: set[Key]  # the names that the notebook's code reads, by the file that it stands in
+    keys_before: list[NameInFile]  # what that reads and sets
+    reads: dict[int, list[NameInFile]]  # what each section that lies open reads
+    needed: dict[TopLevelStatement, None]  # the statements of the files: what has an effect, and what is read
+    read: set[NameInFile]  # the names that the notebook's code reads, by the file that it stands in
 
-    def opened(self, statement: ast.stmt) -> int | None:
+    def opened_section(self, statement: ast.stmt) -> int | None:
         """The section that lies open where a statement calls it."""
         target = self.text.target(statement)
         return None if target in self.why else target
 
 
-def plan_of(text: Calls, root: int, raised: frozenset[str] = frozenset()) -> Plan:
+def plan_of(text: LectureCalls, root: int, raised: frozenset[str] = frozenset()) -> NotebookPlan:
     """The plan of one notebook. `raised` are sections that ended with an exception.
 
     Raises `UnusableLecture` where one namespace cannot hold it all.
@@ -72,20 +72,20 @@ def plan_of(text: Calls, root: int, raised: frozenset[str] = frozenset()) -> Pla
         keys_before = [(file, name) for node in before for name in text.reads(node) | scopes.sets(node)]
         # What a section that lies open does itself, other than calling others and telling something; and of
         # the questions in it the answers.
-        reads: dict[int, list[Key]] = {}
+        reads: dict[int, list[NameInFile]] = {}
         for i in (i for i in sections if i not in why):
             body = text.body(i)
             own_part = [node for node in body if text.target(node) in (None, *why) and not text.word(node)]
             asked = [ast.Expr(answer[0]) for answer in map(text.answer, body) if answer]
             reads[i] = text.keys(i, *own_part, *asked)
-        inside = program.reached(map(text.file, sections)) | {0}
+        inside = program.imported_files(map(text.file, sections)) | {0}
         chosen = [unit for unit in program.units if unit.file in inside and _has_effect(program, unit)]
         closed = [(text.file(i), text.lecture.functions[i].name) for i in why]
         start = [*closed, *keys_before, *(key for keys in reads.values() for key in keys)]
-        units = {*program.needed(start + [key for unit in chosen for key in unit.keys]), *chosen}
+        units = {*program.needed_statements(start + [key for unit in chosen for key in unit.keys]), *chosen}
         needed = {unit: None for unit in program.units if unit in units}
         read = {key for unit in needed for key in unit.keys} | {*start}
-        plan = Plan(text, root, sections, why, before, keys_before, reads, needed, read)
+        plan = NotebookPlan(text, root, sections, why, before, keys_before, reads, needed, read)
         more = {i: reason for i in sections if i not in why and (reason := _reason(plan, i))}
         if not more:
             break
@@ -95,7 +95,7 @@ def plan_of(text: Calls, root: int, raised: frozenset[str] = frozenset()) -> Pla
     return plan
 
 
-def _has_effect(program: Program, unit: Unit) -> bool:
+def _has_effect(program: Program, unit: TopLevelStatement) -> bool:
     """Whether a statement of a module does more than bind a name: a call, a loop, a library's setting."""
     if any(program.source(unit.file, name) in program.foreign for name in unit.fills):
         return True
@@ -112,20 +112,24 @@ def _has_effect(program: Program, unit: Unit) -> bool:
 # ---------------------------------------------------------------------------- which sections lie open
 
 
-def _reason_of_text(text: Calls, index: int, raised: frozenset[str]) -> str:
+def _reason_of_text(text: LectureCalls, index: int, raised: frozenset[str]) -> str:
     """Why a section's own text must stay a function."""
     node, need = text.function(index), needs(text.lecture.functions[index].requires)
     if text.lecture.functions[index].kind == "section" and (need.ranks or need.simulated):
-        return later("it runs on ranks") if need.ranks else later("one process stands for its ranks")
+        return (
+            gettext_noop("it runs on ranks")
+            if need.ranks
+            else gettext_noop("one process stands for its ranks")
+        )
     if text.lecture.functions[index].name in raised:
-        return later("it raised when it was recorded")
+        return gettext_noop("it raised when it was recorded")
     if others := [decorator for decorator in node.decorator_list if not mark_of(decorator)]:
-        return later("it has a decorator") + f": @{ast.unparse(others[0])}"
+        return gettext_noop("it has a decorator") + f": @{ast.unparse(others[0])}"
     if any(isinstance(inner, ast.Return) for inner in own_nodes(node)):
-        return later("it returns early")
-    for inner in everything(node):
+        return gettext_noop("it returns early")
+    for inner in all_nodes(node):
         if isinstance(inner, ast.Nonlocal) and scopes.local_names(node) & set(inner.names):
-            return later("a function in it assigns its names (nonlocal)")
+            return gettext_noop("a function in it assigns its names (nonlocal)")
         if isinstance(inner, ast.Call) and dotted(inner.func).split(".")[-1] in _SCOPE:
             if not inner.args or dotted(inner.func).split(".")[-1] in ("exec", "eval"):
                 return f"it asks for its own scope ({dotted(inner.func)})"
@@ -136,38 +140,38 @@ def _reason_of_text(text: Calls, index: int, raised: frozenset[str]) -> str:
     late = "__future__.annotations" in origins
     if not late and any(origin.startswith("builtins.") for origin in origins - {"builtins.annotations"}):
         # At the top level Python looks it up.
-        return later("it annotates with a name that nothing defines")
+        return gettext_noop("it annotates with a name that nothing defines")
     return ""
 
 
-def _reason(plan: Plan, index: int) -> str:
+def _reason(plan: NotebookPlan, index: int) -> str:
     """Why a section must stay a function where it stands in this notebook."""
     text = plan.text
     key = text.file(index), text.lecture.functions[index].name
-    callers = [i for i in plan.reads for node in text.body(i) if plan.opened(node) == index]
+    callers = [i for i in plan.reads for node in text.body(i) if plan.opened_section(node) == index]
     read = any(name == key[1] and text.program.source(file, name) == key for file, name in plan.read)
     if index != plan.root and (len(callers) != 1 or read):
-        return later("it is called from more than one place, or used as a value")
+        return gettext_noop("it is called from more than one place, or used as a value")
     others = [plan.keys_before, *(keys for i, keys in plan.reads.items() if i != index)]
     names = {name for keys in others for _, name in keys}.union(*(unit.reads for unit in plan.needed))
     if clash := text.local_names(index) & names:
-        return later("its name is also one of other code here") + f": {min(clash)}"
+        return gettext_noop("its name is also one of other code here") + f": {min(clash)}"
     if callers:
         body = text.body(callers[0])
         at = next(i for i, node in enumerate(body) if text.target(node) == index)
         if any(text.target(node) is None and not text.word(node) for node in body[at + 1 :]):
-            return later("the section around it goes on after it")
+            return gettext_noop("the section around it goes on after it")
     return ""
 
 
 # ---------------------------------------------------------------------------- one namespace
 
 
-def _clashes(plan: Plan) -> Iterator[Finding]:
+def _clashes(plan: NotebookPlan) -> Iterator[Finding]:
     """Two things of two files under one name, and modules of the lecture that are asked for whole."""
     program, files = plan.text.program, plan.text.lecture.files
 
-    def where(key: Key) -> str:
+    def describe_place(key: NameInFile) -> str:
         """`that of lecture/models.py:12`."""
         unit = program.binding(*key)
         if unit is None:
@@ -175,12 +179,12 @@ def _clashes(plan: Plan) -> Iterator[Finding]:
         return f"that of {files[unit.file].path}:{first_line(unit.node)}"
 
     notebook = f"the notebook of {plan.text.lecture.functions[plan.root].name}()"
-    plain = (unit for unit in plan.needed if unit.text or not isinstance(unit.node, Import))
-    first: dict[str, Key] = {}
+    plain = (unit for unit in plan.needed if unit.text or not isinstance(unit.node, ImportStatement))
+    first: dict[str, NameInFile] = {}
     for key in sorted({*plan.read, *((unit.file, name) for unit in plain for name in unit.binds)}):
         other = first.setdefault(key[1], key)
         if program.origin(*other) != program.origin(*key):
-            both = f"{where(other)} and {where(key)}"
+            both = f"{describe_place(other)} and {describe_place(key)}"
             what = f"{notebook} needs two things that are called {key[1]!r}: {both}"
             yield Finding("clash", what, None, "give one of them another name")
     # Modules of the lecture that are used as values, or imported where no statement of the module is.
@@ -195,7 +199,7 @@ def _clashes(plan: Plan) -> Iterator[Finding]:
                 uses.append((unit.file, inner, str(inner.module), "import it at the top of the file"))
     for file, node, name, way_out in uses:
         what = f"{notebook} has no module {name}: its files become one"
-        yield Finding("clash", what, files[file].at(node), way_out)
+        yield Finding("clash", what, files[file].place_of(node), way_out)
 
 
 def _calls(node: ast.AST) -> bool:

@@ -44,7 +44,7 @@ def show(name: str, value: Any, unit: str = "", *, measured: bool = False) -> No
     place = caller.f_code.co_name, caller.f_lineno, name
     SHOWN[place] = SHOWN.get(place, 0) + 1
     if SHOWN[place] <= 3:
-        text = bounded(spelled(value, unit))
+        text = cut_text(format_value(value, unit))
         print(f"{name} = {one_line(text)}   (measured here)" if measured else f"{name} = {text}")
     elif SHOWN[place] == 4:
         print(f"{name} …")
@@ -53,7 +53,7 @@ def show(name: str, value: Any, unit: str = "", *, measured: bool = False) -> No
 SHOWN: dict[Any, int] = {}
 
 
-def spelled(value: Any, unit: str = "", depth: int = 0) -> str:
+def format_value(value: Any, unit: str = "", depth: int = 0) -> str:
     """A value in one line: numbers with their unit, tensors with dtype, shape and, if few, their values."""
     torch, numpy = sys.modules.get("torch"), sys.modules.get("numpy")
     if (torch and isinstance(value, torch.Tensor)) or (numpy and isinstance(value, numpy.ndarray)):
@@ -65,7 +65,7 @@ def spelled(value: Any, unit: str = "", depth: int = 0) -> str:
     if isinstance(value, int | float):
         return number(value, unit, bool(depth))
     if isinstance(value, str | bytes | bytearray):
-        return quoted(repr(value[:1000]), len(value) > 1000)
+        return quote_text(repr(value[:1000]), len(value) > 1000)
     pairs = fields(value)
     views = (list, tuple, set, frozenset, range, deque, KeysView, ValuesView, ItemsView)
     if depth >= 3 and (pairs is not None or isinstance(value, views)):
@@ -73,7 +73,7 @@ def spelled(value: Any, unit: str = "", depth: int = 0) -> str:
     if pairs is not None:
         plain = isinstance(value, dict)
         texts = [
-            (spelled(k, "", depth + 1) if plain else str(k), spelled(v, unit, depth + 1))
+            (format_value(k, "", depth + 1) if plain else str(k), format_value(v, unit, depth + 1))
             for k, v in pairs[:12]
         ]
         return mapping("" if plain else type(value).__name__, texts, len(pairs))
@@ -81,9 +81,9 @@ def spelled(value: Any, unit: str = "", depth: int = 0) -> str:
         alike = {type(member) for member in value} in ({str}, {int})
         members = sorted(value) if isinstance(value, set | frozenset) and alike else list(value)
         return sequence(
-            type(value).__name__, [spelled(v, unit, depth + 1) for v in members[:12]], len(members)
+            type(value).__name__, [format_value(v, unit, depth + 1) for v in members[:12]], len(members)
         )
-    return described(value)
+    return describe_object(value)
 
 
 def number(value: Any, unit: str = "", inside: bool = False) -> str:
@@ -96,7 +96,7 @@ def number(value: Any, unit: str = "", inside: bool = False) -> str:
     return str(brief(value, unit) if inside else amount(value, unit))
 
 
-def quoted(text: str, cut: bool) -> str:
+def quote_text(text: str, cut: bool) -> str:
     """A text's repr, or its beginning."""
     return text[:200] + "…" if cut or len(text) > 200 else text
 
@@ -106,7 +106,7 @@ def one_line(text: str) -> str:
     return text.replace("\n", "")
 
 
-def bounded(text: str) -> str:
+def cut_text(text: str) -> str:
     """At most 1,000 characters."""
     return text if len(text) <= 1000 else text[:1000] + "…"
 
@@ -201,7 +201,7 @@ def tensor(
     return f"{head}: [\n    " + ",\n    ".join(rows) + "]"
 
 
-def described(value: Any) -> str:
+def describe_object(value: Any) -> str:
     """Any other object: a class or function by its name, a network by its size, the rest by its repr."""
     torch = sys.modules.get("torch")
     if isinstance(value, BaseException):
@@ -211,7 +211,7 @@ def described(value: Any) -> str:
     if callable(value) and hasattr(value, "__qualname__"):
         return str(value.__qualname__).rpartition(".")[2]
     try:
-        return quoted(re.sub(r" at 0x[0-9a-fA-F]{4,}", "", repr(value)), cut=False)
+        return quote_text(re.sub(r" at 0x[0-9a-fA-F]{4,}", "", repr(value)), cut=False)
     except Exception as error:
         return f"(repr raised {type(error).__name__})"
 
@@ -262,7 +262,7 @@ def display(*pieces: tuple[str, str]) -> None:
 SAID: dict[str, str] = {}  # `[@fig:rate]`, `[@key]`: what the notebook says for each, in words
 
 
-def told(text: str, wordings: dict[str, str] = SAID) -> str:
+def render_note(text: str, wordings: dict[str, str] = SAID) -> str:
     """A note as Jupyter shows it: its own Markdown, but for names and citations."""
     for mark, words in wordings.items():
         text = text.replace(mark, words)
@@ -271,7 +271,7 @@ def told(text: str, wordings: dict[str, str] = SAID) -> str:
 
 def note(text: str) -> None:
     """Prose, from inside a function or a loop."""
-    display(("Markdown", told(cleandoc(text))))
+    display(("Markdown", render_note(cleandoc(text))))
 
 
 def misbelief(said: str, run: str) -> None:
@@ -283,7 +283,7 @@ def misbelief(said: str, run: str) -> None:
 def question(text: str, *, answer: object, unit: str | None = None, **_: object) -> None:
     """A question with its answer."""
     note(f"**Check yourself.** {cleandoc(text)}")
-    print(f"answer = {bounded(spelled(answer, unit or ''))}")
+    print(f"answer = {cut_text(format_value(answer, unit or ''))}")
 
 
 def figure(fig: Any, *, caption: str, alt: str) -> None:
@@ -292,7 +292,9 @@ def figure(fig: Any, *, caption: str, alt: str) -> None:
         return
     file = io.StringIO()
     fig.savefig(file, format="svg", bbox_inches="tight")
-    display(("SVG", file.getvalue()), *([("Markdown", f"*{told(cleandoc(caption))}*")] if caption else []))
+    display(
+        ("SVG", file.getvalue()), *([("Markdown", f"*{render_note(cleandoc(caption))}*")] if caption else [])
+    )
 
 
 def explore(
@@ -321,7 +323,7 @@ def explore(
         head = ", ".join(f"{name.replace('_', ' ')} {place_text(value)}" for name, value in place.items())
         with contextlib.suppress(Exception):  # a point at which the function raises is a gap
             columns.append((head, told_at(place)))
-    note(explored(columns, *map(cleandoc, (do, caption, see))))
+    note(explore_markdown(columns, *map(cleandoc, (do, caption, see))))
     with contextlib.suppress(ImportError):
         import ipywidgets  # type: ignore[import-not-found, unused-ignore]
 
@@ -357,7 +359,7 @@ def place_text(place: Any) -> str:
     return place if isinstance(place, str) else short(place)
 
 
-def explored(columns: list[tuple[str, dict[str, str]]], do: str, caption: str, see: str) -> str:
+def explore_markdown(columns: list[tuple[str, dict[str, str]]], do: str, caption: str, see: str) -> str:
     """What a picture with sliders shows at some of its points, as Markdown."""
     columns = [column for i, column in enumerate(columns) if column not in columns[:i]]
     rows = [["", *(head for head, _ in columns)]]
@@ -410,13 +412,13 @@ def requires(need: str) -> Callable[[Any], Any]:
             return lambda: None
         if ranks is None:
             return function
-        start = simulated if ranks[1] else launched
+        start = run_simulated if ranks[1] else run_launched
         return functools.wraps(function)(functools.partial(start, function, int(ranks[2])))
 
     return wrap
 
 
-def simulated(function: Callable[[], Any], world: int) -> None:
+def run_simulated(function: Callable[[], Any], world: int) -> None:
     """Run a section as rank 0 of so many, whose group sends nothing."""
     import torch.distributed as dist
     from torch.testing._internal.distributed.fake_pg import FakeStore
@@ -428,7 +430,7 @@ def simulated(function: Callable[[], Any], world: int) -> None:
         dist.destroy_process_group()
 
 
-def launched(function: Callable[[], Any], world: int) -> None:
+def run_launched(function: Callable[[], Any], world: int) -> None:
     """Run a section as so many processes, forked from this one. What they print stands by rank."""
     import os
     import pathlib

@@ -21,7 +21,7 @@ def in_words(shown: model.Snapshot, unit: str = "", depth: int = 0) -> str:
         if shown.type == "int" or shown.number is not None:
             value = shown.text if shown.number is None else shown.number
             return runtime.number(_number(value), unit, bool(depth))
-        return runtime.quoted(shown.text, shown.cut)
+        return runtime.quote_text(shown.text, shown.cut)
     if isinstance(shown, model.Tensor):
         count = math.prod(shown.shape)
         whole = (
@@ -37,7 +37,7 @@ def in_words(shown: model.Snapshot, unit: str = "", depth: int = 0) -> str:
             return f"{network[1]} with {int(network[2]):,} parameters"
         if re.fullmatch(r"[\w<>]+(\.[\w<>]+)+", shown.text):  # a class or function, by its module and name
             return shown.text.rpartition(".")[2]
-        return runtime.quoted(shown.text, shown.cut)
+        return runtime.quote_text(shown.text, shown.cut)
     if depth >= 3:
         return "…"
     if isinstance(shown, model.Sequence):
@@ -58,7 +58,7 @@ def _number(value: model.Number) -> Any:
     return value if number is None else number
 
 
-def explored(block: Explore) -> str:
+def explore_text(block: Explore) -> str:
     """The block as a notebook tells it: where the author starts, and at both ends."""
     if isinstance(block.grid, Live):
         return "\n\n".join(filter(None, [block.caption and f"*{block.caption}*", block.do, block.see]))
@@ -67,4 +67,4 @@ def explored(block: Explore) -> str:
         for where, point in chart.chart(block.grid).ends()
         if not point.gap
     ]
-    return runtime.explored(columns, block.do, block.caption, block.see)
+    return runtime.explore_markdown(columns, block.do, block.caption, block.see)

@@ -87,7 +87,7 @@ class Image(Struct, frozen=True):
     width: int = 0
 
 
-class Link(Struct, frozen=True):
+class LinkBlock(Struct, frozen=True):
     """A link that stands alone. `target` is an address, `function:NAME` or `cite:KEY`."""
 
     line: int
@@ -95,28 +95,28 @@ class Link(Struct, frozen=True):
     target: str
 
 
-class Output(Struct, frozen=True):
+class PrintedOutput(Struct, frozen=True):
     """What these lines printed, together."""
 
     lines: tuple[int, ...]
     text: str
 
 
-class Speech(Struct, frozen=True):
+class SpeakerNote(Struct, frozen=True):
     """What a lecturer says; no page shows it."""
 
     line: int
     text: str
 
 
-Told = Prose | Misbelief | Question | Figure | Explore | Image | Link | Output | Speech
+PieceBlock = Prose | Misbelief | Question | Figure | Explore | Image | LinkBlock | PrintedOutput | SpeakerNote
 """What an author's word has come to."""
 
 
 # ---------------------------------------------------------------------------- beside a line of code
 
 
-class Shown(Struct, frozen=True):
+class ShownValue(Struct, frozen=True):
     """A value beside its line.
 
     `turns` counts a loop's iterations in words, `series` is its course; `badge` says with whom it shares its
@@ -137,13 +137,13 @@ class Shown(Struct, frozen=True):
     ranks: tuple[str, ...] = ()
 
 
-class Promise(Struct, frozen=True):
+class AxesPromise(Struct, frozen=True):
     """An annotation that keeps its promise of dtype and axes, where no value stands beside it."""
 
     text: str
 
 
-class Judged(Struct, frozen=True):
+class ClaimVerdict(Struct, frozen=True):
     """A claim beside its line: the verdict, both sides with their values, and what else is to be said of it.
 
     `caption` is empty where the line of code already has it. `times` says how often the claim was judged,
@@ -157,20 +157,20 @@ class Judged(Struct, frozen=True):
     remark: str = ""
 
 
-class Raised(Struct, frozen=True):
+class RaisedError(Struct, frozen=True):
     """An error beside its line, in short; its box says more."""
 
     message: str
 
 
-Entry = Shown | Promise | Judged | Raised
+MarginEntry = ShownValue | AxesPromise | ClaimVerdict | RaisedError
 
 
-class Row(Struct, frozen=True):
+class CodeRow(Struct, frozen=True):
     """A line of code by its number, and what stands beside it, which may take so many `rows`."""
 
     number: int
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[MarginEntry, ...] = ()
     rows: int = 1
     reached: bool = True
     failed: bool = False
@@ -179,7 +179,7 @@ class Row(Struct, frozen=True):
 # ---------------------------------------------------------------------------- below a block of code
 
 
-class Side(Struct, frozen=True):
+class OperandValue(Struct, frozen=True):
     """One operand of a failed claim: its source, and what it was."""
 
     text: str
@@ -191,10 +191,10 @@ class Failure(Struct, frozen=True):
 
     claim: model.Claim
     path: str
-    sides: tuple[Side, ...]
+    sides: tuple[OperandValue, ...]
 
 
-class Trouble(Struct, frozen=True):
+class ErrorBox(Struct, frozen=True):
     """Something that went wrong, and the file of the section where it came up."""
 
     error: model.Error
@@ -221,14 +221,14 @@ class Strip(Struct, frozen=True):
     tensors: tuple[model.Tensor | None, ...]
 
 
-class Display(Struct, frozen=True):
+class RichDisplay(Struct, frozen=True):
     """A value that shows itself."""
 
     name: str
     value: model.Opaque
 
 
-class Table(Struct, frozen=True):
+class MappingTable(Struct, frozen=True):
     """Mappings with the same keys and one unit, each with its name."""
 
     rows: tuple[tuple[str, model.Mapping], ...]
@@ -241,7 +241,7 @@ class Storage(Struct, frozen=True):
     views: tuple[tuple[str, model.Tensor], ...]
 
 
-class Whole(Struct, frozen=True):
+class FullText(Struct, frozen=True):
     """All that the record has of a text that is too long for a line; `cut` if the text itself went on."""
 
     name: str
@@ -249,17 +249,17 @@ class Whole(Struct, frozen=True):
     cut: bool
 
 
-Shelved = Bits | Card | Strip | Display | Table | Storage | Whole
+TallOutput = Bits | Card | Strip | RichDisplay | MappingTable | Storage | FullText
 """What is taller than a line."""
 
 
 # ---------------------------------------------------------------------------- the blocks of a section
 
 
-class Code(Struct, frozen=True):
+class CodeBlock(Struct, frozen=True):
     """Rows of code that stand together, so many spaces further left than in their file."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[CodeRow, ...]
     dedent: int = 0
 
 
@@ -270,32 +270,32 @@ class Legend(Struct, frozen=True):
     constants: tuple[str, ...]  # the lines that give them
 
 
-class Guards(Struct, frozen=True):
+class HiddenClaims(Struct, frozen=True):
     """Claims behind `@hide` that hold: their lines and verdicts, apart from those that make the point."""
 
-    code: Code
+    code: CodeBlock
     count: int
 
 
-class Loose(Struct, frozen=True):
+class UnplacedEntries(Struct, frozen=True):
     """What belongs to lines of a section that shows no code at all."""
 
-    entries: tuple[Entry, ...]
+    entries: tuple[MarginEntry, ...]
 
 
-class Shelf(Struct, frozen=True):
+class OutputShelf(Struct, frozen=True):
     """What came out of the code above it and is taller than a line."""
 
-    things: tuple[Shelved, ...]
+    things: tuple[TallOutput, ...]
 
 
-class Unshown(Struct, frozen=True):
+class HiddenLines(Struct, frozen=True):
     """Lines on which something begins that is not shown as code: links to it lead here."""
 
     lines: tuple[int, ...]
 
 
-class Call(Struct, frozen=True):
+class SectionCall(Struct, frozen=True):
     """A further section, by its key, where it is called."""
 
     section: str
@@ -314,7 +314,7 @@ class Absence(Struct, frozen=True):
     text: str
 
 
-class Fold(Struct, frozen=True):
+class WaitingSection(Struct, frozen=True):
     """A section of which nothing has been seen, for want of a device, and what it will show."""
 
     aside: bool
@@ -325,17 +325,17 @@ class Fold(Struct, frozen=True):
 
 
 Block = (
-    Told
+    PieceBlock
     | Legend
-    | Code
-    | Guards
-    | Loose
-    | Shelf
+    | CodeBlock
+    | HiddenClaims
+    | UnplacedEntries
+    | OutputShelf
     | Failure
-    | Trouble
-    | Unshown
-    | Call
+    | ErrorBox
+    | HiddenLines
+    | SectionCall
     | Ranks
     | Absence
-    | Fold
+    | WaitingSection
 )

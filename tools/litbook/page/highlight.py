@@ -14,7 +14,7 @@ from pygments.lexers.python import PythonLexer
 from pygments.token import STANDARD_TYPES, Token, _TokenType
 
 Cuts = tuple[tuple[int, int], ...]
-Link = tuple[int, int, str]  # column, length, address
+CodeLink = tuple[int, int, str]  # column, length, address
 
 # What a reader's eye should find: keywords, strings, numbers, comments, definitions, builtins.
 # Everything else (names, operators, brackets) stays plain, which also keeps pages small.
@@ -44,7 +44,7 @@ _LISTED = {
 _MORE = {*_LISTED, *keyword.kwlist, *keyword.softkwlist, "lazy", "self", "cls", "Ellipsis", "NotImplemented"}
 
 
-class Quick(PythonLexer):  # type: ignore[misc]  # Pygments ships no types
+class FastPythonLexer(PythonLexer):  # type: ignore[misc]  # Pygments ships no types
     """As its base, in half the time: that tries forty rules before the one for a name."""
 
     tokens: ClassVar[dict[str, list[Any]]] = {
@@ -58,7 +58,7 @@ class Quick(PythonLexer):  # type: ignore[misc]  # Pygments ships no types
     }
 
 
-class Line(Struct, frozen=True, dict=True):
+class CodeLine(Struct, frozen=True, dict=True):
     """One line of a file: its runs of equally coloured text, and whether it begins inside a string."""
 
     number: int
@@ -78,7 +78,7 @@ class Line(Struct, frozen=True, dict=True):
 
 
 @functools.lru_cache(maxsize=64)  # the contents, the list of lectures and the front page show the same text
-def lines(source: str, cuts: Cuts = ()) -> list[Line]:
+def lines(source: str, cuts: Cuts = ()) -> list[CodeLine]:
     """Every line of Python `source`, cut where its directive begins."""
     ends = dict(cuts)
     source = source.replace("\r\n", "\n").replace("\r", "\n")  # as Python counts lines
@@ -100,16 +100,16 @@ def lines(source: str, cuts: Cuts = ()) -> list[Line]:
         for name, text in runs:
             kept += [(name, text[:left])] if left > 0 else []
             left -= len(text)
-        coloured.append(Line(number, tuple(kept), inside, not raw[number - 1].strip()))
+        coloured.append(CodeLine(number, tuple(kept), inside, not raw[number - 1].strip()))
     return coloured
 
 
 @functools.lru_cache(maxsize=2000)  # of a lecture that is edited, all definitions but one are known
 def _color_piece(piece: str) -> list[tuple[list[tuple[str, str]], bool]]:
-    return coloured(piece, Quick(stripnl=False, ensurenl=False))
+    return color_lines(piece, FastPythonLexer(stripnl=False, ensurenl=False))
 
 
-def coloured(source: str, lexer: Lexer) -> list[tuple[list[tuple[str, str]], bool]]:
+def color_lines(source: str, lexer: Lexer) -> list[tuple[list[tuple[str, str]], bool]]:
     """Per line: runs of (class, text), and whether it begins inside a string."""
     rows: list[tuple[list[tuple[str, str]], bool]] = [([], False)]
     for token, text in lexer.get_tokens(source):

@@ -9,11 +9,11 @@ from collections.abc import Collection, Sequence
 
 from msgspec.structs import replace
 
-from litbook.i18n import _, later, ngettext, number
-from litbook.page.blocks import Entry, Judged, Promise, Raised, Shown
-from litbook.page.view import Evidence, Other
+from litbook.i18n import _, gettext_noop, ngettext, number
+from litbook.page.blocks import AxesPromise, ClaimVerdict, MarginEntry, RaisedError, ShownValue
+from litbook.page.view import RecordedSection, SectionView
 from litbook.record.device_kinds import needs
-from litbook.record.model import Claim, Mapping, Opaque, Section, Series, Snapshot, Tensor, Value, grouped
+from litbook.record.model import Claim, Mapping, Opaque, Section, Series, Snapshot, Tensor, Value, group_by
 from litbook.values import formatting
 from litbook.values.drawable import has_bits
 
@@ -31,29 +31,29 @@ AS_SIGNS = {
 SIGNS = {"holds": "✓", "fails": "✗", "not-reached": "–", "needs-device": "○"}
 OLDER = "older"  # what a claim needs that was recorded, but from another text than today's
 WORDS = {
-    "holds": later("holds"),
-    "fails": later("fails"),
-    "not-reached": later("not reached"),
-    "needs-device": later("not run"),
+    "holds": gettext_noop("holds"),
+    "fails": gettext_noop("fails"),
+    "not-reached": gettext_noop("not reached"),
+    "needs-device": gettext_noop("not run"),
 }
 Badges = dict[tuple[int, str], str]  # (step, expression) -> what is said of its storage
 
 
 def entries(
-    evidence: Evidence, others: Sequence[Other], here: Section, code: Collection[int]
-) -> defaultdict[int, list[Entry]]:
+    evidence: SectionView, others: Sequence[RecordedSection], here: Section, code: Collection[int]
+) -> defaultdict[int, list[MarginEntry]]:
     """All that stands beside the lines of a section. `here` is its entry in the record of this build.
 
     A claim whose line is not among those of `code` says its caption here.
     """
-    by_line = defaultdict[int, list[Entry]](list)
-    badges = sharing(evidence)
+    by_line = defaultdict[int, list[MarginEntry]](list)
+    badges = storage_badges(evidence)
     # Of each rank, by expression: mostly all have the same.
-    of_ranks = [(rank, grouped(rank.values, what)) for rank in evidence.of_ranks]
+    of_ranks = [(rank, group_by(rank.values, expression_key)) for rank in evidence.rank_views]
     for key in dict.fromkeys(key for _rank, shown in of_ranks for key in shown):
         rank, group = next((rank, shown[key]) for rank, shown in of_ranks if key in shown)
-        entry = _shown(group, rank, others, badges)
-        texts = tuple(_course(shown[key], rank) if key in shown else "–" for rank, shown in of_ranks)
+        entry = _shown_value(group, rank, others, badges)
+        texts = tuple(_loop_values(shown[key], rank) if key in shown else "–" for rank, shown in of_ranks)
         seen = {tuple(v.value for v in shown.get(key, ())) for _rank, shown in of_ranks}
         if len(seen) > 1:
             # `0 · 1 · 2 · 3`; what all say at the beginning, `float32 [2] · 8 B · `, once.
@@ -68,36 +68,36 @@ def entries(
     for claim in evidence.claims:
         beside = by_line[claim.line]
         kept = claim.kind == "axes" and claim.verdict == "holds"
-        if kept and beside and isinstance(beside[0], Shown):
+        if kept and beside and isinstance(beside[0], ShownValue):
             # The promise of an annotation belongs to the variable, which is the first value of its line.
             beside[0] = replace(beside[0], promise=claim.text)
             continue
         # On which device it was judged, or what it needs; of a section the box says the rest.
         remark = evidence.record.environment.device.name if evidence.stamp else ""
         if not evidence.stamp and claim.verdict == "needs-device":
-            if any(other.entry.ran and not other.current for other in others):
+            if any(other.entry.has_run and not other.current for other in others):
                 remark = _("recorded from an older text")
             elif not here.requires:
-                remark = _("(needs {device})", device=needed(claim.why))
+                remark = _("(needs {device})", device=describe_need(claim.why))
         elif evidence.entry.shares and claim.verdict in ("holds", "fails"):
             on = claim.why.partition("\n")[0] if claim.why.startswith("on ") else ""
             remark = ", ".join(filter(None, [on, remark]))
         # The verdict and both sides; the caption stands in the code, and else here.
-        judged = Judged(
+        judged = ClaimVerdict(
             claim.verdict,
-            sides(claim, evidence.entry.snapshots),
+            side_values(claim, evidence.entry.snapshots),
             "" if claim.line in code else claim.caption,
             ngettext("{n} time", "{n} times", claim.count) if claim.count > 1 else "",
             remark,
         )
-        beside.insert(1 if claim.kind == "axes" else len(beside), Promise(claim.text) if kept else judged)
+        beside.insert(1 if claim.kind == "axes" else len(beside), AxesPromise(claim.text) if kept else judged)
     for error in evidence.errors:
         if error.kind != "inspect":  # of an inspection its value says so already
-            by_line[error.line].append(Raised(error.message[:LONGEST]))
+            by_line[error.line].append(RaisedError(error.message[:LONGEST]))
     return by_line
 
 
-def what(value: Value) -> tuple[int, str, str, str | None]:
+def expression_key(value: Value) -> tuple[int, str, str, str | None]:
     """What tells one expression on one line: a loop or a second inspection shows it again."""
     return value.line, value.text, value.kind, value.unit
 
@@ -105,10 +105,12 @@ def what(value: Value) -> tuple[int, str, str, str | None]:
 # ---------------------------------------------------------------------------- values
 
 
-def _shown(group: Sequence[Value], evidence: Evidence, others: Sequence[Other], badges: Badges) -> Shown:
+def _shown_value(
+    group: Sequence[Value], evidence: SectionView, others: Sequence[RecordedSection], badges: Badges
+) -> ShownValue:
     """The entry of what one expression was, once or in a loop."""
     value = group[0]
-    text = _course(group, evidence)
+    text = _loop_values(group, evidence)
 
     # How many iterations, as far as the loops' records tell, and the course of the number over them.
     loops = {v.loop for v in group if v.loop is not None}
@@ -128,14 +130,14 @@ def _shown(group: Sequence[Value], evidence: Evidence, others: Sequence[Other], 
     measured = value.kind == "measure"
     elsewhere: list[tuple[str, str]] = []  # the same measurement in recordings of other devices
     if measured and not evidence.stamp:
-        runs = [evidence, *(other.at(evidence.first) for other in others)]
+        runs = [evidence, *(other.view_at(evidence.first) for other in others)]
         alike = [[v for v in run.values if v.text == value.text and v.kind == "measure"] for run in runs]
         nth = [v.step for v in alike[0]].index(value.step)
         for there, same in zip(runs[1:], alike[1:], strict=True):
-            elsewhere += [(brief(same[nth], there), there.stamp)] if nth < len(same) else []
+            elsewhere += [(brief_value(same[nth], there), there.stamp)] if nth < len(same) else []
     # A recording's date and versions are in the box above.
     where = device if evidence.stamp else _("measured on {device}", device=device)
-    return Shown(
+    return ShownValue(
         value.text,
         text,
         turns,
@@ -147,15 +149,15 @@ def _shown(group: Sequence[Value], evidence: Evidence, others: Sequence[Other], 
     )
 
 
-def _course(group: Sequence[Value], evidence: Evidence) -> str:
+def _loop_values(group: Sequence[Value], evidence: SectionView) -> str:
     """A value, or the first and the last of several."""
-    first, last = brief(group[0], evidence), brief(group[-1], evidence)
+    first, last = brief_value(group[0], evidence), brief_value(group[-1], evidence)
     if len(group) > 1 and first == last:
         return _("{value} … unchanged", value=first)
     return first if len(group) == 1 else f"{first} … {last}"
 
 
-def brief(value: Value, evidence: Evidence) -> str:
+def brief_value(value: Value, evidence: SectionView) -> str:
     """One value as short text."""
     snapshot = evidence.snapshot_of(value)
     if value.error or snapshot is None:
@@ -171,7 +173,7 @@ def brief(value: Value, evidence: Evidence) -> str:
     return formatting.line(snapshot, value.unit)
 
 
-def sharing(evidence: Evidence) -> Badges:
+def storage_badges(evidence: SectionView) -> Badges:
     """By step and expression: `same storage as x`; `own storage` where others share.
 
     A badge says nothing of a name that has another value by then: a view of what `x` was before `x = x + 1`
@@ -227,7 +229,7 @@ def caption(claim: Claim) -> str:
     return _(claim.caption) if claim.kind == "axes" and claim.caption else claim.caption
 
 
-def sides(claim: Claim, snapshots: Sequence[Snapshot]) -> str:
+def side_values(claim: Claim, snapshots: Sequence[Snapshot]) -> str:
     """Both sides' values in the claim's test, or why an annotation does not hold; "" where nothing ran."""
     if claim.verdict in ("not-reached", "needs-device"):
         return ""
@@ -260,21 +262,21 @@ def sides(claim: Claim, snapshots: Sequence[Snapshot]) -> str:
 # ---------------------------------------------------------------------------- what is not here
 
 
-def absence(device: str, evidence: Evidence, others: Sequence[Other]) -> str:
+def absence(device: str, evidence: SectionView, others: Sequence[RecordedSection]) -> str:
     """Why a section has nothing of this build, and whose recording stands in its place, if there is one."""
     why = not_run(device)
     if evidence.stamp:
         return _("{why}. What stands here was recorded: {stamp}.", why=why, stamp=evidence.stamp)
-    older = [other.stamp for other in others if other.entry.ran]
+    older = [other.stamp for other in others if other.entry.has_run]
     return _("{why}. Recorded: {stamp}.", why=why, stamp=older[0]) if older else f"{why}."
 
 
 def not_run(device: str) -> str:
     """The one wording of what waits for a device: `Not run (needs a GPU)`."""
-    return _("Not run (needs {device})", device=needed(device))
+    return _("Not run (needs {device})", device=describe_need(device))
 
 
-def needed(required: str) -> str:
+def describe_need(required: str) -> str:
     """What is required, in words: `a GPU`, `4 ranks`, `2 ranks on GPUs`."""
     if required == OLDER:
         return _("a new recording")
@@ -291,7 +293,7 @@ def ranks(count: int, simulated: bool) -> str:
     return ngettext("{n} rank", "{n} ranks", count)
 
 
-SIMULATED = later(
+SIMULATED = gettext_noop(
     "Simulated: one process stands for all of them. Shapes, counts and bytes are as on so many ranks; "
     "what the others would have sent is made up."
 )

@@ -14,11 +14,11 @@ from msgspec import Struct
 from litbook.finding import Finding, Place
 from litbook.markdown import grammar, nodes
 from litbook.markdown.unexecuted import DRAWING
-from litbook.page.view import gather, silent, statements
+from litbook.page.view import gather, silent_statements, statements
 from litbook.record.model import Record, Section
 
 
-class Numbered(Struct, frozen=True):
+class NumberedLabel(Struct, frozen=True):
     """A figure, table or equation: its number, the section it is in, and whether a page shows it."""
 
     number: int
@@ -26,14 +26,16 @@ class Numbered(Struct, frozen=True):
     shown: bool
 
 
-def find(record: Record, recordings: Sequence[Record], problems: list[Finding]) -> dict[str, Numbered]:
+def number_labels(
+    record: Record, recordings: Sequence[Record], problems: list[Finding]
+) -> dict[str, NumberedLabel]:
     """By its name, `fig:rate`, everything that is numbered. A name that is given twice is a problem."""
-    numbered: dict[str, Numbered] = {}
+    numbered: dict[str, NumberedLabel] = {}
     counts: Counter[str] = Counter()
     for section, line, text, shown in _prose(record, record.main, recordings, set()):
         note = grammar.read(text.replace(DRAWING, "")) if "[@" in text else None
         for node in nodes.walk(note) if note else ():
-            label = node.label if isinstance(node, nodes.Name | nodes.Display) else ""
+            label = node.label if isinstance(node, nodes.Name | nodes.DisplayMath) else ""
             if not label:
                 continue
             if label in numbered:
@@ -45,7 +47,7 @@ def find(record: Record, recordings: Sequence[Record], problems: list[Finding]) 
                 continue
             kind = label.partition(":")[0]
             counts[kind] += 1
-            numbered[label] = Numbered(counts[kind], section.key, shown)
+            numbered[label] = NumberedLabel(counts[kind], section.key, shown)
     return numbered
 
 
@@ -56,7 +58,7 @@ def _prose(
     done.add(section.key)
     pieces, kinds = gather(record, section, recordings).pieces, ("note", "figure", "image")
     texts = [(piece.line, piece.text, True) for piece in pieces if piece.kind in kinds]
-    unheard = silent(section, {line for line, *_ in texts})
+    unheard = silent_statements(section, {line for line, *_ in texts})
     texts += [(s.first, s.prose, not s.prose.startswith(DRAWING)) for s in unheard]
     calls = {s.first: s.target for s in statements(section) if s.kind == "section"}
     for line in sorted({*calls, *(line for line, *_ in texts)}):

@@ -13,18 +13,18 @@ from typing import Literal
 from litbook.errors import UnusableLecture
 from litbook.lecture import parse
 from litbook.page import sitemap
-from litbook.page.sitemap import NOTHING_CITED, Book
+from litbook.page.sitemap import NOTHING_CITED, Sitemap
 from litbook.project import is_lecture
 from litbook.record.model import SCHEMA, Definition, Device, Environment, Record, Section
 
 _NOWHERE = Environment("", "", "", "", 0, 0, 0, Device("", "", ""), {}, None, "", 0)
 
 
-def beside(folder: Path) -> Callable[[str], Book | None]:
+def sitemap_finder(folder: Path) -> Callable[[str], Sitemap | None]:
     """Where the pages of the lectures in `folder` are found by name, each read when it is first asked for."""
 
     @functools.cache
-    def find(name: str) -> Book | None:
+    def find(name: str) -> Sitemap | None:
         there = [path for path in (folder / name, folder / f"{name}.py") if is_lecture(path)]
         try:
             lecture = parse.outline(there[0]) if there else None
@@ -47,6 +47,8 @@ def beside(folder: Path) -> Callable[[str], Book | None]:
         sections.sort(key=lambda section: order.get(section.key, -1))
         texts = lecture.sources()
         parts = _NOWHERE, texts, tuple(definitions), tuple(sections)
-        return sitemap.of(Record(SCHEMA, lecture.name, lecture.title, *parts), NOTHING_CITED, (), [])
+        return sitemap.build_sitemap(
+            Record(SCHEMA, lecture.name, lecture.title, *parts), NOTHING_CITED, (), []
+        )
 
     return find

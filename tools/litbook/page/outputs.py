@@ -9,61 +9,62 @@ from msgspec.structs import replace
 
 from litbook.i18n import _
 from litbook.page import blocks as forms
-from litbook.page.margin import SHORT, what
-from litbook.page.view import Evidence
+from litbook.page.margin import SHORT, expression_key
+from litbook.page.view import SectionView
 from litbook.record.model import Mapping, Opaque, Snapshot, Tensor, Value
 from litbook.values import formatting
 from litbook.values.drawable import has_bits, has_card, has_storage
 
-View = tuple[str, Tensor]
-Values = Sequence[tuple[Value, Snapshot]]
+NamedTensor = tuple[str, Tensor]
+ShownSnapshots = Sequence[tuple[Value, Snapshot]]
 
 
 @dataclass
-class Shelves:
+class SectionOutputs:
     """The shelves of a section; what one of them holds stands on no further one."""
 
-    evidence: Evidence
+    evidence: SectionView
     path: str  # the file that failures name
     held: set[tuple[str, int | None]] = field(default_factory=set)  # expressions with their snapshots
-    views: dict[int, list[View]] = field(default_factory=dict)  # by storage
+    views: dict[int, list[NamedTensor]] = field(default_factory=dict)  # by storage
 
-    def below(self, mine: Callable[[int], bool]) -> list[forms.Block]:
+    def outputs(self, mine: Callable[[int], bool]) -> list[forms.Block]:
         """What belongs to the block of code above, whose lines are `mine`: failures first."""
         evidence = self.evidence
         blocks = list[forms.Block]()
         for claim in evidence.claims:
             if claim.verdict == "fails" and mine(claim.line):
-                sides = list[forms.Side]()
+                sides = list[forms.OperandValue]()
                 for text, at in ((side.text, side.value) for side in claim.operands):
                     value = _("never evaluated") if at is None else formatting.line(evidence.snapshot(at))
                     # What each was, where that says more than its source.
-                    sides += [forms.Side(text, value)] if value != text else []
+                    sides += [forms.OperandValue(text, value)] if value != text else []
                 blocks.append(forms.Failure(claim, self.path, tuple(sides)))
-        blocks += [forms.Trouble(error, self.path) for error in evidence.errors if mine(error.line)]
+        blocks += [forms.ErrorBox(error, self.path) for error in evidence.errors if mine(error.line)]
         pairs = [(value, evidence.snapshot_of(value)) for value in evidence.values]
         here = [(v, s) for v, s in pairs if s is not None and mine(v.line) and v.loop is None]
         # Floats under each other, so that formats can be compared.
         floats = [(v.text, s) for v, s in here if isinstance(s, Tensor) and has_bits(s)]
-        things: list[forms.Shelved] = [forms.Bits(tuple(floats))] if floats else []
+        things: list[forms.TallOutput] = [forms.Bits(tuple(floats))] if floats else []
         strips = self._strips(mine)
         for v, s in here:
-            if what(v) in strips:
-                things.append(strips.pop(what(v)))
+            if expression_key(v) in strips:
+                things.append(strips.pop(expression_key(v)))
             elif isinstance(s, Tensor) and has_card(s) and not has_bits(s) and self._new(v):
                 things.append(forms.Card(v.text, s))
         things += strips.values()  # what rank 0 did not show
         things += [
-            forms.Display(v.text, s) for v, s in here if isinstance(s, Opaque) and s.form and self._new(v)
+            forms.RichDisplay(v.text, s) for v, s in here if isinstance(s, Opaque) and s.form and self._new(v)
         ]
         # A table has a row for each rank that has another one.
         rows = list[tuple[Value, Snapshot]]()
         for v, s in here:
             alike = [
                 (n, other, self.evidence.snapshot(other.value))
-                for n, rank in enumerate(self.evidence.of_ranks)
+                for n, rank in enumerate(self.evidence.rank_views)
                 for other in rank.values
-                if (what(other), other.turn) == (what(v), v.turn) and other.value is not None
+                if (expression_key(other), other.turn) == (expression_key(v), v.turn)
+                and other.value is not None
             ]
             if isinstance(s, Mapping) and len({other.value for _n, other, _shot in alike}) > 1:
                 for n, other, shot in alike:
@@ -74,17 +75,21 @@ class Shelves:
         # What is too long for any line: all that the record has of it.
         for v, s in here:
             drawn = isinstance(s, Tensor | Mapping) or (isinstance(s, Opaque) and s.form)
-            if not drawn and (whole := formatting.whole(s, v.unit)) and self._new(v):
-                things.append(forms.Whole(v.text, whole, formatting.is_cut(s)))
+            if not drawn and (whole := formatting.full_text(s, v.unit)) and self._new(v):
+                things.append(forms.FullText(v.text, whole, formatting.is_cut(s)))
         if things:
-            blocks.append(forms.Shelf(tuple(things)))
-        of_ranks = [piece for rank in evidence.of_ranks for piece in rank.pieces]
+            blocks.append(forms.OutputShelf(tuple(things)))
+        of_ranks = [piece for rank in evidence.rank_views for piece in rank.pieces]
         printed = [p for p in of_ranks if p.kind == "output" and mine(p.line) and p.text.strip()]
         if printed:
-            blocks.append(forms.Output(tuple(sorted({piece.line for piece in printed})), self._printed(mine)))
+            blocks.append(
+                forms.PrintedOutput(
+                    tuple(sorted({piece.line for piece in printed})), self._printed_text(mine)
+                )
+            )
         return blocks
 
-    def _printed(self, mine: Callable[[int], bool]) -> str:
+    def _printed_text(self, mine: Callable[[int], bool]) -> str:
         """What these lines printed; what not every rank printed alike stands behind the rank's name."""
         texts = [
             "".join(
@@ -92,7 +97,7 @@ class Shelves:
                 for p in rank.pieces
                 if p.kind == "output" and mine(p.line) and p.text.strip()
             )
-            for rank in self.evidence.of_ranks
+            for rank in self.evidence.rank_views
         ]
         if len(set(texts)) == 1:
             return texts[0]
@@ -101,7 +106,9 @@ class Shelves:
 
     def _strips(self, mine: Callable[[int], bool]) -> dict[tuple[int, str, str, str | None], forms.Strip]:
         """The tensors of which not every rank has the same, by expression; of several the last."""
-        by_rank = [{what(v): v for v in rank.values if mine(v.line)} for rank in self.evidence.of_ranks]
+        by_rank = [
+            {expression_key(v): v for v in rank.values if mine(v.line)} for rank in self.evidence.rank_views
+        ]
         strips = dict[tuple[int, str, str, str | None], forms.Strip]()
         for key in dict.fromkeys(key for shown in by_rank for key in shown):
             seen = [shown.get(key) for shown in by_rank]
@@ -118,7 +125,7 @@ class Shelves:
         self.held.add(key)
         return fresh
 
-    def _tables(self, shown: Values) -> list[forms.Table]:
+    def _tables(self, shown: ShownSnapshots) -> list[forms.MappingTable]:
         """Mappings: those with the same keys and the same unit become one table."""
         tables: list[tuple[str | None, list[tuple[str, Mapping]]]] = []
         for value, mapping in shown:
@@ -134,11 +141,11 @@ class Shelves:
                     break
             else:
                 tables.append((value.unit, [(value.text, mapping)]))
-        return [forms.Table(tuple(rows), unit) for unit, rows in tables]
+        return [forms.MappingTable(tuple(rows), unit) for unit, rows in tables]
 
-    def _storages(self, shown: Values) -> list[forms.Storage]:
+    def _storages(self, shown: ShownSnapshots) -> list[forms.Storage]:
         """A small storage stands where a further view of it appears: with the first view and the new ones."""
-        fresh: dict[int, list[View]] = {}
+        fresh: dict[int, list[NamedTensor]] = {}
         for value, tensor in shown:
             if not isinstance(tensor, Tensor) or tensor.storage is None or not has_storage(tensor):
                 continue

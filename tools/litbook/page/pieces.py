@@ -11,10 +11,10 @@ from litbook.i18n import _
 from litbook.lecture import answers
 from litbook.lecture.author_words import ASKED
 from litbook.markdown import grammar, nodes
-from litbook.markdown.to_markdown import Plain
-from litbook.markdown.unexecuted import unspoken
+from litbook.markdown.to_markdown import MarkdownWriter
+from litbook.markdown.unexecuted import static_prose
 from litbook.page import blocks
-from litbook.page.view import Evidence
+from litbook.page.view import SectionView
 from litbook.record.model import Piece
 from litbook.values.formatting import short
 
@@ -22,7 +22,7 @@ EXPRESSION = 120  # characters of an expression that an answer shows
 PUT_IN = 30  # characters of a value that is put into one
 
 
-def block(piece: Piece, answer: blocks.Answer | None = None) -> blocks.Told:
+def block(piece: Piece, answer: blocks.Answer | None = None) -> blocks.PieceBlock:
     """The block of one piece; `answer` is that of a question."""
     match piece.kind:
         case "note":
@@ -40,23 +40,23 @@ def block(piece: Piece, answer: blocks.Answer | None = None) -> blocks.Told:
         case "image":
             return blocks.Image(piece.line, piece.data, piece.alt, piece.text, piece.width)
         case "link":
-            return blocks.Link(piece.line, piece.text, piece.data)
+            return blocks.LinkBlock(piece.line, piece.text, piece.data)
         case "output":
-            return blocks.Output((piece.line,), piece.text)
+            return blocks.PrintedOutput((piece.line,), piece.text)
         case "speaker":
-            return blocks.Speech(piece.line, piece.text)
+            return blocks.SpeakerNote(piece.line, piece.text)
 
 
-def silent(line: int, prose: str, why: str) -> blocks.Told:
+def unrun_block(line: int, prose: str, why: str) -> blocks.PieceBlock:
     """What a piece that never ran says anyway; `why` it did not is why a question has no answer."""
-    text = unspoken(prose)
+    text = static_prose(prose)
     if text.startswith(ASKED):
         missing = _("{why}: the answer comes from the run.", why=why)
         return blocks.Question(line, text.removeprefix(ASKED).strip(), missing=missing)
     return blocks.Prose(line, text)
 
 
-def answer(piece: Piece, evidence: Evidence, source: str = "") -> blocks.Answer | None:
+def answer(piece: Piece, evidence: SectionView, source: str = "") -> blocks.Answer | None:
     """The answer that the run gave to a question; `source` is the text of the call that asked."""
     if piece.answer is None:
         return None
@@ -75,7 +75,7 @@ def answer(piece: Piece, evidence: Evidence, source: str = "") -> blocks.Answer 
     )
 
 
-def joined(pieces: Iterable[Piece]) -> list[Piece]:
+def merge_links(pieces: Iterable[Piece]) -> list[Piece]:
     """A link on the line of a note stands in its paragraph, and what goes on behind: `note("…"), link(…)`."""
     result: list[Piece] = []
     for piece in pieces:
@@ -85,7 +85,7 @@ def joined(pieces: Iterable[Piece]) -> list[Piece]:
         alike = (above.line, above.step, above.kind) == (piece.line, piece.step, "note")
         if alike and "\n" not in above.text and (joins or goes_on):
             space = " " * (piece.text[:1] not in ",.;:")
-            added = Plain().markdown(link(piece.text, piece.data)) if joins else piece.text
+            added = MarkdownWriter().markdown(link(piece.text, piece.data)) if joins else piece.text
             result[-1] = replace(above, text=above.text.rstrip() + space + added)
         else:
             result.append(piece)
@@ -99,11 +99,11 @@ def link(text: str, target: str) -> nodes.Note:
     if kind == "cite":
         line: tuple[nodes.Inline, ...] = (
             *grammar.phrase(text).line,
-            nodes.Text(0, " "),
+            nodes.TextNode(0, " "),
             nodes.Citation(0, (name,)),
         )
     else:
         as_written = re.sub(r"[\\`*_{}\[\]()<>#+.!-]", r"\\\g<0>", words)
         address = f"#{name}" if kind == "function" else target
-        line = (nodes.Link(0, (nodes.Text(0, words, as_written),), address),)
+        line = (nodes.Link(0, (nodes.TextNode(0, words, as_written),), address),)
     return nodes.Note(words, (nodes.Paragraph(0, line),))

@@ -13,41 +13,41 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from litbook.lecture.author_words import told
+from litbook.lecture.author_words import piece_texts
 from litbook.lecture.parse import parse_sources
 from litbook.lecture.sections import words_in
 from litbook.record.model import Piece, Record, Section
 
 
-def onto(recording: Record, record: Record) -> Record:
+def rebase_recording(recording: Record, record: Record) -> Record:
     """The recording, as far as pages show it, on the text that `record` has."""
 
     @functools.cache  # of a recording that is as today nobody asks
-    def texts() -> dict[str, Texts]:
+    def texts() -> dict[str, StatementTexts]:
         """By the key of a section, its texts in the record's own text."""
-        lecture, by_key = parse_sources(record.sources), dict[str, Texts]()
+        lecture, by_key = parse_sources(record.sources), dict[str, StatementTexts]()
         for node, number in lecture.statement_of.items():
             key = lecture.key(lecture.statements[number].function)
             words = words_in(lecture.file_of_statement(number).tree)
-            by_key.setdefault(key, []).append(told(node, words))
+            by_key.setdefault(key, []).append(piece_texts(node, words))
         return by_key
 
-    def laid(was: Section) -> Section:
+    def rebase_section(was: Section) -> Section:
         now = record.by_key.get(was.key)
-        same = now is not None and was.ran and was.requires and was.depends == now.depends
-        return _Laid(was, now, texts).section() if now is not None and same else was
+        same = now is not None and was.has_run and was.requires and was.depends == now.depends
+        return _RebasedSection(was, now, texts).section() if now is not None and same else was
 
-    return replace(recording, sections=tuple(map(laid, recording.sections)))
+    return replace(recording, sections=tuple(map(rebase_section, recording.sections)))
 
 
-Texts = list[list[tuple[str, dict[str, str]]]]
+StatementTexts = list[list[tuple[str, dict[str, str]]]]
 """For each statement of a section what its words say, as far as it stands there."""
 
 
-class _Laid:
+class _RebasedSection:
     """One recorded section, and its entry in today's record."""
 
-    def __init__(self, was: Section, now: Section, told: Callable[[], dict[str, Texts]]) -> None:
+    def __init__(self, was: Section, now: Section, told: Callable[[], dict[str, StatementTexts]]) -> None:
         self.was, self.now, self.told = was, now, told
 
     def section(self) -> Section:
@@ -83,14 +83,14 @@ class _Laid:
             ),
         )
 
-    def at(self, line: int) -> int | None:
+    def statement_at(self, line: int) -> int | None:
         """The number of the innermost statement on a recorded line."""
         around = [i for i, s in enumerate(self.was.statements) if s.first <= line <= s.last]
         return max(around, key=lambda i: self.was.statements[i].first, default=None)
 
     def line(self, line: int) -> int:
         """Where a recorded line is today."""
-        number = self.at(line)
+        number = self.statement_at(line)
         if number is None:
             return line
         there, here = self.was.statements[number], self.now.statements[number]
@@ -102,7 +102,7 @@ class _Laid:
         told, often = self.told()[self.now.key], Counter[tuple[int | None, str]]()
         pieces = list[Piece]()
         for piece in self.was.pieces:
-            number = self.at(piece.line)
+            number = self.statement_at(piece.line)
             direct = piece.frame < 0 or not self.was.frames[piece.frame].called
             texts = (
                 [fields for kind, fields in told[number] if kind == piece.kind]

@@ -10,11 +10,11 @@ from msgspec import Struct
 from litbook.lecture.model import Lecture
 from litbook.lecture.parse import parse_sources
 from litbook.page import sitemap
-from litbook.page.sitemap import Book
+from litbook.page.sitemap import Sitemap
 from litbook.record.model import Record
 
 
-class Edition(Struct, frozen=True, dict=True):
+class LectureRuns(Struct, frozen=True, dict=True):
     """One lecture: the folder of its pages, its record, and the recordings beside it.
 
     `recordings` are those of other devices, and of this one the sections that this build leaves to it;
@@ -32,15 +32,15 @@ class Edition(Struct, frozen=True, dict=True):
         return parse_sources(self.record.sources)
 
     @cached_property
-    def book(self) -> Book:
+    def sitemap(self) -> Sitemap:
         """Its pages, without what they cite."""
-        return sitemap.of(self.record, sitemap.NOTHING_CITED, self.recordings, [])
+        return sitemap.build_sitemap(self.record, sitemap.NOTHING_CITED, self.recordings, [])
 
     def runs(self) -> list[Record]:
         """This build, then every recording, this device's first."""
-        return [self.record, *([self.recorded] if self.recorded else []), *self.elsewhere()]
+        return [self.record, *([self.recorded] if self.recorded else []), *self.other_recordings()]
 
-    def elsewhere(self) -> list[Record]:
+    def other_recordings(self) -> list[Record]:
         """The recordings of other devices, newest first."""
         here = self.record.environment.device.slug
         others = [recording for recording in self.recordings if recording.environment.device.slug != here]

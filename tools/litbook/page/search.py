@@ -16,8 +16,8 @@ from litbook.i18n import _
 from litbook.markdown import grammar, nodes
 from litbook.page import blocks as forms
 from litbook.page import section as document
-from litbook.page.highlight import Line
-from litbook.page.sitemap import Book
+from litbook.page.highlight import CodeLine
+from litbook.page.sitemap import Sitemap
 from litbook.page.view import statements
 
 # Of a line of code: what in it is no name, by the class of its colour; and the names in the rest: of what is
@@ -27,7 +27,7 @@ _WORD = re.compile(r"[^\W\d_]{2}")
 _NAME = re.compile(r"(?<=\.)[A-Za-z_]\w{2,}|[A-Za-z_]\w{2,}(?=\(|=[^=\s])")
 
 
-class Passage(Struct, frozen=True):
+class SearchPassage(Struct, frozen=True):
     """One passage of a page: its id there, "" for the top; its title as Markdown; paragraphs, and names.
 
     `core` is a section that the main path leads through.
@@ -40,46 +40,46 @@ class Passage(Struct, frozen=True):
     core: bool = False
 
 
-def passages(book: Book, page: str) -> Iterator[Passage]:
+def passages(book: Sitemap, page: str) -> Iterator[SearchPassage]:
     """The top of the page, with its imports and constants; its sections; the definitions that stand there."""
     margins = [
         book.lines[module.file][number - 1]
         for module in book.preambles.get(page, ())
         for s in statements(module)
         if s.kind in ("code", "claim")
-        for number in s.whole
+        for number in s.line_range
     ]
     for i, section in enumerate(book.sections(page)):
         title = book.record.title if section is book.record.main else section.heading or section.name
-        blocks = [*_opened(document.blocks(book, section))]
-        rows = [row for block in blocks if isinstance(block, forms.Code) for row in block.rows]
+        blocks = [*_unfold_blocks(document.blocks(book, section))]
+        rows = [row for block in blocks if isinstance(block, forms.CodeBlock) for row in block.rows]
         lines = [book.lines[section.file][row.number - 1] for row in rows] + ([] if i else margins)
-        words = [text for block in blocks if isinstance(block, forms.Told) for text in _words(block)]
+        words = [text for block in blocks if isinstance(block, forms.PieceBlock) for text in _words(block)]
         anchor, core = book.anchor(section) if i else "", i > 0 and not section.aside
-        yield Passage(anchor, title, tuple(words), _names(lines), core)
+        yield SearchPassage(anchor, title, tuple(words), _names(lines), core)
     if definitions := book.definitions(page):
         lines = [line for e in definitions for line in book.lines[e.file][e.first - 1 : e.last]]
-        yield Passage("definitions", _("Definitions"), names=_names(lines))
+        yield SearchPassage("definitions", _("Definitions"), names=_names(lines))
 
 
-def _opened(blocks: Iterable[forms.Block]) -> Iterator[forms.Block]:
+def _unfold_blocks(blocks: Iterable[forms.Block]) -> Iterator[forms.Block]:
     """These blocks, and those inside the ones that are folded."""
     for block in blocks:
         yield block
-        yield from _opened(block.inside if isinstance(block, forms.Fold) else ())
+        yield from _unfold_blocks(block.inside if isinstance(block, forms.WaitingSection) else ())
 
 
-def _words(told: forms.Told) -> Iterator[str]:
+def _words(told: forms.PieceBlock) -> Iterator[str]:
     """What a piece says, by paragraphs."""
     match told:
-        case forms.Prose(_line, text) | forms.Link(_line, text):
+        case forms.Prose(_line, text) | forms.LinkBlock(_line, text):
             yield from _paragraphs(text)
         case forms.Misbelief(_line, common, run):
             yield "✗ “" + " ".join(_paragraphs(common)) + "”"
             yield from _paragraphs(run)
         case forms.Figure() | forms.Image() | forms.Explore():
             yield from _paragraphs(told.caption)
-        case forms.Question() | forms.Output() | forms.Speech():
+        case forms.Question() | forms.PrintedOutput() | forms.SpeakerNote():
             pass
         case _:
             assert_never(told)
@@ -91,11 +91,11 @@ def _paragraphs(text: str) -> Iterator[str]:
         match node:
             case nodes.Paragraph(children=line) | nodes.Heading(children=line):
                 words = _readable(line)
-            case nodes.Cell(children=line):
+            case nodes.TableCell(children=line):
                 words = _readable(line)
                 words = words if _WORD.search(words) else ""  # a number by itself says nothing
-            case nodes.Box(title=title) | nodes.Fold(title=title):
-                words = nodes.kind(node) if title is None else nodes.plain(title)
+            case nodes.Box(title=title) | nodes.FoldBox(title=title):
+                words = nodes.box_kind(node) if title is None else nodes.plain_text(title)
             case _:
                 continue
         words = " ".join(words.split())
@@ -106,10 +106,12 @@ def _paragraphs(text: str) -> Iterator[str]:
 def _readable(line: Sequence[nodes.Inline]) -> str:
     """A line's words. LaTeX that a reader would have to spell out, a fraction's, is no word."""
     spelled = (isinstance(node, nodes.Math) and "\\" in node.latex for node in line)
-    return "".join("…" if skip else nodes.plain([node]) for node, skip in zip(line, spelled, strict=True))
+    return "".join(
+        "…" if skip else nodes.plain_text([node]) for node, skip in zip(line, spelled, strict=True)
+    )
 
 
-def _names(lines: Iterable[Line]) -> tuple[str, ...]:
+def _names(lines: Iterable[CodeLine]) -> tuple[str, ...]:
     """What is named in code, each name once, in the order of the lines."""
     texts = ("".join("''" if kind in NO_NAMES else text for kind, text in line.runs) for line in lines)
     return tuple(dict.fromkeys(name for text in texts for name in _NAME.findall(text)))

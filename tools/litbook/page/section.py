@@ -16,52 +16,54 @@ from litbook.lecture.author_words import SEEN
 from litbook.markdown.unexecuted import DRAWING, columns
 from litbook.page import blocks as forms
 from litbook.page import margin, pieces, statement_tree
-from litbook.page.outputs import Shelves
-from litbook.page.sitemap import Book, named
-from litbook.page.view import gather, others, statements
+from litbook.page.outputs import SectionOutputs
+from litbook.page.sitemap import Sitemap, find_references
+from litbook.page.view import gather, recorded_sections, statements
 from litbook.record.device_kinds import needs
 from litbook.record.model import Section
 
 SHORT = 110  # characters of a line that gives a constant: what a formatter leaves on one line
 
 
-def blocks(book: Book, section: Section) -> list[forms.Block]:
+def blocks(book: Sitemap, section: Section) -> list[forms.Block]:
     """Prose, code and what came out of a section, in source order."""
     if section.key not in book.blocks:  # its page and the search ask
-        book.blocks[section.key] = _Section(book, section).blocks()
+        book.blocks[section.key] = _SectionReader(book, section).blocks()
     return book.blocks[section.key]
 
 
-def waits(book: Book, section: Section) -> bool:
+def waits(book: Sitemap, section: Section) -> bool:
     """Whether nothing of a section has been seen, for want of a device; of a part, its sections say so."""
-    if not section.requires or section.errors or section.ran:
+    if not section.requires or section.errors or section.has_run:
         return False
     inside = any(other.parent == section.key for other in book.record.sections)
-    return not inside and not any(other.entry.ran for other in others(section, book.recordings))
+    return not inside and not any(
+        other.entry.has_run for other in recorded_sections(section, book.recordings)
+    )
 
 
-class _Section:
+class _SectionReader:
     """One section, what is known of it, and which of its lines are shown as code."""
 
-    def __init__(self, book: Book, section: Section) -> None:
+    def __init__(self, book: Sitemap, section: Section) -> None:
         self.book, self.section = book, section
         self.lines = book.lines[section.file]
-        self.others = others(section, book.recordings)
+        self.others = recorded_sections(section, book.recordings)
         self.evidence = gather(book.record, section, book.recordings)
         self.waits = waits(book, section)
         # Of a recording the prose is the recording's; else of a note that never ran what it says anyway.
         self.silent = [] if self.evidence.stamp else [s for s in statements(section) if s.prose]
-        hidden = book.hidden.get(section.file, ())
-        self.items = statement_tree.outline(section, self.lines, hidden, self._tells)
+        hidden = book.hidden_spans.get(section.file, ())
+        self.items = statement_tree.outline(section, self.lines, hidden, self._has_pieces)
         self.code = sorted(number for item in self.items for number in item.code)
-        self.shelves = Shelves(self.evidence, book.path(section))
+        self.shelves = SectionOutputs(self.evidence, book.path(section))
         holding = (claim for claim in self.evidence.claims if claim.verdict == "holds")
         self.guards = [claim for claim in holding if any(a <= claim.line <= b for a, b in hidden)]
         guards = [n for claim in self.guards for n in range(claim.line, claim.last + 1)]
         self.shown = {*self.code, *guards}
         self.named = set[str]()  # what legends have said so far
         # By the shown line that they stand beside; none where all of them wait.
-        self.beside: dict[int, list[forms.Entry]] = {}
+        self.beside: dict[int, list[forms.MarginEntry]] = {}
         entries = {} if self.waits else margin.entries(self.evidence, self.others, section, self.shown)
         for line in sorted(entries):
             home = line if line in self.shown else self._home(line)
@@ -77,30 +79,30 @@ class _Section:
         if device and not (section.errors or here or self.waits):
             blocks.append(forms.Absence(margin.absence(device, self.evidence, self.others)))
         if not self.code:  # values and failures have no line to stand at
-            blocks += [forms.Loose(tuple(self.beside[0]))] if 0 in self.beside else []
-            blocks += self.shelves.below(lambda line: self._home(line) == 0)
+            blocks += [forms.UnplacedEntries(tuple(self.beside[0]))] if 0 in self.beside else []
+            blocks += self.shelves.outputs(lambda line: self._home(line) == 0)
 
         # What is shown as prose, or not at all, leaves the lines behind on which it begins, for links.
         at = section.first - 1
         begun = {section.first, *(s.first for s in self.evidence.statements)} - self.shown
 
-        def unshown(end: int) -> None:
+        def add_hidden_lines(end: int) -> None:
             if numbers := tuple(n for n in range(at + 1, end + 1) if n in begun):
-                blocks.append(forms.Unshown(numbers))
+                blocks.append(forms.HiddenLines(numbers))
 
         for item in self.items:
-            unshown(item.last)
+            add_hidden_lines(item.last)
             if item.code:
                 blocks += [*self._legend(item.code), self._rows(item.code)]
-                blocks += self.shelves.below(lambda line, code=item.code: self._home(line) in code)  # type: ignore[misc]
+                blocks += self.shelves.outputs(lambda line, code=item.code: self._home(line) in code)  # type: ignore[misc]
             elif item.target:
-                blocks.append(forms.Call(item.target))
+                blocks.append(forms.SectionCall(item.target))
             else:
-                blocks += self._told(item.first, item.last)
+                blocks += self._pieces(item.first, item.last)
             at = max(at, item.last)
-        unshown(section.last)
+        add_hidden_lines(section.last)
         if self.guards and not self.waits:
-            blocks.append(forms.Guards(self._rows(sorted(self.shown - {*self.code})), len(self.guards)))
+            blocks.append(forms.HiddenClaims(self._rows(sorted(self.shown - {*self.code})), len(self.guards)))
         return [self._fold(blocks)] if self.waits else blocks
 
     def _home(self, line: int) -> int:
@@ -108,21 +110,21 @@ class _Section:
         above = bisect.bisect_right(self.code, line)
         return self.code[max(0, above - 1)] if self.code else 0
 
-    def _tells(self, first: int, last: int) -> bool:
+    def _has_pieces(self, first: int, last: int) -> bool:
         """Whether prose or a picture came from these lines."""
         told = any(p.kind in SEEN and first <= p.line <= last for p in self.evidence.pieces)
         return told or any(first <= note.first <= last for note in self.silent)
 
-    def _told(self, first: int, last: int) -> list[forms.Told]:
+    def _pieces(self, first: int, last: int) -> list[forms.PieceBlock]:
         """The prose and pictures of these lines; of a note that never ran, what it says anyway."""
         seen = [piece for piece in self.evidence.pieces if piece.kind in SEEN and first <= piece.line <= last]
         if not seen:
             device = self.section.requires
             why = margin.not_run(device) if device else _("Not reached")
             notes = (note for note in self.silent if first <= note.first <= last)
-            return [pieces.silent(note.first, note.prose, why) for note in notes]
+            return [pieces.unrun_block(note.first, note.prose, why) for note in notes]
         told = []
-        for piece in pieces.joined(seen):
+        for piece in pieces.merge_links(seen):
             spans = (range(s.first, s.last + 1) for s in self.evidence.statements)
             numbers = next((span for span in spans if piece.line in span), range(0))
             source = "\n".join(self.lines[n - 1].text for n in numbers)  # the statement that handed it over
@@ -131,7 +133,7 @@ class _Section:
 
     def _legend(self, lines: Sequence[int]) -> list[forms.Legend]:
         """What these lines name for the first time in the section, where its prose does not name it."""
-        helpers, constants = named(self.book, self.section.file, lines)
+        helpers, constants = find_references(self.book, self.section.file, lines)
         texts = [p.text for p in self.evidence.pieces if p.kind == "note"]
         prose = "".join([*texts, *(s.prose for s in self.silent)])
         told = {
@@ -147,7 +149,7 @@ class _Section:
         self.named |= {*told, *values}
         return [legend] if legend.helpers or legend.constants else []
 
-    def _rows(self, numbers: Sequence[int]) -> forms.Code:
+    def _rows(self, numbers: Sequence[int]) -> forms.CodeBlock:
         """A block of code: lines, and what stands beside them."""
         lines, evidence = self.lines, self.evidence
         texts = (lines[n - 1] for n in numbers)
@@ -163,10 +165,14 @@ class _Section:
             gap = itertools.takewhile(lambda n, end=end: n <= end or not lines[n - 1].text.strip(), following)  # type: ignore[misc]
             entries = tuple(self.beside.get(number, ()))
             count = 1 + len(list(gap)) if entries else 1
-            rows.append(forms.Row(number, entries, count, number not in evidence.dimmed, number in failed))
-        return forms.Code(tuple(rows), dedent)
+            rows.append(
+                forms.CodeRow(
+                    number, entries, count, number not in evidence.unreached_lines, number in failed
+                )
+            )
+        return forms.CodeBlock(tuple(rows), dedent)
 
-    def _fold(self, inside: Sequence[forms.Block]) -> forms.Fold:
+    def _fold(self, inside: Sequence[forms.Block]) -> forms.WaitingSection:
         """A section that waits for a device: what it will show, and how to run it."""
         section = self.section
         prose = [s.prose for s in section.statements]
@@ -181,4 +187,4 @@ class _Section:
         how = f"--device {need.device}" if need.kind.is_device else section.name
         state = margin.absence(section.requires or "", self.evidence, self.others).rstrip(".")
         command = f"litbook run {self.book.record.lecture} {how}"
-        return forms.Fold(section.aside, state, ", ".join(promise), command, tuple(inside))
+        return forms.WaitingSection(section.aside, state, ", ".join(promise), command, tuple(inside))

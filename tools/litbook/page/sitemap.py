@@ -20,16 +20,16 @@ from litbook.page import highlight, numbering
 from litbook.page.blocks import Block
 from litbook.page.view import statements
 from litbook.python.references import Mention, constants, meanings, mentions
-from litbook.record.model import Definition, Record, Section, grouped
+from litbook.record.model import Definition, Record, Section, group_by
 
 NOTHING_CITED: Bibliography = {}
 INDEX = "index.md"
 
-Entry = Section | Definition
+LinkTarget = Section | Definition
 
 
 @dataclass
-class Book:
+class Sitemap:
     """A lecture's pages. `place` and `defined` say by key on which of them a section or definition stands."""
 
     record: Record
@@ -40,28 +40,28 @@ class Book:
     place: dict[str, str] = field(default_factory=dict)
     defined: dict[str, str] = field(default_factory=dict)
     blocks: dict[str, list[Block]] = field(default_factory=dict)  # by key the blocks of a section
-    others: Callable[[str], Book | None] = lambda _: None  # the book's lectures, by their names
+    others: Callable[[str], Sitemap | None] = lambda _: None  # the book's lectures, by their names
 
     @cached_property
-    def lines(self) -> list[list[highlight.Line]]:
+    def lines(self) -> list[list[highlight.CodeLine]]:
         """By file, the lines of its text."""
         return [highlight.lines(source.text, source.cuts) for source in self.record.sources]
 
     @cached_property
-    def hidden(self) -> dict[int, list[tuple[int, int]]]:
+    def hidden_spans(self) -> dict[int, list[tuple[int, int]]]:
         """By file, the first and last lines of statements that no page shows."""
         spans: dict[int, list[tuple[int, int]]] = {}
-        entries: list[Entry] = [*self.record.sections, *self.record.definitions]
+        entries: list[LinkTarget] = [*self.record.sections, *self.record.definitions]
         for entry in entries:
-            hidden = (s.whole for s in entry.statements if s.kind == "hidden")
+            hidden = (s.line_range for s in entry.statements if s.kind == "hidden")
             lines = [(entry.first + whole[0], entry.first + whole[-1]) for whole in hidden]
             spans.setdefault(entry.file, []).extend(lines)
         return spans
 
     @cached_property
-    def numbers(self) -> dict[str, numbering.Numbered]:
+    def numbers(self) -> dict[str, numbering.NumberedLabel]:
         """The figures, tables and equations that have a name."""
-        return numbering.find(self.record, self.recordings, self.problems)
+        return numbering.number_labels(self.record, self.recordings, self.problems)
 
     @cached_property
     def pages(self) -> list[str]:
@@ -83,7 +83,7 @@ class Book:
     def preambles(self) -> dict[str, list[Section]]:
         """Page -> the modules whose own lines, imports and constants, stand there."""
         modules = (module for module in self.record.sections if module.kind == "module")
-        return grouped(modules, lambda module: self._page_of_file(module.file))
+        return group_by(modules, lambda module: self._page_of_file(module.file))
 
     def _page_of_file(self, file: int) -> str:
         """The first page that this is the file of, else the first that has something of it."""
@@ -93,14 +93,14 @@ class Book:
         return pages[0] if pages else min(some, key=self.pages.index, default=INDEX)
 
     @cached_property
-    def _often(self) -> Counter[str]:
+    def _name_counts(self) -> Counter[str]:
         """How many sections and definitions of the pages have a name."""
         definitions = [self.record.definition_of[key].name for key in self.defined]
         return Counter([*(section.name for section in self.record.sections), *definitions])
 
-    def anchor(self, entry: Entry) -> str:
+    def anchor(self, entry: LinkTarget) -> str:
         """The id of a section or definition on its page: its name; its key where several have one name."""
-        return anchor(entry.name if self._often[entry.name] < 2 else re.sub(r"[^\w-]", "-", entry.key))
+        return anchor(entry.name if self._name_counts[entry.name] < 2 else re.sub(r"[^\w-]", "-", entry.key))
 
     @cached_property
     def _spellings(self) -> dict[str, str]:
@@ -117,7 +117,7 @@ class Book:
         if words and words[0].islower() and words[0] not in self._spellings:
             words[0] = words[0][0].upper() + words[0][1:]
         text = " ".join(words)
-        return text if len(text) < len(plain(section)) else ""
+        return text if len(text) < len(plain_title(section)) else ""
 
     def files(self, page: str) -> set[int]:
         """The files of which a page shows something."""
@@ -160,7 +160,7 @@ class Book:
     @cached_property
     def helpers(self) -> list[dict[int, list[Definition]]]:
         """By file and line, the definitions that the line names."""
-        outer = {(d.file, d.name): d for d in outermost(self.record)}
+        outer = {(d.file, d.name): d for d in top_definitions(self.record)}
         files = []
         for file, meant in enumerate(meanings(_texts(self.record))):
             named = ((mention.line, meant[mention.name]) for mention in _mentions(self.record, file))
@@ -176,7 +176,7 @@ class Book:
         """By file and line, the places (file, line) that give the constants which the line names."""
         texts, files = _texts(self.record), []
         for (_, text), given in zip(texts, constants(texts), strict=True):
-            by_line = grouped(mentions(text, frozenset(given)), attrgetter("line"))
+            by_line = group_by(mentions(text, frozenset(given)), attrgetter("line"))
             files.append({line: [given[m.name] for m in of_line] for line, of_line in by_line.items()})
         return files
 
@@ -188,27 +188,27 @@ class Book:
         """What a file of the lecture is called in ids: `models` for `models.py`."""
         return re.sub(r"[^\w-]", "-", PurePosixPath(self.record.sources[file].path).stem)
 
-    def path(self, entry: Entry) -> str:
+    def path(self, entry: LinkTarget) -> str:
         """The file that a section or definition stands in, as messages name it."""
         return self.record.sources[entry.file].path
 
 
-def of(
+def build_sitemap(
     record: Record, bibliography: Bibliography, recordings: Sequence[Record], problems: list[Finding]
-) -> Book:
+) -> Sitemap:
     """The pages of the lecture that `record` is of."""
     book = replace(outline(record), bibliography=bibliography, recordings=recordings, problems=problems)
     book.place[record.main.key] = INDEX
-    for child in record.inside():
+    for child in record.children():
         for section in record.tree(child):
             book.place[section.key] = book.page(child) if book.parts else INDEX
     # Each definition goes to the page of the first part that names it, perhaps through another one.
-    here = [definition for definition in outermost(record) if not definition.hidden]
-    numbers_at = grouped(range(len(here)), lambda i: (here[i].file, here[i].name))
+    here = [definition for definition in top_definitions(record) if not definition.hidden]
+    numbers_at = group_by(range(len(here)), lambda i: (here[i].file, here[i].name))
     # What of the lecture each file means by a name, and its mentions by their lines.
     means = meanings(_texts(record))
     mentioned = [_mentions(record, file) for file in range(len(record.sources))]
-    waiting: list[Entry] = [record.main, *(s for part in record.inside() for s in record.tree(part))]
+    waiting: list[LinkTarget] = [record.main, *(s for part in record.children() for s in record.tree(part))]
     while waiting:
         entry = waiting.pop(0)
         page = book.defined[entry.key] if isinstance(entry, Definition) else book.place[entry.key]
@@ -228,18 +228,18 @@ def of(
     return book
 
 
-def outline(record: Record) -> Book:
+def outline(record: Record) -> Sitemap:
     """The pages alone: what stands on which of them is left out."""
-    top = record.inside()  # the parts; a lecture of which none has sections of its own is one page
-    parts = top if any(record.inside(section) for section in top) else []
-    return Book(record, NOTHING_CITED, (), [], parts)
+    top = record.children()  # the parts; a lecture of which none has sections of its own is one page
+    parts = top if any(record.children(section) for section in top) else []
+    return Sitemap(record, NOTHING_CITED, (), [], parts)
 
 
-def outermost(record: Record) -> list[Definition]:
+def top_definitions(record: Record) -> list[Definition]:
     """The definitions that stand in no section and in no other definition, in the order of the text."""
     outer: list[Definition] = []
     last: dict[int, int] = {}
-    entries: list[Entry] = [section for section in record.sections if section.kind != "module"]
+    entries: list[LinkTarget] = [section for section in record.sections if section.kind != "module"]
     for entry in sorted([*entries, *record.definitions], key=lambda e: (e.file, e.first, -e.lines)):
         if isinstance(entry, Definition) and entry.first > last.get(entry.file, 0):
             outer.append(entry)
@@ -249,7 +249,7 @@ def outermost(record: Record) -> list[Definition]:
 
 # ---------------------------------------------------------------------------- who names whom
 
-Links = dict[int, dict[int, list[highlight.Link]]]  # by file and line
+Links = dict[int, dict[int, list[highlight.CodeLink]]]  # by file and line
 
 
 def _texts(record: Record) -> tuple[tuple[str, str], ...]:
@@ -265,7 +265,7 @@ def _mentions(record: Record, file: int) -> tuple[Mention, ...]:
     return mentions(record.sources[file].text, _names(_texts(record))[file])
 
 
-def links(book: Book, page: str) -> Links:
+def links(book: Sitemap, page: str) -> Links:
     """Where code names a definition, each place with the address of that definition.
 
     That is its first line, inside what is folded: a browser opens the fold for it, without a script.
@@ -273,7 +273,7 @@ def links(book: Book, page: str) -> Links:
     record = book.record
     definitions = map(record.definition_of.__getitem__, book.defined)
     defined = {(definition.file, definition.name): definition for definition in definitions}
-    by_file: dict[int, dict[int, list[highlight.Link]]] = {}
+    by_file: dict[int, dict[int, list[highlight.CodeLink]]] = {}
     for file in book.files(page):
         of_file = by_file[file] = {}
         places = meanings(_texts(record))[file]
@@ -289,13 +289,15 @@ def links(book: Book, page: str) -> Links:
     return by_file
 
 
-def definition_address(book: Book, page: str, definition: Definition) -> str:
+def definition_address(book: Sitemap, page: str, definition: Definition) -> str:
     """From `page`, the first line of a definition that is on a page of the book."""
     where = book.defined[definition.key]
-    return way(page, where, book.line(where, definition.file, definition.first))
+    return relative_url(page, where, book.line(where, definition.file, definition.first))
 
 
-def named(book: Book, file: int, lines: Sequence[int]) -> tuple[list[Definition], list[tuple[int, int]]]:
+def find_references(
+    book: Sitemap, file: int, lines: Sequence[int]
+) -> tuple[list[Definition], list[tuple[int, int]]]:
     """What some lines of a file name of the lecture: helpers and classes, and the file and line of constants.
 
     A constant comes after those that its own line names; that may be itself, inside a lambda.
@@ -323,14 +325,14 @@ def anchor(name: str) -> str:
     return f"fn-{name}" if name[:1] == "L" and name[1:].isdecimal() else name
 
 
-def address(book: Book, page: str, name: str) -> str | None:
+def resolve_name(book: Sitemap, page: str, name: str) -> str | None:
     """From `page`, the address of what is called `name`, by that or by its key; None where it is on no page.
 
     Of several with one name, that of the same page. `models.py:12` is a line, `lecture_03.block` stands in
     another lecture, `lecture_03` is that one's first page.
     """
     record = book.record
-    every: list[tuple[Entry, str]] = [
+    every: list[tuple[LinkTarget, str]] = [
         *((record.by_key[key], where) for key, where in book.place.items()),
         *((record.definition_of[key], where) for key, where in book.defined.items()),
     ]
@@ -341,45 +343,45 @@ def address(book: Book, page: str, name: str) -> str | None:
             return _line(book, page, file, int(line))
         lecture, _, rest = name.partition(".")
         other = book.others(lecture)
-        there = None if other is None else address(other, INDEX, rest) if rest else ""
-        up = f"{way(page, INDEX)}../{lecture}/{there}".replace("/./", "/").removeprefix("./")
+        there = None if other is None else resolve_name(other, INDEX, rest) if rest else ""
+        up = f"{relative_url(page, INDEX)}../{lecture}/{there}".replace("/./", "/").removeprefix("./")
         return None if there is None else up
     entry, where = min(places, key=lambda place: (place[0].key != name, place[1] != page))
-    return way(page, where, book.anchor(entry))
+    return relative_url(page, where, book.anchor(entry))
 
 
-def _line(book: Book, page: str, name: str, line: int) -> str | None:
+def _line(book: Sitemap, page: str, name: str, line: int) -> str | None:
     """From `page`, the address of a line of the file `name`."""
     for file, lines in enumerate(book.lines):
         if book.name(file) == name and 0 < line <= len(lines) and lines[line - 1].text.strip():
             around = {**book.place, **book.defined}
-            entries: list[Entry] = [*book.record.sections, *book.record.definitions]
+            entries: list[LinkTarget] = [*book.record.sections, *book.record.definitions]
             inside = [e for e in entries if e.file == file and e.first <= line <= e.last and e.key in around]
             innermost = min(inside, key=lambda entry: entry.lines, default=None)
             where = around[innermost.key] if innermost else book._page_of_file(file)
-            return way(page, where, book.line(where, file, line))
+            return relative_url(page, where, book.line(where, file, line))
     return None
 
 
-def numbered(book: Book, page: str, label: str) -> tuple[str, str] | None:
+def resolve_label(book: Sitemap, page: str, label: str) -> tuple[str, str] | None:
     """`fig:rate` -> `Figure 2` and, if it is shown, its address from `page`; None for an unknown name."""
     if (item := book.numbers.get(label)) is None:
         return None
-    address = way(page, book.place.get(item.section, page), label_anchor(label))
+    address = relative_url(page, book.place.get(item.section, page), label_anchor(label))
     return label_text(label, item.number), address if item.shown else ""
 
 
-def way(page: str, other: str, name: str = "") -> str:
+def relative_url(page: str, other: str, name: str = "") -> str:
     """The relative address of another page, or of a name on it; where that is this page, of the name alone.
 
     Every page is a folder of its own, the index is theirs.
     """
     if name:
-        return f"#{name}" if other == page else f"{way(page, other)}#{name}"
+        return f"#{name}" if other == page else f"{relative_url(page, other)}#{name}"
     up = "" if page == INDEX else "../"
     return up + ("" if other == INDEX else other.removesuffix(".md") + "/") or "./"
 
 
-def plain(section: Section) -> str:
+def plain_title(section: Section) -> str:
     """A section's title without marks of code."""
     return section.heading.replace("`", "") or section.name

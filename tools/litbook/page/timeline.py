@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from litbook.page.view import calls_of_frames
-from litbook.record.model import Local, Record, Section, Value, grouped
+from litbook.record.model import Local, Record, Section, Value, group_by
 
 
 class Moment(NamedTuple):
@@ -39,11 +39,11 @@ def moments(record: Record) -> Iterator[Moment]:
     def call(section: Section) -> Iterator[Moment]:
         """The next call of a section, with the calls of sections in it."""
         values: list[Value | Local] = [*section.locals, *section.values]
-        after = grouped(values, lambda value: value.step)
+        after = group_by(values, lambda value: value.step)
         for step in waiting[section.key].popleft() if waiting[section.key] else ():
             frame, statement = section.steps[step]
             yield Moment(section, step)
-            row = record.called(section, frame).statements[statement]
+            row = record.callee(section, frame).statements[statement]
             if row.kind == "section":
                 yield from call(record.by_key[row.target])
             for value in after.get(step, ()):

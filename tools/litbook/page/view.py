@@ -19,7 +19,7 @@ from litbook.record.device_kinds import needs
 from litbook.record.ranks import ranks_of
 
 
-class Evidence(Struct, frozen=True, dict=True):
+class SectionView(Struct, frozen=True, dict=True):
     """One run's entry of a section, read at the lines of a page: `first` is the section's line there.
 
     Values and pieces are those of the section's first call. `stamp` names the recording that it is from.
@@ -39,11 +39,11 @@ class Evidence(Struct, frozen=True, dict=True):
         return None if value.value is None else self.entry.snapshots[value.value]
 
     @cached_property
-    def of_ranks(self) -> list[Evidence]:
+    def rank_views(self) -> list[SectionView]:
         """What each rank says of a section that ran on several; of another one itself."""
         if not self.entry.shares:
             return [self]
-        return [Evidence(self.record, entry, self.first, self.stamp) for entry in ranks_of(self.entry)]
+        return [SectionView(self.record, entry, self.first, self.stamp) for entry in ranks_of(self.entry)]
 
     @cached_property
     def calls(self) -> list[int]:
@@ -87,10 +87,10 @@ class Evidence(Struct, frozen=True, dict=True):
         return [replace(error, line=error.line + self.first) for error in raised]
 
     @cached_property
-    def dimmed(self) -> frozenset[int]:
+    def unreached_lines(self) -> frozenset[int]:
         """Lines that the run did not reach; none of a recording."""
         entry, ran = self.entry, set[int]()
-        for rank in self.of_ranks:  # on any of them
+        for rank in self.rank_views:  # on any of them
             ran |= rank.entry.ran_in.get(rank.calls[0], set()) if rank.calls else set()
         if self.stamp or not ran:
             return frozenset()
@@ -107,7 +107,7 @@ class Evidence(Struct, frozen=True, dict=True):
         return frozenset(self.first + line for line in lines - reached)
 
 
-class Other(Struct, frozen=True):
+class RecordedSection(Struct, frozen=True):
     """The same section in a recording; `current` if nothing that it depends on has changed since."""
 
     record: model.Record
@@ -120,39 +120,41 @@ class Other(Struct, frozen=True):
         older = "" if self.current else _(", from an older text")
         return stamp(self.entry.run or self.record.environment) + older
 
-    def at(self, first: int) -> Evidence:
+    def view_at(self, first: int) -> SectionView:
         """What the recording says, for a section that begins on line `first` today."""
-        return Evidence(self.record, self.entry, first, self.stamp)
+        return SectionView(self.record, self.entry, first, self.stamp)
 
 
-def here(record: model.Record, section: model.Section) -> Evidence:
+def view_of_run(record: model.Record, section: model.Section) -> SectionView:
     """What this run alone says of a section."""
-    return Evidence(record, section, section.first)
+    return SectionView(record, section, section.first)
 
 
-def origin(record: model.Record, section: model.Section, error: model.Error) -> tuple[int, int]:
+def error_origin(record: model.Record, section: model.Section, error: model.Error) -> tuple[int, int]:
     """The file and line of the lecture where an error of a section came up: the innermost of its trace."""
     files = {source.path: file for file, source in enumerate(record.sources)}
     lines = [(files[path], line) for path, line, *_ in error.trace if path in files]
     return lines[-1] if lines else (section.file, section.first + error.line)
 
 
-def gather(record: model.Record, section: model.Section, recordings: Sequence[model.Record] = ()) -> Evidence:
+def gather(
+    record: model.Record, section: model.Section, recordings: Sequence[model.Record] = ()
+) -> SectionView:
     """The evidence for a section: from this run, else from the newest recording that is current."""
-    fresh = here(record, section)
+    fresh = view_of_run(record, section)
     if fresh.calls or not needs(section.requires).device:
         return fresh
-    for other in others(section, recordings):
-        if other.current and other.entry.ran:
-            return other.at(section.first)
+    for other in recorded_sections(section, recordings):
+        if other.current and other.entry.has_run:
+            return other.view_at(section.first)
     return fresh
 
 
-def others(section: model.Section, recordings: Sequence[model.Record]) -> list[Other]:
+def recorded_sections(section: model.Section, recordings: Sequence[model.Record]) -> list[RecordedSection]:
     """This section in each recording that has it, newest first."""
     newest = sorted(recordings, key=lambda r: r.environment.date, reverse=True)
     there = ((r, r.by_key[section.key]) for r in newest if section.key in r.by_key)
-    return [Other(recording, entry, entry.depends == section.depends) for recording, entry in there]
+    return [RecordedSection(recording, entry, entry.depends == section.depends) for recording, entry in there]
 
 
 def statements(entry: model.Section | model.Definition) -> list[model.Statement]:
@@ -163,7 +165,7 @@ def statements(entry: model.Section | model.Definition) -> list[model.Statement]
     ]
 
 
-def silent(section: model.Section, spoken: Set[int]) -> list[model.Statement]:
+def silent_statements(section: model.Section, spoken: Set[int]) -> list[model.Statement]:
     """The statements that say something where they never ran: none of their lines has `spoken`."""
     lines = ((s, range(s.first, s.last + 1)) for s in statements(section) if s.prose)
     return [statement for statement, its in lines if spoken.isdisjoint(its)]

@@ -62,10 +62,10 @@ def always_true(value: Any, named: str = "") -> tuple[str, bool]:
         return what, bool(what) and not named.startswith("__") and _name(value).rpartition(".")[2] == named
     made_by = {_name(base) for base in _bases(kind)} | ({_name(value)} if what == TAKEN else set())
     sure = named[:-2] in made_by or named == _MADE_BY.get(_name(kind))
-    return what or ("an object, which is always true" if sure and not _asked(kind) else ""), sure
+    return what or ("an object, which is always true" if sure and not _decides_truth(kind) else ""), sure
 
 
-def _asked(kind: type) -> bool:
+def _decides_truth(kind: type) -> bool:
     """Whether an instance has a say in its truth."""
     return any("__bool__" in names or "__len__" in names for names in map(_names, _bases(kind)))
 
@@ -95,7 +95,7 @@ def _kind(value: Any) -> str:
     mock = sys.modules.get("unittest.mock")
     if mock is not None and issubclass(kind, mock.NonCallableMock):
         return "a mock"
-    if _asked(kind):
+    if _decides_truth(kind):
         return ""
     bases = [_names(base) for base in _bases(kind)]
     if what := next((what for name, what in _NAMES.items() if any(name in names for names in bases)), ""):

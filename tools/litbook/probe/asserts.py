@@ -47,17 +47,17 @@ WAY_OUT_UNHEARD = (
 ITERATED = ("all", "any", "sum", "max", "min")  # of Python's own, what may look at an iterator
 MISSING = object()  # stands for an operand that was not asked for
 
-Site = tuple[int, int, tuple[tracebacks.Line, ...]]
+AssertSite = tuple[int, int, tuple[tracebacks.TraceLine, ...]]
 """The section that shows an assert, the line of its file there, and the assert's own where it is another."""
 
 
 @dataclass
-class _Wrong:
+class _AssertFailure:
     """An assert that was false, was left, or cannot fail: the place that shows it, and how it came about."""
 
     where: str
     what: str = ""  # all there is to say of one that was not false
-    site: Site | None = None
+    site: AssertSite | None = None
     why: str = ""
     caption: str = ""
     count: int = 1
@@ -74,13 +74,13 @@ class Asserts:
         self.meant = {number for number, node in self.nodes.items() if node in self.lecture.fails}
         self.tell: Callable[[tuple[object, ...]], None] = lambda _: None
         self.late = False
-        self._false: dict[int, _Wrong] = {}
-        self._left: dict[int, _Wrong] = {}
-        self._true: dict[int, _Wrong] = {}
+        self._false: dict[int, _AssertFailure] = {}
+        self._left: dict[int, _AssertFailure] = {}
+        self._true: dict[int, _AssertFailure] = {}
         # Memory that forks share: what one of them could not say, as it could open or write no file.
         self._unsaid = mmap.mmap(-1, len(self.lecture.statements) + 1)
         self._began = set[int]()  # those without a step
-        self._unheard = list[model.Error]()  # see `unheard`
+        self._unheard = list[model.Error]()  # see `report_unheard`
         self._sides: dict[int, dict[int, Any]] = {}  # of those that are no claims, operands as they were once
         self._again = set[int]()  # see `side`
         self._odd: dict[int, dict[int, str]] = {}  # of an assert, why each part of it says nothing
@@ -90,18 +90,18 @@ class Asserts:
 
     # -- what the probes say
 
-    def ran(self, statement: int) -> None:
+    def mark_reached(self, statement: int) -> None:
         """An assert was reached, for the first time in its section."""
         if self._is_away():
             self._say(statement, ("ran", *astuple(self._entry(statement))))
 
-    def began(self, statement: int) -> None:
+    def reach(self, statement: int) -> None:
         """An assert of a definition that is stepped over was reached."""
         if statement not in self._began:
             self._began.add(statement)
-            self.ran(statement)
+            self.mark_reached(statement)
 
-    def forked(self) -> None:
+    def enter_fork(self) -> None:
         """This process is a new fork: what is being judged now is judged in the parent."""
         frames = (frame for frame, _ in walk_stack(_getframe(1)))
         self._before = {id(frame) for frame in frames if self.judging(frame) is not None}
@@ -110,7 +110,7 @@ class Asserts:
         """This process is a child that began afresh, of the process of a run."""
         self._home_process, self.tell = run, tell
 
-    def unheard(self, command: str) -> None:
+    def report_unheard(self, command: str) -> None:
         """A command runs the lecture in a Python of its own: nobody judges what is asserted there."""
         section, line = self.recorder.log.function, self.recorder.site(_getframe(1))[1]
         what = f"never judged: what the lecture asserts in another Python, started by {command}"
@@ -130,7 +130,7 @@ class Asserts:
         else:
             self._keep(statement, _getframe(1))
 
-    def lost(self, statement: int, frame: FrameType) -> None:
+    def report_failed_claim(self, statement: int, frame: FrameType) -> None:
         """A claim fails; where no record will say so, it is told as an assert."""
         if self._is_away():
             self._keep(statement, frame)
@@ -145,7 +145,7 @@ class Asserts:
             where = "it was raised after the lecture's end"
         else:
             where = "its exception ended nothing: it was caught, or Python swallowed it"
-        failure = self._false[statement] = _Wrong(where)
+        failure = self._false[statement] = _AssertFailure(where)
         with contextlib.suppress(Exception):  # at the end of the stack that is all that can be kept
             failure.site = self._site(statement, frame)
             failure.why = names_in(self.nodes[statement], frame)  # last: a `__repr__` may come by here
@@ -157,7 +157,7 @@ class Asserts:
             self._false[statement].caption = caption_of(given)
         return given
 
-    def stumbled(self, statement: int, frame: FrameType) -> None:
+    def leave_by_exception(self, statement: int, frame: FrameType) -> None:
         """An exception comes out of an assert: it is false, as is known, or its test is left."""
         if id(frame) in self._before:
             self._before.discard(id(frame))
@@ -170,7 +170,7 @@ class Asserts:
             self._left[statement].count += 1
             return
         what = f"never judged: the assert {self._text(statement)} was left by {by}\n{WAY_OUT_LEFT}"
-        self._left[statement] = self._noticed(statement, what, frame)
+        self._left[statement] = self._failure_at(statement, what, frame)
 
     def truth(self, statement: int, part: int, value: object, named: str) -> object:
         """What decides an assert, handed back as it came. It is `named` so where it comes from."""
@@ -181,7 +181,7 @@ class Asserts:
             self._note(statement, part, f"it asserts {kind}" if kind else "")
         return value
 
-    def looked(self, statement: int, part: int, value: Any, named: str) -> Any:
+    def watch_elements(self, statement: int, part: int, value: Any, named: str) -> Any:
         """What `all` or `sum` looks at, handed on: an iterator as one of which each element is noticed.
 
         What a method `.all` belongs to, or takes, is handed on as it is: it may be more than an iterator.
@@ -192,9 +192,9 @@ class Asserts:
             self._note(statement, part, why if is_empty(value) else uncalled and f"it asserts {uncalled}")
             return value
         self._odd.setdefault(statement, {}).setdefault(part, why)  # until it gives something
-        return map(partial(self._given, statement, part), value)
+        return map(partial(self._take_element, statement, part), value)
 
-    def _given(self, statement: int, part: int, element: object) -> object:
+    def _take_element(self, statement: int, part: int, element: object) -> object:
         self._odd[statement][part] = ""
         return element
 
@@ -217,7 +217,7 @@ class Asserts:
 
     def equal(self, statement: int, number: int, value: Any, frame: FrameType) -> None:
         """An assert whose operand equals everything cannot fail."""
-        asked = self._asked(statement)
+        asked = self._assertion(statement)
         beside = asked.form[number].strip().endswith("=="), asked.form[number + 1].strip().startswith("==")
         if any(beside) and equals_everything(value):
             self.cannot_fail(statement, f"everything equals {asked.operand_texts[number]}", frame)
@@ -232,11 +232,11 @@ class Asserts:
         """An assert holds whatever it is about, as its value shows. That is said once."""
         if statement not in self._true:
             what = f"this assert cannot fail: {why}\n{WAY_OUT_TRUE}"
-            self._true[statement] = self._noticed(statement, what, frame)
+            self._true[statement] = self._failure_at(statement, what, frame)
 
-    def _noticed(self, statement: int, what: str, frame: FrameType) -> _Wrong:
+    def _failure_at(self, statement: int, what: str, frame: FrameType) -> _AssertFailure:
         """There is something to say of an assert in a function that is running."""
-        noticed = _Wrong("", what)
+        noticed = _AssertFailure("", what)
         with contextlib.suppress(Exception):  # at the end of the stack
             noticed.site = self._site(statement, frame)
         self._tell_wrong(statement, noticed)
@@ -255,19 +255,19 @@ class Asserts:
                     return statement
         return None
 
-    def left_behind(self, frames: Iterable[FrameType], by: str) -> None:
+    def abandon_frames(self, frames: Iterable[FrameType], by: str) -> None:
         """Nothing goes on in these frames any more: what is being judged in them never will be."""
         for frame in frames:
             statement = None if id(frame) in self._before else self.judging(frame)
             if statement is not None:
                 self.leave(statement, by, frame)
 
-    def ended(self, error: BaseException) -> None:
+    def hear_exception(self, error: BaseException) -> None:
         """An exception ended a section: whatever assert it came from, all hear of it."""
         for statement in tracebacks.statements(self.recorder.numbering, error):
             if statement in self._false and isinstance(error, AssertionError):
                 self._false[statement].heard += 1
-        for cause in tracebacks.behind(error):
+        for cause in tracebacks.exception_chain(error):
             for statement in tracebacks.statements(self.recorder.numbering, cause):
                 if statement in self._left:
                     self._left[statement].heard += 1
@@ -281,7 +281,7 @@ class Asserts:
                 yield self._error(statement, failure)
         for statement in (i for i in self.nodes if self._unsaid[i] > 1):
             what = f"wrong in a child process, which could not say how: {self._text(statement)}"
-            yield self._error(statement, _Wrong("", what))
+            yield self._error(statement, _AssertFailure("", what))
         for statement in sorted(self.meant & (reached | self._began) - {*self._false, *self._left}):
             section, line, trace = self._site(statement, None)
             what = f"marked @fails, but it held: {self._text(statement)}"
@@ -291,31 +291,35 @@ class Asserts:
         """What the record keeps of them: those that ran and are no claims, or were left."""
         claims = {claim.statement for claim in self.lecture.claims}
         there = {i for i in self.nodes if self._unsaid[i]} | self._began | self._left.keys()
-        there |= {i for i, parts in self._odd.items() if any(parts.values()) and self._nothing(i)}
+        there |= {i for i, parts in self._odd.items() if any(parts.values()) and self._why_vacuous(i)}
         return tuple(map(self._entry, sorted(self.nodes.keys() & reached - claims | there)))
 
-    def unfinished(self, thread: str, file: int | None, line: int) -> None:
+    def report_unfinished(self, thread: str, file: int | None, line: int) -> None:
         """A thread is at a line of the lecture, or will be, and nobody waits for it any longer."""
         section = self.lecture.main
         assert section is not None, "else the lecture would not run"
-        site: Site = section, self.lecture.functions[section].first, ()  # where it is in no line of ours
+        site: AssertSite = (
+            section,
+            self.lecture.functions[section].first,
+            (),
+        )  # where it is in no line of ours
         if file is not None and (file, line) in self.recorder.numbering.statement_at:
             site = self._site(self.recorder.numbering.statement_at[file, line], None)
         what = f"the thread {thread} still runs after the end: nobody sees what it has yet to assert"
         error = self.recorder.error(site[0], "assert", site[1], f"{what}\njoin it in its section", site[2])
         self.recorder.keep(site[0], error)
 
-    def _asked(self, statement: int) -> Assertion:
+    def _assertion(self, statement: int) -> Assertion:
         return claim_of_assert(self.lecture.file_of_statement(statement).text, self.nodes[statement])
 
-    def _nothing(self, statement: int) -> str:
+    def _why_vacuous(self, statement: int) -> str:
         """Why an assert holds and says nothing, as its values tell; "" of one that may say something."""
         wrong = (*self._false, *self._left, *self._true)
         if statement in wrong or self.nodes[statement] in self.lecture.zeros:
             return ""
         if why := next(filter(None, self._odd.get(statement, {}).values()), ""):
             return why
-        sides, asked = self._sides.get(statement, {}), self._asked(statement)
+        sides, asked = self._sides.get(statement, {}), self._assertion(statement)
         shots = list[model.Snapshot | None]()
         for number, node in enumerate(asked.operands):
             value = sides.get(number, node.value if isinstance(node, ast.Constant) else MISSING)
@@ -326,10 +330,10 @@ class Asserts:
     def _entry(self, statement: int) -> model.Assert:
         shown, column = self.lecture.statements[statement], self.nodes[statement].col_offset
         line = self.recorder.numbering.line(shown.function, shown.first)
-        key, nothing = self.lecture.key(shown.function), self._nothing(statement)
+        key, nothing = self.lecture.key(shown.function), self._why_vacuous(statement)
         return model.Assert(key, line, self._text(statement), column, nothing)
 
-    def _tell_wrong(self, statement: int, failure: _Wrong) -> None:
+    def _tell_wrong(self, statement: int, failure: _AssertFailure) -> None:
         """Where no record will say so, say at once what is wrong."""
         if self._is_away() and statement not in self.meant:
             section, error = self._error(statement, failure)
@@ -341,7 +345,7 @@ class Asserts:
         except OSError:
             self._unsaid[statement] = max(self._unsaid[statement], 1 + (line[0] == "wrong"))
 
-    def _error(self, statement: int, failure: _Wrong) -> tuple[int, model.Error]:
+    def _error(self, statement: int, failure: _AssertFailure) -> tuple[int, model.Error]:
         section, line, trace = failure.site or self._site(statement, None)
         if failure.what:
             return section, self.recorder.error(section, "assert", line, failure.what, trace)
@@ -354,7 +358,7 @@ class Asserts:
     def _text(self, statement: int) -> str:
         return segment(self.lecture.file_of_statement(statement).text, self.nodes[statement].test)
 
-    def _site(self, statement: int, frame: FrameType | None) -> Site:
+    def _site(self, statement: int, frame: FrameType | None) -> AssertSite:
         """The section that shows an assert is the one it stands in, else the one that runs."""
         lecture = self.lecture
         function, first = lecture.statements[statement].function, lecture.statements[statement].first

@@ -43,7 +43,7 @@ DECLARED: set[CodeType] = set()  # of functions that an author has declared word
 _IMAGES = {".png": "png", ".jpg": "jpeg", ".jpeg": "jpeg", ".svg": "svg+xml", ".webp": "webp", ".gif": "gif"}
 
 
-class Recorder(Protocol):
+class PieceRecorder(Protocol):
     """What the words need of a running recorder; `run` provides it."""
 
     def piece(self, piece: Piece) -> None:
@@ -59,10 +59,10 @@ class Recorder(Protocol):
         """Take a question with its answer as it is now."""
 
 
-_recorder: Recorder | None = None
+_recorder: PieceRecorder | None = None
 
 
-def hand_to(recorder: Recorder | None) -> Recorder | None:
+def hand_to(recorder: PieceRecorder | None) -> PieceRecorder | None:
     """Give all further pieces to `recorder` (None: print them). Returns the one before."""
     global _recorder  # the one switch between recording and plain Python
     before, _recorder = _recorder, recorder
@@ -196,8 +196,8 @@ def figure(fig: Any, *, caption: str, alt: str) -> None:
 def explore(  # noqa: PLR0913  (all but the first by name)
     function: Callable[..., sampling.Given],
     *,
-    over: Mapping[str, Sequence[sampling.Place]],
-    at: Mapping[str, sampling.Place],
+    over: Mapping[str, Sequence[sampling.SliderValue]],
+    at: Mapping[str, sampling.SliderValue],
     caption: str,
     alt: str,
     do: str = "",
@@ -243,9 +243,9 @@ def explore(  # noqa: PLR0913  (all but the first by name)
         with Path(os.devnull).open("w") as nowhere, contextlib.redirect_stdout(nowhere):
             if script:
                 drawn = svg.svg(still) if recorder else ""
-                live, given = sampling.live(function, over, at, drawn, script)
+                live, given = sampling.sample_live(function, over, at, drawn, script)
             else:
-                grid, given = sampling.explored(function, over, at, kind, unit, limit)
+                grid, given = sampling.sample_grid(function, over, at, kind, unit, limit)
     finally:
         _recorder = recorder
         if recorder is not None:
@@ -424,13 +424,13 @@ def _text(word: str, text: object) -> str:
         closed = not after or not (formula[-1:].isspace() or after[0].isdigit())
         for eaten in _EATEN.finditer(formula.partition("\n\n")[0]) if closed else ():
             command = "\\" + "abfvtrn"["\a\b\f\v\t\r\n".index(eaten[1])] + eaten[2]
-            if eaten[1] != "\n" or eaten[2] in _LIKE_NO_WORD or command in _written():
+            if eaten[1] != "\n" or eaten[2] in _LIKE_NO_WORD or command in _calling_statement():
                 what = f"Python has read the '{command[:2]}' of '{command}' in a formula as one character"
                 raise AuthorError(f"{word}(): {what}\n{RAW}")
     return cleandoc(text)
 
 
-def _written() -> str:
+def _calling_statement() -> str:
     """The lines of the statement that calls the author's word, as they are written; "" where nobody knows."""
     frame = next(frame for frame, _ in traceback.walk_stack(None) if frame.f_code.co_filename != __file__)
     first, last, *_ = next(itertools.islice(frame.f_code.co_positions(), frame.f_lasti // 2, None))

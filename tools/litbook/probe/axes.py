@@ -16,7 +16,7 @@ from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
 
 from litbook.lecture.claims import spells_axes
-from litbook.python.nodes import dotted, unquoted
+from litbook.python.nodes import dotted, unquote
 
 Sizes = dict[str, tuple[int, int]]
 
@@ -62,17 +62,17 @@ def mismatch(annotation: Any, value: Any, dims: str, sizes: Sizes) -> str:
     return next(filter(None, map(_wrong_size, words, shape, [here] * len(words))), "")
 
 
-def promised(annotation: Any) -> str:
+def axes_annotation(annotation: Any) -> str:
     """The jaxtyping annotation that another one means, or has among its alternatives; "" where none is."""
     meant = getattr(annotation, "__value__", annotation)  # of `type Row = ...`
     if isinstance(meant, str):  # a name for a text: `Row = 'Float[Tensor, "a"]'`
-        match unquoted(quoted := ast.Constant(meant)):
+        match unquote(quoted := ast.Constant(meant)):
             case ast.Subscript(named) if spells_axes(quoted):
                 theirs = vars(sys.modules.get("jaxtyping", object))
                 return meant if dotted(named).rpartition(".")[2] in theirs else ""
         return ""
     if get_origin(meant) in (Union, UnionType, Annotated):
-        return next(filter(None, map(promised, get_args(meant))), "")
+        return next(filter(None, map(axes_annotation, get_args(meant))), "")
     return str(meant.__name__) if isinstance(getattr(meant, "dim_str", None), str) else ""
 
 

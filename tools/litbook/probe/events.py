@@ -21,16 +21,16 @@ Step = int
 The base of a frame is its number times how many statements the lecture has.
 """
 
-Seen = tuple[int, int, object, "LoopState | None", int]
+ValueEvent = tuple[int, int, object, "LoopState | None", int]
 """A watched expression: base of its frame, number of the watch, what is kept of its value, the loop around
 it and how often that had turned. Of `@clear` nothing is kept."""
 
 
-Local = list[Any]
+LocalEvent = list[Any]
 """A local name that a line has touched: base of its frame, name, what is kept of its value. The only list."""
 
 
-class Entered(NamedTuple):
+class CallEvent(NamedTuple):
     """A call: the number of its frame, that of the caller's, the line that called, and the arguments."""
 
     number: int
@@ -40,7 +40,7 @@ class Entered(NamedTuple):
 
 
 @dataclass(slots=True)
-class Missed:
+class MissedWatch:
     """A watched expression that raised: base of its frame, number of the watch, and what it raised."""
 
     base: int
@@ -49,7 +49,7 @@ class Missed:
 
 
 @dataclass(slots=True)
-class Handed:
+class PieceEvent:
     """A piece of the author's, with the answer where it is a question. `piece.frame` is a frame's number."""
 
     piece: model.Piece
@@ -57,7 +57,7 @@ class Handed:
 
 
 @dataclass
-class Thinned:
+class ThinnedSamples:
     """Evenly spaced samples of a growing series: when there are too many, every second one goes."""
 
     every: int = 1
@@ -75,7 +75,7 @@ class Thinned:
 
 
 @dataclass(slots=True, eq=False)  # it is a constant of code, which asks for its hash
-class Turns:
+class FirstIterations:
     """Whether a loop, with those around it, is in its first iterations, whose local names are looked at."""
 
     first: bool = True
@@ -94,7 +94,7 @@ class LoopState:
     count: int = 0
     before: int = 0  # where the last iteration but one starts
     last: int = 0  # and the last one
-    series: dict[int, Thinned] = field(default_factory=dict)
+    series: dict[int, ThinnedSamples] = field(default_factory=dict)
 
     def sample(self, watch: int, kept: object) -> None:
         """Add a number that was watched in the loop to its series, if it is one."""
@@ -105,11 +105,11 @@ class LoopState:
             return
         series = self.series.get(watch)
         if series is None:
-            series = self.series[watch] = Thinned()
+            series = self.series[watch] = ThinnedSamples()
         series.add(self.count - 1, value)
 
 
-Event = Step | Seen | Local | Entered | Missed | Handed | LoopState
+Event = Step | ValueEvent | LocalEvent | CallEvent | MissedWatch | PieceEvent | LoopState
 
 
 @dataclass

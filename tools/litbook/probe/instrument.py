@@ -16,17 +16,17 @@ their line numbers.
     first in every function    enter(function, first, its arguments ...)
     before / in a loop         loop(statement), turn(statement, first)
     after a line of a function local(statement, "x", x)    for each name that it has touched
-    after an inspected line    try: watch(n, expression)  except Exception: missed(n);  clear(n)
+    after an inspected line    try: watch(n, expression)  except Exception: miss(n);  clear(n)
     around an @stepover line   pause() ... finally: resume(); in its blocks: resume() ... finally: pause()
     a section's `name()`       section(function, name)
     a claim                    verdict(step(statement), claim(n), not test)   with operand(i, value) inside
     one of more parts          step(statement); claim(n); if test: holds(n, caption) else: fails(n, caption)
     any other assert           assert test or false(statement), message(statement, message)
                                with side(statement, n, value) inside
-    around any, around claims  try: ...  except BaseException: stumbled(first, last); raise
-    an axes annotation         try: axes(n, annotation, name)  except Exception: unread(n)
-    an assert without a step   began(statement); assert ...
-    any other annotation       try: annotated(statement, annotation)  except Exception: pass
+    around any, around claims  try: ...  except BaseException: leave_claims(first, last); raise
+    an axes annotation         try: axes(n, annotation, name)  except Exception: skip_annotation(n)
+    an assert without a step   reach(statement); assert ...
+    any other annotation       try: check_annotation(statement, annotation)  except Exception: pass
 
 Functions in `Lecture.untouched` (compiled ones, and those marked `@stepover`) keep their own code, but for
 the asserts of those that no compiler reads.
@@ -52,24 +52,24 @@ from litbook.lecture.model import SECTIONS, Lecture
 from litbook.python import scopes
 from litbook.python.file import File
 from litbook.python.nodes import (
-    Definition,
+    DefinitionNode,
     LoopNode,
     closure,
     dotted,
     own_nodes,
     parameters,
-    uncollected,
-    unquoted,
+    pause_collection,
+    unquote,
 )
 
-Placed = ast.stmt | ast.expr | ast.ExceptHandler  # what stands somewhere in a text
-New = TypeVar("New", bound=Placed)
+LocatedNode = ast.stmt | ast.expr | ast.ExceptHandler  # what stands somewhere in a text
+New = TypeVar("New", bound=LocatedNode)
 
 
 NAMES = (  # of the probes: the table above says what each is called with
-    "step", "enter", "loop", "turn", "local", "watch", "clear", "missed", "pause", "resume", "section",
-    "claim", "operand", "verdict", "holds", "fails", "axes", "unread", "annotated", "began", "false",
-    "message", "truth", "looked", "side", "tolerance", "stumbled",
+    "step", "enter", "loop", "turn", "local", "watch", "clear", "miss", "pause", "resume", "section",
+    "claim", "operand", "verdict", "holds", "fails", "axes", "skip_annotation", "check_annotation",
+    "reach", "false", "message", "truth", "watch_elements", "side", "tolerance", "leave_claims",
 )  # fmt: skip
 TOGETHER = 64  # claims that share a `try`: each block takes much to compile, and so do many claims at once
 CAUGHT = ("Exception", "BaseException")
@@ -84,7 +84,7 @@ _SAYS = ("str", "repr", "ascii", "format", "bin", "oct", "hex", "id", "hash", "d
 _TOLERANCES = ("atol", "rtol", "abs_tol", "rel_tol", "abs", "rel")
 
 
-@uncollected()
+@pause_collection()
 def instrument_files(lecture: Lecture, probes: Any, sections: Iterable[int] = ()) -> list[types.CodeType]:
     """The module code of every file with `probes` compiled in, for `exec` in a fresh namespace.
 
@@ -119,7 +119,7 @@ def instrument_files(lecture: Lecture, probes: Any, sections: Iterable[int] = ()
             with warnings.catch_warnings():
                 # Given already; and "'bytes' object is not callable": it will be.
                 warnings.simplefilter("ignore")
-                tree = _Writer(lecture, file, keys, untouched).module()
+                tree = _ProbeWriter(lecture, file, keys, untouched).module()
                 code = compile(tree, file.filename, "exec", dont_inherit=True, optimize=0)
             codes.append(_with_probes(code, probe_of))
         except UnusableLecture as error:
@@ -148,14 +148,14 @@ def _with_probes(code: types.CodeType, probe_of: dict[object, object]) -> types.
     return code.replace(co_consts=tuple(constants))
 
 
-def _at(place: Placed, node: New) -> New:
+def _place(place: LocatedNode, node: New) -> New:
     """The new node, placed where the author's is. As `ast.copy_location`, which takes six times as long."""
     node.lineno, node.col_offset = place.lineno, place.col_offset
     node.end_lineno, node.end_col_offset = place.end_lineno, place.end_col_offset
     return node
 
 
-class _Later(ast.Try):
+class _LazyTry(ast.Try):
     """A `try` whose body is written when the compiler reads it: 10^5 claims are never there at once."""
 
     def __init__(self, write: Callable[[], list[ast.stmt]], handler: ast.ExceptHandler) -> None:
@@ -167,7 +167,7 @@ class _Later(ast.Try):
         return self.write()
 
 
-class _Writer:
+class _ProbeWriter:
     """Writes the probed tree. It copies every statement that it changes: the lecture's tree stays."""
 
     def __init__(self, lecture: Lecture, file: File, keys: dict[str, bytes], untouched: Set[ast.AST]) -> None:
@@ -175,7 +175,7 @@ class _Writer:
         self.keys = keys
         self.parts = count()  # of tests, numbered
         self.folding = True  # loops of generators and coroutines are not folded: they interleave
-        self.function: Definition | None = None  # the one around, if any
+        self.function: DefinitionNode | None = None  # the one around, if any
         self.loop: int | None = None  # of those that are folded the innermost one around, in the function
 
     def module(self) -> ast.Module:
@@ -185,24 +185,24 @@ class _Writer:
 
     # -- probes
 
-    def _constant(self, name: str, at: Placed) -> ast.expr:
-        return _at(at, ast.Constant(self.keys[name]))
+    def _constant(self, name: str, at: LocatedNode) -> ast.expr:
+        return _place(at, ast.Constant(self.keys[name]))
 
-    def _call(self, name: str, at: Placed, *arguments: int | ast.expr) -> ast.expr:
-        nodes = [a if isinstance(a, ast.expr) else _at(at, ast.Constant(a)) for a in arguments]
-        return _at(at, ast.Call(self._constant(name, at), nodes, []))
+    def _call(self, name: str, at: LocatedNode, *arguments: int | ast.expr) -> ast.expr:
+        nodes = [a if isinstance(a, ast.expr) else _place(at, ast.Constant(a)) for a in arguments]
+        return _place(at, ast.Call(self._constant(name, at), nodes, []))
 
-    def _probe(self, name: str, at: Placed, *arguments: int | ast.expr) -> ast.stmt:
-        return _at(at, ast.Expr(self._call(name, at, *arguments)))
+    def _probe(self, name: str, at: LocatedNode, *arguments: int | ast.expr) -> ast.stmt:
+        return _place(at, ast.Expr(self._call(name, at, *arguments)))
 
-    def _guarded(self, at: Placed, probe: ast.stmt, otherwise: ast.stmt) -> ast.stmt:
+    def _guard(self, at: LocatedNode, probe: ast.stmt, otherwise: ast.stmt) -> ast.stmt:
         """The probe, or `otherwise` when evaluating the probe's arguments raises."""
-        handler = _at(at, ast.ExceptHandler(self._constant("Exception", at), None, [otherwise]))
-        return _at(at, ast.Try([probe], [handler], [], []))
+        handler = _place(at, ast.ExceptHandler(self._constant("Exception", at), None, [otherwise]))
+        return _place(at, ast.Try([probe], [handler], [], []))
 
     # -- blocks
 
-    def _function_body(self, node: ast.Module | Definition, body: list[ast.stmt]) -> list[ast.stmt]:
+    def _function_body(self, node: ast.Module | DefinitionNode, body: list[ast.stmt]) -> list[ast.stmt]:
         """The body of a module, class or function: docstring and future imports stay first."""
         if not body:
             return []
@@ -221,7 +221,7 @@ class _Writer:
             block, begins = block[1:], self.lecture.statement_of[at]  # one probe for both
         # Always with the arguments, as a jump around them would be seen by a tracer.
         taken = [] if isinstance(node, ast.Module | ast.ClassDef) else parameters(node)
-        names = [_at(at, ast.Name(name, ast.Load())) for _, name in taken]
+        names = [_place(at, ast.Name(name, ast.Load())) for _, name in taken]
         enter = self._probe("enter", at, self.lecture.function_of[node], begins, *names)
         return [*body[:first], enter, *behind, *shown, *block]
 
@@ -232,7 +232,7 @@ class _Writer:
             run = [*several]
             for some in [run[i : i + TOGETHER] for i in range(0, len(run), TOGETHER)] if claims else [run]:
                 write = partial(self._in_order, some)
-                written += [self._stumbling(some, write)] if claims else write()
+                written += [self._catch_test_errors(some, write)] if claims else write()
         return written
 
     def _in_order(self, body: list[ast.stmt]) -> list[ast.stmt]:
@@ -244,8 +244,8 @@ class _Writer:
     def _statement(self, statement: ast.stmt) -> list[ast.stmt]:
         number = self.lecture.statement_of[statement]
         step = [] if self._is_claim(statement) else [self._probe("step", statement, number)]
-        written = self._written(statement, number)
-        if statement in self.lecture.stepover and not isinstance(statement, Definition):
+        written = self._probed_statement(statement, number)
+        if statement in self.lecture.stepover and not isinstance(statement, DefinitionNode):
             # Without the recorder, but for the blocks of a compound statement: its header alone is a line.
             begun = list[ast.stmt]()
             if _has_block(statement):
@@ -253,23 +253,23 @@ class _Writer:
                 for part in [new, *getattr(new, "handlers", ()), *getattr(new, "cases", ())]:
                     for name in ("body", "orelse", "finalbody"):
                         if block := getattr(part, name, None):
-                            setattr(part, name, self._between("resume", "pause", statement, block))
+                            setattr(part, name, self._surround("resume", "pause", statement, block))
                 written = [new]
-            written = [*begun, *self._between("pause", "resume", statement, written)]
+            written = [*begun, *self._surround("pause", "resume", statement, written)]
         return [*step, *self._with_watches(statement, written)]
 
-    def _between(self, before: str, after: str, at: Placed, body: list[ast.stmt]) -> list[ast.stmt]:
+    def _surround(self, before: str, after: str, at: LocatedNode, body: list[ast.stmt]) -> list[ast.stmt]:
         around = ast.Try(body, [], [], [self._probe(after, at)])
-        return [self._probe(before, at), _at(at, around)]
+        return [self._probe(before, at), _place(at, around)]
 
     def _with_watches(self, statement: ast.stmt, written: list[ast.stmt]) -> list[ast.stmt]:
         """A simple statement with what is inspected after it; before it, where it leaves the block."""
         if self.folding and isinstance(statement, LoopNode):  # what it has touched, if it ran once
             inside = [statement, *(node for node in own_nodes(statement) if isinstance(node, ast.stmt))]
-            touched = partial(self.lecture.touched, function=self.function)
+            touched = partial(self.lecture.touched_names, function=self.function)
             names = dict.fromkeys(name for node in inside for name in touched(node))
-            number, pass_ = self.lecture.statement_of[statement], _at(statement, ast.Pass())
-            looks = [self._guarded(statement, self._local(number, name, statement), pass_) for name in names]
+            number, pass_ = self.lecture.statement_of[statement], _place(statement, ast.Pass())
+            looks = [self._guard(statement, self._local(number, name, statement), pass_) for name in names]
             return [*written, *self._first_turns(statement, looks)]
         if _has_block(statement) and not isinstance(statement, ast.ClassDef):
             return written  # shown where its block begins
@@ -280,21 +280,21 @@ class _Writer:
     def _locals(self, statement: ast.stmt) -> list[ast.stmt]:
         """Probes for the local names that a statement has touched; in a loop, for its first iterations."""
         number = self.lecture.statement_of[statement]
-        names = self.lecture.touched(statement, self.function)
+        names = self.lecture.touched_names(statement, self.function)
         return self._first_turns(statement, [self._local(number, name, statement) for name in names])
 
     def _local(self, number: int, name: str, at: ast.stmt) -> ast.stmt:
         text, value = ast.Constant(name), ast.Name(name, ast.Load())
-        return self._probe("local", at, number, _at(at, text), _at(at, value))
+        return self._probe("local", at, number, _place(at, text), _place(at, value))
 
     def _first_turns(self, at: ast.stmt, probes: list[ast.stmt]) -> list[ast.stmt]:
         """The probes, for the first iterations of the loop that they stand in."""
         if self.loop is None or not probes:
             return probes
-        turns = _at(at, ast.Constant(self.keys[f"turns {self.loop}"]))
-        return [_at(at, ast.If(_at(at, ast.Attribute(turns, "first", ast.Load())), probes, []))]
+        turns = _place(at, ast.Constant(self.keys[f"turns {self.loop}"]))
+        return [_place(at, ast.If(_place(at, ast.Attribute(turns, "first", ast.Load())), probes, []))]
 
-    def _watches(self, anchor: ast.AST, at: Placed) -> list[ast.stmt]:
+    def _watches(self, anchor: ast.AST, at: LocatedNode) -> list[ast.stmt]:
         probes = list[ast.stmt]()
         for number in self.lecture.watches_of.get(anchor, ()):
             watch = self.lecture.watches[number]
@@ -304,41 +304,44 @@ class _Writer:
             for node in ast.walk(watch.node):  # it stands in a comment, and is part of no tree
                 ast.copy_location(node, at)
             probe = self._probe("watch", at, number, watch.node)
-            probes.append(self._guarded(at, probe, self._probe("missed", at, number)))
+            probes.append(self._guard(at, probe, self._probe("miss", at, number)))
         return probes
 
     # -- statements
 
-    def _written(self, statement: ast.stmt, number: int) -> list[ast.stmt]:
+    def _probed_statement(self, statement: ast.stmt, number: int) -> list[ast.stmt]:
         claim = self.lecture.claim_of.get(statement)
         target = self.lecture.statements[number].target
         if isinstance(statement, ast.Assert):
             return self._claim(statement, claim) if claim is not None else [self._assert(statement)]
         if isinstance(statement, ast.AnnAssign) and claim is not None:
-            value = _at(statement, ast.Name(dotted(statement.target), ast.Load()))
-            probe = self._probe("axes", statement, claim, unquoted(statement.annotation), value)
-            return [statement, self._guarded(statement, probe, self._probe("unread", statement, claim))]
+            value = _place(statement, ast.Name(dotted(statement.target), ast.Load()))
+            probe = self._probe("axes", statement, claim, unquote(statement.annotation), value)
+            return [
+                statement,
+                self._guard(statement, probe, self._probe("skip_annotation", statement, claim)),
+            ]
         if isinstance(statement, ast.AnnAssign):
             # One of a section may mean one of axes by another name; a call is not tried for it.
             kind = self.lecture.functions[self.lecture.statements[number].function].kind
             empty = isinstance(statement.value, ast.Constant) and statement.value.value is None
-            meant = unquoted(statement.annotation)
+            meant = unquote(statement.annotation)
             plain = dotted(meant) in vars(builtins) or any(isinstance(n, ast.Call) for n in ast.walk(meant))
             if kind not in SECTIONS or empty or plain:
                 return [statement]
-            promise = self._probe("annotated", statement, number, meant)
-            return [statement, self._guarded(statement, promise, _at(statement, ast.Pass()))]
+            promise = self._probe("check_annotation", statement, number, meant)
+            return [statement, self._guard(statement, promise, _place(statement, ast.Pass()))]
         if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call) and target is not None:
             return [self._probe("section", statement, target, statement.value.func)]
-        if isinstance(statement, Definition):
+        if isinstance(statement, DefinitionNode):
             return [self._definition(statement)]
         if isinstance(statement, LoopNode):
-            return self._looped(statement, number)
+            return self._probed_loop(statement, number)
         return [self._compound(statement)]
 
-    def _definition(self, node: Definition) -> ast.stmt:
+    def _definition(self, node: DefinitionNode) -> ast.stmt:
         if node in self.untouched:
-            asserting: ast.stmt = self._sworn(node)
+            asserting: ast.stmt = self._keep_asserts(node)
             return asserting
         new = copy.copy(node)
         before = self.folding, self.function, self.loop
@@ -354,7 +357,7 @@ class _Writer:
         self.folding, self.function, self.loop = before
         return new
 
-    def _looped(self, node: LoopNode, number: int) -> list[ast.stmt]:
+    def _probed_loop(self, node: LoopNode, number: int) -> list[ast.stmt]:
         new, around = copy.copy(node), self.loop
         self.loop = number if self.folding else None
         watches, body = [*self._locals(node), *self._watches(node, node)], self._block(node.body)
@@ -402,34 +405,36 @@ class _Writer:
             asked = asked.operand
         chained = isinstance(asked, ast.Compare) and len(asked.ops) > 1
         if caption is None and not isinstance(asked, ast.BoolOp) and not chained:
-            failed = _at(node.test, ast.UnaryOp(ast.Not(), test))  # where a truth that raises is looked for
-            return [_at(node, ast.Expr(self._call("verdict", node, step, claim, failed)))]
+            failed = _place(
+                node.test, ast.UnaryOp(ast.Not(), test)
+            )  # where a truth that raises is looked for
+            return [_place(node, ast.Expr(self._call("verdict", node, step, claim, failed)))]
         holds, fails = (self._probe(name, node, number) for name in ("holds", "fails"))
         if caption is not None:  # whose computing may raise
-            holds = self._guarded(node, self._probe("holds", node, number, caption), holds)
-            fails = self._guarded(node, self._probe("fails", node, number, caption), fails)
-        judged = _at(node, ast.If(test, [holds], [fails]))
-        return [_at(node, ast.Expr(step)), _at(node, ast.Expr(claim)), judged]
+            holds = self._guard(node, self._probe("holds", node, number, caption), holds)
+            fails = self._guard(node, self._probe("fails", node, number, caption), fails)
+        judged = _place(node, ast.If(test, [holds], [fails]))
+        return [_place(node, ast.Expr(step)), _place(node, ast.Expr(claim)), judged]
 
     def _assert(self, node: ast.Assert) -> ast.stmt:
         """It raises as in plain Python. Only one that is false runs anything of ours."""
         number, message = self.lecture.statement_of[node], node.msg
         quiet = node in self.lecture.zeros or node in self.lecture.fails
         asked = self._test(node, () if quiet else claim_of_assert(self.file.text, node).operands, None)
-        test = _at(node.test, ast.BoolOp(ast.Or(), [asked, self._call("false", node.test, number)]))
+        test = _place(node.test, ast.BoolOp(ast.Or(), [asked, self._call("false", node.test, number)]))
         if message is not None and not isinstance(message, ast.Constant):
             message = self._call("message", message, number, message)
-        return self._stumbling([node], lambda: [_at(node, ast.Assert(test, message))])
+        return self._catch_test_errors([node], lambda: [_place(node, ast.Assert(test, message))])
 
-    def _stumbling(self, run: list[ast.stmt], write: Callable[[], list[ast.stmt]]) -> ast.stmt:
+    def _catch_test_errors(self, run: list[ast.stmt], write: Callable[[], list[ast.stmt]]) -> ast.stmt:
         """The asserts `run` as `write` writes them, and what a test raises is heard of on its way."""
         node, numbers = run[0], self.lecture.statement_of
-        probe = self._probe("stumbled", node, numbers[node], numbers[run[-1]])
+        probe = self._probe("leave_claims", node, numbers[node], numbers[run[-1]])
         caught = self._constant("BaseException", node)  # also what closes a generator, or cancels a task
-        handler = ast.ExceptHandler(caught, None, [probe, _at(node, ast.Raise())])
-        return _at(node, _Later(write, _at(node, handler)))
+        handler = ast.ExceptHandler(caught, None, [probe, _place(node, ast.Raise())])
+        return _place(node, _LazyTry(write, _place(node, handler)))
 
-    def _sworn(self, node: Any) -> Any:
+    def _keep_asserts(self, node: Any) -> Any:
         """A definition without probes, but for those of its asserts; none in what a compiler reads."""
         if node in self.lecture.compiled:
             return node
@@ -439,10 +444,10 @@ class _Writer:
                 sworn = list[ast.AST]()
                 for inner in block:
                     if isinstance(inner, ast.Assert):  # no step of its own says that it is reached
-                        began = self._probe("began", inner, self.lecture.statement_of[inner])
+                        began = self._probe("reach", inner, self.lecture.statement_of[inner])
                         sworn += [began, self._assert(inner)]
                     else:
-                        sworn.append(self._sworn(inner))
+                        sworn.append(self._keep_asserts(inner))
                 setattr(new, name, sworn)
         return new
 
@@ -456,36 +461,36 @@ class _Writer:
         calls = list[ast.Call]()
         for call in (node for node in ast.walk(test) if isinstance(node, ast.Call)):
             tolerates = any(keyword.arg in _TOLERANCES for keyword in call.keywords)
-            calls += [call] if tolerates or _named(call.func) in (*_LOOKING, *_CLOSE) else []
+            calls += [call] if tolerates or _last_name(call.func) in (*_LOOKING, *_CLOSE) else []
         if calls:
             test = copy.deepcopy(test, copies)
         for call in (copies[id(call)] for call in calls):
-            named = _named(call.func)
+            named = _last_name(call.func)
             if named in _LOOKING:
                 by = ast.unparse(call.func)
-                call.args[:1] = (self._looked(value, statement, by) for value in call.args[:1])
+                call.args[:1] = (self._watch_elements(value, statement, by) for value in call.args[:1])
                 if isinstance(call.func, ast.Attribute):
-                    call.func.value = self._looked(call.func.value, statement, f".{named}")
+                    call.func.value = self._watch_elements(call.func.value, statement, f".{named}")
             first = _CLOSE.get(named, len(call.args))
             call.args[first : first + 2] = (
-                self._bounded(value, statement) for value in call.args[first : first + 2]
+                self._watch_tolerance(value, statement) for value in call.args[first : first + 2]
             )
             for keyword in call.keywords:
                 if keyword.arg in _TOLERANCES:
-                    keyword.value = self._bounded(keyword.value, statement)
+                    keyword.value = self._watch_tolerance(keyword.value, statement)
         numbers = {copies.get(id(operand), operand): i for i, operand in enumerate(operands)}
-        return self._tested(test, statement, numbers, claim)
+        return self._watch_operands(test, statement, numbers, claim)
 
-    def _looked(self, node: ast.expr, statement: int, named: str) -> ast.expr:
+    def _watch_elements(self, node: ast.expr, statement: int, named: str) -> ast.expr:
         if isinstance(node, ast.Starred):  # of several arguments none is known
             return node
-        name = _at(node, ast.Constant(named))
-        return self._call("looked", node, statement, next(self.parts), node, name)
+        name = _place(node, ast.Constant(named))
+        return self._call("watch_elements", node, statement, next(self.parts), node, name)
 
-    def _bounded(self, node: ast.expr, statement: int) -> ast.expr:
+    def _watch_tolerance(self, node: ast.expr, statement: int) -> ast.expr:
         return node if isinstance(node, ast.Starred) else self._call("tolerance", node, statement, node)
 
-    def _tested(
+    def _watch_operands(
         self,
         node: ast.expr,
         statement: int,
@@ -497,7 +502,7 @@ class _Writer:
 
         So does what `decides`, as its truth is that of the test: of some values that is always the same.
         """
-        tested = partial(self._tested, statement=statement, operands=operands, claim=claim)
+        tested = partial(self._watch_operands, statement=statement, operands=operands, claim=claim)
         new: Any = copy.copy(node)
         if node in operands and claim is None:
             seen = not isinstance(node, ast.Constant)
@@ -524,7 +529,7 @@ class _Writer:
         plain = isinstance(node, ast.Compare | ast.Constant)
         if not decides or plain or (isinstance(node, ast.BoolOp | ast.UnaryOp) and node not in operands):
             return new  # type: ignore[no-any-return]
-        name = _at(node, ast.Constant(self._comes_from(node)))
+        name = _place(node, ast.Constant(self._comes_from(node)))
         return self._call("truth", node, statement, next(self.parts), new, name)
 
     def _comes_from(self, node: ast.expr) -> str:
@@ -542,26 +547,26 @@ class _Writer:
                     return f"{name}(…)"
                 meant = self.lecture.names.meaning(self.file.number, name)
                 if isinstance(meant, ast.FunctionDef) and name not in local:
-                    return _returned(meant) or _named(node)
-        return _named(node)
+                    return _returned_name(meant) or _last_name(node)
+        return _last_name(node)
 
 
-def _named(node: ast.expr) -> str:
+def _last_name(node: ast.expr) -> str:
     """The last name of what decides an assert: `contiguous` of `x.contiguous`, and with `()` of a call."""
     match node:
         case ast.NamedExpr(value=value):
-            return _named(value)
+            return _last_name(value)
         case ast.Call(func=called):
-            return f"{_named(called)}()" if isinstance(called, ast.Name | ast.Attribute) else ""
+            return f"{_last_name(called)}()" if isinstance(called, ast.Name | ast.Attribute) else ""
         case ast.Name(id=name) | ast.Attribute(attr=name):
             return name
     return ""
 
 
-def _returned(function: ast.FunctionDef) -> str:
+def _returned_name(function: ast.FunctionDef) -> str:
     """The name of what each call of a function returns, `D()` of `return D(x)`; "" where that may differ."""
     ends = [inner.value for inner in own_nodes(function) if isinstance(inner, ast.Return)]
-    names = {"" if value is None else _named(value) for value in ends}
+    names = {"" if value is None else _last_name(value) for value in ends}
     sure = len(names) == 1 and isinstance(function.body[-1], ast.Return) and not function.decorator_list
     return names.pop() if sure else ""
 

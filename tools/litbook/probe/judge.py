@@ -13,12 +13,12 @@ from sys import _getframe
 from types import FrameType
 from typing import Any
 
-from litbook.i18n import later
+from litbook.i18n import gettext_noop
 from litbook.probe.asserts import Asserts
 from litbook.probe.axes import axis_names, mismatch, remember
 from litbook.probe.messages import caption_of, names_in
 from litbook.probe.protocols import Recording
-from litbook.probe.section_builder import Judged, Kept, Making, claim_of
+from litbook.probe.section_builder import JudgedClaim, SectionBuilder, SnapshotTable, claim_of
 from litbook.probe.tracebacks import text_of
 from litbook.record import model
 from litbook.snapshot.snapshot import snapshot
@@ -32,7 +32,7 @@ class Judge(Recording):
     asserts: Asserts
     open_claims: list[tuple[int, dict[int, object]]]
 
-    def making(self, function: int) -> Making:
+    def making(self, function: int) -> SectionBuilder:
         """The section `function` while it is made."""
         raise NotImplementedError
 
@@ -46,12 +46,12 @@ class Judge(Recording):
         self.open_claims[-1][1][number] = value
         return value
 
-    def stumbled(self, first: int, last: int) -> None:
+    def leave_claims(self, first: int, last: int) -> None:
         """One of the asserts from `first` to `last` is left. Of a claim it is that of an operand."""
         inner = self.lecture.claims[self.open_claims[-1][0]].statement if self.open_claims else -1
         if first <= inner <= last:
             self.open_claims.pop()
-        self.asserts.stumbled(inner if first <= inner <= last else first, _getframe(1))
+        self.asserts.leave_by_exception(inner if first <= inner <= last else first, _getframe(1))
 
     def verdict(self, _: None, number: int, failed: bool) -> None:
         """A claim is judged, after its step. `holds` and `fails` stand where its caption is computed, too."""
@@ -70,7 +70,7 @@ class Judge(Recording):
 
     def _judge(self, number: int, failed: bool, caption: object, frame: FrameType) -> None:
         """A claim holds or fails, in the function that is `frame`. The first time is kept, then a failure."""
-        claim, judged, seen = self.lecture.claims[number], self.judged(number), self.open_claims[-1][1]
+        claim, judged, seen = self.lecture.claims[number], self.judgement(number), self.open_claims[-1][1]
         judged.count += 1
         if judged.count == 1 or (failed and not judged.failed):
             judged.failed = failed
@@ -84,9 +84,9 @@ class Judge(Recording):
                 told = {text for text, shot in zip(claim.operand_texts, judged.operands, strict=True) if shot}
                 judged.why = names_in(claim.node, frame, told)
             self._tell(number, judged)
-        self.open_claims.pop()  # last: `stumbled` asks what an exception comes from
+        self.open_claims.pop()  # last: `leave_claims` asks what an exception comes from
         if failed:
-            self.asserts.lost(claim.statement, frame)
+            self.asserts.report_failed_claim(claim.statement, frame)
 
     def axes(self, number: int, annotation: Any, value: Any) -> None:
         """`x: Float[Tensor, "batch seq"] = ...`: dtype and rank hold, and names keep their sizes."""
@@ -110,17 +110,17 @@ class Judge(Recording):
                 self.log.axes[base, name] = names, lambda: value
         self._judge_axes(number, why)
 
-    def unread(self, number: int) -> None:
+    def skip_annotation(self, number: int) -> None:
         """The annotation itself raised; plain Python would never have evaluated it."""
         self._judge_axes(number, f"the annotation cannot be read: {text_of(sys.exc_info()[1])}")
 
     def _judge_axes(self, number: int, why: str) -> None:
         """An annotation is as the value is, or `why` it is not."""
-        judged = self.judged(number)
+        judged = self.judgement(number)
         judged.count += 1
         if judged.count == 1 or (why and not judged.failed):
             judged.failed, judged.why = bool(why), why
-            judged.caption = "" if why else later("dtype and axes are as annotated")
+            judged.caption = "" if why else gettext_noop("dtype and axes are as annotated")
             self._tell(number, judged)
 
     def axes_for(self, base: int, text: str, value: object) -> tuple[str, ...] | None:
@@ -128,17 +128,17 @@ class Judge(Recording):
         names, annotated = self.log.axes.get((base, text), (None, None))
         return names if annotated is not None and annotated() is value else None
 
-    def judged(self, number: int) -> Judged:
+    def judgement(self, number: int) -> JudgedClaim:
         """What a claim came to so far."""
-        return self._making_of(number).judged.setdefault(number, Judged())
+        return self._making_of(number).judged.setdefault(number, JudgedClaim())
 
-    def _making_of(self, number: int) -> Making:
+    def _making_of(self, number: int) -> SectionBuilder:
         """The section that a claim belongs to. Called as a helper, it is not the one that runs."""
         return self.making(self.lecture.statements[self.lecture.claims[number].statement].function)
 
-    def _tell(self, number: int, judged: Judged) -> None:
+    def _tell(self, number: int, judged: JudgedClaim) -> None:
         if self.listener is not None:
-            kept = Kept()
+            kept = SnapshotTable()
             self.listener.claim(claim_of(self.numbering, number, judged, "", kept.keep), kept.snapshots)
 
 

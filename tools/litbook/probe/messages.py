@@ -13,10 +13,10 @@ from types import FrameType, ModuleType
 
 from litbook.record import model
 from litbook.record.limits import BRIEF, MESSAGE, NAMES
-from litbook.snapshot.snapshot import snapshot, spelled
+from litbook.snapshot.snapshot import snapshot, text_of
 
 
-def bounded(message: str) -> str:
+def cut_message(message: str) -> str:
     """The message, cut where it is too long."""
     return message if len(message) <= MESSAGE else message[:MESSAGE] + " … cut"
 
@@ -24,8 +24,8 @@ def bounded(message: str) -> str:
 def caption_of(given: object) -> str:
     """A claim's message as text: of what is no string its `str`, which may raise or never end."""
     if isinstance(given, str):
-        return bounded(str.__str__(given))
-    return bounded(spelled(given))
+        return cut_message(str.__str__(given))
+    return cut_message(text_of(given))
 
 
 def names_in(asked: ast.AST | None, frame: FrameType, told: Container[str] = ()) -> str:
@@ -48,7 +48,7 @@ def names_in(asked: ast.AST | None, frame: FrameType, told: Container[str] = ())
         if type(value) is str:
             text = repr(value[: BRIEF + 1])
         else:
-            text = repr(value) if type(value) in (int, float) else " ".join(spelled(value).split())
+            text = repr(value) if type(value) in (int, float) else " ".join(text_of(value).split())
         if len(text) > BRIEF:  # for one line: the kind, and the beginning
             shown = snapshot(value)
             kind = f"{shown.dtype} {list(shown.shape)}" if isinstance(shown, model.Tensor) else shown.type

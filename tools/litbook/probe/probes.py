@@ -45,7 +45,7 @@ from types import CodeType, FrameType
 from typing import Any
 
 from litbook.probe.asserts import Asserts
-from litbook.probe.events import Entered, Event, Log, LoopState
+from litbook.probe.events import CallEvent, Event, Log, LoopState
 from litbook.probe.protocols import Recording
 from litbook.python.nodes import LoopNode
 from litbook.record import model
@@ -122,7 +122,7 @@ def hot_probes(recorder: Recording, asserts: Asserts) -> HotProbes:  # noqa: C90
         if listener is not None and not paused and heard[statements[statement].function]:
             listener.line(statement)
         if statement in asserts.nodes:
-            asserts.ran(statement)
+            asserts.mark_reached(statement)
 
     def enter(function: int, first: int, *arguments: object) -> None:  # noqa: C901, PLR0912  a call in it would cost a tenth
         """A call begins; `first` is the statement that it begins with, -1 where a probe says so."""
@@ -146,7 +146,7 @@ def hot_probes(recorder: Recording, asserts: Asserts) -> HotProbes:  # noqa: C90
                 active.pop(address, None)
                 return
             if not sections[function]:
-                spare[function] = registered(function, frame, address)
+                spare[function] = register_frame(function, frame, address)
                 return
         if address in calls:  # of an earlier frame there; asking is quicker than `pop`
             del calls[address]  # noqa: RUF051
@@ -183,17 +183,17 @@ def hot_probes(recorder: Recording, asserts: Asserts) -> HotProbes:  # noqa: C90
                 folded[address] = frame.f_code
                 dropped += 1
                 return
-        base = registered(function, frame, address)
+        base = register_frame(function, frame, address)
         if len(events) < limit:
             for value in arguments:  # most often all are numbers
                 if type(value) is not int and type(value) is not float:
-                    arguments = looked_at(function, arguments)
+                    arguments = snapshot_arguments(function, arguments)
                     break
-            append(new_tuple(Entered, (base // scale, parent, line, arguments)))
+            append(new_tuple(CallEvent, (base // scale, parent, line, arguments)))
             if first >= 0:
                 append(base + first)
 
-    def registered(function: int, frame: FrameType, address: int) -> int:
+    def register_frame(function: int, frame: FrameType, address: int) -> int:
         """The base of a new frame. Its code is another than before where a decorator has changed it."""
         if frame.f_code is not codes[function]:
             codes[function], lines[function] = frame.f_code, {}
@@ -202,13 +202,13 @@ def hot_probes(recorder: Recording, asserts: Asserts) -> HotProbes:  # noqa: C90
         active[address] = base = scale * number
         return base
 
-    def looked_at(function: int, arguments: tuple[object, ...]) -> tuple[object, ...]:
+    def snapshot_arguments(function: int, arguments: tuple[object, ...]) -> tuple[object, ...]:
         """What is kept of the arguments of a call: numbers and short texts, else a glimpse."""
         seen = glimpsed.get(function, 0)
         glimpsed[function] = seen + 1
-        return tuple(value if is_immediate(value) else look(value, seen) for value in arguments)
+        return tuple(value if is_immediate(value) else snapshot_argument(value, seen) for value in arguments)
 
-    def look(value: object, seen: int) -> model.Snapshot:
+    def snapshot_argument(value: object, seen: int) -> model.Snapshot:
         """A glimpse of an argument; in later calls of its type alone, once for all while the type lives."""
         if seen < GLIMPSES:
             return glimpse(value, log.storages)

@@ -7,8 +7,8 @@ from typing import Any, Protocol
 
 from litbook.finding import Place
 from litbook.lecture.model import Lecture
-from litbook.probe.events import Log, Turns
-from litbook.probe.record_keys import Numbering
+from litbook.probe.events import FirstIterations, Log
+from litbook.probe.record_keys import RecordKeys
 from litbook.record import model
 
 
@@ -17,7 +17,7 @@ class Listener(Protocol):
 
     def begin(self, lecture: Lecture, environment: model.Environment) -> None: ...
     def section(self, function: int) -> None: ...
-    def skipped(self, function: int, device: str) -> None: ...
+    def skip(self, function: int, device: str) -> None: ...
     def line(self, statement: int) -> None: ...
     def word(self, statement: int, whole: bool) -> None: ...
     def piece(self, piece: model.Piece) -> None: ...
@@ -32,13 +32,13 @@ class Recording(Protocol):
     """A recorder, as its parts know it: the lecture, what is running, and where an error is kept."""
 
     lecture: Lecture
-    numbering: Numbering
+    numbering: RecordKeys
     listener: Listener | None
     log: Log  # of the section that runs
     active: dict[int, int]  # id of a live frame object -> base of its frame
     functions: list[int]  # frame -> its function
     codes: list[CodeType | None]  # per function, its code
-    turns: dict[int, Turns]  # by loop statement
+    turns: dict[int, FirstIterations]  # by loop statement
 
     def site(self, caller: FrameType | None) -> tuple[int | None, int]:
         """The frame of the running section, and the line of the file where its statement began."""

@@ -12,16 +12,16 @@ from collections.abc import Container, Mapping
 from functools import cached_property
 
 from litbook.lecture import dependencies
-from litbook.lecture.author_words import unspoken
+from litbook.lecture.author_words import static_text
 from litbook.lecture.model import Lecture
-from litbook.python.nodes import Definition, FunctionNode, LoopNode, parameters
+from litbook.python.nodes import DefinitionNode, FunctionNode, LoopNode, parameters
 from litbook.python.scopes import binds
 from litbook.record import model
 
 SECTIONS = ("module", "main", "part", "section")  # the kinds of functions that are sections of a record
 
 
-class Numbering:
+class RecordKeys:
     """Where the functions and statements of one lecture stand in its record."""
 
     def __init__(self, lecture: Lecture) -> None:
@@ -59,7 +59,7 @@ class Numbering:
                 for child in value if isinstance(value, list) else [value]:
                     # No statement is in an expression.
                     if isinstance(child, ast.AST) and not isinstance(child, ast.expr):
-                        walk(child, -1 if isinstance(child, Definition) else around, within)
+                        walk(child, -1 if isinstance(child, DefinitionNode) else around, within)
 
         for file in lecture.files:
             walk(file.tree, -1, 0)
@@ -123,23 +123,25 @@ class Numbering:
                     kind="piece" if number in self.spoken else statement.kind,
                     end=self.line(function, statement.end),
                     target=self.keys[statement.target] if statement.target is not None else "",
-                    prose=unspoken(node, self._names) if silent else "",
+                    prose=static_text(node, self._names) if silent else "",
                     binds=binds(node),
                 )
             )
         return tuple(made)
 
-    def touched(self, statement: int) -> tuple[str, ...]:
+    def touched_names(self, statement: int) -> tuple[str, ...]:
         """The local names that a statement touches, each of which has a probe of its own."""
         function = self.lecture.node_of[self.lecture.statements[statement].function]
-        return self.lecture.touched(self.node_of[statement], function)
+        return self.lecture.touched_names(self.node_of[statement], function)
 
     @cached_property
     def node_of(self) -> list[ast.stmt]:
         """Every statement's node, by its number."""
         return list(self.lecture.statement_of)
 
-    def unreached(self, entered: dict[int, int], reached: Container[int]) -> tuple[tuple[int, int], ...]:
+    def unreached_statements(
+        self, entered: dict[int, int], reached: Container[int]
+    ) -> tuple[tuple[int, int], ...]:
         """Statements of the functions `entered`, by their place, that could have run and did not."""
         every = ((place, i) for place, function in entered.items() for i in self.statements_of[function])
         return tuple((at, self.within[i]) for at, i in every if i not in reached and i not in self._silent)

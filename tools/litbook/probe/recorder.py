@@ -28,15 +28,15 @@ from litbook.lecture import answers
 from litbook.lecture.model import Lecture
 from litbook.probe import tracebacks
 from litbook.probe.asserts import Asserts
-from litbook.probe.axes import promised
-from litbook.probe.events import Handed, Log, Missed, Turns
+from litbook.probe.axes import axes_annotation
+from litbook.probe.events import FirstIterations, Log, MissedWatch, PieceEvent
 from litbook.probe.judge import Judge
-from litbook.probe.messages import bounded
+from litbook.probe.messages import cut_message
 from litbook.probe.probes import hot_probes
 from litbook.probe.protocols import Listener
-from litbook.probe.record_keys import Numbering
-from litbook.probe.section_builder import Making
-from litbook.probe.silent_calls import Spoken
+from litbook.probe.record_keys import RecordKeys
+from litbook.probe.section_builder import SectionBuilder
+from litbook.probe.silent_calls import SilentCalls
 from litbook.record import model
 from litbook.record.limits import OUTPUT
 from litbook.snapshot.snapshot import snapshot
@@ -47,22 +47,22 @@ class Recorder(Judge):
 
     def __init__(self, lecture: Lecture, listener: Listener | None = None) -> None:
         self.lecture, self.listener = lecture, listener
-        self.numbering = Numbering(lecture)
+        self.numbering = RecordKeys(lecture)
         self.active = {}
         self.functions: list[int] = []  # frame -> its function
         self.codes: list[CodeType | None] = [None] * len(lecture.functions)
-        self.turns = {loop: Turns() for loop in self.numbering.loop_around}
-        self.makings: dict[int, Making] = {}  # function of a section -> what is made of it
+        self.turns = {loop: FirstIterations() for loop in self.numbering.loop_around}
+        self.makings: dict[int, SectionBuilder] = {}  # function of a section -> what is made of it
         self.needs: dict[int, str] = {}  # function -> device that is not here
         self.open_claims = []
         self.seconds, self.peak = 0.0, 0  # of the whole lecture
         self.asking = 0  # the line of a question that is put while its section does not run
         self.run_section: Callable[[int, Callable[[], object]], object] = lambda _, call: call()
-        self.asserts, self.spoken = Asserts(self), Spoken(lecture, self.numbering, listener)
+        self.asserts, self.spoken = Asserts(self), SilentCalls(lecture, self.numbering, listener)
         self.false, self.message = self.asserts.false, self.asserts.message
-        self.began = self.asserts.began
+        self.reach = self.asserts.reach
         self.truth, self.tolerance = self.asserts.truth, self.asserts.tolerance
-        self.side, self.looked = self.asserts.side, self.asserts.looked
+        self.side, self.watch_elements = self.asserts.side, self.asserts.watch_elements
         self.log = Log(0, self.making(0).storages)  # of the module's own lines
         hot = hot_probes(self, self.asserts)
         self.step, self.enter, self.loop, self.turn = hot.step, hot.enter, hot.loop, hot.turn
@@ -77,7 +77,7 @@ class Recorder(Judge):
         self.run_section(function, call)
 
     @contextlib.contextmanager
-    def inside(self, function: int) -> Iterator[None]:
+    def section_log(self, function: int) -> Iterator[None]:
         """What runs in here is a call of the section `function`, `main` or a module: it has its own log."""
         making = self.making(function)
         self._begin(Log(function, making.storages))
@@ -88,21 +88,21 @@ class Recorder(Judge):
             making.seconds += time.perf_counter() - start
             making.put(self._end())
 
-    def inside_file(self, file: int) -> contextlib.AbstractContextManager[None]:
+    def file_log(self, file: int) -> contextlib.AbstractContextManager[None]:
         """What runs in here are a file's own lines. Those of the first have the log that is there anyway."""
-        return self.inside(self.numbering.module_of[file]) if file else contextlib.nullcontext()
+        return self.section_log(self.numbering.module_of[file]) if file else contextlib.nullcontext()
 
-    def making(self, function: int) -> Making:
+    def making(self, function: int) -> SectionBuilder:
         """The section `function` while it is made."""
         if function not in self.makings:
-            self.makings[function] = Making(self.numbering, self.functions, function)
+            self.makings[function] = SectionBuilder(self.numbering, self.functions, function)
         return self.makings[function]
 
     # -- values
 
-    def annotated(self, statement: int, annotation: object) -> None:
+    def check_annotation(self, statement: int, annotation: object) -> None:
         """An annotation that is no claim as it is written: where it means one of axes, nothing checks it."""
-        if meant := promised(annotation):
+        if meant := axes_annotation(annotation):
             function = self.lecture.statements[statement].function
             first = self.lecture.statements[statement].first
             message = f"this annotation checks nothing: it is another name for {meant}"
@@ -111,19 +111,19 @@ class Recorder(Judge):
             if error not in self.making(function).errors:  # once, also in a loop
                 self.keep(function, error)
 
-    def missed(self, number: int) -> None:
+    def miss(self, number: int) -> None:
         """An inspected expression raised: reported at its line, and the run goes on."""
         watch, error = self.lecture.watches[number], sys.exc_info()[1]
         message = f"@{watch.kind} {watch.text} raised {tracebacks.text_of(error)}"
         caller, running = _getframe(1), self.log.function
         base = self.active.get(id(caller))
         if base is not None:
-            self.log.events.append(Missed(base, number, message))
+            self.log.events.append(MissedWatch(base, number, message))
         making = self.making(running)
         if (number, message) in making.missed:
             return  # once, also when it raises in every iteration
         making.missed.add((number, message))
-        trace: tuple[tracebacks.Line, ...] = ()
+        trace: tuple[tracebacks.TraceLine, ...] = ()
         owner, line = self.numbering.owner_of_watch[number], watch.line
         if owner != running:
             place = self.lecture.file_of_function(owner).place(line)
@@ -140,7 +140,7 @@ class Recorder(Judge):
             return  # from another thread, or from stepped-over code
         self.spoken.hear(_getframe(1))
         piece = replace(given, frame=frame, line=self._line(line))
-        self.log.events.append(Handed(piece))
+        self.log.events.append(PieceEvent(piece))
         if self.listener is not None:
             self.listener.piece(piece)
 
@@ -154,12 +154,12 @@ class Recorder(Judge):
         if self.asking:
             self.making(self.log.function).ask(piece, shown)
         else:
-            self.log.events.append(Handed(piece, shown))
+            self.log.events.append(PieceEvent(piece, shown))
         if self.listener is not None:
             self.listener.question(piece, shown)
 
     @cached_property
-    def _free(self) -> dict[int, list[ast.expr]]:
+    def _free_answers(self) -> dict[int, list[ast.expr]]:
         return answers.free(self.lecture)
 
     def ask(self, function: int, module: dict[str, object]) -> None:
@@ -168,8 +168,8 @@ class Recorder(Judge):
         `module` is the namespace of its file. A question that raises is not put.
         """
         file = self.lecture.files[self.lecture.functions[function].file].filename
-        with self.inside(function):
-            for call in self._free[function]:
+        with self.section_log(function):
+            for call in self._free_answers[function]:
                 self.asking = call.lineno
                 with contextlib.suppress(Exception):
                     eval(compile(ast.Expression(call), file, "eval"), module)
@@ -188,12 +188,12 @@ class Recorder(Judge):
         if used + len(text) > OUTPUT:
             text = text[: OUTPUT - used] + "\n… more was printed; it is cut here\n"
         printed = piece = model.Piece("output", 0, frame, self._line(line), text)
-        if events and isinstance(events[-1], Handed):
+        if events and isinstance(events[-1], PieceEvent):
             last = events[-1].piece
             if (last.kind, last.frame, last.line) == ("output", frame, piece.line):
                 printed = model.Piece("output", 0, frame, piece.line, last.text + text)
                 events.pop()
-        events.append(Handed(printed))
+        events.append(PieceEvent(printed))
         if self.listener is not None:
             self.listener.piece(piece)
 
@@ -226,12 +226,12 @@ class Recorder(Judge):
     # -- errors
 
     def error(
-        self, function: int, kind: Any, line: int, message: str, trace: tuple[tracebacks.Line, ...]
+        self, function: int, kind: Any, line: int, message: str, trace: tuple[tracebacks.TraceLine, ...]
     ) -> model.Error:
         """An error of a section, which surfaced on a line of its file, as the record has it."""
         place = self.lecture.file_of_function(function).place(line)
         relative = self.numbering.line(function, line)
-        return model.Error(kind, relative, place.text.strip(), bounded(message), trace)
+        return model.Error(kind, relative, place.text.strip(), cut_message(message), trace)
 
     def keep(self, function: int, error: model.Error) -> None:
         """Keep an error of a section, and tell who listens."""
@@ -240,10 +240,12 @@ class Recorder(Judge):
             line = error.line + self.lecture.functions[function].first
             self.listener.error(error, self.lecture.file_of_function(function).place(line))
 
-    def raised(self, function: int, error: BaseException) -> None:
+    def keep_exception(self, function: int, error: BaseException) -> None:
         """An exception that ended a section (or `main`, or the module)."""
-        self.asserts.ended(error)
-        line = tracebacks.surfaced(self.lecture, function, error) or self.lecture.functions[function].first
+        self.asserts.hear_exception(error)
+        line = (
+            tracebacks.surfacing_line(self.lecture, function, error) or self.lecture.functions[function].first
+        )
         kind = "author" if isinstance(error, AuthorError) else "exception"
         message = tracebacks.text_of(error) + tracebacks.way_out(self.lecture, error)
         if isinstance(error, SystemExit):

@@ -18,9 +18,9 @@ from typing import Literal
 from msgspec.structs import replace
 
 from litbook.lecture.claims import is_address
-from litbook.probe.events import Entered, Event, Handed, Log, LoopState, Missed, Seen
-from litbook.probe.messages import bounded
-from litbook.probe.record_keys import Numbering
+from litbook.probe.events import CallEvent, Event, Log, LoopState, MissedWatch, PieceEvent, ValueEvent
+from litbook.probe.messages import cut_message
+from litbook.probe.record_keys import RecordKeys
 from litbook.python.scopes import reads
 from litbook.record import model
 from litbook.record.limits import CALLS, FIRST, LAST
@@ -29,7 +29,7 @@ from litbook.snapshot.storages import Storages
 
 
 @dataclass(slots=True)
-class Judged:
+class JudgedClaim:
     """What a claim came to. `operands` holds snapshots; None for an operand that was never evaluated."""
 
     count: int = 0
@@ -40,7 +40,7 @@ class Judged:
 
 
 @dataclass
-class Kept:
+class SnapshotTable:
     """Snapshots of one section, each once."""
 
     snapshots: list[model.Snapshot] = field(default_factory=list)
@@ -55,16 +55,16 @@ class Kept:
         return self._known[key]
 
 
-class Making:
+class SectionBuilder:
     """One section while it is made: what its calls so far have left."""
 
-    def __init__(self, numbering: Numbering, functions: list[int], function: int) -> None:
+    def __init__(self, numbering: RecordKeys, functions: list[int], function: int) -> None:
         self.numbering = numbering
         self.lecture = numbering.lecture
         self.functions = functions  # of every frame of the run
         self.function = function
         self.storages = Storages()
-        self.judged: dict[int, Judged] = {}
+        self.judged: dict[int, JudgedClaim] = {}
         self.errors: list[model.Error] = []
         self.missed: set[tuple[int, str]] = set()  # watches that raised, with what they said
         self.printed = 0  # characters
@@ -74,7 +74,7 @@ class Making:
         self._logs: list[Log] = []  # of its calls
         self._entered: set[int] = set()  # functions, in calls of which no log is kept
         self._dropped = 0
-        self._kept = Kept()
+        self._kept = SnapshotTable()
         self._frames: list[model.Frame] = []
         self._steps: list[tuple[int, int]] = []
         self._pieces: list[model.Piece] = []
@@ -116,9 +116,9 @@ class Making:
                 number, statement = divmod(event, self.numbering.scale)
                 frame = self._frame_of(log, number)
                 if frame is not None:
-                    self._stepped(frame, statement)
+                    self._forget_locals(frame, statement)
                     self._steps.append((frame, self.numbering.within[statement]))
-            case Entered(number, parent, line, values):
+            case CallEvent(number, parent, line, values):
                 function, caller = self.functions[number], None
                 if parent is not None:
                     caller = self._frame_of(log, parent)
@@ -133,14 +133,14 @@ class Making:
                 if self._frame_of(log, event.base // self.numbering.scale) is not None:
                     self._loop_at[id(event)] = len(self._loops)
                     self._loops.append(event)
-            case Handed():
+            case PieceEvent():
                 frame = self._own_frame() if event.piece.frame < 0 else self._frame_of(log, event.piece.frame)
                 if frame is not None:
                     answer = None if event.answer is None else self._kept.keep(event.answer)
                     self._pieces.append(replace(event.piece, frame=frame, step=self._step, answer=answer))
             case list():
                 self._take_local(log, *event)
-            case Missed():
+            case MissedWatch():
                 self._take_value(log, (event.base, event.watch, None, None, 0), event.error)
             case _:
                 self._take_value(log, event)
@@ -192,7 +192,7 @@ class Making:
 
     # -- values
 
-    def _take_value(self, log: Log, seen: Seen, error: str = "") -> None:
+    def _take_value(self, log: Log, seen: ValueEvent, error: str = "") -> None:
         base, watch, kept, loop, turn = seen
         number = base // self.numbering.scale
         frame = self._frame_of(log, number)
@@ -210,14 +210,14 @@ class Making:
                 reads=() if isinstance(asked.node, ast.Name) else tuple(sorted(reads(asked.node))),
                 kind=asked.kind,  # type: ignore[arg-type]  # one of the three
                 unit=asked.unit,
-                error=bounded(error),
+                error=cut_message(error),
                 loop=self._loop_at.get(id(loop)) if loop is not None else None,
                 turn=turn,
                 address=is_address(asked.node),
             )
         )
 
-    def _stepped(self, frame: int, statement: int) -> None:
+    def _forget_locals(self, frame: int, statement: int) -> None:
         """Before a step: of what the frame's last one touched, names that nobody looked at are not known."""
         names, header = self._touched.get(frame, ({}, False))
         if not header:  # what a loop gives its names is seen after the first statement inside it
@@ -225,7 +225,7 @@ class Making:
                 if self._local.pop((frame, name), None) is not None:
                     self._locals.append(model.Local(step, frame, name))
             names = {}
-        touches = dict.fromkeys(self.numbering.touched(statement), len(self._steps))
+        touches = dict.fromkeys(self.numbering.touched_names(statement), len(self._steps))
         if names or touches or header:
             self._touched[frame] = names | touches, statement in self.numbering.loop_around
 
@@ -295,7 +295,7 @@ class Making:
             frames=tuple(self._frames),
             steps=tuple(self._steps),
             dropped=self._dropped,
-            unreached=numbering.unreached(entered, self.reached),
+            unreached=numbering.unreached_statements(entered, self.reached),
             pieces=tuple(self._pieces),
             values=tuple(self._values),
             locals=tuple(self._locals),
@@ -308,16 +308,16 @@ class Making:
 
 
 def claim_of(
-    numbering: Numbering,
+    numbering: RecordKeys,
     number: int,
-    judged: Judged | None,
+    judged: JudgedClaim | None,
     missing: str,
     keep: Callable[[model.Snapshot], int],
 ) -> model.Claim:
     """A claim with its verdict. `keep` takes each operand's snapshot and says where it went."""
     asked = numbering.lecture.claims[number]
     statement = numbering.lecture.statements[asked.statement]
-    judged = judged or Judged()
+    judged = judged or JudgedClaim()
     seen = [*judged.operands, *[None] * len(asked.operand_texts)]
     kind: model.Verdict = "not-reached"
     if judged.count:

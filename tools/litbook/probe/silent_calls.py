@@ -16,15 +16,15 @@ from litbook.lecture.author_words import calls
 from litbook.lecture.model import Lecture
 from litbook.probe import author
 from litbook.probe.protocols import Listener
-from litbook.probe.record_keys import Numbering
+from litbook.probe.record_keys import RecordKeys
 
 _ENGINE = str(Path(__file__).resolve().parents[1])
 
 
-class Spoken:
+class SilentCalls:
     """What one run has heard. `numbering.spoken` gets the statements that are pieces."""
 
-    def __init__(self, lecture: Lecture, numbering: Numbering, listener: Listener | None) -> None:
+    def __init__(self, lecture: Lecture, numbering: RecordKeys, listener: Listener | None) -> None:
         self.lecture, self.numbering, self.listener = lecture, numbering, listener
         self._sites: dict[int, set[int]] = {}  # statement -> where in its code a word was called
 

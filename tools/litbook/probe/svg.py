@@ -91,7 +91,7 @@ def _tidy(element: ET.Element, used: set[str]) -> None:
     if not _is_text(element):
         element.text = None
     element.attrib = {
-        key: _shortened(key, value) for key, value in element.attrib.items() if key != "id" or value in used
+        key: _shorten(key, value) for key, value in element.attrib.items() if key != "id" or value in used
     }
     for name in ("style", "transform"):
         if not element.attrib.get(name, "-"):
@@ -102,7 +102,7 @@ def _is_text(element: ET.Element) -> bool:
     return element.tag in (f"{{{_SVG}}}text", f"{{{_SVG}}}tspan")
 
 
-def _shortened(key: str, value: str) -> str:
+def _shorten(key: str, value: str) -> str:
     if key == "d":
         return _path(value)
     if key in _COORDINATES:

@@ -15,8 +15,8 @@ from types import FrameType
 
 from litbook.lecture.model import INSTALLED, Lecture
 from litbook.probe import author
-from litbook.probe.messages import bounded
-from litbook.probe.record_keys import Numbering
+from litbook.probe.messages import cut_message
+from litbook.probe.record_keys import RecordKeys
 from litbook.project import CONFIG, WORDS
 from litbook.record.limits import LONGEST_LINE, TRACE
 
@@ -28,7 +28,7 @@ def text_of(error: BaseException | None) -> str:
         text = str(error)
     except Exception as raised:
         text = f"(its text raised {type(raised).__name__})"
-    return bounded(f"{name}: {text}") if text else name
+    return cut_message(f"{name}: {text}") if text else name
 
 
 REQUIREMENTS = "requirements.txt"  # of a book, beside its mkdocs.yml
@@ -41,33 +41,33 @@ _NAME = re.compile(r"[A-Za-z0-9][\w.-]*")
 _AMBIGUOUS = re.compile(r"RuntimeError: Boolean value of Tensor with more than one value is ambiguous")
 _ENGINE = Path(__file__).resolve().parents[1]
 
-Line = tuple[str, int, str, str]
+TraceLine = tuple[str, int, str, str]
 """A line of a traceback: path, number, name of the function, and its text."""
 
 
-def trace(lecture: Lecture, error: BaseException) -> tuple[Line, ...]:
+def trace(lecture: Lecture, error: BaseException) -> tuple[TraceLine, ...]:
     """The own lines of a traceback, outermost first; at most the first and last of `TRACE`.
 
     They are the lecture's, and what that calls of the files in its folder. Of a syntax error in such a file
     the last one is the line that cannot be read: that ran nothing, and so has no place in a traceback.
     """
-    lines: list[Line] = []
+    lines: list[TraceLine] = []
     for frame, line in walk_tb(error.__traceback__):
         code = frame.f_code
         number = lecture.file_of(code.co_filename)
         if number is not None:
             place = lecture.files[number].place(line)
             lines.append((place.path, line, code.co_name, place.text.strip()))
-        elif lines and (shown := _beside(lecture, code.co_filename)):
+        elif lines and (shown := _sibling_name(lecture, code.co_filename)):
             lines.append((shown, line, code.co_name, _text_of(code.co_filename, line)))
     if lines and isinstance(error, SyntaxError):
         file, at = error.filename, error.lineno
-        if isinstance(file, str) and isinstance(at, int) and (shown := _beside(lecture, file)):
+        if isinstance(file, str) and isinstance(at, int) and (shown := _sibling_name(lecture, file)):
             lines.append((shown, at, "<module>", _text_of(file, at)))
     return tuple(lines if len(lines) <= TRACE else [*lines[: TRACE // 2], *lines[-TRACE // 2 :]])
 
 
-def behind(error: BaseException) -> Iterator[BaseException]:
+def exception_chain(error: BaseException) -> Iterator[BaseException]:
     """The exception, those of its group, and all that led to them: what Python prints of it."""
     todo, seen = [error], set[int]()
     for each in todo:  # which grows
@@ -78,13 +78,13 @@ def behind(error: BaseException) -> Iterator[BaseException]:
             todo += [other for other in (*inside, each.__cause__, each.__context__) if other is not None]
 
 
-def surfaced(lecture: Lecture, function: int, error: BaseException) -> int | None:
+def surfacing_line(lecture: Lecture, function: int, error: BaseException) -> int | None:
     """The line of a function through which an exception came: the outermost."""
     spec, lines = lecture.functions[function], own_lines(lecture, walk_tb(error.__traceback__))
     return next((line for file, line in lines if file == spec.file and spec.first <= line <= spec.last), None)
 
 
-def statements(numbering: Numbering, error: BaseException) -> Iterator[int]:
+def statements(numbering: RecordKeys, error: BaseException) -> Iterator[int]:
     """The lecture's statements in a traceback, outermost first."""
     for place in own_lines(numbering.lecture, walk_tb(error.__traceback__)):
         if (number := numbering.statement_at.get(place)) is not None:
@@ -155,7 +155,7 @@ def _installing(folder: Path, name: str) -> str:
     return f"\npip install {package}\nand list it in {REQUIREMENTS}, from which others install"
 
 
-def _beside(lecture: Lecture, file: str) -> str:
+def _sibling_name(lecture: Lecture, file: str) -> str:
     """What a file in the lecture's folder is called in messages; "" for any other, and for the lecture."""
     first = lecture.files[0]
     shown = Path(first.path).parent.parent if first.module else Path(first.path).parent

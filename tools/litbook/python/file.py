@@ -44,7 +44,7 @@ class File:
         lines = self.lines
         return Place(self.path, line, column, lines[line - 1] if 0 < line <= len(lines) else "")
 
-    def at(self, node: ast.stmt | ast.expr | ast.alias) -> Place:
+    def place_of(self, node: ast.stmt | ast.expr | ast.alias) -> Place:
         """Where a node begins. The tree counts columns in bytes, and so no reader does."""
         line = self.lines[node.lineno - 1]
         return self.place(node.lineno, len(line.encode()[: node.col_offset].decode()) + 1)

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 
 from litbook.finding import Finding
 from litbook.python.file import File
-from litbook.python.nodes import Anchor, Definition, blocks, directly_in, dotted, own_statements
+from litbook.python.nodes import Anchor, DefinitionNode, blocks, directly_in, dotted, own_statements
 
-Meaning = Definition | int  # a definition of the lecture, or the number of one of its files
+Meaning = DefinitionNode | int  # a definition of the lecture, or the number of one of its files
 
 
 @dataclass(frozen=True)
@@ -30,11 +30,11 @@ class _Import:
 class _Margin:
     """What the left margin of one file binds, last binding first come; `stars` are imported whole."""
 
-    bound: dict[str, Definition | _Import] = field(default_factory=dict)
+    bound: dict[str, DefinitionNode | _Import] = field(default_factory=dict)
     stars: list[int] = field(default_factory=list)
 
 
-class Names:
+class NameResolver:
     """What names mean in each file of a lecture."""
 
     def __init__(self, files: list[File]) -> None:
@@ -42,36 +42,36 @@ class Names:
         self._numbers = {file.module: i for i, file in enumerate(files) if file.module}
         self._margins = [self._margin(i, _at_margin(file.tree)) for i, file in enumerate(files)]
         self.home: dict[ast.AST, int] = {
-            n: i for i, file in enumerate(files) for n in file.tree.body if isinstance(n, Definition)
+            n: i for i, file in enumerate(files) for n in file.tree.body if isinstance(n, DefinitionNode)
         }
-        self._own: dict[Definition, _Margin] = {}
+        self._own: dict[DefinitionNode, _Margin] = {}
 
-    def meaning(self, file: int, name: str, function: Definition | None = None) -> Meaning | None:
+    def meaning(self, file: int, name: str, function: DefinitionNode | None = None) -> Meaning | None:
         """What `name` (also `models.Decoder`) means in the file; None for what is not the lecture's.
 
         What the `function` itself imports of the lecture comes first.
         """
         first, *rest = name.split(".")
         margin = self._imports_of(file, function) if function is not None else None
-        meaning = self._in(margin, first, ()) if margin is not None else None
+        meaning = self._find_in(margin, first, ()) if margin is not None else None
         if meaning is None:
             meaning = self._member(file, first, ())
         for part in rest:
             meaning = self._attribute(meaning, part) if isinstance(meaning, int) else None
         return meaning
 
-    def imported(self, function: Definition) -> set[str]:
+    def imported_names(self, function: DefinitionNode) -> set[str]:
         """The names that a function at the left margin itself imports of the lecture."""
         return set(self._imports_of(self.home[function], function).bound)
 
-    def borrowed(self, file: int) -> dict[str, Definition]:
+    def imported_definitions(self, file: int) -> dict[str, DefinitionNode]:
         """The definitions of other files by every name that an import anywhere in the file gives them."""
-        definitions: dict[str, Definition] = {}
+        definitions: dict[str, DefinitionNode] = {}
         for node in blocks(self.files[file].tree):
             imports = isinstance(node, ast.Import | ast.ImportFrom)
             for name, bound in self._bound(file, node) if imports else ():
-                meaning = self._meant(bound, ())
-                if isinstance(meaning, Definition):
+                meaning = self._follow(bound, ())
+                if isinstance(meaning, DefinitionNode):
                     definitions[name] = meaning
                 elif isinstance(meaning, int):
                     definitions |= self._members(meaning, name)
@@ -80,25 +80,27 @@ class Names:
                     definitions |= {key.removeprefix("."): node for key, node in members}
         return definitions
 
-    def _members(self, file: int, name: str) -> dict[str, Definition]:
+    def _members(self, file: int, name: str) -> dict[str, DefinitionNode]:
         """The definitions of a file called `name`, as `name.definition`; of `__init__` the others' too."""
         bound = {key: self._member(file, key, ()) for key in self._margins[file].bound}
-        node = {f"{name}.{key}": node for key, node in bound.items() if isinstance(node, Definition)}
+        node = {f"{name}.{key}": node for key, node in bound.items() if isinstance(node, DefinitionNode)}
         for other in self.files[1:] if file == 0 else []:
             if other.module == f"{self.files[0].module}.{other.name}":  # and not beside the lecture
                 node |= self._members(self._numbers[other.module], f"{name}.{other.name}")
         return node
 
-    def clashes(self, file: int) -> Iterator[tuple[str, ast.alias | Definition, ast.alias | Definition]]:
+    def clashes(
+        self, file: int
+    ) -> Iterator[tuple[str, ast.alias | DefinitionNode, ast.alias | DefinitionNode]]:
         """Names that mean one definition first and then another, one of them through an import."""
-        first: dict[str, tuple[Definition, ast.alias | Definition]] = {}
+        first: dict[str, tuple[DefinitionNode, ast.alias | DefinitionNode]] = {}
         for node in self.files[file].tree.body:
             for name, bound in self._bound(file, node):
-                meaning, at = self._meant(bound, ()), bound.node if isinstance(bound, _Import) else bound
+                meaning, at = self._follow(bound, ()), bound.node if isinstance(bound, _Import) else bound
                 before, above = first.get(name, (meaning, at))
                 if before is not meaning and (isinstance(at, ast.alias) or isinstance(above, ast.alias)):
                     yield name, above, at
-                elif isinstance(meaning, Definition):
+                elif isinstance(meaning, DefinitionNode):
                     first[name] = meaning, at
 
     def edges(self, file: int) -> dict[int, ast.alias]:
@@ -127,7 +129,7 @@ class Names:
 
     # -- bindings
 
-    def _imports_of(self, file: int, function: Definition) -> _Margin:
+    def _imports_of(self, file: int, function: DefinitionNode) -> _Margin:
         """What a function itself imports of the lecture."""
         if function not in self._own:
             statements = own_statements(function) if self._numbers else ()
@@ -145,8 +147,8 @@ class Names:
                     margin.bound[name] = bound
         return margin
 
-    def _bound(self, file: int, node: Anchor) -> Iterator[tuple[str, Definition | _Import]]:
-        if isinstance(node, Definition):
+    def _bound(self, file: int, node: Anchor) -> Iterator[tuple[str, DefinitionNode | _Import]]:
+        if isinstance(node, DefinitionNode):
             yield node.name, node
         for alias, other, name in self.imports(file, node):
             if isinstance(node, ast.Import) and alias.asname is None:
@@ -175,15 +177,15 @@ class Names:
     def _member(self, file: int, name: str, seen: tuple[tuple[int, str], ...]) -> Meaning | None:
         if (file, name) in seen:
             return None
-        return self._in(self._margins[file], name, (*seen, (file, name)))
+        return self._find_in(self._margins[file], name, (*seen, (file, name)))
 
-    def _in(self, margin: _Margin, name: str, seen: tuple[tuple[int, str], ...]) -> Meaning | None:
+    def _find_in(self, margin: _Margin, name: str, seen: tuple[tuple[int, str], ...]) -> Meaning | None:
         if name in margin.bound:
-            return self._meant(margin.bound[name], seen)
+            return self._follow(margin.bound[name], seen)
         meanings = (self._member(file, name, seen) for file in margin.stars if not name.startswith("_"))
         return next((meaning for meaning in meanings if meaning is not None), None)
 
-    def _meant(self, bound: Definition | _Import, seen: tuple[tuple[int, str], ...]) -> Meaning | None:
+    def _follow(self, bound: DefinitionNode | _Import, seen: tuple[tuple[int, str], ...]) -> Meaning | None:
         if not isinstance(bound, _Import):
             return bound
         return self._attribute(bound.file, bound.name, seen) if bound.name else bound.file
@@ -204,7 +206,7 @@ def _at_margin(tree: ast.Module) -> Iterator[ast.stmt]:
     todo = directly_in(tree)[::-1]
     while todo:
         node = todo.pop()
-        if isinstance(node, Definition):
+        if isinstance(node, DefinitionNode):
             if node.col_offset == 0:
                 yield node
         elif isinstance(node, ast.Import | ast.ImportFrom):
@@ -215,7 +217,7 @@ def _at_margin(tree: ast.Module) -> Iterator[ast.stmt]:
             todo += directly_in(node)[::-1]
 
 
-def find_circles(names: Names, problems: list[Finding]) -> None:
+def find_circles(names: NameResolver, problems: list[Finding]) -> None:
     """Files that cannot be imported, because each waits for the other: `storage -> compute -> storage`."""
     edges = [names.edges(i) for i in range(len(names.files))]
     done: set[int] = set()
@@ -224,7 +226,7 @@ def find_circles(names: Names, problems: list[Finding]) -> None:
         if file in path:
             circle = [*path[path.index(file) :], file]
             what = f"a circular import: {' -> '.join(names.files[i].name or '__init__' for i in circle)}"
-            place = names.files[file].at(edges[file][circle[1]])
+            place = names.files[file].place_of(edges[file][circle[1]])
             way_out = "move what they need of each other into a file of its own"
             problems.append(Finding("circular-import", what, place, way_out))
         elif file not in done:

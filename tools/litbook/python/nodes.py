@@ -14,20 +14,22 @@ import types
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import TypeVar
 
-Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+DefinitionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 LoopNode = ast.For | ast.AsyncFor | ast.While
 Anchor = ast.stmt | ast.ExceptHandler | ast.match_case
 Kinds = types.UnionType | type[ast.AST]
-Node = TypeVar("Node", bound=Hashable)
+GraphNode = TypeVar("GraphNode", bound=Hashable)
 
 
-_frozen = False  # in `frozen`; Python's own answer counts a frozen library's 200,000 objects each time
+_frozen = (
+    False  # in `freeze_garbage`; Python's own answer counts a frozen library's 200,000 objects each time
+)
 _BORN_FROZEN = gc.get_freeze_count()  # Python 3.12 begins with a few hundred
 
 
 @contextlib.contextmanager
-def frozen() -> Iterator[None]:
+def freeze_garbage() -> Iterator[None]:
     """Python's search for garbage leaves alone what there is now: torch alone has 200,000 objects.
 
     Otherwise it walks them all while a lecture is timed, and a fork copies what is walked.
@@ -45,7 +47,7 @@ def frozen() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def uncollected() -> Iterator[None]:
+def pause_collection() -> Iterator[None]:
     """Python looks for no garbage in here, or in the function so decorated.
 
     A syntax tree is many objects and no garbage; looking for some takes as long as building it. So that it is
@@ -71,19 +73,19 @@ def lines_of(text: str) -> list[str]:
     return lines if lines[-1] else lines[:-1]
 
 
-def plain(text: str) -> str:
+def normalize_newlines(text: str) -> str:
     """The text with line ends as Python counts lines."""
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def documented(node: ast.Module | Definition) -> bool:
+def has_docstring(node: ast.Module | DefinitionNode) -> bool:
     """Whether a module, class or function begins with a docstring."""
     return ast.get_docstring(node, clean=False) is not None
 
 
-def body_of(node: ast.Module | Definition) -> list[ast.stmt]:
+def body_of(node: ast.Module | DefinitionNode) -> list[ast.stmt]:
     """The statements of a module, class or function without its docstring."""
-    return node.body[1:] if documented(node) else node.body
+    return node.body[1:] if has_docstring(node) else node.body
 
 
 def modules_in(node: ast.Module | ast.stmt) -> Iterator[str]:
@@ -95,7 +97,7 @@ def modules_in(node: ast.Module | ast.stmt) -> Iterator[str]:
             yield inner.module.split(".")[0]
 
 
-def heading_of(node: ast.Module | Definition) -> str:
+def heading_of(node: ast.Module | DefinitionNode) -> str:
     """The docstring's first line, without the full stop that ends a thesis."""
     lines = (ast.get_docstring(node) or "").strip().splitlines()
     first = lines[0].strip() if lines else ""
@@ -118,7 +120,7 @@ def head_of(node: ast.expr) -> ast.expr:
     return node
 
 
-def unquoted(annotation: ast.expr) -> ast.expr:
+def unquote(annotation: ast.expr) -> ast.expr:
     """What an annotation says: of one in quotes what stands in them, placed where they are."""
     if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
         with contextlib.suppress(SyntaxError, ValueError):
@@ -159,7 +161,7 @@ def children(node: ast.AST) -> list[ast.AST]:
     return nodes
 
 
-def everything(node: ast.AST) -> list[ast.AST]:
+def all_nodes(node: ast.AST) -> list[ast.AST]:
     """The node and all below it, the outer ones first, as `ast.walk`; but no `ctx`."""
     nodes = [node]
     for inner in nodes:  # which grows
@@ -255,7 +257,7 @@ def blocks(node: ast.Module | Anchor) -> list[Anchor]:
     return anchors
 
 
-def own_statements(node: ast.AST, ends: Kinds = Definition) -> Iterator[Anchor]:
+def own_statements(node: ast.AST, ends: Kinds = DefinitionNode) -> Iterator[Anchor]:
     """As `blocks`, in order, but not what is inside the functions and classes there, or what else `ends`."""
     todo = directly_in(node)[::-1]
     while todo:
@@ -265,9 +267,9 @@ def own_statements(node: ast.AST, ends: Kinds = Definition) -> Iterator[Anchor]:
             todo += directly_in(child)[::-1]
 
 
-def closure(start: Iterable[Node], leads: Callable[[Node], Iterable[Node]]) -> list[Node]:
+def closure(start: Iterable[GraphNode], leads: Callable[[GraphNode], Iterable[GraphNode]]) -> list[GraphNode]:
     """These, and all that they lead to in turn: each once, before what it leads to."""
-    todo, reached = [*start][::-1], dict[Node, None]()
+    todo, reached = [*start][::-1], dict[GraphNode, None]()
     while todo:
         node = todo.pop()
         if node not in reached:

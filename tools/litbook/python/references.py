@@ -15,8 +15,15 @@ from dataclasses import dataclass
 
 from litbook.python import scopes
 from litbook.python.file import File, with_modules
-from litbook.python.imports import Names
-from litbook.python.nodes import Definition, dotted, head_of, own_nodes, plain, uncollected
+from litbook.python.imports import NameResolver
+from litbook.python.nodes import (
+    DefinitionNode,
+    dotted,
+    head_of,
+    normalize_newlines,
+    own_nodes,
+    pause_collection,
+)
 
 
 @dataclass(frozen=True)
@@ -32,18 +39,18 @@ class Mention:
 
 
 @functools.lru_cache(maxsize=64)  # every page of a lecture asks, of each of its files
-@uncollected()
+@pause_collection()
 def mentions(text: str, defined: frozenset[str] | None = None) -> tuple[Mention, ...]:
     """Where `text` reads one of the names `defined`, in order. Of what cannot be parsed, nothing.
 
     Without `defined`: the functions and classes of its own top level.
     """
-    tree = _parsed(text)
+    tree = _parse(text)
     if tree is None:
         return ()
     if defined is None:
         defined = frozenset(_definitions(tree))
-    names = [name for name in scopes.outer(tree) if isinstance(name.ctx, ast.Load)]
+    names = [name for name in scopes.outer_names(tree) if isinstance(name.ctx, ast.Load)]
     places: list[tuple[str, ast.Name | ast.Attribute]] = [
         (name.id, name) for name in names if name.id in defined
     ]
@@ -53,7 +60,7 @@ def mentions(text: str, defined: frozenset[str] | None = None) -> tuple[Mention,
         places += [
             (dotted(node), node) for node in members if dotted(node) in defined and id(head_of(node)) in heads
         ]
-    read, lines = list[Mention](), plain(text).split("\n")
+    read, lines = list[Mention](), normalize_newlines(text).split("\n")
     for name, node in places:
         last = name.rpartition(".")[2]
         number, at = node.lineno, node.col_offset
@@ -74,7 +81,7 @@ def meanings(files: Files) -> tuple[dict[str, tuple[int, str]], ...]:
     """For each file of a lecture: which definition of which file it means by a name."""
     trees, names = _read(files)
     return tuple(
-        {name: (names.home[node], node.name) for name, node in names.borrowed(file).items()}
+        {name: (names.home[node], node.name) for name, node in names.imported_definitions(file).items()}
         | {name: (file, name) for name in _definitions(tree)}
         for file, tree in enumerate(trees)
     )
@@ -103,19 +110,21 @@ def constants(files: Files) -> tuple[dict[str, tuple[int, int]], ...]:
 
 
 @functools.lru_cache(maxsize=4)
-@uncollected()
-def _read(files: Files) -> tuple[list[ast.Module], Names]:
+@pause_collection()
+def _read(files: Files) -> tuple[list[ast.Module], NameResolver]:
     """The trees of the files, and what names mean between them."""
-    trees = [_parsed(text) or ast.Module([], []) for _, text in files]
-    return trees, Names(with_modules([File(*file, tree) for file, tree in zip(files, trees, strict=True)]))
+    trees = [_parse(text) or ast.Module([], []) for _, text in files]
+    return trees, NameResolver(
+        with_modules([File(*file, tree) for file, tree in zip(files, trees, strict=True)])
+    )
 
 
-def _parsed(text: str) -> ast.Module | None:
+def _parse(text: str) -> ast.Module | None:
     try:
-        return ast.parse(plain(text))
+        return ast.parse(normalize_newlines(text))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 
 
 def _definitions(tree: ast.Module) -> Iterable[str]:
-    return (node.name for node in own_nodes(tree) if isinstance(node, Definition))
+    return (node.name for node in own_nodes(tree) if isinstance(node, DefinitionNode))

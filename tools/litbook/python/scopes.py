@@ -2,7 +2,7 @@
 
 In goes a node: a statement of a module, a definition, an expression. Out come the names that it gives a value
 (`binds`, `fills`), those that a function has to itself (`local_names`), and every place where it means
-something of the module around it (`outer`, `reads`).
+something of the module around it (`outer_names`, `reads`).
 
 A *block* is what has names of its own: a function, a class, a comprehension. What is evaluated where a block
 stands (decorators, defaults, bases, the first `in` of a comprehension) is not inside it. What a class binds
@@ -18,14 +18,14 @@ from typing import NamedTuple
 
 from litbook.python.nodes import LEAVES, children, head_of, parameters
 
-Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
-Block = Function | ast.ClassDef
+FunctionScope = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+ScopeNode = FunctionScope | ast.ClassDef
 
 _FUNCTIONS = {ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda}
 _COMPREHENSIONS = {ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp}
 
 
-class _Names(NamedTuple):
+class _HiddenNames(NamedTuple):
     """The names that mean nothing of the module: in a block, and in the functions inside it."""
 
     here: frozenset[str] = frozenset()
@@ -33,7 +33,7 @@ class _Names(NamedTuple):
     shared: frozenset[str] = frozenset()  # declared `global`: storing them changes the module
     private: bool = False  # in a class `__x` is another name
 
-    def hide(self, names: frozenset[str]) -> _Names:
+    def hide(self, names: frozenset[str]) -> _HiddenNames:
         """The same with more names hidden."""
         return self._replace(here=self.here | names, below=self.below | names, shared=self.shared - names)
 
@@ -47,17 +47,17 @@ def reads(node: ast.AST, *, called: bool = True) -> frozenset[str]:
     With `called=False` not those that are only called: `f` of `f(x)`, `torch` of `torch.rand(2)`.
     """
     if called:
-        return frozenset(name.id for name in outer(node))
+        return frozenset(name.id for name in outer_names(node))
     heads = {id(head_of(call.func)) for call in ast.walk(node) if isinstance(call, ast.Call)}
-    return frozenset(name.id for name in outer(node) if id(name) not in heads)
+    return frozenset(name.id for name in outer_names(node) if id(name) not in heads)
 
 
-def outer(node: ast.AST) -> Iterator[ast.Name]:
+def outer_names(node: ast.AST) -> Iterator[ast.Name]:
     """Every place in `node` that means a name of the module around it; in no order.
 
     Read, or under `global` also set. What a statement of the module itself sets is told by `binds`.
     """
-    todo: list[tuple[ast.AST, _Names]] = [(node, _Names())]
+    todo: list[tuple[ast.AST, _HiddenNames]] = [(node, _HiddenNames())]
     while todo:
         at, names = todo.pop()
         kind = type(at)
@@ -68,7 +68,7 @@ def outer(node: ast.AST) -> Iterator[ast.Name]:
                 yield at  # type: ignore[misc]
         elif kind in _FUNCTIONS or kind in _COMPREHENSIONS or kind is ast.ClassDef:
             # What is evaluated around a block, and the nodes right inside it.
-            todo += [(part, names) for part in _before(at)]
+            todo += [(part, names) for part in _evaluated_before(at)]
             names = names.hide(_type_parameters(at))
             todo += [(part, names) for part in _annotations(at)]
             if kind in _COMPREHENSIONS:
@@ -79,9 +79,9 @@ def outer(node: ast.AST) -> Iterator[ast.Name]:
             else:
                 mine, shared = _local_and_shared(at)
                 here = (names.below - shared) | mine
-                inside, below = _Names(here, here, shared, names.private), _body(at)  # type: ignore[arg-type]
+                inside, below = _HiddenNames(here, here, shared, names.private), _body(at)  # type: ignore[arg-type]
                 if kind is ast.ClassDef:
-                    inside = _Names(here, names.below | {"__class__"}, shared, private=True)
+                    inside = _HiddenNames(here, names.below | {"__class__"}, shared, private=True)
             todo += [(child, inside) for child in below]
         elif kind is not ast.Constant:
             if kind is ast.AugAssign and isinstance(at.target, ast.Name):  # type: ignore[attr-defined]
@@ -101,13 +101,13 @@ def binds(statement: ast.AST) -> tuple[str, ...]:
 
     Of `try` and `match` the names of `except` and `case` too. `x += 1` may change `x` in place: see `fills`.
     """
-    return tuple(dict.fromkeys(_bound(_inside(statement, nested=False))))
+    return tuple(dict.fromkeys(_bound(_nodes_inside(statement, nested=False))))
 
 
 def fills(statement: ast.AST) -> frozenset[str]:
     """The names whose objects a statement changes: `table["x"] = 1`, `x.grad = None`, `total += 1`."""
     filled: set[str] = set()
-    for node in _inside(statement, nested=False):
+    for node in _nodes_inside(statement, nested=False):
         match node:
             case ast.AugAssign(target=ast.Name(id=name)):
                 filled.add(name)
@@ -119,7 +119,7 @@ def fills(statement: ast.AST) -> frozenset[str]:
     return frozenset(filled)
 
 
-def touched(statement: ast.stmt, *, arguments: bool = True) -> tuple[str, ...]:
+def touched_names(statement: ast.stmt, *, arguments: bool = True) -> tuple[str, ...]:
     """The names to which a statement gives a value, or whose objects it may change in place, in order.
 
     Each has a value once the statement has run, of a loop or `with` once its block begins. So `:=` is left
@@ -159,7 +159,7 @@ def targets(statement: ast.AST) -> list[ast.expr]:
 
 
 @functools.lru_cache(maxsize=4096)
-def steady_names(function: Function) -> frozenset[str]:
+def steady_names(function: FunctionScope) -> frozenset[str]:
     """The names that a function has to itself, and that none inside it gives another value or deletes."""
     inside = (node.names for node in ast.walk(function) if isinstance(node, ast.Nonlocal))
     return local_names(function).difference(*inside)
@@ -167,20 +167,20 @@ def steady_names(function: Function) -> frozenset[str]:
 
 def sets(statement: ast.AST) -> frozenset[str]:
     """The names that a statement of a module gives a value, with all statements inside it."""
-    return frozenset(_bound(_inside(statement)))
+    return frozenset(_bound(_nodes_inside(statement)))
 
 
-def local_names(block: Block) -> frozenset[str]:
+def local_names(block: ScopeNode) -> frozenset[str]:
     """The names that a function or class has to itself: parameters, and what its body binds."""
     return _local_and_shared(block)[0]
 
 
 @functools.lru_cache(maxsize=4096)  # plans of notebooks and the search for numbers ask for the same functions
-def _local_and_shared(block: Block) -> tuple[frozenset[str], frozenset[str]]:
+def _local_and_shared(block: ScopeNode) -> tuple[frozenset[str], frozenset[str]]:
     """The names that a block has to itself, and those that it declares `global`."""
-    bound = {name for _, name in parameters(block)} if isinstance(block, Function) else set[str]()
+    bound = {name for _, name in parameters(block)} if isinstance(block, FunctionScope) else set[str]()
     shared, elsewhere = set[str](), set[str]()
-    for node in _inside(*_body(block)):
+    for node in _nodes_inside(*_body(block)):
         match node:
             case ast.Global(names=names):
                 shared.update(names)
@@ -209,7 +209,7 @@ def _bound(nodes: Iterable[ast.AST]) -> Iterator[str]:
                 yield name
 
 
-def _inside(*nodes: ast.AST, nested: bool = True) -> Iterator[ast.AST]:
+def _nodes_inside(*nodes: ast.AST, nested: bool = True) -> Iterator[ast.AST]:
     """These nodes and all below them in the same block, in order; if not `nested` no statement in another."""
     todo, below = [*nodes], list[ast.AST]()
     while todo:
@@ -220,7 +220,7 @@ def _inside(*nodes: ast.AST, nested: bool = True) -> Iterator[ast.AST]:
             continue
         if kind in _COMPREHENSIONS:
             # The targets of `:=` in a comprehension belong to the block around it.
-            below = [*_before(node)]
+            below = [*_evaluated_before(node)]
             within = children(node)
             while within:
                 inner = within.pop()
@@ -229,7 +229,7 @@ def _inside(*nodes: ast.AST, nested: bool = True) -> Iterator[ast.AST]:
                 if type(inner) is not ast.Lambda:
                     within += children(inner)
         elif kind in _FUNCTIONS or kind is ast.ClassDef:
-            below = [*_before(node), *_annotations(node)]
+            below = [*_evaluated_before(node), *_annotations(node)]
         elif kind is ast.AugAssign and type(node.target) is ast.Name:  # type: ignore[attr-defined]
             below = [node.value]  # type: ignore[attr-defined]
         elif kind is ast.AnnAssign and not (node.value or (nested and node.simple)):  # type: ignore[attr-defined]
@@ -242,7 +242,7 @@ def _inside(*nodes: ast.AST, nested: bool = True) -> Iterator[ast.AST]:
 # ---------------------------------------------------------------------------- the parts of a block
 
 
-def _before(block: ast.AST) -> list[ast.expr]:
+def _evaluated_before(block: ast.AST) -> list[ast.expr]:
     """What is evaluated before a block is entered, with the names of where it stands."""
     match block:
         case ast.FunctionDef(args=a) | ast.AsyncFunctionDef(args=a):
@@ -274,5 +274,5 @@ def _type_parameters(node: ast.AST) -> frozenset[str]:
     return frozenset(parameter.name for parameter in node.__dict__.get("type_params", ()))
 
 
-def _body(block: Block) -> list[ast.AST]:
+def _body(block: ScopeNode) -> list[ast.AST]:
     return [block.body] if isinstance(block, ast.Lambda) else [*block.body]

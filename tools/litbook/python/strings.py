@@ -31,7 +31,7 @@ class Passage:
     def __add__(self, other: Passage) -> Passage:
         return Passage(self.text + other.text, self.places + other.places)
 
-    def cleaned(self) -> Passage:
+    def dedent(self) -> Passage:
         """The text without its indentation, as the author's words take it."""
         text, places, behind = inspect.cleandoc(self.text), [], 0
         for character in text:
@@ -41,7 +41,7 @@ class Passage:
         return Passage(text, tuple(places))
 
 
-class Source:
+class SourceText:
     """A source text in which literals are looked up."""
 
     def __init__(self, text: str) -> None:

@@ -21,16 +21,16 @@ from litbook.errors import RecordError
 from litbook.finding import Finding, Place
 from litbook.record import model
 from litbook.record.compare_values import (
-    Change,
+    ValueChange,
     alike_json,
-    bounded,
     changes,
     count_change,
+    cut_text,
     largest_magnitude,
     number_changes,
     number_format,
 )
-from litbook.record.model import Item, Key, Section, grouped
+from litbook.record.model import GroupItem, GroupKey, Section, group_by
 from litbook.record.ranks import names, ranks_of
 
 FIRST = 3  # turns at the start of a loop that every record keeps
@@ -45,7 +45,7 @@ class Difference:
     section: str
     place: Place
     what: str  # the expression or claim; of a section, what happened to it
-    changes: tuple[Change, ...] = ()
+    changes: tuple[ValueChange, ...] = ()
 
     @property
     def contradicts(self) -> bool:
@@ -56,8 +56,8 @@ class Difference:
     def title(self) -> str:
         """What differs, in a line."""
         if self.kind in ("text", "section"):
-            return f"{bounded(self.section)} {self.what}"
-        return f"{bounded(self.section)}: {bounded(self.what)} is not what was recorded"
+            return f"{cut_text(self.section)} {self.what}"
+        return f"{cut_text(self.section)}: {cut_text(self.what)} is not what was recorded"
 
     def finding(self, *ways_out: str) -> Finding:
         """The same as a finding; `ways_out` are what may have led to it, and what to do."""
@@ -91,7 +91,7 @@ def compare(fresh: model.Record, recording: model.Record) -> Comparison:
     paths = [source.path for source in fresh.sources] or [fresh.lecture]
     # What stopped before its sections, at an import that fails, says nothing of them.
     stopped = any(section.errors for section in fresh.sections if section.kind in ("module", "main"))
-    differences, pairs, changed = list[Difference](), list[_Pair](), list[Difference]()
+    differences, pairs, changed = list[Difference](), list[_SectionPair](), list[Difference]()
     for now in filter(fresh.was_asked, fresh.sections):
         was, place = recording.by_key.get(now.key), Place(paths[now.file], now.first)
         if recording.asked and not fresh.asked and (was is None or not recording.was_asked(was)):
@@ -101,11 +101,11 @@ def compare(fresh: model.Record, recording: model.Record) -> Comparison:
         elif was.digest != now.digest:
             differences.append(Difference("text", now.key, place, "was recorded from an older text"))
         else:
-            if was.ran and was.depends != now.depends:
+            if was.has_run and was.depends != now.depends:
                 what = "was recorded before a change of what it calls or reads"
                 changed.append(Difference("text", now.key, place, what))
-            if now.ran or not (now.requires or stopped):  # else there is nothing of this run to compare
-                pairs.append(_Pair(fresh, now, was))
+            if now.has_run or not (now.requires or stopped):  # else there is nothing of this run to compare
+                pairs.append(_SectionPair(fresh, now, was))
     if not fresh.asked:
         gone = (section.key for section in recording.sections if section.key not in fresh.by_key)
         what = "was recorded and is no longer there"
@@ -121,7 +121,9 @@ def compare(fresh: model.Record, recording: model.Record) -> Comparison:
     return Comparison(tuple(differences), values, claims)
 
 
-def older(fresh: model.Record, recordings: Sequence[model.Record]) -> Iterator[tuple[model.Record, str]]:
+def outdated_sections(
+    fresh: model.Record, recordings: Sequence[model.Record]
+) -> Iterator[tuple[model.Record, str]]:
     """The recordings, each with the keys of sections of which something has changed since.
 
     Of this device's recording all; of others the sections that wait here for a device or for time, and that
@@ -131,20 +133,20 @@ def older(fresh: model.Record, recordings: Sequence[model.Record]) -> Iterator[t
     for recording in recordings:
         alike = recording.environment.device.slug == fresh.environment.device.slug
         for now in filter(fresh.was_asked, fresh.sections):
-            was, waits = recording.by_key.get(now.key), now.requires and not now.ran
-            if was is not None and was.ran and was.depends != now.depends:
+            was, waits = recording.by_key.get(now.key), now.requires and not now.has_run
+            if was is not None and was.has_run and was.depends != now.depends:
                 if alike or (waits and (now.key, now.depends) not in current):
                     yield recording, now.key
 
 
 # ---------------------------------------------------------------------------- one section, now and then
 
-Shown = tuple[str, str]
+ExpressionKey = tuple[str, str]
 """What showed a value (the key of a helper, "" for the section itself), and the expression."""
 
 
 @dataclass
-class _Run:
+class _ValueRun:
     """Values of one expression from one place in time: one alone, or the turns of one loop by number."""
 
     frame: int
@@ -152,9 +154,9 @@ class _Run:
     turns: dict[int, model.Value] = field(default_factory=dict)
 
 
-def _runs(section: Section) -> dict[Shown, list[_Run]]:
+def _runs(section: Section) -> dict[ExpressionKey, list[_ValueRun]]:
     """What is compared of a section's values: neither what is measured nor an address."""
-    by_text: dict[Shown, list[_Run]] = {}
+    by_text: dict[ExpressionKey, list[_ValueRun]] = {}
     for value in section.values:
         if value.kind != "inspect" or value.address:
             continue
@@ -162,13 +164,13 @@ def _runs(section: Section) -> dict[Shown, list[_Run]]:
         place = value.frame, value.loop
         same = runs and value.loop is not None and (runs[-1].frame, runs[-1].loop) == place
         if not same or value.turn in runs[-1].turns:
-            runs.append(_Run(*place))
+            runs.append(_ValueRun(*place))
         runs[-1].turns[value.turn] = value
     return by_text
 
 
-def _series(section: Section) -> dict[Shown, list[model.Series]]:
-    return grouped(section.series, lambda s: (_shower(section, section.loops[s.loop].frame), s.text))
+def _series(section: Section) -> dict[ExpressionKey, list[model.Series]]:
+    return group_by(section.series, lambda s: (_shower(section, section.loops[s.loop].frame), s.text))
 
 
 def _shower(section: Section, frame: int) -> str:
@@ -177,19 +179,21 @@ def _shower(section: Section, frame: int) -> str:
     return section.calls[number - 1] if number else ""
 
 
-def _matched(now: dict[Key, list[Item]], was: dict[Key, list[Item]]) -> Iterator[tuple[Key, Item, Item]]:
+def _match(
+    now: dict[GroupKey, list[GroupItem]], was: dict[GroupKey, list[GroupItem]]
+) -> Iterator[tuple[GroupKey, GroupItem, GroupItem]]:
     """What stands under one key in both, in its order."""
     for key, several in now.items():
         yield from ((key, one, before) for one, before in zip(several, was.get(key, []), strict=False))
 
 
-class _Pair:
+class _SectionPair:
     """One section of a run, and its entry in a recording; counts the values and claims that are compared."""
 
     def __init__(self, record: model.Record, now: Section, was: Section) -> None:
         self.record, self.now, self.was = record, now, was
         self.differences: list[Difference] = []
-        self.kept: set[tuple[str, tuple[Change, ...]]] = set()
+        self.kept: set[tuple[str, tuple[ValueChange, ...]]] = set()
         self.values = self.claims = 0
 
     def compare(self) -> list[Difference]:
@@ -201,7 +205,7 @@ class _Pair:
             return self.differences
         if world:
             both = zip(ranks_of(self.now), ranks_of(self.was), strict=True)
-            pairs = [_Pair(self.record, *of_rank) for of_rank in both]
+            pairs = [_SectionPair(self.record, *of_rank) for of_rank in both]
             on = dict[Difference, list[int]]()
             for rank, pair in enumerate(pairs):
                 for difference in pair.compare():
@@ -219,7 +223,12 @@ class _Pair:
         return sorted(self.differences, key=lambda change: change.place.line)
 
     def add(
-        self, kind: Literal["value", "claim"], frame: int | None, line: int, what: str, changes: list[Change]
+        self,
+        kind: Literal["value", "claim"],
+        frame: int | None,
+        line: int,
+        what: str,
+        changes: list[ValueChange],
     ) -> None:
         """Keep a difference, once: a value and the claim about it may both show the same change.
 
@@ -228,15 +237,17 @@ class _Pair:
         key = what, tuple(changes)
         if changes and key not in self.kept:
             self.kept.add(key)
-            entry = self.now if frame is None else self.record.called(self.now, frame)
+            entry = self.now if frame is None else self.record.callee(self.now, frame)
             place = Place(self.record.sources[entry.file].path, entry.first + line)
             self.differences.append(Difference(kind, self.now.key, place, what, tuple(changes)))
 
-    def changes(self, was: int, now: int, at: str = "", largest: float = 0.0) -> list[Change]:
+    def changes(self, was: int, now: int, at: str = "", largest: float = 0.0) -> list[ValueChange]:
         """What differs between two snapshots of the section, by their indices."""
         return changes(self.was.snapshots[was], self.now.snapshots[now], at, largest)
 
-    def compare_values(self, runs: dict[Shown, list[_Run]], earlier: dict[Shown, list[_Run]]) -> None:
+    def compare_values(
+        self, runs: dict[ExpressionKey, list[_ValueRun]], earlier: dict[ExpressionKey, list[_ValueRun]]
+    ) -> None:
         """Values by what showed them, in the order in which they came; of a loop those of each turn."""
         raised = bool(self.now.errors)  # what is missing then has its reason
         for shown in [*runs, *(shown for shown in earlier if shown not in runs)]:
@@ -257,7 +268,9 @@ class _Pair:
                             self.add("value", now.frame, line, what, [change])
                     elif set(now.turns) != set(was.turns) and not raised:
                         texts = (", ".join(map(str, sorted(run.turns))) for run in (was, now))
-                        self.add("value", now.frame, line, what, [Change("turns that showed it", *texts)])
+                        self.add(
+                            "value", now.frame, line, what, [ValueChange("turns that showed it", *texts)]
+                        )
                 self.values += len(turns)
                 shots = (self.was.snapshots[v.value] for v in was.turns.values() if v.value is not None)
                 numbers = (shot.number for shot in shots if isinstance(shot, model.Scalar))
@@ -269,12 +282,12 @@ class _Pair:
                         changes = self.changes(recorded.value, value.value, at, largest)
                     else:
                         errors = [shown.error or "a value" for shown in (recorded, value)]
-                        changes = [Change(at, *map(bounded, errors))] if errors[0] != errors[1] else []
+                        changes = [ValueChange(at, *map(cut_text, errors))] if errors[0] != errors[1] else []
                     self.add("value", value.frame, value.line, what, changes)
 
-    def compare_series(self, inspected: Collection[Shown]) -> None:
+    def compare_series(self, inspected: Collection[ExpressionKey]) -> None:
         """Numbers watched over a loop, unless they are measured, where both kept the same turns."""
-        for shown, series, before in _matched(_series(self.now), _series(self.was)):
+        for shown, series, before in _match(_series(self.now), _series(self.was)):
             if shown not in inspected or series.at != before.at:
                 continue
             held = (  # a number may come out of a tensor: what that keeps of it says how close it can be
@@ -292,8 +305,8 @@ class _Pair:
     def compare_pieces(self) -> None:
         """What the machine answers to a question of the author's, and what readers explore."""
         both = self.now, self.was
-        pieces, earlier = (grouped(s.pieces, lambda piece: (piece.kind, piece.text)) for s in both)
-        for _, piece, before in _matched(pieces, earlier):
+        pieces, earlier = (group_by(s.pieces, lambda piece: (piece.kind, piece.text)) for s in both)
+        for _, piece, before in _match(pieces, earlier):
             if piece.answer is not None and before.answer is not None:
                 self.values += 1
                 changes = self.changes(before.answer, piece.answer)
@@ -311,7 +324,7 @@ class _Pair:
         self.values += len(now.points)
         for place, there, here in zip(now.places(), was.points, now.points, strict=True):
             if isinstance(there, str) or isinstance(here, str):
-                changes = [Change(place, str(there), str(here))] if there != here else []
+                changes = [ValueChange(place, str(there), str(here))] if there != here else []
             else:
                 names = (f"{place} {name}".strip() for name in now.names)
                 changes = number_changes(zip(names, there, here, strict=True), "float")
@@ -327,19 +340,19 @@ class _Pair:
         for place, (_, there, before), (_, here, why) in both:
             alike = here == there or alike_json(json.loads(there or "0"), json.loads(here or "0"))
             if before != why or not alike:
-                change = Change(place, bounded(before or there), bounded(why or here))
+                change = ValueChange(place, cut_text(before or there), cut_text(why or here))
                 self.add("value", None, line, "what is explored", [change])
 
     def moves(self, line: int, was: object, now: object, same: bool) -> bool:
         """Whether what readers explore has other sliders, which is one difference."""
         if not same:
-            change = Change("", bounded(str(was)), bounded(str(now)))
+            change = ValueChange("", cut_text(str(was)), cut_text(str(now)))
             self.add("value", None, line, "the sliders of what is explored", [change])
         return not same
 
     def compare_claims(self) -> None:
         """Verdicts, and both sides of every comparison where the claim mentions nothing measured."""
-        claims, earlier = (grouped(s.claims, lambda claim: claim.text) for s in (self.now, self.was))
+        claims, earlier = (group_by(s.claims, lambda claim: claim.text) for s in (self.now, self.was))
         for text, here in claims.items():
             there = earlier.get(text, [])
             if len(here) != len(there):  # the text of the section is the same: somebody edited the recording
@@ -351,7 +364,7 @@ class _Pair:
                 if claim.verdict == "not-reached" and self.now.errors:
                     continue  # the error says why
                 if claim.verdict != before.verdict:
-                    change = Change("verdict", before.verdict, claim.verdict)
+                    change = ValueChange("verdict", before.verdict, claim.verdict)
                     self.add("claim", None, claim.line, text, [change])
                 if claim.measured or before.measured:
                     continue

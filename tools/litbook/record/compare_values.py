@@ -42,7 +42,7 @@ WIDEST = 90  # characters of one value
 
 
 @dataclass(frozen=True)
-class Change:
+class ValueChange:
     """One thing about a value: `at` says which (`.shape`, `[0, 3]`; empty for the value itself).
 
     Of a number, `by` is how much it differs, and `tolerated` how much it might.
@@ -55,32 +55,34 @@ class Change:
     tolerated: str = ""
 
     @property
-    def part(self) -> str:
+    def element(self) -> str:
         """`at` where it names a part of the value; "" where it says something about it, as `times shown`."""
         return self.at if self.at[:1] in (".", "[") else ""
 
     @property
-    def about(self) -> str:
+    def aspect(self) -> str:
         """`at` where it is no part of the value."""
-        return "" if self.part else self.at.strip()
+        return "" if self.element else self.at.strip()
 
     def __str__(self) -> str:
         at, by = f"{self.at}: " if self.at else "", "; ".join(filter(None, (self.by, self.tolerated)))
         return f"{at}was {self.was}, is {self.now}" + f", by {by}" * bool(by)
 
 
-def count_change(at: str, was: int, now: int) -> Change:
+def count_change(at: str, was: int, now: int) -> ValueChange:
     """Of a count: what it was, is, and by how much."""
-    return Change(at, f"{was:,}", f"{now:,}", f"{abs(was - now):,}")
+    return ValueChange(at, f"{was:,}", f"{now:,}", f"{abs(was - now):,}")
 
 
-def changes(was: model.Snapshot, now: model.Snapshot, at: str = "", largest: float = 0.0) -> list[Change]:
+def changes(
+    was: model.Snapshot, now: model.Snapshot, at: str = "", largest: float = 0.0
+) -> list[ValueChange]:
     """What differs between two snapshots of one expression; nothing where they agree within `TOLERANCES`.
 
     `at` says where they stand in the value, `largest` is the largest magnitude among the turns of a loop.
     """
     if type(was) is not type(now) or was.type != now.type:
-        return [Change(at, _summary(was), _summary(now))]
+        return [ValueChange(at, _summary(was), _summary(now))]
     match was, now:
         case model.Scalar(), model.Scalar():
             a, b, name = was.number, now.number, number_format(was)
@@ -98,9 +100,9 @@ def changes(was: model.Snapshot, now: model.Snapshot, at: str = "", largest: flo
             both = was.keys, now.keys
             names, others = ([getattr(key, "text", None) or _summary(key) for key in keys] for keys in both)
             if was.length != now.length or names != others:
-                return [Change(f"{at} keys", bounded(", ".join(names)), bounded(", ".join(others)))]
+                return [ValueChange(f"{at} keys", cut_text(", ".join(names)), cut_text(", ".join(others)))]
             named = zip(names, was.items, now.items, strict=False)
-            return [change for name, a, b in named for change in changes(a, b, f"{at}[{bounded(name)}]")]
+            return [change for name, a, b in named for change in changes(a, b, f"{at}[{cut_text(name)}]")]
         case model.Tensor(), model.Tensor():
             return _tensor_changes(was, now, at)
         case model.Opaque(), model.Opaque():
@@ -111,7 +113,7 @@ def changes(was: model.Snapshot, now: model.Snapshot, at: str = "", largest: flo
 _EXACT = "dtype shape strides offset device bytes storage_bytes contiguous requires_grad axes".split()
 
 
-def _tensor_changes(was: model.Tensor, now: model.Tensor, at: str) -> list[Change]:
+def _tensor_changes(was: model.Tensor, now: model.Tensor, at: str) -> list[ValueChange]:
     """Metadata exactly (but never the storage's number), then statistics, then the values that both kept."""
     changes = []
     for name in _EXACT:
@@ -119,7 +121,7 @@ def _tensor_changes(was: model.Tensor, now: model.Tensor, at: str) -> list[Chang
         if a != b:
             whole = type(a) is int and type(b) is int
             changes.append(
-                count_change(f"{at}.{name}", a, b) if whole else Change(f"{at}.{name}", str(a), str(b))
+                count_change(f"{at}.{name}", a, b) if whole else ValueChange(f"{at}.{name}", str(a), str(b))
             )
     if was.dtype != now.dtype or was.shape != now.shape:
         return changes  # the values are others, then
@@ -134,16 +136,16 @@ def _tensor_changes(was: model.Tensor, now: model.Tensor, at: str) -> list[Chang
     elif was.stats is None or now.stats is None:
         if was.stats is not now.stats:
             some = ("none" if tensor.stats is None else "some" for tensor in (was, now))
-            changes.append(Change(f"{at} statistics", *some))
+            changes.append(ValueChange(f"{at} statistics", *some))
     else:
         for name in ("min", "max", "mean", "std", "nan", "inf"):
             a, b = getattr(was.stats, name), getattr(now.stats, name)
             # of integers, mean and deviation are float64; of floats of any width they inherit its noise
             of = was.dtype if was.dtype in TOLERANCES or name in ("min", "max") else "float64"
             missing = None if a is b else ("one is missing",)
-            by = missing if a is None or b is None else apart(a, b, of, largest)
+            by = missing if a is None or b is None else number_difference(a, b, of, largest)
             if by is not None:
-                changes.append(Change(f"{at}.{name}", _text(a), _text(b), *by))
+                changes.append(ValueChange(f"{at}.{name}", _text(a), _text(b), *by))
 
     if was.corner == now.corner and len(was.values) == len(now.values):
         # Where each element stands, row by row: `[0, 0]`, `[0, 1]` ...
@@ -152,14 +154,16 @@ def _tensor_changes(was: model.Tensor, now: model.Tensor, at: str) -> list[Chang
         places = (f"{at}[{', '.join(map(str, index))}]" if shape else at for index in indices)
         changes += number_changes(zip(places, was.values, now.values, strict=False), was.dtype, largest)
     elif was.values or now.values:
-        changes.append(Change(f"{at} values kept", f"{len(was.values):,}", f"{len(now.values):,}"))
+        changes.append(ValueChange(f"{at} values kept", f"{len(was.values):,}", f"{len(now.values):,}"))
     return changes
 
 
 # ---------------------------------------------------------------------------- comparing two numbers
 
 
-def apart(was: model.Number, now: model.Number, name: str, largest: float = 0.0) -> tuple[str, ...] | None:
+def number_difference(
+    was: model.Number, now: model.Number, name: str, largest: float = 0.0
+) -> tuple[str, ...] | None:
     """By how much two numbers of the format `name` differ, and what is tolerated; None where they do not.
 
     `largest` is the largest magnitude of the tensor that holds them.
@@ -185,10 +189,10 @@ def apart(was: model.Number, now: model.Number, name: str, largest: float = 0.0)
 
 def number_changes(
     rows: Iterable[tuple[str, model.Number, model.Number]], name: str, largest: float = 0.0
-) -> list[Change]:
+) -> list[ValueChange]:
     """The numbers that differ, of rows that say where each stands, what it was and what it is."""
-    several = ((at, a, b, apart(a, b, name, largest)) for at, a, b in rows)
-    return [Change(at, _text(a), _text(b), *by) for at, a, b, by in several if by is not None]
+    several = ((at, a, b, number_difference(a, b, name, largest)) for at, a, b in rows)
+    return [ValueChange(at, _text(a), _text(b), *by) for at, a, b, by in several if by is not None]
 
 
 def alike_json(was: object, now: object) -> bool:
@@ -199,7 +203,7 @@ def alike_json(was: object, now: object) -> bool:
         case list(), list():
             return len(was) == len(now) and all(map(alike_json, was, now))
         case float(), float():
-            return apart(was, now, "float") is None
+            return number_difference(was, now, "float") is None
     return was == now
 
 
@@ -236,7 +240,7 @@ _ELSEWHERE = (
 )
 
 
-def _text_changes(was: str, now: str, at: str) -> list[Change]:
+def _text_changes(was: str, now: str, at: str) -> list[ValueChange]:
     """What differs between two texts, both cut so that the place where they part is in sight."""
     plain = was, now
     for pattern, instead in _ELSEWHERE:
@@ -246,13 +250,13 @@ def _text_changes(was: str, now: str, at: str) -> list[Change]:
     parted = (i for i, (a, b) in enumerate(zip(was, now, strict=False)) if a != b)
     same = next(parted, min(len(was), len(now)))
     start = same - WIDEST // 2 if max(len(was), len(now)) > WIDEST and same > WIDEST // 2 else 0
-    return [Change(at, *(bounded(("…" if start else "") + text[start:]) for text in (was, now)))]
+    return [ValueChange(at, *(cut_text(("…" if start else "") + text[start:]) for text in (was, now)))]
 
 
 def _text(value: model.Number | None) -> str:
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,}" if value.bit_length() < 256 else f"an integer of {value.bit_length()} bits"
-    return bounded(value if isinstance(value, str) else repr(value))
+    return cut_text(value if isinstance(value, str) else repr(value))
 
 
 def _summary(snapshot: model.Snapshot) -> str:
@@ -260,14 +264,14 @@ def _summary(snapshot: model.Snapshot) -> str:
     match snapshot:
         case model.Scalar():
             plain = snapshot.type in ("str", "bool", "NoneType")
-            return bounded(snapshot.text if plain else f"{snapshot.type} {snapshot.text}")
+            return cut_text(snapshot.text if plain else f"{snapshot.type} {snapshot.text}")
         case model.Tensor():
             return f"{snapshot.type} {snapshot.dtype} {snapshot.shape}"
         case model.Opaque():
-            return bounded(f"{snapshot.type} {snapshot.text}")
+            return cut_text(f"{snapshot.type} {snapshot.text}")
     return f"{snapshot.type} of {snapshot.length:,}"
 
 
-def bounded(text: str) -> str:
+def cut_text(text: str) -> str:
     text = text.replace("\n", " ⏎ ")
     return text if len(text) <= WIDEST else text[: WIDEST - 1] + "…"

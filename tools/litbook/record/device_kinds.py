@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
-from litbook.i18n import later
+from litbook.i18n import gettext_noop
 
 PLATFORM = sys.platform  # the operating system here
 MOST_RANKS = 64  # processes that a section may ask for
@@ -54,11 +54,11 @@ def _count_cuda() -> int:
 KINDS = {
     kind.name: kind
     for kind in (
-        DeviceKind("", later("another device"), "{ranks}", lambda: 1),
+        DeviceKind("", gettext_noop("another device"), "{ranks}", lambda: 1),
         DeviceKind(
             "cuda",
-            later("a GPU"),
-            later("{ranks} on GPUs"),
+            gettext_noop("a GPU"),
+            gettext_noop("{ranks} on GPUs"),
             _count_cuda,
             label="CUDA",
             backend="nccl",
@@ -66,8 +66,12 @@ KINDS = {
             driver=("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"),
             notebook_test="has_cuda",
         ),
-        DeviceKind("slow", later("minutes"), later("{ranks} and minutes"), lambda: 1, on_request=True),
-        DeviceKind("linux", later("Linux"), later("{ranks} on Linux"), lambda: PLATFORM == "linux"),
+        DeviceKind(
+            "slow", gettext_noop("minutes"), gettext_noop("{ranks} and minutes"), lambda: 1, on_request=True
+        ),
+        DeviceKind(
+            "linux", gettext_noop("Linux"), gettext_noop("{ranks} on Linux"), lambda: PLATFORM == "linux"
+        ),
     )
 }
 
@@ -105,7 +109,7 @@ class Needs:
             return count < max(1, self.ranks)
         return (self.kind.on_request and not slow) or not self.kind.count()
 
-    def within(self, above: Needs) -> Needs:
+    def nested_in(self, above: Needs) -> Needs:
         """What is needed inside of what needs `above`: of a kind that is named at both places, its own."""
         many = self if self.ranks or self.simulated else above
         return Needs(self.device or above.device, many.ranks, many.simulated)

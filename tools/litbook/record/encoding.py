@@ -24,10 +24,10 @@ import msgspec
 
 from litbook.errors import RecordError
 from litbook.record.limits import FILE
-from litbook.record.model import SCHEMA, Definition, Grid, Live, Part, Record, Section
+from litbook.record.model import SCHEMA, Definition, Grid, JsonObject, Live, Record, Section
 from litbook.record.ranks import LISTS, ranks_of
 
-Reference = tuple[str, int | None, int]
+IndexReference = tuple[str, int | None, int]
 """What an index counts, the index, and the length of the list that it points into."""
 
 AGAIN = "record it again"
@@ -45,7 +45,7 @@ def dumps(record: Record) -> str:
     return _text(record) + "\n"
 
 
-def _text(whole: Part) -> str:
+def _text(whole: JsonObject) -> str:
     """The record, or one entry of it, as JSON: an element of a list a line."""
     fields = []
     for field in _fields(type(whole)):
@@ -189,7 +189,7 @@ def _fits(explored: Grid | Live | None) -> bool:
     return bool(sizes) and complete and within
 
 
-def _references(record: Record, section: Section) -> Iterator[Reference]:
+def _references(record: Record, section: Section) -> Iterator[IndexReference]:
     """Every index in a section. What several of them depend on comes first."""
     called = [section.statements, *(record.definition_of[key].statements for key in section.calls)]
     frames, snapshots, loops = len(section.frames), len(section.snapshots), len(section.loops)

@@ -30,18 +30,18 @@ Number = int | float | bool | str
 BITS = 2000  # an integer up to 640 digits is written in decimal under every `sys.set_int_max_str_digits`
 
 
-class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class JsonObject(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A JSON object. A field that holds its default is left out, and one that is unknown is refused."""
 
 
-class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True, array_like=True):
+class JsonArray(msgspec.Struct, frozen=True, forbid_unknown_fields=True, array_like=True):
     """A JSON list of the values of all fields, in their order: what there is most of."""
 
 
 # ---------------------------------------------------------------------------- snapshots
 
 
-class Shot(Part, frozen=True, tag_field="kind", tag=str.lower):
+class SnapshotBase(JsonObject, frozen=True, tag_field="kind", tag=str.lower):
     """A bounded copy of a value; in JSON its `kind` says which form it has."""
 
     @property
@@ -50,7 +50,7 @@ class Shot(Part, frozen=True, tag_field="kind", tag=str.lower):
         return type(self).__name__.lower()
 
 
-class Scalar(Shot, frozen=True):
+class Scalar(SnapshotBase, frozen=True):
     """A value that one short text says whole: numbers, strings, `None`, dtypes, devices."""
 
     type: str
@@ -59,7 +59,7 @@ class Scalar(Shot, frozen=True):
     cut: bool = False  # the text was too long and ends early
 
 
-class Sequence(Shot, frozen=True):
+class Sequence(SnapshotBase, frozen=True):
     """A list, tuple, set or `torch.Size`: the first items, and how many there were."""
 
     type: str
@@ -67,7 +67,7 @@ class Sequence(Shot, frozen=True):
     items: tuple[Snapshot, ...] = ()
 
 
-class Mapping(Shot, frozen=True):
+class Mapping(SnapshotBase, frozen=True):
     """A dict, dataclass, named tuple, `torch.finfo`: names or keys with their values."""
 
     type: str
@@ -76,7 +76,7 @@ class Mapping(Shot, frozen=True):
     items: tuple[Snapshot, ...] = ()
 
 
-class Stats(Part, frozen=True):
+class Stats(JsonObject, frozen=True):
     """What reading a tensor once tells. `mean` and `std` leave NaN and inf out."""
 
     min: Number | None = None
@@ -87,7 +87,7 @@ class Stats(Part, frozen=True):
     inf: int = 0
 
 
-class Tensor(Shot, frozen=True):
+class Tensor(SnapshotBase, frozen=True):
     """A tensor or array: its metadata, and a corner of its values, never the whole of a large one.
 
     Sizes, strides and offsets count elements; `bytes` and `storage_bytes` count bytes. Two tensors
@@ -113,7 +113,7 @@ class Tensor(Shot, frozen=True):
     bits: tuple[str, ...] | None = None  # of floats inspected `as bits`: the first values' bits, hexadecimal
 
 
-class Opaque(Shot, frozen=True):
+class Opaque(SnapshotBase, frozen=True):
     """Any other object: its type and a bounded text, or why there is none."""
 
     type: str
@@ -130,7 +130,7 @@ Snapshot = Scalar | Sequence | Mapping | Tensor | Opaque
 # ---------------------------------------------------------------------------- where it ran
 
 
-class Device(Part, frozen=True):
+class Device(JsonObject, frozen=True):
     """The device that a run computed on. `slug` names its recordings: `cpu`, `some-gpu`."""
 
     kind: str  # "cpu", or a row of `device_kinds`
@@ -147,7 +147,7 @@ class Device(Part, frozen=True):
 LIBRARIES = ("torch", "numpy", "einops", "jaxtyping", "matplotlib")
 
 
-class Environment(Part, frozen=True):
+class Environment(JsonObject, frozen=True):
     """Where, when and with what a record was made."""
 
     python: str
@@ -172,7 +172,7 @@ class Environment(Part, frozen=True):
 # ---------------------------------------------------------------------------- the text
 
 
-class Source(Part, frozen=True):
+class Source(JsonObject, frozen=True):
     """One file of the lecture. `cuts` says where a shown line ends, before its directive."""
 
     path: str
@@ -184,7 +184,7 @@ class Source(Part, frozen=True):
 StatementKind = Literal["code", "claim", "piece", "section", "def", "doc", "hidden"]
 
 
-class Statement(Row, frozen=True):
+class Statement(JsonArray, frozen=True):
     """One statement: its lines, counted from the first of its section or definition, and what it is."""
 
     first: int
@@ -196,12 +196,12 @@ class Statement(Row, frozen=True):
     binds: tuple[str, ...] = ()  # the names to which its header gives a new value
 
     @property
-    def whole(self) -> range:
+    def line_range(self) -> range:
         """Its lines with the whole body."""
         return range(self.first, max(self.end, self.last) + 1)
 
 
-class Definition(Part, frozen=True):
+class Definition(JsonObject, frozen=True):
     """A helper or class of the lecture. It stands once, however many sections call it.
 
     `key` names it within the lecture: `mean`, `Decoder.forward`, and in a folder `models.Decoder.forward`.
@@ -232,7 +232,7 @@ class Definition(Part, frozen=True):
 # ---------------------------------------------------------------------------- what happened
 
 
-class Frame(Row, frozen=True):
+class Frame(JsonArray, frozen=True):
     """One call, of the section itself or of a definition. `line` of its `parent` is where it came from."""
 
     called: int = 0  # 0: the section; n: the n-th of the section's `calls`
@@ -255,7 +255,7 @@ PieceKind = Literal[
 ChartKind = Literal["bars", "stack", "curve"]
 
 
-class Slider(Part, frozen=True):
+class Slider(JsonObject, frozen=True):
     """What a reader moves: its name, and the places it has, in order. Texts make a choice.
 
     Of more places than a slider can have, which a script alone moves to, `span` is the range.
@@ -271,7 +271,7 @@ class Slider(Part, frozen=True):
         return len(range(*self.span)) if self.span else len(self.places)
 
 
-class Grid(Part, frozen=True):
+class Grid(JsonObject, frozen=True):
     """What a function came to at every place of one slider or two; the second moves fastest.
 
     `points` holds at each place one number for each of `names`, or in words why there is none. `at` is the
@@ -299,7 +299,7 @@ class Grid(Part, frozen=True):
             yield ", ".join(f"{s.name}={place}" for s, place in zip(self.sliders, several, strict=True))
 
 
-class Live(Part, frozen=True):
+class Live(JsonObject, frozen=True):
     """A picture that a script of the author's draws; `still` is the SVG that stands there without it.
 
     `points` are places, counted along each slider, with what the lecture's function gave there as JSON, or
@@ -319,7 +319,7 @@ class Live(Part, frozen=True):
             yield ", ".join(f"{s.name}={range(*s.span)[i] if s.span else s.places[i]}" for s, i in both)
 
 
-class Piece(Part, frozen=True):
+class Piece(JsonObject, frozen=True):
     """Something the author handed over: prose, a picture, a link, printed output.
 
     `line` is the line of the section's own statement, also when a helper made it.
@@ -343,7 +343,7 @@ class Piece(Part, frozen=True):
     live: Live | None = None  # or the picture of it, which a script draws
 
 
-class Value(Row, frozen=True):
+class Value(JsonArray, frozen=True):
     """What one inspected expression was, after the statement on `line` had run for the `turn`-th time.
 
     `line` counts from the first line of what `frame` calls.
@@ -363,7 +363,7 @@ class Value(Row, frozen=True):
     reads: tuple[str, ...] = ()  # the names in the expression, where it is more than a name
 
 
-class Local(Row, frozen=True):
+class Local(JsonArray, frozen=True):
     """What a local name was after a step that gave it a value, or may have changed its object."""
 
     step: int
@@ -372,7 +372,7 @@ class Local(Row, frozen=True):
     value: int | None = None  # index into `snapshots`; None: past a loop's first iterations nobody looks
 
 
-class Loop(Row, frozen=True):
+class Loop(JsonArray, frozen=True):
     """One run of a loop: how many iterations there were, and which of them were kept."""
 
     frame: int
@@ -382,7 +382,7 @@ class Loop(Row, frozen=True):
     kind: Literal["for", "while"] = "for"
 
 
-class Series(Part, frozen=True):
+class Series(JsonObject, frozen=True):
     """A number watched over a loop, thinned evenly: what a sparkline is drawn from."""
 
     loop: int
@@ -395,7 +395,7 @@ class Series(Part, frozen=True):
 Verdict = Literal["holds", "fails", "not-reached", "needs-device"]
 
 
-class Operand(Row, frozen=True):
+class Operand(JsonArray, frozen=True):
     """One side of a comparison, or an argument of a test: its source and what it was."""
 
     text: str
@@ -403,7 +403,7 @@ class Operand(Row, frozen=True):
     address: bool = False  # as of a `Value`
 
 
-class Claim(Part, frozen=True):
+class Claim(JsonObject, frozen=True):
     """An `assert` of a section, or an annotation that promises dtype and axes.
 
     `form` is the test's source around its operands: `("", " == ", "")` for `a == b`.
@@ -424,7 +424,7 @@ class Claim(Part, frozen=True):
     zero: bool = False  # its author says that zero, or nothing, is the point
 
 
-class Assert(Part, frozen=True):
+class Assert(JsonObject, frozen=True):
     """An assert that ran and is no claim, or any whose test was left, or is true whatever it is about.
 
     `key` is that of the section or definition it stands in, from whose first line `line` counts; `column`
@@ -438,7 +438,7 @@ class Assert(Part, frozen=True):
     nothing: str = ""  # why it holds and says nothing
 
 
-class Error(Part, frozen=True):
+class Error(JsonObject, frozen=True):
     """Something that went wrong while a section ran.
 
     `line` is the section's own line beside which it is shown. `trace` holds the lecture's lines and those of
@@ -457,7 +457,7 @@ class Error(Part, frozen=True):
 SectionKind = Literal["module", "main", "part", "section"]
 
 
-class Share(Part, frozen=True):
+class Share(JsonObject, frozen=True):
     """What one rank of a section left; None for what stands in the entry, since this rank agrees with it.
 
     In a list, a number stands for the item of the entry's own list that has it.
@@ -476,7 +476,7 @@ class Share(Part, frozen=True):
     errors: tuple[Error, ...] | None = None
 
 
-class Section(Part, frozen=True, dict=True):
+class Section(JsonObject, frozen=True, dict=True):
     """One section of a run, whole in itself: its text's lines, and all that happened while it ran.
 
     Nothing in it points outside: statements, frames, steps, values, snapshots and storages are numbered
@@ -523,14 +523,14 @@ class Section(Part, frozen=True, dict=True):
         return self.first + self.lines - 1
 
     @property
-    def ran(self) -> bool:
+    def has_run(self) -> bool:
         """Whether it was entered at all."""
         return bool(self.frames)
 
     @functools.cached_property
     def values_of(self) -> dict[int, list[Value]]:
         """Frame -> what was shown in it, in order."""
-        return grouped(self.values, lambda value: value.frame)
+        return group_by(self.values, lambda value: value.frame)
 
     @functools.cached_property
     def ran_in(self) -> dict[int, set[int]]:
@@ -541,7 +541,7 @@ class Section(Part, frozen=True, dict=True):
         return ran
 
 
-class Record(Part, frozen=True, dict=True):
+class Record(JsonObject, frozen=True, dict=True):
     """Everything that one run left, enough for a renderer that has neither the lecture nor torch.
 
     `sections` stand in the order of the book: what the modules' own lines do, `main`, then every part with
@@ -576,18 +576,18 @@ class Record(Part, frozen=True, dict=True):
         return next(section for section in self.sections if section.kind == "main")
 
     @functools.cached_property
-    def _inside(self) -> dict[str, list[Section]]:
-        return grouped(self.sections, lambda section: section.parent)
+    def _children_of(self) -> dict[str, list[Section]]:
+        return group_by(self.sections, lambda section: section.parent)
 
-    def inside(self, section: Section | None = None) -> list[Section]:
+    def children(self, section: Section | None = None) -> list[Section]:
         """The sections that a part or main (the default) calls as its own, in order."""
-        return self._inside.get((section or self.main).key, [])
+        return self._children_of.get((section or self.main).key, [])
 
     def tree(self, section: Section) -> list[Section]:
         """A section and all that it reaches, in order."""
-        return [section, *(deeper for child in self.inside(section) for deeper in self.tree(child))]
+        return [section, *(deeper for child in self.children(section) for deeper in self.tree(child))]
 
-    def called(self, section: Section, frame: int) -> Section | Definition:
+    def callee(self, section: Section, frame: int) -> Section | Definition:
         """What runs in a frame of the section: the section itself, or a definition."""
         number = section.frames[frame].called
         return self.definition_of[section.calls[number - 1]] if number else section
@@ -617,13 +617,15 @@ class Record(Part, frozen=True, dict=True):
         return Counter[str](claim.verdict for section, claim in self.claims() if self.was_asked(section))
 
 
-Key = TypeVar("Key")
-Item = TypeVar("Item")
+GroupKey = TypeVar("GroupKey")
+GroupItem = TypeVar("GroupItem")
 
 
-def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:
+def group_by(
+    items: Iterable[GroupItem], key: Callable[[GroupItem], GroupKey]
+) -> dict[GroupKey, list[GroupItem]]:
     """The items of each key, in their order."""
-    groups: dict[Key, list[Item]] = {}
+    groups: dict[GroupKey, list[GroupItem]] = {}
     for item in items:
         groups.setdefault(key(item), []).append(item)
     return groups

@@ -24,7 +24,7 @@ FOLLOWS = ("closed by peer", "Timed out waiting", "Connection reset", "Broken pi
 
 
 @dataclass(frozen=True, slots=True)
-class Lost:
+class LostRank:
     """A rank that left no record: how it ended, and where, as far as that is known."""
 
     message: str
@@ -32,13 +32,13 @@ class Lost:
     line: int = 0
 
 
-def joined(record: Record, left: Sequence[Record | Lost], keys: Iterable[str]) -> Record:
+def join_ranks(record: Record, left: Sequence[Record | LostRank], keys: Iterable[str]) -> Record:
     """The record with these sections as all ranks left them, in the place of its own, which did not run."""
     whole = [other for other in left if isinstance(other, Record)]
     entries, definitions = dict[str, Section](), dict[str, Definition]()
     for section in record.sections:
         if section.key in keys:
-            entry = _together(record, section, left)
+            entry = _join_section(record, section, left)
             entries[section.key] = replace(entry, file=section.file, first=section.first)
             called = {key for other in whole for key in other.by_key[section.key].calls}
             definitions |= {key: other.definition_of[key] for other in whole[::-1] for key in called}
@@ -90,11 +90,11 @@ def names(ranks: Sequence[int], world: int) -> str:
 # ---------------------------------------------------------------------------- one entry
 
 
-def _together(record: Record, section: Section, left: Sequence[Record | Lost]) -> Section:
+def _join_section(record: Record, section: Section, left: Sequence[Record | LostRank]) -> Section:
     """The entry of a section that some ranks may not have survived: then none of its claims was reached."""
     entries = [other.by_key[section.key] for other in left if isinstance(other, Record)]
     if len(entries) == len(left):
-        return merged(entries)
+        return merge_entries(entries)
     met = list[Sequence[Error]]()
     for other in left:
         if isinstance(other, Record):
@@ -110,7 +110,7 @@ def _together(record: Record, section: Section, left: Sequence[Record | Lost]) -
     return replace(section, errors=_errors(met), claims=tuple(claims))
 
 
-def merged(entries: Sequence[Section]) -> Section:
+def merge_entries(entries: Sequence[Section]) -> Section:
     """One entry of the entries of all ranks, in their order; their snapshots become one table."""
     table = dict[str, int]()
     snapshots = list[Snapshot]()
@@ -125,11 +125,11 @@ def merged(entries: Sequence[Section]) -> Section:
                 snapshots.append(shot)
             at.append(table[text])
         called = [0, *(1 + calls.index(key) for key in entry.calls)]
-        own.append(renumbered(entry, at, called))
+        own.append(renumber(entry, at, called))
     whole = replace(
         own[0],
         calls=calls,
-        claims=tuple(map(_judged, zip(*(entry.claims for entry in own), strict=True))),
+        claims=tuple(map(_join_claim, zip(*(entry.claims for entry in own), strict=True))),
         errors=_errors([entry.errors for entry in own]),
         unreached=tuple(p for p in own[0].unreached if all(p in entry.unreached for entry in own)),
         seconds=max(entry.seconds for entry in own),
@@ -145,7 +145,7 @@ def merged(entries: Sequence[Section]) -> Section:
     return replace(whole, shares=tuple(shares))
 
 
-def renumbered(section: Section, at: Mapping[int, int] | Sequence[int], called: Sequence[int]) -> Section:
+def renumber(section: Section, at: Mapping[int, int] | Sequence[int], called: Sequence[int]) -> Section:
     """The entry without its snapshots: each stands where `at` says, what it calls where `called` does."""
 
     def operand(side: Operand) -> Operand:
@@ -166,7 +166,7 @@ def renumbered(section: Section, at: Mapping[int, int] | Sequence[int], called: 
     )
 
 
-def _judged(of_ranks: tuple[Claim, ...]) -> Claim:
+def _join_claim(of_ranks: tuple[Claim, ...]) -> Claim:
     """A claim as all ranks together judge it: false if any does, with what that one saw.
 
     Where not all ranks came to it, or not all find it false, `why` says which.

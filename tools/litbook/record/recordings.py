@@ -1,6 +1,6 @@
 """Recordings: the files beside the lectures that say what every value was, one per kind of device.
 
-A recording is a record without what pages never take from it: see `trimmed`. It is written whole or not at
+A recording is a record without what pages never take from it: see `trim`. It is written whole or not at
 all, and read with distrust: whatever is wrong with it is a `RecordError` that names the file and the way out.
 """
 
@@ -75,15 +75,15 @@ def as_of(recording: model.Record, depends: Mapping[str, str]) -> model.Record:
     return replace(recording, sections=tuple(sections))
 
 
-class _Took(msgspec.Struct):
+class _Duration(msgspec.Struct):
     seconds: float = 0.0
 
 
-def took(lecture: Path) -> float:
+def recorded_seconds(lecture: Path) -> float:
     """Seconds that the lecture took when it was recorded, on its slowest device; 0 where it was not."""
     files = (lecture.parent / RECORDINGS).glob(f"{lecture.stem}.*.json")
     with contextlib.suppress(OSError, ValueError, msgspec.MsgspecError):  # `read` says what is wrong
-        return max(msgspec.json.decode(file.read_bytes(), type=_Took).seconds for file in files)
+        return max(msgspec.json.decode(file.read_bytes(), type=_Duration).seconds for file in files)
     return 0.0
 
 
@@ -111,7 +111,7 @@ class Baseline:
     unusable: LitbookError | None = None
 
     @classmethod
-    def of(cls, lecture: Path, run: model.Record) -> Baseline:
+    def for_run(cls, lecture: Path, run: model.Record) -> Baseline:
         """The baseline of a run of the lecture at that path."""
         device = run.environment.device
         file = recording_of(lecture, device.slug or device.kind)
@@ -150,7 +150,7 @@ class Baseline:
         if self.recording and not self.all_differences and not more:
             same = "no value, claim or section differs (delete it to record afresh)"
             return f"{self.name} stays as it is: {same}"
-        write(self.file, renewed(self.recording, self.run) if self.run.asked else self.run)
+        write(self.file, renew(self.recording, self.run) if self.run.asked else self.run)
         return f"recorded in {self.name}"
 
 
@@ -166,7 +166,7 @@ def write(file: Path, record: model.Record) -> None:
         raise RecordError(f"{_short(file)}: {error.strerror}; nothing was written{way_out(error)}") from None
 
 
-def renewed(recording: model.Record | None, record: model.Record) -> model.Record:
+def renew(recording: model.Record | None, record: model.Record) -> model.Record:
     """The recording with the sections that `record` ran, each with commit and date of its run.
 
     Without a recording it is one of these sections alone, whose `asked` names them. Raises `RecordError`
@@ -205,13 +205,13 @@ def renewed(recording: model.Record | None, record: model.Record) -> model.Recor
 
 def dumps(record: model.Record) -> str:
     """The recording of a run, as the text of its file."""
-    return encoding.dumps(trimmed(record))
+    return encoding.dumps(trim(record))
 
 
 # ---------------------------------------------------------------------------- what a recording holds
 
 
-def trimmed(record: model.Record) -> model.Record:
+def trim(record: model.Record) -> model.Record:
     """The record without what a recording is never asked for, so that its file changes when a value does.
 
     What is left out: the lecture's text (git has it, and `sha256` says which it was), the run's memory, the
@@ -229,7 +229,7 @@ def trimmed(record: model.Record) -> model.Record:
         record,
         sources=tuple(replace(source, text="", cuts=()) for source in record.sources),
         definitions=tuple(definitions),
-        sections=tuple(map(_kept, record.sections)),
+        sections=tuple(map(_trim_section, record.sections)),
         seconds=float(round(record.seconds)),  # finer, a file would change when no value does
         peak=0,
     )
@@ -240,10 +240,10 @@ def _is_whole(section: model.Section) -> bool:
     return needs(section.requires).device != ""
 
 
-def _kept(section: model.Section) -> model.Section:
+def _trim_section(section: model.Section) -> model.Section:
     """A section as a recording holds it; on each rank, where it ran on several."""
     if section.shares:
-        return ranks.merged([_kept(rank) for rank in ranks.ranks_of(section)])
+        return ranks.merge_entries([_trim_section(rank) for rank in ranks.ranks_of(section)])
     kept = replace(section, locals=())
     if not _is_whole(section):  # without what pages have of their own
         kept = replace(
@@ -270,5 +270,5 @@ def _kept(section: model.Section) -> model.Section:
     used += [side.value for claim in kept.claims for side in claim.operands]
     used += [argument for frame in kept.frames for _, argument in frame.arguments]
     places = {old: new for new, old in enumerate(sorted({number for number in used if number is not None}))}
-    bare = ranks.renumbered(kept, places, range(len(kept.calls) + 1))
+    bare = ranks.renumber(kept, places, range(len(kept.calls) + 1))
     return replace(bare, snapshots=tuple(kept.snapshots[number] for number in places), seconds=0.0)

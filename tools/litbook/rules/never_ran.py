@@ -17,10 +17,10 @@ from itertools import count, dropwhile, islice
 from litbook.finding import Finding, Place
 from litbook.lecture.model import Lecture
 from litbook.lecture.sections import is_plain
-from litbook.python.nodes import Definition, blocks, own_nodes
+from litbook.python.nodes import DefinitionNode, blocks, own_nodes
 from litbook.record.model import Record
 
-Key = tuple[str, str]  # the function's key and the text: what a claim is called in another recording
+CheckKey = tuple[str, str]  # the function's key and the text: what a claim is called in another recording
 
 _ENDS = (ast.Return, ast.Raise, ast.Break, ast.Continue)
 WAY_OUT_UNCALLED = "call it in main() or a part, or take it out"
@@ -28,26 +28,28 @@ WAY_OUT_DEAD = "let a run reach it, mark its section @requires(…), or take it 
 
 
 @dataclass(frozen=True)
-class Unrun:
+class UnreachedCheck:
     """An assert or an `@inspect` that never ran; `dead` where no known device can reach it."""
 
     finding: Finding
     dead: bool
 
 
-def unrun(lecture: Lecture, record: Record, recordings: Sequence[Record] = ()) -> list[Unrun]:
+def find_never_ran(
+    lecture: Lecture, record: Record, recordings: Sequence[Record] = ()
+) -> list[UnreachedCheck]:
     """What never ran, in the order of the text. Of a run of some sections, nothing of the others."""
-    reached, result = _Reached(lecture, record), list[Unrun]()
+    reached, result = _ReachedStatements(lecture, record), list[UnreachedCheck]()
     # What ran in a recording, for want of its device or time here, and stands on the same as it did then.
-    elsewhere = set[Key]()
+    elsewhere = set[CheckKey]()
     for other, section in ((kept, section) for kept in recordings for section in kept.sections):
         here, another = record.by_key.get(section.key), other.environment.device.slug
         if here is None or here.depends != section.depends:
             continue
-        if here.ran and another == record.environment.device.slug:
+        if here.has_run and another == record.environment.device.slug:
             continue
         elsewhere.update((section.key, claim.text) for claim in section.claims if claim.count)
-        elsewhere.update((other.called(section, value.frame).key, value.text) for value in section.values)
+        elsewhere.update((other.callee(section, value.frame).key, value.text) for value in section.values)
         # Asserts that are no claims stand together; which of them this section reached, its statements say.
         for nth, key in enumerate((section.key, *section.calls)):
             called = other.definition_of[key] if nth else section
@@ -66,8 +68,8 @@ def unrun(lecture: Lecture, record: Record, recordings: Sequence[Record] = ()) -
                 dead.update(lecture.statement_of[inner] for inner in inside)
     for number, place, kind, text in _promises(lecture):
         function, is_dead = lecture.statements[number].function, number in dead
-        ran = (reached.keys[function], text) in elsewhere or reached.ran(number) is not False
-        if not reached.asked(function) or (ran and not is_dead):
+        ran = (reached.keys[function], text) in elsewhere or reached.has_run(number) is not False
+        if not reached.was_asked(function) or (ran and not is_dead):
             continue
         device = None if is_dead else reached.missing_device(function)
         what, way_out = f"never ran: {kind} {text}", WAY_OUT_DEAD
@@ -78,15 +80,17 @@ def unrun(lecture: Lecture, record: Record, recordings: Sequence[Record] = ()) -
             what = f"has not run yet: {kind} {text}: it needs {device}"
             way_out = f"record the lecture where there is one: litbook record {record.lecture}"
         result.append(
-            Unrun(Finding("never-ran" if device is None else "waits", what, place, way_out), device is None)
+            UnreachedCheck(
+                Finding("never-ran" if device is None else "waits", what, place, way_out), device is None
+            )
         )
     return result
 
 
-def uncalled(lecture: Lecture, record: Record) -> list[Finding]:
+def find_uncalled(lecture: Lecture, record: Record) -> list[Finding]:
     """Functions with prose that nothing names, and that claim nothing: no page shows them, no run calls them.
 
-    Those that claim something `unrun` tells.
+    Those that claim something `find_never_ran` tells.
     """
     named = {name for node in lecture.function_of for name in _names_in(node)}
     claiming = {lecture.statements[number].function for number, *_ in _promises(lecture)}
@@ -110,9 +114,9 @@ def _promises(lecture: Lecture) -> list[tuple[int, Place, str, str]]:
     for node, number in lecture.statement_of.items():
         claim, file = lecture.claim_of.get(node), lecture.file_of_statement(number)
         if claim is not None:
-            rows.append((number, file.at(node), "the claim", lecture.claims[claim].text))
+            rows.append((number, file.place_of(node), "the claim", lecture.claims[claim].text))
         elif isinstance(node, ast.Assert):
-            rows.append((number, file.at(node), "the assert", ast.unparse(node.test)))
+            rows.append((number, file.place_of(node), "the assert", ast.unparse(node.test)))
     for anchor, watches in lecture.watches_of.items():
         # The statement whose running shows what is watched there: of a block, the first one inside it.
         body: list[ast.stmt] = getattr(anchor, "body", [])
@@ -127,7 +131,7 @@ def _promises(lecture: Lecture) -> list[tuple[int, Place, str, str]]:
     return sorted(rows, key=lambda row: (file_of(row[0]).number, row[1].line, row[1].column, row[3]))
 
 
-class _Reached:
+class _ReachedStatements:
     """Which statements of a lecture one run of it reached."""
 
     def __init__(self, lecture: Lecture, record: Record) -> None:
@@ -166,10 +170,10 @@ class _Reached:
         self.uses = {number: set(_names_in(node)) for node, number in lecture.function_of.items()}
         self.named = set[str]().union(*self.uses.values())
         self.missing = {s.key for s, claim in record.claims() if claim.verdict == "needs-device"} | {
-            s.key for s in record.sections if s.requires and not s.ran
+            s.key for s in record.sections if s.requires and not s.has_run
         }
 
-    def asked(self, function: int) -> bool:
+    def was_asked(self, function: int) -> bool:
         """Whether a function was to run to its end. Of helpers only a whole run says something.
 
         Where an exception kept it from that, that is what is to be said of it.
@@ -179,7 +183,7 @@ class _Reached:
         asked = self.record.was_asked(section) if section and of_section else not self.record.asked
         return asked and not self.broken and self.keys[function] not in self.ended
 
-    def ran(self, statement: int) -> bool | None:
+    def has_run(self, statement: int) -> bool | None:
         """Whether it ran; None where a record cannot say: in a helper that was only called unrecorded."""
         spec = self.lecture.statements[statement]
         key, function = self.keys[spec.function], self.lecture.functions[spec.function]
@@ -222,5 +226,5 @@ def _names_in(node: ast.AST) -> Iterator[str]:
             yield inner.attr
         elif isinstance(inner, ast.Lambda):
             yield from _names_in(inner)
-        elif isinstance(inner, Definition) and inner.decorator_list:
+        elif isinstance(inner, DefinitionNode) and inner.decorator_list:
             yield inner.name  # its decorator may call it

@@ -13,38 +13,38 @@ from pathlib import Path
 from litbook.finding import Finding, Place
 from litbook.lecture.author_words import ASKED
 from litbook.markdown import grammar
-from litbook.markdown.links import FAR, Citations, Setting
-from litbook.markdown.nodes import Citation, Display, Link, Math, Name, Note, Reference, walk
-from litbook.markdown.unexecuted import unspoken
+from litbook.markdown.links import FAR, Citations, NoteContext
+from litbook.markdown.nodes import Citation, DisplayMath, LabelReference, Link, Math, Name, Note, walk
+from litbook.markdown.unexecuted import static_prose
 from litbook.page import other_lectures, pieces, sitemap
-from litbook.page.runs import Edition
+from litbook.page.runs import LectureRuns
 from litbook.page.sitemap import INDEX, NOTHING_CITED
-from litbook.page.view import gather, silent
+from litbook.page.view import gather, silent_statements
 from litbook.record.model import Definition, Section
 
-Formula = Callable[[str, str], object]
+FormulaRenderer = Callable[[str, str], object]
 """LaTeX, and `block` or `inline`; raises where it cannot be shown."""
 
 
 def problems(
-    edition: Edition, folder: Path, citations: Citations | None, formula: Formula | None
+    edition: LectureRuns, folder: Path, citations: Citations | None, formula: FormulaRenderer | None
 ) -> list[Finding]:
     """Each problem once, in the order of the lecture; `folder` is that of the lectures.
 
     Without `citations` nothing is said of any, and without `formula` nothing of LaTeX.
     """
     several, record = list[Finding](), edition.record
-    book = sitemap.of(record, NOTHING_CITED, edition.recordings, several)
-    book.others = other_lectures.beside(folder)
+    book = sitemap.build_sitemap(record, NOTHING_CITED, edition.recordings, several)
+    book.others = other_lectures.sitemap_finder(folder)
     _ = book.numbers  # finds names that are given twice
     shown: list[Section | Definition] = [record.definition_of[key] for key in book.defined]
     for section in [*record.sections, *shown]:
         page = book.place.get(section.key) or book.defined.get(section.key, INDEX)
-        setting = Setting(
+        setting = NoteContext(
             citations or Citations(NOTHING_CITED),
             several,
-            resolve=functools.partial(sitemap.address, book, page),
-            number=functools.partial(sitemap.numbered, book, page),
+            resolve=functools.partial(sitemap.resolve_name, book, page),
+            number=functools.partial(sitemap.resolve_label, book, page),
         )
         lines = record.sources[section.file].text.split("\n")
         texts = sorted(_texts(edition, section), key=lambda text: text[0])
@@ -61,21 +61,21 @@ def problems(
                     case Citation(keys=keys):
                         for key in keys:
                             setting.cite(key)
-                    case Reference(label=label):
+                    case LabelReference(label=label):
                         setting.refer(label)
                     case Name(label=label):
                         setting.name(label)
                     case Math(latex=latex) if formula:
                         setting.formula(latex, "block" if node.display else "inline", formula)
-                    case Display(latex=latex, label=label) if formula:
+                    case DisplayMath(latex=latex, label=label) if formula:
                         setting.formula(latex, "block", formula, label)
     untold = {"unknown-citation"} if citations is None else set()
-    if not all(section.ran or section.requires for section in record.sections):
+    if not all(section.has_run or section.requires for section in record.sections):
         untold.add("unknown-name")  # what did not run may have it
     return [problem for problem in dict.fromkeys(several) if problem.code not in untold]
 
 
-def _texts(edition: Edition, section: Section | Definition) -> Iterator[tuple[int, Note]]:
+def _texts(edition: LectureRuns, section: Section | Definition) -> Iterator[tuple[int, Note]]:
     """All prose of a section, or of a definition, each with its line."""
     yield section.first, grammar.phrase(section.heading)
     if isinstance(section, Definition):
@@ -94,5 +94,5 @@ def _texts(edition: Edition, section: Section | Definition) -> Iterator[tuple[in
             case "note" | "question" | "speaker":
                 texts = filter(None, (piece.text, piece.data, piece.why))
                 yield from ((piece.line, grammar.read(text)) for text in texts)
-    for statement in silent(section, {piece.line for piece in told}):
-        yield statement.first, grammar.read(unspoken(statement.prose).removeprefix(ASKED).strip())
+    for statement in silent_statements(section, {piece.line for piece in told}):
+        yield statement.first, grammar.read(static_prose(statement.prose).removeprefix(ASKED).strip())

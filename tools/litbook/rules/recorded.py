@@ -15,8 +15,8 @@ from msgspec.structs import replace
 from litbook.errors import LitbookError
 from litbook.finding import Finding, Place
 from litbook.page import rebase
-from litbook.page.runs import Edition
-from litbook.page.view import here
+from litbook.page.runs import LectureRuns
+from litbook.page.view import view_of_run
 from litbook.project import name_of, recordings_of
 from litbook.record import compare, model, recordings
 from litbook.record.model import Record
@@ -27,14 +27,14 @@ MAY_BE_OLDER = "may-be-older"  # what a book says of its recordings
 LET_WAIT = "or let them wait: `rules: {older: warn}` below litbook, in mkdocs.yml"
 
 
-def read_runs(path: Path, record: Record) -> tuple[Edition, list[Finding]]:
+def read_runs(path: Path, record: Record) -> tuple[LectureRuns, list[Finding]]:
     """A lecture whose run gave `record` with its recordings, and those of them that cannot be read."""
     recorded, others, unreadable = None, [], list[Finding]()
     now = {section.key: section.depends for section in record.sections}
     for file in recordings_of(path):
         try:
             recording = _read(file, name_of(path), file.stat().st_mtime_ns)
-            rebased = rebase.onto(recordings.as_of(recording, now), record)
+            rebased = rebase.rebase_recording(recordings.as_of(recording, now), record)
         except (LitbookError, OSError) as error:
             unreadable.append(Finding("unreadable-recording", str(error)))
             continue
@@ -43,10 +43,10 @@ def read_runs(path: Path, record: Record) -> tuple[Edition, list[Finding]]:
             continue
         recorded = rebased
         # What a build leaves to it, because it is slow.
-        waits = {section.key for section in record.sections if section.requires and not section.ran}
-        left = [section for section in recorded.sections if section.ran and section.key in waits]
+        waits = {section.key for section in record.sections if section.requires and not section.has_run}
+        left = [section for section in recorded.sections if section.has_run and section.key in waits]
         others += [replace(recorded, sections=tuple(left))] if left else []
-    return Edition(name_of(path), record, others, recorded), unreadable
+    return LectureRuns(name_of(path), record, others, recorded), unreadable
 
 
 @functools.lru_cache(maxsize=8)  # the preview asks at every save
@@ -54,7 +54,7 @@ def _read(file: Path, lecture: str, _changed: int) -> model.Record:
     return recordings.read(file, lecture)
 
 
-def differences(edition: Edition) -> list[Finding]:
+def differences(edition: LectureRuns) -> list[Finding]:
     """What a run says and its recording does not; nothing of sections whose text is another since."""
     record, recording = edition.record, edition.recorded
     if recording is None:
@@ -68,26 +68,26 @@ def differences(edition: Edition) -> list[Finding]:
     ]
 
 
-def older(edition: Edition) -> Iterator[Finding]:
+def older(edition: LectureRuns) -> Iterator[Finding]:
     """The sections of each recording that something has changed since, and how they are recorded anew."""
     record, kept = edition.record, edition.runs()[1:]
-    for recording, pairs in itertools.groupby(compare.older(record, kept), lambda pair: pair[0]):
+    for recording, pairs in itertools.groupby(compare.outdated_sections(record, kept), lambda pair: pair[0]):
         device, keys = recording.environment.device, [key for _, key in pairs]
-        some = f"{outcome.count_of(len(keys), 'section')} recorded from an older text: {named(keys)}"
+        some = f"{outcome.count_of(len(keys), 'section')} recorded from an older text: {section_names(keys)}"
         anew = f"to record anew: {outcome.record_anew(record.lecture, device.kind)}"
         yield Finding(
             "older", f"{record.lecture}.{device.slug}.json: {some}", None, LET_WAIT, details=(anew,)
         )
 
 
-def failed(edition: Edition) -> Iterator[Finding]:
+def failed(edition: LectureRuns) -> Iterator[Finding]:
     """The claims that fail as they were recorded: no run leaves such a recording."""
     record = edition.record
     for recording in edition.runs()[1:]:
         device = recording.environment.device
         anew = f"to record anew: {outcome.record_anew(record.lecture, device.kind)}"
         for section in recording.sections:
-            for claim in here(recording, section).claims:
+            for claim in view_of_run(recording, section).claims:
                 if claim.verdict == "fails":
                     place = Place(recording.sources[section.file].path, claim.line, 0)
                     what = (
@@ -96,16 +96,16 @@ def failed(edition: Edition) -> Iterator[Finding]:
                     yield Finding("recorded-failure", what, place, anew, details=(f"assert {claim.text}",))
 
 
-def joined(differences: Sequence[compare.Difference]) -> list[Finding]:
+def join_differences(differences: Sequence[compare.Difference]) -> list[Finding]:
     """A finding for each value and claim that differs, and one for all sections that are alike."""
     found = [difference.finding() for difference in differences if difference.contradicts]
     sections = [difference for difference in differences if not difference.contradicts]
-    for what, alike in model.grouped(sections, lambda difference: difference.what).items():
-        some = f"each of {len(alike)} sections {what}: {named([one.section for one in alike])}"
+    for what, alike in model.group_by(sections, lambda difference: difference.what).items():
+        some = f"each of {len(alike)} sections {what}: {section_names([one.section for one in alike])}"
         found.append(Finding("differs", some) if len(alike) > 1 else alike[0].finding())
     return found
 
 
-def named(keys: Sequence[str]) -> str:
+def section_names(keys: Sequence[str]) -> str:
     """The first of several sections by name, and how many more there are."""
     return ", ".join(keys[:NAMED]) + (f" and {len(keys) - NAMED} more" if len(keys) > NAMED else "")

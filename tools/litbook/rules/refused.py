@@ -16,9 +16,9 @@ from litbook.lecture.model import SECTIONS, Lecture
 from litbook.lecture.sections import bare_calls, is_plain
 from litbook.python import scopes
 from litbook.python.file import File
-from litbook.python.imports import Names
+from litbook.python.imports import NameResolver
 from litbook.python.nodes import (
-    Definition,
+    DefinitionNode,
     FunctionNode,
     blocks,
     dotted,
@@ -27,7 +27,7 @@ from litbook.python.nodes import (
     own_statements,
     segment,
     truth_of,
-    unquoted,
+    unquote,
 )
 from litbook.record.device_kinds import needs
 
@@ -45,7 +45,7 @@ def find_lost_sections(lecture: Lecture, callers: Iterable[ast.AST], problems: l
     every = [(*own_statements(file.tree), *file.tree.body) for file in lecture.files]
     functions = [{node.name: node for node in nodes if isinstance(node, FunctionNode)} for nodes in every]
 
-    def meant(caller: FunctionNode, name: str) -> FunctionNode | None:
+    def resolve(caller: FunctionNode, name: str) -> FunctionNode | None:
         """What a name in a function means: a function of the lecture, also one that is defined in a block."""
         number = lecture.functions[lecture.function_of[caller]].file
         node = lecture.names.meaning(number, name, caller)
@@ -57,7 +57,7 @@ def find_lost_sections(lecture: Lecture, callers: Iterable[ast.AST], problems: l
         for inner in outside_try(node):
             if isinstance(inner, ast.Assert) or (isinstance(inner, ast.AnnAssign) and names_axes(inner)):
                 return True
-        called = (meant(node, name) for _, name in bare_calls(node))
+        called = (resolve(node, name) for _, name in bare_calls(node))
         return any(asserts(callee, seen) for callee in called if callee is not None and callee not in seen)
 
     reported = set[ast.AST]()
@@ -66,7 +66,7 @@ def find_lost_sections(lecture: Lecture, callers: Iterable[ast.AST], problems: l
         spec = lecture.functions[lecture.function_of[caller]]
         here = lecture.files[spec.file]
         for statement, name in bare_calls(caller):
-            node = meant(caller, name)
+            node = resolve(caller, name)
             if node is None or node in reported or name in (caller.name, "main"):
                 continue
             file = lecture.file_of_function(lecture.function_of[node])
@@ -88,12 +88,12 @@ def find_lost_sections(lecture: Lecture, callers: Iterable[ast.AST], problems: l
             else:
                 why = "takes parameters, so that its claims do not count"
                 way_out = f"write `def {node.name}():`, or call it in a section"
-            if name.split(".")[0] not in scopes.local_names(caller) - lecture.names.imported(caller):
+            if name.split(".")[0] not in scopes.local_names(caller) - lecture.names.imported_names(caller):
                 reported.add(node)
                 line = statement.lineno
                 where = f"on line {line}" if file is here else f"in {here.path}:{line}"
                 what = f"{name}() {why}, and {caller.name}() calls it {where}: {_SECTION}"
-                problems.append(Finding("no-section", what, file.at(node), way_out))
+                problems.append(Finding("no-section", what, file.place_of(node), way_out))
 
 
 def find_what_says_nothing(lecture: Lecture, problems: list[Finding]) -> None:
@@ -119,7 +119,7 @@ def find_what_says_nothing(lecture: Lecture, problems: list[Finding]) -> None:
                 why, way_out = _why_idle(file, node, kinds[function.file])
                 if why:
                     what = f"this annotation checks nothing: {why}"
-                    problems.append(Finding("no-claim", what, file.at(node), way_out))
+                    problems.append(Finding("no-claim", what, file.place_of(node), way_out))
     for node, number in lecture.statement_of.items():
         if isinstance(node, ast.Assert):
             _find_always_true(lecture.file_of_statement(number), node, problems)
@@ -151,7 +151,7 @@ def _find_always_true(file: File, node: ast.Assert, problems: list[Finding]) -> 
                 way_out = f"compare with each: … or {asked} == {text}"
             case ast.BoolOp(ast.Or()), _:
                 what = f"this assert is always true: {text} alone is"
-        problems.append(Finding("no-claim", what, file.at(part), way_out))
+        problems.append(Finding("no-claim", what, file.place_of(part), way_out))
         return
     if node.msg is not None and isinstance(node.test, ast.Name | ast.Attribute | ast.Call | ast.Subscript):
         with contextlib.suppress(ValueError):  # else it is computed
@@ -159,7 +159,7 @@ def _find_always_true(file: File, node: ast.Assert, problems: list[Finding]) -> 
                 asked, message = segment(file.text, node.test), segment(file.text, node.msg)
                 what = f"what stands behind the comma is a message, and {message} is none"
                 way_out = f"compare: assert {asked} == {message}"
-                problems.append(Finding("no-claim", what, file.at(node.msg), way_out))
+                problems.append(Finding("no-claim", what, file.place_of(node.msg), way_out))
 
 
 def _find_wrong_marks(lecture: Lecture, problems: list[Finding]) -> None:
@@ -181,26 +181,26 @@ def _find_wrong_marks(lecture: Lecture, problems: list[Finding]) -> None:
                     what, way_out = "@aside takes no brackets", "write @aside"
                     if name == "requires":
                         what, way_out = "@requires does not say what", 'say what is needed: @requires("cuda")'
-                    problems.append(Finding("bad-mark", what, file.at(mark), way_out))
+                    problems.append(Finding("bad-mark", what, file.place_of(mark), way_out))
                 case "requires", _ if mark is not marks[0]:
                     what, way_out = "a section has one @requires", 'say all in it: @requires("cuda, ranks=2")'
-                    problems.append(Finding("unknown-need", what, file.at(mark), way_out))
+                    problems.append(Finding("unknown-need", what, file.place_of(mark), way_out))
                 case "requires", ast.Call(args=[ast.Constant(required)], keywords=[]):
                     try:
                         needs(str(required))
                     except ValueError as error:
                         what, _, way_out = str(error).partition("; ")
-                        problems.append(Finding("unknown-need", what, file.at(mark), way_out))
+                        problems.append(Finding("unknown-need", what, file.place_of(mark), way_out))
                 case "requires", _:  # nothing has run, so what a name stands for is not known
                     what, way_out = "@requires takes one text, as it stands", 'write @requires("cuda"), say'
-                    problems.append(Finding("unknown-need", what, file.at(mark), way_out))
+                    problems.append(Finding("unknown-need", what, file.place_of(mark), way_out))
                 case "aside", _ if misplaced:
                     what = f"only a section can be an aside, and {spec.name} is none"
                     way_out = "take the @aside away"
                     if spec in tops:
                         what = f"{spec.name}() has a page of its own, which cannot be an aside"
                         way_out = "mark the sections that it calls"
-                    problems.append(Finding("no-aside", what, file.at(mark), way_out))
+                    problems.append(Finding("no-aside", what, file.place_of(mark), way_out))
                     misplaced = False  # it has been said
 
 
@@ -209,7 +209,7 @@ def _why_idle(file: File, node: ast.AnnAssign, kinds: set[str]) -> tuple[str, st
     # What `A | B`, `Optional[A]` or `Union[A, B]` allows for; any other annotation itself.
     allowed, todo = list[ast.expr](), [node.annotation]
     while todo:
-        match unquoted(annotation := todo.pop()):
+        match unquote(annotation := todo.pop()):
             case ast.BinOp(left, ast.BitOr(), right):
                 todo += [right, left]
             case ast.Subscript(named, inner) if dotted(named).rpartition(".")[2] in ("Optional", "Union"):
@@ -218,7 +218,7 @@ def _why_idle(file: File, node: ast.AnnAssign, kinds: set[str]) -> tuple[str, st
                 allowed.append(annotation)
     alone = None  # the first of them that is jaxtyping's
     for annotation in reversed(allowed):
-        match unquoted(annotation):
+        match unquote(annotation):
             case ast.Subscript(named) as spelled if spells_axes(spelled):
                 if kinds & {dotted(named), dotted(named).rpartition(".")[0]}:
                     alone = annotation
@@ -249,7 +249,7 @@ def _why_within(file: File, node: ast.AnnAssign, kinds: set[str]) -> tuple[str, 
     return "", ""
 
 
-def _find_replaced(file: File, names: Names, problems: list[Finding]) -> None:
+def _find_replaced(file: File, names: NameResolver, problems: list[Finding]) -> None:
     """Functions at the left margin of which a later one takes the name, or an import does."""
     first: dict[str, FunctionNode] = {}
     joined = set[ast.AST]()  # by a decorator, each with others of its name
@@ -262,10 +262,12 @@ def _find_replaced(file: File, names: Names, problems: list[Finding]) -> None:
         before = first.setdefault(node.name, node)
         if before is not node and not joined & {before, node}:
             what = f"{node.name}() is defined on line {before.lineno} already, and this one replaces it"
-            problems.append(Finding("replaced", what, file.at(node), "give one of them another name"))
+            problems.append(Finding("replaced", what, file.place_of(node), "give one of them another name"))
     # Functions of two files under one name in a third, which then has only one of them.
     for name, earlier, later in names.clashes(file.number):
-        was, now = ("defined" if isinstance(node, Definition) else "imported" for node in (earlier, later))
+        was, now = (
+            "defined" if isinstance(node, DefinitionNode) else "imported" for node in (earlier, later)
+        )
         what = f"{name} is {was} on line {earlier.lineno} already, and what is {now} here replaces it"
         way_out = f"import one of them under another name: import {name} as …"
-        problems.append(Finding("replaced", what, file.at(later), way_out))
+        problems.append(Finding("replaced", what, file.place_of(later), way_out))

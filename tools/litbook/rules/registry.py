@@ -54,7 +54,7 @@ class Rule:
         return explain(self.doc or written().get(self.code) or getdoc(self.find) or "")
 
     @property
-    def about(self) -> str:
+    def summary(self) -> str:
         """What it finds, in a sentence."""
         return self.explanation.what
 
@@ -106,16 +106,20 @@ def _text_of_run(subject: Subject) -> Lecture | None:
 
 def _never_ran(subject: Subject) -> Iterable[Finding]:
     lecture, runs = _text_of_run(subject), subject.runs
-    return [one.finding for one in never_ran.unrun(lecture, runs.record, runs.runs()[1:])] if lecture else []
+    return (
+        [one.finding for one in never_ran.find_never_ran(lecture, runs.record, runs.runs()[1:])]
+        if lecture
+        else []
+    )
 
 
-def _uncalled(subject: Subject) -> Iterable[Finding]:
+def _find_uncalled(subject: Subject) -> Iterable[Finding]:
     lecture = _text_of_run(subject)
-    return never_ran.uncalled(lecture, subject.record) if lecture else []
+    return never_ran.find_uncalled(lecture, subject.record) if lecture else []
 
 
-def _unchecked(subject: Subject) -> Iterable[Finding]:
-    found, asked = unchecked_answer.unchecked(subject.lecture), unchecked_answer.count(subject.lecture)
+def _find_unchecked(subject: Subject) -> Iterable[Finding]:
+    found, asked = unchecked_answer.find_unchecked(subject.lecture), unchecked_answer.count(subject.lecture)
     subject.notes.append(
         f"{len(found)} of {asked} answer{'' if asked == 1 else 's'} computed in one way only"
     )
@@ -140,11 +144,11 @@ def _refusals(subject: Subject) -> Iterable[Finding]:
     return subject.refusals
 
 
-def _overlooked(subject: Subject) -> Iterable[Finding]:
-    return subject.project.overlooked()
+def _find_overlooked(subject: Subject) -> Iterable[Finding]:
+    return subject.project.overlooked_files()
 
 
-def _nothing(_: Subject) -> Iterable[Finding]:
+def _find_nothing(_: Subject) -> Iterable[Finding]:
     return ()
 
 
@@ -186,21 +190,21 @@ register(
     Rule("recorded-failure", lambda subject: recorded.failed(subject.runs)),
     Rule("large-picture", lambda subject: run.large_pictures(subject.record), "warn"),
     Rule("shown-nowhere", lambda subject: run.shown_nowhere(subject.record), "warn"),
-    Rule("uncalled", _uncalled, "warn"),
+    Rule("uncalled", _find_uncalled, "warn"),
     Rule("bibliography", _bibliography),
     *(Rule(code, _prose) for code in PROSE),
     *(Rule(kind.code, _prose, doc=_of_note(kind)) for kind in KINDS),
-    *(Rule(code, _nothing, reads="pages") for code in DRAWN),
+    *(Rule(code, _find_nothing, reads="pages") for code in DRAWN),
     Rule("never-ran", _never_ran, lenient=True),
     Rule("waits", _never_ran, "off"),
-    Rule("vacuous", lambda subject: vacuous.vacuous(subject.record), lenient=True),
-    Rule("unbacked", lambda subject: unbacked_number.unbacked(subject.lecture), reads="text"),
-    Rule("forgotten-f", lambda subject: unbacked_number.unbacked(subject.lecture), reads="text"),
-    Rule("unchecked", _unchecked, "off", reads="text"),
-    Rule("unbounded", lambda subject: measures.unbounded(subject.lecture), "off", reads="text"),
-    Rule("unknown-allow", _nothing, reads="text"),  # these two: see `judge`
-    Rule("unused-allow", _nothing, "warn", reads="text"),
-    Rule("overlooked", _overlooked, reads="book"),
+    Rule("vacuous", lambda subject: vacuous.find_vacuous(subject.record), lenient=True),
+    Rule("unbacked", lambda subject: unbacked_number.find_unbacked(subject.lecture), reads="text"),
+    Rule("forgotten-f", lambda subject: unbacked_number.find_unbacked(subject.lecture), reads="text"),
+    Rule("unchecked", _find_unchecked, "off", reads="text"),
+    Rule("unbounded", lambda subject: measures.find_unclaimed(subject.lecture), "off", reads="text"),
+    Rule("unknown-allow", _find_nothing, reads="text"),  # these two: see `judge`
+    Rule("unused-allow", _find_nothing, "warn", reads="text"),
+    Rule("overlooked", _find_overlooked, reads="book"),
 )
 
 

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from litbook.finding import Finding, Place
-from litbook.page.view import here, origin
+from litbook.page.view import error_origin, view_of_run
 from litbook.record.limits import LARGE_IMAGE
 from litbook.record.model import Claim, Record, Scalar, Section
-from litbook.rules.shown_nowhere import lost
+from litbook.rules.shown_nowhere import find_lost_output
 from litbook.values import formatting
 
 
@@ -22,7 +22,7 @@ def failures(record: Record) -> list[Finding]:
     found: list[tuple[int, int, Finding]] = []
     missing = dict[str, int]()  # what several imports miss, said once: where in `found`
     for section in record.sections:
-        path, evidence = record.sources[section.file].path, here(record, section)
+        path, evidence = record.sources[section.file].path, view_of_run(record, section)
         for claim in evidence.claims:
             if claim.verdict == "fails":
                 place = Place(path, claim.line, 0)
@@ -45,7 +45,7 @@ def failures(record: Record) -> list[Finding]:
             if absent:
                 missing[message] = len(found)
             finding = Finding("raised", message, Place(file, line, 0), details=tuple(details))
-            found.append((*origin(record, section, kept), finding))
+            found.append((*error_origin(record, section, kept), finding))
     return [finding for *_, finding in sorted(found, key=lambda one: one[:2])]
 
 
@@ -72,7 +72,7 @@ def _sides(claim: Claim, section: Section) -> Iterator[str]:
 def large_pictures(record: Record) -> Iterator[Finding]:
     """Pictures that take long to load."""
     for section in record.sections:
-        path, its = record.sources[section.file].path, here(record, section)
+        path, its = record.sources[section.file].path, view_of_run(record, section)
         for piece in its.pieces if its.calls else ():
             size = len(piece.data.partition(",")[2].rstrip("=")) * 3 // 4
             if piece.kind == "image" and size > LARGE_IMAGE:
@@ -90,7 +90,7 @@ def shown_nowhere(record: Record) -> Iterator[Finding]:
         margin = min((len(texts[at - 1]) - len(texts[at - 1].lstrip()) for at in rows), default=0)
         for at, statement in rows.items():
             code = texts[at - 1][margin:]  # within a block, a `try` say, a value may be asked for to raise
-            if statement.kind == "code" and not code.startswith(" ") and (why := lost(code)):
+            if statement.kind == "code" and not code.startswith(" ") and (why := find_lost_output(code)):
                 what, way_out = why
                 place = Place(source.path, at, 0)
                 yield Finding("shown-nowhere", what, place, way_out, details=(code.rstrip(),))

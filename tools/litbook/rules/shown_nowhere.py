@@ -13,7 +13,7 @@ _PLOTS = ("plt", "pyplot", "pylab")
 _LOOKS = ("describe", "head", "sample", "tail")  # what is asked of a frame to look at it
 
 
-def lost(code: str) -> tuple[str, str] | None:
+def find_lost_output(code: str) -> tuple[str, str] | None:
     """What is lost, and the way out; None where nothing is."""
     if "=" in code or "@" in code:  # it assigns, compares, or says itself what to show
         return None

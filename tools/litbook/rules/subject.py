@@ -18,12 +18,12 @@ from litbook.lecture import parse
 from litbook.lecture.model import Lecture
 from litbook.markdown import bibliography
 from litbook.markdown.links import Citations
-from litbook.page.runs import Edition
-from litbook.project import NoBook, Project, shown
+from litbook.page.runs import LectureRuns
+from litbook.project import NoBook, Project, display_path
 from litbook.record.model import Record
 from litbook.rules import prose, recorded
 
-Formula = prose.Formula
+Formula = prose.FormulaRenderer
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Subject:
 
     path: Path
     run: Callable[[], Record] | None = None
-    edition: Edition | None = None
+    edition: LectureRuns | None = None
     words: str | None = None
     formula: Formula | None = None
     trials: TrialOptions = field(default_factory=TrialOptions)
@@ -79,7 +79,7 @@ class Subject:
         return bool(self.words)
 
     @cached_property
-    def runs(self) -> Edition:
+    def runs(self) -> LectureRuns:
         """Its record and its recordings. What cannot be read of these is in `unreadable`."""
         if self.edition is not None:
             return self.edition
@@ -109,7 +109,7 @@ class Subject:
         return self.runs.lecture if self.edition is not None else self._read()
 
     def _read(self) -> Lecture:
-        return parse.read(self.path, shown(self.path.resolve()))
+        return parse.read(self.path, display_path(self.path.resolve()))
 
     @cached_property
     def prose(self) -> list[Finding]:
@@ -131,7 +131,7 @@ class Subject:
         if self.edition is None and "runs" not in self.__dict__:
             return True  # nothing has run
         record, place = self.record, finding.place
-        ran = [s for s in record.sections if s.ran and s.kind in ("part", "section")]
+        ran = [s for s in record.sections if s.has_run and s.kind in ("part", "section")]
         return not record.asked or any(
             place and record.sources[s.file].path == place.path and s.first <= place.line <= s.last
             for s in ran

@@ -21,7 +21,7 @@ _OPERATORS: dict[type[ast.cmpop], Callable[[Any, Any], object]] = {
     ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge,
     ast.In: lambda item, held: item in held, ast.NotIn: lambda item, held: item not in held,
 }  # fmt: skip
-_Given = Mapping[tuple[str, int], object]
+_Assignment = Mapping[tuple[str, int], object]
 
 
 def why_same(text: str) -> str:
@@ -48,7 +48,7 @@ def expression(text: str) -> ast.expr | None:
     return None
 
 
-def _holds(test: ast.expr, odd: list[object], given: _Given) -> bool:
+def _holds(test: ast.expr, odd: list[object], given: _Assignment) -> bool:
     """Whether a test holds, with all `odd` values in turn for each thing that is not yet `given`."""
     try:
         return bool(_value(test, given))
@@ -59,7 +59,7 @@ def _holds(test: ast.expr, odd: list[object], given: _Given) -> bool:
         return False
 
 
-def _value(node: ast.expr, given: _Given) -> Any:
+def _value(node: ast.expr, given: _Assignment) -> Any:
     """The value of a test; raises `KeyError` of the first thing in it that is not `given`."""
     displays = ast.List | ast.Tuple | ast.Set
     match node:

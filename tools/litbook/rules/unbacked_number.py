@@ -26,10 +26,10 @@ from typing import cast
 
 from litbook.finding import Finding
 from litbook.lecture.model import Lecture
-from litbook.lecture.prose import Prose, prose
+from litbook.lecture.prose import ProseText, prose
 from litbook.markdown import grammar
 from litbook.markdown import nodes as tree
-from litbook.markdown.escape import visible
+from litbook.markdown.escape import visible_characters
 from litbook.python.strings import HOLE
 
 _WAY_OUT = "compute it in an f-string's {…}, cite its source with [@key], or say it without the number"
@@ -81,16 +81,16 @@ _BRACED = re.compile(r"(?<!\{)\{([^{}]+)\}(?!\})")
 _END = re.compile(rf"[.!?…][”’»\"')\]]*(?:\s*{_CITED})*(?=\s+[^\sa-z{_CITED}])")
 
 
-def unbacked(lecture: Lecture) -> list[Finding]:
+def find_unbacked(lecture: Lecture) -> list[Finding]:
     """Every unbacked number of `lecture` and every brace that lacks its `f`, in the order of its files."""
     problems: dict[tuple[int, int, int], Finding] = {}
     for text in prose(lecture):
         note = grammar.read(text.passage.text, HOLE)
         # What is read for a character may be several, or none: a control is spelled.
-        shown = zip(text.passage.places, visible(text.passage.text), strict=True)
+        shown = zip(text.passage.places, visible_characters(text.passage.text), strict=True)
         places = [place for place, read in shown for _ in read]
         for nodes in _lines(note.blocks):
-            spelled = list(_spelled(nodes, text))
+            spelled = list(_characters(nodes, text))
             line = "".join(character for character, _ in spelled)
             for match in _BRACED.finditer(line) if text.kind != "heading" else ():
                 first, last = spelled[match.start()][1], spelled[match.end() - 1][1]
@@ -112,40 +112,42 @@ def unbacked(lecture: Lecture) -> list[Finding]:
     return [problems[place] for place in sorted(problems)]
 
 
-def _lines(part: object) -> Iterator[Sequence[tree.Inline | tree.Cell]]:
+def _lines(part: object) -> Iterator[Sequence[tree.Inline | tree.TableCell]]:
     """What stands in a line, whole: of paragraphs, headings, titles, captions, and of each row of a table."""
     match part:
-        case tree.Heading(children=(tree.Text(at=at, text=words), *others)) if number := _NUMBERED.match(
+        case tree.Heading(children=(tree.TextNode(at=at, text=words), *others)) if number := _NUMBERED.match(
             words
         ):
-            yield (tree.Text(at + number.end(), words[number.end() :]), *others)
-        case tree.Node():
+            yield (tree.TextNode(at + number.end(), words[number.end() :]), *others)
+        case tree.NoteNode():
             yield from _lines(tuple(getattr(part, name) for name in part.__struct_fields__))
-        case (first, *_) if isinstance(first, tree.Inline | tree.Cell):
-            yield cast(Sequence[tree.Inline | tree.Cell], part)
+        case (first, *_) if isinstance(first, tree.Inline | tree.TableCell):
+            yield cast(Sequence[tree.Inline | tree.TableCell], part)
         case tuple():
             for inner in part:
                 yield from _lines(inner)
 
 
-def _spelled(nodes: Iterable[tree.Inline | tree.Cell], text: Prose) -> Iterator[tuple[str, int]]:
+def _characters(nodes: Iterable[tree.Inline | tree.TableCell], text: ProseText) -> Iterator[tuple[str, int]]:
     """The characters of a line and where each stands in the note; what is structural is one, `_OTHER`."""
     for node in nodes:
         match node:
-            case tree.Text(text=words):
+            case tree.TextNode(text=words):
                 yield from zip(words, itertools.count(node.at))
-            case tree.Code(text=code) if _BARE.fullmatch(code.strip()) and text.kind == "exercise":
+            case tree.InlineCode(text=code) if _BARE.fullmatch(code.strip()) and text.kind == "exercise":
                 yield HOLE, node.at  # "`2` trillion tokens": the reader is given a number here
-            case tree.Code(text=code) if _BARE.fullmatch(code.strip()) and not _values(code) <= text.held:
+            case tree.InlineCode(text=code) if (
+                _BARE.fullmatch(code.strip()) and not _values(code) <= text.held
+            ):
                 yield from zip(f"{code} ", itertools.count(node.at))
             case (
                 tree.Emphasis(children=children)
                 | tree.Strong(children=children)
                 | tree.Link(children=children, form="text")
             ):
-                yield from _spelled(children, text)
-            case tree.Cell(children=children):
-                yield from _spelled(children, text)
+                yield from _characters(children, text)
+            case tree.TableCell(children=children):
+                yield from _characters(children, text)
                 yield _OTHER, node.at
             case tree.Hole():
                 yield HOLE, node.at
@@ -157,7 +159,7 @@ def _spelled(nodes: Iterable[tree.Inline | tree.Cell], text: Prose) -> Iterator[
                 yield _OTHER, node.at
 
 
-def _numbers(line: str, text: Prose) -> Iterator[tuple[int, str]]:
+def _numbers(line: str, text: ProseText) -> Iterator[tuple[int, str]]:
     """The numbers of a line that are neither computed nor cited nor structural, each with its offset."""
     ends = (match.end() for match in _END.finditer(line))
     for start, end in itertools.pairwise((0, *ends, len(line))):

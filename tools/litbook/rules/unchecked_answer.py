@@ -10,16 +10,16 @@ import ast
 from collections import defaultdict
 
 from litbook.finding import Finding
-from litbook.lecture.calls import Calls
+from litbook.lecture.calls import LectureCalls
 from litbook.lecture.model import Lecture
 
 WAY_OUT = "compute it a second way, check=…: by a count, a counter, a published number"
 SAME = "write another way to it: a count, a counter, a published number"
 
 
-def unchecked(lecture: Lecture) -> list[Finding]:
+def find_unchecked(lecture: Lecture) -> list[Finding]:
     """The questions of `lecture` whose answer has no second way, in the order of its files."""
-    text, problems = Calls(lecture), dict[tuple[int, int], Finding]()
+    text, problems = LectureCalls(lecture), dict[tuple[int, int], Finding]()
     # What the asserts of each function say that something else equals, or is close to.
     compared = defaultdict[int, list[ast.expr]](list)
     for statement, number in lecture.statement_of.items():
@@ -47,7 +47,7 @@ def unchecked(lecture: Lecture) -> list[Finding]:
                 file = lecture.file_of_statement(number)
                 way = "its check= is the answer once more" if once_more else "nothing checks it"
                 what = f"the answer {ast.unparse(answer):.60} has one way only: {way}"
-                place = file.at(check if check is not None else answer)
+                place = file.place_of(check if check is not None else answer)
                 way_out = SAME if once_more else WAY_OUT
                 problems[file.number, place.line] = Finding("unchecked", what, place, way_out)
     return [problems[place] for place in sorted(problems)]
@@ -55,7 +55,7 @@ def unchecked(lecture: Lecture) -> list[Finding]:
 
 def count(lecture: Lecture) -> int:
     """How many questions the text of `lecture` asks."""
-    text = Calls(lecture)
+    text = LectureCalls(lecture)
     return sum(text.word(statement) == "question" for statement in lecture.statement_of)
 
 

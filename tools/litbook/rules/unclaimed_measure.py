@@ -12,12 +12,12 @@ from collections import defaultdict
 from litbook.finding import Finding
 from litbook.lecture.model import Lecture
 from litbook.python import scopes
-from litbook.python.nodes import Definition, children
+from litbook.python.nodes import DefinitionNode, children
 
 WAY_OUT = "claim what it may be, from both sides where that can be told"
 
 
-def unbounded(lecture: Lecture) -> list[Finding]:
+def find_unclaimed(lecture: Lecture) -> list[Finding]:
     """The `@measure`s of the sections of `lecture` that no claim reads, in the order of the sections."""
     statements, problems = defaultdict[int, list[ast.stmt]](list), list[Finding]()
     for statement, number in lecture.statement_of.items():
@@ -30,11 +30,11 @@ def unbounded(lecture: Lecture) -> list[Finding]:
         while size != len(judged):  # what a name that a claim reads is computed from is read by it, too
             size = len(judged)
             for statement in statements[function]:
-                given = {*scopes.binds(statement), *scopes.touched(statement, arguments=False)}
+                given = {*scopes.binds(statement), *scopes.touched_names(statement, arguments=False)}
                 if not judged.isdisjoint(given):
                     # Of a definition all of it, else not the statements inside.
                     parts = [part for part in children(statement) if not isinstance(part, ast.stmt)]
-                    whole = isinstance(statement, Definition)
+                    whole = isinstance(statement, DefinitionNode)
                     judged.update(*map(scopes.reads, [statement] if whole else parts))
         file = lecture.file_of_function(function)
         for statement in statements[function]:

@@ -24,7 +24,7 @@ _EQUAL = ("==", "is", "<=", ">=")  # what holds between a thing and itself
 _CALLS = (ast.Call, ast.Await, ast.Yield, ast.YieldFrom, ast.NamedExpr)
 
 
-def vacuous(record: Record) -> list[Finding]:
+def find_vacuous(record: Record) -> list[Finding]:
     """The claims and asserts that hold and say nothing, in the order of the book, each with why."""
     problems = list[Finding]()
     # One that ran in several processes says something where it does in any.
@@ -33,7 +33,7 @@ def vacuous(record: Record) -> list[Finding]:
         for number, claim in enumerate(section.claims):
             if claim.verdict == "holds" and claim.kind == "assert" and not claim.zero:
                 judged = [entry.claims[number] for entry in of_ranks]
-                reasons = [_why(section, own) for own in judged if own.verdict == "holds"]
+                reasons = [_why_vacuous(section, own) for own in judged if own.verdict == "holds"]
                 if why := (all(reasons) and reasons[0]) or why_same(claim.text):
                     problems.append(_problem(record, section, claim.line, "claim", why))
     says = {(check.key, check.line, check.column) for check in record.asserts if not check.nothing}
@@ -46,7 +46,7 @@ def vacuous(record: Record) -> list[Finding]:
     return [at[place] for place in sorted(at, key=lambda place: (files.index(place[0]), place[1]))]
 
 
-def _why(section: Section, claim: model.Claim) -> str:
+def _why_vacuous(section: Section, claim: model.Claim) -> str:
     """Why a claim that held says nothing; "" where it says something."""
     texts = tuple(side.text for side in claim.operands)
     shots = [None if side.value is None else section.snapshots[side.value] for side in claim.operands]

@@ -24,7 +24,7 @@ from litbook import plugins
 from litbook.errors import LitbookError
 from litbook.record import encoding
 from litbook.run import debugger, run
-from litbook.run.mailbox import Desk
+from litbook.run.mailbox import Mailbox
 
 plugins.bring_in("edtrace", "display.asking")
 
@@ -36,12 +36,12 @@ def main() -> NoReturn:
 
 def work(asked: dict[str, Any]) -> NoReturn:
     """Run what is asked for, leave what came of it, and end the process."""
-    desk = Desk(asked["folder"], asked["key"])
+    desk = Mailbox(asked["folder"], asked["key"])
     carry_out(desk, asked)
     desk.end()
 
 
-def carry_out(desk: Desk, asked: dict[str, Any]) -> None:
+def carry_out(desk: Mailbox, asked: dict[str, Any]) -> None:
     """Run what is asked for, and leave what came of it."""
     try:
         # A process that ends with its parent, hears Ctrl-C once, and has nobody at its stdin.
@@ -55,7 +55,7 @@ def carry_out(desk: Desk, asked: dict[str, Any]) -> None:
             if hasattr(stream, "reconfigure"):
                 stream.reconfigure(errors="backslashreplace")
         end_with_parent()
-        desk.at("")
+        desk.enter_section("")
         if "function" in asked:
             answer = _find(asked["function"])(desk, **asked["given"])
             desk.leave("answer", json.dumps(answer).encode())
@@ -66,7 +66,7 @@ def carry_out(desk: Desk, asked: dict[str, Any]) -> None:
             how = {name: asked[name] for name in "sections device timeout seed slow words ranks".split()}
             record = run.run(Path(asked["path"]), **how, listener=listener, owner=desk)
         finally:
-            if listener is not None and desk.here():
+            if listener is not None and desk.is_own_process():
                 listener.end()
         content = encoding.dumps(record).encode()
         try:

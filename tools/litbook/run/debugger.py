@@ -65,22 +65,22 @@ def ask_at(at: str) -> None:
             return sys.__breakpointhook__(*given, **named)
         return stop(sys._getframe(1))
 
-    class Loader(SourceFileLoader):
+    class PdbLoader(SourceFileLoader):
         """Loads pdb, whose own `set_trace` would ask nobody and end the run."""
 
         def exec_module(self, module: ModuleType) -> None:
             super().exec_module(module)
             vars(module)["set_trace"] = lambda *, header=None: stop(sys._getframe(1), header)
 
-    class Finder:
+    class PdbFinder:
         """Finds pdb when somebody imports it: until then no run waits for that."""
 
         @staticmethod
         def find_spec(name: str, path: object = None, target: object = None) -> ModuleSpec | None:  # noqa: ARG004
             spec = PathFinder.find_spec(name) if name == "pdb" else None
             if spec is not None and spec.origin:
-                spec.loader = Loader(name, spec.origin)
+                spec.loader = PdbLoader(name, spec.origin)
             return spec
 
     sys.breakpointhook = breakpointhook
-    sys.meta_path.insert(0, Finder)
+    sys.meta_path.insert(0, PdbFinder)

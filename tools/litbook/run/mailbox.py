@@ -31,29 +31,29 @@ AT, LATE, LEFT = "at", "late", "left"
 _open, _write, _close, _rename, _getpid, _exit = os.open, os.write, os.close, os.replace, os.getpid, os._exit
 
 
-class Desk:
+class Mailbox:
     """The side of the process that runs the lecture."""
 
     def __init__(self, folder: str, key: str) -> None:
         self.folder, self.key, self.pid = folder, key, os.getpid()
 
-    def here(self) -> bool:
+    def is_own_process(self) -> bool:
         """Whether this is still the process that was started, and no fork of it."""
         return _getpid() == self.pid
 
-    def at(self, section: str) -> None:
+    def enter_section(self, section: str) -> None:
         """A section begins. A fork of the process that comes here ends."""
-        if not self.here():
+        if not self.is_own_process():
             _exit(0)
         self._put(AT, section.encode())
 
-    def late(self, line: tuple[object, ...]) -> None:
+    def leave_late(self, line: tuple[object, ...]) -> None:
         """Say what no record of this process will say, from a fork of it or after its record."""
         self._put(LATE, repr(line).encode(errors="backslashreplace") + b"\n", os.O_APPEND)
 
     def leave(self, kind: str, content: bytes) -> None:
         """Leave a record or a trouble, whole or not at all; the first that is left counts."""
-        if not self.here() or self.key == "":
+        if not self.is_own_process() or self.key == "":
             return
         head = {"key": self.key, "kind": kind, "sha256": hashlib.sha256(content).hexdigest()}
         self._put(f"{LEFT}.new", json.dumps(head).encode() + b"\n" + content)
@@ -87,7 +87,7 @@ class Desk:
 # ---------------------------------------------------------------------------- the side that started it
 
 
-def left(folder: Path, key: str) -> tuple[str, str]:
+def read_result(folder: Path, key: str) -> tuple[str, str]:
     """The kind and the content of what the process left; "" where that is not whole or not its own."""
     try:
         first, _, content = encoding.content(folder / LEFT).partition(b"\n")
@@ -99,7 +99,7 @@ def left(folder: Path, key: str) -> tuple[str, str]:
     return "", ""
 
 
-def where(folder: Path) -> str:
+def read_progress(folder: Path) -> str:
     """How far the process has come, as messages say it."""
     with contextlib.suppress(OSError, ValueError):
         if section := encoding.content(folder / AT).decode():
@@ -107,7 +107,7 @@ def where(folder: Path) -> str:
     return "before its first section"
 
 
-def fate(status: int) -> str:
+def describe_exit(status: int) -> str:
     """How a process ended, by its exit status."""
     with contextlib.suppress(ValueError):  # a signal without a name
         if status < 0:
@@ -115,7 +115,7 @@ def fate(status: int) -> str:
     return f"was killed by signal {-status}" if status < 0 else f"ended with exit status {status}"
 
 
-def late(folder: Path) -> str:
+def read_late(folder: Path) -> str:
     """What was left beside the record."""
     with contextlib.suppress(OSError):
         return (folder / LATE).read_text(encoding="utf-8")

@@ -23,7 +23,7 @@ from pathlib import Path
 from litbook.lecture.model import Lecture
 from litbook.python.file import File
 
-Around = Callable[[int], AbstractContextManager[None]]
+RunFile = Callable[[int], AbstractContextManager[None]]
 
 
 class Modules:
@@ -33,19 +33,19 @@ class Modules:
     file's own lines run.
     """
 
-    def __init__(self, path: Path, lecture: Lecture, codes: list[types.CodeType], around: Around) -> None:
+    def __init__(self, path: Path, lecture: Lecture, codes: list[types.CodeType], around: RunFile) -> None:
         self.lecture = lecture
         self._code, self._loaded = codes[0], dict[str, types.ModuleType]()
         both = zip(lecture.files, codes, strict=True)
         named = [(file, code) for file, code in both if file.module]
         if named:
             # From now on `import` finds these modules: those of the folder, and those beside the lecture.
-            loaders = {file.module: _Loader(file, code, self._loaded, around) for file, code in named}
+            loaders = {file.module: _LectureLoader(file, code, self._loaded, around) for file, code in named}
             packages = {name.partition(".")[0] for name in loaders}
             for name in list(sys.modules):  # another package may have the name
                 if name.partition(".")[0] in packages:
                     del sys.modules[name]
-            sys.meta_path.insert(0, _Finder(loaders))
+            sys.meta_path.insert(0, _LectureFinder(loaders))
         if not path.is_dir():
             module = types.ModuleType(path.stem)
             module.__file__ = str(path)
@@ -62,7 +62,7 @@ class Modules:
         """The modules, in the order in which they were imported."""
         return [*self._loaded.values()]
 
-    def of(self, function: int) -> types.ModuleType:
+    def module_of(self, function: int) -> types.ModuleType:
         """The module of a function."""
         name = self.lecture.file_of_function(function).module
         if name not in self._loaded:  # a file that nothing has imported so far
@@ -71,7 +71,7 @@ class Modules:
 
     def call(self, function: int) -> None:
         """Call a function. It is looked up late: the lecture may have deleted it, which is its own error."""
-        getattr(self.of(function), self.lecture.functions[function].name)()
+        getattr(self.module_of(function), self.lecture.functions[function].name)()
 
 
 def watch_copies(lecture: Lecture, codes: list[types.CodeType]) -> None:
@@ -92,11 +92,11 @@ def watch_copies(lecture: Lecture, codes: list[types.CodeType]) -> None:
     runpy._get_code_from_file = get_code_from_file  # type: ignore[attr-defined]
 
 
-class _Loader(importlib.machinery.SourceFileLoader):
+class _LectureLoader(importlib.machinery.SourceFileLoader):
     """Python's own loader of source files, which is given the code; so it reads and writes no bytecode."""
 
     def __init__(
-        self, file: File, code: types.CodeType, loaded: dict[str, types.ModuleType], around: Around
+        self, file: File, code: types.CodeType, loaded: dict[str, types.ModuleType], around: RunFile
     ) -> None:
         super().__init__(file.module, file.filename)
         self._code, self._loaded, self._around = code, loaded, partial(around, file.number)
@@ -113,10 +113,10 @@ class _Loader(importlib.machinery.SourceFileLoader):
             super().exec_module(module)
 
 
-class _Finder(importlib.abc.MetaPathFinder):
+class _LectureFinder(importlib.abc.MetaPathFinder):
     """Finds the modules of the lecture, and leaves all others to Python."""
 
-    def __init__(self, loaders: dict[str, _Loader]) -> None:
+    def __init__(self, loaders: dict[str, _LectureLoader]) -> None:
         self._loaders = loaders
 
     def find_spec(self, fullname: str, *_: object) -> importlib.machinery.ModuleSpec | None:

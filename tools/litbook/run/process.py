@@ -35,7 +35,7 @@ from typing import Any
 
 from litbook.errors import LitbookError
 from litbook.files import NotWritten
-from litbook.project import shown
+from litbook.project import display_path
 from litbook.record import encoding, model, ranks, recordings
 from litbook.record.device_kinds import needs
 from litbook.run import mailbox
@@ -65,7 +65,7 @@ End = Callable[[float | None], tuple[int, bool]]
 """Seconds that a process may take -> its exit status, and whether Ctrl-C came."""
 
 
-class Reported(LitbookError):
+class ReportedError(LitbookError):
     """What ended a run before there was a record, as its own process reports it."""
 
     def __init__(self, message: str, slug: str, exit_status: int) -> None:
@@ -73,11 +73,11 @@ class Reported(LitbookError):
         self.slug, self.exit_status = slug, exit_status
 
 
-class NotFirst(Exception):
+class NotFirstRank(Exception):
     """This process is a rank whose part of the run is done; what comes of it, rank 0 says."""
 
 
-class Died(LitbookError):
+class ProcessDied(LitbookError):
     """The process of a run ended and left no whole record."""
 
     slug = "died"
@@ -102,18 +102,18 @@ def record_of(  # noqa: PLR0913  (all are of one run)
     listens in that process; it prints to this process's stdout. At the `terminal`, a path, `breakpoint()`
     stops.
 
-    Raises what ended the run early as `Reported`, with exit status 130 for Ctrl-C; `Died` where the process
-    left no whole record.
+    Raises what ended the run early as `ReportedError`, with exit status 130 for Ctrl-C; `ProcessDied` where
+    the process left no whole record.
     """
     how = {"sections": [*sections], "device": device, "timeout": timeout, "seed": seed,
            "slow": slow, "words": words, "ranks": 0, "listener": listener, "terminal": terminal}  # fmt: skip
     launches = None
     if launcher_env.size():  # first what all ranks do together
         again = {**how, "path": str(path.resolve()), "timeout": timeout or LAUNCH, "listener": ""}
-        launches = answer(path, "litbook.run.ranks.launch:within", asked=again)
+        launches = answer(path, "litbook.run.ranks.launch:run_as_rank", asked=again)
         if launcher_env.rank():
-            raise NotFirst
-    with _begun({"path": str(path.resolve()), **how}) as (asked, end):
+            raise NotFirstRank
+    with _start_process({"path": str(path.resolve()), **how}) as (asked, end):
         record = _record(asked, *end(timeout))
     return _with_ranks(record, path, how, launches)
 
@@ -129,12 +129,14 @@ def records_of(paths: Sequence[Path]) -> Generator[Callable[[], model.Record], N
     at_once = max(1, min(cores, len(paths)))
 
     def run(path: Path) -> model.Record:
-        with _begun({**WHOLE, "path": str(path.resolve())}, cores // at_once) as (asked, end):
+        with _start_process({**WHOLE, "path": str(path.resolve())}, cores // at_once) as (asked, end):
             record = _record(asked, *end(None))
         return _with_ranks(record, path, WHOLE)
 
     pool = ThreadPoolExecutor(at_once)
-    waiting = {path: pool.submit(run, path) for path in sorted(paths, key=recordings.took, reverse=True)}
+    waiting = {
+        path: pool.submit(run, path) for path in sorted(paths, key=recordings.recorded_seconds, reverse=True)
+    }
     try:
         for path in paths:
             yield waiting[path].result
@@ -151,11 +153,11 @@ def answer(path: Path, function: str, /, **given: Any) -> Any:
 
     It runs the lecture in the file `path`, and is first given who owns that process. Raises as `record_of`.
     """
-    with _begun({"path": str(path.resolve()), "function": function, "given": given}) as (asked, end):
+    with _start_process({"path": str(path.resolve()), "function": function, "given": given}) as (asked, end):
         return json.loads(_content(asked, "answer", *end(None)))
 
 
-class Warm:
+class ForkServerRunner:
     """The same for an author who waits: a process is a fork of one with the large libraries that they import.
 
     It is the standard library's fork server, which begins with what the files in `lectures` may import. A
@@ -178,7 +180,7 @@ class Warm:
         self.context.set_forkserver_preload(["litbook.run.child", *heavy])
         forkserver.ensure_running()
         self.pids: set[int] = set()  # of the processes that run
-        self.waiting: list[_Waiting] = []  # those that will, the one that waits longest first
+        self.waiting: list[_WaitingProcess] = []  # those that will, the one that waits longest first
         self.in_parts: set[Path] = set()  # lectures of which somebody waits for a part, and not for the whole
         self.lock, self.ended = threading.Lock(), False
         atexit.register(self.end)  # before `multiprocessing`, which would wait for them, too
@@ -189,7 +191,7 @@ class Warm:
         asked = {**WHOLE, "path": str(path), "timeout": timeout, "sections": [*sections]}
         with private_folder() as folder:
             asked |= {"folder": str(folder), "key": secrets.token_hex()}
-            process = self._asked(path, asked)
+            process = self._ask(path, asked)
             pid = process.pid or 0
             self.pids.add(pid)
             process.join(timeout + 4 * GRACE)
@@ -217,7 +219,7 @@ class Warm:
                 self.waiting.pop().leave()
         self.folder.close()
 
-    def _asked(self, path: Path, asked: dict[str, Any]) -> BaseProcess:
+    def _ask(self, path: Path, asked: dict[str, Any]) -> BaseProcess:
         """The process that has been asked: one that waits for this lecture, else a new one."""
         while True:
             with self.lock:
@@ -241,16 +243,16 @@ class Warm:
                 if len(self.waiting) > MOST_WAITING:
                     self.waiting.pop(0).leave()
 
-    def _start(self, path: Path) -> _Waiting:
+    def _start(self, path: Path) -> _WaitingProcess:
         line, theirs = self.context.Pipe()
         process = self.context.Process(target=_wait, args=(str(path), theirs))
         process.start()
         theirs.close()
-        return _Waiting(path, process, line)
+        return _WaitingProcess(path, process, line)
 
 
 @dataclass(frozen=True)
-class _Waiting:
+class _WaitingProcess:
     """A process that has read a lecture, and hears through the line what it is asked."""
 
     path: Path
@@ -292,7 +294,7 @@ def _kill(pid: int, *, fork: bool = False) -> None:
 
 
 @contextlib.contextmanager
-def _begun(asked: dict[str, Any], threads: int = 0) -> Iterator[tuple[dict[str, Any], End]]:
+def _start_process(asked: dict[str, Any], threads: int = 0) -> Iterator[tuple[dict[str, Any], End]]:
     """Start a process that does what is asked, in a folder of its own; it ends with the block at the latest.
 
     `threads` is how many torch may have, where nobody has said it in the environment; 0: as it likes.
@@ -375,14 +377,14 @@ def _with_ranks(
     Where somebody else has started the ranks, `launches` is what came of those.
     """
     for done, several in launches or ():
-        record = ranks.joined(record, [_left(path, *one) for one in enumerate(several)], done)
+        record = ranks.join_ranks(record, [_rank_result(path, *one) for one in enumerate(several)], done)
     if launches is not None:
         return record
     for size, keys in worlds(record, slow=how["slow"]).items():
         again = {"sections": keys, "ranks": size, "timeout": how["timeout"] or LAUNCH, "listener": ""}
         given = {"ranks": size, "asked": {**how, **again, "path": str(path.resolve())}}
         for done, several in answer(path, "litbook.run.ranks.launch:launch", **given):
-            record = ranks.joined(record, [_left(path, *one) for one in enumerate(several)], done)
+            record = ranks.join_ranks(record, [_rank_result(path, *one) for one in enumerate(several)], done)
     return record
 
 
@@ -397,26 +399,26 @@ def worlds(record: model.Record, *, slow: bool) -> dict[int, list[str]]:
     return sizes
 
 
-def _left(path: Path, rank: int, one: dict[str, Any]) -> model.Record | ranks.Lost:
+def _rank_result(path: Path, rank: int, one: dict[str, Any]) -> model.Record | ranks.LostRank:
     """What one rank left: its record, or how it ended."""
     if "record" not in one:
-        return ranks.Lost(**one)
-    record = encoding.loads(one["record"], f"what rank {rank} of {shown(path)} left")
+        return ranks.LostRank(**one)
+    record = encoding.loads(one["record"], f"what rank {rank} of {display_path(path)} left")
     try:
         return mailbox.with_late(record, one["late"])
     except (ValueError, SyntaxError, TypeError):
-        return ranks.Lost("what the rank left beside its record is not whole")
+        return ranks.LostRank("what the rank left beside its record is not whole")
 
 
 # ---------------------------------------------------------------------------- what it left
 
 
 def _record(asked: dict[str, Any], status: int, interrupted: bool = False) -> model.Record:
-    """The record that the process left; raises what it reported instead, or `Died`."""
+    """The record that the process left; raises what it reported instead, or `ProcessDied`."""
     content = _content(asked, "record", status, interrupted)
-    record = encoding.loads(content, f"what the process of {shown(Path(asked['path']))} left")
+    record = encoding.loads(content, f"what the process of {display_path(Path(asked['path']))} left")
     try:
-        return mailbox.with_late(record, mailbox.late(Path(asked["folder"])))
+        return mailbox.with_late(record, mailbox.read_late(Path(asked["folder"])))
     except (ValueError, SyntaxError, TypeError):  # its last lines are not whole
         raise _died(asked, status) from None
 
@@ -424,21 +426,21 @@ def _record(asked: dict[str, Any], status: int, interrupted: bool = False) -> mo
 def _content(asked: dict[str, Any], wanted: str, status: int, interrupted: bool) -> str:
     """What the process left, of the kind that is wanted; raises as `_record` does."""
     folder = Path(asked["folder"])
-    kind, content = mailbox.left(folder, asked["key"])
+    kind, content = mailbox.read_result(folder, asked["key"])
     if kind == wanted and not interrupted:
         return content
     if kind == "trouble":
-        raise Reported(**json.loads(content))
+        raise ReportedError(**json.loads(content))
     if interrupted:
-        raise Reported(f"interrupted; it was {mailbox.where(folder)}", "interrupted", 130)
+        raise ReportedError(f"interrupted; it was {mailbox.read_progress(folder)}", "interrupted", 130)
     raise _died(asked, status)
 
 
-def _died(asked: dict[str, Any], status: int) -> Died:
+def _died(asked: dict[str, Any], status: int) -> ProcessDied:
     """How the process ended and where."""
-    where = mailbox.where(Path(asked["folder"]))
-    return Died(
-        f"{shown(Path(asked['path']))}: the process {mailbox.fate(status)}, {where}; "
+    where = mailbox.read_progress(Path(asked["folder"]))
+    return ProcessDied(
+        f"{display_path(Path(asked['path']))}: the process {mailbox.describe_exit(status)}, {where}; "
         "no verdict without a whole record\n"
         "    a lecture ends by coming to its end: let nothing in it end or replace its process"
     )

@@ -34,7 +34,7 @@ NEEDED = (
 )  # fmt: skip
 
 
-class Replaced(LitbookError):
+class BuiltinReplaced(LitbookError):
     """The lecture replaced a builtin, and left it so."""
 
     slug = "replaced"
@@ -42,7 +42,7 @@ class Replaced(LitbookError):
 
 
 @dataclass(frozen=True)
-class Entry:
+class StateEntry:
     """One piece of global state."""
 
     name: str
@@ -53,33 +53,33 @@ class Entry:
 _ALL = slice(None)  # the list stays, and gets back what was in it
 
 
-def entries() -> list[Entry]:
+def entries() -> list[StateEntry]:
     """Every piece of state that is restored: the interpreter's, and the random state of libraries."""
     return [
-        Entry("environment variables", lambda: dict(os.environ), set_environment),
-        Entry("sys.path", lambda: list(sys.path), lambda v: sys.path.__setitem__(_ALL, v)),
-        Entry("sys.argv", lambda: list(sys.argv), lambda v: setattr(sys, "argv", v)),
-        Entry("finders", lambda: list(sys.meta_path), lambda v: sys.meta_path.__setitem__(_ALL, v)),
-        Entry("path hooks", lambda: list(sys.path_hooks), lambda v: sys.path_hooks.__setitem__(_ALL, v)),
-        Entry("recursion limit", sys.getrecursionlimit, sys.setrecursionlimit),
-        Entry("digits of integers", sys.get_int_max_str_digits, sys.set_int_max_str_digits),
-        Entry("trace function", sys.gettrace, sys.settrace),
-        Entry("profile function", sys.getprofile, sys.setprofile),
-        Entry("warning filters", lambda: list(warnings.filters), _set_filters),
-        Entry("garbage collector", gc.isenabled, lambda on: (gc.enable if on else gc.disable)()),
-        Entry("its thresholds", gc.get_threshold, lambda v: gc.set_threshold(*v)),
+        StateEntry("environment variables", lambda: dict(os.environ), set_environment),
+        StateEntry("sys.path", lambda: list(sys.path), lambda v: sys.path.__setitem__(_ALL, v)),
+        StateEntry("sys.argv", lambda: list(sys.argv), lambda v: setattr(sys, "argv", v)),
+        StateEntry("finders", lambda: list(sys.meta_path), lambda v: sys.meta_path.__setitem__(_ALL, v)),
+        StateEntry("path hooks", lambda: list(sys.path_hooks), lambda v: sys.path_hooks.__setitem__(_ALL, v)),
+        StateEntry("recursion limit", sys.getrecursionlimit, sys.setrecursionlimit),
+        StateEntry("digits of integers", sys.get_int_max_str_digits, sys.set_int_max_str_digits),
+        StateEntry("trace function", sys.gettrace, sys.settrace),
+        StateEntry("profile function", sys.getprofile, sys.setprofile),
+        StateEntry("warning filters", lambda: list(warnings.filters), _set_filters),
+        StateEntry("garbage collector", gc.isenabled, lambda on: (gc.enable if on else gc.disable)()),
+        StateEntry("its thresholds", gc.get_threshold, lambda v: gc.set_threshold(*v)),
         # From another thread than the main one, which cannot change them, none can be put back.
-        *(Entry(n.name, partial(signal.getsignal, n), partial(signal.signal, n)) for n in _SIGNALS),
-        *randomness(),
+        *(StateEntry(n.name, partial(signal.getsignal, n), partial(signal.signal, n)) for n in _SIGNALS),
+        *random_state(),
     ]
 
 
 @contextlib.contextmanager
-def restored() -> Iterator[None]:
+def restore_state() -> Iterator[None]:
     """Everything in `entries` is afterwards what it was before, also after an exception.
 
-    Raises `Replaced` instead of whatever came of it where the lecture has replaced a builtin: what recorded
-    it used that, too.
+    Raises `BuiltinReplaced` instead of whatever came of it where the lecture has replaced a builtin: what
+    recorded it used that, too.
     """
     ours = [name for name in sys.modules if name.partition(".")[0] == "litbook"]
     modules = [vars(sys.modules[name]) for name in (*NEEDED, *ours) if name in sys.modules]
@@ -96,7 +96,7 @@ def restored() -> Iterator[None]:
             with contextlib.suppress(Exception):  # one that cannot be restored must not keep the others
                 entry.write(value)
         if other := sorted(name for name in was if name != "_" and now.get(name) is not was[name]):
-            raise Replaced(
+            raise BuiltinReplaced(
                 f"the lecture replaces {', '.join(other[:5])} of builtins, and so the recorder: no verdict\n"
                 "    define it under a name of its own in the lecture"
             ) from None
@@ -133,15 +133,15 @@ _SIGNALS = [signal.Signals[n] for n in ("SIGINT", "SIGTERM", "SIGALRM") if hasat
 # ---------------------------------------------------------------------------- a section's own
 
 
-def randomness() -> list[Entry]:
+def random_state() -> list[StateEntry]:
     """The random state: every section starts from its seed; what runs after it finds that from before."""
-    states = [Entry("random", random.getstate, random.setstate)]
+    states = [StateEntry("random", random.getstate, random.setstate)]
     if numpy := sys.modules.get("numpy"):
-        states.append(Entry("numpy random", numpy.random.get_state, numpy.random.set_state))
+        states.append(StateEntry("numpy random", numpy.random.get_state, numpy.random.set_state))
     if torch := sys.modules.get("torch"):
-        states.append(Entry("torch random", torch.random.get_rng_state, torch.random.set_rng_state))
+        states.append(StateEntry("torch random", torch.random.get_rng_state, torch.random.set_rng_state))
         for kind in devices():
             if module := kind.module:
                 every = module.get_rng_state_all, module.set_rng_state_all
-                states.append(Entry(f"{kind.label} random", *every))
+                states.append(StateEntry(f"{kind.label} random", *every))
     return states

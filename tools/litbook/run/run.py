@@ -32,14 +32,14 @@ from litbook.probe.instrument import instrument_files
 from litbook.probe.protocols import Listener
 from litbook.probe.recorder import Recorder
 from litbook.project import WORDS, Project
-from litbook.python.nodes import frozen, modules_in
+from litbook.python.nodes import freeze_garbage, modules_in
 from litbook.python.scopes import binds
 from litbook.record import model
 from litbook.record.device_kinds import KINDS, Needs, devices, needs
 from litbook.run import out_of_memory as device_memory
 from litbook.run import restore, shutdown, subprocesses, working_folder
 from litbook.run.environment import environment, peak, why_none
-from litbook.run.mailbox import Desk
+from litbook.run.mailbox import Mailbox
 from litbook.run.modules import Modules
 from litbook.snapshot.timeout import alarm
 
@@ -64,7 +64,7 @@ def run(  # noqa: PLR0913  all that one may ask of a run
     words: str = "",
     ranks: int = 0,
     listener: Listener | None = None,
-    owner: Desk | None = None,
+    owner: Mailbox | None = None,
     recorded_by: Callable[[Lecture, Listener | None], Recorder] = Recorder,
 ) -> model.Record:
     """Run the lecture in the file or folder `path` and return its record.
@@ -84,7 +84,7 @@ def run(  # noqa: PLR0913  all that one may ask of a run
     words = words or Project.words_around(path)
     if words and words not in WORDS:
         raise Missing("edtrace")
-    lecture = parse.usable(path, sections)
+    lecture = parse.read_usable(path, sections)
     # What the text says, and what lies beside it, as it is now.
     files = [*lecture.files, *siblings.modules(lecture, path.parent)]
     imported = {name for file in files for name in modules_in(file.tree)}
@@ -111,18 +111,18 @@ def run(  # noqa: PLR0913  all that one may ask of a run
         if listener is not None:
             listener.begin(lecture, place)
         with (
-            frozen(),
+            freeze_garbage(),
             restore.temporary_folder() as folder,
             _own_modules(path.parent),
             WORDS[words](path) if words else contextlib.nullcontext(),
             _deadline(timeout, recorder, owner),
-            restore.restored(),  # innermost: what leaves the others finds the world as it was
+            restore.restore_state(),  # innermost: what leaves the others finds the world as it was
         ):
             working_folder.copy_named((file.text for file in files), path.parent, folder)
             execution = Execution(recorder, path, sections, device, seed, slow, ranks, owner)
             if owner is not None:
                 subprocesses.hear(path, lecture, execution.codes, words, recorder.asserts, owner.folder)
-            execution.whole()
+            execution.run_all()
         asked = dict.fromkeys(lecture.section_name(lecture.section(name)) for name in sections)
         return recorder.finish(place, tuple(asked))
 
@@ -132,7 +132,7 @@ def read_ahead(path: Path) -> None:
 
     Raises what a run raises before anything runs.
     """
-    lecture = parse.usable(path)
+    lecture = parse.read_usable(path)
     dependencies.digests(lecture, path.parent)
     for statement in lecture.statement_of:
         binds(statement)
@@ -143,7 +143,7 @@ def read_ahead(path: Path) -> None:
 
 @dataclass
 class Execution:
-    """A lecture that runs: `whole` runs it, `section` each section that it comes to."""
+    """A lecture that runs: `run_all` runs it, `section` each section that it comes to."""
 
     recorder: Recorder
     path: Path
@@ -152,37 +152,37 @@ class Execution:
     seed: int
     slow: bool
     ranks: int
-    owner: Desk | None
+    owner: Mailbox | None
 
     def __post_init__(self) -> None:
         recorder = self.recorder
         self.asked = dict.fromkeys(map(recorder.lecture.section, self.sections))
         self.codes = instrument_files(recorder.lecture, recorder, self.asked)
-        self.modules = Modules(self.path, recorder.lecture, self.codes, recorder.inside_file)
+        self.modules = Modules(self.path, recorder.lecture, self.codes, recorder.file_log)
         # What a compiler of long lectures has freed, the C library keeps; and Python's objects lie elsewhere.
         with contextlib.suppress(OSError, AttributeError, TypeError):  # no such library, or not this one
             ctypes.CDLL(None).malloc_trim(0)
         recorder.run_section = self.section
         if self.owner is not None:
-            recorder.asserts.tell = self.owner.late
+            recorder.asserts.tell = self.owner.leave_late
 
-    def whole(self) -> None:
+    def run_all(self) -> None:
         """The sections that were asked for, or all of the lecture through `main`, as Python would run it."""
         process, path, recorder, modules = os.getpid(), self.path, self.recorder, self.modules
 
         def exit_(status: int) -> NoReturn:
             if os.getpid() == process:
                 raise _Exit(status)
-            recorder.asserts.left_behind((frame for frame, _ in walk_stack(None)), f"os._exit({status!r})")
+            recorder.asserts.abandon_frames((frame for frame, _ in walk_stack(None)), f"os._exit({status!r})")
             _END(status)  # what it always was, in a child of this process
 
         sys.path.insert(0, str(path.parent))
         sys.argv = [str(path / "__main__.py" if path.is_dir() else path)]
-        sys.stdin, sys.stdout = io.StringIO(), _Output(recorder)  # nobody answers `input()`
+        sys.stdin, sys.stdout = io.StringIO(), _CapturedStdout(recorder)  # nobody answers `input()`
         os._exit = exit_
         sys.dont_write_bytecode = True  # no __pycache__ beside the lecture
         before = author.hand_to(recorder)
-        if self.owner is not None and self.owner.here():
+        if self.owner is not None and self.owner.is_own_process():
             shutdown.begin()
         start = time.perf_counter()
         try:
@@ -194,9 +194,9 @@ class Execution:
                     main = recorder.lecture.main
                     assert main is not None, "else the lecture would not be usable"
                     self._begin_from_seed()
-                    with recorder.inside(main):
+                    with recorder.section_log(main):
                         self._survives(main, partial(modules.call, main))
-            if self.owner is not None and self.owner.here():  # else the process is somebody else's
+            if self.owner is not None and self.owner.is_own_process():  # else the process is somebody else's
                 shutdown.end(recorder, modules.loaded())
         finally:
             recorder.seconds, recorder.peak = time.perf_counter() - start, peak()
@@ -208,7 +208,7 @@ class Execution:
         """One section: from its own seed, not run where what it requires is missing, its exceptions kept."""
         recorder, spec = self.recorder, self.recorder.lecture.functions[function]
         if self.owner is not None:
-            self.owner.at(spec.name)
+            self.owner.enter_section(spec.name)
         # Of a part its own lines run here, on however many ranks its sections do.
         need = needs(spec.requires) if spec.kind != "part" else Needs(needs(spec.requires).device)
         count = need.kind.count() if self.device in ("auto", need.device) else 0
@@ -219,13 +219,13 @@ class Execution:
             recorder.needs[function] = spec.requires or ""
             # One that a launch awaits is told of when that is over.
             if recorder.listener is not None and waits:
-                recorder.listener.skipped(function, spec.requires or "")
-            recorder.ask(function, self.modules.of(function).__dict__)
+                recorder.listener.skip(function, spec.requires or "")
+            recorder.ask(function, self.modules.module_of(function).__dict__)
             return
         if recorder.listener is not None:
             recorder.listener.section(function)
-        with recorder.inside(function):
-            before = [(entry, entry.read()) for entry in restore.randomness()]
+        with recorder.section_log(function):
+            before = [(entry, entry.read()) for entry in restore.random_state()]
             self._begin_from_seed()
             try:
                 # The process group in which it begins, with what leaves it; for most there is none.
@@ -235,7 +235,7 @@ class Execution:
                 if need.ranks or need.simulated:
                     from litbook.run.ranks import groups  # it imports torch
 
-                    group = groups.group(spec.key) if need.ranks else groups.simulated(need.simulated)
+                    group = groups.group(spec.key) if need.ranks else groups.simulate_group(need.simulated)
                 with group as leave:
                     if not self._survives(function, call):
                         leave()
@@ -263,7 +263,7 @@ class Execution:
             raise
         except BaseException as error:  # the lecture's, whatever it is
             shortage = device_memory.ran_out(error)
-            self.recorder.raised(function, shortage or error)
+            self.recorder.keep_exception(function, shortage or error)
             if shortage is None:
                 return False
             clear_frames(error.__traceback__)  # they hold the tensors of the section
@@ -282,7 +282,7 @@ class _Exit(SystemExit):
     call = "os._exit"
 
 
-class _Output(io.TextIOBase):
+class _CapturedStdout(io.TextIOBase):
     """What a lecture prints goes into the record, beside the line that printed it; it cannot be closed."""
 
     encoding = "utf-8"
@@ -342,7 +342,7 @@ class _Deadline(BaseException):
 
 
 @contextlib.contextmanager
-def _deadline(timeout: float | None, recorder: Recorder, owner: Desk | None) -> Iterator[None]:
+def _deadline(timeout: float | None, recorder: Recorder, owner: Mailbox | None) -> Iterator[None]:
     """Turns the time-out and Ctrl-C into errors that name the line reached."""
     stop, runner = threading.Event(), threading.get_ident()
     longer = f"if it needs longer: --timeout {math.ceil(4 * (timeout or 0))}"
@@ -350,14 +350,14 @@ def _deadline(timeout: float | None, recorder: Recorder, owner: Desk | None) -> 
     def ring(*_: object) -> None:
         raise _Deadline
 
-    def watch(timeout: float, owner: Desk) -> None:
+    def watch(timeout: float, owner: Mailbox) -> None:
         """End a process whose lecture swallows the time-out, or sits in native code."""
         if stop.wait(timeout + GRACE):
             return
         frame = sys._current_frames().get(runner)
         stack = [*walk_stack(frame)][::-1] if frame is not None else []
         what = f"timed out after {timeout:g} s and would not stop"
-        error = TimedOut(what, _reached(recorder, stack), longer)
+        error = TimedOut(what, _innermost_place(recorder, stack), longer)
         if recorder.listener is not None:  # in a thread, because the one that we end may hold its lock
             last_words = threading.Thread(target=recorder.listener.end, daemon=True)
             last_words.start()
@@ -375,17 +375,17 @@ def _deadline(timeout: float | None, recorder: Recorder, owner: Desk | None) -> 
         with alarm(timeout or 0, ring) if rings else contextlib.nullcontext():
             yield
     except _Deadline as error:
-        reached = _reached(recorder, walk_tb(error.__traceback__))
+        reached = _innermost_place(recorder, walk_tb(error.__traceback__))
         raise TimedOut(f"timed out after {timeout:g} s", reached, longer) from None
     except KeyboardInterrupt as error:
-        raise Interrupted("interrupted", _reached(recorder, walk_tb(error.__traceback__))) from None
+        raise Interrupted("interrupted", _innermost_place(recorder, walk_tb(error.__traceback__))) from None
     finally:
         stop.set()
         if ends:
             faulthandler.cancel_dump_traceback_later()
 
 
-def _reached(recorder: Recorder, frames: Iterable[tuple[FrameType, int]]) -> Place | None:
+def _innermost_place(recorder: Recorder, frames: Iterable[tuple[FrameType, int]]) -> Place | None:
     """The innermost line of the lecture in a traceback, or on a stack from its outermost frame."""
     *_, last = None, *tracebacks.own_lines(recorder.lecture, frames)
     return last and recorder.lecture.files[last[0]].place(last[1])

@@ -55,8 +55,8 @@ def end(recorder: Recorder, modules: list[ModuleType]) -> None:
         for thread, inside in busy:
             if not thread.daemon:
                 at = recorder.lecture.file_of(inside[0].f_code.co_filename)
-                recorder.asserts.unfinished(thread.name, at, inside[0].f_lineno)
-            recorder.asserts.left_behind(inside, "the end of the run, which waits for no daemon")
+                recorder.asserts.report_unfinished(thread.name, at, inside[0].f_lineno)
+            recorder.asserts.abandon_frames(inside, "the end of the run, which waits for no daemon")
         lecture, seen = recorder.lecture, {thread for thread, _ in busy}
         for thread in threading.enumerate():
             if not (thread.daemon or thread in seen or thread is threading.main_thread()):
@@ -64,7 +64,7 @@ def end(recorder: Recorder, modules: list[ModuleType]) -> None:
                 calls: Any = getattr(thread, "function", None) or getattr(thread, "_target", None)
                 code: Any = getattr(inspect.unwrap(getattr(calls, "func", calls)), "__code__", end.__code__)
                 file = lecture.file_of(code.co_filename)
-                recorder.asserts.unfinished(thread.name, file, code.co_firstlineno)
+                recorder.asserts.report_unfinished(thread.name, file, code.co_firstlineno)
         if not busy:  # else it would find its names gone
             # The last goes first: a `__del__` still finds what stood above it.
             for module in reversed(modules):
@@ -75,7 +75,7 @@ def end(recorder: Recorder, modules: list[ModuleType]) -> None:
         kinds = ((thing, _FRAMES.get(type(thing), "")) for thing in gc.get_objects())
         suspended = (getattr(thing, name) for thing, name in kinds if name)
         by = "the end of the run: nothing has resumed it"
-        recorder.asserts.left_behind(filter(None, suspended), by)
+        recorder.asserts.abandon_frames(filter(None, suspended), by)
 
 
 def _end_threads() -> None:

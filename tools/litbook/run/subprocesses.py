@@ -28,7 +28,7 @@ from litbook.probe.asserts import Asserts
 from litbook.probe.instrument import instrument_files
 from litbook.probe.recorder import Recorder
 from litbook.project import WORDS
-from litbook.run.mailbox import Desk
+from litbook.run.mailbox import Mailbox
 from litbook.run.modules import watch_copies
 
 FIRST = "first.py"  # what a child runs before it imports the lecture, in the run's own folder
@@ -43,7 +43,7 @@ def hear(
     """From now on this process hears of the lecture's asserts in whatever Python it starts."""
     watch_copies(lecture, codes)
     if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=asserts.forked)
+        os.register_at_fork(after_in_child=asserts.enter_fork)
     first = Path(folder) / FIRST
     call = f"join({str(path)!r}, {words!r}, {folder!r}, {os.getpid()})"
     first.write_text(f"from litbook.run import subprocesses\nsubprocesses.{call}\n", encoding="utf-8")
@@ -59,36 +59,36 @@ def hear(
     # Say it where a command runs a file of the lecture.
     begin, files = subprocess.Popen.__init__, {str(path), *(file.filename for file in lecture.files)}
 
-    def asked(command: Any, where: Any = None) -> None:
+    def check_command(command: Any, where: Any = None) -> None:
         with contextlib.suppress(TypeError, ValueError):  # what is no command says so itself
             parts = shlex.split(os.fspath(command)) if isinstance(command, str | os.PathLike) else command
             parts = [os.fsdecode(word) for word in parts]
             if runs(parts, os.fsdecode(where or Path.cwd()), files, path.stem):
-                asserts.unheard(shlex.join(parts))
+                asserts.report_unheard(shlex.join(parts))
 
     def popen(self: subprocess.Popen[Any], args: Any, *more: Any, **options: Any) -> None:
-        asked(args, options.get("cwd"))
+        check_command(args, options.get("cwd"))
         begin(self, args, *more, **options)
 
-    def heard(call: Callable[..., object], *given: Any, **options: Any) -> object:
-        asked(given[1] if len(given) > 1 else given[0] if given else "")
+    def call_child(call: Callable[..., object], *given: Any, **options: Any) -> object:
+        check_command(given[1] if len(given) > 1 else given[0] if given else "")
         return call(*given, **options)
 
     subprocess.Popen.__init__ = popen  # type: ignore[method-assign]
     for command in ("system", "execv", "execve", "execvp", "posix_spawn", "posix_spawnp"):
         if hasattr(os, command):
-            setattr(os, command, partial(heard, getattr(os, command)))
+            setattr(os, command, partial(call_child, getattr(os, command)))
 
 
 def join(path: str, words: str, folder: str, run: int) -> None:
     """In a child that begins afresh: give the lecture its probes before anything imports it."""
     plugins.bring_in("edtrace")
     with contextlib.suppress(LitbookError):  # its text has changed since; then it is plain Python
-        lecture = parse.usable(Path(path))
+        lecture = parse.read_usable(Path(path))
         if words:
             WORDS[words](Path(path)).__enter__()
         recorder = Recorder(lecture)
-        recorder.asserts.belong_to(run, Desk(folder, "").late)
+        recorder.asserts.belong_to(run, Mailbox(folder, "").leave_late)
         sys.dont_write_bytecode = True
         watch_copies(lecture, instrument_files(lecture, recorder, {}))
 

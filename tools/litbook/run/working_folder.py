@@ -36,7 +36,7 @@ def find_namesakes(lecture: Lecture, folder: Path, imported: Iterable[str]) -> l
         if beside is not None:
             nodes = ((file, node) for file in lecture.files for node in blocks(file.tree))
             imports = ((file, node) for file, node in nodes if isinstance(node, ast.Import | ast.ImportFrom))
-            place = next((file.at(node) for file, node in imports if name in modules_in(node)), None)
+            place = next((file.place_of(node) for file, node in imports if name in modules_in(node)), None)
             what = f"{beside} beside the lecture is named like a module that is there already"
             problems.append(Finding("namesake", what, place, "give yours another name"))
     return problems
@@ -45,7 +45,7 @@ def find_namesakes(lecture: Lecture, folder: Path, imported: Iterable[str]) -> l
 def copy_named(texts: Iterable[str], folder: Path, to: Path) -> None:
     """Copy what these texts may read of `folder` into `to`: no links to folders, nothing hidden."""
     quoted = set[str]().union(*map(siblings.QUOTED.findall, texts))
-    for place in sorted(siblings.named(quoted, folder)):
+    for place in sorted(siblings.quoted_files(quoted, folder)):
         with contextlib.suppress(OSError, shutil.Error):  # reading it will say so
             entry = folder / place
             # Files, counted until there are too many bytes.

@@ -9,17 +9,17 @@ from collections.abc import Sequence
 
 from litbook.html import devices, ledger
 from litbook.lecture import dependencies, parse
-from litbook.page.runs import Edition
+from litbook.page.runs import LectureRuns
 from litbook.project import Project, name_of, recordings_of
 from litbook.record import compare, recordings
 
 
-def differing(editions: Sequence[Edition]) -> devices.Differences:
+def device_differences(editions: Sequence[LectureRuns]) -> devices.Differences:
     """What each recording of another device says differently, in sections that both have run."""
     differences: dict[tuple[str, str], list[compare.Difference]] = {}
     for edition in editions:
         special = {section.key for section in edition.record.sections if section.requires}
-        for recording in edition.elsewhere():
+        for recording in edition.other_recordings():
             differences[edition.folder, recording.environment.device.slug] = [
                 difference
                 for difference in compare.compare(edition.record, recording).differences
@@ -45,5 +45,5 @@ def badge(project: Project) -> str:
             key=lambda record: (record.environment.device.slug != "cpu", record.environment.date),
         )
         if kept:
-            editions.append(Edition(name_of(path), kept[0], kept[1:]))
-    return ledger.tally(editions)
+            editions.append(LectureRuns(name_of(path), kept[0], kept[1:]))
+    return ledger.claims_badge(editions)

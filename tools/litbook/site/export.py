@@ -48,7 +48,7 @@ def pages(config_file: Path, folder: Path) -> list[str]:
             for source in sorted(path for path in docs.rglob("*") if path.is_file()):
                 uri, copy = source.relative_to(docs).as_posix(), folder / "docs" / source.relative_to(docs)
                 if source.suffix == ".md" and not isinstance(ours.made.get(uri), Page):
-                    write(copy, ours.placed(source.read_text(encoding="utf-8")).encode())
+                    write(copy, ours.fill_places(source.read_text(encoding="utf-8")).encode())
                 else:
                     copy.parent.mkdir(parents=True, exist_ok=True)
                     shutil.copyfile(source, copy)

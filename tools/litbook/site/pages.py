@@ -17,22 +17,22 @@ from litbook.errors import LitbookError
 from litbook.finding import Finding
 from litbook.html import devices, elements, ledger, media, misbeliefs, page, player
 from litbook.html.elements import Html, Page, tag
-from litbook.i18n import _, later
+from litbook.i18n import _, gettext_noop
 from litbook.markdown import mathml
 from litbook.markdown.bibliography import Bibliography
 from litbook.notebook import build, ipynb
 from litbook.page import other_lectures, sitemap
-from litbook.page.runs import Edition
+from litbook.page.runs import LectureRuns
 from litbook.project import Project
 from litbook.rules.judge import Findings, judge
 from litbook.rules.registry import Severity
 from litbook.rules.subject import Subject
-from litbook.site.badge import differing
+from litbook.site.badge import device_differences
 
 PLACE = "lectures"
 FOLDER = "notebooks"  # of a lecture's pages
 # After the lectures.
-ENDS = {"misbeliefs": misbeliefs.TITLE, "ledger": later("Ledger"), "devices": devices.TITLE}
+ENDS = {"misbeliefs": misbeliefs.TITLE, "ledger": gettext_noop("Ledger"), "devices": devices.TITLE}
 DATA = ("claims.json", "claims.svg")
 
 NavEntry = str | dict[str, Any]  # MkDocs: a page, or a title with pages below it
@@ -55,14 +55,14 @@ class Pages:
     """
 
     project: Project
-    editions: Sequence[Edition]
+    editions: Sequence[LectureRuns]
     works: Bibliography | None = field(default_factory=dict)
     book: str = ""
     colab: str = ""
     choices: Choices = field(default_factory=Choices)
 
     def __post_init__(self) -> None:
-        self.others = other_lectures.beside(self.project.folder)
+        self.others = other_lectures.sitemap_finder(self.project.folder)
         self.bibliography = self.works or sitemap.NOTHING_CITED
 
     def titles(self) -> list[tuple[str, list[tuple[str, str]]]]:
@@ -93,15 +93,15 @@ class Pages:
         """The Markdown of one of `places`. `problems` receives what is wrong with its prose."""
         match place.split("/")[1:]:
             case [sitemap.INDEX]:
-                return page.shelf(self.editions)
+                return page.lecture_list(self.editions)
             case ["misbeliefs.md"]:
                 return misbeliefs.page(self.editions, self.bibliography)
             case ["ledger.md"]:
                 return ledger.page(self.editions)
             case ["ledger", folder, name]:
-                return ledger.part(next(e for e in self.editions if e.folder == folder), name)
+                return ledger.claims_page(next(e for e in self.editions if e.folder == folder), name)
             case ["devices.md"]:
-                return devices.page(self.editions, differing(self.editions))
+                return devices.page(self.editions, device_differences(self.editions))
             case [folder, name]:
                 edition = next(e for e in self.editions if e.folder == folder)
                 ways = {} if "notebooks" in self.choices.without else self._ways(edition)
@@ -115,7 +115,7 @@ class Pages:
             case ["claims.json"]:
                 return ledger.data(self.editions)
             case ["claims.svg"]:
-                return ledger.tally(self.editions)
+                return ledger.claims_badge(self.editions)
             case [folder, "notebooks", _]:
                 those = (edition for edition in self.editions if edition.folder == folder)
                 return next((self.notebooks_of(edition, []).get(place) for edition in those), None)
@@ -133,7 +133,7 @@ class Pages:
 
     # -- all of them
 
-    def of(self, edition: Edition, drawn: list[Finding]) -> Iterator[tuple[str, str | bytes]]:
+    def lecture_files(self, edition: LectureRuns, drawn: list[Finding]) -> Iterator[tuple[str, str | bytes]]:
         """Every file of one lecture, with its content; what drawing finds goes into `drawn`."""
         notebooks = self.notebooks_of(edition, drawn)
         ways = self._ways(edition) if notebooks else {}
@@ -143,7 +143,9 @@ class Pages:
         yield from notebooks.items()
         yield from self.pictures(edition.folder)
 
-    def judge(self, edition: Edition, unreadable: Sequence[Finding], drawn: Sequence[Finding]) -> Findings:
+    def judge(
+        self, edition: LectureRuns, unreadable: Sequence[Finding], drawn: Sequence[Finding]
+    ) -> Findings:
         """What is wrong with the lecture, its `unreadable` recordings and what drawing found with it."""
         subject = Subject(
             self.project.folder / edition.folder,
@@ -162,7 +164,7 @@ class Pages:
         for name in DATA if self.editions else ():
             yield f"{PLACE}/{name}", self.data(f"{PLACE}/{name}") or ""
 
-    def notebooks_of(self, edition: Edition, drawn: list[Finding]) -> dict[str, str]:
+    def notebooks_of(self, edition: LectureRuns, drawn: list[Finding]) -> dict[str, str]:
         """The lecture's notebooks, by place; where none can be made, a finding in `drawn`."""
         if "notebooks" in self.choices.without:
             return {}
@@ -186,7 +188,7 @@ class Pages:
             f"{PLACE}/{edition.folder}/{FOLDER}/{name}": ipynb.text(whole) for name, whole in made.items()
         }
 
-    def _ways(self, edition: Edition) -> dict[str, Html]:
+    def _ways(self, edition: LectureRuns) -> dict[str, Html]:
         """For every page that has a notebook the links to it: its file, and who runs it from GitHub."""
         ways = dict[str, Html]()
         record, where = edition.record, edition.record.environment

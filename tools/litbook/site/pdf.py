@@ -57,7 +57,7 @@ def browser(named: str = "") -> str:
     return programs[0]
 
 
-def named(config: Path) -> tuple[str, str]:
+def title_and_address(config: Path) -> tuple[str, str]:
     """The title of a site, and its address, "" where `mkdocs.yml` does not say it."""
     with config.open(encoding="utf-8") as file:
         settings = yaml_load(file)
@@ -75,13 +75,13 @@ def write(
     shutil.copytree(HERE, site / PLACE, dirs_exist_ok=True)
     choices: dict[str, Any] = {"title": title, "contents": _("Contents"), "asides": asides, "leave": LEAVES}
     choices |= {"site": address, "pages": {}}
-    handler = partial(_Quiet, directory=str(site))
+    handler = partial(_QuietHandler, directory=str(site))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         try:
             for _again in range(2):
                 (site / PLACE / "choices.json").write_text(json.dumps(choices), encoding="utf-8")
-                content = _printed(program, f"http://127.0.0.1:{server.server_port}/{PLACE}/book.html")
+                content = _print_page(program, f"http://127.0.0.1:{server.server_port}/{PLACE}/book.html")
                 reader = PdfReader(io.BytesIO(content))
                 choices["pages"] = {
                     name.removeprefix("/"): (reader.get_destination_page_number(place) or 0) + 1
@@ -100,12 +100,12 @@ def write(
     return len(reader.pages)
 
 
-class _Quiet(http.server.SimpleHTTPRequestHandler):
+class _QuietHandler(http.server.SimpleHTTPRequestHandler):
     def log_message(self, *_: object) -> None:
         """Nobody reads it."""
 
 
-def _printed(program: str, address: str) -> bytes:
+def _print_page(program: str, address: str) -> bytes:
     """What the browser prints of a page, as PDF."""
     with tempfile.TemporaryDirectory() as folder:
         made = Path(folder) / "book.pdf"

@@ -36,15 +36,15 @@ from litbook.files import WAYS_OUT, NotWritten, write
 from litbook.finding import Finding
 from litbook.html import page as front
 from litbook.html import theme_patches, verdicts
-from litbook.html.elements import Heading, Page, tag
+from litbook.html.elements import Page, PageHeading, tag
 from litbook.i18n import _
 from litbook.markdown.bibliography import Bibliography
 from litbook.markdown.bibliography import read as read_bibliography
 from litbook.page import sitemap
-from litbook.page.runs import Edition
-from litbook.page.search import Passage
-from litbook.project import CONFIG, WORDS, Project, shown
-from litbook.python.nodes import frozen, uncollected
+from litbook.page.runs import LectureRuns
+from litbook.page.search import SearchPassage
+from litbook.project import CONFIG, WORDS, Project, display_path
+from litbook.python.nodes import freeze_garbage, pause_collection
 from litbook.record import model
 from litbook.rules import outcome, recorded
 from litbook.rules.recorded import MAY_BE_OLDER
@@ -116,7 +116,7 @@ class Options(base.Config):
 
     lectures = kinds.Type(str, default=Project.lectures_at)
     bibliography = kinds.Type(str, default="")  # else references.bib beside the lectures
-    title = kinds.Type(str, default=i18n.later("Lectures"))  # the nav's entry that the pages replace
+    title = kinds.Type(str, default=i18n.gettext_noop("Lectures"))  # the nav's entry that the pages replace
     ledger = kinds.Type(bool, default=True)
     misbeliefs = kinds.Type(bool, default=True)
     devices = kinds.Type(bool, default=True)
@@ -132,11 +132,11 @@ class Options(base.Config):
     recordings = kinds.Optional(kinds.Choice(("current", MAY_BE_OLDER)))
 
 
-class Preview(Protocol):
+class PreviewPages(Protocol):
     """What makes pages when they are asked for: `litbook.site.preview.render` has it."""
 
     def pages(self) -> Pages: ...
-    def whole(self) -> list[Edition]: ...
+    def complete_lectures(self) -> list[LectureRuns]: ...
 
 
 class LitbookPlugin(BasePlugin[Options]):
@@ -146,18 +146,20 @@ class LitbookPlugin(BasePlugin[Options]):
         # Records by lecture and hash of all that a lecture may read: `mkdocs serve` builds for every saved
         # file, also when only a docs page changed.
         self.records: dict[Path, tuple[str, model.Record]] = {}
-        self.findings: list[Finding] = []  # what is wrong with the lectures of this build: see `wrong`
+        self.findings: list[Finding] = []  # what is wrong with the lectures of this build: see `report`
         self.renamed: list[str] = []  # a word on each option that has another name by now
         self.turn: IO[str] | None = None  # the book's configuration, locked while this process builds
         self.site = ""  # where the site is built
         self.doing = ""  # what a build is at, which it says while it takes its time
         self.telling = contextlib.ExitStack()  # until the build ends
         self.command = ""  # `build` or `serve`: what MkDocs was started for
-        self.editions: list[Edition] = []  # what the last build has shown: the front page counts it
+        self.editions: list[LectureRuns] = []  # what the last build has shown: the front page counts it
         self.entries: list[NavEntry] = []
         self.made: dict[str, Page] = {}  # the lectures' pages by their place, as they were drawn
-        self.passages: dict[str, Sequence[Passage]] = {}  # what a search finds of them, by their address
-        self.preview: Preview | None = None  # makes pages when they are asked for, and writes none
+        self.passages: dict[
+            str, Sequence[SearchPassage]
+        ] = {}  # what a search finds of them, by their address
+        self.preview: PreviewPages | None = None  # makes pages when they are asked for, and writes none
 
     def load_config(
         self, options: dict[str, Any], config_file_path: str | None = None
@@ -184,7 +186,7 @@ class LitbookPlugin(BasePlugin[Options]):
         project, self.site = self.project(config), config["site_dir"]
         self.findings.clear()
         i18n.use(str(config["theme"].get("language") or "en"))
-        self._dress(config)
+        self._add_assets(config)
         self._check_colab(config)
         if self.preview:
             self.entries = self.preview.pages().entries()
@@ -196,11 +198,13 @@ class LitbookPlugin(BasePlugin[Options]):
                 fcntl.flock(turn, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
                 turn.close()
-                what = f"another build of {shown(project.config)} is running, and writes the same pages"
+                what = (
+                    f"another build of {display_path(project.config)} is running, and writes the same pages"
+                )
                 raise Abort(f"{what}\n    wait for its end, or build a copy of the book") from None
             self.turn = turn
-            self.telling.enter_context(telling(lambda: self.doing))
-            self.telling.enter_context(frozen())
+            self.telling.enter_context(report_progress(lambda: self.doing))
+            self.telling.enter_context(freeze_garbage())
             colab = config["extra"].get("colab") or ""
             try:
                 self.entries = self.build(project, process.records_of, config["site_name"], colab)
@@ -233,7 +237,7 @@ class LitbookPlugin(BasePlugin[Options]):
 
     def on_nav(self, nav: Any, **_: Any) -> Any:
         """Titles are text, whatever they hold."""
-        theme_patches.titled(nav.items)
+        theme_patches.escape_titles(nav.items)
         return nav
 
     def on_env(self, env: Any, **_options: Any) -> Any:
@@ -250,19 +254,19 @@ class LitbookPlugin(BasePlugin[Options]):
         self.doing = f"writing {page.file.src_uri}"
         if made := self.made.get(page.file.src_uri):
             return "\n\n".join(
-                block if isinstance(block, Heading) else f"<!--litbook {i}-->"
+                block if isinstance(block, PageHeading) else f"<!--litbook {i}-->"
                 for i, block in enumerate(made.blocks)
             )
-        return self.placed(markdown)
+        return self.fill_places(markdown)
 
-    def placed(self, markdown: str) -> str:
+    def fill_places(self, markdown: str) -> str:
         """A page of the author's with what comes out of the records in its places."""
-        whole = self.preview.whole() if self.preview else self.editions
+        whole = self.preview.complete_lectures() if self.preview else self.editions
         if not whole or not PLACES.search(markdown):
             return markdown
         make: dict[str, Callable[[str], str]] = {
-            "claims": lambda _: verdicts.tally(whole),
-            "parts": lambda _: front.strip(whole),
+            "claims": lambda _: verdicts.claims_line(whole),
+            "parts": lambda _: front.lecture_overview(whole),
             "excerpt": lambda _: front.excerpt(whole[0].record),
             "drawing": lambda name: front.drawing(whole, name),
         }
@@ -273,7 +277,7 @@ class LitbookPlugin(BasePlugin[Options]):
         parts: list[str] = []
         made = self.made.get(page.file.src_uri)
         for i, block in enumerate(made.blocks if made else ()):
-            if not isinstance(block, Heading):
+            if not isinstance(block, PageHeading):
                 before, _, html = html.partition(f"<!--litbook {i}-->")
                 parts += before, block
                 page.present_anchor_ids.update(block.ids)
@@ -287,17 +291,17 @@ class LitbookPlugin(BasePlugin[Options]):
     @event_priority(50)  # before the search reads the page
     def on_page_context(self, context: Any, *, page: Any, **_: Any) -> Any:
         """Titles are text in the browser's tab and in the header, too."""
-        theme_patches.headed(page)
+        theme_patches.escape_heading(page)
         if made := self.made.get(page.file.src_uri):
             page.meta["search"] = {"exclude": True}  # what Material would read of it is known already
             self.passages[page.url] = made.passages
         else:
-            page.content = search.quiet(page.content)
+            page.content = search.exclude_from_index(page.content)
         return context
 
     def on_post_page(self, output: str, **_: Any) -> str:
         """What Material leaves nameless gets a name, and formulas their font."""
-        return search.ours(theme_patches.told(theme_patches.named(output)))
+        return search.use_own_worker(theme_patches.announce_formulas(theme_patches.name_landmarks(output)))
 
     def on_post_template(self, output_content: str, *, template_name: str, **_: Any) -> str:
         """The page for addresses that lead nowhere has names, too."""
@@ -367,11 +371,11 @@ class LitbookPlugin(BasePlugin[Options]):
         for edition, unreadable in self._editions(project, run):  # drawn while the next one runs
             self.editions.append(edition)
             drawn = list[Finding]()
-            with uncollected():
-                files |= pages.of(edition, drawn)
+            with pause_collection():
+                files |= pages.lecture_files(edition, drawn)
                 findings = pages.judge(edition, unreadable, drawn)
             for finding in findings.errors:
-                self.wrong(finding)
+                self.report(finding)
             warnings += findings.warnings
         files |= pages.ends()
         written = {_write(project.docs / place, content) for place, content in files.items()}
@@ -388,13 +392,13 @@ class LitbookPlugin(BasePlugin[Options]):
                 path.rmdir()
         return pages.entries()
 
-    def wrong(self, finding: Finding) -> None:
+    def report(self, finding: Finding) -> None:
         """Something is wrong with the book: a warning for people, and one more for a strict build."""
         if finding not in self.findings:
             self.findings.append(finding)
             log.warning("%s", outcome.harmless(finding.text(coded=True)))
 
-    def _editions(self, project: Project, run: Runner) -> Iterator[tuple[Edition, list[Finding]]]:
+    def _editions(self, project: Project, run: Runner) -> Iterator[tuple[LectureRuns, list[Finding]]]:
         """Run every lecture that is not as it was; those that can be shown, in turn, and bad recordings."""
         paths, now = project.lectures(), dict[Path, str]()
         for folder in {path.parent for path in paths}:
@@ -411,18 +415,18 @@ class LitbookPlugin(BasePlugin[Options]):
                     yield recorded.read_runs(path, self.records[path][1])
                 except UnusableLecture as error:
                     for finding in error.findings:
-                        self.wrong(finding)
+                        self.report(finding)
                 except LitbookError as error:
                     if error.exit_status == INTERRUPTED:
                         raise KeyboardInterrupt from None
-                    self.wrong(Finding(error.slug, f"{path.name} cannot be run: {error}"))
-        for finding in project.overlooked():
-            self.wrong(finding)
+                    self.report(Finding(error.slug, f"{path.name} cannot be run: {error}"))
+        for finding in project.overlooked_files():
+            self.report(finding)
         if not paths:
-            nothing = f"there are no lectures in {shown(project.folder)}"
-            self.wrong(Finding("no-lectures", f"{nothing}: a build of nothing has no verdict"))
+            nothing = f"there are no lectures in {display_path(project.folder)}"
+            self.report(Finding("no-lectures", f"{nothing}: a build of nothing has no verdict"))
 
-    def _dress(self, config: Any) -> None:
+    def _add_assets(self, config: Any) -> None:
         """The styles, scripts and Markdown extensions of lectures' pages; the author's come after them."""
         if config["theme"].name != "material":
             other = f"the theme is {config['theme'].name}: the lectures' pages are made for Material"
@@ -457,7 +461,7 @@ class LitbookPlugin(BasePlugin[Options]):
             expected = "https://github.com/OWNER/REPOSITORY/blob/BRANCH, where GitHub has the built site"
             without = "Without it pages link the notebook's file alone."
             what = f"{CONFIG}: extra.colab is {given!r}; expected {expected}. {without}"
-            self.wrong(Finding("colab", what))
+            self.report(Finding("colab", what))
             config["extra"]["colab"] = ""
 
     def _end(self) -> None:
@@ -469,7 +473,7 @@ class LitbookPlugin(BasePlugin[Options]):
 
 
 @contextlib.contextmanager
-def telling(what: Callable[[], str]) -> Iterator[None]:
+def report_progress(what: Callable[[], str]) -> Iterator[None]:
     """Say what is being done every so many seconds: minutes of silence look like a build that hangs."""
     done, since = threading.Event(), time.monotonic()
 

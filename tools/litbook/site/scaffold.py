@@ -53,7 +53,7 @@ def begin(folder: Path) -> list[str]:
             if name == WORKFLOW:
                 content = content.replace("PYTHON", f"{sys.version_info.major}.{sys.version_info.minor}")
             if name == REQUIREMENTS:
-                place = version.elsewhere()
+                place = version.pip_source()
                 place = f"litbook[site] @ {place}" if place else ASKS
                 content = content.replace("VERSION", version.version()).replace("PLACE", place)
             file.parent.mkdir(parents=True, exist_ok=True)

@@ -18,7 +18,7 @@ from typing import Any
 
 from litbook.markdown import grammar
 from litbook.markdown import nodes as markdown_nodes
-from litbook.page.search import Passage
+from litbook.page.search import SearchPassage
 
 WORKER = "assets/litbook/search.js"
 WHERE, INDEX = "search/search_index.json", "search/index.js"  # what every page asks for, and the index itself
@@ -31,7 +31,7 @@ CORE = 1.5  # so many times as much as elsewhere a word counts in a section of t
 OFTEN = 4  # so many pages, the first ones, are found by a name that stands in no prose
 
 
-def quiet(content: str) -> str:
+def exclude_from_index(content: str) -> str:
     """An author's page that says what not to index; Material takes the marks away when it has read them."""
     for name in QUIET:
         for end in (" ", ">"):
@@ -39,12 +39,12 @@ def quiet(content: str) -> str:
     return content
 
 
-def ours(page: str) -> str:
+def use_own_worker(page: str) -> str:
     """A page that asks our worker."""
     return _THEIRS.sub(rf'\g<1>{WORKER}"', page)
 
 
-def split(site: Path, synonyms: Mapping[str, str], lectures: Mapping[str, Sequence[Passage]]) -> None:
+def split(site: Path, synonyms: Mapping[str, str], lectures: Mapping[str, Sequence[SearchPassage]]) -> None:
     """Cut the built index in two; `lectures` has their passages, by the addresses of their pages.
 
     A site without a search, or with another theme's, stays as it is.
@@ -55,7 +55,7 @@ def split(site: Path, synonyms: Mapping[str, str], lectures: Mapping[str, Sequen
         return
     index = json.loads(small.read_text(encoding="utf-8"))
     # By page what Material has indexed, without the marks that each of its lines would repeat.
-    pages: dict[str, list[Entry]] = {}
+    pages: dict[str, list[IndexEntry]] = {}
     for doc in index["docs"]:
         page, mark, anchor = doc["location"].partition("#")
         rest = {key: doc[key] for key in doc.keys() - {"location", "title", "text"}}
@@ -79,9 +79,9 @@ def split(site: Path, synonyms: Mapping[str, str], lectures: Mapping[str, Sequen
             anchor, content = passage.anchor and f"#{passage.anchor}", "\n".join(passage.words)
             # The title as results show it: its code as code.
             nodes = grammar.phrase(passage.title).line
-            parts = [(node, html.escape(markdown_nodes.plain([node]), quote=False)) for node in nodes]
+            parts = [(node, html.escape(markdown_nodes.plain_text([node]), quote=False)) for node in nodes]
             title = "".join(
-                f"<code>{t}</code>" if isinstance(n, markdown_nodes.Code) else t for n, t in parts
+                f"<code>{t}</code>" if isinstance(n, markdown_nodes.InlineCode) else t for n, t in parts
             )
             entry = [anchor, title, html.escape(content, quote=False)]
             more = [" ".join(names), {"boost": CORE}] if passage.core else [" ".join(names)] if names else []
@@ -99,7 +99,7 @@ def split(site: Path, synonyms: Mapping[str, str], lectures: Mapping[str, Sequen
     small.with_suffix(".js").write_text(f"var __index = {text}\n", encoding="utf-8")
 
 
-Entry = list[Any]
+IndexEntry = list[Any]
 """A passage in the index: its anchor with `#`, title and lines of text as HTML, names, what else there is."""
 
 

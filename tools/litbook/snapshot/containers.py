@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from litbook.record.limits import ITEMS, SORTED_SET
-from litbook.snapshot.safe_types import dict_of, is_one_of, static
+from litbook.snapshot.safe_types import dict_of, is_one_of, static_attribute
 from litbook.snapshot.scalars import FieldName
 
 
@@ -39,7 +39,7 @@ def contents(value: Any, kind: type) -> Contents | None:
     """What is in a container of known kind, read with the base type's own methods; None for anything else."""
     if issubclass(kind, tuple):
         return _tuple(value, kind)
-    if type(static(kind, "__dataclass_fields__")) is dict:
+    if type(static_attribute(kind, "__dataclass_fields__")) is dict:
         return _fields(value, kind)
     if issubclass(kind, dict):
         length = dict.__len__(value)
@@ -52,7 +52,7 @@ def contents(value: Any, kind: type) -> Contents | None:
         return Contents(length, items, keys)
     if is_one_of(kind, {"torch": "finfo iinfo"}):  # always in the same order, so that several make one table
         limits = [(name, getattr(value, name)) for name in _LIMITS if hasattr(value, name)]
-        return _named(limits, len(limits))
+        return _named_contents(limits, len(limits))
     for base in _BASES:
         if issubclass(kind, base):
             members = base.__iter__(value)
@@ -72,29 +72,29 @@ def contents(value: Any, kind: type) -> Contents | None:
 
 def attributes(value: Any, kind: type) -> Contents | None:
     """The attributes of an object that has no text of its own; None for any other, or where it has none."""
-    if static(kind, "__repr__") is not object.__repr__:
+    if static_attribute(kind, "__repr__") is not object.__repr__:
         return None
     pairs = [(name, item) for name, item in dict_of(value).items() if type(name) is str]
-    return _named(pairs[:ITEMS], len(pairs)) if pairs else None
+    return _named_contents(pairs[:ITEMS], len(pairs)) if pairs else None
 
 
 def _first(members: Iterator[Any]) -> list[Any]:
     return list(itertools.islice(members, ITEMS))
 
 
-def _named(pairs: list[tuple[str, Any]], length: int) -> Contents:
+def _named_contents(pairs: list[tuple[str, Any]], length: int) -> Contents:
     return Contents(length, [item for _, item in pairs], [FieldName(name) for name, _ in pairs])
 
 
 def _tuple(value: tuple[Any, ...], kind: type) -> Contents:
     """A tuple, or a named one: `namedtuple`, and the results of `torch.max(x, dim)` and the like."""
     length = tuple.__len__(value)
-    names = static(kind, "_fields")
-    if names is None and static(kind, "n_fields") is not None:
-        names = static(kind, "__match_args__")
+    names = static_attribute(kind, "_fields")
+    if names is None and static_attribute(kind, "n_fields") is not None:
+        names = static_attribute(kind, "__match_args__")
     items = list(tuple.__getitem__(value, slice(0, ITEMS)))
     if type(names) is tuple and len(names) == length and all(type(name) is str for name in names):
-        return _named(list(zip(names, items, strict=False)), length)
+        return _named_contents(list(zip(names, items, strict=False)), length)
     return Contents(length, items)
 
 
@@ -103,17 +103,17 @@ def _fields(value: Any, kind: type) -> Contents:
 
     A field that is not set is left out, and so is one that is a property: that is not asked.
     """
-    held, fields = dict_of(value), static(kind, "__dataclass_fields__")
+    held, fields = dict_of(value), static_attribute(kind, "__dataclass_fields__")
     kept = (f for f in fields.values() if type(f) is dataclasses.Field and f._field_type is _FIELD)  # type: ignore[attr-defined]
     names = [f.name for f in kept if type(f.name) is str]
     pairs = []
     for name in names[:ITEMS]:
-        default = static(kind, name)
+        default = static_attribute(kind, name)
         if name in held:
             pairs.append((name, held[name]))
         elif type(default) is types.MemberDescriptorType:
             with contextlib.suppress(AttributeError):
                 pairs.append((name, default.__get__(value)))
-        elif default is not None and static(type(default), "__get__") is None:
+        elif default is not None and static_attribute(type(default), "__get__") is None:
             pairs.append((name, default))
-    return _named(pairs, len(names) - len(names[:ITEMS]) + len(pairs))
+    return _named_contents(pairs, len(names) - len(names[:ITEMS]) + len(pairs))

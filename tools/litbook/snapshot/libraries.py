@@ -36,10 +36,10 @@ class Torch:
         self._guards = [getattr(self.c, guard, nullcontext) for guard in guards.split()]
 
     @contextmanager
-    def quiet(self) -> Iterator[None]:
+    def without_observers(self) -> Iterator[None]:
         """Operations in here are seen by no mode, hook, profiler, tracer or autograd graph."""
         function, dispatch, autograd, functorch, autocast = self._guards
-        with self._unprofiled(), function(), dispatch(), autograd(), functorch(), autocast():
+        with self._without_profiler(), function(), dispatch(), autograd(), functorch(), autocast():
             tracing = self.c._get_tracing_state()
             self.c._set_tracing_state(None)
             try:
@@ -48,17 +48,17 @@ class Torch:
                 self.c._set_tracing_state(tracing)
 
     @contextmanager
-    def unseen(self) -> Iterator[None]:
+    def without_modes(self) -> Iterator[None]:
         """For foreign code, which needs working dispatch: no modes and no graph, all else as ever."""
         modes: Any = nullcontext
         if self.c._len_torch_dispatch_stack():
             modes = sys.modules["torch.utils._python_dispatch"]._disable_current_modes
         function, _, _, _, autocast = self._guards
-        with self._unprofiled(), function(), autocast(), self.module.no_grad(), modes():
+        with self._without_profiler(), function(), autocast(), self.module.no_grad(), modes():
             yield
 
     @contextmanager
-    def _unprofiled(self) -> Iterator[None]:
+    def _without_profiler(self) -> Iterator[None]:
         """The profiler would list these operations among the lecture's."""
         profiled = getattr(self.module.autograd.profiler, "_is_profiler_enabled", False)
         if profiled:
@@ -109,7 +109,7 @@ def is_array(kind: type) -> bool:
     return module is not None and issubclass(kind, module.ndarray)
 
 
-def placed(array: Any) -> tuple[int, int]:
+def array_memory(array: Any) -> tuple[int, int]:
     """Address and bytes of an array, read with numpy's own methods."""
     base = numpy().ndarray
     return base.__array_interface__.__get__(array)["data"][0], base.nbytes.__get__(array)

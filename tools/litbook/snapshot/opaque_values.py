@@ -17,27 +17,35 @@ from typing import Any
 from litbook.record import model
 from litbook.record.limits import ITEMS, ONE_TEXT
 from litbook.snapshot import libraries
-from litbook.snapshot.safe_types import QUALNAME, cleaned, dict_of, is_one_of, name_of, qualified, static
+from litbook.snapshot.safe_types import (
+    QUALNAME,
+    clean_text,
+    dict_of,
+    is_one_of,
+    name_of,
+    qualified_name,
+    static_attribute,
+)
 from litbook.snapshot.timeout import Clock
 
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]{4,}")  # differs from run to run and tells a reader nothing
 
 
-def described(value: Any, kind: Any, clock: Clock) -> model.Opaque:
+def describe(value: Any, kind: Any, clock: Clock) -> model.Opaque:
     """`value` in a text; foreign code is called by `clock` only."""
     torch = libraries.torch()
     if issubclass(kind, BaseException):
-        return _told(value, kind, clock, str)
+        return _own_text(value, kind, clock, str)
     if torch is not None and issubclass(kind, torch.Module):
         # `Linear(in_features=4, out_features=2, bias=True), 10 parameters`, without calling `__repr__`.
-        extra, _ = called(kind.extra_repr, value, clock, "extra_repr")
+        extra, _ = call_quietly(kind.extra_repr, value, clock, "extra_repr")
         parts = [extra] if isinstance(extra, str) and extra else []
         children = dict_of(value).get("_modules") or {}
         for name, child in itertools.islice(dict.items(children), ITEMS):
             parts.append(f"{name}: {QUALNAME(type(child))}")
         if len(children) > ITEMS:
             parts.append("…")
-        text, cut = cleaned(f"{QUALNAME(kind)}({', '.join(parts)})")
+        text, cut = clean_text(f"{QUALNAME(kind)}({', '.join(parts)})")
         return model.Opaque(name_of(kind), text + _parameters(torch, value), cut)
     # What can be said without asking it.
     if issubclass(kind, type):
@@ -48,36 +56,36 @@ def described(value: Any, kind: Any, clock: Clock) -> model.Opaque:
         inner = value.func
         text = f"{_code_name(inner) if _is_code(type(inner)) else name_of(type(inner))}(…)"
     elif issubclass(kind, types.ModuleType):
-        text = qualified(None, dict_of(value).get("__name__"))
+        text = qualified_name(None, dict_of(value).get("__name__"))
     elif is_one_of(kind, {"torch": "UntypedStorage TypedStorage"}):
         text = f"{value.nbytes()} bytes on {value.device}"
-    elif static(kind, "__repr__") is object.__repr__:
+    elif static_attribute(kind, "__repr__") is object.__repr__:
         text = f"<{name_of(kind)} object>"
     else:
-        return _told(value, kind, clock, repr)
+        return _own_text(value, kind, clock, repr)
     return model.Opaque(name_of(kind), text)
 
 
-def _told(value: Any, kind: type, clock: Clock, say: Callable[[Any], Any]) -> model.Opaque:
+def _own_text(value: Any, kind: type, clock: Clock, say: Callable[[Any], Any]) -> model.Opaque:
     """What `value` says of itself."""
-    text, why = called(say, value, clock, say.__name__)
+    text, why = call_quietly(say, value, clock, say.__name__)
     if why:
         return model.Opaque(name_of(kind), "", why=why)
-    text, cut = cleaned(text, 2 * ONE_TEXT)
-    text, cut_more = cleaned(_ADDRESS.sub("", text))
+    text, cut = clean_text(text, 2 * ONE_TEXT)
+    text, cut_more = clean_text(_ADDRESS.sub("", text))
     return model.Opaque(name_of(kind), text, cut or cut_more)
 
 
-def spelled(value: Any, clock: Clock) -> str:
+def safe_str(value: Any, clock: Clock) -> str:
     """`str(value)`, bounded; where that is not to be had, the type, and why."""
-    told = _told(value, type(value), clock, str)
+    told = _own_text(value, type(value), clock, str)
     return f"{told.type} ({told.why})" if told.why else f"{told.text}{' …' if told.cut else ''}"
 
 
-def called(function: Callable[[Any], Any], value: Any, clock: Clock, what: str) -> tuple[Any, str]:
+def call_quietly(function: Callable[[Any], Any], value: Any, clock: Clock, what: str) -> tuple[Any, str]:
     """As `Clock.call`, unseen by torch's modes: an object's text may print tensors."""
     torch = libraries.torch()
-    with torch.unseen() if torch is not None else nullcontext():
+    with torch.without_modes() if torch is not None else nullcontext():
         return clock.call(function, value, what)
 
 
@@ -96,7 +104,7 @@ def _is_code(kind: type) -> bool:
 def _code_name(value: Any) -> str:
     if type(value) is types.MethodType:  # a method may be bound to any callable
         return _code_name(value.__func__) if _is_code(type(value.__func__)) else "?"
-    return qualified(getattr(value, "__module__", None), value.__qualname__)
+    return qualified_name(getattr(value, "__module__", None), value.__qualname__)
 
 
 # ---------------------------------------------------------------------------- networks
@@ -116,6 +124,6 @@ def _parameters(torch: libraries.Torch, network: Any) -> str:
                 queue.append(child)
     if any(QUALNAME(type(tensor)).startswith("Uninitialized") for tensor in tensors.values()):
         return ""
-    with torch.quiet():
+    with torch.without_observers():
         count = sum(torch.base.numel(tensor) for tensor in tensors.values())
     return f", {count} parameters"

@@ -19,7 +19,7 @@ QUALNAME = type.__dict__["__qualname__"].__get__
 _MODULE = type.__dict__["__module__"].__get__
 
 
-def static(kind: type, attribute: str) -> Any:
+def static_attribute(kind: type, attribute: str) -> Any:
     """The class attribute, found without any descriptor or metaclass running; None where there is none."""
     for base in MRO(kind):
         namespace = NAMESPACE(base)
@@ -51,17 +51,17 @@ def is_one_of(kind: type, classes: dict[str, str]) -> bool:
 
 def name_of(kind: type) -> str:
     """The qualified name, without `builtins` and the lecture's own `__main__`."""
-    return qualified(_MODULE(kind), QUALNAME(kind))
+    return qualified_name(_MODULE(kind), QUALNAME(kind))
 
 
-def qualified(module: object, name: object) -> str:
+def qualified_name(module: object, name: object) -> str:
     name = name if type(name) is str else "?"
     if type(module) is str and module not in ("builtins", "__main__"):
         name = f"{module[:TYPE_NAME]}.{name}"
-    return cleaned(name, TYPE_NAME)[0]
+    return clean_text(name, TYPE_NAME)[0]
 
 
-def cleaned(text: str, limit: int = ONE_TEXT) -> tuple[str, bool]:
+def clean_text(text: str, limit: int = ONE_TEXT) -> tuple[str, bool]:
     """At most `limit` characters that UTF-8 can hold, and whether some were left out."""
     cut = str.__len__(text) > limit
     text = str.__getitem__(text, slice(0, limit))

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from litbook.record import model
 from litbook.record.limits import ONE_TEXT, TYPE_NAME
 from litbook.snapshot import libraries
-from litbook.snapshot.safe_types import QUALNAME, cleaned, dict_of, is_one_of, name_of
+from litbook.snapshot.safe_types import QUALNAME, clean_text, dict_of, is_one_of, name_of
 from litbook.snapshot.statistics import numbers
 
 SAFE_BITS = 2000  # int -> decimal text is never refused below 640 digits (sys.int_info)
@@ -51,11 +51,11 @@ def _text(value: Any, name: str = "str", base: Any = str) -> model.Scalar:
 
 def _repr(value: object) -> model.Scalar:
     """For types whose `repr` is known to be short and to run nothing foreign."""
-    return _cleaned(name_of(type(value)), repr(value))
+    return _clean_scalar(name_of(type(value)), repr(value))
 
 
-def _cleaned(name: str, text: str, limit: int = ONE_TEXT) -> model.Scalar:
-    text, cut = cleaned(text, limit)
+def _clean_scalar(name: str, text: str, limit: int = ONE_TEXT) -> model.Scalar:
+    text, cut = clean_text(text, limit)
     return model.Scalar(name, text, cut=cut)
 
 
@@ -65,7 +65,7 @@ PLAIN: dict[int, Callable[[Any], model.Scalar]] = {
     id(float): _float,
     id(bool): lambda value: model.Scalar("bool", repr(value), value),
     id(str): _text,
-    id(FieldName): lambda value: _cleaned("name", value.name, TYPE_NAME),
+    id(FieldName): lambda value: _clean_scalar("name", value.name, TYPE_NAME),
     id(type(None)): lambda _: model.Scalar("NoneType", "None"),
     id(complex): _repr,
     id(type(...)): _repr,
@@ -98,7 +98,7 @@ def scalar(value: Any, kind: type) -> model.Scalar | None:
     if issubclass(kind, enum.Enum):  # by its name; a flag without one is left to its `repr`
         member = dict_of(value).get("_name_")
         full = f"{QUALNAME(kind).rpartition('.')[2]}.{member}"
-        return _cleaned(name, full) if type(member) is str else None
+        return _clean_scalar(name, full) if type(member) is str else None
     if issubclass(kind, int):
         return _int(int.__int__(value), name)
     if issubclass(kind, float):

@@ -35,7 +35,7 @@ from litbook.record.limits import (
 )
 from litbook.snapshot import libraries, opaque_values, tensors
 from litbook.snapshot.containers import BUILTIN, attributes, contents
-from litbook.snapshot.safe_types import name_of, static
+from litbook.snapshot.safe_types import name_of, static_attribute
 from litbook.snapshot.scalars import PLAIN, scalar
 from litbook.snapshot.storages import Storages
 from litbook.snapshot.timeout import Clock
@@ -70,7 +70,7 @@ def snapshot(
     try:
         if is_immediate(value):
             return PLAIN[id(type(value))](value)
-        walk = _Walk(storages, axes)
+        walk = _SnapshotBuilder(storages, axes)
         walk.allowance.bits = bits
         walk.shows = shows
         return walk.see(value)
@@ -89,7 +89,7 @@ def glimpse(value: object, storages: Storages | None = None, nodes: int = GLIMPS
     try:
         if is_immediate(value):
             return PLAIN[id(type(value))](value)
-        walk = _Walk(storages, None)
+        walk = _SnapshotBuilder(storages, None)
         walk.allowance.brief = True
         walk.clock = Clock(0, "is not asked for")
         walk.nodes, walk.text = nodes, GLIMPSED_TEXT
@@ -105,9 +105,9 @@ def type_alone(value: object, why: str) -> model.Opaque:
     return model.Opaque(name_of(type(value)), "", why=why)
 
 
-def spelled(value: object) -> str:
+def text_of(value: object) -> str:
     """`str(value)`, bounded in time and length; where there is none, the type, and why."""
-    return opaque_values.spelled(value, Clock(SECONDS))
+    return opaque_values.safe_str(value, Clock(SECONDS))
 
 
 def is_immediate(value: object) -> bool:
@@ -128,11 +128,11 @@ def as_snapshot(kept: object) -> model.Snapshot:
 _UNREADABLE = model.Opaque("object", "", why="could not be read")
 
 
-class _Walk:
+class _SnapshotBuilder:
     """One snapshot in the making: what may still be spent, and the containers it is inside of."""
 
     def __init__(self, storages: Storages | None, axes: tuple[str, ...] | None) -> None:
-        self.allowance = tensors.Allowance(storages, axes)
+        self.allowance = tensors.TensorBudget(storages, axes)
         self.clock = Clock(SECONDS)
         self.nodes = NODES
         self.text = TEXT
@@ -143,7 +143,7 @@ class _Walk:
         """The snapshot of `value`; what cannot be read is said to be so in its place."""
         self.nodes -= 1
         try:
-            shot = self._seen(value, type(value))
+            shot = self._snapshot(value, type(value))
             # With a text that fits what is left.
             self.text -= len(shot.type)
             if isinstance(shot, model.Scalar | model.Opaque):
@@ -159,7 +159,7 @@ class _Walk:
         except Exception as error:
             return model.Opaque(name_of(type(value)), "", why=f"could not be read: {name_of(type(error))}")
 
-    def _seen(self, value: object, kind: type) -> model.Snapshot:
+    def _snapshot(self, value: object, kind: type) -> model.Snapshot:
         plain = PLAIN.get(id(kind))
         if plain is not None:
             return plain(value)
@@ -173,36 +173,36 @@ class _Walk:
             return tensors.array(value, kind, self.allowance)
         return (
             scalar(value, kind)
-            or self._instead(value, kind)
-            or self._shown(value, kind)
+            or self._substitute(value, kind)
+            or self._display_form(value, kind)
             or self._container(value, kind)
-            or opaque_values.described(value, kind, self.clock)
+            or opaque_values.describe(value, kind, self.clock)
         )
 
-    def _instead(self, value: object, kind: type) -> model.Snapshot | None:
+    def _substitute(self, value: object, kind: type) -> model.Snapshot | None:
         """What a method of `INSTEAD` gives to be shown in the place of `value`; None where it has none."""
         for name in INSTEAD:
-            if method := static(kind, name):
+            if method := static_attribute(kind, name):
                 given, why = self.clock.call(method, value, name)
-                if why or static(type(given), name):  # that would never end
+                if why or static_attribute(type(given), name):  # that would never end
                     return model.Opaque(name_of(kind), "", why=why or f"{name} gives another such object")
                 return self.see(given)
         return None
 
-    def _shown(self, value: object, kind: type) -> model.Snapshot | None:
+    def _display_form(self, value: object, kind: type) -> model.Snapshot | None:
         """`value` with the form in which it shows itself, or why there is none; None where it never shows."""
         if not self.shows or self.inside:
             return None
         for ask in FORMS:
             form, why = ask(value, kind, Clock(SHOWING))
             if form is not None or why:
-                opaque, (media, text) = opaque_values.described(value, kind, self.clock), form or ("", "")
+                opaque, (media, text) = opaque_values.describe(value, kind, self.clock), form or ("", "")
                 return replace(opaque, media=media, form=text, why=opaque.why or why)
         return None
 
     def _tensor(self, torch: libraries.Torch, value: Any, kind: type) -> model.Snapshot:
         self.nodes -= TENSOR_NODES
-        with torch.quiet():
+        with torch.without_observers():
             if torch.is_plain(kind):
                 return tensors.tensor(torch, value, kind, self.allowance)
             shot, why = self.clock.call(  # its own dispatch may answer even `.shape` with foreign code

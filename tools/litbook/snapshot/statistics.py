@@ -46,7 +46,7 @@ def shortest(values: list[float]) -> list[float]:
 # ---------------------------------------------------------------------------- statistics
 
 
-class Part(NamedTuple):
+class PartialStats(NamedTuple):
     """What one block of elements contributes. NaN and inf are counted, and left out of all the rest."""
 
     n: int
@@ -59,29 +59,29 @@ class Part(NamedTuple):
     inf: int = 0
 
 
-def part_of(values: list[Any]) -> Part:
+def stats_of(values: list[Any]) -> PartialStats:
     """The part of a short list of Python numbers."""
     finite = [v for v in values if not isinstance(v, float) or math.isfinite(v)]
     nan = sum(v != v for v in values)
     inf = len(values) - len(finite) - nan
     if not finite:
-        return Part(0, nan=nan, inf=inf)
+        return PartialStats(0, nan=nan, inf=inf)
     mean = math.fsum(finite) / len(finite)
     squares = math.fsum((v - mean) * (v - mean) for v in finite)
     total = None if isinstance(finite[0], float) else sum(finite)
-    return Part(len(finite), min(finite), max(finite), mean, squares, total, nan, inf)
+    return PartialStats(len(finite), min(finite), max(finite), mean, squares, total, nan, inf)
 
 
-def joined(parts: Iterable[Part]) -> Part:
+def join_parts(parts: Iterable[PartialStats]) -> PartialStats:
     """All parts as one: means and squares after Chan, Golub and LeVeque (1979), which loses no digits."""
-    a, nan, inf = Part(0), 0, 0
+    a, nan, inf = PartialStats(0), 0, 0
     for b in parts:
         nan, inf = nan + b.nan, inf + b.inf
         if not a.n or not b.n:
             a = a if a.n else b
             continue
         n, apart = a.n + b.n, b.mean - a.mean
-        a = Part(
+        a = PartialStats(
             n,
             min(a.low, b.low),
             max(a.high, b.high),
@@ -92,7 +92,7 @@ def joined(parts: Iterable[Part]) -> Part:
     return a._replace(nan=nan, inf=inf)
 
 
-def stats(whole: Part, repeat: int, narrow: bool) -> model.Stats:
+def stats(whole: PartialStats, repeat: int, narrow: bool) -> model.Stats:
     """Every element counts `repeat` times. `std` is the population's: divided by the count, as numpy does."""
     nan, inf = whole.nan * repeat, whole.inf * repeat
     if not whole.n:
@@ -124,7 +124,7 @@ class Reader:
         self.stage = empty(dtype=work) if work else None
         self.guess: float | None = None  # the last block's mean: close enough, and saves a pass
 
-    def part(self, block: Any) -> Part:
+    def read_block(self, block: Any) -> PartialStats:
         """What `block` contributes; it has at least one element and at most as many as were announced."""
         if self.stage is None or block.dtype == self.work:  # most are of the working dtype already
             flat = block.reshape(-1)
@@ -134,7 +134,7 @@ class Reader:
         low, high = flat.min().item(), flat.max().item()
         if not -math.inf < low <= high < math.inf:
             finite, inf = flat[self.library.isfinite(flat)], int(self.library.isinf(flat).sum())
-            part = self.part(finite) if len(finite) else Part(0)
+            part = self.read_block(finite) if len(finite) else PartialStats(0)
             return part._replace(nan=len(flat) - len(finite) - inf, inf=inf)
         total = None
         if not self.work:  # the exact sum: in two halves where 64 bits might not hold it
@@ -155,6 +155,6 @@ class Reader:
         apart *= apart
         mean, squares = about + left / len(flat), apart.sum().item() - left * left / len(flat)
         if not math.isfinite(squares) and self.work is self.library.float32:  # a square overflowed
-            return Reader(self.library, self.library.float64, len(flat)).part(flat)
+            return Reader(self.library, self.library.float64, len(flat)).read_block(flat)
         self.guess = mean
-        return Part(len(flat), low, high, mean, squares, total)
+        return PartialStats(len(flat), low, high, mean, squares, total)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
-from litbook.snapshot.libraries import is_array, placed
+from litbook.snapshot.libraries import array_memory, is_array
 from litbook.snapshot.safe_types import is_one_of, name_of
 
 
@@ -56,7 +56,7 @@ def _region(storage: Any) -> tuple[str, int, int] | None:
     if storage is None:
         return None
     if is_array(type(storage)):
-        device, (start, size) = "cpu", placed(storage)
+        device, (start, size) = "cpu", array_memory(storage)
     else:
         device, start, size = str(storage.device), storage.data_ptr(), storage.nbytes()
     return (device, start, start + size) if start and size else None

@@ -21,7 +21,7 @@ AGAIN = 0.001  # a repr that swallows its interruption is interrupted anew after
 PATIENCE = 3  # and after so many times much sooner
 
 
-class _TooLong(BaseException):
+class _TimeUp(BaseException):
     """Not an `Exception`, so that `except Exception` in a foreign repr lets it through."""
 
 
@@ -72,7 +72,7 @@ class Clock:
         try:
             with alarm(self.left, _Bell(), AGAIN):
                 return _foreign(function, value), ""
-        except _TooLong:
+        except _TimeUp:
             return None, f"{what} took too long"
         except (KeyboardInterrupt, Stopped):
             raise
@@ -103,5 +103,5 @@ class _Bell:
                 self.rings += 1
                 if self.rings > PATIENCE:
                     signal.setitimer(signal.ITIMER_REAL, 1e-6 * (1 + self.rings % 30), AGAIN)
-                raise _TooLong
+                raise _TimeUp
             frame = frame.f_back

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from itertools import zip_longest
 
 from litbook.record.compare import SHOWN, Comparison
-from litbook.record.compare_values import Change
-from litbook.record.model import Record, grouped
+from litbook.record.compare_values import ValueChange
+from litbook.record.model import Record, group_by
 from litbook.rules import outcome
 
 WIDE = 60  # characters of an expression in the table
@@ -29,13 +29,13 @@ def lines(old: Record, new: Record, names: Sequence[str], comparison: Comparison
             places.append((name, was, now))
 
     rows: list[tuple[str, ...] | str] = [("line", "what", "was", "is", "by")]
-    places_of = grouped(comparison.differences, lambda d: (d.section, d.place.path))
+    places_of = group_by(comparison.differences, lambda d: (d.section, d.place.path))
     for (section, path), differences in places_of.items():
         rows += ["", f"{section[:WIDE]}  {path}"]
         for difference in differences:
             what, line = difference.what[:WIDE], str(difference.place.line)
-            for change in difference.changes[:SHOWN] or (Change("", "", ""),):
-                what_of_it = f"{what}{change.part} {change.about}".rstrip()
+            for change in difference.changes[:SHOWN] or (ValueChange("", "", ""),):
+                what_of_it = f"{what}{change.element} {change.aspect}".rstrip()
                 if max(len(change.was), len(change.now)) > LONG:
                     rows += [(line, what_of_it), f"        was  {change.was}", f"        is   {change.now}"]
                 else:

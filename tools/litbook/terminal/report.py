@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from litbook.errors import LitbookError
-from litbook.page.view import here
+from litbook.page.view import view_of_run
 from litbook.record.model import Record
 from litbook.record.recordings import Baseline
 from litbook.rules import outcome, recorded
@@ -51,7 +51,7 @@ class Report:
         """The failures in full, then what differs from the recording, then the line that counts."""
         record, recording = self.record, self.baseline.recording
         differences, contradictions = self.baseline.differences, self.contradictions
-        told = [*self.findings.errors, *self.findings.warnings, *recorded.joined(differences)]
+        told = [*self.findings.errors, *self.findings.warnings, *recorded.join_differences(differences)]
         lines = [finding.text(coded=True) for finding in told]
         if differences and recording:
             lines.append(outcome.releases(record, recording))
@@ -78,7 +78,7 @@ class Report:
             {"section": section.key, "file": record.sources[section.file].path}
             | {name: getattr(claim, name) for name in ("line", "text", "caption", "verdict")}
             for section in filter(record.was_asked, record.sections)
-            for claim in here(record, section).claims
+            for claim in view_of_run(record, section).claims
         ]
         told = [("error", finding) for finding in self.findings.errors]
         told += [("warn", finding) for finding in self.findings.warnings]

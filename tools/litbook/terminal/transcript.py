@@ -17,9 +17,9 @@ from rich.text import Text
 from litbook.explore import chart
 from litbook.finding import Place
 from litbook.lecture.author_words import calls
-from litbook.lecture.model import Function, Statement
+from litbook.lecture.model import LectureFunction, SourceStatement
 from litbook.markdown import grammar
-from litbook.markdown.to_markdown import Plain
+from litbook.markdown.to_markdown import MarkdownWriter
 from litbook.page import blocks, margin, pieces
 from litbook.record import model
 from litbook.record.device_kinds import needs
@@ -50,8 +50,8 @@ class Terminal:
         self.quiet = quiet
         self.status: Any = None
         self.device = ""
-        self.functions: list[Function] = []
-        self.statements: list[Statement] = []
+        self.functions: list[LectureFunction] = []
+        self.statements: list[SourceStatement] = []
         self.bare: set[int] = set()  # statements that may turn out to be words
         self.waits = False  # for the rest of one, which may be words, too
         self.held = -1, list[Text]()  # one, and its code, which is printed unless it does
@@ -113,7 +113,7 @@ class Terminal:
             self.say(f"{'#' * depth} {title}")
         self._gap()
 
-    def skipped(self, function: int, device: str) -> None:
+    def skip(self, function: int, device: str) -> None:
         """A section whose device is not here, or that is slow."""
         self.section(function)
         slow = ": it runs when it is asked for by name, and when it is recorded"
@@ -147,19 +147,19 @@ class Terminal:
 
     def piece(self, piece: model.Piece) -> None:
         """Prose, a figure, a link, printed output."""
-        self.told(pieces.block(piece))
+        self.show_piece(pieces.block(piece))
         self.waits = False
 
     def question(self, piece: model.Piece, answer: model.Snapshot) -> None:
         """A question with its answer."""
-        self.told(pieces.block(piece, blocks.Answer(answer, piece.unit)))
+        self.show_piece(pieces.block(piece, blocks.Answer(answer, piece.unit)))
 
-    def told(self, block: blocks.Told) -> None:
+    def show_piece(self, block: blocks.PieceBlock) -> None:
         """What a word of the author has come to; a terminal folds nothing."""
         match block:
             case blocks.Prose(_, text):
                 self._gap()
-                text = plain(harmless(text))
+                text = plain_markdown(harmless(text))
                 self.say(Markdown(text) if self.console.is_terminal else text)
                 self._gap()
             case blocks.Misbelief(_, common, run):
@@ -180,27 +180,27 @@ class Terminal:
                 self._gap()
             case blocks.Figure() | blocks.Image():
                 kind = type(block).__name__.lower()
-                words = plain(harmless(block.caption)) or harmless(block.alt)
+                words = plain_markdown(harmless(block.caption)) or harmless(block.alt)
                 self.say(Text(f"[{kind}: {words}]", style="magenta"))
             case blocks.Explore(_, grid, alt, caption, do):
-                self.say(Text(f"[explore: {plain(harmless(caption or alt))}]", style="magenta"))
+                self.say(Text(f"[explore: {plain_markdown(harmless(caption or alt))}]", style="magenta"))
                 if do:
                     self._speak("Try: ", "bold blue", do)
                 for line in chart.lines(grid):
                     self.say(Text(harmless(f"{MARGIN}{line}")))
-            case blocks.Link(_, text, target):
+            case blocks.LinkBlock(_, text, target):
                 address = target.removeprefix("function:").replace("cite:", "@", 1)
-                self.say(f"[{plain(harmless(text))}] {address}")
-            case blocks.Output(_, text):
+                self.say(f"[{plain_markdown(harmless(text))}] {address}")
+            case blocks.PrintedOutput(_, text):
                 self._print(harmless(text))
-            case blocks.Speech(_, text):
-                self.say(Text(f"[speaker note] {plain(harmless(text))}", style="dim"))
+            case blocks.SpeakerNote(_, text):
+                self.say(Text(f"[speaker note] {plain_markdown(harmless(text))}", style="dim"))
             case _:
                 assert_never(block)
 
     def _speak(self, head: str, style: str, text: str) -> None:
         """Prose behind words of our own."""
-        self.say(Text.assemble((head, style), plain(harmless(text))))
+        self.say(Text.assemble((head, style), plain_markdown(harmless(text))))
 
     def value(self, value: model.Value, shown: model.Snapshot | None) -> None:
         """An inspected expression of a section; without a value where more of them are not printed."""
@@ -292,9 +292,9 @@ class Terminal:
         return Text.assemble((f"{number:>{GUTTER}}  ", "dim"), code)
 
 
-def plain(text: str) -> str:
+def plain_markdown(text: str) -> str:
     """A note as Markdown that can be read as it stands."""
-    return Plain().markdown(grammar.read(text))
+    return MarkdownWriter().markdown(grammar.read(text))
 
 
 def loud() -> Terminal:

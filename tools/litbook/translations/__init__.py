@@ -12,7 +12,7 @@ from litbook import i18n
 LOCALE = Path(__file__).parent / "locale"
 
 
-class Translated(gettext.GNUTranslations, i18n.Language):
+class Translation(gettext.GNUTranslations, i18n.Language):
     """The language of a `.po` file; a text that it lacks stays English."""
 
     def __init__(self, name: str, file: Path) -> None:
@@ -38,10 +38,10 @@ class Translated(gettext.GNUTranslations, i18n.Language):
         return format_date(when, locale=self.locale)
 
 
-def find(language: str) -> Translated | None:
+def find(language: str) -> Translation | None:
     """The language, if there are translations into it."""
     file = LOCALE / f"{language}.po"
-    return Translated(language, file) if file.is_file() else None
+    return Translation(language, file) if file.is_file() else None
 
 
 i18n.LANGUAGES.append(find)

@@ -13,7 +13,7 @@ from fractions import Fraction
 
 from litbook.html import elements
 from litbook.html.elements import Html, tag
-from litbook.i18n import _, later, number
+from litbook.i18n import _, gettext_noop, number
 from litbook.record.model import Tensor
 from litbook.values import floats
 from litbook.values.drawings import svg
@@ -22,8 +22,12 @@ MOST = 8  # values of one drawing
 CELL, HEIGHT, GAP = 12, 19, 5
 ROW = 32  # cells of a row: what a phone can show
 HEAD = 15  # height of the fields' names
-FIELDS = (later("sign"), later("exponent"), later("fraction"))
-KINDS = {"normal": later("Normal"), "subnormal": later("Subnormal"), "zero": later("Zero")}
+FIELDS = (gettext_noop("sign"), gettext_noop("exponent"), gettext_noop("fraction"))
+KINDS = {
+    "normal": gettext_noop("Normal"),
+    "subnormal": gettext_noop("Subnormal"),
+    "zero": gettext_noop("Zero"),
+}
 
 
 def stack(values: Sequence[tuple[str, Tensor]]) -> Html:
@@ -52,7 +56,10 @@ def stack(values: Sequence[tuple[str, Tensor]]) -> Html:
                 )
                 parts.append(tag("text", digit, x=x + CELL / 2, y=y + 14))
                 at += 1
-        tall, spelled = top + -(-value.format.bits // ROW) * (HEIGHT + 5), f"{name}, {dtype}: {spoken(value)}"
+        tall, spelled = (
+            top + -(-value.format.bits // ROW) * (HEIGHT + 5),
+            f"{name}, {dtype}: {describe_float(value)}",
+        )
         cells = svg(width, tall, spelled, *parts, class_="lb-cells")
         words = tag("span", sum_(value), class_="lb-bitsum")
         rows.append(tag("div", label, cells, words, class_="lb-bitrow"))
@@ -80,7 +87,7 @@ def sum_(number: floats.Float) -> Html:
     return elements.join([f"{sign} × 2", power, rest])
 
 
-def spoken(number: floats.Float) -> str:
+def describe_float(number: floats.Float) -> str:
     """The fields and what they come to, for those who do not see them."""
     sign, exponent, fraction = number.fields
     fields = _(

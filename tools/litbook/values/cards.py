@@ -16,7 +16,7 @@ from litbook.values.drawings import as_float
 SHADES = 10
 MOST_SLICES = 4
 ONE_ROW, ROW = 10, 8  # values of one dimension that stand in one row; how many stand in each row of more
-Row = tuple[str, Mapping]
+TableRow = tuple[str, Mapping]
 
 # MIME type -> what draws a form in which a value showed itself, given its alternative text, a prefix for ids,
 # and the way to the folder of the lecture. A form is whatever a library wrote, perhaps into a recording made
@@ -36,7 +36,7 @@ def display(name: str, value: Opaque, prefix: str, up: str) -> Html:
     return tag("figure", caption, " ", drawing or tag("pre", value.text), class_="lb-shown")
 
 
-def table(rows: Sequence[Row], unit: str | None = None) -> Html:
+def table(rows: Sequence[TableRow], unit: str | None = None) -> Html:
     """Mappings of one kind as one table: a row for each, a column for each key. Numbers are in `unit`."""
     titles = [tag("td"), *(tag("th", _bare(key), scope="col") for key in rows[0][1].keys)]
     body = []
@@ -63,7 +63,7 @@ def pairs(name: str, mapping: Mapping, unit: str | None = None) -> Html:
 
 def _bare(cell: Snapshot, unit: str | None = None) -> str:
     """A cell's text; a string without its quotes."""
-    text = formatting.plain(formatting.part(cell, unit))
+    text = formatting.plain_line(formatting.part_line(cell, unit))
     return text[1:-1] if len(text) > 2 and text[0] == text[-1] == "'" else text
 
 

@@ -78,10 +78,10 @@ def sparkline(series: Series) -> Html:
 
 # ---------------------------------------------------------------------------- storage and its views
 
-View = tuple[str, Tensor]  # what the lecture calls it, and what it is
+StorageView = tuple[str, Tensor]  # what the lecture calls it, and what it is
 
 
-def storage(views: Sequence[View]) -> Html:
+def storage(views: Sequence[StorageView]) -> Html:
     """One storage, drawn once per view on it: what the view touches, and how it walks."""
     first = views[0][1]
     count = len(first.memory or ())

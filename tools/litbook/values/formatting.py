@@ -33,7 +33,7 @@ def line(snapshot: Snapshot, unit: str | None = None) -> str:
     return _bound(_line(snapshot, unit))
 
 
-def whole(snapshot: Snapshot, unit: str | None = None) -> str:
+def full_text(snapshot: Snapshot, unit: str | None = None) -> str:
     """All that the record has of what is too long for one line; empty for what `line` says whole."""
     text = _line(snapshot, unit)
     return text if len(text) > WIDEST else ""
@@ -106,7 +106,7 @@ def short(snapshot: Snapshot) -> str:
 def number(value: Number, unit: str | None = None) -> str:
     """A number as the record holds it (see `model.Number`), with its unit."""
     exact = model.python_number(value)
-    return plain(str(value)) if exact is None else units.amount(exact, _visible(unit or ""))
+    return plain_line(str(value)) if exact is None else units.amount(exact, _visible(unit or ""))
 
 
 def shape(tensor: Tensor) -> str:
@@ -122,7 +122,7 @@ def many(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
-def plain(text: str) -> str:
+def plain_line(text: str) -> str:
     """Any text as one line that hides nothing, bounded as a value is."""
     return _bound(_visible(text))
 
@@ -160,13 +160,13 @@ def _line(snapshot: Snapshot, unit: str | None) -> str:
             items = [
                 _visible(item.text)
                 if isinstance(item, Scalar) and item.type == "int" and not unit
-                else part(item, unit)
+                else part_line(item, unit)
                 for item in snapshot.items
             ]
             return _enclose(snapshot, items)
         case Mapping():
             measured = measurement(snapshot, unit)
-            return measured or _pairs(snapshot, [part(item, unit) for item in snapshot.items])
+            return measured or _pairs(snapshot, [part_line(item, unit) for item in snapshot.items])
         case Opaque():
             text = _visible(snapshot.text) + ("…" if snapshot.cut else "") or _visible(snapshot.type)
             return f"{text} ({_visible(snapshot.why)})" if snapshot.why else text
@@ -191,7 +191,7 @@ def _enclose(sequence: Sequence, items: list[str]) -> str:
     return "(" + ", ".join(items) + comma + ")"
 
 
-def part(item: Snapshot, unit: str | None = None) -> str:
+def part_line(item: Snapshot, unit: str | None = None) -> str:
     """One of several values: in one unit where `line` says a single value in two or three.
 
     Of bytes and FLOPs the exact number while it is short, else the one with a prefix. Text has no unit.

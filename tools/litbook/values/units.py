@@ -30,7 +30,7 @@ def amount(value: complex, unit: str = "") -> str:
     if isinstance(value, bool):
         return str(value)
     if isinstance(value, complex):
-        real, imaginary = (plain(v) if math.isfinite(v) else str(v) for v in (value.real, value.imag))
+        real, imaginary = (plain_number(v) if math.isfinite(v) else str(v) for v in (value.real, value.imag))
         return f"{real}{'' if imaginary.startswith('-') else '+'}{imaginary}j {unit}".rstrip()
     if isinstance(value, float) and not math.isfinite(value):
         return f"{value} {unit}".rstrip()
@@ -38,11 +38,11 @@ def amount(value: complex, unit: str = "") -> str:
         case "B":  # the exact count; beyond a KiB also in binary, beyond a MiB also in decimal prefixes
             if abs(value) >= 10**21:
                 return f"{_scientific(value)} B"
-            binary = _prefixed(value, 1024, BINARY) if abs(value) >= 1024 else ""
-            decimal = _prefixed(value, 1000, DECIMAL) if abs(value) >= 1024**2 else ""
-            return " · ".join(filter(None, (f"{_exactly(value)} B", binary, decimal)))
+            binary = _scale_to_prefix(value, 1024, BINARY) if abs(value) >= 1024 else ""
+            decimal = _scale_to_prefix(value, 1000, DECIMAL) if abs(value) >= 1024**2 else ""
+            return " · ".join(filter(None, (f"{_exact_number(value)} B", binary, decimal)))
         case "FLOP" | "FLOPs":  # exact while that can be read; from a million on with a prefix
-            exact = f"{_exactly(value)} FLOP" if abs(value) < 10**12 else ""
+            exact = f"{_exact_number(value)} FLOP" if abs(value) < 10**12 else ""
             prefixed = _with_prefix(value, "FLOP") if abs(value) >= 10**6 else ""
             return " · ".join(filter(None, (exact, prefixed)))
         case "FLOP/s" | "B/s":
@@ -58,7 +58,7 @@ def amount(value: complex, unit: str = "") -> str:
             if abs(value) >= HUGE:
                 return f"{_scientific(value)} × 100 %"
             return f"{_digits(value * 100)} %"
-    return f"{plain(value)} {unit}".rstrip()
+    return f"{plain_number(value)} {unit}".rstrip()
 
 
 def brief(value: complex, unit: str = "") -> str:
@@ -73,21 +73,21 @@ def brief(value: complex, unit: str = "") -> str:
 def short(value: int | float, unit: str = "") -> str:
     """A number in one form of at most four digits or so: `1,024`, `16.38 GB`, `7.8 ms`, `0.3333`."""
     if unit == "B":
-        return _with_prefix(value, "B") if abs(value) >= 1000 else f"{plain(value)} B"
+        return _with_prefix(value, "B") if abs(value) >= 1000 else f"{plain_number(value)} B"
     prefixed = unit in ("s", "FLOP", "FLOP/s", "B/s")
     if not prefixed and (isinstance(value, float) or unit):
         exact = float(f"{value * (100 if unit == '%' else 1):.4g}")
-        text = plain(int(exact) if exact.is_integer() and abs(exact) < HUGE else exact)
+        text = plain_number(int(exact) if exact.is_integer() and abs(exact) < HUGE else exact)
         return f"{text} {unit}".rstrip()
     return brief(value, unit)
 
 
 def size(count: int) -> str:
     """A number of bytes in one short form: `24 B`, `2.25 GiB`."""
-    return f"{count:,} B" if abs(count) < 1024 else _prefixed(count, 1024, BINARY)
+    return f"{count:,} B" if abs(count) < 1024 else _scale_to_prefix(count, 1024, BINARY)
 
 
-def plain(value: int | float) -> str:
+def plain_number(value: int | float) -> str:
     """Integers with thousands separators, floats by their repr if short, else with six digits.
 
     Huge floats, and huge integers of which no digit gets lost, are written as `6.3e24`.
@@ -132,11 +132,11 @@ def _power(value: int | float, base: int, count: int) -> int:
     return power
 
 
-def _exactly(value: int | float) -> str:
-    return f"{value:,.0f}" if float(value).is_integer() else plain(value)
+def _exact_number(value: int | float) -> str:
+    return f"{value:,.0f}" if float(value).is_integer() else plain_number(value)
 
 
-def _prefixed(value: int | float, base: int, names: Sequence[str]) -> str:
+def _scale_to_prefix(value: int | float, base: int, names: Sequence[str]) -> str:
     power = _power(value, base, len(names))
     return f"{_digits(value / base**power)} {names[power]}"
 
@@ -144,7 +144,7 @@ def _prefixed(value: int | float, base: int, names: Sequence[str]) -> str:
 def _with_prefix(value: int | float, unit: str) -> str:
     if abs(value) >= 10**21:
         return f"{_scientific(value)} {unit}"
-    return _prefixed(value, 1000, [name + unit for name in SI])
+    return _scale_to_prefix(value, 1000, [name + unit for name in SI])
 
 
 def grid(values: list[Any], shape: tuple[int, ...]) -> str:

@@ -20,7 +20,7 @@ import torch.distributed as dist
 from litbook.errors import LitbookError
 from litbook.record.device_kinds import devices
 from litbook.record.ranks import NOT_HERE
-from litbook.run.ranks.launcher_env import NEEDED, NoWorld
+from litbook.run.ranks.launcher_env import NEEDED, LauncherEnvError
 
 # Seconds that a collective may take, and that a rank waits for the others at the end of a section.
 PATIENCE = float(os.environ.get("LITBOOK_PATIENCE", "30"))
@@ -28,7 +28,7 @@ GATHERING = 600.0  # seconds that the ranks may be apart at their end
 PROMPT = PATIENCE / 10  # seconds that it keeps its connections there: who still needs them waits in vain
 
 
-class Absent(LitbookError):
+class RankAbsent(LitbookError):
     """Not every rank came to a section."""
 
     slug = "absent"
@@ -58,18 +58,18 @@ def group(section: str) -> Iterator[Callable[[], object]]:
             backend = f"cpu:gloo,{kind.name}:{kind.backend}"
     try:
         dist.init_process_group(backend, store=met, rank=rank, world_size=world, timeout=limit)
-        _together(met, "begin", world, PATIENCE)  # none is done before all are connected
+        _wait_for_all(met, "begin", world, PATIENCE)  # none is done before all are connected
     except RuntimeError:  # torch's, that a store or a connection waits in vain
-        raise Absent(f"the others {NOT_HERE} within {PATIENCE:g} s") from None
+        raise RankAbsent(f"the others {NOT_HERE} within {PATIENCE:g} s") from None
     try:
         yield leave
     finally:
-        _together(met, "end", world, PROMPT)
+        _wait_for_all(met, "end", world, PROMPT)
         leave()
-        _together(met, "left", world, PATIENCE)
+        _wait_for_all(met, "left", world, PATIENCE)
 
 
-def _together(store: Any, point: str, world: int, seconds: float) -> None:
+def _wait_for_all(store: Any, point: str, world: int, seconds: float) -> None:
     """Wait until all ranks have come to this point of a section, or so many seconds."""
     store.add(point, 1)
     until = time.monotonic() + seconds
@@ -77,7 +77,7 @@ def _together(store: Any, point: str, world: int, seconds: float) -> None:
         time.sleep(0.005)
 
 
-def gathered(one: Any) -> list[Any]:
+def gather_to_first(one: Any) -> list[Any]:
     """What each rank has of something, in their order; on rank 0, and nothing on the others."""
     rank, world = (int(os.environ[name]) for name in ("RANK", "WORLD_SIZE"))
     met = dist.PrefixStore("gathered", store())  # type: ignore[attr-defined]
@@ -93,8 +93,8 @@ def gathered(one: Any) -> list[Any]:
 def store() -> Any:
     """Where the ranks find each other: the launcher's, or where there is none, rank 0's.
 
-    Raises `NoWorld` where that is not there in time. Whoever else listens there may never answer, and torch
-    waits for it without a limit: so a thread does.
+    Raises `LauncherEnvError` where that is not there in time. Whoever else listens there may never answer,
+    and torch waits for it without a limit: so a thread does.
     """
     rank, world, address, port = (os.environ[name] for name in NEEDED)
     own = rank == "0" and os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True"
@@ -113,14 +113,14 @@ def store() -> Any:
     if made and not isinstance(made[0], RuntimeError):
         return made[0]
     why = str(made[0]).partition("\n")[0] if made else f"nothing came from there within {PATIENCE:g} s"
-    raise NoWorld(
+    raise LauncherEnvError(
         f"rank {rank} of {world} did not meet the others at {address}:{port}: {why}\n"
         "    MASTER_ADDR and MASTER_PORT name the first rank's machine, and a port that is free there"
     )
 
 
 @contextlib.contextmanager
-def simulated(world: int) -> Iterator[Callable[[], object]]:
+def simulate_group(world: int) -> Iterator[Callable[[], object]]:
     """A process group of so many ranks that is this process alone, as rank 0; it sends nothing.
 
     Shapes, counts and bytes are as they would be; what the others would have sent is made up.

@@ -36,24 +36,26 @@ GRACE = 12.0  # seconds after that in which every rank has ended itself
 MEMORY = 100 * 2**20  # bytes of main memory that a rank takes at least, beside what it shares
 STACK = "stack"  # a rank's file: where it was when it was ended
 ENDED = "ended"  # a launch's file: what ended its ranks
-Left = dict[str, Any]
+RankResult = dict[str, Any]
 """What one rank left, as JSON: `record` or `answer`, and `late`; else `message`, `path` and `line`."""
 
 
-class Ended(LitbookError):
+class LaunchInterrupted(LitbookError):
     """Ctrl-C, while ranks ran."""
 
     slug = "interrupted"
     exit_status = 130
 
 
-def launch(owner: mailbox.Desk, *, ranks: int, asked: dict[str, Any]) -> list[tuple[list[str], list[Left]]]:
+def launch(
+    owner: mailbox.Mailbox, *, ranks: int, asked: dict[str, Any]
+) -> list[tuple[list[str], list[RankResult]]]:
     """Run the sections on so many ranks, all of them in one launch; what each rank left, for each launch.
 
     Ranks may be asked for something else than a record of these sections, by a `function` and what it is
     `given`. Where a rank is lost, what it was in is taken out, and the others are launched again.
     """
-    lecture = parse.usable(Path(asked["path"]), asked["sections"])
+    lecture = parse.read_usable(Path(asked["path"]), asked["sections"])
     if not prepare(Path(asked["path"]), lecture, ranks):
         return []
     available = re.search(r"MemAvailable:\s*(\d+) kB", _text(Path("/proc/meminfo")))
@@ -62,17 +64,17 @@ def launch(owner: mailbox.Desk, *, ranks: int, asked: dict[str, Any]) -> list[tu
         free = f"{int(available[1]) / 2**20:.1f} GiB are free"
         message = f"{sizes}, and {free}: ask for fewer ranks, or end something else"
         return [(asked["sections"], [{"message": message, "path": "", "line": 0}] * ranks)]
-    keys, launches = list(asked["sections"]), list[tuple[list[str], list[Left]]]()
+    keys, launches = list(asked["sections"]), list[tuple[list[str], list[RankResult]]]()
     while keys:
         folder = Path(owner.folder, str(len(launches)))
         try:
             again = {**asked, "sections": keys}
             if "function" in asked:
                 again["given"] = {**asked["given"], "sections": keys}
-            several = left(folder, owner.key, ranks, again, lecture)
+            several = launch_once(folder, owner.key, ranks, again, lecture)
         except KeyboardInterrupt:
-            places = {mailbox.where(folder / str(rank)) for rank in range(ranks)}
-            raise Ended(f"interrupted on {ranks} ranks, {' and '.join(sorted(places))}") from None
+            places = {mailbox.read_progress(folder / str(rank)) for rank in range(ranks)}
+            raise LaunchInterrupted(f"interrupted on {ranks} ranks, {' and '.join(sorted(places))}") from None
         # The first section in which a rank was lost: who waited for it may have come further.
         lost = (rank for rank, one in enumerate(several) if "message" in one)
         at = {_section(folder / str(rank), lecture) for rank in lost}
@@ -91,13 +93,15 @@ def prepare(path: Path, lecture: Lecture, ranks: int) -> bool:
     return _preload(path, lecture)
 
 
-def left(folder: Path, key: str, ranks: int, asked: dict[str, Any], lecture: Lecture) -> list[Left]:
+def launch_once(
+    folder: Path, key: str, ranks: int, asked: dict[str, Any], lecture: Lecture
+) -> list[RankResult]:
     """One launch, and what each rank left of it in the folder."""
-    ended = _launched(folder, key, ranks, asked)
-    return [_left(folder / str(rank), key, ended.get(rank), lecture) for rank in range(ranks)]
+    ended = _run_launch(folder, key, ranks, asked)
+    return [_read_rank(folder / str(rank), key, ended.get(rank), lecture) for rank in range(ranks)]
 
 
-def _launched(folder: Path, key: str, ranks: int, asked: dict[str, Any]) -> dict[int, int]:
+def _run_launch(folder: Path, key: str, ranks: int, asked: dict[str, Any]) -> dict[int, int]:
     """One launch. Of ranks that were ended from outside, or ended themselves: rank -> exit status.
 
     The launcher has a process of its own, a fork: whatever it leaves behind when a rank is lost, threads and
@@ -208,20 +212,20 @@ def _rank(folder: str, key: str, asked: dict[str, Any]) -> None:
     stack = open(place / STACK, "w")  # noqa: PTH123, SIM115  until the end
     faulthandler.enable(stack, all_threads=True)  # one of gloo may abort: who waits has a line
     faulthandler.register(signal.SIGTERM, stack, all_threads=False, chain=True)  # also within native code
-    owner = mailbox.Desk(str(place), key)
+    owner = mailbox.Mailbox(str(place), key)
     child.carry_out(owner, asked)
     faulthandler.unregister(signal.SIGTERM)
     faulthandler.disable()
-    if not (place / mailbox.LEFT).is_file() or mailbox.left(place, key)[0] not in ("record", "answer"):
+    if not (place / mailbox.LEFT).is_file() or mailbox.read_result(place, key)[0] not in ("record", "answer"):
         sys.exit(1)  # the others wait for nothing
 
 
-def _left(folder: Path, key: str, status: int | None, lecture: Lecture) -> Left:
+def _read_rank(folder: Path, key: str, status: int | None, lecture: Lecture) -> RankResult:
     """What a rank left: its record, or how it ended and the innermost line of the lecture that it was at."""
-    kind, content = mailbox.left(folder, key)
+    kind, content = mailbox.read_result(folder, key)
     if kind in ("record", "answer"):
-        return {kind: content, "late": mailbox.late(folder)}
-    where, stack = mailbox.where(folder), _text(folder / STACK)
+        return {kind: content, "late": mailbox.read_late(folder)}
+    where, stack = mailbox.read_progress(folder), _text(folder / STACK)
     paths = {file.filename: file.path for file in lecture.files}
     if kind == "trouble":
         message = json.loads(content)["message"]
@@ -233,11 +237,11 @@ def _left(folder: Path, key: str, status: int | None, lecture: Lecture) -> Left:
     if stack and status in (None, -signal.SIGTERM):
         at = "here" if lines else f"{where}, at its end"
         return {"message": f"the rank waited {at}, and {WITH_OTHERS}"} | _place(lines)
-    how = "ended without a word" if status is None else mailbox.fate(status)
+    how = "ended without a word" if status is None else mailbox.describe_exit(status)
     return {"message": f"the process of the rank {how}, {where}"} | _place(lines)
 
 
-def _place(lines: list[tuple[str, int]]) -> Left:
+def _place(lines: list[tuple[str, int]]) -> RankResult:
     path, line = lines[0] if lines else ("", 0)
     return {"path": path, "line": line}
 
@@ -258,7 +262,7 @@ def _section(folder: Path, lecture: Lecture) -> str:
 # ---------------------------------------------------------------------------- ranks that others started
 
 
-def within(owner: mailbox.Desk, *, asked: dict[str, Any]) -> list[tuple[list[str], list[Left]]]:
+def run_as_rank(owner: mailbox.Mailbox, *, asked: dict[str, Any]) -> list[tuple[list[str], list[RankResult]]]:
     """One rank of a world that torchrun, Slurm or the like has started: run its sections as this rank.
 
     On rank 0 what `launch` returns of one launch, gathered through a group of all ranks, which need no file
@@ -267,7 +271,7 @@ def within(owner: mailbox.Desk, *, asked: dict[str, Any]) -> list[tuple[list[str
     from litbook.run.ranks import groups
 
     path, world = Path(asked["path"]), int(os.environ["WORLD_SIZE"])
-    lecture = parse.usable(path, asked["sections"])
+    lecture = parse.read_usable(path, asked["sections"])
     _preload(path, lecture)
     wanted = {lecture.section(name) for name in asked["sections"]}
     sections = ((i, lecture.functions[i]) for i in lecture.order if lecture.functions[i].kind == "section")
@@ -276,8 +280,8 @@ def within(owner: mailbox.Desk, *, asked: dict[str, Any]) -> list[tuple[list[str
     if not keys:
         return []
     groups.store()  # without the others none of these runs
-    own = mailbox.Desk(str(Path(owner.folder, "rank")), owner.key)
+    own = mailbox.Mailbox(str(Path(owner.folder, "rank")), owner.key)
     Path(own.folder).mkdir()
     child.carry_out(own, {**asked, "sections": keys, "ranks": world})
-    every = groups.gathered(_left(Path(own.folder), owner.key, None, lecture))
+    every = groups.gather_to_first(_read_rank(Path(own.folder), owner.key, None, lecture))
     return [(keys, every)] if every else []

@@ -13,7 +13,7 @@ SLURM = {"RANK": "SLURM_PROCID", "WORLD_SIZE": "SLURM_NTASKS", "LOCAL_RANK": "SL
 NEEDED = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 
 
-class NoWorld(LitbookError):
+class LauncherEnvError(LitbookError):
     """Some of what tells a process of the others is missing or no number."""
 
     slug = "no-world"
@@ -22,20 +22,20 @@ class NoWorld(LitbookError):
 def size() -> int:
     """How many ranks there are; 0 where nobody has started any.
 
-    Raises `NoWorld` where a rank cannot know of the others.
+    Raises `LauncherEnvError` where a rank cannot know of the others.
     """
     if "MASTER_ADDR" in os.environ and "RANK" not in os.environ and "SLURM_PROCID" in os.environ:
         os.environ.update({ours: os.environ[its] for ours, its in SLURM.items() if its in os.environ})
     if "RANK" not in os.environ or "WORLD_SIZE" not in os.environ:
         return 0
     if missing := [name for name in NEEDED if name not in os.environ]:
-        raise NoWorld(
+        raise LauncherEnvError(
             f"RANK and WORLD_SIZE say that this is one of several ranks, and {missing[0]} is not set\n"
             "    torchrun sets it; elsewhere it is the first rank's machine, and a free port there"
         )
     for name in ("RANK", "WORLD_SIZE", "MASTER_PORT"):
         if not os.environ[name].isdecimal():
-            raise NoWorld(f"{name} is {os.environ[name]!r}, which is no number")
+            raise LauncherEnvError(f"{name} is {os.environ[name]!r}, which is no number")
     return int(os.environ["WORLD_SIZE"])
 
 

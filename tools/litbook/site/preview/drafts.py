@@ -12,17 +12,17 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from litbook.page.runs import Edition
+from litbook.page.runs import LectureRuns
 from litbook.project import name_of
 from litbook.rules.judge import Findings
 from litbook.site.pages import PLACE
-from litbook.site.preview.server import Tidings
+from litbook.site.preview.server import NewsChannel
 
 
 class DraftRun(Struct, frozen=True):
     """A run that can be shown, of a lecture or of a part of it alone."""
 
-    edition: Edition
+    edition: LectureRuns
     when: str  # the time of day
     saves: int  # how many saves there had been when it began
 
@@ -47,20 +47,20 @@ class Draft:
             return [self.trouble + (last or "")]
         return [finding.text(coded=True) for finding in self.findings.errors]
 
-    def behind(self, page: str) -> DraftRun | None:
+    def page_run(self, page: str) -> DraftRun | None:
         """What this page of the lecture is made of."""
         return self.ahead.get(page) or self.last
 
-    def newest(self) -> Edition | None:
+    def newest(self) -> LectureRuns | None:
         """The edition of the whole, else of a part alone."""
         made = self.last or next(iter(self.ahead.values()), None)
         return made.edition if made else None
 
-    def running(self, page: str) -> str:
+    def describe_run(self, page: str) -> str:
         """That its text of now has no verdict yet, and of which run is what this page says; else ""."""
         if self.saves == self.judged:
             return ""
-        made = self.behind(page)
+        made = self.page_run(page)
         if made is None:
             return f"{self.path.name} is running for the first time"
         if made.saves == self.saves:
@@ -72,7 +72,7 @@ class Draft:
 class Drafts(dict[Path, Draft]):
     """All drafts by their paths, and whose turn it is; `lock` is held while one changes or a page is made."""
 
-    def __init__(self, tidings: Tidings) -> None:
+    def __init__(self, tidings: NewsChannel) -> None:
         super().__init__()
         self.tidings = tidings
         self.lock = threading.RLock()
@@ -85,11 +85,11 @@ class Drafts(dict[Path, Draft]):
         """The drafts, by their paths."""
         return [self[path] for path in sorted(self)]
 
-    def newest(self) -> list[Edition]:
+    def newest(self) -> list[LectureRuns]:
         """What can be shown of each."""
         return [edition for draft in self.in_order() if (edition := draft.newest())]
 
-    def at(self, address: str) -> tuple[Draft, str] | None:
+    def find_page(self, address: str) -> tuple[Draft, str] | None:
         """The lecture and the name of its page at an address, which need not be there; None for others."""
         match address.strip("/").split("/"):
             case [place, folder, *rest] if place == PLACE and len(rest) < 2:

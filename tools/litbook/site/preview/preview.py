@@ -17,11 +17,11 @@ import time
 from pathlib import Path
 
 from litbook.rules.outcome import harmless
-from litbook.run.process import Warm, private_folder
+from litbook.run.process import ForkServerRunner, private_folder
 from litbook.site.preview import watch
 from litbook.site.preview.drafts import Drafts
 from litbook.site.preview.render import Renderer
-from litbook.site.preview.server import Server, Tidings
+from litbook.site.preview.server import NewsChannel, Server
 from litbook.site.preview.worker import Worker
 
 TIDY = 5.0  # seconds without a save, then garbage is collected
@@ -30,7 +30,7 @@ POLL = 25.0  # seconds that a browser's question for news is held
 log = logging.getLogger("litbook.site.preview")
 
 
-def serve(config_file: Path, port: int, warm: Warm, timeout: float) -> int:
+def serve(config_file: Path, port: int, warm: ForkServerRunner, timeout: float) -> int:
     """Serve the site of `config_file` at `port` until Ctrl-C; a lecture may take `timeout` seconds."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
     logging.getLogger("mkdocs").setLevel(logging.WARNING)
@@ -40,7 +40,7 @@ def serve(config_file: Path, port: int, warm: Warm, timeout: float) -> int:
     address = f"http://localhost:{port}/"
     with private_folder() as folder:
         (folder / "site").mkdir()
-        renderer = Renderer(config_file, folder / "site", address, Drafts(Tidings(POLL)))
+        renderer = Renderer(config_file, folder / "site", address, Drafts(NewsChannel(POLL)))
         try:
             server = Server(renderer, port)
         except OSError as error:
@@ -57,7 +57,7 @@ def serve(config_file: Path, port: int, warm: Warm, timeout: float) -> int:
 
         gc.disable()  # amid a page it takes as long as half the page; `_act` does it between saves
         try:
-            worker.changed(set(renderer.project.lectures()))
+            worker.take_changes(set(renderer.project.lectures()))
             threading.Thread(target=begin, daemon=True).start()  # what is saved meanwhile is seen below
             _act(worker)
         except KeyboardInterrupt:
@@ -75,7 +75,7 @@ def _act(worker: Worker) -> None:
         paths |= saved
         if paths:
             try:
-                worker.changed(paths)
+                worker.take_changes(paths)
             except OSError as error:  # too many open files, a folder that goes while it is read: once more
                 log.error("%s", harmless(str(error)))
                 continue

@@ -32,12 +32,12 @@ from litbook.html import elements, media
 from litbook.i18n import _
 from litbook.markdown.bibliography import Bibliography
 from litbook.markdown.bibliography import read as read_bibliography
-from litbook.page.runs import Edition
-from litbook.page.search import Passage
+from litbook.page.runs import LectureRuns
+from litbook.page.search import SearchPassage
 from litbook.page.search import passages as passages_of
 from litbook.page.sitemap import INDEX
-from litbook.page.sitemap import of as book_of
-from litbook.project import CONFIG, Project, shown
+from litbook.page.sitemap import build_sitemap as book_of
+from litbook.project import CONFIG, Project, display_path
 from litbook.rules.outcome import harmless
 from litbook.rules.registry import DRAWN, Severity
 from litbook.site import search
@@ -67,11 +67,11 @@ def box(kind: tuple[str, str, str, str], texts: Sequence[str], between: str, mor
 
 
 class Renderer:
-    """The site in `folder`, each page made when asked for: the server's `Site`, the plugin's `Preview`."""
+    """The site in `folder`, each page made on demand: the server's `Site`, the plugin's `PreviewPages`."""
 
     def __init__(self, config_file: Path, folder: Path, address: str, drafts: Drafts) -> None:
         self.config_file, self.folder, self.address = config_file.resolve(), folder, address
-        self.project = Project.of(self.config_file)
+        self.project = Project.from_config(self.config_file)
         self.drafts, self.tidings = drafts, drafts.tidings
         self.made: dict[str, tuple[int, ...]] = {}  # by address: of which generations
         self.searched: dict[str, tuple[int, ...]] = {}  # of the search's files: of which generations
@@ -100,11 +100,11 @@ class Renderer:
         """Every page that there is now; the hook asks, too."""
         return self._pages(self.drafts.newest())
 
-    def whole(self) -> list[Edition]:
+    def complete_lectures(self) -> list[LectureRuns]:
         """The lectures of which a whole run can be shown."""
         return [draft.last.edition for draft in self.drafts.in_order() if draft.last]
 
-    def _pages(self, newest: list[Edition]) -> Pages:
+    def _pages(self, newest: list[LectureRuns]) -> Pages:
         works = None
         with contextlib.suppress(LitbookError):  # `overlooked` says so
             works = self.bibliography()
@@ -121,7 +121,7 @@ class Renderer:
             try:
                 self.warnings.flush()
                 self._collect()
-                self._heard("", [])
+                self._keep_problems("", [])
                 self.trouble = ""
             except (Exception, SystemExit) as error:  # an error in a file that somebody is editing
                 ours = isinstance(error, LitbookError)
@@ -142,8 +142,8 @@ class Renderer:
         self.plugin = ours
         if not self.project.folder.is_dir():
             way_out = f"bring it back, or {CONFIG} says where the lectures are"
-            raise LitbookError(f"there is no folder {shown(self.project.folder)}/\n    {way_out}")
-        self.overlooked = [*map(str, self.project.overlooked())]  # raises where two have one name
+            raise LitbookError(f"there is no folder {display_path(self.project.folder)}/\n    {way_out}")
+        self.overlooked = [*map(str, self.project.overlooked_files())]  # raises where two have one name
         if self.project.bibliography.exists():
             try:
                 self.bibliography()
@@ -195,8 +195,8 @@ class Renderer:
         problems: list[Finding] = []
         if file.generated_by is not None:
             pages = self.pages()
-            asked = self.drafts.at(f"/{file.src_uri.removesuffix('.md')}/")
-            if asked and (made := asked[0].behind(asked[1])):
+            asked = self.drafts.find_page(f"/{file.src_uri.removesuffix('.md')}/")
+            if asked and (made := asked[0].page_run(asked[1])):
                 now = made.edition
                 pages = self._pages([now if now.folder == e.folder else e for e in pages.editions])
             file.content_string = self.plugin.made[file.src_uri] = pages.text(file.src_uri, problems)
@@ -210,7 +210,7 @@ class Renderer:
         What comes back is why there is none yet; "" where there is one, or never will be.
         """
         with self.drafts.lock:
-            asked = self.drafts.at(address)
+            asked = self.drafts.find_page(address)
             if asked and address.endswith("/") and asked[1] != INDEX:
                 self.drafts.reader = asked[0].path, asked[1]
                 self.drafts.work.notify_all()
@@ -218,7 +218,7 @@ class Renderer:
             every = address.startswith(f"/{PLACE}/") and f"/{media.FOLDER}/" not in address
             shown = [asked[0]] if asked else [*self.drafts.values()] * every
             name = asked[1] if asked else ""
-            if waiting := [d.path.name for d in shown if not d.trouble and not d.behind(name)]:
+            if waiting := [d.path.name for d in shown if not d.trouble and not d.page_run(name)]:
                 names = ", ".join(waiting)
                 return _("This page is not ready: {lectures} is running. It comes by itself.", lectures=names)
             page, uri = self.addresses.get(address), address.lstrip("/")
@@ -226,7 +226,7 @@ class Renderer:
                 if uri in (search.WHERE, search.INDEX):
                     self._index(uri)
                 if uri.startswith(f"{PLACE}/") and not uri.endswith("/"):
-                    made = asked and asked[0].behind(asked[1])
+                    made = asked and asked[0].page_run(asked[1])
                     content = (self._pages([made.edition]) if made else self.pages()).data(uri)
                     if content is not None:
                         write(self.folder / uri, content.encode())
@@ -238,7 +238,7 @@ class Renderer:
             drawn = self._fill(page.file)
             self._populate(page)
             build._build_page(page, self.config, list(self.files.documentation_pages()), self.nav, self.env)
-            self._heard(address, drawn)
+            self._keep_problems(address, drawn)
             self.made[address] = now
             return ""
 
@@ -248,7 +248,7 @@ class Renderer:
         self.config.validation.links.not_found = logging.INFO if waiting else logging.WARNING
         build._populate_page(page, self.config, self.files)
 
-    def _heard(self, address: str, drawn: list[Finding]) -> None:
+    def _keep_problems(self, address: str, drawn: list[Finding]) -> None:
         """Keep what was wrong with the page at the address, and is not said of its lecture already."""
         only_drawn = (finding.text(coded=True) for finding in drawn if finding.code in DRAWN)
         self.warned[address] = [*only_drawn, *(record.getMessage() for record in self.warnings.buffer)]
@@ -262,12 +262,15 @@ class Renderer:
         plugins = [p for name, p in self.config.plugins.items() if name.rpartition("/")[2] == "search"]
         if self.searched.get(uri) == now or not plugins or not hasattr(plugins[0], "search_index"):
             return
-        index, passages = type(plugins[0].search_index)(**plugins[0].config), dict[str, Sequence[Passage]]()
+        index, passages = (
+            type(plugins[0].search_index)(**plugins[0].config),
+            dict[str, Sequence[SearchPassage]](),
+        )
         if uri == search.INDEX:
             for page in self.addresses.values():
                 if page.file.generated_by is None:
                     self._populate(page)
-                    page.content = search.quiet(page.content or "")
+                    page.content = search.exclude_from_index(page.content or "")
                     index.add_entry_from_context(page)
             urls, pages = {page.file.src_uri: page.url for page in self.addresses.values()}, self.pages()
             sources = self.bibliography()
@@ -293,9 +296,11 @@ class Renderer:
 
     def notice(self, address: str) -> str:
         """Which of the lectures that this page speaks of run now, as HTML; "" where none does."""
-        asked = self.drafts.at(address)  # without the lock: an open page hears of it while others are made
+        asked = self.drafts.find_page(
+            address
+        )  # without the lock: an open page hears of it while others are made
         drafts = [asked[0]] if asked else self.drafts.in_order()
-        running = (draft.running(asked[1] if asked else "") for draft in drafts)
+        running = (draft.describe_run(asked[1] if asked else "") for draft in drafts)
         return box(NOTICE, [*filter(None, running)], "\n", " are running")
 
 

@@ -1,7 +1,7 @@
 """The preview's server: answers this machine's browsers, and tells them when there is news.
 
-It knows a site only as `Site`: pages that are made when they are asked for, and numbers that grow with each
-change. MkDocs' own server makes every page before it shows one, and takes five waiting browsers.
+It knows a site only as `ServedSite`: pages that are made when they are asked for, and numbers that grow with
+each change. MkDocs' own server makes every page before it shows one, and takes five waiting browsers.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class News(NamedTuple):
     notices: int
 
 
-class Tidings:
+class NewsChannel:
     """Tells those who wait when there is news, and lets each wait at most so many seconds."""
 
     def __init__(self, patience: float) -> None:
@@ -65,11 +65,11 @@ class Tidings:
             return self.news
 
 
-class Site(Protocol):
+class ServedSite(Protocol):
     """What is served."""
 
     folder: Path
-    tidings: Tidings
+    tidings: NewsChannel
 
     def make(self, address: str) -> str: ...
     def banner(self, address: str) -> str: ...
@@ -82,7 +82,7 @@ class Server(http.server.ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 256  # browsers that wait; the base class lets 5
 
-    def __init__(self, site: Site, port: int) -> None:
+    def __init__(self, site: ServedSite, port: int) -> None:
         self.site = site
         super().__init__(("localhost", port), Handler)
         self.names = {f"{name}:{self.server_port}" for name in ("localhost", "127.0.0.1", "[::1]")}

@@ -17,7 +17,7 @@ from litbook.errors import LitbookError
 from litbook.record import model
 from litbook.rules import outcome, recorded
 from litbook.rules.outcome import harmless
-from litbook.run.process import Warm
+from litbook.run.process import ForkServerRunner
 from litbook.site.preview.drafts import Draft, DraftRun
 from litbook.site.preview.render import Renderer
 
@@ -27,13 +27,13 @@ log = logging.getLogger("litbook.site.preview")
 class Worker:
     """Runs the drafts that `renderer` shows, and has it collect the pages anew where their names change."""
 
-    def __init__(self, renderer: Renderer, warm: Warm, timeout: float) -> None:
+    def __init__(self, renderer: Renderer, warm: ForkServerRunner, timeout: float) -> None:
         self.renderer, self.drafts = renderer, renderer.drafts
         self.warm, self.timeout = warm, timeout
-        for work in (self._work, self._hurry):
+        for work in (self._work, self._run_read_part):
             threading.Thread(target=work, daemon=True).start()
 
-    def changed(self, paths: set[Path]) -> None:
+    def take_changes(self, paths: set[Path]) -> None:
         """These files were saved, made or removed."""
         project, drafts = self.renderer.project, self.drafts
         folder, there = project.folder, [*drafts]
@@ -70,7 +70,7 @@ class Worker:
             self.warm.stop()
             drafts.work.notify_all()
 
-    def _hurry(self) -> None:
+    def _run_read_part(self) -> None:
         """Run the part that a reader is at, as long as its lecture waits for its run or its end."""
         drafts = self.drafts
         while True:
