@@ -72,7 +72,7 @@ HOUSE = (
     Row("notebook", "notebook", {"torch"}, "it executes no lecture"),
     Row("terminal", "terminal", {"torch", "ast"}, "it executes no lecture"),
     Row("site", "site", {"torch", "ast"}, "lectures run elsewhere"),
-    Row("cli", "cli rules.checks __main__", {"torch", "ast"}, "lectures run elsewhere"),
+    Row("cli", "cli __main__", {"torch", "ast"}, "lectures run elsewhere"),
 )
 OPTIONAL = (  # what nothing in the house imports; each may import all of it
     # It reads HTML, that of pages which edtrace has kept, and writes none.

@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from litbook import plugins
-from litbook.cli.output import harmless, say, say_json
+from litbook.cli.output import complain, formula_renderer, harmless, say, say_json
 from litbook.cli.parameters import ANY_LECTURE, SECTIONS, find_lecture
 from litbook.errors import LitbookError, UnusableLecture
 from litbook.finding import Finding
@@ -46,11 +46,20 @@ def check(
     """
     plugins.bring_in("mutants")
     from litbook.rules.judge import rules_of
+    from litbook.rules.registry import all_rules
 
     chosen, left_out = (
         [code for text in several for code in text.split(",")] for several in (select, ignore)
     )
-    rules = rules_of(chosen, left_out)
+    if "mutant" not in all_rules():  # the package that registers it is not here
+        missing = plugins.Missing("mutants")
+        if sections or {"mutant", "unnoticed"}.intersection(chosen):
+            raise missing
+        if not chosen:
+            complain(str(missing))
+    rules = rules_of(chosen, left_out, trials=True)
+    if sections and not chosen:
+        rules = [rule for rule in rules if rule.reads == "trials"]
     whole = [rule.code for rule in rules if rule.reads != "trials"]
     if sections and whole:
         raise LitbookError(
@@ -107,7 +116,7 @@ def _check(
 ) -> None:
     """Judge one lecture."""
     from litbook.rules import outcome
-    from litbook.rules.judge import judge, mathml
+    from litbook.rules.judge import judge
     from litbook.rules.registry import severities
     from litbook.rules.subject import Subject, TrialOptions
     from litbook.run import process
@@ -117,7 +126,7 @@ def _check(
         path,
         run=lambda: process.record_of(path),
         words=Project.words_around(path) or None,
-        formula=mathml,
+        formula=formula_renderer(),
         trials=TrialOptions(**trials),
     )
     levels, _ = severities(subject.project.options)

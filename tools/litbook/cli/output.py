@@ -6,6 +6,8 @@ import contextlib
 import json
 import os
 import sys
+from collections.abc import Callable
+from importlib.util import find_spec
 
 import click
 
@@ -45,3 +47,14 @@ def leave_stdout() -> None:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())
         os.close(nowhere)
+
+
+def formula_renderer() -> Callable[[str, str], object] | None:
+    """What writes a formula as MathML, imported where there is one; None where its library is not installed."""
+
+    def draw_formula(source: str, display: str) -> object:
+        from litbook.markdown import mathml
+
+        return mathml.mathml(source, display)
+
+    return draw_formula if find_spec("latex2mathml") else None

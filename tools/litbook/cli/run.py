@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from litbook.cli.exits import STATUSES
-from litbook.cli.output import complain, harmless, say, say_json
+from litbook.cli.output import complain, formula_renderer, harmless, say, say_json
 from litbook.cli.parameters import LECTURE, RUN, find_lecture
 from litbook.errors import LitbookError
 from litbook.files import replace_whole, way_out
@@ -80,7 +80,7 @@ def run_and_report(
         except OSError as error:
             why = f"--out {out}: {error.strerror}; nothing was written{way_out(error)}"
             problems.append(LitbookError(why))
-    findings = judge_run(path, result, words=how["words"])
+    findings = judge_run(path, result, words=how["words"], formula=formula_renderer())
     report = Report(result, baseline, findings, kept, problems, again)
     if as_json:
         say_json(report.data())

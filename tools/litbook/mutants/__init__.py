@@ -53,5 +53,5 @@ def _try_all(function: str, subject: Subject) -> Iterator[Finding]:
 
 register(
     Rule("mutant", partial(_try_all, "of_claims"), reads="trials", doc=_MUTANT),
-    Rule("unnoticed", partial(_try_all, "of_code"), reads="trials", doc=_UNNOTICED),
+    Rule("unnoticed", partial(_try_all, "of_code"), "off", reads="trials", doc=_UNNOTICED),
 )

@@ -6,7 +6,7 @@ In goes a subject, out come findings, errors and warnings apart. It prints nothi
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -38,19 +38,21 @@ class Findings:
         return Counter(finding.code for finding in (*self.errors, *self.warnings))
 
 
-def rules_of(select: Collection[str] = (), ignore: Collection[str] = ()) -> list[Rule]:
-    """The rules that are chosen by code; all but those that are off and trials where nothing is selected.
+def rules_of(
+    select: Collection[str] = (), ignore: Collection[str] = (), *, trials: bool = False
+) -> list[Rule]:
+    """The rules that are chosen by code; where nothing is selected all of a lecture, with `trials` those, too.
 
     Raises `NotFound` for a code that is none, with the nearest.
     """
     for code in (*select, *ignore):
         find_rule(code)
-    return [
-        rule
-        for rule in all_rules().values()
-        if rule.code not in ignore
-        and (rule.code in select or not (select or rule.reads in ("trials", "book")))
-    ]
+    every = all_rules().values()
+    if select:
+        return [rule for rule in every if rule.code in select and rule.code not in ignore]
+    left_out = {"book"} if trials else {"book", "trials"}
+    quick = (rule for rule in every if rule.reads not in left_out and rule.code not in ignore)
+    return [rule for rule in quick if not (rule.reads == "trials" and rule.severity == "off")]
 
 
 def judge(
@@ -73,7 +75,7 @@ def judge(
         if level == "off":
             if not selected:
                 continue
-            level = "warn" if rule.severity == "off" else rule.severity
+            level = "error" if rule.reads == "trials" or rule.severity == "error" else "warn"
         if rule.lenient and level == "error" and subject.foreign:
             level = "warn"
         of_rule = [one for one in (*rule.find(subject), *drawn) if one.code == rule.code]
@@ -92,22 +94,17 @@ def judge(
     return findings
 
 
-def judge_run(path: Path, record: Record, *, words: str = "") -> Findings:
+def judge_run(
+    path: Path, record: Record, *, words: str = "", formula: Callable[[str, str], object] | None = None
+) -> Findings:
     """What a build refuses of the lecture at `path`, of which this is the record, in the same words.
 
     But for its recording, with which a run compares itself. In another tool's `words` numbers need no backing
     unless the book says otherwise.
     """
-    subject = Subject(path, run=lambda: record, words=words or None, formula=mathml)
+    subject = Subject(path, run=lambda: record, words=words or None, formula=formula)
     levels, _ = severities(({"words": words} if words else {}) | dict(subject.project.options))
     return judge(subject, levels | dict.fromkeys(OF_RECORDINGS, "off"))
-
-
-def mathml(source: str, display: str) -> object:
-    """A formula as MathML. What draws it is imported late, since that takes its time."""
-    from litbook.markdown import mathml as drawn
-
-    return drawn.mathml(source, display)
 
 
 def _allowances(subject: Subject) -> list[Allowance]:
