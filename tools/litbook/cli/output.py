@@ -50,7 +50,7 @@ def leave_stdout() -> None:
 
 
 def formula_renderer() -> Callable[[str, str], object] | None:
-    """What writes a formula as MathML, imported where there is one; None where its library is not installed."""
+    """What writes a formula as MathML, imported with the first one; None where its library is missing."""
 
     def draw_formula(source: str, display: str) -> object:
         from litbook.markdown import mathml

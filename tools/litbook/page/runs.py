@@ -18,13 +18,14 @@ class LectureRuns(Struct, frozen=True, dict=True):
     """One lecture: the folder of its pages, its record, and the recordings beside it.
 
     `recordings` are those of other devices, and of this one the sections that this build leaves to it;
-    `recorded` is all of this device's.
+    `recorded` is all of this device's, on the lines of now; `as_kept` is the same as it was read.
     """
 
     folder: str
     record: Record
     recordings: Sequence[Record] = ()
     recorded: Record | None = None
+    as_kept: Record | None = None
 
     @cached_property
     def lecture(self) -> Lecture:

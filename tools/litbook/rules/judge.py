@@ -41,7 +41,7 @@ class Findings:
 def rules_of(
     select: Collection[str] = (), ignore: Collection[str] = (), *, trials: bool = False
 ) -> list[Rule]:
-    """The rules that are chosen by code; where nothing is selected all of a lecture, with `trials` those, too.
+    """The rules that are chosen by code; where nothing is selected all of a lecture, and with `trials` those.
 
     Raises `NotFound` for a code that is none, with the nearest.
     """

@@ -29,7 +29,7 @@ LET_WAIT = "or let them wait: `rules: {older: warn}` below litbook, in mkdocs.ym
 
 def read_runs(path: Path, record: Record) -> tuple[LectureRuns, list[Finding]]:
     """A lecture whose run gave `record` with its recordings, and those of them that cannot be read."""
-    recorded, others, unreadable = None, [], list[Finding]()
+    recorded, as_kept, others, unreadable = None, None, [], list[Finding]()
     now = {section.key: section.depends for section in record.sections}
     for file in recordings_of(path):
         try:
@@ -41,12 +41,12 @@ def read_runs(path: Path, record: Record) -> tuple[LectureRuns, list[Finding]]:
         if recording.environment.device.slug != record.environment.device.slug:
             others.append(rebased)
             continue
-        recorded = rebased
+        recorded, as_kept = rebased, recording
         # What a build leaves to it, because it is slow.
         waits = {section.key for section in record.sections if section.requires and not section.has_run}
         left = [section for section in recorded.sections if section.has_run and section.key in waits]
         others += [replace(recorded, sections=tuple(left))] if left else []
-    return LectureRuns(name_of(path), record, others, recorded), unreadable
+    return LectureRuns(name_of(path), record, others, recorded, as_kept), unreadable
 
 
 @functools.lru_cache(maxsize=8)  # the preview asks at every save
@@ -56,7 +56,7 @@ def _read(file: Path, lecture: str, _changed: int) -> model.Record:
 
 def differences(edition: LectureRuns) -> list[Finding]:
     """What a run says and its recording does not; nothing of sections whose text is another since."""
-    record, recording = edition.record, edition.recorded
+    record, recording = edition.record, edition.as_kept
     if recording is None:
         return []
     anew = outcome.record_anew(record.lecture, record.environment.device.kind)
