@@ -285,13 +285,12 @@ def test_what_looks_like_a_lecture_is_named_by_list_and_fails_check(
     assert cli.litbook(["list"]) == 0
     out, err = capfd.readouterr()
     assert "lecture_01" in out
-    said = "litbook: lectures/lecture-b.py looks like a lecture and is none: nothing in it runs\n"
-    assert err.startswith(
-        f"{said}    a lecture is called lecture_*.py, or so is its folder: rename it lecture_b.py\n"
-    )
-    assert cli.litbook(["check", "--select", "unbacked"]) == 1
-    out, err = capfd.readouterr()
-    assert said in err and "lecture_01: no unbacked numbers\n" in out
+    said = "lectures/lecture-b.py looks like a lecture and is none: nothing in it runs"
+    way_out = "    a lecture is called lecture_*.py, or so is its folder: rename it lecture_b.py\n"
+    assert err.startswith(f"litbook: {said}\n{way_out}")
+    assert cli.litbook(["check", "--select", "unbacked,overlooked"]) == 1
+    out = capfd.readouterr().out
+    assert out.startswith(f"{said} [overlooked]\n{way_out}") and "lecture_01: nothing\n" in out
 
 
 def test_a_check_of_a_whole_lecture_takes_no_sections_in_silence(
@@ -299,8 +298,8 @@ def test_a_check_of_a_whole_lecture_takes_no_sections_in_silence(
 ) -> None:
     assert cli.litbook(["check", "lecture_01", "nosuch", "--select", "unbacked"]) == 2
     assert capsys.readouterr().err == (
-        "litbook: --unbacked is asked of a whole lecture, not of nosuch alone\n"
-        "    leave the sections out; --mutants and --code take some\n"
+        "litbook: unbacked is asked of a whole lecture, not of nosuch alone\n"
+        "    leave the sections out; --select mutant and --select unnoticed take some\n"
     )
 
 
@@ -312,18 +311,17 @@ def test_check_looks_for_all_that_no_claim_guards(book: Path, capfd: pytest.Capt
     assert cli.litbook(["check", "lecture_01"]) == 1
     said = capfd.readouterr().out
     for line in (
-        "unbacked: the number '16' in prose",
-        "lecture_01: 1 unbacked number\n",
-        "never ran: the claim x",
-        "lecture_01: 1 that no run reaches, 0 that wait for a recording\n",
-        "survives: number 100 -> 90 and 100 -> 110",
-        "lecture_01: 1 claim, 3 mutants in 2 trials: 1 passed, 0 excused, 1 survives; 1 claim was not reached\n",
+        "unbacked: the number '16' in prose [unbacked]\n",
+        "never ran: the claim x [never-ran]\n",
+        "survives: number 100 -> 90 and 100 -> 110 [mutant]\n",
+        "1 claim, 3 mutants in 2 trials: 1 passed, 0 excused, 1 survives; 1 claim was not reached\n",
+        "lecture_01: 3 findings: 1 never-ran, 1 unbacked, 1 mutant; this run: 1 claim holds, 0 fail, 0 not run",
     ):
         assert line in said
     assert cli.litbook(["check", "--select", "unbacked"]) == 1  # of every lecture
     said = capfd.readouterr().out
-    assert "1 unbacked number\n" in said
-    assert "\nlecture_02b: no unbacked numbers\n" in said
+    assert "lecture_01: 1 finding: 1 unbacked\n" in said
+    assert "\nlecture_02b: nothing\n" in said
 
 
 def test_without_a_command_there_is_help(capsys: pytest.CaptureFixture[str]) -> None:
@@ -373,9 +371,11 @@ def test_a_run_as_json_has_each_claim_and_what_is_wrong(
     assert [(it["line"], it["caption"], it["verdict"]) for it in answer["claims"]] == [
         (12, "three", "holds"), (13, "four", "fails"),
     ]  # fmt: skip
-    assert [it.splitlines()[0] for it in answer["problems"]] == [
-        "lectures/lecture_01.py:13: claim fails: four"
-    ]
+    (finding,) = answer["findings"]
+    assert (finding["code"], finding["path"], finding["line"], finding["severity"]) == (
+        "claim-fails", "lectures/lecture_01.py", 13, "error",
+    )  # fmt: skip
+    assert finding["details"] == ["assert x == 4", "3 == 4", "  x is 3"] and answer["schema"] == 2
     assert (answer["exit_status"], answer["differences"], answer["recorded"]) == (1, [], False)
 
 
@@ -383,11 +383,9 @@ def test_a_check_as_json_is_one_list_for_all_lectures(book: Path, capfd: pytest.
     write(book, section('note("Of 16 bytes.")'), "lecture_01.py")
     assert cli.litbook(["check", "--json", "--select", "unbacked"]) == 1
     first, second = json.loads(capfd.readouterr().out)
-    assert (first["lecture"], first["check"], first["wrong"], first["summary"]) == (
-        "lecture_01", "unbacked", True, "1 unbacked number",
-    )  # fmt: skip
-    assert "the number '16' in prose" in first["problems"][0]
-    assert (second["lecture"], second["wrong"], second["problems"]) == ("lecture_02b", False, [])
+    assert (first["lecture"], first["exit_status"]) == ("lecture_01", 1)
+    assert "the number '16' in prose" in first["findings"][0]["what"]
+    assert (second["lecture"], second["exit_status"], second["findings"]) == ("lecture_02b", 0, [])
 
 
 @pytest.mark.parametrize(
@@ -409,7 +407,7 @@ def test_an_error_is_one_json_value_for_programs(
     assert cli.litbook(words) == 2
     out, err = capsys.readouterr()
     answer = json.loads(out)
-    assert answer.keys() == {"error", "exit_status"} and answer["exit_status"] == 2
+    assert answer.keys() == {"error", "findings", "exit_status"} and answer["exit_status"] == 2
     assert answer["error"].partition("\n")[0] in err
 
 
@@ -431,8 +429,9 @@ def test_of_all_lectures_one_that_cannot_be_checked_is_a_row(
     write(book, "def main(:\n", "lecture_01.py")
     assert cli.litbook(["check", "--json", "--select", "unbacked"]) == 2
     first, second = json.loads(capfd.readouterr().out)
-    assert (first["lecture"], first["exit_status"]) == ("lecture_01", 2) and "syntax error" in first["error"]
-    assert (second["lecture"], second["wrong"]) == ("lecture_02b", False)
+    assert (first["lecture"], first["exit_status"]) == ("lecture_01", 2)
+    assert [row["code"] for row in first["findings"]] == ["syntax"]
+    assert (second["lecture"], second["exit_status"]) == ("lecture_02b", 0)
 
 
 def test_a_comparison_as_json_lists_what_differs(book: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -452,26 +451,15 @@ def test_a_comparison_as_json_lists_what_differs(book: Path, capfd: pytest.Captu
 @pytest.mark.parametrize(
     ("line", "offered"),
     [
-        ("r", ["run", "record"]),
+        ("r", ["run", "record", "rule"]),
+        ("rule unb", ["unbacked", "unbounded"]),
         ("--v", ["--version"]),
         ("run ", ["lecture_01", "lecture_02b"]),
         ("run lecture_02b ", ["one"]),
         ("run --out file lecture_01 --de", ["--device"]),
         ("run --device ", ["auto", "cpu", "cuda"]),
         ("record lecture_01 --ap", ["--approve"]),
-        (
-            "check lecture_01 --un",
-            [
-                "--select",
-                "unbacked",
-                "--select",
-                "unchecked",
-                "--select",
-                "unbounded",
-                "--select",
-                "never-ran",
-            ],
-        ),
+        ("check lecture_01 --s", ["--select", "--sample", "--seed"]),
         ("serve --port ", []),
         ("run 'lec", ["lecture_01", "lecture_02b"]),
         ("run nowhere ", []),

@@ -225,7 +225,9 @@ def test_a_place_without_a_column_prints_none() -> None:
 
 
 def test_rules_are_chosen_by_code() -> None:
-    assert [rule.code for rule in rules_of(["vacuous", "unbacked"])] == ["vacuous", "unbacked"]
+    assert [rule.code for rule in rules_of(["unchecked", "unbacked"])] == ["unbacked", "unchecked"]
+    run = ["claim-fails", "raised"]  # what reads a run tells also that it failed
+    assert [rule.code for rule in rules_of(["vacuous"])] == [*run, "vacuous"]
     assert "unbacked" not in {rule.code for rule in rules_of(ignore=["unbacked"])}
     assert not {"mutant", "unnoticed", "overlooked"} & {rule.code for rule in rules_of()}
     with pytest.raises(NotFound, match="no rule named 'vacous'; did you mean 'vacuous'"):

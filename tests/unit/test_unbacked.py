@@ -96,7 +96,6 @@ def test_a_citation_backs_its_own_note_and_no_other() -> None:
         ("- Of 17 layers [@key]\\n- of 18 heads", ["18"]),
         ("Of 17 layers:\\n\\n> and 18 heads [@key].", ["17"]),
         ("| a | b |\\n|---|---|\\n| 17 | [@key] |\\n| 18 | 19 |", ["18", "19"]),
-        ("It has 17[^1].\\n\\n[^1]: Of 18 [@key].", ["17"]),
         ("It has 17 layers [@fig:rate].", ["17"]),
         ("20,000 orders `[@bayer1972]`", ["20,000"]),
     ],
@@ -144,7 +143,6 @@ def test_an_indented_block_is_read_without_its_indentation() -> None:
         "`x[3]` and `2**10` and ``a`16`b``",
         "```\\nx = 16\\n```",
         "[here](https://a.b/16) and https://a.b/c-16?d=3",
-        "so[^1] it is\\n\\n[^1]: or not",
         "the second half, twice, one of many, a few million tokens",
     ],
 )
@@ -299,17 +297,17 @@ def test_braces_that_something_else_fills_are_let_be() -> None:
 def test_a_forgotten_f_names_its_place_and_gives_the_way_out(repo: Path, tmp_path: Path) -> None:
     file = write(tmp_path, section('x = 3\nnote("It is {x}.")'))
     done = subprocess.run(
-        [*LITBOOK, "check", "--select", "unbacked", str(file)],
+        [*LITBOOK, "check", "--select", "unbacked,forgotten-f", str(file)],
         capture_output=True, text=True, check=False, timeout=60,
     )  # fmt: skip
     assert done.returncode == 1
     assert done.stdout == (
-        "lecture_sample.py:12:17: {x} is shown as it stands: its string has no f\n"
+        "lecture_sample.py:12:17: {x} is shown as it stands: its string has no f [forgotten-f]\n"
         '    note("It is {x}.")\n'
         "                ^\n"
         "    put f before the quotation mark, or backticks around {x}\n"
         "\n"
-        f"{file}: no unbacked numbers, 1 forgotten f\n"
+        "lecture_sample: 1 finding: 1 forgotten-f\n"
     )
 
 
@@ -399,13 +397,13 @@ def test_a_problem_names_its_place_repeats_the_line_and_gives_the_way_out() -> N
 
 
 def test_the_command_lists_them_and_says_so_in_its_exit_status(repo: Path, tmp_path: Path) -> None:
-    for prose, status, last in [("16 GB", 1, "1 unbacked number"), ("GB", 0, "no unbacked numbers")]:
+    for prose, status, last in [("16 GB", 1, "1 finding: 1 unbacked"), ("GB", 0, "nothing")]:
         file = write(tmp_path, section(f'note("{prose}")'))
         done = subprocess.run(
             [*LITBOOK, "check", "--select", "unbacked", str(file)],
             capture_output=True, text=True, check=False, timeout=60,
         )  # fmt: skip
-        assert (done.returncode, done.stdout.splitlines()[-1]) == (status, f"{file}: {last}")
+        assert (done.returncode, done.stdout.splitlines()[-1]) == (status, f"lecture_sample: {last}")
     missing = [*LITBOOK, "check", "--select", "unbacked", "no_such_lecture"]
     assert subprocess.run(missing, capture_output=True, check=False, timeout=60).returncode == 2
 

@@ -59,11 +59,11 @@ def test_it_is_listed_with_its_place_and_refused_where_the_book_says_so(
     file = write(tmp_path, text)
     assert litbook(["check", "--select", "unchecked", str(file)]) == 0
     assert capsys.readouterr().out == (
-        "lecture_sample.py:12:26: the answer 2 * n has one way only: nothing checks it\n"
+        "lecture_sample.py:12:26: the answer 2 * n has one way only: nothing checks it [unchecked]\n"
         "    question('?', answer=2 * n)\n"
         "                         ^\n"
         "    compute it a second way, check=…: by a count, a counter, a published number\n\n"
-        f"{file}: 1 of 1 answer computed in one way only\n"
+        "lecture_sample: 1 finding: 1 unchecked; 1 of 1 answer computed in one way only\n"
     )
     (tmp_path / "mkdocs.yml").write_text("site_name: a\nplugins:\n  - litbook:\n      unchecked: error\n")
     assert litbook(["check", "--select", "unchecked", str(file)]) == 1

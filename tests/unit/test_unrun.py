@@ -133,17 +133,17 @@ def test_a_section_without_a_claim_that_nothing_calls_is_one_remark_in_a_whole_r
     [
         (
             section("1 / 0\nassert 2 == 2"),
-            "lecture_sample.py:11: ZeroDivisionError: division by zero\n    1 / 0\n\n",
+            "lecture_sample.py:11: ZeroDivisionError: division by zero [raised]\n    1 / 0\n\n",
             "0 claims hold, 0 fail, 0 not run, 1 was not reached; 1 error",
         ),
         (
             section("assert 2 == 2").replace("    one()", "    {}['a']\n    one()", 1),
-            "lecture_sample.py:6: KeyError: 'a'\n    {}['a']\n\n",
+            "lecture_sample.py:6: KeyError: 'a' [raised]\n    {}['a']\n\n",
             "0 claims hold, 0 fail, 0 not run, 1 was not reached; 1 error",
         ),
         (
             section("assert 2 == 3"),
-            "lecture_sample.py:11: claim fails: 2 == 3\n    assert 2 == 3\n    2 == 3\n\n",
+            "lecture_sample.py:11: claim fails: 2 == 3 [claim-fails]\n    assert 2 == 3\n    2 == 3\n\n",
             "0 claims hold, 1 fails, 0 not run",
         ),
     ],
@@ -158,7 +158,7 @@ def test_the_command_shows_what_kept_a_lecture_from_its_end_and_ends_with_1(
     )  # fmt: skip
     assert (
         done.stdout
-        == f"{said}{file}: 0 that no run reaches, 0 that wait for a recording; this run: {reached}\n"
+        == f"{said}lecture_sample: 1 finding: 1 {said.partition('[')[2].partition(']')[0]}; this run: {reached}\n"
     )
     assert (done.returncode, done.stderr) == (1, "")
 

@@ -71,6 +71,7 @@ def check(
         paths = [find_lecture(lecture)]
     else:
         project = Project.find(Path.cwd())
+        project.require_names()  # raises where there is none
         paths = project.lectures()
         if not chosen or "overlooked" in chosen:
             report.tell("", [("error", finding) for finding in project.overlooked_files()], [])
@@ -135,8 +136,7 @@ def _check(
             raise UnusableLecture(subject.refusals)
         findings = judge(subject, levels, rules=rules, selected=selected)
     except UnusableLecture as error:
-        codes = {rule.code for rule in rules}
-        told = [("error", finding) for finding in error.findings if finding.code in codes or not selected]
+        told = [("error", finding) for finding in error.findings]
         report.tell(name, told, ["it cannot run as it stands"], status=2)
         return
     if "runs" in subject.__dict__:

@@ -18,6 +18,7 @@ from litbook.rules.registry import Rule, Severity, all_rules, find_rule, severit
 from litbook.rules.subject import Subject
 
 OF_RECORDINGS: tuple[str, ...] = ("older", "differs", "unreadable-recording")
+FAILURES = ("claim-fails", "raised")
 UNUSED, UNKNOWN = "unused-allow", "unknown-allow"
 
 
@@ -48,8 +49,10 @@ def rules_of(
     for code in (*select, *ignore):
         find_rule(code)
     every = all_rules().values()
-    if select:
-        return [rule for rule in every if rule.code in select and rule.code not in ignore]
+    if select:  # what is wrong with the run itself is told by whoever reads one
+        reads_run = any(find_rule(code).reads == "run" for code in select)
+        wanted = {*select, *(FAILURES if reads_run else ())}
+        return [rule for rule in every if rule.code in wanted and rule.code not in ignore]
     left_out = {"book"} if trials else {"book", "trials"}
     quick = (rule for rule in every if rule.reads not in left_out and rule.code not in ignore)
     return [rule for rule in quick if not (rule.reads == "trials" and rule.severity == "off")]
