@@ -175,6 +175,7 @@ def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
         "compare",
         "list",
         "check",
+        "rule",
         "build",
         "pages",
         "pdf",
